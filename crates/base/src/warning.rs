@@ -1,0 +1,43 @@
+//! Doubts that travel with results.
+
+use serde::{Deserialize, Serialize};
+
+/// How much a doubt weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Check before trusting the result.
+    Warning,
+}
+
+/// A doubt about a model or a result: what is doubtful, the numbers, and what could be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// A stable name, in `kebab-case`, that programs can match: `few-samples`, `no-handshake`.
+    pub code: String,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// One sentence with the numbers in it.
+    pub message: String,
+}
+
+impl Warning {
+    /// A doubt to check before trusting the result.
+    pub fn warning(code: &str, message: impl Into<String>) -> Warning {
+        Warning {
+            code: code.into(),
+            severity: Severity::Warning,
+            message: message.into(),
+        }
+    }
+    /// A fact worth knowing.
+    pub fn note(code: &str, message: impl Into<String>) -> Warning {
+        Warning {
+            code: code.into(),
+            severity: Severity::Note,
+            message: message.into(),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a traffic model is.
+
+use swell_base::{Dur, Rate, Warning};
+
+/// A traffic model: who talked to whom for what, with which sizes, pauses and paths, and when.
+///
+/// It is an empirical *joint* distribution: sessions are kept whole, so what depends on each other
+/// in the trace (response on request, sizes on class, path on user, pauses on sizes) still does.
+/// "Up" is from the client (who opened) to the server, "down" the way back. "Inside" is the side
+/// of the tap that most clients are on; the tapped link has them on its left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Short name: `campus`, `isi-2pm`.
+    pub name: String,
+    /// Where it came from.
+    pub provenance: Provenance,
+    /// What could not be seen or should be doubted.
+    pub warnings: Vec<Warning>,
+    /// How long the trace was.
+    pub duration: Dur,
+    /// Time-outs used to form sessions and groups.
+    pub parameters: Parameters,
+    /// What the trace held in total.
+    pub totals: Totals,
+    /// Bytes on the tapped link over time.
+    pub load: Load,
+    /// Application classes.
+    pub classes: Vec<Class>,
+    /// Paths between the tap and each client host.
+    pub client_paths: Vec<Path>,
+    /// Paths between the tap and each server host.
+    pub server_paths: Vec<Path>,
+    /// Sessions, by start.
+    pub sessions: Vec<Session>,
+}
+
+/// Where a model came from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Provenance {
+    /// Program and version that made it.
+    pub made_by: String,
+    /// File names (no directories) of the sources.
+    pub sources: Vec<String>,
+    /// SHA-256 of each source as read, hex, where computed.
+    pub digests: Vec<String>,
+    /// Free text: what the source is, its licence.
+    pub note: String,
+}
+
+/// Time-outs of the session structure (Swing; algorithms as in Vishwanath & Vahdat, section III).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// A connection that starts within this of a group belongs to it. 30 s.
+    pub group_timeout: Dur,
+    /// A group that starts within this of a session's last group belongs to it. 5 min.
+    pub session_timeout: Dur,
+    /// Silence inside one direction that splits one application data unit from the next. 500 ms.
+    pub quiet: Dur,
+}
+
+/// Totals of the trace. Bytes are network-layer bytes, headers included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Packets left to right (away from the inside) and right to left.
+    pub packets: [u64; 2],
+    /// Network-layer bytes left to right and right to left.
+    pub bytes: [u64; 2],
+    /// TCP connections seen, however incomplete.
+    pub tcp_connections: u64,
+    /// TCP connections with a complete handshake.
+    pub tcp_handshakes: u64,
+    /// UDP flows.
+    pub udp_flows: u64,
+    /// Packets that belong to no modelled flow (ICMP, other protocols, fragments), and their bytes.
+    pub unmodelled_packets: u64,
+    /// Network-layer bytes of those.
+    pub unmodelled_bytes: u64,
+}
+
+/// Network-layer bytes per bin on the tapped link, and its log-scale diagrams.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Bin width.
+    pub bin: Dur,
+    /// Bytes per bin, left to right and right to left.
+    pub bytes: [Vec<u64>; 2],
+    /// Bin width of octave 0 of the log-scale diagrams.
+    pub lsd_bin: Dur,
+    /// log2 of the wavelet energy of bytes per bin by octave (octave 1 first), per direction.
+    pub lsd: [Vec<f64>; 2],
+}
+
+/// An application class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// `https`, `dns`, `other-tcp`, …
+    pub name: String,
+    /// True for UDP.
+    pub udp: bool,
+}
+
+/// The path between the tap and a host. Directions are the host's: "up" is from the host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// Round-trip time between tap and host.
+    pub rtt: Dur,
+    /// Capacity from the host, where it could be estimated.
+    pub up: Option<Rate>,
+    /// Capacity to the host, where it could be estimated.
+    pub down: Option<Rate>,
+    /// Share of packets lost between host and tap.
+    pub loss_up: f64,
+    /// Share of packets lost between tap and host.
+    pub loss_down: f64,
+    /// RTT samples behind `rtt`; 0 means that it was borrowed from a similar host.
+    pub rtt_samples: u32,
+    /// Packet pairs behind the capacities.
+    pub capacity_samples: u32,
+    /// Data packets behind the losses.
+    pub loss_samples: u32,
+}
+
+/// One user's visit: groups of connections with pauses between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// Index into `classes`.
+    pub class: u32,
+    /// Start, since the beginning of the trace.
+    pub start: Dur,
+    /// How many sessions of the trace this one stands for (1 unless the model was thinned).
+    pub weight: f64,
+    /// Index into `client_paths`.
+    pub client: u32,
+    /// True where the client is on the outside (right) of the tapped link.
+    pub outside: bool,
+    /// Request-response groups (RREs), in order.
+    pub groups: Vec<Group>,
+}
+
+/// A request-response group: connections opened for one thing the user wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Think time since the end of the previous group (zero for the first).
+    pub think: Dur,
+    /// Its connections, in order of their starts.
+    pub connections: Vec<Connection>,
+}
+
+/// A connection or datagram flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// Since the start of the previous connection of the group (zero for the first).
+    pub gap: Dur,
+    /// Index into `server_paths`.
+    pub server: u32,
+    /// What happened on it.
+    pub exchange: Exchange,
+    /// Largest receive window the client offered, bytes; 0 = not seen.
+    pub client_window: u32,
+    /// Largest receive window the server offered, bytes; 0 = not seen.
+    pub server_window: u32,
+    /// Started before the trace did (no SYN seen).
+    pub left_censored: bool,
+    /// Still open when the trace ended, or idle for the time-out.
+    pub right_censored: bool,
+}
+
+/// The application's side of a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Exchange {
+    /// Requests and responses in turn.
+    Sequential(Vec<Turn>),
+    /// Both directions at once, each a chain of (pause before, bytes).
+    Concurrent {
+        /// From the client.
+        up: Vec<(Dur, u64)>,
+        /// From the server.
+        down: Vec<(Dur, u64)>,
+    },
+    /// A TCP connection that never came to be: SYNs with their spacing, and whether one was refused.
+    Attempt {
+        /// Pauses before each SYN after the first.
+        retries: Vec<Dur>,
+        /// A RST came back.
+        refused: bool,
+    },
+    /// Datagrams.
+    Datagrams(Datagrams),
+}
+
+/// A request and its response. A turn without request continues the response after `server_think`;
+/// one without response lets the client go on after `client_think`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Turn {
+    /// Request bytes.
+    pub request: u64,
+    /// From the request's last byte at the server to the response's first.
+    pub server_think: Dur,
+    /// Response bytes.
+    pub response: u64,
+    /// From the response's last byte at the client to the next request's first.
+    pub client_think: Dur,
+}
+
+/// A UDP flow. Open loop: its packets do not wait for each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Datagrams {
+    /// Packets: pause since the previous one (either direction), true if from the client, UDP
+    /// payload bytes. Long flows keep a sample of blocks of consecutive packets.
+    pub packets: Vec<(Dur, bool, u32)>,
+    /// How many packets the flow had; more than `packets.len()` where only blocks were kept.
+    pub total_packets: u64,
+    /// Length of each kept block (equal to `packets.len()` where everything was kept).
+    pub block: u32,
+}

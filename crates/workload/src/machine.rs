@@ -1,0 +1,102 @@
+//! The contract between a workload and whatever carries it: the simulator or kernel sockets.
+
+use swell_base::{Dur, Rate, Time};
+
+/// A connection or datagram flow, numbered by the workload that opened it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conn(pub u32);
+
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// The end that opened it.
+    Client,
+    /// The end that accepted it.
+    Server,
+}
+
+/// What happened to a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The world begins. Sent once, first.
+    Start,
+    /// A timer set by [`Action::Timer`] with this token is due.
+    Timer(u64),
+    /// The handshake is complete at this end.
+    Connected(Conn, End),
+    /// That many new bytes can be read at this end.
+    Received(Conn, End, u64),
+    /// Everything sent at this end so far is acknowledged.
+    Drained(Conn, End),
+    /// The other end has closed; all its data was received.
+    Eof(Conn, End),
+    /// The connection was reset or gave up.
+    Reset(Conn, End),
+    /// Both directions are closed; the connection is gone.
+    Closed(Conn),
+    /// A datagram of that many payload bytes arrived at this end.
+    Datagram(Conn, End, u32),
+}
+
+/// What a workload wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Open a TCP connection.
+    Connect(Conn, Box<Open>),
+    /// Open a datagram flow; nothing is sent.
+    Datagrams(Conn, Box<Open>),
+    /// Send bytes on a connection.
+    Send(Conn, End, u64),
+    /// Send one datagram of that many payload bytes.
+    SendDatagram(Conn, End, u32),
+    /// No more data from this end.
+    Close(Conn, End),
+    /// Reset the connection, forget it. For a datagram flow: forget it.
+    Abort(Conn),
+    /// Call back after this long.
+    Timer(Dur, u64),
+}
+
+/// Where a connection runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Open {
+    /// The client is on the right-hand side of the bottleneck instead of the left.
+    pub from_right: bool,
+    /// Path between the bottleneck and the client.
+    pub client: Access,
+    /// Path between the bottleneck and the server.
+    pub server: Access,
+    /// Cap on the client's receive window, bytes; 0 = the profile's.
+    pub client_window: u32,
+    /// Cap on the server's receive window, bytes; 0 = the profile's.
+    pub server_window: u32,
+}
+
+/// A path between a host and the bottleneck.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Access {
+    /// One-way delay.
+    pub delay: Dur,
+    /// Capacity from the host; none = unlimited.
+    pub up: Option<Rate>,
+    /// Capacity to the host; none = unlimited.
+    pub down: Option<Rate>,
+    /// Loss from the host, 0..1.
+    pub loss_up: f64,
+    /// Loss to the host, 0..1.
+    pub loss_down: f64,
+    /// Connections with equal keys share the path's links; 0 = a path of its own.
+    pub key: u64,
+}
+
+/// A workload: events in, actions out. It never asks how fast the network is; pauses run from
+/// *observed* completions, which is what makes traffic responsive.
+pub trait Workload: Send {
+    /// Handles one event at `now`, appending what it wants done to `actions`.
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
+
+    /// Finished transfers since the last call, for the tables.
+    fn take_records(&mut self) -> Vec<crate::Record> {
+        Vec::new()
+    }
+}
