@@ -1,1 +1,3 @@
-//! (room being furnished)
+//! Experiments: the file, its resolution, the runs, the run directory.
+
+pub mod observe;

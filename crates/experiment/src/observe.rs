@@ -1,0 +1,147 @@
+//! What one run leaves behind: the rows of the result tables.
+
+use swell_base::Warning;
+
+/// Which run: one foreground against one background with one seed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// Name of the foreground in the experiment file.
+    pub foreground: String,
+    /// Name of the background in the experiment file.
+    pub background: String,
+    /// Replication number, from 0. Equal numbers use equal seeds in every background.
+    pub replication: u32,
+    /// The seed of this replication.
+    pub seed: u64,
+}
+
+/// Everything observed in one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observations {
+    /// Table `requests`: one row per foreground request, in order of their starts.
+    pub requests: Vec<Request>,
+    /// Table `bins`: the bottleneck over time, 100 ms bins, both directions.
+    pub bins: Vec<Bin>,
+    /// Table `scales`: wavelet energies of the bottleneck's arrivals.
+    pub scales: Vec<Scale>,
+    /// Table `flows`: background connections.
+    pub flows: Vec<Flow>,
+    /// Table `links`: totals of the bottleneck after warm-up.
+    pub links: Vec<LinkTotals>,
+    /// Doubts.
+    pub warnings: Vec<Warning>,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Every byte arrived.
+    Done,
+    /// The run ended first: `last_byte` is a lower bound (right-censored).
+    Unfinished,
+    /// The connection was reset or gave up.
+    Failed,
+}
+
+/// A foreground request. Times are seconds since the start of the run; NaN where it did not happen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Client number within the foreground.
+    pub client: u32,
+    /// Number of the request within the client.
+    pub index: u32,
+    /// When the client wanted it.
+    pub start: f64,
+    /// When the connection was established (`start` on a kept connection).
+    pub connected: f64,
+    /// First byte of the response.
+    pub first_byte: f64,
+    /// Last byte of the response.
+    pub last_byte: f64,
+    /// Response bytes received.
+    pub bytes: u64,
+    /// Segments retransmitted by the server while it sent the response.
+    pub retransmissions: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// 100 ms of one direction of the bottleneck. Bytes are network-layer bytes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bin {
+    /// Start of the bin, seconds since the start of the run.
+    pub time: f64,
+    /// 0 = up (left to right), 1 = down (right to left: towards the foreground's clients).
+    pub direction: u8,
+    /// Bytes that arrived at the queue, foreground and background.
+    pub arrived: [u64; 2],
+    /// Packets that arrived at the queue, foreground and background.
+    pub arrived_packets: [u32; 2],
+    /// Bytes that left on the wire, foreground and background.
+    pub departed: [u64; 2],
+    /// Packets dropped, foreground and background.
+    pub dropped: [u32; 2],
+    /// Longest queue seen at an arrival, bytes.
+    pub queue_max: u64,
+    /// Mean queue seen by arrivals, bytes; NaN where nothing arrived.
+    pub queue_mean: f64,
+}
+
+/// Energy of the bottleneck's background arrivals at one octave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    /// 0 = up, 1 = down.
+    pub direction: u8,
+    /// "background" or "all".
+    pub traffic: String,
+    /// "bytes" or "packets" per bin.
+    pub quantity: String,
+    /// Octave j, from 1: timescale is 2^j bins.
+    pub octave: u32,
+    /// Timescale in seconds: 2^j times the bin width.
+    pub timescale: f64,
+    /// Wavelet coefficients behind it.
+    pub n: u64,
+    /// Mean squared wavelet coefficient.
+    pub energy: f64,
+}
+
+/// A background connection or datagram flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Application class of the model, or the kind of the background.
+    pub class: String,
+    /// Start, seconds since the start of the run.
+    pub start: f64,
+    /// End; NaN where it was still open at the end of the run.
+    pub end: f64,
+    /// Application bytes client to server.
+    pub up: u64,
+    /// Application bytes server to client.
+    pub down: u64,
+    /// Smallest round-trip time the server measured, seconds; NaN if none.
+    pub rtt: f64,
+    /// Segments retransmitted, both ends.
+    pub retransmissions: u32,
+}
+
+/// Totals of one direction of the bottleneck, after warm-up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkTotals {
+    /// 0 = up, 1 = down.
+    pub direction: u8,
+    /// Capacity, bits per second.
+    pub rate: f64,
+    /// Seconds observed.
+    pub duration: f64,
+    /// Bytes that arrived at the queue, foreground and background.
+    pub arrived: [u64; 2],
+    /// Packets that arrived at the queue, foreground and background.
+    pub arrived_packets: [u64; 2],
+    /// Bytes that left on the wire, foreground and background.
+    pub departed: [u64; 2],
+    /// Packets dropped, foreground and background.
+    pub dropped: [u64; 2],
+    /// Packets dropped by reason: queue full, active queue management, loss.
+    pub dropped_by: [u64; 3],
+}
