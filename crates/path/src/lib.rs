@@ -1,1 +1,49 @@
-//! (room being furnished)
+//! Link elements and queueing disciplines.
+//!
+//! An [`Element`] takes packets at instants and gives them back at later ones. A [`Link`] is the
+//! element everything is made of: a queueing discipline in front of a serializer of some rate, a
+//! wire that may lose packets, and a propagation delay; each part may be left out.
+//!
+//! ```
+//! use swell_base::{Dur, Packet, QueueLimit, Rate, Time};
+//! use swell_path::{Element, Link, LinkConfig};
+//!
+//! let config = LinkConfig {
+//!     rate: Some(Rate::from_bps(10_000_000)),
+//!     delay: Dur::from_millis(25),
+//!     queue: QueueLimit::Packets(50),
+//!     ..LinkConfig::default()
+//! };
+//! let mut link = Link::new(&config, 1, "gateway");
+//! let packet = Packet { size: 1500, ..Packet::default() };
+//! link.push(Time::ZERO, packet);
+//! // 1.2 ms on the wire and 25 ms of propagation.
+//! assert_eq!(link.poll_at(), Some(Time::from_nanos(26_200_000)));
+//! ```
+//!
+//! **A queue is what waits; a delay line is what flies.** Packets in transmission or propagating
+//! count against no limit. Rates count network-layer bytes plus a per-packet overhead that is
+//! zero unless set.
+//!
+//! What every element promises, and the shared tests in `tests/contract.rs` check:
+//!
+//! * polling late changes when we learn, never what happened;
+//! * a departure is never earlier than its arrival, and departures never go back in time;
+//! * in = out + held + dropped, at every instant; nothing held if and only if `poll_at` is `None`;
+//! * at one instant departures come before arrivals: a queue has room for a packet that arrives
+//!   just as another one's transmission begins;
+//! * random losses come from a stream named after the element.
+
+mod element;
+mod ledger;
+mod link;
+mod loss;
+mod meter;
+mod qdisc;
+
+pub use element::{Chain, Element};
+pub use ledger::Ledger;
+pub use link::{Link, LinkConfig};
+pub use loss::{Loss, LossProcess};
+pub use meter::{CoarseBin, Meter};
+pub use qdisc::{Backlog, Discipline, Fifo, Qdisc};

@@ -1,0 +1,78 @@
+//! The contract of everything a packet passes through.
+
+use swell_base::{Packet, Time};
+
+use crate::Ledger;
+
+/// A stage of a path. See the crate's front page for what it promises.
+pub trait Element {
+    /// A packet arrives; `at` never decreases from call to call.
+    fn push(&mut self, at: Time, packet: Packet);
+
+    /// When `pop` may next yield: never later than the next departure.
+    fn poll_at(&self) -> Option<Time>;
+
+    /// The next departure if it is not later than `now`, with its own instant.
+    fn pop(&mut self, now: Time) -> Option<(Time, Packet)>;
+
+    /// What came in, went out and was dropped.
+    fn ledger(&self) -> Ledger;
+}
+
+/// One element after another.
+#[derive(Clone, Debug)]
+pub struct Chain<A, B> {
+    /// Where packets enter.
+    pub first: A,
+    /// Where they leave.
+    pub second: B,
+}
+
+impl<A: Element, B: Element> Element for Chain<A, B> {
+    fn push(&mut self, at: Time, packet: Packet) {
+        self.first.push(at, packet);
+    }
+
+    fn poll_at(&self) -> Option<Time> {
+        match (self.first.poll_at(), self.second.poll_at()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
+        // Everything the first lets go by `now` is the second's input before its output is asked.
+        while let Some((at, packet)) = self.first.pop(now) {
+            self.second.push(at, packet);
+        }
+        self.second.pop(now)
+    }
+
+    fn ledger(&self) -> Ledger {
+        let (a, b) = (self.first.ledger(), self.second.ledger());
+        let mut dropped = a.dropped;
+        for (sum, d) in dropped.iter_mut().zip(b.dropped) {
+            *sum += d;
+        }
+        Ledger {
+            arrived: a.arrived,
+            departed: b.departed,
+            dropped,
+        }
+    }
+}
+
+impl<E: Element + ?Sized> Element for Box<E> {
+    fn push(&mut self, at: Time, packet: Packet) {
+        (**self).push(at, packet);
+    }
+    fn poll_at(&self) -> Option<Time> {
+        (**self).poll_at()
+    }
+    fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
+        (**self).pop(now)
+    }
+    fn ledger(&self) -> Ledger {
+        (**self).ledger()
+    }
+}

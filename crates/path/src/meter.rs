@@ -1,0 +1,99 @@
+//! Counting what passes a link, over time.
+
+use swell_base::{Dur, Packet, Tag, Time};
+
+use crate::Backlog;
+
+/// Counts a link's arrivals in fine bins (for burstiness) and everything else in coarse ones.
+/// Index 0 of every pair is foreground, 1 background.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    fine: u64,
+    coarse: u64,
+    /// Network-layer bytes that arrived at the queue, per fine bin.
+    pub fine_bytes: [Vec<u32>; 2],
+    /// Packets that arrived at the queue, per fine bin.
+    pub fine_packets: [Vec<u32>; 2],
+    /// The rest, per coarse bin.
+    pub bins: Vec<CoarseBin>,
+}
+
+/// One coarse bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CoarseBin {
+    /// Network-layer bytes that arrived at the queue.
+    pub arrived: [u64; 2],
+    /// Packets that arrived at the queue.
+    pub arrived_packets: [u32; 2],
+    /// Network-layer bytes whose transmission ended.
+    pub departed: [u64; 2],
+    /// Packets dropped at the queue or on the wire.
+    pub dropped: [u32; 2],
+    /// Longest backlog that an arrival found, bytes.
+    pub queue_max: u64,
+    /// Sum of the backlogs that arrivals found, bytes.
+    pub queue_sum: u64,
+}
+
+impl Meter {
+    /// A meter with bins of these widths (at least a nanosecond).
+    pub fn new(fine: Dur, coarse: Dur) -> Meter {
+        Meter {
+            fine: fine.as_nanos().max(1),
+            coarse: coarse.as_nanos().max(1),
+            fine_bytes: Default::default(),
+            fine_packets: Default::default(),
+            bins: Vec::new(),
+        }
+    }
+
+    /// Width of a fine bin.
+    pub fn fine_width(&self) -> Dur {
+        Dur::from_nanos(self.fine)
+    }
+
+    /// Width of a coarse bin.
+    pub fn coarse_width(&self) -> Dur {
+        Dur::from_nanos(self.coarse)
+    }
+
+    pub(crate) fn arrival(&mut self, at: Time, packet: &Packet, backlog: Backlog) {
+        let who = who(packet.tag);
+        let i = (at.as_nanos() / self.fine) as usize;
+        for counts in [&mut self.fine_bytes[who], &mut self.fine_packets[who]] {
+            if counts.len() <= i {
+                counts.resize(i + 1, 0);
+            }
+        }
+        self.fine_bytes[who][i] += u32::from(packet.size);
+        self.fine_packets[who][i] += 1;
+        let bin = self.bin(at);
+        bin.arrived[who] += u64::from(packet.size);
+        bin.arrived_packets[who] += 1;
+        bin.queue_max = bin.queue_max.max(backlog.bytes);
+        bin.queue_sum += backlog.bytes;
+    }
+
+    pub(crate) fn departure(&mut self, at: Time, packet: &Packet) {
+        self.bin(at).departed[who(packet.tag)] += u64::from(packet.size);
+    }
+
+    pub(crate) fn count_drop(&mut self, at: Time, packet: &Packet) {
+        self.bin(at).dropped[who(packet.tag)] += 1;
+    }
+
+    fn bin(&mut self, at: Time) -> &mut CoarseBin {
+        let i = (at.as_nanos() / self.coarse) as usize;
+        if self.bins.len() <= i {
+            self.bins.resize(i + 1, CoarseBin::default());
+        }
+        &mut self.bins[i]
+    }
+}
+
+fn who(tag: Tag) -> usize {
+    match tag {
+        Tag::Foreground => 0,
+        Tag::Background => 1,
+    }
+}

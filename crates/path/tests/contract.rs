@@ -1,0 +1,176 @@
+//! The contract, run over every element and over random chains of them.
+
+use swell_base::{Dur, FlowId, Packet, QueueLimit, Rate, Stream, Time};
+use swell_path::{Chain, Element, Link, LinkConfig, Loss};
+
+fn random_link(rng: &mut Stream, seed: u64, name: &str) -> Link {
+    let queue = match rng.below(4) {
+        0 => QueueLimit::Packets(rng.below(30)),
+        1 => QueueLimit::Bytes(swell_base::Bytes(rng.below(30_000))),
+        2 => QueueLimit::Time(Dur::from_micros(rng.below(20_000))),
+        _ => QueueLimit::Packets(u64::MAX),
+    };
+    let loss = match rng.below(3) {
+        0 => Loss::None,
+        1 => Loss::Independent {
+            p: rng.uniform() * 0.2,
+        },
+        _ => Loss::GilbertElliott {
+            to_bad: 0.02,
+            to_good: 0.3,
+            loss_good: 0.0,
+            loss_bad: 0.8,
+        },
+    };
+    let config = LinkConfig {
+        rate: rng
+            .chance(0.8)
+            .then(|| Rate::from_bps(rng.below(50_000_000) + 7)),
+        delay: Dur::from_nanos(rng.below(30_000_000)),
+        queue,
+        overhead: rng.below(40) as u16,
+        loss,
+        ..LinkConfig::default()
+    };
+    Link::new(&config, seed, name)
+}
+
+fn random_element(seed: u64) -> Box<dyn Element> {
+    let mut rng = Stream::new(seed, "element");
+    let a = random_link(&mut rng, seed, "a");
+    if rng.chance(0.5) {
+        return Box::new(a);
+    }
+    let b = random_link(&mut rng, seed, "b");
+    if rng.chance(0.5) {
+        return Box::new(Chain {
+            first: a,
+            second: b,
+        });
+    }
+    let c = random_link(&mut rng, seed, "c");
+    Box::new(Chain {
+        first: Chain {
+            first: a,
+            second: b,
+        },
+        second: c,
+    })
+}
+
+fn arrivals(seed: u64) -> Vec<(Time, Packet)> {
+    let mut rng = Stream::new(seed, "arrivals");
+    let mut at = Time::ZERO;
+    (0..400)
+        .map(|i| {
+            at += match rng.below(4) {
+                0 => Dur::ZERO,
+                1 => Dur::from_nanos(240_000),
+                _ => Dur::from_nanos(rng.below(3_000_000)),
+            };
+            let size = rng.below(1461) as u16 + 40;
+            (
+                at,
+                Packet {
+                    flow: FlowId(i),
+                    size,
+                    ..Packet::default()
+                },
+            )
+        })
+        .collect()
+}
+
+/// Drives `element`, checking its promises; polls as soon as it asks to be, and besides at random
+/// late moments if `late`.
+fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u32)> {
+    let mut rng = Stream::new(seed, "poller");
+    let mut arrived_at = std::collections::BTreeMap::new();
+    let mut out: Vec<(Time, u32)> = Vec::new();
+    let mut inside = 0i64;
+    let collect = |element: &mut Box<dyn Element>, now: Time, out: &mut Vec<(Time, u32)>| {
+        while let Some((at, packet)) = element.pop(now) {
+            assert!(at <= now, "a departure from the future");
+            if let Some(&(last, _)) = out.last() {
+                assert!(at >= last, "departures went back in time");
+            }
+            out.push((at, packet.flow.0));
+        }
+    };
+    for (at, packet) in arrivals(seed) {
+        if !late {
+            while let Some(due) = element.poll_at().filter(|&d| d <= at) {
+                let before = out.len();
+                collect(&mut element, due, &mut out);
+                // An early call may yield nothing, but then the next deadline must move on.
+                assert!(
+                    out.len() > before || element.poll_at() != Some(due),
+                    "stuck at {due}"
+                );
+            }
+        } else if rng.chance(0.1) {
+            collect(&mut element, at, &mut out);
+        }
+        arrived_at.insert(packet.flow.0, at);
+        element.push(at, packet);
+        inside += 1;
+        let l = element.ledger();
+        assert_eq!(l.arrived as i64, inside);
+        assert_eq!(l.departed, out.len() as u64);
+        assert!(l.arrived >= l.departed + l.dropped_total());
+        if !late {
+            // A chain may have learnt of a drop it has not been polled for; a link knows at once.
+            assert_eq!(
+                element.poll_at().is_none(),
+                l.held() == 0,
+                "held {} {l:?}",
+                l.held()
+            );
+        }
+    }
+    while let Some(due) = element.poll_at() {
+        let now = if late {
+            due + Dur::from_nanos(rng.below(1 << 33))
+        } else {
+            due
+        };
+        collect(&mut element, now, &mut out);
+    }
+    let l = element.ledger();
+    assert_eq!(l.held(), 0, "{l:?}");
+    assert_eq!(l.arrived, l.departed + l.dropped_total());
+    for &(at, id) in &out {
+        assert!(at >= arrived_at[&id], "left before it came");
+    }
+    out
+}
+
+#[test]
+fn polling_late_changes_nothing() {
+    for seed in 0..300 {
+        let prompt = drive(random_element(seed), seed, false);
+        let late = drive(random_element(seed), seed, true);
+        assert_eq!(prompt, late, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_link_alone_has_its_own_random_stream() {
+    let config = LinkConfig {
+        loss: Loss::Independent { p: 0.5 },
+        ..LinkConfig::default()
+    };
+    let pattern = |seed, name: &str| {
+        let mut link = Link::new(&config, seed, name);
+        (0..64u64)
+            .map(|i| {
+                let at = Time::from_nanos(i);
+                link.push(at, Packet::default());
+                link.pop(at).is_some()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(pattern(1, "a"), pattern(1, "a"));
+    assert_ne!(pattern(1, "a"), pattern(1, "b"));
+    assert_ne!(pattern(1, "a"), pattern(2, "a"));
+}
