@@ -1,0 +1,206 @@
+//! Samples of one condition, grouped by replication, and what they can and cannot support.
+//!
+//! A replication is one run with one seed. Samples of a run share its traffic and are dependent, so
+//! the run is the unit of resampling; see [`Bootstrap`](crate::Bootstrap). Units: those of the samples.
+
+use swell_base::Warning;
+
+use crate::survival::{Observation, Sorted};
+
+/// Intervals from fewer replications are doubtful: the bootstrap then has at most 2n-1 choose n distinct
+/// resamples (35 for four), and the t quantile that widens it passes 3.
+pub const MIN_REPLICATIONS: usize = 5;
+
+/// A percentile needs about this many samples beyond it: with ten, the number beyond varies by a third.
+pub const MIN_TAIL_SAMPLES: f64 = 10.0;
+
+/// The samples of one condition, grouped by replication and sorted once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Replications {
+    count: usize,
+    sorted: Sorted,
+    /// (sum, number) of the complete samples of each replication, in order.
+    sums: Vec<(f64, u64)>,
+}
+
+impl Replications {
+    /// Groups of complete samples, one per replication; NaN is dropped. A replication without samples
+    /// still counts as one.
+    pub fn new(groups: &[Vec<f64>]) -> Replications {
+        Replications::build(
+            groups.len(),
+            groups
+                .iter()
+                .map(|g| g.iter().copied().map(Observation::complete)),
+        )
+    }
+
+    /// Groups of samples some of which are lower bounds; quantiles are then Kaplan-Meier's.
+    pub fn censored(groups: &[Vec<Observation>]) -> Replications {
+        Replications::build(groups.len(), groups.iter().map(|g| g.iter().copied()))
+    }
+
+    fn build<G: Iterator<Item = Observation>>(
+        count: usize,
+        groups: impl Iterator<Item = G> + Clone,
+    ) -> Replications {
+        let sorted = Sorted::new(
+            groups
+                .clone()
+                .zip(0u32..)
+                .flat_map(|(g, k)| g.map(move |o| (o, k))),
+        );
+        let sums = groups
+            .map(|g| {
+                g.filter(|o| o.complete && !o.value.is_nan())
+                    .fold((0.0, 0), |(sum, n), o| (sum + o.value, n + 1))
+            })
+            .collect();
+        Replications {
+            count,
+            sorted,
+            sums,
+        }
+    }
+
+    /// How many replications there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many samples there are over all replications, complete or not.
+    pub fn samples(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// How many samples are only lower bounds.
+    pub fn censored_samples(&self) -> usize {
+        self.sorted.censored()
+    }
+
+    /// The complete values of all replications in ascending order.
+    pub fn complete_values(&self) -> Vec<f64> {
+        self.sorted.complete_values().collect()
+    }
+
+    /// The quantile of the pooled samples for `p` in 0..=1; `None` where it is not identifiable.
+    pub fn quantile(&self, p: f64) -> Option<f64> {
+        self.weighted_quantiles(&vec![1; self.count], &[p])[0]
+    }
+
+    /// The mean of the pooled complete samples; `None` without any.
+    pub fn mean(&self) -> Option<f64> {
+        self.weighted_mean(&vec![1; self.count])
+    }
+
+    /// The quantiles for every `p` when replication r is taken `weights[r]` times.
+    pub fn weighted_quantiles(&self, weights: &[u32], ps: &[f64]) -> Vec<Option<f64>> {
+        self.sorted.quantiles(weights, ps)
+    }
+
+    /// The mean of the complete samples when replication r is taken `weights[r]` times.
+    pub fn weighted_mean(&self, weights: &[u32]) -> Option<f64> {
+        let (sum, n) = self
+            .sums
+            .iter()
+            .zip(weights)
+            .fold((0.0, 0u64), |(sum, n), (s, &w)| {
+                (sum + s.0 * f64::from(w), n + s.1 * u64::from(w))
+            });
+        (n > 0).then(|| sum / n as f64)
+    }
+
+    /// What to doubt about the quantiles `ps` of these samples: `few-replications`, `few-samples`
+    /// (fewer than [`MIN_TAIL_SAMPLES`] beyond a percentile) and `censored-quantile` (beyond the last
+    /// completion), in this order.
+    pub fn doubts(&self, ps: &[f64]) -> Vec<Warning> {
+        let mut doubts = Vec::new();
+        if self.count < MIN_REPLICATIONS {
+            doubts.push(Warning::warning(
+                "few-replications",
+                format!(
+                    "{} replications: intervals need at least {MIN_REPLICATIONS}; run more seeds",
+                    self.count
+                ),
+            ));
+        }
+        for &p in ps {
+            let beyond = self.samples() as f64 * p.min(1.0 - p);
+            if beyond < MIN_TAIL_SAMPLES {
+                doubts.push(Warning::warning(
+                    "few-samples",
+                    format!(
+                        "p{}: {beyond:.1} of {} samples lie beyond it; {MIN_TAIL_SAMPLES} are wanted",
+                        percent(p),
+                        self.samples()
+                    ),
+                ));
+            }
+            if self.censored_samples() > 0 && self.quantile(p).is_none() {
+                doubts.push(Warning::warning(
+                    "censored-quantile",
+                    format!(
+                        "p{}: not identifiable, {} of {} samples were unfinished; let the run end later",
+                        percent(p),
+                        self.censored_samples(),
+                        self.samples()
+                    ),
+                ));
+            }
+        }
+        doubts
+    }
+}
+
+/// 0.95 as 95, 0.999 as 99.9.
+fn percent(p: f64) -> f64 {
+    (p * 1e5).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_one_pool_everything() {
+        let r = Replications::new(&[vec![1.0, 5.0], vec![], vec![3.0, f64::NAN]]);
+        assert_eq!((r.count(), r.samples()), (3, 3));
+        assert_eq!((r.quantile(0.5), r.mean()), (Some(3.0), Some(3.0)));
+        assert_eq!(r.weighted_mean(&[0, 5, 0]), None);
+        assert_eq!(r.weighted_quantiles(&[0, 5, 0], &[0.5]), vec![None]);
+        assert_eq!(
+            r.weighted_quantiles(&[1, 0, 0], &[1.0, 0.0, 2.0]),
+            vec![Some(5.0), Some(1.0), None]
+        );
+    }
+
+    #[test]
+    fn doubts_name_their_numbers() {
+        let few = Replications::new(&vec![vec![1.0; 30]; 4]);
+        let codes: Vec<String> = few
+            .doubts(&[0.5, 0.95])
+            .into_iter()
+            .map(|w| w.code)
+            .collect();
+        assert_eq!(codes, ["few-replications", "few-samples"]);
+        assert!(
+            few.doubts(&[0.95])[1]
+                .message
+                .starts_with("p95: 6.0 of 120")
+        );
+        assert!(
+            Replications::new(&vec![vec![1.0; 40]; 5])
+                .doubts(&[0.05, 0.5, 0.95])
+                .is_empty()
+        );
+        let stuck = Replications::censored(&vec![
+            vec![
+                Observation::complete(1.0),
+                Observation::at_least(2.0)
+            ];
+            50
+        ]);
+        assert_eq!(stuck.doubts(&[0.25]).len(), 0);
+        assert_eq!(stuck.doubts(&[0.75])[0].code, "censored-quantile");
+    }
+}
