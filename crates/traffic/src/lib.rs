@@ -1,8 +1,51 @@
-//! The traffic model: what it is, its file, drawing from it.
+//! The traffic model: what it is, its file, drawing from it, varying and comparing it.
+//!
+//! A [`Model`] is an empirical joint distribution: whole sessions as a trace held them. Its file is
+//! versioned JSON ([`Model::from_slice`], [`Model::to_json`]; `docs/model.md`). To play one, turn
+//! the [`Knobs`] and draw a [`Schedule`]:
+//!
+//! ```
+//! use swell_base::Dur;
+//! use swell_traffic::{Knobs, Model, Schedule};
+//! let text = br#"{"format":"swell-traffic-model","version":1,"name":"one","provenance":
+//!   {"made_by":"by hand","sources":[],"digests":[],"note":""},"warnings":[],"duration":10000000,
+//!   "parameters":{"group_timeout":30000000,"session_timeout":300000000,"quiet":500000},
+//!   "totals":{"packets":[0,0],"bytes":[0,0],"tcp_connections":1,"tcp_handshakes":1,
+//!   "udp_flows":0,"unmodelled_packets":0,"unmodelled_bytes":0},
+//!   "load":{"bin":100000,"bytes":[[],[]],"lsd_bin":1000,"lsd":[[],[]]},
+//!   "classes":[{"name":"http","udp":false}],
+//!   "client_paths":[[2000,null,10000000,0,0,9,12,40]],
+//!   "server_paths":[[50000,null,null,0,0.01,9,0,40]],
+//!   "sessions":[{"class":0,"start":4000000,"client":0,"groups":[{"think":0,"connections":
+//!     [{"gap":0,"server":0,"window":[65535,65535],"turns":[[300,20000,14600,0]]}]}]}]}"#;
+//! let model = Model::from_slice(text)?;
+//! let knobs = Knobs { sessions: 3.0, response: 2.0, ..Knobs::default() };
+//! let played = model.varied(&knobs, 7);
+//! assert_eq!(played.sessions[0].bytes(), [300, 29_200]);
+//! let schedule = Schedule::draw(&played, &knobs, 7, Dur::from_secs(20))?;
+//! // Three users per ten seconds, at times drawn by the seed.
+//! assert!((5..=7).contains(&schedule.starts.len()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What this crate does not do: it neither learns a model (`swell-learn`) nor plays one
+//! (`swell-workload`).
 
+mod file;
 mod model;
+mod schedule;
+mod thin;
+mod vary;
+mod volume;
 
+pub use file::{FORMAT, MAX_BYTES, ModelError, VERSION};
 pub use model::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
     Session, Totals, Turn,
 };
+pub use schedule::{DrawError, Schedule, Start};
+pub use thin::Thinner;
+pub use vary::{Dependency, Knobs};
+
+#[cfg(test)]
+mod testing;

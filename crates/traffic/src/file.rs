@@ -1,0 +1,92 @@
+//! The model's file: one JSON object, plain or zstd-compressed. `docs/model.md` describes every field.
+
+use std::io::{self, Read, Write};
+
+use crate::Model;
+
+mod error;
+mod read;
+mod write;
+
+pub use error::ModelError;
+
+/// The value of the file's `format` key.
+pub const FORMAT: &str = "swell-traffic-model";
+/// The version this program writes, and the only one it reads.
+pub const VERSION: u64 = 1;
+/// Largest file taken in, in bytes after decompression. A model is meant to be under 1 MB; reading
+/// needs at most some thirty times the text in memory, whatever the text says.
+pub const MAX_BYTES: usize = 32 << 20;
+
+/// First bytes of a zstd frame (RFC 8878 section 3.1.1).
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Archives are written once and read often.
+const ZSTD_LEVEL: i32 = 19;
+
+impl Model {
+    /// Reads a model, plain or zstd-compressed, and checks everything in it. Never panics.
+    ///
+    /// # Errors
+    /// Says where (line and column, or the JSON path such as `sessions[3].class`) and why.
+    pub fn from_slice(file: &[u8]) -> Result<Model, ModelError> {
+        if file.starts_with(&ZSTD_MAGIC) {
+            let mut text = Vec::new();
+            zstd::stream::read::Decoder::with_buffer(file)
+                .and_then(|d| d.take(MAX_BYTES as u64 + 1).read_to_end(&mut text))
+                .map_err(|e| ModelError::Compression(e.to_string()))?;
+            return read::parse(&text);
+        }
+        read::parse(file)
+    }
+
+    /// Reads a model from a stream; see [`Model::from_slice`].
+    ///
+    /// # Errors
+    /// As `from_slice`, and what the reader itself reports.
+    pub fn from_reader(reader: impl Read) -> Result<Model, ModelError> {
+        let mut file = Vec::new();
+        reader
+            .take(MAX_BYTES as u64 + 1)
+            .read_to_end(&mut file)
+            .map_err(ModelError::Io)?;
+        Model::from_slice(&file)
+    }
+
+    /// The model as JSON text, one session a line. Times are rounded to whole microseconds; equal
+    /// models give equal bytes.
+    pub fn to_json(&self) -> String {
+        write::text(self)
+    }
+
+    /// The model as zstd-compressed JSON.
+    ///
+    /// # Errors
+    /// Those of the compressor (out of memory).
+    pub fn to_zstd(&self) -> io::Result<Vec<u8>> {
+        zstd::bulk::compress(self.to_json().as_bytes(), ZSTD_LEVEL)
+    }
+
+    /// Writes the model as JSON, zstd-compressed if `compress`.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, mut writer: impl Write, compress: bool) -> io::Result<()> {
+        if compress {
+            writer.write_all(&self.to_zstd()?)
+        } else {
+            writer.write_all(self.to_json().as_bytes())
+        }
+    }
+
+    /// Checks what a reader checks: indices, order, ranges. A model that passes can be written,
+    /// read back and played.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, by its JSON path.
+    pub fn check(&self) -> Result<(), ModelError> {
+        read::check(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,386 @@
+//! Text to model: first the shape (by serde, which says line and column), then the meaning (by
+//! hand, which says the JSON path).
+
+use serde::Deserialize;
+use swell_base::{Dur, Rate, Warning};
+
+use super::{FORMAT, MAX_BYTES, ModelError, VERSION};
+use crate::model::{
+    Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
+    Session, Totals, Turn,
+};
+
+mod check;
+
+pub(super) use check::check;
+
+/// The longest span a file may name: about thirty years. Sums of a few million of them still fit
+/// a [`Dur`].
+const MAX_MICROS: u64 = 1_000_000_000_000_000;
+
+/// A span in whole microseconds, at most [`MAX_MICROS`].
+#[derive(Clone, Copy)]
+struct Micros(Dur);
+
+impl<'de> Deserialize<'de> for Micros {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let us = u64::deserialize(d)?;
+        if us > MAX_MICROS {
+            return Err(serde::de::Error::custom(format!(
+                "{us} microseconds is longer than thirty years"
+            )));
+        }
+        Ok(Micros(Dur::from_micros(us)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    format: Option<serde_json::Value>,
+    version: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "format")]
+    _format: String,
+    #[serde(rename = "version")]
+    _version: u64,
+    name: String,
+    provenance: FileProvenance,
+    warnings: Vec<Warning>,
+    duration: Micros,
+    parameters: FileParameters,
+    totals: FileTotals,
+    load: FileLoad,
+    classes: Vec<FileClass>,
+    client_paths: Vec<FilePath>,
+    server_paths: Vec<FilePath>,
+    sessions: Vec<FileSession>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileProvenance {
+    made_by: String,
+    sources: Vec<String>,
+    digests: Vec<String>,
+    note: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileParameters {
+    group_timeout: Micros,
+    session_timeout: Micros,
+    quiet: Micros,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTotals {
+    packets: [u64; 2],
+    bytes: [u64; 2],
+    tcp_connections: u64,
+    tcp_handshakes: u64,
+    udp_flows: u64,
+    unmodelled_packets: u64,
+    unmodelled_bytes: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileLoad {
+    bin: Micros,
+    bytes: [Vec<u64>; 2],
+    lsd_bin: Micros,
+    lsd: [Vec<f64>; 2],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileClass {
+    name: String,
+    udp: bool,
+}
+
+#[derive(Deserialize)]
+struct FilePath(Micros, Option<u64>, Option<u64>, f64, f64, u32, u32, u32);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSession {
+    class: u32,
+    start: Micros,
+    client: u32,
+    #[serde(default = "one")]
+    weight: f64,
+    #[serde(default)]
+    outside: bool,
+    groups: Vec<FileGroup>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileGroup {
+    think: Micros,
+    connections: Vec<FileConnection>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Censored {
+    Left,
+    Right,
+    Both,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileConnection {
+    gap: Micros,
+    server: u32,
+    #[serde(default)]
+    window: [u32; 2],
+    censored: Option<Censored>,
+    turns: Option<Vec<(u64, Micros, u64, Micros)>>,
+    up: Option<Vec<(Micros, u64)>>,
+    down: Option<Vec<(Micros, u64)>>,
+    syn_retries: Option<Vec<Micros>>,
+    refused: Option<bool>,
+    datagrams: Option<Vec<(Micros, u8, u32)>>,
+    packets: Option<u64>,
+    block: Option<u32>,
+}
+
+pub(super) fn parse(text: &[u8]) -> Result<Model, ModelError> {
+    if text.len() > MAX_BYTES {
+        return Err(ModelError::TooLarge);
+    }
+    let head: Head = serde_json::from_slice(text)?;
+    match head.format {
+        Some(f) if f == FORMAT => {}
+        other => return Err(ModelError::Format(shown(other))),
+    }
+    match head.version {
+        Some(v) if v == VERSION => {}
+        other => return Err(ModelError::Version(shown(other))),
+    }
+    let file: File = serde_json::from_slice(text)?;
+    let model = file.into_model()?;
+    check(&model)?;
+    Ok(model)
+}
+
+/// A stranger's value, short enough for an error message.
+fn shown(value: Option<serde_json::Value>) -> String {
+    value.map_or("missing".to_string(), |v| {
+        let text = v.to_string();
+        if text.chars().count() > 40 {
+            text.chars().take(40).chain(['…']).collect()
+        } else {
+            text
+        }
+    })
+}
+
+impl File {
+    fn into_model(self) -> Result<Model, ModelError> {
+        let p = self.parameters;
+        let t = self.totals;
+        let mut sessions = Vec::with_capacity(self.sessions.len());
+        for (i, s) in self.sessions.into_iter().enumerate() {
+            sessions.push(s.into_session(i)?);
+        }
+        Ok(Model {
+            name: self.name,
+            provenance: Provenance {
+                made_by: self.provenance.made_by,
+                sources: self.provenance.sources,
+                digests: self.provenance.digests,
+                note: self.provenance.note,
+            },
+            warnings: self.warnings,
+            duration: self.duration.0,
+            parameters: Parameters {
+                group_timeout: p.group_timeout.0,
+                session_timeout: p.session_timeout.0,
+                quiet: p.quiet.0,
+            },
+            totals: Totals {
+                packets: t.packets,
+                bytes: t.bytes,
+                tcp_connections: t.tcp_connections,
+                tcp_handshakes: t.tcp_handshakes,
+                udp_flows: t.udp_flows,
+                unmodelled_packets: t.unmodelled_packets,
+                unmodelled_bytes: t.unmodelled_bytes,
+            },
+            load: Load {
+                bin: self.load.bin.0,
+                bytes: self.load.bytes,
+                lsd_bin: self.load.lsd_bin.0,
+                lsd: self.load.lsd,
+            },
+            classes: self
+                .classes
+                .into_iter()
+                .map(|c| Class {
+                    name: c.name,
+                    udp: c.udp,
+                })
+                .collect(),
+            client_paths: self.client_paths.into_iter().map(Path::from).collect(),
+            server_paths: self.server_paths.into_iter().map(Path::from).collect(),
+            sessions,
+        })
+    }
+}
+
+impl From<FilePath> for Path {
+    fn from(p: FilePath) -> Path {
+        Path {
+            rtt: p.0.0,
+            up: p.1.map(Rate::from_bps),
+            down: p.2.map(Rate::from_bps),
+            loss_up: p.3,
+            loss_down: p.4,
+            rtt_samples: p.5,
+            capacity_samples: p.6,
+            loss_samples: p.7,
+        }
+    }
+}
+
+impl FileSession {
+    fn into_session(self, i: usize) -> Result<Session, ModelError> {
+        let mut groups = Vec::with_capacity(self.groups.len());
+        for (g, group) in self.groups.into_iter().enumerate() {
+            let mut connections = Vec::with_capacity(group.connections.len());
+            for (c, connection) in group.connections.into_iter().enumerate() {
+                connections.push(connection.into_connection().map_err(|reason| {
+                    ModelError::invalid(check::connection_path(i, g, c), reason)
+                })?);
+            }
+            groups.push(Group {
+                think: group.think.0,
+                connections,
+            });
+        }
+        Ok(Session {
+            class: self.class,
+            start: self.start.0,
+            weight: self.weight,
+            client: self.client,
+            outside: self.outside,
+            groups,
+        })
+    }
+}
+
+impl FileConnection {
+    fn into_connection(self) -> Result<Connection, &'static str> {
+        let chain = |c: Vec<(Micros, u64)>| c.into_iter().map(|(p, b)| (p.0, b)).collect();
+        let exchange = match self {
+            FileConnection {
+                turns: Some(turns),
+                up: None,
+                down: None,
+                syn_retries: None,
+                refused: None,
+                datagrams: None,
+                packets: None,
+                block: None,
+                ..
+            } => Exchange::Sequential(
+                turns
+                    .into_iter()
+                    .map(|(request, server, response, client)| Turn {
+                        request,
+                        server_think: server.0,
+                        response,
+                        client_think: client.0,
+                    })
+                    .collect(),
+            ),
+            FileConnection {
+                turns: None,
+                up: Some(up),
+                down: Some(down),
+                syn_retries: None,
+                refused: None,
+                datagrams: None,
+                packets: None,
+                block: None,
+                ..
+            } => Exchange::Concurrent {
+                up: chain(up),
+                down: chain(down),
+            },
+            FileConnection {
+                turns: None,
+                up: None,
+                down: None,
+                syn_retries: Some(retries),
+                refused: Some(refused),
+                datagrams: None,
+                packets: None,
+                block: None,
+                ..
+            } => Exchange::Attempt {
+                retries: retries.into_iter().map(|r| r.0).collect(),
+                refused,
+            },
+            FileConnection {
+                turns: None,
+                up: None,
+                down: None,
+                syn_retries: None,
+                refused: None,
+                datagrams: Some(datagrams),
+                packets: Some(total_packets),
+                block: Some(block),
+                ..
+            } => {
+                let mut packets = Vec::with_capacity(datagrams.len());
+                for (gap, client, bytes) in datagrams {
+                    if client > 1 {
+                        return Err("a datagram's direction is 1 (from the client) or 0");
+                    }
+                    packets.push((gap.0, client == 1, bytes));
+                }
+                Exchange::Datagrams(Datagrams {
+                    packets,
+                    total_packets,
+                    block,
+                })
+            }
+            _ => {
+                return Err(
+                    "needs exactly one of `turns`; `up` and `down`; `syn_retries` and `refused`; \
+                     `datagrams`, `packets` and `block`",
+                );
+            }
+        };
+        let (left_censored, right_censored) = match self.censored {
+            None => (false, false),
+            Some(Censored::Left) => (true, false),
+            Some(Censored::Right) => (false, true),
+            Some(Censored::Both) => (true, true),
+        };
+        Ok(Connection {
+            gap: self.gap.0,
+            server: self.server,
+            exchange,
+            client_window: self.window[0],
+            server_window: self.window[1],
+            left_censored,
+            right_censored,
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Whether a model holds together: indices, order, ranges.
+
+use swell_base::Dur;
+
+use super::ModelError;
+use crate::{Connection, Exchange, Model, Path};
+
+pub(super) fn connection_path(session: usize, group: usize, connection: usize) -> String {
+    format!("sessions[{session}].groups[{group}].connections[{connection}]")
+}
+
+pub(crate) fn check(m: &Model) -> Result<(), ModelError> {
+    if m.load.bytes[0].len() != m.load.bytes[1].len() {
+        return Err(ModelError::invalid(
+            "load.bytes",
+            "the two directions differ in length",
+        ));
+    }
+    if m.load.bin == Dur::ZERO && !m.load.bytes[0].is_empty() {
+        return Err(ModelError::invalid("load.bin", "bins of no width"));
+    }
+    if m.load.lsd.iter().flatten().any(|e| !e.is_finite()) {
+        return Err(ModelError::invalid("load.lsd", "not a finite number"));
+    }
+    for (side, paths) in [
+        ("client_paths", &m.client_paths),
+        ("server_paths", &m.server_paths),
+    ] {
+        for (i, p) in paths.iter().enumerate() {
+            path(p).map_err(|reason| ModelError::invalid(format!("{side}[{i}]"), reason))?;
+        }
+    }
+    let mut last = Dur::ZERO;
+    for (i, s) in m.sessions.iter().enumerate() {
+        let at = |key: &str| format!("sessions[{i}].{key}");
+        index(s.class, m.classes.len(), "classes")
+            .map_err(|r| ModelError::invalid(at("class"), r))?;
+        index(s.client, m.client_paths.len(), "client_paths")
+            .map_err(|r| ModelError::invalid(at("client"), r))?;
+        if !(s.weight.is_finite() && s.weight > 0.0) {
+            return Err(ModelError::invalid(
+                at("weight"),
+                format!("{} is not positive", s.weight),
+            ));
+        }
+        if s.start < last {
+            return Err(ModelError::invalid(
+                at("start"),
+                "sessions are not in order of their start",
+            ));
+        }
+        if s.start >= m.duration {
+            return Err(ModelError::invalid(
+                at("start"),
+                format!("not before `duration`, {}", m.duration),
+            ));
+        }
+        last = s.start;
+        if s.groups.is_empty() {
+            return Err(ModelError::invalid(
+                at("groups"),
+                "a session without groups",
+            ));
+        }
+        for (g, group) in s.groups.iter().enumerate() {
+            if group.connections.is_empty() {
+                return Err(ModelError::invalid(
+                    at(&format!("groups[{g}].connections")),
+                    "a group without connections",
+                ));
+            }
+            for (c, connection) in group.connections.iter().enumerate() {
+                check_connection(m, connection, m.classes[s.class as usize].udp)
+                    .map_err(|reason| ModelError::invalid(connection_path(i, g, c), reason))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_connection(m: &Model, c: &Connection, udp: bool) -> Result<(), String> {
+    index(c.server, m.server_paths.len(), "server_paths").map_err(|r| format!("server: {r}"))?;
+    match &c.exchange {
+        Exchange::Datagrams(d) => {
+            if !udp {
+                return Err("datagrams in a class that is not UDP".into());
+            }
+            let kept = d.packets.len() as u64;
+            if d.total_packets < kept {
+                return Err(format!(
+                    "`packets` is {}, but {kept} datagrams are kept",
+                    d.total_packets
+                ));
+            }
+            if u64::from(d.block) > kept || (d.block == 0 && kept > 0) {
+                return Err(format!("`block` is {} of {kept} datagrams", d.block));
+            }
+            if kept == 0 && d.total_packets > 0 {
+                return Err("no datagram was kept".into());
+            }
+        }
+        _ if udp => return Err("a TCP exchange in a UDP class".into()),
+        Exchange::Sequential(_) | Exchange::Concurrent { .. } | Exchange::Attempt { .. } => {}
+    }
+    Ok(())
+}
+
+fn index(i: u32, len: usize, list: &str) -> Result<(), String> {
+    if (i as usize) < len {
+        Ok(())
+    } else {
+        Err(format!("{i} is no index into `{list}`, which has {len}"))
+    }
+}
+
+fn path(p: &Path) -> Result<(), String> {
+    for (name, loss) in [("up", p.loss_up), ("down", p.loss_down)] {
+        if !(0.0..=1.0).contains(&loss) {
+            return Err(format!("loss {name} is {loss}, not a share"));
+        }
+    }
+    for (name, rate) in [("up", p.up), ("down", p.down)] {
+        if rate.is_some_and(|r| r.bps() == 0) {
+            return Err(format!("capacity {name} is zero; write null where unknown"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! Model to text. Written by hand, so that the layout is one line per session and path: files
+//! differ line by line, and an error's line number means something.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use swell_base::{Dur, Rate};
+
+use super::{FORMAT, VERSION};
+use crate::{Connection, Exchange, Model, Path, Session};
+
+/// Microseconds, rounded to the nearest.
+pub(super) fn micros(d: Dur) -> u64 {
+    (d.as_nanos() / 1000) + u64::from(d.as_nanos() % 1000 >= 500)
+}
+
+pub(super) fn text(m: &Model) -> String {
+    let mut out = String::with_capacity(1 << 16);
+    // Writing to a String cannot fail, so the only error path of this module is dead.
+    let _ = model(&mut out, m);
+    out
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    // Only strings, numbers, arrays and structs of those are handed in: none can fail.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn model(out: &mut String, m: &Model) -> std::fmt::Result {
+    writeln!(out, "{{\"format\":{},\"version\":{VERSION},", json(FORMAT))?;
+    writeln!(out, "\"name\":{},", json(&m.name))?;
+    writeln!(
+        out,
+        "\"provenance\":{{\"made_by\":{},\"sources\":{},\"digests\":{},\"note\":{}}},",
+        json(&m.provenance.made_by),
+        json(&m.provenance.sources),
+        json(&m.provenance.digests),
+        json(&m.provenance.note)
+    )?;
+    lines(out, "warnings", &m.warnings, |out, w| {
+        out.push_str(&json(w));
+        Ok(())
+    })?;
+    writeln!(out, "\"duration\":{},", micros(m.duration))?;
+    let p = &m.parameters;
+    writeln!(
+        out,
+        "\"parameters\":{{\"group_timeout\":{},\"session_timeout\":{},\"quiet\":{}}},",
+        micros(p.group_timeout),
+        micros(p.session_timeout),
+        micros(p.quiet)
+    )?;
+    let t = &m.totals;
+    writeln!(
+        out,
+        "\"totals\":{{\"packets\":{},\"bytes\":{},\"tcp_connections\":{},\"tcp_handshakes\":{},\
+         \"udp_flows\":{},\"unmodelled_packets\":{},\"unmodelled_bytes\":{}}},",
+        json(&t.packets),
+        json(&t.bytes),
+        t.tcp_connections,
+        t.tcp_handshakes,
+        t.udp_flows,
+        t.unmodelled_packets,
+        t.unmodelled_bytes
+    )?;
+    let l = &m.load;
+    writeln!(
+        out,
+        "\"load\":{{\"bin\":{},\"bytes\":{},\"lsd_bin\":{},\"lsd\":{}}},",
+        micros(l.bin),
+        json(&l.bytes),
+        micros(l.lsd_bin),
+        json(&l.lsd)
+    )?;
+    lines(out, "classes", &m.classes, |out, c| {
+        write!(out, "{{\"name\":{},\"udp\":{}}}", json(&c.name), c.udp)
+    })?;
+    lines(out, "client_paths", &m.client_paths, path)?;
+    lines(out, "server_paths", &m.server_paths, path)?;
+    lines(out, "sessions", &m.sessions, session)?;
+    // The last list ended in ",\n".
+    out.truncate(out.len() - 2);
+    writeln!(out, "\n}}")
+}
+
+fn lines<T>(
+    out: &mut String,
+    key: &str,
+    items: &[T],
+    mut each: impl FnMut(&mut String, &T) -> std::fmt::Result,
+) -> std::fmt::Result {
+    write!(out, "\"{key}\":[")?;
+    comma(out, items, |out, item| {
+        out.push('\n');
+        each(out, item)
+    })?;
+    writeln!(out, "],")
+}
+
+fn comma<T>(
+    out: &mut String,
+    items: &[T],
+    mut each: impl FnMut(&mut String, &T) -> std::fmt::Result,
+) -> std::fmt::Result {
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        each(out, item)?;
+    }
+    Ok(())
+}
+
+fn path(out: &mut String, p: &Path) -> std::fmt::Result {
+    let rate = |r: Option<Rate>| r.map_or("null".to_string(), |r| r.bps().to_string());
+    write!(
+        out,
+        "[{},{},{},{},{},{},{},{}]",
+        micros(p.rtt),
+        rate(p.up),
+        rate(p.down),
+        json(&p.loss_up),
+        json(&p.loss_down),
+        p.rtt_samples,
+        p.capacity_samples,
+        p.loss_samples
+    )
+}
+
+fn session(out: &mut String, s: &Session) -> std::fmt::Result {
+    let start = micros(s.start);
+    write!(
+        out,
+        "{{\"class\":{},\"start\":{start},\"client\":{}",
+        s.class, s.client
+    )?;
+    if s.weight != 1.0 {
+        write!(out, ",\"weight\":{}", json(&s.weight))?;
+    }
+    if s.outside {
+        out.push_str(",\"outside\":true");
+    }
+    out.push_str(",\"groups\":[");
+    comma(out, &s.groups, |out, g| {
+        write!(out, "{{\"think\":{},\"connections\":[", micros(g.think))?;
+        comma(out, &g.connections, connection)?;
+        out.push_str("]}");
+        Ok(())
+    })?;
+    out.push_str("]}");
+    Ok(())
+}
+
+fn connection(out: &mut String, c: &Connection) -> std::fmt::Result {
+    write!(out, "{{\"gap\":{},\"server\":{}", micros(c.gap), c.server)?;
+    if c.client_window != 0 || c.server_window != 0 {
+        write!(out, ",\"window\":[{},{}]", c.client_window, c.server_window)?;
+    }
+    match (c.left_censored, c.right_censored) {
+        (false, false) => {}
+        (true, false) => out.push_str(",\"censored\":\"left\""),
+        (false, true) => out.push_str(",\"censored\":\"right\""),
+        (true, true) => out.push_str(",\"censored\":\"both\""),
+    }
+    match &c.exchange {
+        Exchange::Sequential(turns) => {
+            out.push_str(",\"turns\":[");
+            comma(out, turns, |out, t| {
+                let (server, client) = (micros(t.server_think), micros(t.client_think));
+                write!(out, "[{},{server},{},{client}]", t.request, t.response)
+            })?;
+            out.push_str("]}");
+        }
+        Exchange::Concurrent { up, down } => {
+            let chain = |out: &mut String, chain: &[(Dur, u64)]| {
+                comma(out, chain, |out, &(pause, bytes)| {
+                    write!(out, "[{},{bytes}]", micros(pause))
+                })
+            };
+            out.push_str(",\"up\":[");
+            chain(out, up)?;
+            out.push_str("],\"down\":[");
+            chain(out, down)?;
+            out.push_str("]}");
+        }
+        Exchange::Attempt { retries, refused } => {
+            out.push_str(",\"syn_retries\":[");
+            comma(out, retries, |out, &r| write!(out, "{}", micros(r)))?;
+            write!(out, "],\"refused\":{refused}}}")?;
+        }
+        Exchange::Datagrams(d) => {
+            out.push_str(",\"datagrams\":[");
+            comma(out, &d.packets, |out, &(gap, client, bytes)| {
+                write!(out, "[{},{},{bytes}]", micros(gap), u8::from(client))
+            })?;
+            write!(
+                out,
+                "],\"packets\":{},\"block\":{}}}",
+                d.total_packets, d.block
+            )?;
+        }
+    }
+    Ok(())
+}

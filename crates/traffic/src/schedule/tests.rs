@@ -1,0 +1,201 @@
+use super::*;
+use crate::testing::{any_model, model, session};
+use proptest::prelude::*;
+
+fn hundred() -> Model {
+    // Sessions crowd at the beginning and at the end: two of three in the first and last tenths.
+    let sessions = (0..120u64)
+        .map(|i| {
+            let ms = match i {
+                0..40 => i * 20,
+                40..80 => 1_000 + (i - 40) * 200,
+                _ => 9_000 + (i - 80) * 20,
+            };
+            session((i % 2) as u32, Dur::from_millis(ms), 1_000 + i * i)
+        })
+        .collect();
+    model(Dur::from_secs(10), sessions)
+}
+
+fn draw(m: &Model, k: f64, phase: Option<Dur>, seed: u64, horizon: Dur) -> Schedule {
+    let knobs = Knobs {
+        sessions: k,
+        phase,
+        ..Knobs::default()
+    };
+    Schedule::draw(m, &knobs, seed, horizon).unwrap()
+}
+
+fn counts(m: &Model, s: &Schedule) -> Vec<u32> {
+    let mut counts = vec![0; m.sessions.len()];
+    s.starts
+        .iter()
+        .for_each(|s| counts[s.session as usize] += 1);
+    counts
+}
+
+#[test]
+fn a_whole_cycle_holds_each_session_k_times() {
+    let m = hundred();
+    for k in [1.0, 2.0, 3.0] {
+        let s = draw(&m, k, Some(Dur::ZERO), 5, m.duration);
+        assert!(counts(&m, &s).iter().all(|&c| f64::from(c) == k));
+    }
+    for k in [0.0, 0.3, 1.5, 2.71] {
+        for seed in 0..20 {
+            let s = draw(&m, k, Some(Dur::ZERO), seed, m.duration);
+            let counts = counts(&m, &s);
+            assert!(
+                counts
+                    .iter()
+                    .all(|&c| f64::from(c) == k.floor() || f64::from(c) == k.floor() + 1.0)
+            );
+            // Within one of the expectation for each of the two classes.
+            let total: u32 = counts.iter().sum();
+            assert!((f64::from(total) - 120.0 * k).abs() <= 2.0, "{k}: {total}");
+        }
+    }
+}
+
+#[test]
+fn fractions_choose_every_session_equally_often() {
+    let m = hundred();
+    let mut sum = vec![0u32; 120];
+    let n = 2_000;
+    for seed in 0..n {
+        let s = draw(&m, 0.3, Some(Dur::ZERO), seed, m.duration);
+        for (a, b) in sum.iter_mut().zip(counts(&m, &s)) {
+            *a += b;
+        }
+    }
+    // Binomial(2000, 0.3) has a standard deviation of 20.5; five of them.
+    for (i, &c) in sum.iter().enumerate() {
+        assert!((f64::from(c) - 600.0).abs() < 103.0, "session {i}: {c}");
+    }
+}
+
+#[test]
+fn volume_stays_in_its_window() {
+    let m = hundred();
+    let window = |at: u64| at / 1_000_000_000;
+    let volume = |starts: &mut dyn Iterator<Item = (u64, u32)>| {
+        let mut v = [0u64; 10];
+        for (at, session) in starts {
+            v[window(at) as usize] += m.sessions[session as usize].bytes()[1];
+        }
+        v
+    };
+    let recorded = volume(
+        &mut m
+            .sessions
+            .iter()
+            .zip(0..)
+            .map(|(s, i)| (s.start.as_nanos(), i)),
+    );
+    for seed in 0..10 {
+        let s = draw(&m, 1.0, Some(Dur::ZERO), seed, m.duration);
+        let drawn = volume(&mut s.starts.iter().map(|s| (s.at.as_nanos(), s.session)));
+        assert_eq!(drawn, recorded, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_schedule_is_a_function_of_its_arguments() {
+    let m = hundred();
+    let a = draw(&m, 1.5, None, 1, Dur::from_secs(35));
+    assert_eq!(a, draw(&m, 1.5, None, 1, Dur::from_secs(35)));
+    assert_ne!(a.starts, draw(&m, 1.5, None, 2, Dur::from_secs(35)).starts);
+    // A longer run begins like a shorter one.
+    let longer = draw(&m, 1.5, None, 1, Dur::from_secs(70));
+    assert_eq!(longer.starts[..a.starts.len()], a.starts);
+    // Each pass is arranged anew.
+    let s = draw(&m, 1.0, Some(Dur::ZERO), 1, Dur::from_secs(20));
+    let order = |from: usize| s.starts[from..from + 120].iter().map(|s| s.session);
+    assert!(!order(0).eq(order(120)));
+}
+
+#[test]
+fn the_phase_shifts_the_model_under_the_run() {
+    let m = hundred();
+    let s = draw(&m, 1.0, Some(Dur::from_secs(5)), 3, Dur::from_secs(10));
+    assert_eq!(s.phase, Dur::from_secs(5));
+    // The rest of one pass and the beginning of the next, each with its own arrangement: 60 or so.
+    let early = s
+        .starts
+        .iter()
+        .filter(|s| s.at < Time::from_nanos(5_000_000_000))
+        .count();
+    assert_eq!(early, 60);
+    assert_eq!(s.starts.len(), 120);
+    assert!(s.starts.is_sorted());
+    let knobs = Knobs {
+        phase: Some(Dur::from_secs(10)),
+        ..Knobs::default()
+    };
+    assert!(matches!(
+        Schedule::draw(&m, &knobs, 1, m.duration),
+        Err(DrawError::Phase { .. })
+    ));
+}
+
+#[test]
+fn copies_are_numbered() {
+    let m = hundred();
+    let s = draw(&m, 2.0, Some(Dur::ZERO), 3, m.duration);
+    for i in 0..120 {
+        let copies: Vec<u32> = s
+            .starts
+            .iter()
+            .filter(|s| s.session == i)
+            .map(|s| s.copy)
+            .collect();
+        assert_eq!(copies, [0, 1]);
+    }
+}
+
+#[test]
+fn weights_multiply_sessions() {
+    let mut m = hundred();
+    m.sessions.iter_mut().for_each(|s| s.weight = 4.0);
+    let s = draw(&m, 0.5, Some(Dur::ZERO), 3, m.duration);
+    assert!(counts(&m, &s).iter().all(|&c| c == 2));
+}
+
+#[test]
+fn impossible_draws_are_refused() {
+    let m = hundred();
+    let with = |sessions: f64| Knobs {
+        sessions,
+        ..Knobs::default()
+    };
+    for k in [-1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(
+            Schedule::draw(&m, &with(k), 1, m.duration),
+            Err(DrawError::Factor(_))
+        ));
+    }
+    assert!(matches!(
+        Schedule::draw(&m, &with(1e9), 1, m.duration),
+        Err(DrawError::TooMany(_))
+    ));
+    assert!(matches!(
+        Schedule::draw(&m, &with(1.0), 1, Dur::MAX),
+        Err(DrawError::TooMany(_))
+    ));
+    let empty = model(Dur::ZERO, Vec::new());
+    let s = Schedule::draw(&empty, &with(1.0), 1, Dur::from_secs(1)).unwrap();
+    assert!(s.starts.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn any_sound_model_can_be_drawn(mut m in any_model(), seed: u64, k in 0.0..3.0f64, cycles in 0.0..3.0f64) {
+        m.sessions.iter_mut().for_each(|s| s.weight = s.weight.min(50.0));
+        let horizon = m.duration.scale(cycles);
+        let knobs = Knobs { sessions: k, ..Knobs::default() };
+        let s = Schedule::draw(&m, &knobs, seed, horizon).unwrap();
+        prop_assert!(s.starts.is_sorted());
+        prop_assert!(s.starts.iter().all(|s| (s.session as usize) < m.sessions.len()));
+        prop_assert!(s.starts.iter().all(|s| s.at.as_nanos() < horizon.as_nanos()));
+    }
+}

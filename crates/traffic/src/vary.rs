@@ -1,0 +1,242 @@
+//! The knobs, and dropping dependencies (ablation).
+
+use swell_base::{Dur, Rate, Stream};
+
+use crate::{Exchange, Model, Path};
+
+/// What a user may turn on a model. The default leaves it as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knobs {
+    /// Sessions times this: each session appears this often per cycle of the model.
+    pub sessions: f64,
+    /// Response sizes times this (datagrams from the server too).
+    pub response: f64,
+    /// Request sizes times this (datagrams from the client too).
+    pub request: f64,
+    /// Users' think times times this: between groups and before the next request of a connection.
+    /// Servers' think times, spacing inside a group and datagram spacing stay as they are.
+    pub think: f64,
+    /// Every round-trip time, end to end, becomes this: the client's path gets all of it, the
+    /// server's none, so that the sum is exact.
+    pub rtt: Option<Dur>,
+    /// Capacity of every access link, both directions, both sides.
+    pub access: Option<Rate>,
+    /// Where in the model to start; drawn by the seed unless given.
+    pub phase: Option<Dur>,
+    /// Dependencies to drop.
+    pub independent: Vec<Dependency>,
+}
+
+impl Default for Knobs {
+    fn default() -> Knobs {
+        Knobs {
+            sessions: 1.0,
+            response: 1.0,
+            request: 1.0,
+            think: 1.0,
+            rtt: None,
+            access: None,
+            phase: None,
+            independent: Vec::new(),
+        }
+    }
+}
+
+/// A dependency of the joint distribution. Dropping one permutes a quantity across the model, so
+/// that its marginal distribution stays exactly the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependency {
+    /// Response size on request size: responses change places within their class.
+    ResponseOnRequest,
+    /// Sizes on class: (request, response) pairs change places across all TCP classes.
+    SizeOnClass,
+    /// Think times on sizes: the servers' and users' change places within their class.
+    ThinkOnSize,
+    /// Client path on user and server path on connection: paths change places.
+    PathOnUser,
+    /// What one session does on its connections: whole exchanges change places within their class.
+    WithinSession,
+    /// Path capacity and loss on RTT: they change places among the paths of a side.
+    CapacityOnRtt,
+}
+
+impl Dependency {
+    /// Every dependency, with the name it has in experiment files.
+    pub const ALL: [(Dependency, &str); 6] = [
+        (Dependency::ResponseOnRequest, "response-on-request"),
+        (Dependency::SizeOnClass, "size-on-class"),
+        (Dependency::ThinkOnSize, "think-on-size"),
+        (Dependency::PathOnUser, "path-on-user"),
+        (Dependency::WithinSession, "within-session"),
+        (Dependency::CapacityOnRtt, "capacity-on-rtt"),
+    ];
+
+    /// The name it has in experiment files.
+    pub fn name(self) -> &'static str {
+        Dependency::ALL
+            .iter()
+            .find(|d| d.0 == self)
+            .map_or("", |d| d.1)
+    }
+}
+
+impl Model {
+    /// The model with the knobs applied, except `sessions` and `phase`, which
+    /// [`Schedule::draw`](crate::Schedule::draw) applies. Sessions keep their places, so indices
+    /// mean the same in both. The `seed` only matters for dropped dependencies.
+    ///
+    /// Totals, load and warnings still describe the trace, not the variant.
+    pub fn varied(&self, knobs: &Knobs, seed: u64) -> Model {
+        let mut m = self.clone();
+        for &d in &knobs.independent {
+            m.drop_dependency(d, &mut Stream::new(seed, d.name()));
+        }
+        if knobs.request != 1.0 || knobs.response != 1.0 {
+            for e in m.exchanges_mut(None) {
+                resize(e, knobs.request, knobs.response);
+            }
+        }
+        if knobs.think != 1.0 {
+            for s in &mut m.sessions {
+                for g in &mut s.groups {
+                    g.think = g.think.scale(knobs.think);
+                    for c in &mut g.connections {
+                        if let Exchange::Sequential(turns) = &mut c.exchange {
+                            for t in turns {
+                                t.client_think = t.client_think.scale(knobs.think);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(rtt) = knobs.rtt {
+            for p in &mut m.client_paths {
+                p.rtt = rtt;
+            }
+            for p in &mut m.server_paths {
+                p.rtt = Dur::ZERO;
+            }
+        }
+        if let Some(rate) = knobs.access {
+            for p in m.client_paths.iter_mut().chain(&mut m.server_paths) {
+                p.up = Some(rate);
+                p.down = Some(rate);
+            }
+        }
+        m
+    }
+
+    fn exchanges_mut(&mut self, class: Option<u32>) -> impl Iterator<Item = &mut Exchange> {
+        self.sessions
+            .iter_mut()
+            .filter(move |s| class.is_none_or(|c| s.class == c))
+            .flat_map(|s| &mut s.groups)
+            .flat_map(|g| &mut g.connections)
+            .map(|c| &mut c.exchange)
+    }
+
+    fn drop_dependency(&mut self, dependency: Dependency, rng: &mut Stream) {
+        let classes = 0..self.classes.len() as u32;
+        match dependency {
+            Dependency::ResponseOnRequest => classes.for_each(|c| {
+                let it = self.turns_mut(Some(c)).filter(|t| t.response > 0);
+                permute(it, rng, |t| &mut t.response);
+            }),
+            Dependency::SizeOnClass => {
+                let sizes: Vec<_> = self
+                    .turns_mut(None)
+                    .map(|t| (t.request, t.response))
+                    .collect();
+                let sizes = shuffled(sizes, rng);
+                for (t, (request, response)) in self.turns_mut(None).zip(sizes) {
+                    (t.request, t.response) = (request, response);
+                }
+            }
+            Dependency::ThinkOnSize => classes.for_each(|c| {
+                permute(self.turns_mut(Some(c)), rng, |t| &mut t.server_think);
+                permute(self.turns_mut(Some(c)), rng, |t| &mut t.client_think);
+            }),
+            Dependency::PathOnUser => {
+                permute(self.sessions.iter_mut(), rng, |s| &mut s.client);
+                let connections = self
+                    .sessions
+                    .iter_mut()
+                    .flat_map(|s| &mut s.groups)
+                    .flat_map(|g| &mut g.connections);
+                permute(connections, rng, |c| &mut c.server);
+            }
+            Dependency::WithinSession => {
+                classes.for_each(|c| permute(self.exchanges_mut(Some(c)), rng, |e| e));
+            }
+            Dependency::CapacityOnRtt => {
+                for paths in [&mut self.client_paths, &mut self.server_paths] {
+                    let others = shuffled(paths.clone(), rng);
+                    for (p, other) in paths.iter_mut().zip(others) {
+                        *p = Path {
+                            rtt: p.rtt,
+                            rtt_samples: p.rtt_samples,
+                            ..other
+                        };
+                    }
+                }
+            }
+        }
+    }
+
+    fn turns_mut(&mut self, class: Option<u32>) -> impl Iterator<Item = &mut crate::Turn> {
+        self.exchanges_mut(class).flat_map(|e| match e {
+            Exchange::Sequential(turns) => turns.as_mut_slice(),
+            _ => &mut [],
+        })
+    }
+}
+
+fn resize(exchange: &mut Exchange, request: f64, response: f64) {
+    // What was there stays there: a byte at least, unless the knob says zero.
+    let scale = |bytes: u64, k: f64| match (bytes as f64 * k).round() as u64 {
+        0 if bytes > 0 && k > 0.0 => 1,
+        scaled => scaled,
+    };
+    match exchange {
+        Exchange::Sequential(turns) => {
+            for t in turns {
+                t.request = scale(t.request, request);
+                t.response = scale(t.response, response);
+            }
+        }
+        Exchange::Concurrent { up, down } => {
+            up.iter_mut().for_each(|c| c.1 = scale(c.1, request));
+            down.iter_mut().for_each(|c| c.1 = scale(c.1, response));
+        }
+        Exchange::Attempt { .. } => {}
+        Exchange::Datagrams(d) => {
+            for (_, client, bytes) in &mut d.packets {
+                let k = if *client { request } else { response };
+                // A UDP payload is at most 65507 bytes over IPv4 (RFC 768, RFC 791).
+                *bytes = scale(u64::from(*bytes), k).min(65_507) as u32;
+            }
+        }
+    }
+}
+
+/// Lets one field of the items change places.
+fn permute<'a, T: 'a, F: 'a>(
+    items: impl Iterator<Item = &'a mut T>,
+    rng: &mut Stream,
+    field: impl Fn(&'a mut T) -> &'a mut F,
+) {
+    let mut fields: Vec<&'a mut F> = items.map(field).collect();
+    for i in (1..fields.len()).rev() {
+        let j = rng.below(i as u64 + 1) as usize;
+        let (head, tail) = fields.split_at_mut(i);
+        if j < i {
+            std::mem::swap(head[j], tail[0]);
+        }
+    }
+}
+
+fn shuffled<T>(mut items: Vec<T>, rng: &mut Stream) -> Vec<T> {
+    rng.shuffle(&mut items);
+    items
+}

@@ -1,0 +1,145 @@
+//! How much a model holds.
+
+use swell_base::Dur;
+
+use crate::{Connection, Datagrams, Exchange, Model, Session};
+
+impl Datagrams {
+    /// How many packets of the flow each kept packet stands for; 1 where all were kept.
+    pub fn scale(&self) -> f64 {
+        if self.packets.is_empty() {
+            1.0
+        } else {
+            self.total_packets as f64 / self.packets.len() as f64
+        }
+    }
+}
+
+impl Exchange {
+    /// Application bytes from the client and from the server. Where only blocks of a datagram flow
+    /// were kept, scaled up to the whole flow.
+    pub fn bytes(&self) -> [u64; 2] {
+        match self {
+            Exchange::Sequential(turns) => turns.iter().fold([0, 0], |[up, down], t| {
+                [
+                    up.saturating_add(t.request),
+                    down.saturating_add(t.response),
+                ]
+            }),
+            Exchange::Concurrent { up, down } => {
+                let sum = |c: &[(Dur, u64)]| c.iter().fold(0u64, |s, x| s.saturating_add(x.1));
+                [sum(up), sum(down)]
+            }
+            Exchange::Attempt { .. } => [0, 0],
+            Exchange::Datagrams(d) => {
+                let sum = |client: bool| {
+                    let kept: u64 = d
+                        .packets
+                        .iter()
+                        .filter(|p| p.1 == client)
+                        .map(|p| u64::from(p.2))
+                        .sum();
+                    (kept as f64 * d.scale()).round() as u64
+                };
+                [sum(true), sum(false)]
+            }
+        }
+    }
+
+    /// How many turns, chunks, SYNs or datagrams the model keeps of it: what its size in memory
+    /// and in the file grows with.
+    pub fn items(&self) -> usize {
+        match self {
+            Exchange::Sequential(turns) => turns.len(),
+            Exchange::Concurrent { up, down } => up.len() + down.len(),
+            Exchange::Attempt { retries, .. } => retries.len(),
+            Exchange::Datagrams(d) => d.packets.len(),
+        }
+    }
+
+    /// The pauses inside it: what it lasts at least, over a network that takes no time.
+    pub fn pauses(&self) -> Dur {
+        match self {
+            Exchange::Sequential(turns) => {
+                turns.iter().map(|t| t.server_think + t.client_think).sum()
+            }
+            Exchange::Concurrent { up, down } => {
+                let sum = |c: &[(Dur, u64)]| c.iter().map(|x| x.0).sum::<Dur>();
+                sum(up).max(sum(down))
+            }
+            Exchange::Attempt { retries, .. } => retries.iter().copied().sum(),
+            Exchange::Datagrams(d) => d.packets.iter().map(|p| p.0).sum::<Dur>().scale(d.scale()),
+        }
+    }
+}
+
+impl Session {
+    /// Its connections, in order.
+    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.groups.iter().flat_map(|g| &g.connections)
+    }
+
+    /// Application bytes from the client and from the servers.
+    pub fn bytes(&self) -> [u64; 2] {
+        self.connections().fold([0, 0], |[up, down], c| {
+            let [u, d] = c.exchange.bytes();
+            [up.saturating_add(u), down.saturating_add(d)]
+        })
+    }
+
+    /// Items kept of it ([`Exchange::items`]), one more for each connection.
+    pub fn items(&self) -> usize {
+        self.connections().map(|c| c.exchange.items() + 1).sum()
+    }
+
+    /// When half of its bytes were asked for, since its start, over a network that takes no time:
+    /// the connection at which the running sum of bytes passes the half.
+    pub fn half_time(&self) -> Dur {
+        let [up, down] = self.bytes();
+        let total = up.saturating_add(down);
+        let mut done = 0u64;
+        let mut at = Dur::ZERO;
+        for g in &self.groups {
+            at += g.think;
+            let mut start = at;
+            let mut end = at;
+            for c in &g.connections {
+                start += c.gap;
+                end = end.max(start + c.exchange.pauses());
+                let [u, d] = c.exchange.bytes();
+                done = done.saturating_add(u).saturating_add(d);
+                if done >= total / 2 {
+                    return start;
+                }
+            }
+            at = end;
+        }
+        at
+    }
+}
+
+impl Model {
+    /// A warm-up after which a drawn schedule carries the model's load: the 90th percentile, by
+    /// bytes, of the time from a session's start to the middle of its volume. A schedule starts
+    /// with an empty link; before this time the load is too low.
+    pub fn warm_up(&self) -> Dur {
+        let mut by_time: Vec<(Dur, f64)> = self
+            .sessions
+            .iter()
+            .map(|s| {
+                let [up, down] = s.bytes();
+                (s.half_time(), s.weight * (up as f64 + down as f64))
+            })
+            .collect();
+        by_time.sort_by_key(|x| x.0);
+        let total: f64 = by_time.iter().map(|x| x.1).sum();
+        let mut sum = 0.0;
+        for (at, bytes) in by_time {
+            sum += bytes;
+            if sum >= 0.9 * total {
+                return at;
+            }
+        }
+        Dur::ZERO
+    }
+}
