@@ -1,0 +1,215 @@
+//! From a captured frame to a [`Packet`].
+
+use crate::counts::Skip;
+use crate::link::{self, Network};
+use crate::transport::{self, Payload};
+use crate::{LinkType, Packet, Transport};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// A record of a capture: bytes of a frame, when it was seen and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Capture time, nanoseconds since the Unix epoch.
+    pub time: i64,
+    /// Interface number within the file, counted over all sections (0 for pcap).
+    pub interface: u32,
+    /// Link type of that interface.
+    pub link: LinkType,
+    /// Bytes on the wire, as the capture says.
+    pub wire_len: u32,
+    /// The bytes captured.
+    pub data: &'a [u8],
+}
+
+/// Decodes a frame. Needs the link layer and IP headers whole; a transport header that is cut or
+/// contradicts itself still gives a packet, marked so.
+///
+/// Tunnels (IP in IP, GRE, VXLAN, GTP, Teredo, pseudowires) are not followed: the packet is the
+/// outer one, which is what the link carried.
+///
+/// # Errors
+/// The reason why the frame holds no usable IP packet.
+#[inline]
+pub fn dissect(frame: &Frame<'_>) -> Result<Packet, Skip> {
+    let (at, network) = link::peel(frame.link, frame.data)?;
+    // No panic: `peel` may point behind the captured bytes, as SLL2's fixed header does.
+    let ip = frame.data.get(at..).unwrap_or_default();
+    // Bytes of the wire left for IP, padding included: what a header without a length means.
+    let room = (frame.wire_len as usize).saturating_sub(at) as u32;
+    let version = ip.first().ok_or(Skip::ShortIp)? >> 4;
+    let decoded = match (network, version) {
+        (Network::V4 | Network::Either, 4) => v4(ip, room)?,
+        (Network::V6 | Network::Either, 6) => v6(ip, room)?,
+        (Network::Either, _) => return Err(Skip::NotIp),
+        _ => return Err(Skip::BadIp),
+    };
+    Ok(Packet {
+        time: frame.time,
+        wire_len: frame.wire_len,
+        captured_len: frame.data.len() as u32,
+        ip_len: decoded.len,
+        interface: frame.interface,
+        src: decoded.src,
+        dst: decoded.dst,
+        ttl: decoded.ttl,
+        ecn: decoded.ecn,
+        transport: decoded.transport,
+    })
+}
+
+struct Ip {
+    len: u32,
+    src: IpAddr,
+    dst: IpAddr,
+    ttl: u8,
+    ecn: u8,
+    transport: Transport,
+}
+
+/// IPv4 (RFC 791).
+#[inline]
+fn v4(ip: &[u8], room: u32) -> Result<Ip, Skip> {
+    let h = ip.first_chunk::<20>().ok_or(Skip::ShortIp)?;
+    let header_len = usize::from(h[0] & 0x0f) * 4;
+    if header_len < 20 {
+        return Err(Skip::BadIp);
+    }
+    let total = match u16::from_be_bytes([h[2], h[3]]) {
+        // Offload engines hand over packets of more than 64 KiB, and some hand over all packets,
+        // with a length of zero: then the frame's length is all there is.
+        0 => room,
+        n => u32::from(n),
+    };
+    if (total as usize) < header_len {
+        return Err(Skip::BadIp);
+    }
+    let fragment_offset = u16::from_be_bytes([h[6], h[7]]) & 0x1fff;
+    let transport = if fragment_offset != 0 {
+        Transport::Fragment
+    } else {
+        // Options are not needed; if they are cut, so is what follows.
+        let payload = Payload {
+            protocol: h[9],
+            data: ip.get(header_len..).unwrap_or_default(),
+            len: total - header_len as u32,
+        };
+        transport::decode(payload)
+    };
+    Ok(Ip {
+        len: total,
+        src: IpAddr::from([h[12], h[13], h[14], h[15]]),
+        dst: IpAddr::from([h[16], h[17], h[18], h[19]]),
+        ttl: h[8],
+        ecn: h[1] & 0x03,
+        transport,
+    })
+}
+
+/// IPv6 (RFC 8200).
+#[inline]
+fn v6(ip: &[u8], room: u32) -> Result<Ip, Skip> {
+    let h = ip.first_chunk::<40>().ok_or(Skip::ShortIp)?;
+    let rest = &ip[40..];
+    let declared = u32::from(u16::from_be_bytes([h[4], h[5]]));
+    let payload_len = if declared != 0 {
+        declared
+    } else {
+        // A jumbogram (RFC 2675), or a BIG TCP packet whose length nobody wrote, or truly nothing.
+        match jumbo_len(h[6], rest) {
+            Some(n) if n > 0xffff && n <= room.saturating_sub(40) => n,
+            Some(_) => return Err(Skip::BadIp),
+            None if h[6] == NO_NEXT_HEADER => 0,
+            None => room.checked_sub(40).ok_or(Skip::BadIp)?,
+        }
+    };
+    let transport = match h[6] {
+        // The two that need no walk, first.
+        protocol @ (6 | 17) => transport::decode(Payload {
+            protocol,
+            data: rest,
+            len: payload_len,
+        }),
+        first => extensions(first, rest, payload_len),
+    };
+    Ok(Ip {
+        len: payload_len.saturating_add(40),
+        src: v6_address(h, 8),
+        dst: v6_address(h, 24),
+        ttl: h[7],
+        ecn: (h[1] >> 4) & 0x03,
+        transport,
+    })
+}
+
+const HOP_BY_HOP: u8 = 0;
+const NO_NEXT_HEADER: u8 = 59;
+
+#[inline]
+fn v6_address(header: &[u8; 40], at: usize) -> IpAddr {
+    let mut octets = [0; 16];
+    octets.copy_from_slice(&header[at..at + 16]);
+    IpAddr::V6(Ipv6Addr::from(octets))
+}
+
+/// The jumbo payload option (RFC 2675 section 2), searched for where it must be: in a hop-by-hop
+/// header right behind the IPv6 header.
+fn jumbo_len(next: u8, rest: &[u8]) -> Option<u32> {
+    if next != HOP_BY_HOP {
+        return None;
+    }
+    let len = (usize::from(*rest.get(1)?) + 1) * 8;
+    let mut options = rest.get(2..len.min(rest.len()))?;
+    while let [kind, tail @ ..] = options {
+        options = match (*kind, tail) {
+            (0, _) => tail,
+            (0xc2, [4, a, b, c, d, ..]) => return Some(u32::from_be_bytes([*a, *b, *c, *d])),
+            (_, [n, body @ ..]) => body.get(usize::from(*n)..)?,
+            (_, []) => return None,
+        };
+    }
+    None
+}
+
+/// Walks the extension headers (RFC 8200 section 4, RFC 4302 for the authentication header). Every
+/// step consumes at least eight bytes, so the walk ends.
+fn extensions(mut next: u8, mut data: &[u8], mut len: u32) -> Transport {
+    loop {
+        let size = match next {
+            // Hop-by-hop, routing, destination options, mobility, HIP, Shim6.
+            HOP_BY_HOP | 43 | 60 | 135 | 139 | 140 => match data.get(1) {
+                Some(&n) => (usize::from(n) + 1) * 8,
+                None => return Transport::Truncated(next),
+            },
+            // Fragment header.
+            44 => match data.get(2..4) {
+                Some(&[a, b]) if u16::from_be_bytes([a, b]) & 0xfff8 != 0 => {
+                    return Transport::Fragment;
+                }
+                Some(_) => 8,
+                None => return Transport::Truncated(next),
+            },
+            // Authentication header: length in 32-bit words, minus two.
+            51 => match data.get(1) {
+                Some(&n) => (usize::from(n) + 2) * 4,
+                None => return Transport::Truncated(next),
+            },
+            protocol => {
+                return transport::decode(Payload {
+                    protocol,
+                    data,
+                    len,
+                });
+            }
+        };
+        // An extension header longer than the packet: what follows cannot be trusted.
+        let Some(left) = len.checked_sub(size as u32) else {
+            return Transport::Other(next);
+        };
+        let Some(rest) = data.get(size..) else {
+            return Transport::Truncated(next);
+        };
+        next = data[0];
+        data = rest;
+        len = left;
+    }
+}

@@ -1,0 +1,245 @@
+//! Link layers: from the first byte of a frame to the first byte of an IP packet.
+
+use crate::counts::Skip;
+use std::fmt;
+
+/// A link-layer type, by its number in pcap and pcapng files (the tcpdump.org registry,
+/// <https://www.tcpdump.org/linktypes.html>).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkType(pub u16);
+
+impl LinkType {
+    /// BSD loopback: address family in the byte order of the capturing machine.
+    pub const NULL: LinkType = LinkType(0);
+    /// Ethernet, without frame check sequence and preamble.
+    pub const ETHERNET: LinkType = LinkType(1);
+    /// PPP, with or without HDLC-like framing.
+    pub const PPP: LinkType = LinkType(9);
+    /// Raw IP, as some systems number it in the files they write.
+    pub const RAW_BSD: LinkType = LinkType(12);
+    /// Raw IP, as OpenBSD numbers it.
+    pub const RAW_OPENBSD: LinkType = LinkType(14);
+    /// PPP in HDLC-like framing.
+    pub const PPP_HDLC: LinkType = LinkType(50);
+    /// PPPoE session without the Ethernet header.
+    pub const PPP_ETHER: LinkType = LinkType(51);
+    /// Raw IP, version from the first nibble.
+    pub const RAW: LinkType = LinkType(101);
+    /// OpenBSD loopback: address family in network byte order.
+    pub const LOOP: LinkType = LinkType(108);
+    /// Linux cooked capture.
+    pub const LINUX_SLL: LinkType = LinkType(113);
+    /// Raw IPv4.
+    pub const IPV4: LinkType = LinkType(228);
+    /// Raw IPv6.
+    pub const IPV6: LinkType = LinkType(229);
+    /// Linux cooked capture, version 2.
+    pub const LINUX_SLL2: LinkType = LinkType(276);
+
+    /// The link types packets are decoded from; frames of others are counted and skipped.
+    pub const SUPPORTED: [LinkType; 13] = [
+        LinkType::NULL,
+        LinkType::ETHERNET,
+        LinkType::PPP,
+        LinkType::RAW_BSD,
+        LinkType::RAW_OPENBSD,
+        LinkType::PPP_HDLC,
+        LinkType::PPP_ETHER,
+        LinkType::RAW,
+        LinkType::LOOP,
+        LinkType::LINUX_SLL,
+        LinkType::IPV4,
+        LinkType::IPV6,
+        LinkType::LINUX_SLL2,
+    ];
+
+    /// The usual name, where it is one of those seen often.
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self.0 {
+            0 => "BSD loopback",
+            1 => "Ethernet",
+            6 => "Token Ring",
+            7 => "ARCNET",
+            8 => "SLIP",
+            9 | 50 => "PPP",
+            10 => "FDDI",
+            12 | 14 | 101 => "raw IP",
+            51 => "PPPoE",
+            100 => "ATM",
+            104 => "Cisco HDLC",
+            105 => "IEEE 802.11",
+            107 => "Frame Relay",
+            108 => "OpenBSD loopback",
+            113 => "Linux cooked",
+            127 => "IEEE 802.11 radiotap",
+            187 | 201 => "Bluetooth HCI",
+            189 | 220 => "USB",
+            192 => "PPI",
+            195 | 230 => "IEEE 802.15.4",
+            197 => "ERF",
+            226 => "Solaris ipnet",
+            228 => "raw IPv4",
+            229 => "raw IPv6",
+            239 => "netfilter log",
+            242 => "IP over InfiniBand",
+            258 => "Apple PKTAP",
+            276 => "Linux cooked v2",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for LinkType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "{name} ({})", self.0),
+            None => write!(f, "link type {}", self.0),
+        }
+    }
+}
+
+/// What the link layer says follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    V4,
+    V6,
+    /// The first nibble decides.
+    Either,
+}
+
+/// Peels the link layer: the offset of the IP packet in `data` and its version.
+#[inline]
+pub(crate) fn peel(link: LinkType, data: &[u8]) -> Result<(usize, Network), Skip> {
+    match link {
+        LinkType::ETHERNET => ether_type(data, 12),
+        LinkType::RAW | LinkType::RAW_BSD | LinkType::RAW_OPENBSD => Ok((0, Network::Either)),
+        LinkType::IPV4 => Ok((0, Network::V4)),
+        LinkType::IPV6 => Ok((0, Network::V6)),
+        LinkType::NULL | LinkType::LOOP => loopback(data),
+        LinkType::LINUX_SLL => ether_type(data, 14),
+        // SLL2 has the protocol first and 20 bytes of header.
+        LinkType::LINUX_SLL2 => match be16(data, 0)? {
+            0x0800 => Ok((20, Network::V4)),
+            0x86dd => Ok((20, Network::V6)),
+            other => after_ether_type(data, other, 20),
+        },
+        LinkType::PPP | LinkType::PPP_HDLC => ppp(data, 0),
+        LinkType::PPP_ETHER => pppoe(data, 0),
+        _ => Err(Skip::UnsupportedLink),
+    }
+}
+
+/// From an EtherType at `at` on.
+#[inline]
+fn ether_type(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
+    match be16(data, at)? {
+        0x0800 => Ok((at + 2, Network::V4)),
+        0x86dd => Ok((at + 2, Network::V6)),
+        other => after_ether_type(data, other, at + 2),
+    }
+}
+
+/// Whatever is not plain IPv4 or IPv6: tags, labels, PPPoE, 802.2. `at` is behind the EtherType.
+fn after_ether_type(
+    data: &[u8],
+    mut protocol: u16,
+    mut at: usize,
+) -> Result<(usize, Network), Skip> {
+    loop {
+        match protocol {
+            0x0800 => return Ok((at, Network::V4)),
+            0x86dd => return Ok((at, Network::V6)),
+            // IEEE 802.1Q, 802.1ad, and the numbers used for QinQ before 802.1ad.
+            0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
+                protocol = be16(data, at + 2)?;
+                at += 4;
+            }
+            0x8847 | 0x8848 => return mpls(data, at),
+            0x8864 => return pppoe(data, at),
+            // IEEE 802.3: a length, and 802.2 behind it. Only SNAP with an EtherType carries IP
+            // (RFC 1042).
+            0..=0x05dc => {
+                let llc = data.get(at..at + 6).ok_or(Skip::ShortLink)?;
+                if llc != [0xaa, 0xaa, 0x03, 0, 0, 0] {
+                    return Err(Skip::NotIp);
+                }
+                protocol = be16(data, at + 6)?;
+                at += 8;
+                if protocol <= 0x05dc {
+                    return Err(Skip::NotIp);
+                }
+            }
+            _ => return Err(Skip::NotIp),
+        }
+    }
+}
+
+/// Label stack (RFC 3032). What it carries is nowhere said; as routers do (RFC 4928), the first
+/// nibble tells IP from the rest, a pseudowire control word among them.
+fn mpls(data: &[u8], mut at: usize) -> Result<(usize, Network), Skip> {
+    loop {
+        let label = data.get(at..at + 4).ok_or(Skip::ShortLink)?;
+        at += 4;
+        if label[2] & 1 != 0 {
+            break;
+        }
+    }
+    match data.get(at).ok_or(Skip::ShortLink)? >> 4 {
+        4 => Ok((at, Network::V4)),
+        6 => Ok((at, Network::V6)),
+        _ => Err(Skip::NotIp),
+    }
+}
+
+/// PPPoE session header (RFC 2516 section 4), then PPP without address and control.
+fn pppoe(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
+    let header = data.get(at..at + 6).ok_or(Skip::ShortLink)?;
+    // Version 1, type 1, code 0 is session data.
+    if header[0] != 0x11 || header[1] != 0 {
+        return Err(Skip::NotIp);
+    }
+    ppp_protocol(data, at + 6)
+}
+
+/// PPP: address and control (RFC 1662) unless left out.
+fn ppp(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
+    let framed = data.get(at..at + 2) == Some(&[0xff, 0x03]);
+    ppp_protocol(data, if framed { at + 2 } else { at })
+}
+
+/// PPP protocol field, two bytes, or one if compressed (RFC 1661 section 2: the last byte is odd).
+fn ppp_protocol(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
+    let first = *data.get(at).ok_or(Skip::ShortLink)?;
+    let (protocol, next) = if first & 1 == 1 {
+        (u16::from(first), at + 1)
+    } else {
+        (be16(data, at)?, at + 2)
+    };
+    match protocol {
+        0x0021 => Ok((next, Network::V4)),
+        0x0057 => Ok((next, Network::V6)),
+        0x0281 | 0x0283 => mpls(data, next),
+        _ => Err(Skip::NotIp),
+    }
+}
+
+/// Address family in four bytes. Written in the order of the capturing machine (NULL) or in network
+/// order (LOOP); families are small numbers, so the order shows. IPv6 has a number of its own on
+/// every system: 10 Linux, 24 NetBSD and OpenBSD, 26 Solaris, 28 FreeBSD, 30 Darwin.
+fn loopback(data: &[u8]) -> Result<(usize, Network), Skip> {
+    let bytes = *data.first_chunk::<4>().ok_or(Skip::ShortLink)?;
+    let family = u32::from_be_bytes(bytes).min(u32::from_le_bytes(bytes));
+    match family {
+        2 => Ok((4, Network::V4)),
+        10 | 24 | 26 | 28 | 30 => Ok((4, Network::V6)),
+        _ => Err(Skip::NotIp),
+    }
+}
+
+#[inline]
+fn be16(data: &[u8], at: usize) -> Result<u16, Skip> {
+    match data.get(at..at + 2) {
+        Some(&[a, b]) => Ok(u16::from_be_bytes([a, b])),
+        _ => Err(Skip::ShortLink),
+    }
+}

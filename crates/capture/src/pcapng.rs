@@ -1,0 +1,361 @@
+//! The pcapng file format (draft-ietf-opsawg-pcapng): sections in either byte order, interfaces
+//! with their own link type, snap length and time resolution.
+
+use crate::bytes::Endian;
+use crate::counts::{Counts, Skip};
+use crate::error::Problem;
+use crate::window::Window;
+use crate::{Frame, Interface, LinkType};
+
+pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+
+/// Largest block believed: libpcap's limit for pcapng blocks.
+const MOST: u32 = 16 << 20;
+
+/// More interfaces than this are an attack on memory.
+const MOST_INTERFACES: usize = 1 << 16;
+
+/// How timestamps of an interface become nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resolution {
+    /// Units of this many nanoseconds.
+    Coarse(u64),
+    /// This many units in a nanosecond.
+    Fine(u128),
+    /// Units of 2^-n seconds.
+    Binary(u32),
+}
+
+impl Resolution {
+    /// From the `if_tsresol` option: a negative power of ten, or of two if the top bit is set.
+    fn from_option(value: u8) -> Resolution {
+        let exponent = u32::from(value & 0x7f);
+        if value & 0x80 != 0 {
+            Resolution::Binary(exponent)
+        } else if exponent <= 9 {
+            Resolution::Coarse(10u64.pow(9 - exponent))
+        } else {
+            // Beyond 10^38 the divisor fits no integer and every 64-bit time is zero anyway.
+            Resolution::Fine(10u128.pow((exponent - 9).min(38)))
+        }
+    }
+
+    fn ticks_per_second(self) -> Option<u64> {
+        match self {
+            Resolution::Coarse(nanos) => Some(1_000_000_000 / nanos),
+            Resolution::Fine(units) => u64::try_from(units.checked_mul(1_000_000_000)?).ok(),
+            Resolution::Binary(n) => 1u64.checked_shl(n),
+        }
+    }
+
+    /// Nanoseconds; `None` where they do not fit.
+    #[inline]
+    fn nanos(self, ticks: u64) -> Option<i64> {
+        match self {
+            Resolution::Coarse(nanos) => i64::try_from(ticks.checked_mul(nanos)?).ok(),
+            Resolution::Fine(units) => i64::try_from(u128::from(ticks) / units).ok(),
+            // 64 bits times 10^9 need 94; shifts by up to 127.
+            Resolution::Binary(n) => {
+                i64::try_from((u128::from(ticks) * 1_000_000_000).wrapping_shr(n)).ok()
+            }
+        }
+    }
+}
+
+/// An interface of the current section.
+#[derive(Clone, Copy, Debug)]
+struct Clocked {
+    link: LinkType,
+    snaplen: u32,
+    resolution: Resolution,
+    /// `if_tsoffset` in nanoseconds.
+    offset: i64,
+}
+
+/// State of a pcapng file being read.
+#[derive(Clone, Debug)]
+pub(crate) struct Pcapng {
+    endian: Endian,
+    section: Vec<Clocked>,
+    /// Interfaces of the sections before.
+    earlier: usize,
+    last_time: i64,
+}
+
+/// A packet within a block that is known to be whole.
+struct Located {
+    interface: u32,
+    ticks: Option<u64>,
+    wire_len: u32,
+    /// Where the frame lies in the block.
+    from: usize,
+    to: usize,
+}
+
+impl Pcapng {
+    pub(crate) fn new() -> Pcapng {
+        Pcapng {
+            endian: Endian::Little,
+            section: Vec::new(),
+            earlier: 0,
+            last_time: 0,
+        }
+    }
+
+    /// The next packet, consumed; `None` at the end of the data. Blocks between are consumed and
+    /// counted, new interfaces added to `interfaces`.
+    #[inline]
+    pub(crate) fn next<'w>(
+        &mut self,
+        window: &'w mut Window<'_>,
+        counts: &mut Counts,
+        interfaces: &mut Vec<Interface>,
+    ) -> Result<Option<Frame<'w>>, Problem> {
+        loop {
+            let seen = window.peek(12);
+            let Some(h) = seen.first_chunk::<12>() else {
+                let left = seen.len();
+                return match left {
+                    0 => Ok(None),
+                    _ => Err(Problem::CutShort {
+                        what: "block header",
+                        needed: 12,
+                        left: left as u64,
+                    }),
+                };
+            };
+            let word = |i: usize| [h[i], h[i + 1], h[i + 2], h[i + 3]];
+            // The section header's type reads the same in both orders; the third word tells.
+            if self.endian.u32(word(0)) == SECTION_HEADER {
+                self.endian = match Endian::Little.u32(word(8)) {
+                    BYTE_ORDER_MAGIC => Endian::Little,
+                    other if other.swap_bytes() == BYTE_ORDER_MAGIC => Endian::Big,
+                    other => return Err(Problem::ByteOrder(other)),
+                };
+            }
+            let kind = self.endian.u32(word(0));
+            let length = self.endian.u32(word(4));
+            if length < 12 || length > MOST || !length.is_multiple_of(4) {
+                return Err(Problem::BlockLength { kind, length });
+            }
+            let whole = length as usize;
+            let block = window.peek(whole);
+            if block.len() < whole {
+                return Err(Problem::CutShort {
+                    what: "block",
+                    needed: u64::from(length),
+                    left: block.len() as u64,
+                });
+            }
+            let block = &block[..whole];
+            let tail = self.endian.u32_at(block, whole - 4).unwrap_or_default();
+            if tail != length {
+                return Err(Problem::BlockTrailer {
+                    kind,
+                    head: length,
+                    tail,
+                });
+            }
+            let body = &block[..whole - 4];
+            let located = match kind {
+                ENHANCED_PACKET => self.enhanced(body),
+                PACKET => self.obsolete(body),
+                SIMPLE_PACKET => self.simple(body),
+                other => {
+                    match other {
+                        SECTION_HEADER => self.section(body, interfaces.len())?,
+                        INTERFACE => self.interface(body, interfaces)?,
+                        _ => count_block(other, counts),
+                    }
+                    window.consume(whole);
+                    continue;
+                }
+            };
+            let known = located.and_then(|l| Some((*self.section.get(l.interface as usize)?, l)));
+            let Some((interface, located)) = known else {
+                counts.records += 1;
+                counts.skip(Skip::BadRecord, LinkType(0));
+                window.consume(whole);
+                continue;
+            };
+            let time = match located.ticks {
+                Some(ticks) => {
+                    let time = interface
+                        .resolution
+                        .nanos(ticks)
+                        .and_then(|t| t.checked_add(interface.offset));
+                    time.unwrap_or_else(|| {
+                        counts.odd_times += 1;
+                        self.last_time
+                    })
+                }
+                None => {
+                    counts.without_time += 1;
+                    self.last_time
+                }
+            };
+            self.last_time = time;
+            let data = &window.take(0, whole)[located.from..located.to];
+            return Ok(Some(Frame {
+                time,
+                // Interfaces are numbered anew in every section, and at most 2^16 in all.
+                interface: self.earlier as u32 + located.interface,
+                link: interface.link,
+                wire_len: located.wire_len,
+                data,
+            }));
+        }
+    }
+
+    fn section(&mut self, body: &[u8], earlier: usize) -> Result<(), Problem> {
+        let (Some(major), Some(minor)) =
+            (self.endian.u16_at(body, 12), self.endian.u16_at(body, 14))
+        else {
+            return Err(Problem::BlockLength {
+                kind: SECTION_HEADER,
+                length: body.len() as u32 + 4,
+            });
+        };
+        // Version 1.2 was written by mistake and reads as 1.0 (the draft's section on the header).
+        if (major, minor) != (1, 0) && (major, minor) != (1, 2) {
+            return Err(Problem::Version {
+                format: "pcapng",
+                major: u32::from(major),
+                minor: u32::from(minor),
+            });
+        }
+        self.section.clear();
+        self.earlier = earlier;
+        Ok(())
+    }
+
+    fn interface(&mut self, body: &[u8], all: &mut Vec<Interface>) -> Result<(), Problem> {
+        let (Some(link), Some(snaplen)) =
+            (self.endian.u16_at(body, 8), self.endian.u32_at(body, 12))
+        else {
+            return Err(Problem::BlockLength {
+                kind: INTERFACE,
+                length: body.len() as u32 + 4,
+            });
+        };
+        if all.len() == MOST_INTERFACES {
+            return Err(Problem::TooManyInterfaces(MOST_INTERFACES));
+        }
+        // Microseconds unless said otherwise.
+        let mut resolution = Resolution::from_option(6);
+        let mut offset = 0i64;
+        let mut at = 16;
+        while let (Some(code), Some(len)) = (
+            self.endian.u16_at(body, at),
+            self.endian.u16_at(body, at + 2),
+        ) {
+            let Some(value) = body.get(at + 4..at + 4 + usize::from(len)) else {
+                break;
+            };
+            match (code, value) {
+                (0, _) => break,
+                (9, &[tsresol]) => resolution = Resolution::from_option(tsresol),
+                (14, value) => {
+                    if let Ok(bytes) = value.try_into() {
+                        // Signed seconds.
+                        let seconds = self.endian.u64(bytes).cast_signed();
+                        offset = seconds.saturating_mul(1_000_000_000);
+                    }
+                }
+                _ => {}
+            }
+            at += 4 + usize::from(len).next_multiple_of(4);
+        }
+        let link = LinkType(link);
+        self.section.push(Clocked {
+            link,
+            snaplen,
+            resolution,
+            offset,
+        });
+        all.push(Interface {
+            link,
+            snaplen,
+            ticks_per_second: resolution.ticks_per_second(),
+        });
+        Ok(())
+    }
+
+    #[inline]
+    fn enhanced(&self, body: &[u8]) -> Option<Located> {
+        let h = body.first_chunk::<28>()?;
+        let word = |i: usize| self.endian.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
+        located(
+            body,
+            28,
+            word(20),
+            Located {
+                interface: word(8),
+                ticks: Some(u64::from(word(12)) << 32 | u64::from(word(16))),
+                wire_len: word(24),
+                from: 28,
+                to: 28,
+            },
+        )
+    }
+
+    /// The packet block the enhanced one replaced: a 16-bit interface number and a drop count.
+    fn obsolete(&self, body: &[u8]) -> Option<Located> {
+        let h = body.first_chunk::<28>()?;
+        let word = |i: usize| self.endian.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
+        located(
+            body,
+            28,
+            word(20),
+            Located {
+                interface: u32::from(self.endian.u16([h[8], h[9]])),
+                ticks: Some(u64::from(word(12)) << 32 | u64::from(word(16))),
+                wire_len: word(24),
+                from: 28,
+                to: 28,
+            },
+        )
+    }
+
+    /// No time, first interface, and as many bytes as the snap length lets through.
+    fn simple(&self, body: &[u8]) -> Option<Located> {
+        let wire_len = self.endian.u32_at(body, 8)?;
+        let captured = match self.section.first()?.snaplen {
+            0 => wire_len,
+            snaplen => wire_len.min(snaplen),
+        };
+        located(
+            body,
+            12,
+            captured,
+            Located {
+                interface: 0,
+                ticks: None,
+                wire_len,
+                from: 12,
+                to: 12,
+            },
+        )
+    }
+}
+
+/// Checks that the captured bytes lie within the block.
+#[inline]
+fn located(body: &[u8], from: usize, captured: u32, packet: Located) -> Option<Located> {
+    let to = from + captured as usize;
+    (to <= body.len()).then_some(Located { to, ..packet })
+}
+
+#[cold]
+fn count_block(kind: u32, counts: &mut Counts) {
+    match kind {
+        // Name resolution, interface statistics, systemd journal, decryption secrets, custom.
+        4 | 5 | 9 | 10 | 0x0bad | 0x4000_0bad => counts.other_blocks += 1,
+        _ => counts.unknown_blocks += 1,
+    }
+}

@@ -1,0 +1,282 @@
+//! A trace from the first byte to the last.
+
+use crate::counts::Counts;
+use crate::error::{Error, Problem};
+use crate::pcap::{self, Pcap};
+use crate::pcapng::{self, Pcapng};
+use crate::snoop::{self, Snoop};
+use crate::source::{self, Compression};
+use crate::window::Window;
+use crate::{Frame, LinkType, Packet, dissect, foreign};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// An interface packets were captured on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its link type.
+    pub link: LinkType,
+    /// Its snap length in bytes, as the file says; 0 where it says none.
+    pub snaplen: u32,
+    /// Resolution of its times in ticks per second, where that fits.
+    pub ticks_per_second: Option<u64>,
+}
+
+/// The file format of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// pcap, any variant.
+    Pcap,
+    /// pcapng.
+    Pcapng,
+    /// snoop (RFC 1761).
+    Snoop,
+}
+
+impl Format {
+    /// The name of the format.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Pcap => "pcap",
+            Format::Pcapng => "pcapng",
+            Format::Snoop => "snoop",
+        }
+    }
+}
+
+/// Reads a trace packet by packet. Memory does not grow with the trace.
+pub struct Reader<'a> {
+    window: Window<'a>,
+    state: State,
+    compression: Compression,
+    file: Option<Box<str>>,
+    interfaces: Vec<Interface>,
+    counts: Counts,
+    last_time: i64,
+    over: bool,
+}
+
+impl Reader<'static> {
+    /// Opens a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// As [`Reader::new`], and if the file cannot be opened.
+    pub fn open(path: impl AsRef<Path>) -> Result<Reader<'static>, Error> {
+        let path = path.as_ref();
+        if path.as_os_str() == "-" {
+            return Reader::named("standard input", std::io::stdin());
+        }
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => Reader::named(&name, file),
+            Err(e) => Err(beginning(Some(name.into()), Problem::Open(e))),
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a trace from any source of bytes. No buffering is needed around it.
+    ///
+    /// # Errors
+    /// If the first bytes cannot be read or are not those of a trace.
+    pub fn new(source: impl Read + Send + 'a) -> Result<Reader<'a>, Error> {
+        Reader::start(None, source)
+    }
+
+    /// As [`Reader::new`], with a name that errors mention.
+    ///
+    /// # Errors
+    /// As [`Reader::new`].
+    pub fn named(name: &str, source: impl Read + Send + 'a) -> Result<Reader<'a>, Error> {
+        Reader::start(Some(name.into()), source)
+    }
+
+    fn start(file: Option<Box<str>>, source: impl Read + Send + 'a) -> Result<Reader<'a>, Error> {
+        let (compression, decoded) = match source::open(source) {
+            Ok(opened) => opened,
+            Err(e) => return Err(beginning(file, Problem::Read(e))),
+        };
+        let mut window = Window::new(decoded);
+        let mut interfaces = Vec::new();
+        let started = start_format(&mut window, &mut interfaces);
+        match started {
+            Ok(state) => Ok(Reader {
+                window,
+                state,
+                compression,
+                file,
+                interfaces,
+                counts: Counts::default(),
+                last_time: i64::MIN,
+                over: false,
+            }),
+            Err(problem) => {
+                let problem = failure(&mut window, compression).unwrap_or(problem);
+                Err(Error {
+                    uncompressed: compression != Compression::Plain,
+                    ..beginning(file, problem)
+                })
+            }
+        }
+    }
+
+    /// The next packet; `None` at the end. Records that hold no IP packet are skipped and counted.
+    ///
+    /// # Errors
+    /// Where the file is damaged, cut short or cannot be read on. What was read before stays valid;
+    /// afterwards the trace is over (`None`).
+    #[inline]
+    pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
+        while !self.over {
+            let frame =
+                match self
+                    .state
+                    .next(&mut self.window, &mut self.counts, &mut self.interfaces)
+                {
+                    Ok(Some(frame)) => frame,
+                    Ok(None) => return self.end(None),
+                    Err(problem) => return self.end(Some(problem)),
+                };
+            self.counts.record(&frame, &mut self.last_time);
+            match dissect(&frame) {
+                Ok(packet) => {
+                    self.counts.packet(&packet);
+                    return Ok(Some(packet));
+                }
+                Err(reason) => self.counts.skip(reason, frame.link),
+            }
+        }
+        Ok(None)
+    }
+
+    /// What was read and skipped so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The interfaces described so far, in the order of [`Packet::interface`]. All of them are known
+    /// only at the end: a pcapng file may describe one at any time.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// The file format.
+    pub fn format(&self) -> Format {
+        match self.state {
+            State::Pcap(_) => Format::Pcap,
+            State::Pcapng(_) => Format::Pcapng,
+            State::Snoop(_) => Format::Snoop,
+        }
+    }
+
+    /// The compression around it.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// Bytes read so far, after decompression.
+    pub fn offset(&self) -> u64 {
+        self.window.offset()
+    }
+
+    /// The end of the trace, good or bad.
+    #[cold]
+    fn end(&mut self, problem: Option<Problem>) -> Result<Option<Packet>, Error> {
+        self.over = true;
+        // A source that failed looks like one that ended, until asked.
+        match failure(&mut self.window, self.compression).or(problem) {
+            None => Ok(None),
+            Some(problem) => Err(Error {
+                file: self.file.clone(),
+                // Damaged records are not consumed.
+                offset: self.window.offset(),
+                uncompressed: self.compression != Compression::Plain,
+                records: self.counts.records,
+                problem,
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("file", &self.file)
+            .field("format", &self.format())
+            .field("compression", &self.compression)
+            .field("offset", &self.offset())
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+enum State {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+    Snoop(Snoop),
+}
+
+impl State {
+    #[inline]
+    fn next<'w>(
+        &mut self,
+        window: &'w mut Window<'_>,
+        counts: &mut Counts,
+        interfaces: &mut Vec<Interface>,
+    ) -> Result<Option<Frame<'w>>, Problem> {
+        match self {
+            State::Pcap(pcap) => pcap.next(window, counts),
+            State::Pcapng(pcapng) => pcapng.next(window, counts, interfaces),
+            State::Snoop(snoop) => snoop.next(window, counts),
+        }
+    }
+}
+
+/// Recognises the format and consumes the file header.
+fn start_format(
+    window: &mut Window<'_>,
+    interfaces: &mut Vec<Interface>,
+) -> Result<State, Problem> {
+    let head = window.peek(foreign::ENOUGH);
+    if head.is_empty() {
+        return Err(Problem::Empty);
+    }
+    let (state, interface, header) = if let Some(magic) = pcap::Magic::sniff(head) {
+        let (pcap, interface) = Pcap::open(magic, head)?;
+        (State::Pcap(pcap), interface, pcap::HEADER)
+    } else if head.starts_with(&pcapng::SECTION_HEADER.to_le_bytes()) {
+        return Ok(State::Pcapng(Pcapng::new()));
+    } else if head.starts_with(snoop::MAGIC) {
+        let (snoop, interface) = Snoop::open(head)?;
+        (State::Snoop(snoop), interface, snoop::HEADER)
+    } else {
+        return Err(Problem::NotACapture(foreign::looks_like(head)));
+    };
+    window.consume(header);
+    interfaces.push(interface);
+    Ok(state)
+}
+
+/// Why the bytes stopped coming, if they should not have.
+fn failure(window: &mut Window<'_>, compression: Compression) -> Option<Problem> {
+    let source = window.take_failure()?;
+    Some(match compression {
+        Compression::Plain => Problem::Read(source),
+        other => Problem::Decompress {
+            format: other.name(),
+            source,
+        },
+    })
+}
+
+fn beginning(file: Option<Box<str>>, problem: Problem) -> Error {
+    Error {
+        file,
+        offset: 0,
+        uncompressed: false,
+        records: 0,
+        problem,
+    }
+}

@@ -1,0 +1,130 @@
+//! TCP, UDP, and the protocols that are only counted.
+
+use crate::{Tcp, TcpOptions, Transport};
+
+/// What an IP header leaves for the transport layer.
+pub(crate) struct Payload<'a> {
+    /// IP protocol number.
+    pub protocol: u8,
+    /// The bytes captured of it.
+    pub data: &'a [u8],
+    /// Its bytes on the wire.
+    pub len: u32,
+}
+
+#[inline]
+pub(crate) fn decode(payload: Payload<'_>) -> Transport {
+    match payload.protocol {
+        6 => tcp(payload),
+        17 => udp(payload),
+        1 | 58 => Transport::Icmp,
+        other => Transport::Other(other),
+    }
+}
+
+/// TCP (RFC 9293 section 3.1). Everything up to the window (16 bytes) must have been captured; the
+/// options are read as far as they were.
+#[inline]
+fn tcp(Payload { data, len, .. }: Payload<'_>) -> Transport {
+    let Some(h) = data.first_chunk::<16>() else {
+        return Transport::Truncated(6);
+    };
+    let header_len = u32::from(h[12] >> 4) * 4;
+    if header_len < 20 || header_len > len {
+        return Transport::Other(6);
+    }
+    let options = if header_len == 20 {
+        TcpOptions::default()
+    } else {
+        let end = (header_len as usize).min(data.len());
+        tcp_options(data.get(20..end).unwrap_or_default())
+    };
+    Transport::Tcp(Tcp {
+        src_port: u16::from_be_bytes([h[0], h[1]]),
+        dst_port: u16::from_be_bytes([h[2], h[3]]),
+        seq: u32::from_be_bytes([h[4], h[5], h[6], h[7]]),
+        ack: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
+        flags: h[13],
+        window: u16::from_be_bytes([h[14], h[15]]),
+        payload: len - header_len,
+        options,
+    })
+}
+
+/// Reads TCP options: kind, length, value (RFC 9293 section 3.2). Stops at the end of the list, at a
+/// malformed option, and where the bytes end; what was read before counts.
+#[inline]
+pub fn tcp_options(bytes: &[u8]) -> TcpOptions {
+    let mut options = TcpOptions::default();
+    // Nearly all segments of most traces: two no-operations and timestamps (RFC 7323 appendix A).
+    if let &[1, 1, 8, 10, a, b, c, d, e, f, g, h] = bytes {
+        options.timestamps = Some((
+            u32::from_be_bytes([a, b, c, d]),
+            u32::from_be_bytes([e, f, g, h]),
+        ));
+        return options;
+    }
+    let mut rest = bytes;
+    while let [kind, tail @ ..] = rest {
+        match kind {
+            0 => break,
+            1 => {
+                rest = tail;
+                continue;
+            }
+            _ => {}
+        }
+        let Some(&len) = tail.first() else { break };
+        let len = usize::from(len);
+        let Some(body) = rest.get(2..len.max(1)) else {
+            break;
+        };
+        match (kind, body) {
+            (2, &[a, b]) => options.mss = Some(u16::from_be_bytes([a, b])),
+            (3, &[shift]) => options.window_scale = Some(shift),
+            (4, []) => options.sack_permitted = true,
+            (5, blocks) => {
+                for (slot, block) in options.sack.iter_mut().zip(blocks.chunks_exact(8)) {
+                    *slot = Some((be32(block, 0), be32(block, 4)));
+                }
+            }
+            (8, values) if values.len() == 8 => {
+                options.timestamps = Some((be32(values, 0), be32(values, 4)));
+            }
+            _ => {}
+        }
+        rest = &rest[len..];
+    }
+    options
+}
+
+/// UDP (RFC 768). The ports are enough; the payload comes from the UDP length where it was captured
+/// and makes sense within the IP length, from that otherwise (first fragments, offloaded packets).
+#[inline]
+fn udp(Payload { data, len, .. }: Payload<'_>) -> Transport {
+    let Some(&[a, b, c, d]) = data.first_chunk::<4>() else {
+        return Transport::Truncated(17);
+    };
+    if len < 8 {
+        return Transport::Other(17);
+    }
+    let udp_len = match data.get(4..6) {
+        Some(&[e, f]) => match u32::from(u16::from_be_bytes([e, f])) {
+            0 => len,
+            1..8 => return Transport::Other(17),
+            n => n.min(len),
+        },
+        _ => len,
+    };
+    Transport::Udp {
+        src_port: u16::from_be_bytes([a, b]),
+        dst_port: u16::from_be_bytes([c, d]),
+        payload: udp_len - 8,
+    }
+}
+
+/// Four bytes at `at`, which the caller knows to be there.
+#[inline]
+fn be32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}

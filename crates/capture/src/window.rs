@@ -1,0 +1,151 @@
+//! A buffer that slides over a stream of bytes.
+
+use std::io::{self, Read};
+
+/// What one read asks for. 256 KiB stays in a second-level cache; larger buffers measured slower.
+const CHUNK: usize = 256 * 1024;
+
+/// Bytes of a stream, looked at before they are consumed. Grows beyond one chunk only for a record
+/// that needs it, and only as its bytes truly arrive: a lying length allocates nothing.
+pub(crate) struct Window<'a> {
+    source: Box<dyn Read + Send + 'a>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Position of `buffer[0]` in the stream.
+    base: u64,
+    ended: bool,
+    failure: Option<io::Error>,
+}
+
+impl<'a> Window<'a> {
+    pub(crate) fn new(source: Box<dyn Read + Send + 'a>) -> Window<'a> {
+        Window {
+            source,
+            buffer: vec![0; CHUNK],
+            start: 0,
+            end: 0,
+            base: 0,
+            ended: false,
+            failure: None,
+        }
+    }
+
+    /// Everything buffered, which is at least `n` bytes unless the stream ends (or fails) before.
+    #[inline]
+    pub(crate) fn peek(&mut self, n: usize) -> &[u8] {
+        if self.end - self.start < n {
+            self.fill(n);
+        }
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Goes on by `n` bytes, at most those last looked at.
+    #[inline]
+    pub(crate) fn consume(&mut self, n: usize) {
+        debug_assert!(n <= self.end - self.start, "consumed more than was seen");
+        self.start = (self.start + n).min(self.end);
+    }
+
+    /// Goes on by `to` bytes, of which those from `from` on are given.
+    #[inline]
+    pub(crate) fn take(&mut self, from: usize, to: usize) -> &[u8] {
+        let at = self.start;
+        self.consume(to);
+        &self.buffer[(at + from).min(self.start)..self.start]
+    }
+
+    /// The bytes consumed so far.
+    #[inline]
+    pub(crate) fn offset(&self) -> u64 {
+        self.base + self.start as u64
+    }
+
+    /// Why the stream ended, if not because it was over. Given once.
+    pub(crate) fn take_failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
+    }
+
+    #[cold]
+    fn fill(&mut self, n: usize) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.base += self.start as u64;
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < n && !self.ended {
+            if self.end == self.buffer.len() {
+                self.buffer.resize(n.min(2 * self.buffer.len()), 0);
+            }
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.ended = true,
+                // No panic on a reader that claims more than it was given room for.
+                Ok(read) => self.end = (self.end + read).min(self.buffer.len()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    self.ended = true;
+                    self.failure = Some(e);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte more on each read, then fails.
+    struct Drip {
+        next: u8,
+        fail_at: u8,
+    }
+
+    impl Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.next == self.fail_at {
+                return Err(io::Error::other("broken pipe"));
+            }
+            buffer[0] = self.next;
+            self.next += 1;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn bytes_come_in_order_however_they_arrive() {
+        let mut w = Window::new(Box::new(Drip {
+            next: 0,
+            fail_at: 9,
+        }));
+        assert_eq!(w.peek(3), [0, 1, 2]);
+        w.consume(2);
+        assert_eq!(w.offset(), 2);
+        assert_eq!(w.peek(4), [2, 3, 4, 5]);
+        w.consume(4);
+        assert_eq!(w.peek(100), [6, 7, 8]);
+        assert_eq!(
+            w.take_failure().map(|e| e.to_string()).as_deref(),
+            Some("broken pipe")
+        );
+        assert!(w.take_failure().is_none());
+        assert_eq!(w.offset(), 6);
+    }
+
+    #[test]
+    fn a_large_demand_on_a_short_stream_allocates_nothing() {
+        let mut w = Window::new(Box::new(&[7u8; 100][..]));
+        assert_eq!(w.peek(16 << 20).len(), 100);
+        assert_eq!(w.buffer.len(), CHUNK);
+    }
+
+    #[test]
+    fn a_record_larger_than_a_chunk_is_seen_whole() {
+        let bytes: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
+        let mut w = Window::new(Box::new(&bytes[..]));
+        w.peek(10);
+        w.consume(10);
+        assert_eq!(w.peek(2_500_000)[..2_500_000], bytes[10..2_500_010]);
+        w.consume(2_500_000);
+        assert_eq!(w.peek(usize::MAX / 2), &bytes[2_500_010..]);
+    }
+}
