@@ -1,1 +1,27 @@
-//! The machines that send.
+//! The machines that *send*: backgrounds and foregrounds, one contract.
+//!
+//! A [`Workload`] is told what happened ([`Event`]) and answers with what it wants done
+//! ([`Action`]); it never asks how fast the network is. Its pauses run from *observed* completions,
+//! which is what makes traffic responsive. The same machine runs over simulated and over kernel
+//! sockets.
+//!
+//! | machine | what it sends |
+//! |---|---|
+//! | [`Web`] | foreground: fetches objects, back to back or with think times |
+//! | [`Parametric`] | background: constant or Poisson packets over UDP or TCP |
+//! | [`Structural`] | background: users, sessions and exchanges of a learnt traffic model |
+//!
+//! A workload plays both ends of its connections ([`End`]); each end acts only on what that end
+//! could know.
+
+mod machine;
+mod parametric;
+mod record;
+mod structural;
+mod web;
+
+pub use machine::{Access, Action, Conn, End, Event, Info, Open, Workload};
+pub use parametric::{Law, Parametric, ParametricConfig, Transport};
+pub use record::{FlowRecord, Outcome, Record, RequestRecord};
+pub use structural::Structural;
+pub use web::{Web, WebConfig};

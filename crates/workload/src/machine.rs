@@ -2,6 +2,8 @@
 
 use swell_base::{Dur, Rate, Time};
 
+use crate::Record;
+
 /// A connection or datagram flow, numbered by the workload that opened it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conn(pub u32);
@@ -32,8 +34,10 @@ pub enum Event {
     Eof(Conn, End),
     /// The connection was reset or gave up.
     Reset(Conn, End),
-    /// Both directions are closed; the connection is gone.
-    Closed(Conn),
+    /// Both directions are closed; the connection is gone. With its last transport facts.
+    Closed(Conn, Info),
+    /// The answer to [`Action::Ask`].
+    Info(Conn, Info),
     /// A datagram of that many payload bytes arrived at this end.
     Datagram(Conn, End, u32),
 }
@@ -55,9 +59,23 @@ pub enum Action {
     Abort(Conn),
     /// Call back after this long.
     Timer(Dur, u64),
+    /// Answer with [`Event::Info`]: facts for the records, never for deciding what to send.
+    Ask(Conn),
+}
+
+/// What the transport knows about a connection (kernel sockets: `TCP_INFO`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// Segments retransmitted by the client.
+    pub client_retransmissions: u32,
+    /// Segments retransmitted by the server.
+    pub server_retransmissions: u32,
+    /// Smallest round-trip time measured at either end, if any.
+    pub min_rtt: Option<Dur>,
 }
 
 /// Where a connection runs.
+/// The default has both hosts right at the bottleneck.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Open {
     /// The client is on the right-hand side of the bottleneck instead of the left.
@@ -95,8 +113,10 @@ pub trait Workload: Send {
     /// Handles one event at `now`, appending what it wants done to `actions`.
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
 
-    /// Finished transfers since the last call, for the tables.
-    fn take_records(&mut self) -> Vec<crate::Record> {
-        Vec::new()
-    }
+    /// What was finished since the last call, for the tables, in order of completion.
+    fn take_records(&mut self) -> Vec<Record>;
+
+    /// The run ends: what was begun and is not finished becomes a record too. `info` knows the
+    /// transport facts of connections that are still there.
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info);
 }

@@ -1,0 +1,190 @@
+//! Backgrounds with a law instead of a memory: constant bit rate and Poisson.
+
+use swell_base::{Dur, Rate, Stream, Time};
+
+use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
+
+/// When packets are submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// At constant intervals.
+    Constant,
+    /// With independent exponential gaps.
+    Poisson,
+}
+
+/// What carries them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Datagrams: nothing is retransmitted, nothing slows down.
+    Udp,
+    /// A TCP connection per source: the law governs when data is submitted, TCP when it is sent.
+    Tcp,
+}
+
+/// A parametric background.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParametricConfig {
+    /// When packets are submitted.
+    pub law: Law,
+    /// What carries them.
+    pub transport: Transport,
+    /// Network-layer size of a packet in bytes, headers included.
+    pub packet: u32,
+    /// Mean network-layer rate left to right and right to left, all sources together.
+    pub rate: [Rate; 2],
+    /// Sources per direction that share the rate evenly.
+    pub sources: u32,
+    /// Path of the hosts on the left.
+    pub left: Access,
+    /// Path of the hosts on the right.
+    pub right: Access,
+}
+
+/// Sources that submit packets of one size by a law.
+///
+/// All sources of a direction together follow one schedule and take turns, so that the aggregate
+/// is exactly constant, or exactly Poisson, whatever their number.
+#[derive(Debug)]
+pub struct Parametric {
+    config: ParametricConfig,
+    rng: [Stream; 2],
+    turn: [u32; 2],
+    /// Remainder of the constant gap in 1/rate nanoseconds, so that it does not drift.
+    carry: [u64; 2],
+    received: Vec<(u64, Option<Time>)>,
+    records: Vec<Record>,
+}
+
+/// IPv4 and UDP headers (RFC 791, RFC 768).
+const UDP_HEADERS: u32 = 28;
+/// IPv4 and TCP headers with timestamps (RFC 7323), as the `linux` profile sends them.
+const TCP_HEADERS: u32 = 52;
+
+impl Parametric {
+    /// Sources as configured, drawing from streams of `seed`.
+    pub fn new(config: ParametricConfig, seed: u64) -> Parametric {
+        let flows = config.sources as usize * 2;
+        Parametric {
+            config,
+            rng: [
+                Stream::new(seed, "parametric/right"),
+                Stream::new(seed, "parametric/left"),
+            ],
+            turn: [0; 2],
+            carry: [0; 2],
+            received: vec![(0, None); flows],
+            records: Vec::new(),
+        }
+    }
+
+    fn gap(&mut self, direction: usize) -> Dur {
+        let rate = self.config.rate[direction].bps();
+        let bits = u64::from(self.config.packet) * 8;
+        match self.config.law {
+            Law::Constant => {
+                let work = bits * 1_000_000_000 + self.carry[direction];
+                self.carry[direction] = work % rate;
+                Dur::from_nanos(work / rate)
+            }
+            Law::Poisson => {
+                Dur::from_secs_f64(self.rng[direction].exponential(bits as f64 / rate as f64))
+            }
+        }
+    }
+
+    fn payload(&self) -> u32 {
+        let headers = match self.config.transport {
+            Transport::Udp => UDP_HEADERS,
+            Transport::Tcp => TCP_HEADERS,
+        };
+        self.config.packet.saturating_sub(headers).max(1)
+    }
+}
+
+impl Workload for Parametric {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => {
+                for direction in 0..2u32 {
+                    if self.config.rate[direction as usize].bps() == 0 {
+                        continue;
+                    }
+                    for i in 0..self.config.sources {
+                        // The sender opens, so direction 1 is opened from the right.
+                        let conn = Conn(direction * self.config.sources + i);
+                        let (left, right) = (self.config.left, self.config.right);
+                        let (client, server) = if direction == 0 {
+                            (left, right)
+                        } else {
+                            (right, left)
+                        };
+                        let open = Box::new(Open {
+                            from_right: direction == 1,
+                            client,
+                            server,
+                            ..Open::default()
+                        });
+                        actions.push(match self.config.transport {
+                            Transport::Udp => Action::Datagrams(conn, open),
+                            Transport::Tcp => Action::Connect(conn, open),
+                        });
+                        self.received[conn.0 as usize].1 = Some(now);
+                    }
+                    let first = self.gap(direction as usize);
+                    actions.push(Action::Timer(first, u64::from(direction)));
+                }
+            }
+            Event::Timer(direction) => {
+                let d = direction as usize & 1;
+                let conn = Conn(d as u32 * self.config.sources + self.turn[d]);
+                self.turn[d] = (self.turn[d] + 1) % self.config.sources;
+                let n = self.payload();
+                actions.push(match self.config.transport {
+                    Transport::Udp => Action::SendDatagram(conn, End::Client, n),
+                    Transport::Tcp => Action::Send(conn, End::Client, u64::from(n)),
+                });
+                let gap = self.gap(d);
+                actions.push(Action::Timer(gap, direction));
+            }
+            Event::Received(conn, End::Server, n) => self.received[conn.0 as usize].0 += n,
+            Event::Datagram(conn, End::Server, n) => {
+                self.received[conn.0 as usize].0 += u64::from(n);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
+        for i in 0..self.received.len() as u32 {
+            self.record(Conn(i), info(Conn(i)));
+        }
+    }
+}
+
+impl Parametric {
+    fn record(&mut self, conn: Conn, info: Info) {
+        let (bytes, Some(start)) = self.received[conn.0 as usize] else {
+            return;
+        };
+        self.received[conn.0 as usize].1 = None;
+        let (up, down) = if conn.0 < self.config.sources {
+            (bytes, 0)
+        } else {
+            (0, bytes)
+        };
+        self.records.push(Record::Flow(FlowRecord {
+            class: 0,
+            start,
+            end: None,
+            up,
+            down,
+            min_rtt: info.min_rtt,
+            retransmissions: info.client_retransmissions + info.server_retransmissions,
+        }));
+    }
+}

@@ -1,0 +1,357 @@
+//! A background: the users, sessions and exchanges of a traffic model.
+
+mod script;
+
+use std::sync::Arc;
+
+use swell_base::{Dur, Rate, Stream, Time};
+use swell_traffic::{Exchange, Model, Path, Schedule, Session};
+
+use self::script::{Place, Script, Step};
+use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
+
+/// Plays a traffic model, closed loop: a session's next group waits for the last one to be
+/// finished, a request for the response before it, a response for its request. Only the starts of
+/// sessions, the starts of connections within a group and the packets of datagram flows follow the
+/// model's own times.
+#[derive(Debug)]
+pub struct Structural {
+    model: Arc<Model>,
+    starts: Vec<(Time, u32)>,
+    next_start: usize,
+    seed: u64,
+    /// One entry per session begun, emptied when it is over.
+    visits: Vec<Option<Visit>>,
+    /// One entry per connection opened, emptied when it is gone.
+    flows: Vec<Option<Box<Live>>>,
+    records: Vec<Record>,
+}
+
+/// A session under way.
+#[derive(Debug)]
+struct Visit {
+    session: u32,
+    group: u32,
+    /// Next connection of the group to open.
+    next: u32,
+    /// Connections of the group that are opened and not finished.
+    open: u32,
+}
+
+/// A connection under way.
+#[derive(Debug)]
+struct Live {
+    visit: u32,
+    class: u32,
+    start: Time,
+    received: [u64; 2],
+    finished: bool,
+    script: Script,
+}
+
+// Timer tokens: kind in the top byte, index below; the script's own token in the byte between.
+const SESSION: u64 = 0;
+const GROUP: u64 = 1 << 56;
+const OPEN: u64 = 2 << 56;
+const SCRIPT: u64 = 3 << 56;
+const KIND: u64 = 0xff << 56;
+
+impl Structural {
+    /// Plays `schedule` of `model` (with the knobs already applied to it: `Model::varied`). The
+    /// seed chooses the blocks of long datagram flows.
+    pub fn new(model: Arc<Model>, schedule: &Schedule, seed: u64) -> Structural {
+        let starts = schedule
+            .starts
+            .iter()
+            .map(|s| (s.at, s.session as u32))
+            .collect();
+        Structural {
+            model,
+            starts,
+            next_start: 0,
+            seed,
+            visits: Vec::new(),
+            flows: Vec::new(),
+            records: Vec::new(),
+        }
+    }
+
+    /// Sets the timer for the next session to start.
+    fn await_session(&mut self, now: Time, actions: &mut Vec<Action>) {
+        if let Some(&(at, _)) = self.starts.get(self.next_start) {
+            actions.push(Action::Timer(at.since(now), SESSION));
+        }
+    }
+
+    fn begin_session(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let Some(&(_, session)) = self.starts.get(self.next_start) else {
+            return;
+        };
+        self.next_start += 1;
+        self.await_session(now, actions);
+        let v = self.visits.len() as u32;
+        self.visits.push(Some(Visit {
+            session,
+            group: 0,
+            next: 0,
+            open: 0,
+        }));
+        let first = self
+            .session(session)
+            .groups
+            .first()
+            .map_or(Dur::ZERO, |g| g.think);
+        actions.push(Action::Timer(first, GROUP | u64::from(v)));
+    }
+
+    fn session(&self, session: u32) -> &Session {
+        &self.model.sessions[session as usize]
+    }
+
+    fn timer(&mut self, token: u64, now: Time, actions: &mut Vec<Action>) {
+        let index = token as u32;
+        match token & KIND {
+            SESSION => self.begin_session(now, actions),
+            GROUP => self.await_connection(index, actions),
+            OPEN => self.open(index, now, actions),
+            _ => {
+                let what = (token >> 48) as u8;
+                self.play(Conn(index), now, actions, |script, steps| {
+                    script.timer(what, steps)
+                });
+            }
+        }
+    }
+
+    /// Waits for the start of the group's next connection, if it has one left.
+    fn await_connection(&mut self, v: u32, actions: &mut Vec<Action>) {
+        let Some(visit) = &self.visits[v as usize] else {
+            return;
+        };
+        let groups = &self.session(visit.session).groups;
+        let group = groups.get(visit.group as usize);
+        match group.and_then(|g| g.connections.get(visit.next as usize)) {
+            Some(connection) => actions.push(Action::Timer(connection.gap, OPEN | u64::from(v))),
+            None if visit.open == 0 => self.end_group(v, actions),
+            None => {}
+        }
+    }
+
+    fn end_group(&mut self, v: u32, actions: &mut Vec<Action>) {
+        let Some(visit) = &mut self.visits[v as usize] else {
+            return;
+        };
+        visit.group += 1;
+        visit.next = 0;
+        let (session, group) = (visit.session, visit.group);
+        match self
+            .session(session)
+            .groups
+            .get(group as usize)
+            .map(|g| g.think)
+        {
+            Some(think) => actions.push(Action::Timer(think, GROUP | u64::from(v))),
+            None => self.visits[v as usize] = None,
+        }
+    }
+
+    fn open(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
+        let Some(visit) = &mut self.visits[v as usize] else {
+            return;
+        };
+        let (session, group, next) = (visit.session, visit.group as usize, visit.next as usize);
+        visit.next += 1;
+        visit.open += 1;
+        let place = Place {
+            session,
+            group: group as u32,
+            connection: next as u32,
+        };
+        let model = Arc::clone(&self.model);
+        let session = &model.sessions[session as usize];
+        let connection = &session.groups[group].connections[next];
+        let conn = Conn(self.flows.len() as u32);
+        let client = model.client_paths.get(session.client as usize);
+        let server = model.server_paths.get(connection.server as usize);
+        let rtt = client.map_or(Dur::ZERO, |p| p.rtt) + server.map_or(Dur::ZERO, |p| p.rtt);
+        let rng = Stream::indexed(self.seed, "structural/datagrams", u64::from(conn.0));
+        self.flows.push(Some(Box::new(Live {
+            visit: v,
+            class: session.class,
+            start: now,
+            received: [0; 2],
+            finished: false,
+            script: Script::new(Arc::clone(&self.model), place, rtt, rng),
+        })));
+        let open = Box::new(Open {
+            from_right: session.outside,
+            // Connections of one visit share the client's access; those to one server of the
+            // visit share that server's.
+            client: access(client, (u64::from(v) + 1) << 32),
+            server: access(
+                server,
+                ((u64::from(v) + 1) << 32) + 1 + u64::from(connection.server),
+            ),
+            client_window: connection.client_window,
+            server_window: connection.server_window,
+        });
+        match connection.exchange {
+            Exchange::Sequential(_) | Exchange::Concurrent { .. } => {
+                actions.push(Action::Connect(conn, open));
+            }
+            Exchange::Attempt { .. } | Exchange::Datagrams(_) => {
+                actions.push(Action::Datagrams(conn, open));
+                self.play(conn, now, actions, Script::begin);
+            }
+        }
+        self.await_connection(v, actions);
+    }
+
+    /// Lets the script of `conn` react and does what it says.
+    fn play(
+        &mut self,
+        conn: Conn,
+        now: Time,
+        actions: &mut Vec<Action>,
+        react: impl FnOnce(&mut Script, &mut Vec<Step>),
+    ) {
+        let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
+            return;
+        };
+        let mut steps = Vec::new();
+        react(&mut live.script, &mut steps);
+        for step in steps {
+            match step {
+                Step::Send(end, n) => actions.push(Action::Send(conn, end, n)),
+                Step::Datagram(end, n) => actions.push(Action::SendDatagram(conn, end, n)),
+                Step::Wait(pause, what) => {
+                    let token = SCRIPT | u64::from(what) << 48 | u64::from(conn.0);
+                    actions.push(Action::Timer(pause, token));
+                }
+                Step::Finished => self.finished(conn, now, actions),
+            }
+        }
+    }
+
+    /// The exchange on `conn` is over.
+    fn finished(&mut self, conn: Conn, now: Time, actions: &mut Vec<Action>) {
+        let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
+            return;
+        };
+        if std::mem::replace(&mut live.finished, true) {
+            return;
+        }
+        let v = live.visit;
+        if live.script.is_tcp() {
+            actions.push(Action::Ask(conn));
+            actions.push(Action::Close(conn, End::Client));
+        } else {
+            self.record(conn, Some(now), Info::default());
+            self.flows[conn.0 as usize] = None;
+            actions.push(Action::Abort(conn));
+        }
+        self.left(v, actions);
+    }
+
+    fn left(&mut self, v: u32, actions: &mut Vec<Action>) {
+        let Some(visit) = &mut self.visits[v as usize] else {
+            return;
+        };
+        visit.open -= 1;
+        let groups = &self.model.sessions[visit.session as usize].groups;
+        let opened = groups[visit.group as usize].connections.len() == visit.next as usize;
+        if visit.open == 0 && opened {
+            self.end_group(v, actions);
+        }
+    }
+
+    fn record(&mut self, conn: Conn, end: Option<Time>, info: Info) {
+        let Some(Some(live)) = self.flows.get(conn.0 as usize) else {
+            return;
+        };
+        self.records.push(Record::Flow(FlowRecord {
+            class: live.class,
+            start: live.start,
+            end,
+            up: live.received[1],
+            down: live.received[0],
+            min_rtt: info.min_rtt,
+            retransmissions: info.client_retransmissions + info.server_retransmissions,
+        }));
+    }
+}
+
+impl Workload for Structural {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => self.await_session(now, actions),
+            Event::Timer(token) => self.timer(token, now, actions),
+            Event::Connected(conn, End::Client) => self.play(conn, now, actions, Script::begin),
+            Event::Received(conn, end, n) => {
+                if let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) {
+                    live.received[end as usize] += n;
+                    self.play(conn, now, actions, |s, steps| s.received(end, n, steps));
+                }
+            }
+            Event::Datagram(conn, end, n) => {
+                if let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) {
+                    live.received[end as usize] += u64::from(n);
+                    self.play(conn, now, actions, |s, steps| s.datagram(end, steps));
+                }
+            }
+            Event::Drained(conn, end) => {
+                self.play(conn, now, actions, |s, steps| s.drained(end, steps));
+            }
+            Event::Info(conn, info) => self.record(conn, Some(now), info),
+            Event::Eof(conn, End::Server) => actions.push(Action::Close(conn, End::Server)),
+            Event::Eof(conn, End::Client) => actions.push(Action::Close(conn, End::Client)),
+            Event::Reset(conn, _) => {
+                let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
+                    return;
+                };
+                let v = live.visit;
+                let first = !std::mem::replace(&mut live.finished, true);
+                if first {
+                    self.record(conn, Some(now), Info::default());
+                }
+                self.flows[conn.0 as usize] = None;
+                if first {
+                    self.left(v, actions);
+                }
+            }
+            Event::Closed(conn, _) => {
+                if let Some(slot) = self.flows.get_mut(conn.0 as usize) {
+                    *slot = None;
+                }
+            }
+            Event::Connected(_, End::Server) => {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
+        for i in 0..self.flows.len() as u32 {
+            if self.flows[i as usize].as_ref().is_some_and(|l| !l.finished) {
+                self.record(Conn(i), None, info(Conn(i)));
+            }
+        }
+    }
+}
+
+fn access(path: Option<&Path>, key: u64) -> Access {
+    let Some(path) = path else {
+        return Access::default();
+    };
+    let positive = |r: Option<Rate>| r.filter(|r| r.bps() > 0);
+    Access {
+        delay: path.rtt / 2,
+        up: positive(path.up),
+        down: positive(path.down),
+        loss_up: path.loss_up,
+        loss_down: path.loss_down,
+        key,
+    }
+}

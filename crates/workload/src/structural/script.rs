@@ -1,0 +1,343 @@
+//! What one connection does: the exchange of the model as a small state machine.
+
+use std::sync::Arc;
+
+use swell_base::{Dur, Stream};
+use swell_traffic::{Exchange, Model};
+
+use crate::End;
+
+/// Where in the model an exchange is: session, group, connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub session: u32,
+    pub group: u32,
+    pub connection: u32,
+}
+
+/// What the script wants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Step {
+    Send(End, u64),
+    Datagram(End, u32),
+    /// Call [`Script::timer`] with this token after this long.
+    Wait(Dur, u8),
+    Finished,
+}
+
+/// An exchange under way.
+#[derive(Debug)]
+pub(super) struct Script {
+    model: Arc<Model>,
+    place: Place,
+    /// Round-trip time of the path without queues: what an end that waits for its own data to be
+    /// acknowledged has waited too long.
+    rtt: Dur,
+    /// Next turn, chunk or packet, by end where both go on their own.
+    next: [u32; 2],
+    /// Bytes received so far and bytes that the script waits for, by receiving end.
+    received: [u64; 2],
+    awaited: [u64; 2],
+    state: State,
+    /// Chooses the blocks of long datagram flows.
+    rng: Stream,
+    sent: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// Nothing under way, or a timer is.
+    Idle,
+    /// The server is to receive the request.
+    Request,
+    /// The client is to receive the response.
+    Response,
+    /// The end's data is to be acknowledged before it goes on by itself.
+    Drain(End),
+    /// Both ends go on their own.
+    Both,
+}
+
+const ANSWER: u8 = 0;
+const NEXT_TURN: u8 = 1;
+const CHUNK_UP: u8 = 2;
+const CHUNK_DOWN: u8 = 3;
+const PACKET: u8 = 4;
+
+/// Payload of the datagram that stands for a SYN: with 28 bytes of headers, the 60 bytes of a SYN
+/// with the options that Linux sends.
+const SYN: u32 = 32;
+/// The same for a bare RST of 40 bytes.
+const RST: u32 = 12;
+
+impl Script {
+    pub fn new(model: Arc<Model>, place: Place, rtt: Dur, rng: Stream) -> Script {
+        Script {
+            model,
+            place,
+            rtt,
+            next: [0; 2],
+            received: [0; 2],
+            awaited: [0; 2],
+            state: State::Idle,
+            rng,
+            sent: 0,
+        }
+    }
+
+    pub fn is_tcp(&self) -> bool {
+        matches!(
+            exchange(&self.model, self.place),
+            Exchange::Sequential(_) | Exchange::Concurrent { .. }
+        )
+    }
+
+    /// The connection is there.
+    pub fn begin(&mut self, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        match exchange(&model, self.place) {
+            Exchange::Sequential(_) => self.turn(steps),
+            Exchange::Concurrent { up, down } => {
+                self.state = State::Both;
+                self.awaited = [total(down), total(up)];
+                self.chunk(up, End::Client, Dur::ZERO, steps);
+                self.chunk(down, End::Server, Dur::ZERO, steps);
+                self.check_both(steps);
+            }
+            Exchange::Attempt { .. } => self.syn(steps),
+            Exchange::Datagrams(_) => self.await_packet(steps),
+        }
+    }
+
+    pub fn timer(&mut self, what: u8, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        match (exchange(&model, self.place), what) {
+            (Exchange::Sequential(turns), ANSWER) => {
+                let Some(turn) = turns.get(self.next[0] as usize) else {
+                    return;
+                };
+                steps.push(Step::Send(End::Server, turn.response));
+                self.awaited[End::Client as usize] += turn.response;
+                self.state = State::Response;
+            }
+            (Exchange::Sequential(_), _) => {
+                self.next[0] += 1;
+                self.turn(steps);
+            }
+            (Exchange::Concurrent { up, .. }, CHUNK_UP) => self.send_chunk(up, End::Client, steps),
+            (Exchange::Concurrent { down, .. }, _) => self.send_chunk(down, End::Server, steps),
+            (Exchange::Attempt { .. }, _) => self.syn(steps),
+            (Exchange::Datagrams(d), _) => {
+                let Some(&(_, client, bytes)) = d.packets.get(self.next[0] as usize) else {
+                    return;
+                };
+                let end = if client { End::Client } else { End::Server };
+                steps.push(Step::Datagram(end, bytes));
+                self.sent += 1;
+                self.next[0] += 1;
+                self.await_packet(steps);
+            }
+        }
+    }
+
+    pub fn received(&mut self, end: End, n: u64, steps: &mut Vec<Step>) {
+        self.received[end as usize] += n;
+        if self.received[end as usize] < self.awaited[end as usize] {
+            return;
+        }
+        match (self.state, end) {
+            (State::Request, End::Server) => self.answer(steps),
+            (State::Response, End::Client) => self.after_response(steps),
+            (State::Both, _) => self.check_both(steps),
+            _ => {}
+        }
+    }
+
+    pub fn drained(&mut self, end: End, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        match (exchange(&model, self.place), self.state) {
+            (Exchange::Sequential(turns), State::Drain(waiting)) if waiting == end => {
+                self.state = State::Idle;
+                let turn = turns
+                    .get(self.next[0] as usize)
+                    .copied()
+                    .unwrap_or_default();
+                match end {
+                    // A request without a response: the client's pause has run for a round trip.
+                    End::Client => {
+                        steps.push(Step::Wait(turn.client_think - self.rtt, NEXT_TURN));
+                    }
+                    // The response goes on without a request.
+                    End::Server => {
+                        self.next[0] += 1;
+                        let pause = turns
+                            .get(self.next[0] as usize)
+                            .map_or(Dur::ZERO, |t| turn.client_think + t.server_think);
+                        steps.push(Step::Wait(pause - self.rtt, ANSWER));
+                    }
+                }
+            }
+            (Exchange::Concurrent { up, down }, _) => {
+                let chain = if end == End::Client { up } else { down };
+                self.chunk(chain, end, self.rtt, steps);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn datagram(&mut self, end: End, steps: &mut Vec<Step>) {
+        if let Exchange::Attempt { refused: true, .. } = exchange(&self.model, self.place)
+            && end == End::Server
+        {
+            steps.push(Step::Datagram(End::Server, RST));
+        }
+    }
+
+    /// Begins the turn `next`.
+    fn turn(&mut self, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        let Exchange::Sequential(turns) = exchange(&model, self.place) else {
+            return;
+        };
+        self.state = State::Idle;
+        let Some(turn) = turns.get(self.next[0] as usize) else {
+            steps.push(Step::Finished);
+            return;
+        };
+        if turn.request > 0 {
+            steps.push(Step::Send(End::Client, turn.request));
+            self.awaited[End::Server as usize] += turn.request;
+            self.state = State::Request;
+        } else {
+            self.answer(steps);
+        }
+    }
+
+    /// The request (if there was one) is at the server.
+    fn answer(&mut self, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        let Exchange::Sequential(turns) = exchange(&model, self.place) else {
+            return;
+        };
+        let Some(turn) = turns.get(self.next[0] as usize) else {
+            return;
+        };
+        self.state = State::Idle;
+        if turn.response > 0 {
+            steps.push(Step::Wait(turn.server_think, ANSWER));
+        } else if self.next[0] as usize + 1 == turns.len() {
+            steps.push(Step::Finished);
+        } else if turn.request > 0 {
+            self.state = State::Drain(End::Client);
+        } else {
+            steps.push(Step::Wait(turn.client_think, NEXT_TURN));
+        }
+    }
+
+    /// The response is at the client.
+    fn after_response(&mut self, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        let Exchange::Sequential(turns) = exchange(&model, self.place) else {
+            return;
+        };
+        let here = self.next[0] as usize;
+        self.state = State::Idle;
+        match (turns.get(here), turns.get(here + 1)) {
+            (_, None) => steps.push(Step::Finished),
+            (Some(turn), Some(next)) if next.request > 0 || next.response == 0 => {
+                steps.push(Step::Wait(turn.client_think, NEXT_TURN));
+            }
+            // The server goes on by itself; it learns that its data arrived from the ACK.
+            _ => self.state = State::Drain(End::Server),
+        }
+    }
+
+    /// Waits for the next chunk of a chain; `waited` is how long its pause has run already.
+    fn chunk(&mut self, chain: &[(Dur, u64)], end: End, waited: Dur, steps: &mut Vec<Step>) {
+        if let Some(&(pause, _)) = chain.get(self.next[end as usize] as usize) {
+            let what = if end == End::Client {
+                CHUNK_UP
+            } else {
+                CHUNK_DOWN
+            };
+            steps.push(Step::Wait(pause - waited, what));
+        }
+    }
+
+    fn send_chunk(&mut self, chain: &[(Dur, u64)], end: End, steps: &mut Vec<Step>) {
+        if let Some(&(_, bytes)) = chain.get(self.next[end as usize] as usize) {
+            self.next[end as usize] += 1;
+            if bytes > 0 {
+                steps.push(Step::Send(end, bytes));
+            } else {
+                self.chunk(chain, end, Dur::ZERO, steps);
+            }
+        }
+    }
+
+    fn check_both(&mut self, steps: &mut Vec<Step>) {
+        if self.received[0] >= self.awaited[0] && self.received[1] >= self.awaited[1] {
+            self.state = State::Idle;
+            steps.push(Step::Finished);
+        }
+    }
+
+    fn syn(&mut self, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        let Exchange::Attempt { retries, .. } = exchange(&model, self.place) else {
+            return;
+        };
+        steps.push(Step::Datagram(End::Client, SYN));
+        match retries.get(self.next[0] as usize) {
+            Some(&pause) => {
+                self.next[0] += 1;
+                steps.push(Step::Wait(pause, PACKET));
+            }
+            // A refusal is answered, or lost, within a round trip.
+            None if self.state == State::Idle => {
+                self.state = State::Both;
+                steps.push(Step::Wait(self.rtt + Dur::from_secs(1), PACKET));
+            }
+            None => {
+                steps.pop();
+                steps.push(Step::Finished);
+            }
+        }
+    }
+
+    /// Waits for the next packet of a datagram flow. Where only blocks were kept, the end of one
+    /// leads to a random one until the flow has as many packets as it had.
+    fn await_packet(&mut self, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        let Exchange::Datagrams(d) = exchange(&model, self.place) else {
+            return;
+        };
+        if self.sent >= d.total_packets || d.packets.is_empty() {
+            steps.push(Step::Finished);
+            return;
+        }
+        let block = u64::from(d.block.max(1));
+        let all_kept = d.total_packets <= d.packets.len() as u64;
+        if !all_kept && self.sent > 0 && self.sent.is_multiple_of(block) {
+            let blocks = (d.packets.len() as u64).div_ceil(block);
+            self.next[0] = (self.rng.below(blocks) * block) as u32;
+        }
+        if self.next[0] as usize >= d.packets.len() {
+            self.next[0] = 0;
+        }
+        let pause = d.packets[self.next[0] as usize].0;
+        // Even a burst of simultaneous packets goes through the timer, one after another, so that
+        // a long flow never recurses.
+        steps.push(Step::Wait(pause.max(Dur::from_nanos(1)), PACKET));
+    }
+}
+
+fn exchange(model: &Model, place: Place) -> &Exchange {
+    &model.sessions[place.session as usize].groups[place.group as usize].connections
+        [place.connection as usize]
+        .exchange
+}
+
+fn total(chain: &[(Dur, u64)]) -> u64 {
+    chain.iter().map(|c| c.1).sum()
+}

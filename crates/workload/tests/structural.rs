@@ -1,0 +1,279 @@
+//! The structural background over an ideal network: what a model says is what is done.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::Ideal;
+use swell_base::{Dur, Rate, Time};
+use swell_traffic::{
+    Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
+    Schedule, Session, Start, Totals, Turn,
+};
+use swell_workload::{Action, FlowRecord, Record, Structural};
+
+const MS: Dur = Dur::from_millis(1);
+const DELAY: Dur = Dur::from_millis(10);
+
+fn connection(gap: Dur, exchange: Exchange) -> Connection {
+    Connection {
+        gap,
+        server: 0,
+        exchange,
+        client_window: 0,
+        server_window: 0,
+        left_censored: false,
+        right_censored: false,
+    }
+}
+
+fn turn(request: u64, server_think: u64, response: u64, client_think: u64) -> Turn {
+    Turn {
+        request,
+        server_think: MS * server_think,
+        response,
+        client_think: MS * client_think,
+    }
+}
+
+/// A model of one session, whose path has the round-trip time of the ideal network.
+fn model(groups: Vec<Group>) -> Model {
+    let path = Path {
+        rtt: DELAY,
+        up: None,
+        down: Some(Rate::from_bps(1_000_000)),
+        loss_up: 0.0,
+        loss_down: 0.0,
+        rtt_samples: 9,
+        capacity_samples: 0,
+        loss_samples: 0,
+    };
+    Model {
+        name: "one".into(),
+        provenance: Provenance::default(),
+        warnings: vec![],
+        duration: Dur::from_secs(100),
+        parameters: Parameters {
+            group_timeout: Dur::from_secs(30),
+            session_timeout: Dur::from_secs(300),
+            quiet: MS * 500,
+        },
+        totals: Totals::default(),
+        load: Load::default(),
+        classes: vec![Class {
+            name: "http".into(),
+            udp: false,
+        }],
+        client_paths: vec![path],
+        server_paths: vec![path],
+        sessions: vec![Session {
+            class: 0,
+            start: Dur::ZERO,
+            weight: 1.0,
+            client: 0,
+            outside: false,
+            groups,
+        }],
+    }
+}
+
+fn play(groups: Vec<Group>) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
+    let at = Time::ZERO + Dur::from_secs(1);
+    let schedule = Schedule {
+        starts: vec![Start {
+            at,
+            session: 0,
+            copy: 0,
+        }],
+        phase: Dur::ZERO,
+    };
+    let machine = Structural::new(Arc::new(model(groups)), &schedule, 1);
+    let mut net = Ideal::new(machine, DELAY);
+    let flows = net
+        .run(Dur::from_secs(1000))
+        .into_iter()
+        .map(|r| match r {
+            Record::Flow(f) => f,
+            Record::Request(r) => panic!("a background left a request: {r:?}"),
+        })
+        .collect();
+    (flows, net.log)
+}
+
+fn ms(t: Time) -> u64 {
+    t.as_nanos() / 1_000_000
+}
+
+fn sends(log: &[(Time, Action)]) -> Vec<(u64, u64)> {
+    log.iter()
+        .filter_map(|(t, a)| match a {
+            Action::Send(_, _, n) => Some((ms(*t), *n)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn turns_wait_for_each_other() {
+    let turns = vec![turn(300, 50, 5000, 200), turn(400, 0, 6000, 0)];
+    let group = Group {
+        think: Dur::ZERO,
+        connections: vec![connection(Dur::ZERO, Exchange::Sequential(turns))],
+    };
+    let (flows, log) = play(vec![group]);
+    // Open at 1000; connected at 1020; request arrives 1030; 50 ms of thought; response sent 1080,
+    // there at 1090; 200 ms of thought; request at 1290, there at 1300, response at 1300.
+    assert_eq!(
+        sends(&log),
+        [(1020, 300), (1080, 5000), (1290, 400), (1300, 6000)]
+    );
+    assert_eq!((flows[0].up, flows[0].down), (700, 11_000));
+    assert_eq!(ms(flows[0].end.unwrap()), 1310);
+}
+
+#[test]
+fn a_response_that_goes_on_by_itself_waits_from_the_acknowledgement() {
+    let turns = vec![turn(300, 0, 5000, 0), turn(0, 700, 800, 0)];
+    let group = Group {
+        think: Dur::ZERO,
+        connections: vec![connection(Dur::ZERO, Exchange::Sequential(turns))],
+    };
+    let (flows, log) = play(vec![group]);
+    // Sent at 1030, acknowledged at 1050, which is one round trip of the 700 ms.
+    assert_eq!(sends(&log), [(1020, 300), (1030, 5000), (1730, 800)]);
+    assert_eq!(flows[0].down, 5800);
+}
+
+#[test]
+fn groups_wait_for_the_last_connection_and_the_user() {
+    let one = |n| Exchange::Sequential(vec![turn(100, 0, n, 0)]);
+    let first = Group {
+        think: Dur::ZERO,
+        connections: vec![
+            connection(Dur::ZERO, one(1000)),
+            connection(MS * 5, one(2000)),
+        ],
+    };
+    let second = Group {
+        think: MS * 4000,
+        connections: vec![connection(Dur::ZERO, one(3000))],
+    };
+    let (flows, log) = play(vec![first, second]);
+    let opened: Vec<_> = log
+        .iter()
+        .filter(|a| matches!(a.1, Action::Connect(..)))
+        .map(|a| ms(a.0))
+        .collect();
+    // The second connection is finished at 1005 + 40, and the user thinks for 4 s.
+    assert_eq!(opened, [1000, 1005, 5045]);
+    assert_eq!(flows.len(), 3);
+}
+
+#[test]
+fn both_directions_at_once() {
+    let exchange = Exchange::Concurrent {
+        up: vec![(Dur::ZERO, 100), (MS * 500, 200)],
+        down: vec![(MS * 30, 1000), (MS * 1, 50), (MS * 600, 2000)],
+    };
+    let group = Group {
+        think: Dur::ZERO,
+        connections: vec![connection(Dur::ZERO, exchange)],
+    };
+    let (flows, log) = play(vec![group]);
+    let mut sent = sends(&log);
+    sent.sort_unstable();
+    // A chain's next pause counts from its own data, of which a round trip has passed when the
+    // acknowledgement comes; shorter pauses than that cannot be kept.
+    assert_eq!(
+        sent,
+        [
+            (1020, 100),
+            (1050, 1000),
+            (1070, 50),
+            (1520, 200),
+            (1670, 2000)
+        ]
+    );
+    assert_eq!((flows[0].up, flows[0].down), (300, 3050));
+}
+
+#[test]
+fn datagrams_keep_their_own_times() {
+    let packets = vec![
+        (Dur::ZERO, true, 40),
+        (MS * 20, false, 400),
+        (MS * 5, true, 41),
+    ];
+    let d = Datagrams {
+        packets,
+        total_packets: 3,
+        block: 3,
+    };
+    let group = Group {
+        think: Dur::ZERO,
+        connections: vec![connection(Dur::ZERO, Exchange::Datagrams(d))],
+    };
+    let (_, log) = play(vec![group]);
+    let sent: Vec<_> = log
+        .iter()
+        .filter_map(|(t, a)| match a {
+            Action::SendDatagram(_, _, n) => Some((ms(*t), *n)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sent, [(1000, 40), (1020, 400), (1025, 41)]);
+}
+
+#[test]
+fn a_long_datagram_flow_is_as_long_as_it_was() {
+    let packets: Vec<_> = (0..200).map(|i| (MS * 20, i % 2 == 0, 160)).collect();
+    let d = Datagrams {
+        packets,
+        total_packets: 5_000,
+        block: 50,
+    };
+    let group = Group {
+        think: Dur::ZERO,
+        connections: vec![connection(Dur::ZERO, Exchange::Datagrams(d))],
+    };
+    let (_, log) = play(vec![group]);
+    let sent: Vec<_> = log
+        .iter()
+        .filter(|a| matches!(a.1, Action::SendDatagram(..)))
+        .map(|a| a.0)
+        .collect();
+    assert_eq!(sent.len(), 5_000);
+    assert_eq!(ms(sent[4_999]) - ms(sent[0]), 4_999 * 20);
+}
+
+#[test]
+fn a_refused_attempt_sends_its_syns_and_gets_its_resets() {
+    let exchange = Exchange::Attempt {
+        retries: vec![MS * 500, MS * 500],
+        refused: true,
+    };
+    let group = Group {
+        think: Dur::ZERO,
+        connections: vec![connection(Dur::ZERO, exchange)],
+    };
+    let (flows, log) = play(vec![group]);
+    let sent: Vec<_> = log
+        .iter()
+        .filter_map(|(t, a)| match a {
+            Action::SendDatagram(_, end, n) => Some((ms(*t), *end as u8, *n)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            (1000, 0, 32),
+            (1010, 1, 12),
+            (1500, 0, 32),
+            (1510, 1, 12),
+            (2000, 0, 32),
+            (2010, 1, 12)
+        ]
+    );
+    assert_eq!(flows.len(), 1);
+}
