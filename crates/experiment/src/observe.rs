@@ -1,9 +1,10 @@
 //! What one run leaves behind: the rows of the result tables.
 
+use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
 /// Which run: one foreground against one background with one seed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the foreground in the experiment file.
     pub foreground: String,

@@ -1,0 +1,228 @@
+//! The background traffic.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, Dur, Rate, UnitError};
+
+use super::TcpSettings;
+
+/// Background traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Background {
+    /// No background: what slowdowns are measured against.
+    None(Nothing),
+    /// Traffic from a learnt model: users who wait for what they asked for.
+    Learnt(Learnt),
+    /// Packets of one size at exponential intervals.
+    Poisson(Parametric),
+    /// Packets of one size at equal intervals.
+    Cbr(Parametric),
+}
+
+impl Background {
+    /// The name it goes by in tables and pictures.
+    pub fn name(&self) -> &str {
+        match self {
+            Background::None(b) => &b.name,
+            Background::Learnt(b) => &b.name,
+            Background::Poisson(b) | Background::Cbr(b) => &b.name,
+        }
+    }
+    /// The kind, as the file writes it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Background::None(_) => "none",
+            Background::Learnt(_) => "learnt",
+            Background::Poisson(_) => "poisson",
+            Background::Cbr(_) => "cbr",
+        }
+    }
+    /// The name of the background whose measured rates this one takes, if it does.
+    pub fn matches(&self) -> Option<&str> {
+        match self {
+            Background::Poisson(b) | Background::Cbr(b) => match &b.rate {
+                RateSpec::Match(name) => Some(name),
+                RateSpec::Fixed(_) => None,
+            },
+            Background::None(_) | Background::Learnt(_) => None,
+        }
+    }
+}
+
+/// No background.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+}
+
+/// Traffic from a learnt model: users who wait for what they asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Learnt {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// A bundled model by name (`swell models` lists them), or the path of a model file, relative
+    /// to the experiment file.
+    pub model: String,
+    /// Mean rate of the down direction when the background is alone: sessions are scaled until
+    /// the measured rate is this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Sessions per second, as a multiple of the model's. Default 1. Not together with `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<f64>,
+    /// Response sizes, as a multiple of the model's.
+    #[serde(default = "one")]
+    pub response: f64,
+    /// Request sizes, as a multiple of the model's.
+    #[serde(default = "one")]
+    pub request: f64,
+    /// Think times, as a multiple of the model's; 0 for users that never pause.
+    #[serde(default = "one")]
+    pub think: f64,
+    /// Round-trip propagation delay of every path. Default: the model's, host by host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Dur>,
+    /// Access capacity of every client, both directions. Default: the model's, host by host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
+    /// Where in the model's trace a run starts. Default: drawn anew by every seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Dur>,
+    /// Dependencies of the model to break, to see what they do.
+    #[serde(default)]
+    pub independent: Vec<Independence>,
+    /// The TCP that users and servers run.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+/// A dependency of the model that can be broken.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Independence {
+    /// Response size on request size: responses change places within their class.
+    ResponseOnRequest,
+    /// Sizes on class: (request, response) pairs change places across all TCP classes.
+    SizeOnClass,
+    /// Think times on sizes: they change places within their class.
+    ThinkOnSize,
+    /// Client path on user and server path on connection: paths change places.
+    PathOnUser,
+    /// What one session does on its connections: exchanges change places within their class.
+    WithinSession,
+    /// Path capacity and loss on round-trip time: they change places among the paths of a side.
+    CapacityOnRtt,
+}
+
+/// Packets of one size, both directions, at intervals that depend on nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Parametric {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
+    /// measured mean rates of that background, both directions.
+    pub rate: RateSpec,
+    /// Mean rate of the up direction. Default: none, or what `match:NAME` measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_up: Option<Rate>,
+    /// What carries the packets.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Network-layer size of a packet.
+    #[serde(default = "packet")]
+    pub packet: Bytes,
+    /// One-way delay of the access path on each side of the bottleneck.
+    #[serde(default = "delay")]
+    pub delay: Dur,
+    /// The TCP that carries the packets, where TCP does.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn packet() -> Bytes {
+    Bytes(1000)
+}
+
+fn delay() -> Dur {
+    Dur::from_millis(5)
+}
+
+/// What carries packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Datagrams: nothing is repeated, nothing slows down.
+    #[default]
+    Udp,
+    /// One long TCP connection per direction, written to at the packets' instants.
+    Tcp,
+}
+
+/// A rate, or the measured rate of another background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RateSpec {
+    /// This rate.
+    Fixed(Rate),
+    /// The measured mean rates of the background of this name.
+    Match(String),
+}
+
+impl FromStr for RateSpec {
+    type Err = UnitError;
+    fn from_str(s: &str) -> Result<RateSpec, UnitError> {
+        match s.trim().strip_prefix("match:") {
+            Some(name) => Ok(RateSpec::Match(name.trim().into())),
+            None => s.parse().map(RateSpec::Fixed),
+        }
+    }
+}
+
+impl fmt::Display for RateSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RateSpec::Fixed(rate) => rate.fmt(f),
+            RateSpec::Match(name) => write!(f, "match:{name}"),
+        }
+    }
+}
+
+impl Serialize for RateSpec {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RateSpec {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<RateSpec, D::Error> {
+        String::deserialize(d)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for RateSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RateSpec".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A rate such as \"5Mbit\", or \"match:NAME\" for the measured mean rates of the background NAME.",
+            "type": "string",
+            "examples": ["5Mbit", "match:learnt"]
+        })
+    }
+}

@@ -1,0 +1,373 @@
+//! Values that have the right shape and are impossible all the same.
+
+use swell_base::{Bytes, Dur, Rate};
+
+use super::read::{suggest, unknown_name};
+use super::{Background, File, Foreground, Loss, RateSpec, TcpSettings};
+
+/// An impossible value.
+pub(super) struct Impossible {
+    pub key: String,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// Every impossible value in `file`.
+pub(super) fn check(file: &File) -> Vec<Impossible> {
+    let mut found = Findings(Vec::new());
+    names(file, &mut found);
+    network(file, &mut found);
+    foregrounds(file, &mut found);
+    backgrounds(file, &mut found);
+    run(file, &mut found);
+    found.0
+}
+
+struct Findings(Vec<Impossible>);
+
+impl Findings {
+    fn add(&mut self, key: impl Into<String>, message: impl Into<String>, hint: &str) {
+        self.0.push(Impossible {
+            key: key.into(),
+            message: message.into(),
+            hint: (!hint.is_empty()).then(|| hint.to_owned()),
+        });
+    }
+
+    fn probability(&mut self, key: String, p: f64) {
+        if !(0.0..=1.0).contains(&p) {
+            self.add(
+                key,
+                format!("{p} is no probability"),
+                "write a number from 0 to 1",
+            );
+        }
+    }
+
+    fn factor(&mut self, key: String, k: f64, zero: bool) {
+        if !k.is_finite() || k < 0.0 || (k == 0.0 && !zero) {
+            let hint = if zero {
+                "write 0 or more"
+            } else {
+                "write a number above 0"
+            };
+            self.add(key, format!("{k} is no factor"), hint);
+        }
+    }
+
+    fn tcp(&mut self, key: &str, tcp: &TcpSettings) {
+        if tcp.initial_window == Some(0) {
+            self.add(
+                format!("{key}.initial_window"),
+                "nothing could ever be sent",
+                "write 1 or more",
+            );
+        }
+        if let Some(mss) = tcp.mss
+            && !(Bytes(48)..=Bytes(65_000)).contains(&mss)
+        {
+            self.add(
+                format!("{key}.mss"),
+                format!("a largest segment of {mss} is out of range"),
+                "write 48B to 65kB; 1460B fills an Ethernet frame",
+            );
+        }
+        if tcp.receive_window == Some(Bytes(0)) {
+            self.add(
+                format!("{key}.receive_window"),
+                "nothing could ever be received",
+                "",
+            );
+        }
+    }
+}
+
+fn names(file: &File, found: &mut Findings) {
+    if file.name.trim().is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.')
+    {
+        found.add(
+            "name",
+            format!("`{}` cannot name a directory", file.name),
+            "letters, digits and dashes, without slashes",
+        );
+    }
+    let foregrounds: Vec<&str> = file.foreground.iter().map(Foreground::name).collect();
+    let backgrounds: Vec<&str> = file.background.iter().map(Background::name).collect();
+    for (list, names) in [("foreground", foregrounds), ("background", backgrounds)] {
+        if names.is_empty() {
+            found.add(list, format!("no {list}: nothing to run"), "");
+        }
+        for (i, name) in names.iter().enumerate() {
+            let key = format!("{list}[{i}].name");
+            if name.trim().is_empty() {
+                found.add(key, "an empty name", "");
+            } else if names[..i].contains(name) {
+                found.add(
+                    key,
+                    format!("there are two {list}s called `{name}`"),
+                    "names tell them apart in tables and pictures",
+                );
+            }
+        }
+    }
+}
+
+fn network(file: &File, found: &mut Findings) {
+    let network = &file.network;
+    for (side, link) in ["up", "down"].into_iter().zip(network.links()) {
+        let overrides = if side == "up" {
+            &network.up
+        } else {
+            &network.down
+        };
+        let place = |key: &str, own: bool| match own {
+            true => format!("network.{side}.{key}"),
+            false => format!("network.{key}"),
+        };
+        let own = |has: fn(&super::LinkOverrides) -> bool| overrides.as_ref().is_some_and(has);
+        // What both directions share is reported once.
+        let skip = |mine: bool| !mine && side == "down";
+
+        let mine = own(|o| o.rate.is_some());
+        if mine || network.rate.is_some() {
+            if link.rate == Rate::default() && !skip(mine) {
+                found.add(place("rate", mine), "a link of rate 0 carries nothing", "");
+            }
+        } else {
+            found.add(
+                "network.rate",
+                format!("the {side} direction has no rate"),
+                "write for example rate = \"20Mbit\" under [network]",
+            );
+        }
+        let mine = own(|o| o.queue.is_some());
+        if !skip(mine) {
+            let empty = match link.queue {
+                swell_base::QueueLimit::Packets(n) => n == 0,
+                swell_base::QueueLimit::Bytes(b) => b == Bytes(0),
+                swell_base::QueueLimit::Time(d) => d == Dur::ZERO,
+                swell_base::QueueLimit::Bdp(k) => k <= 0.0,
+            };
+            if empty {
+                found.add(
+                    place("queue", mine),
+                    "a queue that holds nothing drops every packet that has to wait",
+                    "write at least 1pkt",
+                );
+            }
+        }
+        let mine = own(|o| o.loss.is_some());
+        if !skip(mine) {
+            let key = |name: &str| format!("{}.{name}", place("loss", mine));
+            match link.loss {
+                Loss::None => {}
+                Loss::Independent { p } => found.probability(key("p"), p),
+                Loss::GilbertElliott {
+                    p_bad,
+                    p_good,
+                    loss_bad,
+                    loss_good,
+                } => {
+                    found.probability(key("p_bad"), p_bad);
+                    found.probability(key("p_good"), p_good);
+                    found.probability(key("loss_bad"), loss_bad);
+                    found.probability(key("loss_good"), loss_good);
+                }
+            }
+        }
+    }
+    let propagation: Dur = network.links().iter().map(|l| l.delay).sum();
+    if let Some(rtt) = network.rtt
+        && rtt < propagation
+    {
+        found.add(
+            "network.rtt",
+            format!("a round trip of {rtt} is shorter than the bottleneck's own {propagation}"),
+            "the bottleneck's `delay` is one-way; both directions count",
+        );
+    }
+}
+
+fn foregrounds(file: &File, found: &mut Findings) {
+    for (i, foreground) in file.foreground.iter().enumerate() {
+        let key = |name: &str| format!("foreground[{i}].{name}");
+        match foreground {
+            Foreground::Web(web) => {
+                if web.object.sizes().is_empty() {
+                    found.add(key("object"), "an empty list of sizes", "");
+                }
+                if web.object.sizes().contains(&Bytes(0)) {
+                    found.add(key("object"), "an object of 0 bytes never arrives", "");
+                }
+                if web.request == Bytes(0) {
+                    found.add(key("request"), "a request of 0 bytes asks for nothing", "");
+                }
+                if web.clients == 0 {
+                    found.add(
+                        key("clients"),
+                        "no client makes no request",
+                        "write 1 or more",
+                    );
+                }
+                if web.count == Some(0) {
+                    found.add(
+                        key("count"),
+                        "0 requests are nothing to measure",
+                        "write 1 or more",
+                    );
+                }
+                found.tcp(&key("tcp"), &web.tcp);
+            }
+        }
+        if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay()) {
+            let own: Dur = file.network.links().iter().map(|l| l.delay).sum();
+            if own + delay * 4 != rtt {
+                found.add(
+                    key("delay"),
+                    format!(
+                        "the access delay makes a round trip of {}, the network says rtt = {rtt}",
+                        own + delay * 4
+                    ),
+                    "give one of the two",
+                );
+            }
+        }
+    }
+}
+
+fn backgrounds(file: &File, found: &mut Findings) {
+    let names: Vec<&str> = file.background.iter().map(Background::name).collect();
+    for (i, background) in file.background.iter().enumerate() {
+        let key = |name: &str| format!("background[{i}].{name}");
+        match background {
+            Background::None(_) => {}
+            Background::Learnt(b) => {
+                if b.rate == Some(Rate::default()) {
+                    found.add(
+                        key("rate"),
+                        "a rate of 0 is no background",
+                        "use kind = \"none\"",
+                    );
+                }
+                if b.rate.is_some() && b.sessions.is_some() {
+                    found.add(
+                        key("sessions"),
+                        "`rate` and `sessions` both set the load",
+                        "give one of the two",
+                    );
+                }
+                if let Some(k) = b.sessions {
+                    found.factor(key("sessions"), k, false);
+                }
+                found.factor(key("response"), b.response, false);
+                found.factor(key("request"), b.request, false);
+                found.factor(key("think"), b.think, true);
+                if b.access == Some(Rate::default()) {
+                    found.add(key("access"), "access of rate 0 carries nothing", "");
+                }
+                found.tcp(&key("tcp"), &b.tcp);
+            }
+            Background::Poisson(b) | Background::Cbr(b) => {
+                if let RateSpec::Fixed(rate) = b.rate
+                    && rate == Rate::default()
+                    && b.rate_up.unwrap_or_default() == Rate::default()
+                {
+                    found.add(
+                        key("rate"),
+                        "a rate of 0 is no background",
+                        "use kind = \"none\"",
+                    );
+                }
+                // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
+                if !(Bytes(29)..=Bytes(65_535)).contains(&b.packet) {
+                    found.add(
+                        key("packet"),
+                        format!("a packet of {} is out of range", b.packet),
+                        "write 29B to 65535B; 1500B fills an Ethernet frame",
+                    );
+                }
+                found.tcp(&key("tcp"), &b.tcp);
+            }
+        }
+        if let Some(target) = background.matches() {
+            matching(file, &names, background, target, key("rate"), found);
+        }
+    }
+}
+
+/// Whether `background` can take the measured rates of `target`.
+fn matching(
+    file: &File,
+    names: &[&str],
+    background: &Background,
+    target: &str,
+    key: String,
+    found: &mut Findings,
+) {
+    let others: Vec<&str> = file
+        .background
+        .iter()
+        .filter(|b| b.name() != background.name() && b.matches().is_none() && b.kind() != "none")
+        .map(Background::name)
+        .collect();
+    let hint = suggest(target, &others, "backgrounds with a rate of their own");
+    let Some(other) = file.background.iter().find(|b| b.name() == target) else {
+        let (message, _) = unknown_name("background", target, names);
+        return found.add(key, message, &hint);
+    };
+    if target == background.name() {
+        found.add(key, format!("`{target}` matches itself"), &hint);
+    } else if let Some(next) = other.matches() {
+        found.add(
+            key,
+            format!("`{target}` itself matches `{next}`"),
+            &format!("write match:{next}"),
+        );
+    } else if other.kind() == "none" {
+        found.add(
+            key,
+            format!("`{target}` is no traffic: there is no rate to match"),
+            &hint,
+        );
+    }
+}
+
+fn run(file: &File, found: &mut Findings) {
+    let run = &file.run;
+    if run.replications == 0 {
+        found.add(
+            "run.replications",
+            "0 replications run nothing",
+            "write 1 or more; 10 give intervals",
+        );
+    }
+    if run.duration == Dur::ZERO {
+        found.add("run.duration", "a run of no length", "");
+    } else if run.warmup >= run.duration {
+        found.add(
+            "run.warmup",
+            format!(
+                "the warm-up ({}) leaves nothing of the run ({})",
+                run.warmup, run.duration
+            ),
+            "`duration` is the length of a run, warm-up included",
+        );
+    } else if run.bins == Dur::ZERO || run.bins > run.duration.saturating_sub(run.warmup) {
+        found.add(
+            "run.bins",
+            format!("bins of {} do not fit into the run", run.bins),
+            "for example \"100ms\"",
+        );
+    }
+    if run
+        .seed
+        .checked_add(u64::from(run.replications))
+        .is_none_or(|s| s > i64::MAX as u64)
+    {
+        found.add(
+            "run.seed",
+            "the seed leaves no room for the replications",
+            "write a smaller number",
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! The experiment file: what may be said in it.
+//!
+//! The types here are the file, key by key; their doc comments are the descriptions in the JSON
+//! schema. [`read`] turns text into a checked [`File`], or into every [`Problem`] it found.
+
+mod background;
+mod check;
+mod foreground;
+mod network;
+mod problem;
+mod read;
+mod shape;
+mod tcp;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::Dur;
+
+pub use background::{Background, Independence, Learnt, Nothing, Parametric, RateSpec, Transport};
+pub use foreground::{ConnectionUse, Foreground, Objects, Web};
+pub use network::{Link, LinkOverrides, Loss, Network, QdiscKind};
+pub use problem::{Problem, Problems};
+pub use read::{override_keys, read, schema, unknown_name};
+pub use tcp::{CongestionControl, TcpProfile, TcpSettings};
+
+/// An experiment: applications under study, crossed with background traffic, on one network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Name of the experiment; the run directory is called after it.
+    pub name: String,
+    /// What the experiment is about, in free text; printed in the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The network: one bottleneck, shared by everybody.
+    pub network: Network,
+    /// The applications under study. Each is run against each background.
+    pub foreground: Vec<Foreground>,
+    /// The background traffic. Slowdowns are given against the background of kind `none`.
+    pub background: Vec<Background>,
+    /// How long and how often.
+    #[serde(default)]
+    pub run: Run,
+}
+
+/// How long and how often.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Run {
+    /// Runs of each foreground against each background, with different seeds.
+    pub replications: u32,
+    /// The first part of a run: background alone, counted in no total. The foreground starts
+    /// when it is over.
+    pub warmup: Dur,
+    /// Length of a run, warm-up included.
+    pub duration: Dur,
+    /// Replication r has seed + r, equal in every foreground and background.
+    pub seed: u64,
+    /// Bin width of the time series.
+    pub bins: Dur,
+    /// Which large tables to keep.
+    pub keep: Keep,
+}
+
+/// Which large tables to keep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keep {
+    /// Table `flows`: a row per background connection.
+    pub flows: bool,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run {
+            replications: 10,
+            warmup: Dur::from_secs(10),
+            duration: Dur::from_secs(120),
+            seed: 1,
+            bins: Dur::from_millis(100),
+            keep: Keep::default(),
+        }
+    }
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { flows: true }
+    }
+}
+
+impl File {
+    /// The file as TOML with every default written out: what goes into the run directory.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self)
+            .expect("every type of the file serialises to TOML: strings, numbers, tables of them")
+    }
+}
+
+#[cfg(test)]
+mod tests;

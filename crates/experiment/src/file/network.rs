@@ -1,0 +1,150 @@
+//! The network of an experiment.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, Dur, QueueLimit, Rate};
+
+/// A dumbbell: foreground clients and background users on the left, servers on the right, one
+/// bottleneck between. "Up" is left to right, "down" right to left: towards the clients.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Rate of the bottleneck, both directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// One-way propagation delay of the bottleneck, both directions. Default 10ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
+    /// How much the queue holds, both directions: packets, bytes, time at the link's rate, or
+    /// multiples of the bandwidth-delay product (rate times `rtt`). Default 1BDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueLimit>,
+    /// Queueing discipline, both directions. Default fifo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc: Option<QdiscKind>,
+    /// Random loss on the bottleneck, both directions. Default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Link-layer bytes per packet that the rate counts on top of the network-layer bytes.
+    /// Default 0B: the rate counts network-layer bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Bytes>,
+    /// Round-trip propagation delay of the foreground's paths, end to end; what BDP counts with.
+    /// Default: the longest that the foregrounds' access delays make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Dur>,
+    /// What differs in the up direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<LinkOverrides>,
+    /// What differs in the down direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<LinkOverrides>,
+}
+
+/// What differs in one direction of the bottleneck.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkOverrides {
+    /// Rate in this direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// One-way propagation delay in this direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
+    /// How much the queue holds in this direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueLimit>,
+    /// Queueing discipline in this direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc: Option<QdiscKind>,
+    /// Random loss in this direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Link-layer bytes per packet that the rate counts in this direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Bytes>,
+}
+
+/// A queueing discipline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QdiscKind {
+    /// First in, first out; arrivals to a full queue are dropped.
+    #[default]
+    Fifo,
+}
+
+/// Random loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Loss {
+    /// No random loss.
+    #[default]
+    None,
+    /// Each packet is lost on its own.
+    Independent {
+        /// Probability that a packet is lost.
+        p: f64,
+    },
+    /// Two states with a loss probability each; the state may change at every packet.
+    GilbertElliott {
+        /// Probability per packet of going from good to bad.
+        p_bad: f64,
+        /// Probability per packet of going from bad to good.
+        p_good: f64,
+        /// Probability that a packet is lost in the bad state. Default 1.
+        #[serde(default = "one")]
+        loss_bad: f64,
+        /// Probability that a packet is lost in the good state. Default 0.
+        #[serde(default)]
+        loss_good: f64,
+    },
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// One direction of the bottleneck, everything said.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Link {
+    /// Rate.
+    pub rate: Rate,
+    /// One-way propagation delay.
+    pub delay: Dur,
+    /// How much the queue holds; never [`QueueLimit::Bdp`] once resolved.
+    pub queue: QueueLimit,
+    /// Queueing discipline.
+    pub qdisc: QdiscKind,
+    /// Random loss.
+    pub loss: Loss,
+    /// Link-layer bytes per packet that the rate counts on top of the network-layer bytes.
+    pub overhead: Bytes,
+}
+
+/// One-way propagation delay where the file says nothing.
+const DELAY: Dur = Dur::from_millis(10);
+
+impl Network {
+    /// The up and the down direction, in this order. A missing rate is zero: the check of the
+    /// file refuses it.
+    pub fn links(&self) -> [Link; 2] {
+        [self.up.as_ref(), self.down.as_ref()].map(|side| Link {
+            rate: side.and_then(|o| o.rate).or(self.rate).unwrap_or_default(),
+            delay: side.and_then(|o| o.delay).or(self.delay).unwrap_or(DELAY),
+            queue: side
+                .and_then(|o| o.queue)
+                .or(self.queue)
+                .unwrap_or(QueueLimit::Bdp(1.0)),
+            qdisc: side
+                .and_then(|o| o.qdisc)
+                .or(self.qdisc)
+                .unwrap_or_default(),
+            loss: side.and_then(|o| o.loss).or(self.loss).unwrap_or_default(),
+            overhead: side
+                .and_then(|o| o.overhead)
+                .or(self.overhead)
+                .unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,189 @@
+//! From text to a checked [`File`].
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::shape::{Finding, Shape};
+use super::{File, Problem, Problems, check};
+
+/// The JSON schema (draft 2020-12) of the experiment file.
+pub fn schema() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let mut schema = schemars::schema_for!(File).to_value();
+        tidy(&mut schema);
+        schema["title"] = "Groundswell experiment".into();
+        schema
+    })
+}
+
+/// Joins the lines of descriptions, and gives the key that tells kinds apart a description.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            }
+            if let Some(kind) = map.get_mut("properties").and_then(|p| p.get_mut("kind")) {
+                kind["description"] = "Which kind; it decides what other keys there are.".into();
+            }
+            map.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+/// Reads an experiment file. `name` is what messages call it.
+///
+/// # Errors
+/// Every problem that could be found in one go: syntax errors; else all unknown or missing keys,
+/// wrong types, unknown names and bad units; else all impossible values.
+pub fn read(text: &str, name: &str) -> Result<File, Problems> {
+    let fail = |findings: Vec<Finding>| {
+        let mut problems: Vec<Problem> = findings
+            .into_iter()
+            .map(|f| Problem::at(text, f.span, f.key, f.message, f.hint))
+            .collect();
+        problems.sort_by_key(|p| (p.line, p.column));
+        Problems {
+            file: name.into(),
+            problems,
+        }
+    };
+    let (table, syntax) = DeTable::parse_recoverable(text);
+    if !syntax.is_empty() {
+        return Err(fail(syntax.iter().map(|e| plain(e, text)).collect()));
+    }
+    let findings = Shape::check(schema(), table.get_ref(), table.span());
+    if !findings.is_empty() {
+        return Err(fail(findings));
+    }
+    let file: File = toml::from_str(text).map_err(|e| fail(vec![plain(&e, text)]))?;
+    let findings: Vec<Finding> = check::check(&file)
+        .into_iter()
+        .map(|doubt| Finding {
+            span: locate(table.get_ref(), &doubt.key).unwrap_or(0..0),
+            key: doubt.key,
+            message: doubt.message,
+            hint: doubt.hint,
+        })
+        .collect();
+    if findings.is_empty() {
+        Ok(file)
+    } else {
+        Err(fail(findings))
+    }
+}
+
+/// `text` with keys set from the command line: `network.rate=10Mbit`, `run.replications=3`,
+/// `background.0.rate=5Mbit` (items of lists by number, from 0, or by their `name`). Values are
+/// TOML; what is not TOML is taken as a string.
+///
+/// # Errors
+/// A sentence where `text` is not TOML, an assignment has no `=`, or its key leads nowhere.
+pub fn override_keys(text: &str, assignments: &[String]) -> Result<String, String> {
+    if assignments.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let mut root: toml::Value = toml::from_str::<toml::Table>(text)
+        .map_err(|e| e.message().to_owned())?
+        .into();
+    for assignment in assignments {
+        let (key, value) = assignment
+            .split_once('=')
+            .ok_or_else(|| format!("`{assignment}` is no assignment; write key=value"))?;
+        let value = format!("x = {value}")
+            .parse::<toml::Table>()
+            .ok()
+            .and_then(|mut t| t.remove("x"))
+            .unwrap_or_else(|| value.into());
+        let mut place = &mut root;
+        for step in key.trim().split('.') {
+            place = descend(place, step)
+                .ok_or_else(|| format!("`{}`: nothing here is called `{step}`", key.trim()))?;
+        }
+        *place = value;
+    }
+    toml::to_string_pretty(&root).map_err(|e| e.to_string())
+}
+
+fn descend<'v>(value: &'v mut toml::Value, step: &str) -> Option<&'v mut toml::Value> {
+    match value {
+        toml::Value::Table(table) => Some(
+            table
+                .entry(step)
+                .or_insert_with(|| toml::Value::Table(toml::Table::new())),
+        ),
+        toml::Value::Array(items) => {
+            let index = step.parse().ok().or_else(|| {
+                items
+                    .iter()
+                    .position(|i| i.get("name").and_then(toml::Value::as_str) == Some(step))
+            })?;
+            items.get_mut(index)
+        }
+        _ => None,
+    }
+}
+
+/// What an unknown `name` says, with what it could have been.
+pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> (String, String) {
+    (
+        format!("unknown {what} `{name}`"),
+        suggest(name, known, "known"),
+    )
+}
+
+/// "did you mean", or the list of what is known.
+pub(super) fn suggest(name: &str, known: &[&str], label: &str) -> String {
+    // A distance above a third of the length is no typing error.
+    let close = known
+        .iter()
+        .map(|k| (strsim::osa_distance(&name.to_lowercase(), k), k))
+        .filter(|(distance, k)| *distance <= k.chars().count().div_ceil(3))
+        .min_by_key(|(distance, _)| *distance);
+    match close {
+        Some((_, k)) => format!("did you mean `{k}`?"),
+        None if known.is_empty() => format!("{label}: none"),
+        None => format!("{label}: {}", known.join(", ")),
+    }
+}
+
+fn plain(error: &toml::de::Error, text: &str) -> Finding {
+    Finding {
+        span: error.span().unwrap_or(text.len()..text.len()),
+        key: String::new(),
+        message: error.message().trim().replace('\n', "; "),
+        hint: None,
+    }
+}
+
+/// The span of the value under a dotted key; of the nearest table above it where it is not there.
+fn locate(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
+    let mut span = None;
+    let mut steps = key.split(['.', '[']).map(|s| s.trim_end_matches(']'));
+    let mut here = table
+        .iter()
+        .find(|(k, _)| Some(k.get_ref().as_ref()) == steps.next());
+    // The first step is always a key of the root.
+    let mut value: Option<&DeValue<'_>> = None;
+    if let Some((_, v)) = here.take() {
+        span = Some(v.span());
+        value = Some(v.get_ref());
+    }
+    for step in steps {
+        let next = match value? {
+            DeValue::Table(t) => t.iter().find(|(k, _)| k.get_ref() == step).map(|(_, v)| v),
+            DeValue::Array(a) => step.parse().ok().and_then(|i: usize| a.get(i)),
+            _ => None,
+        };
+        let Some(v) = next else { break };
+        span = Some(v.span());
+        value = Some(v.get_ref());
+    }
+    span
+}

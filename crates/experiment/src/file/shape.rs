@@ -1,0 +1,299 @@
+//! Whether a TOML document has the shape that the JSON schema gives: known keys, required keys,
+//! types, names of enums, units. The schema comes from the types, so that editors, this check and
+//! serde agree; this check exists because it finds *every* problem, with its place.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use serde_json::Value;
+use swell_base::{Bytes, Dur, QueueLimit, Rate};
+use toml::de::{DeTable, DeValue};
+
+use super::RateSpec;
+use super::read::suggest;
+
+/// Something wrong at a place of the text.
+pub(super) struct Finding {
+    pub span: Range<usize>,
+    pub key: String,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// Checks tables against a schema.
+pub(super) struct Shape<'s> {
+    definitions: &'s Value,
+    findings: Vec<Finding>,
+}
+
+impl<'s> Shape<'s> {
+    /// Everything in `table` that `schema` does not allow.
+    pub(super) fn check(
+        schema: &'s Value,
+        table: &DeTable<'_>,
+        span: Range<usize>,
+    ) -> Vec<Finding> {
+        let mut shape = Shape {
+            definitions: &schema["$defs"],
+            findings: Vec::new(),
+        };
+        shape.table(schema, table, span, "");
+        shape.findings
+    }
+
+    fn add(&mut self, span: Range<usize>, key: &str, message: String, hint: Option<String>) {
+        self.findings.push(Finding {
+            span,
+            key: key.into(),
+            message,
+            hint,
+        });
+    }
+
+    fn value(&mut self, schema: &'s Value, value: &DeValue<'_>, span: Range<usize>, key: &str) {
+        if let Some(name) = schema["$ref"].as_str() {
+            let name = name.trim_start_matches("#/$defs/");
+            return match unit(name) {
+                Some(parse) => self.quantity(parse, &self.definitions[name], value, span, key),
+                None => self.value(&self.definitions[name], value, span, key),
+            };
+        }
+        if let Some(choices) = schema["anyOf"].as_array() {
+            // An optional value is "this or null"; a list or one item differ by their types.
+            let fitting = choices
+                .iter()
+                .filter(|c| c["type"] != "null")
+                .find(|c| (c["type"] == "array") == value.is_array());
+            let fallback = choices.iter().find(|c| c["type"] != "null");
+            if let Some(choice) = fitting.or(fallback) {
+                self.value(choice, value, span, key);
+            }
+            return;
+        }
+        if let Some(choices) = schema["oneOf"].as_array() {
+            return match value {
+                DeValue::Table(table) if choices.iter().any(is_object) => {
+                    self.variant(choices, table, span, key);
+                }
+                _ if choices.iter().any(is_object) => self.wrong_type("a table", value, span, key),
+                _ => {
+                    let names: Vec<&str> = choices.iter().flat_map(names).collect();
+                    self.name(&names, value, span, key);
+                }
+            };
+        }
+        let listed: Vec<&str> = names(schema).collect();
+        if !listed.is_empty() {
+            return self.name(&listed, value, span, key);
+        }
+        let expected = schema["type"]
+            .as_str()
+            .or_else(|| schema["type"].as_array()?.iter().find_map(Value::as_str));
+        match (expected, value) {
+            (Some("object"), DeValue::Table(table)) => self.table(schema, table, span, key),
+            (Some("array"), DeValue::Array(items)) => {
+                for (i, item) in items.iter().enumerate() {
+                    let place = format!("{key}[{i}]");
+                    self.value(&schema["items"], item.get_ref(), item.span(), &place);
+                }
+            }
+            (Some("integer"), DeValue::Integer(n)) => {
+                let text = n.as_str().replace('_', "");
+                let parsed = i128::from_str_radix(&text, n.radix()).unwrap_or(i128::MAX);
+                let (low, high) = match schema["format"].as_str() {
+                    Some("uint32") => (0, i128::from(u32::MAX)),
+                    // TOML integers are signed 64-bit.
+                    Some("uint64") => (0, i128::from(i64::MAX)),
+                    _ => (i128::from(i64::MIN), i128::from(i64::MAX)),
+                };
+                if !(low..=high).contains(&parsed) {
+                    self.add(
+                        span,
+                        key,
+                        format!("{text} is out of range ({low} to {high})"),
+                        None,
+                    );
+                }
+            }
+            (Some("string"), DeValue::String(_))
+            | (Some("boolean"), DeValue::Boolean(_))
+            | (Some("number"), DeValue::Float(_) | DeValue::Integer(_))
+            | (None, _) => {}
+            (Some(expected), _) => {
+                let expected = match expected {
+                    "object" => "a table",
+                    "array" => "a list",
+                    "integer" => "a whole number",
+                    "string" => "a string",
+                    "boolean" => "true or false",
+                    _ => "a number",
+                };
+                self.wrong_type(expected, value, span, key);
+            }
+        }
+    }
+
+    fn table(&mut self, schema: &'s Value, table: &DeTable<'_>, span: Range<usize>, key: &str) {
+        let Some(properties) = schema["properties"].as_object() else {
+            return;
+        };
+        let place = |name: &str| match key {
+            "" => name.to_owned(),
+            _ => format!("{key}.{name}"),
+        };
+        for (name, value) in table {
+            match properties.get(name.get_ref().as_ref()) {
+                Some(sub) => {
+                    let sub_key = place(name.get_ref());
+                    self.value(sub, value.get_ref(), value.span(), &sub_key);
+                }
+                None => {
+                    let known: Vec<&str> = properties.keys().map(String::as_str).collect();
+                    self.add(
+                        name.span(),
+                        &place(name.get_ref()),
+                        format!("unknown key `{}`", name.get_ref()),
+                        Some(suggest(name.get_ref(), &known, "known keys")),
+                    );
+                }
+            }
+        }
+        for name in schema["required"].as_array().into_iter().flatten() {
+            let Some(name) = name.as_str() else { continue };
+            if !table.keys().any(|k| k.get_ref() == name) {
+                let what = properties[name]["description"].as_str().unwrap_or("");
+                self.add(
+                    span.clone(),
+                    &place(name),
+                    format!("missing key `{name}`"),
+                    (!what.is_empty()).then(|| format!("{name}: {}", first_sentence(what))),
+                );
+            }
+        }
+    }
+
+    /// A table whose `kind` says which of `choices` it is.
+    fn variant(
+        &mut self,
+        choices: &'s [Value],
+        table: &DeTable<'_>,
+        span: Range<usize>,
+        key: &str,
+    ) {
+        let kinds: Vec<&str> = choices
+            .iter()
+            .filter_map(|c| c["properties"]["kind"]["const"].as_str())
+            .collect();
+        let place = format!("{key}.kind");
+        let Some((_, kind)) = table.iter().find(|(k, _)| k.get_ref() == "kind") else {
+            let hint = format!("write kind = {}", quoted_list(&kinds));
+            return self.add(span, &place, "missing key `kind`".into(), Some(hint));
+        };
+        let chosen = kind.get_ref().as_str().and_then(|name| {
+            choices
+                .iter()
+                .find(|c| c["properties"]["kind"]["const"] == name)
+        });
+        match chosen {
+            Some(choice) => self.table(choice, table, span, key),
+            None => self.name(&kinds, kind.get_ref(), kind.span(), &place),
+        }
+    }
+
+    fn name(&mut self, known: &[&str], value: &DeValue<'_>, span: Range<usize>, key: &str) {
+        match value.as_str() {
+            Some(text) if known.contains(&text) => {}
+            Some(text) => {
+                let message = format!("unknown value `{text}`");
+                self.add(
+                    span,
+                    key,
+                    message,
+                    Some(suggest(text, known, "known values")),
+                );
+            }
+            None => self.wrong_type(&quoted_list(known), value, span, key),
+        }
+    }
+
+    fn quantity(
+        &mut self,
+        parse: fn(&str) -> Option<String>,
+        definition: &Value,
+        value: &DeValue<'_>,
+        span: Range<usize>,
+        key: &str,
+    ) {
+        let example = definition["examples"][0].as_str().unwrap_or("").to_owned();
+        match value.as_str() {
+            Some(text) => {
+                if let Some(error) = parse(text) {
+                    self.add(span, key, error, Some(format!("for example \"{example}\"")));
+                }
+            }
+            None => {
+                let hint = format!("write it as a string with its unit, for example \"{example}\"");
+                let message = format!(
+                    "expected a quantity with its unit, found {}",
+                    described(value)
+                );
+                self.add(span, key, message, Some(hint));
+            }
+        }
+    }
+
+    fn wrong_type(&mut self, expected: &str, value: &DeValue<'_>, span: Range<usize>, key: &str) {
+        let message = format!("expected {expected}, found {}", described(value));
+        self.add(span, key, message, None);
+    }
+}
+
+fn is_object(schema: &Value) -> bool {
+    schema["type"] == "object"
+}
+
+/// The strings an enum's schema allows.
+fn names(schema: &Value) -> impl Iterator<Item = &str> {
+    let listed = schema["enum"].as_array().into_iter().flatten();
+    listed.chain(schema.get("const")).filter_map(Value::as_str)
+}
+
+/// How a quantity of this name is read: the reason where it cannot be.
+fn unit(name: &str) -> Option<fn(&str) -> Option<String>> {
+    fn reason<T: FromStr<Err = swell_base::UnitError>>(text: &str) -> Option<String> {
+        text.parse::<T>().err().map(|e| e.to_string())
+    }
+    match name {
+        "Dur" => Some(reason::<Dur>),
+        "Rate" => Some(reason::<Rate>),
+        "Bytes" => Some(reason::<Bytes>),
+        "QueueLimit" => Some(reason::<QueueLimit>),
+        "RateSpec" => Some(reason::<RateSpec>),
+        _ => None,
+    }
+}
+
+fn described(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(s) => format!("the string \"{s}\""),
+        DeValue::Integer(n) => format!("the number {}", n.as_str()),
+        DeValue::Float(n) => format!("the number {}", n.as_str()),
+        DeValue::Boolean(b) => format!("{b}"),
+        DeValue::Datetime(_) => "a date".into(),
+        DeValue::Array(_) => "a list".into(),
+        DeValue::Table(_) => "a table".into(),
+    }
+}
+
+fn quoted_list(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
+    quoted.join(" or ")
+}
+
+fn first_sentence(text: &str) -> String {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match joined.find(". ") {
+        Some(end) => joined[..=end].to_owned(),
+        None => joined,
+    }
+}

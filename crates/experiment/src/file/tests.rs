@@ -1,0 +1,355 @@
+use super::*;
+use swell_base::{Bytes, QueueLimit, Rate};
+
+const GOOD: &str = r#"
+name = "web"
+[network]
+rate = "20Mbit"
+[network.up]
+rate = "2Mbit"
+queue = "20pkt"
+[[foreground]]
+name = "a"
+kind = "web"
+object = ["1MB", "4kB"]
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "learnt"
+kind = "learnt"
+model = "isi-2pm"
+rate = "6.6Mbit"
+independent = ["response-on-request"]
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "match:learnt"
+[run]
+replications = 3
+"#;
+
+fn examples() -> Vec<(String, String)> {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+    let mut found: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+        .map(|p| {
+            (
+                p.display().to_string(),
+                std::fs::read_to_string(&p).unwrap(),
+            )
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// What [`read`] says of [`GOOD`] with `from` replaced by `to`.
+fn complaint(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    read(&GOOD.replacen(from, to, 1), "x.toml")
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn the_example_files_read() {
+    let examples = examples();
+    assert!(examples.len() >= 2, "{examples:?}");
+    for (name, text) in examples {
+        if let Err(problems) = read(&text, &name) {
+            panic!("{problems}");
+        }
+    }
+}
+
+#[test]
+fn a_resolved_file_reads_back_as_itself() {
+    for (name, text) in examples().into_iter().chain([("good".into(), GOOD.into())]) {
+        let file = read(&text, &name).unwrap();
+        let resolved = file.to_toml();
+        assert_eq!(read(&resolved, &name).unwrap(), file, "{resolved}");
+    }
+}
+
+#[test]
+fn directions_override_what_both_share() {
+    let [up, down] = read(GOOD, "x").unwrap().network.links();
+    assert_eq!(up.rate, Rate::from_bps(2_000_000));
+    assert_eq!(up.queue, QueueLimit::Packets(20));
+    assert_eq!(down.rate, Rate::from_bps(20_000_000));
+    assert_eq!(down.queue, QueueLimit::Bdp(1.0));
+    assert_eq!(up.delay, down.delay);
+}
+
+#[test]
+fn a_list_of_objects_is_taken_in_turn() {
+    let file = read(GOOD, "x").unwrap();
+    let Foreground::Web(web) = &file.foreground[0];
+    assert_eq!(web.object.sizes(), [Bytes(1_000_000), Bytes(4_000)]);
+}
+
+#[test]
+fn an_unknown_key_is_shown_where_it_stands() {
+    assert_eq!(
+        complaint("rate = \"20Mbit\"", "raet = \"20Mbit\""),
+        "unknown key `raet`
+ --> x.toml:4:1 (key network.raet)
+  |
+4 | raet = \"20Mbit\"
+  | ^^^^
+hint: did you mean `rate`?"
+    );
+}
+
+#[test]
+fn each_kind_of_mistake_names_line_key_and_way_out() {
+    let cases = [
+        (
+            "rate = \"20Mbit\"",
+            "rate = \"20Mbits\"",
+            "x.toml:4:8",
+            "network.rate",
+            "unknown unit `Mbits`; use one of bit, kbit",
+        ),
+        (
+            "rate = \"20Mbit\"",
+            "rate = 20",
+            "x.toml:4:8",
+            "network.rate",
+            "hint: write it as a string with its unit, for example \"10Mbit\"",
+        ),
+        (
+            "kind = \"web\"",
+            "kind = \"wep\"",
+            "x.toml:10:8",
+            "foreground[0].kind",
+            "hint: did you mean `web`?",
+        ),
+        (
+            "kind = \"web\"\n",
+            "",
+            "x.toml:8:1",
+            "foreground[0].kind",
+            "hint: write kind = \"web\"",
+        ),
+        (
+            "model = \"isi-2pm\"\n",
+            "",
+            "x.toml:15:1",
+            "background[1].model",
+            "missing key `model`",
+        ),
+        (
+            "object = [\"1MB\", \"4kB\"]",
+            "object = [\"1MB\", \"4k\"]",
+            "x.toml:11:18",
+            "foreground[0].object[1]",
+            "unknown unit `k`",
+        ),
+        (
+            "independent = [\"response-on-request\"]",
+            "independent = [\"response-on-requst\"]",
+            "x.toml:20:16",
+            "background[1].independent[0]",
+            "did you mean `response-on-request`?",
+        ),
+        (
+            "replications = 3",
+            "replications = \"3\"",
+            "x.toml:26:16",
+            "run.replications",
+            "expected a whole number, found the string \"3\"",
+        ),
+        (
+            "replications = 3",
+            "replications = -3",
+            "x.toml:26:16",
+            "run.replications",
+            "-3 is out of range",
+        ),
+        (
+            "replications = 3",
+            "replications = 0",
+            "x.toml:26:16",
+            "run.replications",
+            "0 replications run nothing",
+        ),
+        (
+            "replications = 3",
+            "warmup = \"3min\"",
+            "x.toml:26:10",
+            "run.warmup",
+            "the warm-up (180s) leaves nothing of the run (120s)",
+        ),
+        (
+            "rate = \"2Mbit\"",
+            "rate = \"0Mbit\"",
+            "x.toml:6:8",
+            "network.up.rate",
+            "a link of rate 0 carries nothing",
+        ),
+        (
+            "rate = \"2Mbit\"",
+            "loss = { kind = \"independent\", p = 1.5 }",
+            "x.toml:6:35",
+            "network.up.loss.p",
+            "1.5 is no probability",
+        ),
+        (
+            "match:learnt",
+            "match:lernt",
+            "x.toml:24:8",
+            "background[2].rate",
+            "hint: did you mean `learnt`?",
+        ),
+        (
+            "match:learnt",
+            "match:none",
+            "x.toml:24:8",
+            "background[2].rate",
+            "there is no rate to match",
+        ),
+        (
+            "match:learnt",
+            "match:poisson",
+            "x.toml:24:8",
+            "background[2].rate",
+            "`poisson` matches itself",
+        ),
+        (
+            "name = \"poisson\"",
+            "name = \"learnt\"",
+            "x.toml:22:8",
+            "background[2].name",
+            "there are two backgrounds called `learnt`",
+        ),
+        (
+            "rate = \"6.6Mbit\"",
+            "rate = \"6.6Mbit\"\nsessions = 2.0",
+            "x.toml:20:12",
+            "background[1].sessions",
+            "give one of the two",
+        ),
+        ("[run]", "[run", "x.toml:25:5", "", "unclosed table"),
+    ];
+    for (from, to, place, key, words) in cases {
+        let text = complaint(from, to);
+        assert!(text.contains(place), "{to}: no {place} in\n{text}");
+        assert!(
+            text.contains(&format!("(key {key})")) || key.is_empty(),
+            "{to}: no {key} in\n{text}"
+        );
+        assert!(text.contains(words), "{to}: no `{words}` in\n{text}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_in_the_order_of_lines() {
+    let text = GOOD
+        .replace("rate = \"20Mbit\"", "raet = \"20Mbit\"")
+        .replace("replications", "replication")
+        .replace("kind = \"poisson\"", "kind = \"poison\"");
+    let problems = read(&text, "x.toml").unwrap_err().problems;
+    let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
+    assert_eq!(lines, [4, 23, 26]);
+}
+
+#[test]
+fn nothing_in_a_damaged_file_panics() {
+    let mut rng = swell_base::Stream::new(1, "damage");
+    let words = [
+        "=", "\"", "[", "]", "\n", "{}", "µ", "9e99", "-1", "kind", "[[x]]", "match:", "\0",
+    ];
+    for _ in 0..3_000 {
+        let mut text = GOOD.to_owned();
+        for _ in 0..=rng.below(3) {
+            let mut cut = |n: usize| {
+                let mut at = rng.below(n as u64 + 1) as usize;
+                while !text.is_char_boundary(at) {
+                    at -= 1;
+                }
+                at
+            };
+            let (a, b) = (cut(text.len()), cut(text.len()));
+            let end = b.clamp(a, (a + 12).min(text.len()));
+            if text.is_char_boundary(end) {
+                let word = words[rng.below(words.len() as u64) as usize];
+                text.replace_range(a..end, word);
+            }
+        }
+        if let Err(problems) = read(&text, "x.toml") {
+            assert!(!problems.problems.is_empty());
+            assert!(!problems.to_string().is_empty());
+        }
+    }
+}
+
+#[test]
+fn keys_can_be_set_from_the_command_line() {
+    let set =
+        |a: &[&str]| override_keys(GOOD, &a.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
+    let text = set(&[
+        "network.rate=5Mbit",
+        "run.replications=2",
+        "background.learnt.rate=1Mbit",
+        "foreground.0.think=1s",
+    ])
+    .unwrap();
+    let file = read(&text, "x").unwrap();
+    assert_eq!(file.network.links()[1].rate, Rate::from_bps(5_000_000));
+    assert_eq!(file.run.replications, 2);
+    let Background::Learnt(learnt) = &file.background[1] else {
+        panic!("{:?}", file.background[1])
+    };
+    assert_eq!(learnt.rate, Some(Rate::from_bps(1_000_000)));
+    assert!(set(&["network"]).unwrap_err().contains("key=value"));
+    assert!(
+        set(&["background.9.rate=1Mbit"])
+            .unwrap_err()
+            .contains("`9`")
+    );
+    // A new key is no error here; reading names it.
+    assert!(read(&set(&["network.raet=1"]).unwrap(), "x").is_err());
+}
+
+/// Every key, every kind and every definition has a description that an editor can show.
+#[test]
+fn every_key_is_described() {
+    fn walk(schema: &serde_json::Value, path: &str, missing: &mut Vec<String>) {
+        if let Some(properties) = schema["properties"].as_object() {
+            for (name, sub) in properties {
+                if sub["description"].as_str().is_none_or(str::is_empty) {
+                    missing.push(format!("{path}.{name}"));
+                }
+            }
+        }
+        match schema {
+            serde_json::Value::Object(map) => map
+                .iter()
+                .filter(|(k, _)| *k != "default")
+                .for_each(|(k, v)| walk(v, &format!("{path}.{k}"), missing)),
+            serde_json::Value::Array(items) => {
+                items.iter().for_each(|v| walk(v, path, missing));
+            }
+            _ => {}
+        }
+    }
+    let mut missing = Vec::new();
+    walk(schema(), "", &mut missing);
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+/// The names that experiment files use for dependencies are those of the model.
+#[test]
+fn dependencies_have_the_names_of_the_model() {
+    let names = schema()["$defs"]["Independence"]["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["const"].as_str().unwrap().to_owned())
+        .collect::<Vec<_>>();
+    assert!(names.contains(&"within-session".to_owned()), "{names:?}");
+}

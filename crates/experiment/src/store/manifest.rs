@@ -1,0 +1,157 @@
+//! `manifest.json`: what was run, with what, and what to doubt.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use swell_base::Warning;
+
+use super::{StoreError, at};
+use crate::observe::Cell;
+
+/// What was run, with what, and what to doubt. Wall-clock facts live here and in no table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this format: 1.
+    pub format: u32,
+    /// Version of the program.
+    pub version: String,
+    /// Name of the experiment.
+    pub name: String,
+    /// Hash of the resolved experiment, its model files, the backend and the version: runs of
+    /// equal hash have equal tables.
+    pub hash: String,
+    /// What ran it: `simulated`, or `made-up` for a dry run.
+    pub backend: String,
+    /// The experiment file, as it was named on the command line.
+    pub source: String,
+    /// Whether every run finished and the tables are there.
+    pub complete: bool,
+    /// The runs, in the order of the tables.
+    pub cells: Vec<Cell>,
+    /// The models of learnt backgrounds, by background.
+    pub models: BTreeMap<String, ModelFacts>,
+    /// Measured mean rates of backgrounds alone, by background: those that another one matches
+    /// and those that were scaled to a rate.
+    pub measured: BTreeMap<String, Measured>,
+    /// Doubts about the experiment as a whole. The report prints them first.
+    pub warnings: Vec<Warning>,
+    /// Doubts about single runs.
+    pub run_warnings: Vec<RunWarning>,
+    /// The machine.
+    pub host: Host,
+    /// When it was started, seconds since the Unix epoch.
+    pub started: u64,
+    /// How long it took on the wall clock, seconds, over all sessions of a resumed run.
+    pub wall_s: f64,
+    /// CPU seconds spent in runs, by background.
+    pub run_s: BTreeMap<String, f64>,
+}
+
+/// A model that a background used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelFacts {
+    /// Its own name.
+    pub name: String,
+    /// `bundled`, or the path of the file.
+    pub source: String,
+    /// Hash of the file's bytes.
+    pub hash: String,
+    /// What it was made from, its licence.
+    pub note: String,
+    /// Its doubts.
+    pub warnings: Vec<Warning>,
+}
+
+/// Measured mean rates of a background that had the network to itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Up direction, bits per second of network-layer bytes that left the bottleneck after the
+    /// warm-up; mean over the replications.
+    pub up_bps: f64,
+    /// Down direction, likewise.
+    pub down_bps: f64,
+    /// Down direction of each replication.
+    pub down_bps_each: Vec<f64>,
+    /// The rate asked for, down direction, where sessions were scaled to reach it.
+    pub target_bps: Option<f64>,
+    /// Sessions, as a multiple of the model's, that gave these rates.
+    pub sessions: Option<f64>,
+}
+
+/// A doubt about one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunWarning {
+    /// Which run.
+    pub cell: Cell,
+    /// What is doubtful.
+    pub warning: Warning,
+}
+
+/// The machine that ran it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Operating system.
+    pub os: String,
+    /// Processor architecture.
+    pub arch: String,
+    /// Threads that can run at once.
+    pub parallelism: usize,
+    /// Threads used.
+    pub threads: usize,
+}
+
+impl Host {
+    /// This machine.
+    pub fn here(threads: usize) -> Host {
+        Host {
+            os: std::env::consts::OS.into(),
+            arch: std::env::consts::ARCH.into(),
+            parallelism: std::thread::available_parallelism().map_or(1, usize::from),
+            threads,
+        }
+    }
+}
+
+impl Manifest {
+    /// File name inside the run directory.
+    pub const FILE: &'static str = "manifest.json";
+
+    /// Reads the manifest of a run directory.
+    ///
+    /// # Errors
+    /// Where the file is missing or is no manifest.
+    pub fn load(dir: &Path) -> Result<Manifest, StoreError> {
+        let path = dir.join(Manifest::FILE);
+        let text = fs::read(&path).map_err(at(&path))?;
+        serde_json::from_slice(&text).map_err(|source| StoreError::Manifest { path, source })
+    }
+
+    /// Writes it, all or nothing.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn save(&self, dir: &Path) -> Result<(), StoreError> {
+        let path = dir.join(Manifest::FILE);
+        let mut text = serde_json::to_vec_pretty(self).map_err(|source| StoreError::Manifest {
+            path: path.clone(),
+            source,
+        })?;
+        text.push(b'\n');
+        write_atomically(&path, &text)
+    }
+}
+
+/// Writes a file so that it is there as a whole or not at all.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let partial = path.with_extension("partial");
+    let write = || {
+        let mut file = fs::File::create(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&partial, path)
+    };
+    write().map_err(at(path))
+}

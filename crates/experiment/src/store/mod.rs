@@ -1,0 +1,38 @@
+//! The run directory: `manifest.json`, `experiment.toml` and the Parquet tables.
+//!
+//! [`Results::load`] reads one back. Every column is described in `docs/results.md`, in each
+//! table's own metadata (key `swell.columns`) and by [`columns`].
+
+mod error;
+mod manifest;
+mod results;
+mod rows;
+mod table;
+
+pub use error::StoreError;
+pub use manifest::{Host, Manifest, Measured, ModelFacts, RunWarning};
+pub use results::{Results, RunResult};
+pub use table::{Column, Kind};
+
+pub(crate) use error::at;
+pub(crate) use manifest::write_atomically;
+pub(crate) use results::{read_cell, write_cell, write_tables};
+
+/// Names of the tables.
+pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
+
+/// The columns of a table of [`TABLES`], in order.
+pub fn columns(table: &str) -> Option<Vec<Column>> {
+    use crate::observe::{Bin, Flow, LinkTotals, Request, Scale};
+    match table {
+        "requests" => Some(table::all_columns::<Request>()),
+        "bins" => Some(table::all_columns::<Bin>()),
+        "scales" => Some(table::all_columns::<Scale>()),
+        "flows" => Some(table::all_columns::<Flow>()),
+        "links" => Some(table::all_columns::<LinkTotals>()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! A whole run directory, in memory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::table::{self, Key, Row};
+use super::{Manifest, StoreError, at};
+use crate::file::{self, File};
+use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Request, Scale};
+
+/// A finished run directory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// Where it lies.
+    pub dir: PathBuf,
+    /// What was run, with what, and what to doubt.
+    pub manifest: Manifest,
+    /// The experiment, resolved.
+    pub experiment: File,
+    /// Its text: `experiment.toml`.
+    pub experiment_toml: String,
+    /// The runs, in the order of the file: foregrounds, then backgrounds, then replications.
+    pub runs: Vec<RunResult>,
+}
+
+/// One run and what was observed in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// Which run.
+    pub cell: Cell,
+    /// What was observed.
+    pub observed: Observations,
+}
+
+impl Results {
+    /// Reads a run directory.
+    ///
+    /// # Errors
+    /// Where it holds no finished run, or a file of it does not read.
+    pub fn load(dir: &Path) -> Result<Results, StoreError> {
+        let no_run = |reason| StoreError::NoRun {
+            path: dir.to_owned(),
+            reason,
+        };
+        if !dir.join(Manifest::FILE).exists() {
+            return Err(no_run("no run directory: there is no manifest.json in it"));
+        }
+        let manifest = Manifest::load(dir)?;
+        if !manifest.complete {
+            return Err(no_run("the run is not finished; `swell run` resumes it"));
+        }
+        let path = dir.join("experiment.toml");
+        let experiment_toml = fs::read_to_string(&path).map_err(at(&path))?;
+        let experiment = file::read(&experiment_toml, &path.display().to_string())?;
+        let mut runs = read_runs(dir, &manifest.cells)?;
+        for doubt in &manifest.run_warnings {
+            if let Some(run) = runs.iter_mut().find(|r| r.cell == doubt.cell) {
+                run.observed.warnings.push(doubt.warning.clone());
+            }
+        }
+        Ok(Results {
+            dir: dir.to_owned(),
+            manifest,
+            experiment,
+            experiment_toml,
+            runs,
+        })
+    }
+
+    /// The runs of a foreground against a background, by replication.
+    pub fn of<'r>(
+        &'r self,
+        foreground: &'r str,
+        background: &'r str,
+    ) -> impl Iterator<Item = &'r RunResult> {
+        self.runs
+            .iter()
+            .filter(move |r| r.cell.foreground == foreground && r.cell.background == background)
+    }
+
+    /// Names of the foregrounds, in the order of the file.
+    pub fn foregrounds(&self) -> Vec<&str> {
+        self.experiment
+            .foreground
+            .iter()
+            .map(|f| f.name())
+            .collect()
+    }
+
+    /// Names of the backgrounds, in the order of the file.
+    pub fn backgrounds(&self) -> Vec<&str> {
+        self.experiment
+            .background
+            .iter()
+            .map(|b| b.name())
+            .collect()
+    }
+}
+
+/// Writes the tables of one run into `dir`.
+pub(crate) fn write_cell(dir: &Path, run: &RunResult) -> Result<(), StoreError> {
+    write_tables(dir, std::slice::from_ref(run))
+}
+
+/// Reads the tables of one run back.
+pub(crate) fn read_cell(dir: &Path, cell: &Cell) -> Result<RunResult, StoreError> {
+    let mut runs = read_runs(dir, std::slice::from_ref(cell))?;
+    Ok(runs.remove(0))
+}
+
+/// Writes all tables of `runs` into `dir`, in the order of the runs.
+pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreError> {
+    fn one<R: Row>(
+        dir: &Path,
+        runs: &[RunResult],
+        rows: fn(&Observations) -> &[R],
+    ) -> Result<(), StoreError> {
+        let path = dir.join(format!("{}.parquet", R::TABLE));
+        let all = runs
+            .iter()
+            .flat_map(|r| rows(&r.observed).iter().map(move |row| (&r.cell, row)));
+        let partial = path.with_extension("partial");
+        table::write(&partial, all)?;
+        fs::rename(&partial, &path).map_err(at(&path))
+    }
+    one::<Request>(dir, runs, |o| &o.requests)?;
+    one::<Bin>(dir, runs, |o| &o.bins)?;
+    one::<Scale>(dir, runs, |o| &o.scales)?;
+    one::<Flow>(dir, runs, |o| &o.flows)?;
+    one::<LinkTotals>(dir, runs, |o| &o.links)
+}
+
+/// Reads all tables and deals their rows out to `cells`.
+pub(super) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, StoreError> {
+    let mut runs: Vec<RunResult> = cells
+        .iter()
+        .map(|cell| RunResult {
+            cell: cell.clone(),
+            observed: Observations::default(),
+        })
+        .collect();
+    let places: BTreeMap<(&str, &str, u32), usize> = cells
+        .iter()
+        .enumerate()
+        .map(|(i, c)| {
+            (
+                (c.foreground.as_str(), c.background.as_str(), c.replication),
+                i,
+            )
+        })
+        .collect();
+
+    fn one<R: Row>(
+        dir: &Path,
+        places: &BTreeMap<(&str, &str, u32), usize>,
+        runs: &mut [RunResult],
+        rows: fn(&mut Observations) -> &mut Vec<R>,
+    ) -> Result<(), StoreError> {
+        let path = dir.join(format!("{}.parquet", R::TABLE));
+        let mut stranger: Option<Key> = None;
+        table::read::<R>(&path, |key, row| {
+            let place = (
+                key.foreground.as_str(),
+                key.background.as_str(),
+                key.replication,
+            );
+            match places.get(&place) {
+                Some(&i) => rows(&mut runs[i].observed).push(row),
+                None => stranger = Some(key),
+            }
+        })?;
+        match stranger {
+            None => Ok(()),
+            Some(key) => Err(StoreError::Table {
+                path,
+                reason: format!(
+                    "rows of a run that the manifest does not list: {} against {}, replication {}",
+                    key.foreground, key.background, key.replication
+                ),
+            }),
+        }
+    }
+    one::<Request>(dir, &places, &mut runs, |o| &mut o.requests)?;
+    one::<Bin>(dir, &places, &mut runs, |o| &mut o.bins)?;
+    one::<Scale>(dir, &places, &mut runs, |o| &mut o.scales)?;
+    one::<Flow>(dir, &places, &mut runs, |o| &mut o.flows)?;
+    one::<LinkTotals>(dir, &places, &mut runs, |o| &mut o.links)?;
+    Ok(runs)
+}

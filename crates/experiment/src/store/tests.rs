@@ -1,0 +1,199 @@
+use super::*;
+use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Outcome, Request, Scale};
+use crate::store::results::RunResult;
+
+/// A directory that goes away with the value.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("swell-store-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run(background: &str, replication: u32) -> RunResult {
+    let x = f64::from(replication) + 0.25;
+    RunResult {
+        cell: Cell {
+            foreground: "web".into(),
+            background: background.into(),
+            replication,
+            seed: 1 + u64::from(replication),
+        },
+        observed: Observations {
+            requests: [Outcome::Done, Outcome::Unfinished, Outcome::Failed]
+                .into_iter()
+                .enumerate()
+                .map(|(i, outcome)| Request {
+                    client: 7,
+                    index: i as u32,
+                    start: x,
+                    connected: x + 0.04,
+                    first_byte: x + 0.08,
+                    last_byte: x + 1.0 / 3.0,
+                    bytes: u64::MAX - 1,
+                    retransmissions: u32::MAX,
+                    outcome,
+                })
+                .collect(),
+            bins: vec![Bin {
+                time: x,
+                direction: 1,
+                arrived: [1, 2],
+                arrived_packets: [3, 4],
+                departed: [5, 6],
+                dropped: [7, 8],
+                queue_max: 9,
+                queue_mean: 4.5,
+            }],
+            scales: vec![Scale {
+                direction: 0,
+                traffic: "background".into(),
+                quantity: "bytes".into(),
+                octave: 3,
+                timescale: 0.008,
+                n: 1234,
+                energy: 1e-300,
+            }],
+            flows: vec![Flow {
+                class: "https, ünïcode".into(),
+                start: x,
+                end: x + 1.0,
+                up: 10,
+                down: 20,
+                rtt: 0.03,
+                retransmissions: 0,
+            }],
+            links: vec![LinkTotals {
+                direction: 0,
+                rate: 2e7,
+                duration: 60.0,
+                arrived: [1, 2],
+                arrived_packets: [3, 4],
+                departed: [5, 6],
+                dropped: [7, 8],
+                dropped_by: [9, 10, 11],
+            }],
+            warnings: Vec::new(),
+        },
+    }
+}
+
+#[test]
+fn tables_read_back_what_was_written() {
+    let dir = Scratch::new("round");
+    let runs = [run("none", 0), run("learnt", 0), run("learnt", 1)];
+    write_tables(&dir.0, &runs).unwrap();
+    let cells: Vec<Cell> = runs.iter().map(|r| r.cell.clone()).collect();
+    let back = results::read_runs(&dir.0, &cells).unwrap();
+    assert_eq!(back, runs);
+}
+
+#[test]
+fn what_did_not_happen_is_null_in_the_table_and_nan_in_memory() {
+    let dir = Scratch::new("null");
+    let mut one = run("none", 0);
+    one.observed.requests[1].first_byte = f64::NAN;
+    one.observed.flows[0].rtt = f64::NAN;
+    one.observed.flows[0].end = f64::NAN;
+    write_cell(&dir.0, &one).unwrap();
+    let back = read_cell(&dir.0, &one.cell).unwrap().observed;
+    assert_eq!(back.requests[0], one.observed.requests[0]);
+    assert!(back.requests[1].first_byte.is_nan());
+    assert_eq!(
+        back.requests[1].last_byte,
+        one.observed.requests[1].last_byte
+    );
+    assert!(back.flows[0].rtt.is_nan() && back.flows[0].end.is_nan());
+}
+
+#[test]
+fn equal_rows_give_equal_bytes() {
+    let (a, b) = (Scratch::new("bytes-a"), Scratch::new("bytes-b"));
+    let runs: Vec<RunResult> = (0..20).map(|r| run("learnt", r)).collect();
+    write_tables(&a.0, &runs).unwrap();
+    write_tables(&b.0, &runs).unwrap();
+    for table in TABLES {
+        let read = |d: &Scratch| std::fs::read(d.0.join(format!("{table}.parquet"))).unwrap();
+        assert!(read(&a) == read(&b), "{table}");
+    }
+}
+
+#[test]
+fn an_empty_table_is_a_table() {
+    let dir = Scratch::new("empty");
+    let mut one = run("none", 0);
+    one.observed = Observations::default();
+    write_cell(&dir.0, &one).unwrap();
+    assert_eq!(read_cell(&dir.0, &one.cell).unwrap(), one);
+}
+
+#[test]
+fn a_damaged_table_is_an_error_that_names_it() {
+    let dir = Scratch::new("damage");
+    let one = run("none", 0);
+    write_cell(&dir.0, &one).unwrap();
+    let path = dir.0.join("bins.parquet");
+    let good = std::fs::read(&path).unwrap();
+    for cut in [0, 3, good.len() / 2, good.len() - 1] {
+        std::fs::write(&path, &good[..cut]).unwrap();
+        let message = read_cell(&dir.0, &one.cell).unwrap_err().to_string();
+        assert!(message.contains("bins.parquet"), "{message}");
+    }
+    // A table of another kind under this name.
+    std::fs::copy(dir.0.join("links.parquet"), &path).unwrap();
+    let message = read_cell(&dir.0, &one.cell).unwrap_err().to_string();
+    assert!(message.contains("no column `time_s`"), "{message}");
+}
+
+#[test]
+fn a_row_of_an_unlisted_run_is_an_error() {
+    let dir = Scratch::new("stranger");
+    write_tables(&dir.0, &[run("none", 0), run("none", 1)]).unwrap();
+    let message = read_cell(&dir.0, &run("none", 0).cell)
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("replication 1"), "{message}");
+}
+
+/// `docs/results.md` lists exactly the columns there are.
+#[test]
+fn every_column_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    for table in TABLES {
+        let start = text
+            .find(&format!("## `{table}.parquet`"))
+            .unwrap_or_else(|| panic!("no chapter on {table}"));
+        let chapter = &text[start..];
+        let chapter = &chapter[..chapter[3..].find("\n## ").map_or(chapter.len(), |i| i + 3)];
+        let listed: Vec<&str> = chapter.lines().filter(|l| l.starts_with("| `")).collect();
+        let wanted: Vec<String> = columns(table)
+            .unwrap()
+            .iter()
+            .map(|c| {
+                format!(
+                    "| `{}` | {} | {} | {} |",
+                    c.name,
+                    c.kind.name(),
+                    c.unit,
+                    c.doc
+                )
+            })
+            .collect();
+        assert_eq!(
+            listed,
+            wanted,
+            "{table}: the chapter should list\n{}",
+            wanted.join("\n")
+        );
+    }
+}
