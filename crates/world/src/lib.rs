@@ -1,1 +1,28 @@
-//! (room being furnished)
+//! The world: hosts on both sides of a bottleneck, joined to links, transports and workloads.
+//!
+//! A [`World`] is a machine without a clock: [`World::poll_at`] says when something is due,
+//! [`World::advance`] lets everything up to an instant happen. The simulator jumps from one to the
+//! next; an emulator would wait.
+//!
+//! ```text
+//!            access            bottleneck            access
+//!  client ──────────► ┐   ┌──── up ────►  ┐   ┌ ──────────► server
+//!   left   ◄───────── ┘   └ ◄─── down ─── ┘   └ ◄──────────  right
+//! ```
+//!
+//! Every host of a workload has its own access path ([`swell_workload::Access`]); what is left out
+//! of it (no delay, no rate, no loss) costs nothing. Packets of flows that are gone still cross the
+//! links they were on the way to.
+//!
+//! **Order.** Events at one instant happen in the order in which they were scheduled; an endpoint is
+//! told what arrived, its workload reacts, then it transmits. Nothing depends on addresses, hash
+//! maps or threads: a run is a function of its configuration and seed.
+//!
+//! *Not modelled:* routing, processing time in hosts and routers, link-layer contention, IP
+//! fragmentation (a datagram larger than the MTU crosses as several packets).
+
+mod access;
+mod flow;
+mod world;
+
+pub use world::{Direction, World};

@@ -1,0 +1,92 @@
+//! Packet-hops per CPU-second on the scenario of Tinnakornsrisuphap, Feng & Philp (table 1): M
+//! clients at 10 Mbit/s and 25 ms each submit 1500-byte packets with exponential gaps of 10 ms on
+//! average over Reno, through a gateway of 50 Mbit/s, 25 ms and 50 packets, scaled by M/60 above 60.
+//!
+//! A packet-hop is one packet completely received at the far end of one link. Run with
+//! `cargo bench -p swell-world --bench hops -- [M] [seconds]`; `scripts/bench-peers` runs the same in
+//! ns-2 beside it.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+
+use std::sync::Arc;
+
+use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
+use swell_path::{Element, LinkConfig};
+use swell_tcp::{Algorithm, Config};
+use swell_workload::{Access, Law, Parametric, ParametricConfig, Transport};
+use swell_world::{Direction, World};
+
+fn main() {
+    let numbers: Vec<u64> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    let clients = numbers.first().copied().unwrap_or(60);
+    let seconds = numbers.get(1).copied().unwrap_or(200);
+    let scale = (clients.max(60)) as f64 / 60.0;
+
+    let gateway = LinkConfig {
+        rate: Some(Rate::from_bps(50_000_000).scale(scale)),
+        delay: Dur::from_millis(25),
+        queue: QueueLimit::Packets((50.0 * scale) as u64),
+        ..LinkConfig::default()
+    };
+    let back = LinkConfig {
+        queue: QueueLimit::Packets(u64::MAX),
+        ..gateway.clone()
+    };
+    let mut world = World::new(&[gateway, back], 1);
+    let tcp = Arc::new(Config {
+        algorithm: Algorithm::Reno,
+        mss: 1460,
+        send_window: Some(20 * 1460),
+        handshake: false,
+        packets: true,
+        ..Config::classic()
+    });
+    for i in 0..clients {
+        let client = Access {
+            delay: Dur::from_millis(25),
+            up: Some(Rate::from_bps(10_000_000)),
+            down: Some(Rate::from_bps(10_000_000)),
+            ..Access::default()
+        };
+        let source = ParametricConfig {
+            law: Law::Poisson,
+            transport: Transport::Tcp,
+            packet: 1512,
+            rate: [Rate::from_bps(1_512 * 800), Rate::from_bps(0)],
+            sources: 1,
+            left: client,
+            right: Access::default(),
+        };
+        world.add(
+            Box::new(Parametric::new(source, i)),
+            Tag::Background,
+            Arc::clone(&tcp),
+        );
+    }
+    let before = cpu_seconds();
+    world.advance(Time::from_secs_f64(seconds as f64));
+    let cpu = cpu_seconds() - before;
+    let ledger = world.bottleneck(Direction::Up).ledger();
+    println!(
+        "clients {clients}  seconds {seconds}  arrivals {}  dropped {} ({:.2} %)  hops {}  cpu {cpu:.3} s  {:.2} M hops/CPU-s",
+        ledger.arrived,
+        ledger.dropped_total(),
+        100.0 * ledger.dropped_total() as f64 / ledger.arrived as f64,
+        world.hops(),
+        world.hops() as f64 / cpu / 1e6,
+    );
+}
+
+/// User and system time of this process, in seconds (proc(5): fields 14 and 15, in ticks of 10 ms).
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map_or("", |x| x.1);
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks = |i: usize| {
+        fields
+            .get(i)
+            .and_then(|f| f.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
+    (ticks(11) + ticks(12)) / 100.0
+}

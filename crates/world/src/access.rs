@@ -1,0 +1,107 @@
+//! Access paths: made when first used, shared by key, given back when empty.
+
+use std::collections::BTreeMap;
+
+use swell_base::{Bytes, Dur, QueueLimit, Rate};
+use swell_path::{LinkConfig, Loss};
+use swell_workload::Access;
+
+use crate::flow::{LinkIndex, NONE};
+
+/// The two links of an access path, and how many flows use them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    pub up: LinkIndex,
+    pub down: LinkIndex,
+    pub users: u32,
+}
+
+/// Access paths in use by handle.
+#[derive(Debug, Default)]
+pub(crate) struct Accesses {
+    pairs: BTreeMap<u64, Pair>,
+    /// Handles of shared paths by (workload, key).
+    shared: BTreeMap<(u32, u64), u64>,
+    next: u64,
+}
+
+/// A host right at the bottleneck.
+pub(crate) const AT_BOTTLENECK: u64 = 0;
+
+impl Accesses {
+    /// The path for `access`: its handle and links. `make` builds a link.
+    pub fn take(
+        &mut self,
+        workload: u32,
+        access: &Access,
+        mut make: impl FnMut(&LinkConfig, u64, &str) -> LinkIndex,
+    ) -> (u64, Pair) {
+        let name = (workload, access.key);
+        if access.key != 0
+            && let Some(handle) = self.shared.get(&name)
+            && let Some(pair) = self.pairs.get_mut(handle)
+        {
+            pair.users += 1;
+            return (*handle, *pair);
+        }
+        let up = link(access.delay, access.up, access.loss_up);
+        let down = link(access.delay, access.down, access.loss_down);
+        if up.is_none() && down.is_none() {
+            return (
+                AT_BOTTLENECK,
+                Pair {
+                    up: NONE,
+                    down: NONE,
+                    users: 0,
+                },
+            );
+        }
+        self.next += 1;
+        let handle = self.next;
+        let mut build = |config: Option<LinkConfig>, direction| {
+            config.map_or(NONE, |c| make(&c, handle, direction))
+        };
+        let pair = Pair {
+            up: build(up, "access/up"),
+            down: build(down, "access/down"),
+            users: 1,
+        };
+        self.pairs.insert(handle, pair);
+        if access.key != 0 {
+            self.shared.insert(name, handle);
+        }
+        (handle, pair)
+    }
+
+    /// A flow no longer uses `handle`; returns the links to remove if it was the last.
+    pub fn give_back(&mut self, handle: u64) -> Option<Pair> {
+        let pair = self.pairs.get_mut(&handle)?;
+        pair.users -= 1;
+        if pair.users > 0 {
+            return None;
+        }
+        self.shared.retain(|_, h| *h != handle);
+        self.pairs.remove(&handle)
+    }
+}
+
+/// An access link queues a quarter of a second at its rate, and at least 64 KiB: room for a window
+/// of slow start, as home routers and modems give (Dischinger et al., IMC 2007, measure 100 ms to
+/// seconds).
+fn link(delay: Dur, rate: Option<Rate>, loss: f64) -> Option<LinkConfig> {
+    if delay == Dur::ZERO && rate.is_none() && loss <= 0.0 {
+        return None;
+    }
+    let quarter = rate.map_or(0, |r| r.carried_in(Dur::from_millis(250)).0);
+    Some(LinkConfig {
+        rate,
+        delay,
+        queue: QueueLimit::Bytes(Bytes(quarter.max(65_536))),
+        loss: if loss > 0.0 {
+            Loss::Independent { p: loss.min(1.0) }
+        } else {
+            Loss::None
+        },
+        ..LinkConfig::default()
+    })
+}

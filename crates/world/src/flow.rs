@@ -1,0 +1,75 @@
+//! What the world knows of a connection.
+
+use swell_base::{Packet, Segment, Tag, Time};
+use swell_tcp::Endpoint;
+use swell_workload::{Conn, End, Info};
+
+/// A link's place in the world; `NONE` ends a route.
+pub(crate) type LinkIndex = u32;
+pub(crate) const NONE: LinkIndex = u32::MAX;
+
+/// Top bit of [`Packet::hop`]: set on the way from server to client.
+const TO_CLIENT: u8 = 0x80;
+
+pub(crate) struct Flow {
+    pub workload: u32,
+    pub conn: Conn,
+    pub tag: Tag,
+    /// Links from client to server and back.
+    pub routes: [[LinkIndex; 3]; 2],
+    pub transport: Transport,
+    /// Handles of the two hosts' access paths, given back when the flow is reaped.
+    pub access: [u64; 2],
+}
+
+pub(crate) enum Transport {
+    Tcp(Box<TcpPair>),
+    Datagrams {
+        sent: u64,
+    },
+    /// Over; packets on the way still find their route.
+    Gone,
+}
+
+pub(crate) struct TcpPair {
+    pub ends: [Endpoint; 2],
+    /// When the earliest wake-up queued for each end is due.
+    pub wake_at: [Time; 2],
+    pub closed: [bool; 2],
+}
+
+impl TcpPair {
+    pub fn info(&self) -> Info {
+        let stats = self.ends.each_ref().map(Endpoint::stats);
+        let min_rtt = stats.iter().filter_map(|s| s.min_rtt).min();
+        Info {
+            client_retransmissions: stats[0].retransmitted as u32,
+            server_retransmissions: stats[1].retransmitted as u32,
+            min_rtt,
+        }
+    }
+}
+
+/// The packet that `end` sends.
+pub(crate) fn packet(flow: u32, end: End, tag: Tag, size: u16, seg: Segment) -> Packet {
+    let hop = match end {
+        End::Client => 0,
+        End::Server => TO_CLIENT,
+    };
+    Packet {
+        seg,
+        flow: swell_base::FlowId(flow),
+        size,
+        hop,
+        tag,
+    }
+}
+
+/// Which way a packet goes (0 = to the server) and how many links it has crossed.
+#[inline]
+pub(crate) fn progress(packet: &Packet) -> (usize, usize) {
+    (
+        usize::from(packet.hop >> 7),
+        usize::from(packet.hop & !TO_CLIENT),
+    )
+}

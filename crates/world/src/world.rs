@@ -1,0 +1,608 @@
+//! The world itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use swell_base::{Dur, EventQueue, Packet, Segment, Tag, Time};
+use swell_path::{Element, Link, LinkConfig, Meter};
+use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent};
+use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
+
+use crate::access::{AT_BOTTLENECK, Accesses};
+use crate::flow::{Flow, LinkIndex, NONE, TcpPair, Transport, packet, progress};
+
+/// A direction across the bottleneck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// Left to right.
+    Up,
+    /// Right to left.
+    Down,
+}
+
+/// IPv4 and UDP headers (RFC 791, RFC 768).
+const UDP_HEADERS: u32 = 28;
+/// Largest UDP payload of a packet on a 1500-byte MTU.
+const UDP_MAX: u32 = 1500 - UDP_HEADERS;
+/// How long the route of a flow that is over is kept for packets still on the way.
+const LINGER: Dur = Dur::from_secs(10);
+
+/// Something due at an instant.
+#[derive(Clone, Copy, Debug)]
+enum Wake {
+    Link(LinkIndex),
+    Tcp { flow: u32, end: u8 },
+    Work { workload: u32, token: u64 },
+    Reap(u32),
+}
+
+struct LinkSlot {
+    link: Link,
+    /// When the one wake-up queued for it is due; `MAX` if there is none.
+    wake_at: Time,
+    /// No flow is routed over it any more: remove it once it is empty.
+    doomed: bool,
+}
+
+struct Worker {
+    machine: Box<dyn Workload>,
+    tag: Tag,
+    tcp: Arc<TcpConfig>,
+    /// Flow of each of its connections.
+    flows: BTreeMap<Conn, u32>,
+}
+
+/// Hosts, links, transports and workloads around one bottleneck.
+pub struct World {
+    now: Time,
+    seed: u64,
+    queue: EventQueue<Wake>,
+    links: Vec<Option<Box<LinkSlot>>>,
+    free_links: Vec<LinkIndex>,
+    accesses: Accesses,
+    flows: Vec<Option<Box<Flow>>>,
+    workers: Vec<Worker>,
+    inbox: VecDeque<(u32, Event)>,
+    touched: Vec<(u32, u8)>,
+    actions: Vec<Action>,
+    outgoing: Vec<Packet>,
+    hops: u64,
+    packets: u64,
+}
+
+impl World {
+    /// A world with the bottleneck `links` (left to right, right to left) and nothing else.
+    pub fn new(links: &[LinkConfig; 2], seed: u64) -> World {
+        let mut world = World {
+            now: Time::ZERO,
+            seed,
+            queue: EventQueue::new(),
+            links: Vec::new(),
+            free_links: Vec::new(),
+            accesses: Accesses::default(),
+            flows: Vec::new(),
+            workers: Vec::new(),
+            inbox: VecDeque::new(),
+            touched: Vec::new(),
+            actions: Vec::new(),
+            outgoing: Vec::new(),
+            hops: 0,
+            packets: 0,
+        };
+        for (config, name) in links.iter().zip(["bottleneck/up", "bottleneck/down"]) {
+            world.add_link(Link::new(config, seed, name));
+        }
+        world
+    }
+
+    /// Counts what passes the bottleneck, in bins of these widths.
+    pub fn meter(&mut self, fine: Dur, coarse: Dur) {
+        for direction in [Direction::Up, Direction::Down] {
+            self.bottleneck_mut(direction)
+                .set_meter(Meter::new(fine, coarse));
+        }
+    }
+
+    /// Adds a workload whose packets carry `tag` and whose connections use `tcp`; its first event
+    /// is due now. Returns its number.
+    pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<TcpConfig>) -> usize {
+        let index = self.workers.len();
+        self.workers.push(Worker {
+            machine,
+            tag,
+            tcp,
+            flows: BTreeMap::new(),
+        });
+        self.inbox.push_back((index as u32, Event::Start));
+        self.settle();
+        index
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// When something is due next.
+    pub fn poll_at(&self) -> Option<Time> {
+        self.queue.next_at()
+    }
+
+    /// Lets everything up to and including `until` happen.
+    pub fn advance(&mut self, until: Time) {
+        while let Some((at, wake)) = self.queue.pop_until(until) {
+            self.now = at;
+            match wake {
+                Wake::Link(link) => self.link_due(link),
+                Wake::Tcp { flow, end } => self.timer_due(flow, end),
+                Wake::Work { workload, token } => {
+                    self.inbox.push_back((workload, Event::Timer(token)));
+                    self.settle();
+                }
+                Wake::Reap(flow) => self.reap(flow),
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// The bottleneck link of a direction.
+    pub fn bottleneck(&self, direction: Direction) -> &Link {
+        let slot = self.links[direction as usize].as_ref();
+        &slot
+            .expect("the bottleneck is made first and never removed")
+            .link
+    }
+
+    fn bottleneck_mut(&mut self, direction: Direction) -> &mut Link {
+        let slot = self.links[direction as usize].as_mut();
+        &mut slot
+            .expect("the bottleneck is made first and never removed")
+            .link
+    }
+
+    /// What workload `index` finished since the last call.
+    pub fn take_records(&mut self, index: usize) -> Vec<Record> {
+        self.workers[index].machine.take_records()
+    }
+
+    /// Ends the run: every workload turns what is unfinished into records.
+    pub fn finish(&mut self) {
+        for worker in &mut self.workers {
+            let (flows, table) = (&self.flows, &worker.flows);
+            let info = |conn| match table.get(&conn).and_then(|&f| flows[f as usize].as_deref()) {
+                Some(Flow {
+                    transport: Transport::Tcp(pair),
+                    ..
+                }) => pair.info(),
+                _ => Info::default(),
+            };
+            worker.machine.finish(&info);
+        }
+    }
+
+    /// Packet-hops so far: packets completely received at the far end of a link.
+    pub fn hops(&self) -> u64 {
+        self.hops
+    }
+
+    /// TCP segments and datagrams sent so far.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Flows that are open.
+    pub fn open_flows(&self) -> usize {
+        self.workers.iter().map(|w| w.flows.len()).sum()
+    }
+
+    /// Links that exist, the bottleneck's two included.
+    pub fn links(&self) -> usize {
+        self.links.len() - self.free_links.len()
+    }
+
+    // Links.
+
+    fn add_link(&mut self, link: Link) -> LinkIndex {
+        let slot = Some(Box::new(LinkSlot {
+            link,
+            wake_at: Time::MAX,
+            doomed: false,
+        }));
+        if let Some(index) = self.free_links.pop() {
+            self.links[index as usize] = slot;
+            return index;
+        }
+        self.links.push(slot);
+        self.links.len() as LinkIndex - 1
+    }
+
+    #[inline]
+    fn push_link(&mut self, index: LinkIndex, packet: Packet) {
+        let Some(slot) = &mut self.links[index as usize] else {
+            return;
+        };
+        slot.link.push(self.now, packet);
+        Self::arm(&mut self.queue, slot, index);
+    }
+
+    #[inline]
+    fn arm(queue: &mut EventQueue<Wake>, slot: &mut LinkSlot, index: LinkIndex) {
+        if let Some(due) = slot.link.poll_at()
+            && due < slot.wake_at
+        {
+            slot.wake_at = due;
+            queue.push(due, Wake::Link(index));
+        }
+    }
+
+    #[inline]
+    fn link_due(&mut self, index: LinkIndex) {
+        loop {
+            let Some(slot) = &mut self.links[index as usize] else {
+                return;
+            };
+            if slot.wake_at != self.now {
+                return;
+            }
+            let Some((_, packet)) = slot.link.pop(self.now) else {
+                break;
+            };
+            self.hops += 1;
+            self.forward(packet);
+        }
+        let Some(slot) = &mut self.links[index as usize] else {
+            return;
+        };
+        slot.wake_at = Time::MAX;
+        Self::arm(&mut self.queue, slot, index);
+        if slot.doomed && slot.wake_at == Time::MAX {
+            self.links[index as usize] = None;
+            self.free_links.push(index);
+        }
+    }
+
+    /// A packet has crossed a link: on to the next, or to its endpoint.
+    #[inline]
+    fn forward(&mut self, mut packet: Packet) {
+        packet.hop += 1;
+        self.route(packet);
+    }
+
+    #[inline]
+    fn route(&mut self, mut packet: Packet) {
+        let Some(flow) = &mut self.flows[packet.flow.0 as usize] else {
+            return;
+        };
+        let (way, mut hop) = progress(&packet);
+        while let Some(&link) = flow.routes[way].get(hop) {
+            if link != NONE {
+                self.push_link(link, packet);
+                return;
+            }
+            hop += 1;
+            packet.hop += 1;
+        }
+        let (workload, conn) = (flow.workload, flow.conn);
+        match &mut flow.transport {
+            Transport::Tcp(pair) => {
+                pair.ends[way ^ 1].handle_segment(self.now, &packet.seg);
+                self.touched.push((packet.flow.0, (way ^ 1) as u8));
+            }
+            Transport::Datagrams { .. } => {
+                let end = if way == 0 { End::Server } else { End::Client };
+                self.inbox
+                    .push_back((workload, Event::Datagram(conn, end, packet.seg.len)));
+            }
+            Transport::Gone => return,
+        }
+        self.settle();
+    }
+
+    // Endpoints and workloads.
+
+    fn timer_due(&mut self, index: u32, end: u8) {
+        let Some(Flow {
+            transport: Transport::Tcp(pair),
+            ..
+        }) = self.flows[index as usize].as_deref_mut()
+        else {
+            return;
+        };
+        let e = end as usize;
+        if pair.wake_at[e] != self.now {
+            return;
+        }
+        pair.wake_at[e] = Time::MAX;
+        if pair.ends[e]
+            .poll_timeout()
+            .is_some_and(|due| due <= self.now)
+        {
+            pair.ends[e].handle_timeout(self.now);
+        }
+        self.touched.push((index, end));
+        self.settle();
+    }
+
+    /// Lets workloads react to everything that happened and endpoints say what they have to say.
+    fn settle(&mut self) {
+        loop {
+            if let Some((workload, event)) = self.inbox.pop_front() {
+                self.tell(workload, event);
+            } else if let Some((flow, end)) = self.touched.pop() {
+                self.drain(flow, end);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn tell(&mut self, workload: u32, event: Event) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.workers[workload as usize]
+            .machine
+            .handle(self.now, event, &mut actions);
+        for action in actions.drain(..) {
+            self.act(workload, action);
+        }
+        self.actions = actions;
+    }
+
+    /// Events of an endpoint first, then, once nobody reacts to them any more, its segments.
+    fn drain(&mut self, index: u32, end: u8) {
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return;
+        };
+        let Transport::Tcp(pair) = &mut flow.transport else {
+            return;
+        };
+        let (e, who) = (
+            end as usize,
+            if end == 0 { End::Client } else { End::Server },
+        );
+        let (workload, conn) = (flow.workload, flow.conn);
+        let mut told = false;
+        while let Some(event) = pair.ends[e].poll() {
+            let event = match event {
+                TcpEvent::Connected => Event::Connected(conn, who),
+                TcpEvent::Received(n) => Event::Received(conn, who, n),
+                TcpEvent::Drained => Event::Drained(conn, who),
+                TcpEvent::Eof => Event::Eof(conn, who),
+                TcpEvent::Reset => {
+                    pair.closed[e] = true;
+                    Event::Reset(conn, who)
+                }
+                TcpEvent::Closed => {
+                    pair.closed[e] = true;
+                    continue;
+                }
+            };
+            self.inbox.push_back((workload, event));
+            told = true;
+        }
+        if told {
+            self.touched.push((index, end));
+            return;
+        }
+        let (tag, tcp) = (flow.tag, &self.workers[workload as usize].tcp);
+        while let Some(segment) = pair.ends[e].poll_transmit(self.now) {
+            self.outgoing
+                .push(packet(index, who, tag, tcp.wire_size(&segment), segment));
+        }
+        if let Some(due) = pair.ends[e].poll_timeout()
+            && due < pair.wake_at[e]
+        {
+            let due = due.max(self.now);
+            pair.wake_at[e] = due;
+            self.queue.push(due, Wake::Tcp { flow: index, end });
+        }
+        let over = pair.closed == [true; 2];
+        self.send_outgoing();
+        if over {
+            self.close(index);
+        }
+    }
+
+    fn send_outgoing(&mut self) {
+        let mut packets = std::mem::take(&mut self.outgoing);
+        self.packets += packets.len() as u64;
+        for p in packets.drain(..) {
+            self.route(p);
+        }
+        self.outgoing = packets;
+    }
+
+    /// Both ends of a TCP connection are closed.
+    fn close(&mut self, index: u32) {
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return;
+        };
+        let Transport::Tcp(pair) = &flow.transport else {
+            return;
+        };
+        let (workload, conn, info) = (flow.workload, flow.conn, pair.info());
+        self.forget(index);
+        self.inbox.push_back((workload, Event::Closed(conn, info)));
+    }
+
+    /// The workload is done with a flow; packets on the way still find their route for a while.
+    fn forget(&mut self, index: u32) {
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return;
+        };
+        flow.transport = Transport::Gone;
+        self.workers[flow.workload as usize]
+            .flows
+            .remove(&flow.conn);
+        self.queue.push(self.now + LINGER, Wake::Reap(index));
+    }
+
+    fn reap(&mut self, index: u32) {
+        let Some(flow) = self.flows[index as usize].take() else {
+            return;
+        };
+        for handle in flow.access {
+            let Some(pair) = self.accesses.give_back(handle) else {
+                continue;
+            };
+            for link in [pair.up, pair.down] {
+                if link != NONE
+                    && let Some(slot) = &mut self.links[link as usize]
+                {
+                    slot.doomed = true;
+                    if slot.wake_at == Time::MAX {
+                        self.links[link as usize] = None;
+                        self.free_links.push(link);
+                    }
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, workload: u32, action: Action) {
+        match action {
+            Action::Connect(conn, open) => {
+                let tcp = &self.workers[workload as usize].tcp;
+                let ends = [
+                    Endpoint::client(window(tcp, open.client_window)),
+                    Endpoint::server(window(tcp, open.server_window)),
+                ];
+                let pair = TcpPair {
+                    ends,
+                    wake_at: [Time::MAX; 2],
+                    closed: [false; 2],
+                };
+                let index = self.open(workload, conn, &open, Transport::Tcp(Box::new(pair)));
+                self.touched.push((index, 0));
+            }
+            Action::Datagrams(conn, open) => {
+                self.open(workload, conn, &open, Transport::Datagrams { sent: 0 });
+            }
+            Action::Send(conn, end, n) => self.endpoint(workload, conn, end, |e| e.send(n)),
+            Action::Close(conn, end) => self.endpoint(workload, conn, end, Endpoint::close),
+            Action::SendDatagram(conn, end, n) => self.datagram(workload, conn, end, n),
+            Action::Abort(conn) => {
+                let Some(&index) = self.workers[workload as usize].flows.get(&conn) else {
+                    return;
+                };
+                if let Some(flow) = &self.flows[index as usize]
+                    && let Transport::Datagrams { .. } = flow.transport
+                {
+                    self.forget(index);
+                } else {
+                    self.endpoint(workload, conn, End::Client, Endpoint::abort);
+                }
+            }
+            Action::Timer(pause, token) => {
+                self.queue
+                    .push(self.now + pause, Wake::Work { workload, token });
+            }
+            Action::Ask(conn) => {
+                let info = match self.flow(workload, conn) {
+                    Some((
+                        _,
+                        Flow {
+                            transport: Transport::Tcp(pair),
+                            ..
+                        },
+                    )) => pair.info(),
+                    _ => Info::default(),
+                };
+                self.inbox.push_back((workload, Event::Info(conn, info)));
+            }
+        }
+    }
+
+    fn flow(&mut self, workload: u32, conn: Conn) -> Option<(u32, &mut Flow)> {
+        let index = *self.workers[workload as usize].flows.get(&conn)?;
+        Some((index, self.flows[index as usize].as_deref_mut()?))
+    }
+
+    fn endpoint(&mut self, w: u32, conn: Conn, end: End, act: impl FnOnce(&mut Endpoint)) {
+        if let Some((
+            index,
+            Flow {
+                transport: Transport::Tcp(pair),
+                ..
+            },
+        )) = self.flow(w, conn)
+        {
+            act(&mut pair.ends[end as usize]);
+            self.touched.push((index, end as u8));
+        }
+    }
+
+    fn datagram(&mut self, workload: u32, conn: Conn, end: End, bytes: u32) {
+        let mut packets = std::mem::take(&mut self.outgoing);
+        if let Some((index, flow)) = self.flow(workload, conn)
+            && let Transport::Datagrams { sent } = &mut flow.transport
+        {
+            let mut left = bytes;
+            loop {
+                let len = left.min(UDP_MAX);
+                let seg = Segment {
+                    seq: *sent,
+                    len,
+                    ..Segment::default()
+                };
+                packets.push(packet(
+                    index,
+                    end,
+                    flow.tag,
+                    (len + UDP_HEADERS) as u16,
+                    seg,
+                ));
+                *sent += 1;
+                left -= len;
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+        self.outgoing = packets;
+        self.send_outgoing();
+    }
+
+    fn open(&mut self, workload: u32, conn: Conn, open: &Open, transport: Transport) -> u32 {
+        let index = self.flows.len() as u32;
+        let mut access = [AT_BOTTLENECK; 2];
+        let mut links = [(NONE, NONE); 2];
+        for (i, path) in [&open.client, &open.server].into_iter().enumerate() {
+            let mut accesses = std::mem::take(&mut self.accesses);
+            let seed = self.seed;
+            let (handle, pair) = accesses.take(workload, path, |config, handle, name| {
+                let seed = seed ^ (u64::from(workload) << 48) ^ handle;
+                self.add_link(Link::new(config, seed, name))
+            });
+            self.accesses = accesses;
+            access[i] = handle;
+            links[i] = (pair.up, pair.down);
+        }
+        let (to_server, to_client) = if open.from_right { (1, 0) } else { (0, 1) };
+        let [(client_up, client_down), (server_up, server_down)] = links;
+        let worker = &mut self.workers[workload as usize];
+        self.flows.push(Some(Box::new(Flow {
+            workload,
+            conn,
+            tag: worker.tag,
+            routes: [
+                [client_up, to_server, server_down],
+                [server_up, to_client, client_down],
+            ],
+            transport,
+            access,
+        })));
+        worker.flows.insert(conn, index);
+        index
+    }
+}
+
+/// The transport's configuration with its receive window capped, shared where it is not.
+fn window(tcp: &Arc<TcpConfig>, cap: u32) -> Arc<TcpConfig> {
+    if cap == 0 || cap >= tcp.recv_buffer {
+        return Arc::clone(tcp);
+    }
+    Arc::new(TcpConfig {
+        recv_buffer: cap,
+        ..TcpConfig::clone(tcp)
+    })
+}

@@ -1,0 +1,281 @@
+//! Laws of whole worlds.
+
+use std::sync::Arc;
+
+use swell_base::{Bytes, Dur, QueueLimit, Rate, Tag, Time};
+use swell_path::{Element, LinkConfig, Loss};
+use swell_tcp::{Algorithm, Config};
+use swell_workload::{
+    Access, Law, Outcome, Parametric, ParametricConfig, Record, RequestRecord, Transport, Web,
+    WebConfig,
+};
+use swell_world::{Direction, World};
+
+fn link(rate: &str, delay: Dur, queue: &str) -> LinkConfig {
+    LinkConfig {
+        rate: Some(rate.parse().unwrap()),
+        delay,
+        queue: queue.parse().unwrap(),
+        ..LinkConfig::default()
+    }
+}
+
+fn dumbbell(rate: &str, delay_ms: u64, queue: &str, seed: u64) -> World {
+    let both = link(rate, Dur::from_millis(delay_ms), queue);
+    World::new(&[both.clone(), both], seed)
+}
+
+fn web(object: u64, clients: u32, count: Option<u32>) -> WebConfig {
+    WebConfig {
+        clients,
+        objects: vec![Bytes(object)],
+        request: Bytes(300),
+        server_think: Dur::ZERO,
+        think: Dur::ZERO,
+        keep: false,
+        count,
+        start: Dur::ZERO,
+        client: Access::default(),
+        server: Access::default(),
+    }
+}
+
+fn udp(law: Law, rate: &str) -> ParametricConfig {
+    ParametricConfig {
+        law,
+        transport: Transport::Udp,
+        packet: 1000,
+        rate: [Rate::from_bps(0), rate.parse().unwrap()],
+        sources: 3,
+        left: Access::default(),
+        right: Access::default(),
+    }
+}
+
+fn requests(world: &mut World, index: usize) -> Vec<RequestRecord> {
+    world
+        .take_records(index)
+        .into_iter()
+        .filter_map(|r| match r {
+            Record::Request(r) => Some(r),
+            Record::Flow(_) => None,
+        })
+        .collect()
+}
+
+fn seconds(r: &RequestRecord) -> f64 {
+    r.last_byte.expect("finished").since(r.start).as_secs_f64()
+}
+
+#[test]
+fn transfers_of_4_kb_and_1_mb_take_what_slow_start_takes() {
+    // 100 Mbit/s, so fast that a window is a burst; RTT 40 ms. IW 10 of 1448 bytes: 4 KB is one
+    // flight; 1 MB needs flights of 10, 20, 40, ... segments: 691 segments in 7 flights.
+    let tcp = Arc::new(Config {
+        algorithm: Algorithm::NewReno,
+        ..Config::linux()
+    });
+    for (object, flights) in [(4_000, 1), (1_000_000, 7)] {
+        let mut world = dumbbell("1Gbit", 20, "10000pkt", 1);
+        let w = world.add(
+            Box::new(Web::new(web(object, 1, Some(1)))),
+            Tag::Foreground,
+            tcp.clone(),
+        );
+        world.advance(Time::from_secs_f64(5.0));
+        let got = requests(&mut world, w);
+        // Handshake, then request up and the first flight down, then a round trip per flight.
+        let rounds = 1 + flights;
+        let propagation = f64::from(rounds) * 0.040;
+        let took = seconds(&got[0]);
+        // What is left is transmission at 1 Gbit/s: 12 us a packet, less than the object's.
+        let transmission = (object as f64 + 100_000.0) * 8.0 / 1e9;
+        assert!(
+            took >= propagation && took < propagation + transmission,
+            "{object} bytes: {took} against {propagation}"
+        );
+    }
+}
+
+#[test]
+fn a_window_limited_transfer_runs_at_window_per_round_trip() {
+    let tcp = Arc::new(Config {
+        recv_buffer: 64_000,
+        ..Config::linux()
+    });
+    let mut world = dumbbell("100Mbit", 50, "10000pkt", 1);
+    let w = world.add(
+        Box::new(Web::new(web(20_000_000, 1, Some(1)))),
+        Tag::Foreground,
+        tcp,
+    );
+    world.advance(Time::from_secs_f64(100.0));
+    let took = seconds(&requests(&mut world, w)[0]);
+    let rate = 20_000_000.0 / took;
+    let window = (64_000 / 1448 * 1448) as f64;
+    // The window's last segment is acknowledged a round trip and its own transmission later.
+    let law = window / (0.100 + 64_000.0 * 8.0 / 100e6);
+    assert!((rate / law - 1.0).abs() < 0.07, "{rate} against {law}");
+}
+
+#[test]
+fn constant_rate_below_capacity_loses_nothing() {
+    let mut world = dumbbell("10Mbit", 10, "5pkt", 1);
+    let tcp = Arc::new(Config::linux());
+    world.add(
+        Box::new(Parametric::new(udp(Law::Constant, "9.9Mbit"), 1)),
+        Tag::Background,
+        tcp,
+    );
+    world.advance(Time::from_secs_f64(60.0));
+    let ledger = world.bottleneck(Direction::Down).ledger();
+    assert_eq!(ledger.dropped_total(), 0);
+    assert!(
+        (ledger.arrived as f64 - 9.9e6 / 8000.0 * 60.0).abs() < 2.0,
+        "{}",
+        ledger.arrived
+    );
+}
+
+#[test]
+fn equal_flows_share_equally() {
+    // Jain's index of eight equal NewReno flows over a minute (Jain, Chiu & Hawe 1984).
+    let tcp = Arc::new(Config {
+        algorithm: Algorithm::NewReno,
+        ..Config::linux()
+    });
+    let mut world = dumbbell("20Mbit", 20, "100kB", 3);
+    let w = world.add(
+        Box::new(Web::new(web(u64::MAX / 4, 8, Some(1)))),
+        Tag::Foreground,
+        tcp,
+    );
+    world.advance(Time::from_secs_f64(120.0));
+    world.finish();
+    let got: Vec<f64> = requests(&mut world, w)
+        .iter()
+        .map(|r| r.bytes as f64)
+        .collect();
+    assert_eq!(got.len(), 8);
+    let (sum, squares) = got.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
+    let jain = sum * sum / (8.0 * squares);
+    assert!(jain > 0.95, "{jain}: {got:?}");
+    // And together they fill the link: payload is 1448 of 1500 bytes.
+    let used = sum * 8.0 / 120.0 / 20e6 * 1500.0 / 1448.0;
+    assert!(used > 0.95, "{used}");
+}
+
+/// Everything that happened, as text.
+fn story(seed: u64, steps: u64) -> String {
+    let mut config = link("8Mbit", Dur::from_millis(10), "30pkt");
+    config.loss = Loss::Independent { p: 0.01 };
+    let mut world = World::new(&[config.clone(), config], seed);
+    world.meter(Dur::from_millis(1), Dur::from_millis(100));
+    let tcp = Arc::new(Config::linux());
+    let path = Access {
+        delay: Dur::from_millis(3),
+        loss_up: 0.02,
+        ..Access::default()
+    };
+    let fg = WebConfig {
+        client: path,
+        ..web(50_000, 3, None)
+    };
+    let a = world.add(Box::new(Web::new(fg)), Tag::Foreground, tcp.clone());
+    let poisson = Parametric::new(udp(Law::Poisson, "3Mbit"), seed);
+    let b = world.add(Box::new(poisson), Tag::Background, tcp.clone());
+    let over_tcp = ParametricConfig {
+        transport: Transport::Tcp,
+        left: Access {
+            up: Some(Rate::from_bps(2_000_000)),
+            ..path
+        },
+        ..udp(Law::Poisson, "1Mbit")
+    };
+    let c = world.add(
+        Box::new(Parametric::new(over_tcp, seed)),
+        Tag::Background,
+        tcp,
+    );
+    for i in 1..=steps {
+        world.advance(Time::from_nanos(20_000_000_000 / steps * i));
+    }
+    world.finish();
+    let records = [a, b, c].map(|i| world.take_records(i));
+    let meters = [Direction::Up, Direction::Down].map(|d| world.bottleneck(d).meter().cloned());
+    let ledgers = [Direction::Up, Direction::Down].map(|d| world.bottleneck(d).ledger());
+    for l in ledgers {
+        assert_eq!(l.arrived, l.departed + l.dropped_total() + l.held());
+    }
+    format!(
+        "{records:?} {meters:?} {ledgers:?} {} {}",
+        world.hops(),
+        world.packets()
+    )
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed_however_often_it_is_polled() {
+    let once = story(5, 1);
+    assert_eq!(once, story(5, 1));
+    // 16, 625 and 100 000 steps divide 20 s exactly.
+    for steps in [16, 625, 100_000] {
+        assert_eq!(once, story(5, steps), "{steps} steps");
+    }
+    assert_ne!(once, story(6, 1));
+}
+
+#[test]
+fn flows_and_access_paths_are_given_back() {
+    let mut world = dumbbell("50Mbit", 5, "100pkt", 1);
+    let path = Access {
+        delay: Dur::from_millis(2),
+        up: Some(Rate::from_bps(5_000_000)),
+        ..Access::default()
+    };
+    let config = WebConfig {
+        client: path,
+        server: path,
+        ..web(2_000, 4, None)
+    };
+    let w = world.add(
+        Box::new(Web::new(config)),
+        Tag::Foreground,
+        Arc::new(Config::linux()),
+    );
+    world.advance(Time::from_secs_f64(120.0));
+    let got = requests(&mut world, w);
+    assert!(
+        got.len() > 5_000 && got.iter().all(|r| r.outcome == Outcome::Done),
+        "{}",
+        got.len()
+    );
+    assert!(
+        world.open_flows() <= 12,
+        "{} flows open",
+        world.open_flows()
+    );
+    // Four links per flow, kept ten seconds after it: not one set per flow for ever.
+    assert!(
+        world.links() < got.len(),
+        "{} links for {} flows",
+        world.links(),
+        got.len()
+    );
+}
+
+#[test]
+fn a_queue_limit_in_packets_is_what_waits() {
+    let limit = QueueLimit::Packets(7);
+    let mut world = dumbbell("1Mbit", 300, &limit.to_string(), 1);
+    world.meter(Dur::from_millis(1), Dur::from_millis(100));
+    let tcp = Arc::new(Config::linux());
+    world.add(
+        Box::new(Parametric::new(udp(Law::Constant, "2Mbit"), 1)),
+        Tag::Background,
+        tcp,
+    );
+    world.advance(Time::from_secs_f64(5.0));
+    let meter = world.bottleneck(Direction::Down).meter().expect("metered");
+    assert_eq!(meter.bins.iter().map(|b| b.queue_max).max(), Some(7_000));
+}
