@@ -1,0 +1,80 @@
+//! CUBIC (RFC 9438). All windows are in segments, as in the RFC.
+
+use swell_base::{Dur, Time};
+
+/// Section 4.6.
+pub(crate) const BETA: f64 = 0.7;
+/// Section 5.1, segments per cubic second.
+const C: f64 = 0.4;
+/// Section 4.3: the additive increase that makes an AIMD with `BETA` as fast as Reno.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cubic {
+    /// The window at the last reduction (section 4.1.2), after fast convergence.
+    w_max: f64,
+    /// The window just before the last reduction.
+    cwnd_prior: f64,
+    /// The Reno-friendly estimate W_est.
+    w_est: f64,
+    /// Seconds from the start of the epoch until the curve passes `w_max` again.
+    k: f64,
+    /// When this congestion avoidance stage began; `None` until its first acknowledgement.
+    epoch: Option<Time>,
+}
+
+impl Cubic {
+    /// The window after `segments` were acknowledged in congestion avoidance at window `cwnd`.
+    pub(crate) fn on_ack(&mut self, cwnd: f64, segments: f64, now: Time, srtt: Dur) -> f64 {
+        let epoch = *self.epoch.get_or_insert_with(|| {
+            // Section 4.2, equation 2. A window that already passed w_max (slow start after a
+            // time-out, or no loss so far) starts the convex part at once: section 4.8, 4.10.
+            if cwnd < self.w_max {
+                self.k = libm::cbrt((self.w_max - cwnd) / C);
+            } else {
+                self.k = 0.0;
+                self.w_max = cwnd;
+            }
+            self.w_est = cwnd;
+            now
+        });
+        let t = now.since(epoch).as_secs_f64();
+        // Section 4.3: alpha becomes 1 once W_est has passed the window before the reduction.
+        let alpha = if self.w_est >= self.cwnd_prior {
+            1.0
+        } else {
+            ALPHA
+        };
+        self.w_est += alpha * segments / cwnd;
+        if self.at(t) < self.w_est {
+            return self.w_est.max(cwnd); // section 4.3, Reno-friendly region
+        }
+        // Sections 4.4 and 4.5: aim where the curve is one round trip later.
+        let target = self.at(t + srtt.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
+        cwnd + (target - cwnd) / cwnd * segments
+    }
+
+    pub(crate) fn on_loss(&mut self, cwnd: f64) {
+        self.cwnd_prior = cwnd;
+        // Section 4.7: fast convergence leaves room to flows that arrived.
+        self.w_max = if cwnd < self.w_max {
+            cwnd * (1.0 + BETA) / 2.0
+        } else {
+            cwnd
+        };
+        self.epoch = None;
+    }
+
+    /// Idle time is not part of the epoch (section 4.2, last paragraph).
+    pub(crate) fn shift(&mut self, idle: Dur) {
+        if let Some(epoch) = &mut self.epoch {
+            *epoch += idle;
+        }
+    }
+
+    /// W_cubic(t), equation 1.
+    fn at(&self, t: f64) -> f64 {
+        let d = t - self.k;
+        C * d * d * d + self.w_max
+    }
+}

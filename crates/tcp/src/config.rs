@@ -1,0 +1,223 @@
+//! What a TCP does, as numbers and switches.
+
+use swell_base::{Dur, Flags, Segment};
+
+/// How the congestion window moves and, without SACK, how losses are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// RFC 5681; without SACK the first new acknowledgement ends fast recovery.
+    Reno,
+    /// RFC 5681; without SACK fast recovery repairs one hole per round trip (RFC 6582).
+    NewReno,
+    /// RFC 9438; without SACK losses are repaired as by NewReno.
+    Cubic,
+}
+
+/// From what the slow-start threshold is computed when a loss is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossBase {
+    /// The congestion window, capped by [`Config::send_window`]: Linux (`tcp_reno_ssthresh`,
+    /// `cubictcp_recalc_ssthresh`) and ns-2 (`TcpAgent::slowdown`, `halfwin`).
+    Window,
+    /// FlightSize, RFC 5681 equation 4.
+    Flight,
+}
+
+/// What happens to the congestion window when nothing was sent for longer than the RTO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IdleRestart {
+    /// It stays.
+    Off,
+    /// It falls to the initial window at once (RFC 5681 section 4.1; ns-2 `slow_start_restart_`).
+    Reset,
+    /// It halves once per idle RTO, not below the initial window (RFC 2861; Linux
+    /// `tcp_cwnd_restart`, on by `tcp_slow_start_after_idle`).
+    Decay,
+}
+
+/// Everything that can be chosen about an endpoint. Start from [`Config::linux`] or
+/// [`Config::classic`] and change fields by struct update syntax. Values out of their range are
+/// brought into it where they are used; none can make an endpoint panic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Payload bytes of a full segment, 1 to 65 000. `linux`: 1448, what a 1500-byte MTU leaves
+    /// beside timestamps; `classic`: 1460.
+    pub mss: u32,
+    /// Congestion control.
+    pub algorithm: Algorithm,
+    /// Selective acknowledgements (RFC 2018) and recovery with them (RFC 6675). Both ends must
+    /// agree: options are not negotiated.
+    pub sack: bool,
+    /// Whether segments carry the 12 bytes of a timestamp option (RFC 7323), and an
+    /// acknowledgement of a retransmission ends the RTO back-off as a timestamp would allow.
+    pub timestamps: bool,
+    /// Initial congestion window in segments. `linux`: 10 (RFC 6928); `classic`: 2 (ns-2
+    /// `windowInit_`; RFC 2581 allowed 2, RFC 2001 said 1).
+    pub initial_window: u32,
+    /// Initial slow-start threshold in segments; `None` is unlimited (RFC 5681 section 3.1).
+    /// ns-2 takes `window_`, 20.
+    pub initial_ssthresh: Option<u32>,
+    /// The sender's own limit on its window, in segments: ns-2's `window_`, 20. Duplicate
+    /// acknowledgements in fast recovery inflate it as they inflate the congestion window.
+    pub send_window: Option<u32>,
+    /// The receive window in bytes. Constant: the application reads at once, and Linux's automatic
+    /// tuning is not modelled. `linux`: 6 MiB, the maximum of `tcp_rmem`.
+    pub recv_buffer: u32,
+    /// Least RTO. `linux`: 200 ms (`TCP_RTO_MIN`); `classic`: 1 s (RFC 6298 section 2.4).
+    pub min_rto: Dur,
+    /// Largest RTO. 120 s in Linux (`TCP_RTO_MAX`), 60 s in `classic` (RFC 6298 section 2.5).
+    pub max_rto: Dur,
+    /// RTO before the first sample: 1 s (RFC 6298 section 2.1).
+    pub initial_rto: Dur,
+    /// Whether `min_rto` bounds the variance term only, RTO = SRTT + max(min_rto, 4 RTTVAR), as
+    /// in Linux (`tcp_rtt_estimator`, `mdev_max_us`), or the RTO as a whole (RFC 6298).
+    pub min_rto_is_variance: bool,
+    /// Clock tick: RTT samples and RTOs are rounded up to it. Zero: exact. BSD: 500 ms; ns-2
+    /// `tcpTick_`: 10 ms, 100 ms before 2002.
+    pub tick: Dur,
+    /// Whether every acknowledgement of data sent once gives an RTT sample (Linux), or one
+    /// segment is timed at a time (BSD, ns-2 without timestamps).
+    pub rtt_every_ack: bool,
+    /// Consecutive RTOs without progress until the connection is given up: 15 (Linux
+    /// `tcp_retries2`).
+    pub retries: u8,
+    /// Retransmissions of SYN or SYN/ACK until the connection is given up: 6 (Linux
+    /// `tcp_syn_retries`).
+    pub syn_retries: u8,
+    /// Duplicate acknowledgements, or segments selectively acknowledged above a hole, that mean a
+    /// loss: 3 (RFC 5681 section 3.2, RFC 6675 `DupThresh`).
+    pub dup_threshold: u32,
+    /// Send new data on the first two duplicate acknowledgements (RFC 3042).
+    pub limited_transmit: bool,
+    /// Pace sending in SACK recovery by what is delivered (PRR, RFC 9937). Otherwise the window
+    /// is the threshold at once (RFC 6675 section 5).
+    pub prr: bool,
+    /// Find losses by time and probe the tail (RFC 8985). Needs `sack`.
+    pub rack_tlp: bool,
+    /// Grow by bytes acknowledged (RFC 3465 and Linux) rather than once per acknowledgement.
+    pub byte_counting: bool,
+    /// Do not grow a window that is not used (RFC 7661; Linux `tcp_is_cwnd_limited`). ns-2 grows
+    /// always.
+    pub window_validation: bool,
+    /// What idle time does to the window.
+    pub idle_restart: IdleRestart,
+    /// From what the threshold is computed at a loss.
+    pub loss_base: LossBase,
+    /// Delay acknowledgements (RFC 1122 section 4.2.3.2).
+    pub delayed_ack: bool,
+    /// How long an acknowledgement may wait: 40 ms in Linux (`TCP_DELACK_MIN`; its adaptation up
+    /// to 200 ms is not modelled), 100 ms in ns-2, 200 ms in BSD.
+    pub ack_delay: Dur,
+    /// Acknowledgements sent at once at the start of a connection: 16 in Linux
+    /// (`TCP_MAX_QUICKACKS`).
+    pub quick_acks: u8,
+    /// SYN exchange before data. Without it both ends are connected from the start, as ns-2's
+    /// one-way TCP is.
+    pub handshake: bool,
+    /// Hold back a short segment while data is unacknowledged (RFC 9293 section 3.7.4).
+    pub nagle: bool,
+    /// Each write starts a new segment: writes are packets, as in ns-2 where the application
+    /// submits packets. Otherwise they are a stream.
+    pub packets: bool,
+}
+
+impl Config {
+    /// Linux as it is today, with CUBIC.
+    pub fn linux() -> Config {
+        Config {
+            mss: 1448,
+            algorithm: Algorithm::Cubic,
+            sack: true,
+            timestamps: true,
+            initial_window: 10,
+            initial_ssthresh: None,
+            send_window: None,
+            recv_buffer: 6 << 20,
+            min_rto: Dur::from_millis(200),
+            max_rto: Dur::from_secs(120),
+            initial_rto: Dur::from_secs(1),
+            min_rto_is_variance: true,
+            tick: Dur::ZERO,
+            rtt_every_ack: true,
+            retries: 15,
+            syn_retries: 6,
+            dup_threshold: 3,
+            limited_transmit: true,
+            prr: true,
+            rack_tlp: true,
+            byte_counting: true,
+            window_validation: true,
+            idle_restart: IdleRestart::Decay,
+            loss_base: LossBase::Window,
+            delayed_ack: true,
+            ack_delay: Dur::from_millis(40),
+            quick_acks: 16,
+            handshake: true,
+            nagle: false,
+            packets: false,
+        }
+    }
+
+    /// What simulations around the year 2000 ran: Reno, no SACK, no timestamps.
+    pub fn classic() -> Config {
+        Config {
+            mss: 1460,
+            algorithm: Algorithm::Reno,
+            sack: false,
+            timestamps: false,
+            initial_window: 2,
+            initial_ssthresh: Some(20),
+            send_window: Some(20),
+            recv_buffer: 1 << 20,
+            min_rto: Dur::from_secs(1),
+            max_rto: Dur::from_secs(60),
+            initial_rto: Dur::from_secs(3),
+            min_rto_is_variance: false,
+            tick: Dur::from_millis(10),
+            rtt_every_ack: false,
+            limited_transmit: false,
+            prr: false,
+            rack_tlp: false,
+            byte_counting: false,
+            window_validation: false,
+            idle_restart: IdleRestart::Reset,
+            delayed_ack: false,
+            ack_delay: Dur::from_millis(100),
+            quick_acks: 0,
+            ..Config::linux()
+        }
+    }
+
+    /// Network-layer bytes of `seg`: 20 for IPv4, 20 for TCP, options, payload. Largest 65 535.
+    pub fn wire_size(&self, seg: &Segment) -> u16 {
+        let options = if seg.flags.has(Flags::SYN) {
+            // MSS 4, SACK permitted 2 (RFC 2018), timestamps 10 and window scale 3 (RFC 7323),
+            // padded to words.
+            let scale = if self.recv_buffer > 0xffff { 3 } else { 0 };
+            let sum = 4 + 2 * u32::from(self.sack) + 10 * u32::from(self.timestamps) + scale;
+            sum.next_multiple_of(4)
+        } else {
+            // Two bytes of padding before each option, as every stack aligns them.
+            let blocks = seg.sack.iter().count() as u32;
+            12 * u32::from(self.timestamps) + if blocks > 0 { 4 + 8 * blocks } else { 0 }
+        };
+        u16::try_from(seg.len.saturating_add(40 + options)).unwrap_or(u16::MAX)
+    }
+
+    /// `mss` within its range.
+    pub(crate) fn mss(&self) -> u32 {
+        self.mss.clamp(1, 65_000)
+    }
+
+    /// The initial congestion window in bytes.
+    pub(crate) fn initial_cwnd(&self) -> f64 {
+        f64::from(self.initial_window.max(1)) * f64::from(self.mss())
+    }
+
+    /// The sender's own window limit in bytes.
+    pub(crate) fn window_cap(&self) -> f64 {
+        self.send_window.map_or(f64::INFINITY, |w| {
+            f64::from(w.max(1)) * f64::from(self.mss())
+        })
+    }
+}

@@ -1,0 +1,498 @@
+//! One end of one connection: handshake, close and reset around the two halves.
+
+use std::sync::Arc;
+
+use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
+
+use crate::Config;
+use crate::receiver::Receiver;
+use crate::sender::{Expired, Out, Sender};
+
+/// What happened, for the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is complete.
+    Connected,
+    /// This many more bytes arrived in order.
+    Received(u64),
+    /// All data written so far is acknowledged.
+    Drained,
+    /// The peer will send no more data.
+    Eof,
+    /// The peer reset the connection, or it was given up after too many time-outs.
+    Reset,
+    /// The connection is over: both sides closed and everything is acknowledged, or it was
+    /// reset or aborted. Always the last event.
+    Closed,
+}
+
+/// Counters and estimates of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Segments sent with payload, SYN or FIN, retransmissions included.
+    pub segments: u64,
+    /// Segments sent again, SYN included.
+    pub retransmitted: u64,
+    /// Segments sent that only acknowledge.
+    pub acks: u64,
+    /// Retransmission time-outs, of SYN too.
+    pub rtos: u32,
+    /// Fast recoveries begun.
+    pub recoveries: u32,
+    /// Tail loss probes sent.
+    pub probes: u32,
+    /// Bytes cumulatively acknowledged by the peer, the FIN counting one.
+    pub acked: u64,
+    /// Payload bytes delivered in order to the application here.
+    pub delivered: u64,
+    /// Smoothed round-trip time, `None` before the first sample.
+    pub srtt: Option<Dur>,
+    /// Smallest round-trip time.
+    pub min_rtt: Option<Dur>,
+    /// The retransmission time-out now, back-off included.
+    pub rto: Dur,
+    /// Congestion window in bytes, rounded down.
+    pub cwnd: u64,
+    /// Slow-start threshold in bytes, rounded down; `u64::MAX` when unlimited.
+    pub ssthresh: u64,
+    /// Bytes thought to be in the network.
+    pub in_flight: u64,
+}
+
+/// The states of RFC 9293 section 3.3.2 as far as they differ in what may happen; which side
+/// closed is told by the FINs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A client that has not sent its SYN.
+    Idle,
+    Listen,
+    SynSent,
+    SynReceived,
+    Open,
+    /// Both FINs done. TIME-WAIT is not held.
+    Closed,
+    /// Aborted, reset or given up.
+    Dead,
+}
+
+/// Events not yet polled, as bits in the order in which they are told.
+mod pending {
+    pub(super) const CONNECTED: u8 = 1;
+    pub(super) const DRAINED: u8 = 2;
+    pub(super) const EOF: u8 = 4;
+    pub(super) const RESET: u8 = 8;
+    pub(super) const CLOSED: u8 = 16;
+}
+
+/// One end of one connection. See the [crate's front page](crate) for how it is driven.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    cfg: Arc<Config>,
+    send: Sender,
+    recv: Receiver,
+    state: State,
+    events: u8,
+    /// Bytes received and not yet told.
+    received: u64,
+    acks: u64,
+    /// SYN or SYN/ACK to be sent.
+    syn_due: bool,
+    /// SYNs or SYN/ACKs sent, and when the first went.
+    syns: u8,
+    syn_at: Time,
+    /// The last part of the handshake goes alone, before data, as from a kernel whose
+    /// application writes after `connect` returns.
+    bare_ack: bool,
+    /// A segment that a timer sent.
+    extra: Option<Out>,
+    /// RST to be sent, with this sequence number.
+    rst: Option<u64>,
+}
+
+impl Endpoint {
+    /// An active open. The SYN goes out at the first [`poll_transmit`](Self::poll_transmit).
+    pub fn client(config: Arc<Config>) -> Endpoint {
+        Endpoint::new(config, State::Idle)
+    }
+
+    /// A passive open.
+    pub fn server(config: Arc<Config>) -> Endpoint {
+        Endpoint::new(config, State::Listen)
+    }
+
+    fn new(cfg: Arc<Config>, state: State) -> Endpoint {
+        let open = !cfg.handshake;
+        Endpoint {
+            send: Sender::new(&cfg),
+            recv: Receiver::new(&cfg),
+            state: if open { State::Open } else { state },
+            events: if open { pending::CONNECTED } else { 0 },
+            received: 0,
+            acks: 0,
+            syn_due: !open && state == State::Idle,
+            syns: 0,
+            syn_at: Time::ZERO,
+            bare_ack: false,
+            extra: None,
+            rst: None,
+            cfg,
+        }
+    }
+
+    /// The application writes `bytes`; the send buffer has no limit. Allowed before the
+    /// handshake is complete. After [`close`](Self::close) or the end it does nothing.
+    pub fn send(&mut self, bytes: u64) {
+        if !self.send.fin_queued && !self.is_closed() {
+            self.send.write(&self.cfg, bytes);
+        }
+    }
+
+    /// No more data after what was written: a FIN follows it.
+    pub fn close(&mut self) {
+        if matches!(self.state, State::Listen | State::Idle) {
+            self.finish(State::Dead); // nobody knows of this connection
+        } else if !self.is_closed() {
+            self.send.fin_queued = true;
+        }
+    }
+
+    /// Ends the connection now and sends a RST.
+    pub fn abort(&mut self) {
+        if self.is_closed() {
+            return;
+        }
+        if !matches!(self.state, State::Idle | State::Listen) {
+            self.rst = Some(self.send.nxt.max(1));
+        }
+        self.finish(State::Dead);
+    }
+
+    /// A segment arrived.
+    pub fn handle_segment(&mut self, now: Time, seg: &Segment) {
+        if self.state == State::Open && !seg.flags.has(Flags::SYN) && !seg.flags.has(Flags::RST) {
+            self.established(now, seg);
+        } else {
+            self.unusual(now, seg);
+        }
+    }
+
+    /// Does what any timer due at `now` or before asks for.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.recv.deadline <= now {
+            self.recv.deadline = Time::MAX;
+            self.recv.ack_now = true;
+        }
+        if self.send.deadline > now {
+            return;
+        }
+        match self.state {
+            State::SynSent | State::SynReceived => self.handshake_timeout(),
+            State::Open => match self.send.on_timer(&self.cfg, now) {
+                Some(Expired::GiveUp) => self.reset(),
+                Some(Expired::Send(out)) => self.extra = Some(out),
+                None => {}
+            },
+            State::Idle | State::Listen | State::Closed | State::Dead => {
+                self.send.deadline = Time::MAX;
+            }
+        }
+    }
+
+    /// The next segment to put on the wire at `now`. Call until `None` after every other call.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if self.state != State::Open {
+            return self.transmit_unusual(now);
+        }
+        if self.bare_ack {
+            self.bare_ack = false;
+            return Some(self.pure_ack());
+        }
+        if let Some(out) = self.extra.take() {
+            return Some(self.data(out));
+        }
+        if let Some(out) = self.send.next(&self.cfg, now) {
+            return Some(self.data(out));
+        }
+        if self.recv.ack_now {
+            return Some(self.pure_ack());
+        }
+        None
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let t = self.send.deadline.min(self.recv.deadline);
+        (t != Time::MAX).then_some(t)
+    }
+
+    /// The next event. Call until `None`. Bytes received since the last call are one event.
+    pub fn poll(&mut self) -> Option<Event> {
+        if self.received > 0 && self.events & pending::CONNECTED == 0 {
+            return Some(Event::Received(std::mem::take(&mut self.received)));
+        }
+        if self.events == 0 {
+            return None;
+        }
+        let lowest = self.events & self.events.wrapping_neg();
+        self.events &= !lowest;
+        Some(match lowest {
+            pending::CONNECTED => Event::Connected,
+            pending::DRAINED => Event::Drained,
+            pending::EOF => Event::Eof,
+            pending::RESET => Event::Reset,
+            _ => Event::Closed,
+        })
+    }
+
+    /// Counters and estimates.
+    pub fn stats(&self) -> Stats {
+        let s = &self.send;
+        let syns = u64::from(self.syns);
+        let again = syns.saturating_sub(1);
+        Stats {
+            segments: s.count.segments + syns,
+            retransmitted: s.count.resent + again,
+            acks: self.acks,
+            rtos: s.count.rtos,
+            recoveries: s.count.recoveries,
+            probes: s.count.probes,
+            acked: s.count.acked,
+            delivered: self.recv.delivered,
+            srtt: s.rtt.smoothed(),
+            min_rtt: s.rtt.min(),
+            rto: s.rtt.rto(&self.cfg),
+            cwnd: s.window.cwnd as u64,
+            ssthresh: s.window.ssthresh as u64,
+            in_flight: s.in_flight(),
+        }
+    }
+
+    /// Whether the connection is over. An endpoint should still be asked while its peer is not:
+    /// it answers a FIN whose acknowledgement was lost, and segments after an abort.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed | State::Dead)
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Arc<Config> {
+        &self.cfg
+    }
+
+    fn established(&mut self, now: Time, seg: &Segment) {
+        if seg.flags.has(Flags::ACK) {
+            let moved = self.send.on_ack(&self.cfg, now, seg);
+            if moved > 0 {
+                // Told once: not again when only the FIN was acknowledged.
+                let end = self.send.data_end();
+                if self.send.una >= end && self.send.una - moved < end {
+                    self.events |= pending::DRAINED;
+                }
+                if self.send.fin_sent {
+                    self.maybe_closed();
+                    if self.state != State::Open {
+                        return;
+                    }
+                }
+            }
+        }
+        let had_fin = self.recv.fin_taken;
+        self.received += self.recv.on_segment(&self.cfg, now, seg);
+        if self.recv.fin_taken && !had_fin {
+            self.events |= pending::EOF;
+            self.maybe_closed();
+        }
+    }
+
+    /// Segments with SYN or RST, and all segments outside the open state.
+    #[inline(never)]
+    fn unusual(&mut self, now: Time, seg: &Segment) {
+        let has = |f| seg.flags.has(f);
+        match self.state {
+            State::Idle => {}
+            // RFC 9293 section 3.10.7.1: a connection that is no more.
+            State::Dead if has(Flags::RST) => {}
+            State::Dead => self.rst = Some(if has(Flags::ACK) { seg.ack } else { 0 }),
+            State::Closed => self.recv.ack_now |= seg.seq_len() > 0 && !has(Flags::RST),
+            State::Listen => {
+                if has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST) && seg.seq == 0 {
+                    self.recv.nxt = 1;
+                    self.state = State::SynReceived;
+                    self.syn_due = true;
+                }
+            }
+            State::SynSent => self.syn_sent(now, seg),
+            State::SynReceived | State::Open if has(Flags::RST) => {
+                // RFC 9293 section 3.5.3: in the window. RFC 5961's stricter rule is against
+                // attackers who guess; there are none here.
+                let edge = self
+                    .recv
+                    .nxt
+                    .saturating_add(u64::from(self.cfg.recv_buffer));
+                if (self.recv.nxt..=edge).contains(&seg.seq) {
+                    self.reset();
+                }
+            }
+            // The other end did not get the last part of the handshake.
+            State::Open => self.recv.ack_now = true,
+            State::SynReceived => {
+                if has(Flags::ACK) && seg.ack == 1 {
+                    self.open(now, seg.window);
+                    if has(Flags::SYN) {
+                        self.recv.ack_now = true; // both opened at once
+                    } else {
+                        self.established(now, seg);
+                    }
+                } else if has(Flags::SYN) {
+                    self.syn_due = true;
+                }
+            }
+        }
+    }
+
+    /// RFC 9293 section 3.10.7.3.
+    fn syn_sent(&mut self, now: Time, seg: &Segment) {
+        let acked = seg.flags.has(Flags::ACK) && seg.ack == 1;
+        if seg.flags.has(Flags::RST) {
+            if acked {
+                self.reset();
+            }
+            return;
+        }
+        if !seg.flags.has(Flags::SYN) || seg.seq != 0 {
+            return;
+        }
+        if acked {
+            self.recv.nxt = 1;
+            self.open(now, seg.window);
+            self.bare_ack = true;
+        } else if !seg.flags.has(Flags::ACK) {
+            // Both open at once: section 3.5, figure 8.
+            self.recv.nxt = 1;
+            self.state = State::SynReceived;
+            self.syn_due = true;
+        }
+    }
+
+    fn open(&mut self, now: Time, window: u32) {
+        self.state = State::Open;
+        self.events |= pending::CONNECTED;
+        self.syn_due = false;
+        self.send.open(window);
+        if self.syns == 1 {
+            self.send.rtt.sample(&self.cfg, now.since(self.syn_at));
+        } else {
+            self.send.rtt.after_handshake_timeout();
+            if self.syns > 2 {
+                // RFC 5681 section 3.1 asks for one segment after a lost SYN; Linux
+                // (`tcp_init_cwnd`) forgives the first.
+                self.send.window.cwnd = f64::from(self.cfg.mss());
+            }
+        }
+    }
+
+    fn handshake_timeout(&mut self) {
+        self.send.deadline = Time::MAX;
+        if self.syns > self.cfg.syn_retries {
+            self.reset();
+        } else {
+            self.send.count.rtos += 1;
+            self.send.rtt.back_off();
+            self.syn_due = true;
+        }
+    }
+
+    fn reset(&mut self) {
+        self.events |= pending::RESET;
+        self.finish(State::Dead);
+    }
+
+    fn maybe_closed(&mut self) {
+        if self.recv.fin_taken && self.send.fin_sent && self.send.all_acked() {
+            self.finish(State::Closed);
+        }
+    }
+
+    /// The connection is over.
+    fn finish(&mut self, state: State) {
+        self.state = state;
+        self.events |= pending::CLOSED;
+        self.syn_due = false;
+        self.extra = None;
+        self.send.release();
+        self.recv.release();
+    }
+
+    #[inline(never)]
+    fn transmit_unusual(&mut self, now: Time) -> Option<Segment> {
+        if let Some(seq) = self.rst.take() {
+            let flags = Flags::RST.with(Flags::ACK);
+            return Some(Segment {
+                seq,
+                flags,
+                ack: self.recv.nxt,
+                ..Segment::default()
+            });
+        }
+        if self.syn_due {
+            return Some(self.syn(now));
+        }
+        (self.state == State::Closed && self.recv.ack_now).then(|| self.pure_ack())
+    }
+
+    fn syn(&mut self, now: Time) -> Segment {
+        self.syn_due = false;
+        if self.syns == 0 {
+            self.syn_at = now;
+        }
+        self.syns = self.syns.saturating_add(1);
+        self.send.deadline = now + self.send.rtt.rto(&self.cfg);
+        let flags = if self.state == State::SynReceived {
+            Flags::SYN.with(Flags::ACK)
+        } else {
+            self.state = State::SynSent;
+            Flags::SYN
+        };
+        let (ack, window) = (self.recv.nxt, self.cfg.recv_buffer);
+        Segment {
+            ack,
+            window,
+            flags,
+            ..Segment::default()
+        }
+    }
+
+    #[inline]
+    fn data(&mut self, out: Out) -> Segment {
+        let flags = if out.fin {
+            Flags::ACK.with(Flags::FIN)
+        } else {
+            Flags::ACK
+        };
+        self.segment(out.seq, out.len, flags)
+    }
+
+    #[inline]
+    fn pure_ack(&mut self) -> Segment {
+        self.acks += 1;
+        self.segment(self.send.nxt, 0, Flags::ACK)
+    }
+
+    #[inline]
+    fn segment(&mut self, seq: u64, len: u32, flags: Flags) -> Segment {
+        let sack = if self.cfg.sack && self.recv.has_gap() {
+            self.recv.blocks()
+        } else {
+            SackBlocks::default()
+        };
+        self.recv.acked();
+        Segment {
+            seq,
+            ack: self.recv.nxt,
+            len,
+            window: self.cfg.recv_buffer,
+            sack,
+            flags,
+            ecn: 0,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The receiving half: reassembly by ranges, acknowledgements and when to send them.
+
+use swell_base::{Flags, SackBlocks, Segment, Time};
+
+use crate::Config;
+
+/// Full-segment size assumed before one was seen (Linux `tcp_initialize_rcv_mss`).
+const FIRST_MSS: u32 = 536;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// RCV.NXT.
+    pub(crate) nxt: u64,
+    /// Where the peer's FIN stands, once seen.
+    fin: Option<u64>,
+    pub(crate) fin_taken: bool,
+    /// Bytes above `nxt`, as disjoint, sorted, non-touching ranges.
+    ranges: Vec<(u64, u64)>,
+    /// A sequence number inside each of the latest changed ranges, latest first (RFC 2018
+    /// section 4).
+    recent: [u64; 3],
+    /// Largest payload seen.
+    mss: u32,
+    /// Payload bytes in order since the last acknowledgement sent.
+    unacked: u32,
+    /// Immediate acknowledgements left.
+    quick: u8,
+    pub(crate) ack_now: bool,
+    /// When a delayed acknowledgement must go; `Time::MAX` for none.
+    pub(crate) deadline: Time,
+    /// Payload bytes taken in order.
+    pub(crate) delivered: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(cfg: &Config) -> Receiver {
+        Receiver {
+            nxt: u64::from(!cfg.handshake),
+            fin: None,
+            fin_taken: false,
+            ranges: Vec::new(),
+            recent: [0; 3],
+            mss: FIRST_MSS,
+            unacked: 0,
+            quick: cfg.quick_acks,
+            ack_now: false,
+            deadline: Time::MAX,
+            delivered: 0,
+        }
+    }
+
+    /// Takes a segment's payload and FIN. Returns the bytes that became readable.
+    pub(crate) fn on_segment(&mut self, cfg: &Config, now: Time, seg: &Segment) -> u64 {
+        let fin = seg.flags.has(Flags::FIN);
+        if seg.len == 0 && !fin {
+            // A window probe or keep-alive carries an old number and wants an answer; other old
+            // segments without payload are acknowledgements overtaken by later ones.
+            self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
+            return 0;
+        }
+        if self.fin_taken {
+            self.ack_now = true; // data or FIN again: our acknowledgement was lost
+            return 0;
+        }
+        let edge = self.nxt.saturating_add(u64::from(cfg.recv_buffer));
+        let seg_end = seg.seq.saturating_add(u64::from(seg.len));
+        if seg.seq > edge || seg_end < self.nxt {
+            self.ack_now = true; // RFC 9293 section 3.10.7.4: not acceptable, say what is
+            return 0;
+        }
+        if fin && self.fin.is_none() && seg_end <= edge {
+            self.fin = Some(seg_end);
+        }
+        let mut end = seg_end.min(edge);
+        if let Some(f) = self.fin {
+            end = end.min(f); // nothing follows a FIN
+        }
+        let before = self.nxt;
+        if seg.seq <= self.nxt && self.ranges.is_empty() {
+            if end > self.nxt {
+                self.in_order(cfg, now, end, seg.len);
+            } else {
+                self.ack_now = true; // seen before
+            }
+        } else {
+            self.ack_now = true; // out of order, or fills a gap (RFC 5681 section 4.2)
+            self.insert(cfg, seg.seq.max(self.nxt), end);
+        }
+        let readable = self.nxt - before;
+        self.delivered += readable;
+        if self.fin == Some(self.nxt) {
+            self.nxt += 1;
+            self.fin_taken = true;
+            self.ack_now = true;
+            self.ranges = Vec::new();
+        }
+        readable
+    }
+
+    #[inline]
+    fn in_order(&mut self, cfg: &Config, now: Time, end: u64, len: u32) {
+        // Within the window, so within 32 bits.
+        self.unacked = self.unacked.saturating_add((end - self.nxt) as u32);
+        self.nxt = end;
+        self.mss = self.mss.max(len);
+        // RFC 1122 section 4.2.3.2: at least every second full segment.
+        if !cfg.delayed_ack || self.quick > 0 || self.unacked > self.mss {
+            self.ack_now = true;
+        } else if self.deadline == Time::MAX {
+            self.deadline = now + cfg.ack_delay;
+        }
+    }
+
+    /// Adds `start..end` to the ranges and takes what became contiguous.
+    fn insert(&mut self, cfg: &Config, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        // Ranges that touch or overlap start..end are merged with it.
+        let from = self.ranges.partition_point(|r| r.1 < start);
+        let to = self.ranges.partition_point(|r| r.0 <= end);
+        if from == to {
+            // One hole per full segment of the window is the most an honest peer makes.
+            let most = (cfg.recv_buffer / cfg.mss()).max(64) as usize;
+            if self.ranges.len() >= most {
+                return; // as a kernel out of memory drops from its queue
+            }
+            self.ranges.insert(from, (start, end));
+        } else {
+            let merged = (
+                start.min(self.ranges[from].0),
+                end.max(self.ranges[to - 1].1),
+            );
+            self.ranges[from] = merged;
+            self.ranges.drain(from + 1..to);
+        }
+        let (s, e) = self.ranges[from];
+        if s <= self.nxt {
+            self.nxt = e; // touching ranges are merged, so only the first can reach `nxt`
+            self.ranges.remove(from);
+            return;
+        }
+        // Put this range in front, dropping an older mention of it.
+        let old = self
+            .recent
+            .iter()
+            .position(|&q| s <= q && q < e)
+            .unwrap_or(2);
+        self.recent.copy_within(..old, 1);
+        self.recent[0] = start;
+    }
+
+    /// The blocks to report, latest first.
+    pub(crate) fn blocks(&self) -> SackBlocks {
+        let mut out = SackBlocks::default();
+        let mut said = [0; 3];
+        let mut n = 0;
+        for &q in &self.recent {
+            let i = self.ranges.partition_point(|r| r.1 <= q);
+            if let Some(&(s, e)) = self.ranges.get(i)
+                && s <= q
+                && !said[..n].contains(&s)
+                // Ranges lie within the receive window, which is a u32, above `nxt`.
+                && let (Ok(from), Ok(to)) = (u32::try_from(s - self.nxt), u32::try_from(e - self.nxt))
+            {
+                out.push(from, to);
+                said[n] = s;
+                n += 1;
+            }
+        }
+        out
+    }
+
+    /// The connection is over.
+    pub(crate) fn release(&mut self) {
+        self.ranges = Vec::new();
+        self.deadline = Time::MAX;
+    }
+
+    /// Whether bytes are missing below others that arrived.
+    pub(crate) fn has_gap(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// An acknowledgement went out.
+    #[inline]
+    pub(crate) fn acked(&mut self) {
+        if self.unacked > 0 {
+            self.quick = self.quick.saturating_sub(1);
+        }
+        self.unacked = 0;
+        self.ack_now = false;
+        self.deadline = Time::MAX;
+        if self.ranges.is_empty() && self.ranges.capacity() > 8 {
+            self.ranges = Vec::new();
+        }
+    }
+}

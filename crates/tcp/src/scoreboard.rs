@@ -1,0 +1,367 @@
+//! What is in flight: one record per segment sent and not yet cumulatively acknowledged.
+//!
+//! Records are contiguous and in sequence order. Each is in one of three places: flying, selectively
+//! acknowledged, or given up for lost and waiting to be sent again. Byte counts of the last two are
+//! kept, so RFC 6675's pipe is a subtraction, never a scan.
+
+use std::collections::VecDeque;
+
+use swell_base::Time;
+
+/// Where a segment is thought to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Flying,
+    Sacked,
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) seq: u64,
+    /// The latest transmission.
+    pub(crate) sent_at: Time,
+    /// Payload bytes.
+    pub(crate) len: u32,
+    pub(crate) place: Place,
+    /// Sent more than once.
+    pub(crate) resent: bool,
+    pub(crate) fin: bool,
+}
+
+impl Record {
+    pub(crate) fn end(&self) -> u64 {
+        self.seq + self.size()
+    }
+    /// Sequence space.
+    fn size(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.fin)
+    }
+}
+
+/// What an acknowledgement, cumulative or selective, delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    /// Bytes of sequence space not known to be delivered before.
+    pub(crate) bytes: u64,
+    /// When the oldest and the latest of the newly delivered segments were sent, of those sent
+    /// once only.
+    pub(crate) oldest: Option<Time>,
+    pub(crate) latest: Option<Time>,
+    /// A segment sent more than once was among them: no RTT sample (Karn).
+    pub(crate) any_resent: bool,
+    /// The newly delivered segment that was sent last: (sent at, end, resent).
+    pub(crate) last_sent: Option<(Time, u64, bool)>,
+    /// A segment sent once was delivered after one with a higher sequence number.
+    pub(crate) reordered: bool,
+}
+
+impl Delivered {
+    #[inline]
+    fn note(&mut self, r: &Record, high_sacked: u64) {
+        self.bytes += r.size();
+        if r.resent {
+            self.any_resent = true;
+        } else {
+            self.oldest = self.oldest.or(Some(r.sent_at));
+            self.latest = Some(r.sent_at);
+            self.reordered |= r.end() < high_sacked;
+        }
+        if self
+            .last_sent
+            .is_none_or(|(t, end, _)| (r.sent_at, r.end()) > (t, end))
+        {
+            self.last_sent = Some((r.sent_at, r.end(), r.resent));
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scoreboard {
+    records: VecDeque<Record>,
+    /// Bytes selectively acknowledged.
+    sacked: u64,
+    /// Bytes lost and not sent again.
+    lost: u64,
+    /// Records selectively acknowledged.
+    sacked_count: u32,
+    /// End of the highest selectively acknowledged record.
+    high_sacked: u64,
+    /// Records that start below have been judged by a loss rule.
+    judged: u64,
+    /// No record below is lost.
+    lost_from: u64,
+    /// Blocks of the last acknowledgement: receivers repeat them, and what they cover is marked.
+    seen: [(u64, u64); 3],
+    /// Retransmissions in the order they were sent, for the loss rule by time.
+    resent: VecDeque<(u64, Time)>,
+}
+
+/// Above this many records the memory is given back when nothing is in flight.
+const KEEP: usize = 16;
+
+impl Scoreboard {
+    pub(crate) fn push(&mut self, record: Record) {
+        self.records.push_back(record);
+    }
+
+    /// Bytes given up for lost and not sent again.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Bytes selectively acknowledged.
+    pub(crate) fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    /// Segments selectively acknowledged.
+    pub(crate) fn sacked_count(&self) -> u32 {
+        self.sacked_count
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Everything below `ack` arrived.
+    pub(crate) fn ack(&mut self, ack: u64) -> Delivered {
+        let mut d = Delivered::default();
+        while let Some(r) = self.records.front_mut() {
+            if r.end() > ack {
+                if r.seq < ack {
+                    // Part of a segment: real receivers do this only when they trim.
+                    let cut = ack - r.seq;
+                    match r.place {
+                        Place::Flying => d.bytes += cut,
+                        Place::Sacked => self.sacked -= cut,
+                        Place::Lost => {
+                            self.lost -= cut;
+                            d.bytes += cut;
+                        }
+                    }
+                    r.seq = ack;
+                    // `cut` is below the record's size, so at most its payload.
+                    r.len -= u32::try_from(cut).unwrap_or(r.len).min(r.len);
+                }
+                break;
+            }
+            match r.place {
+                Place::Flying => d.note(r, self.high_sacked),
+                Place::Sacked => {
+                    self.sacked -= r.size();
+                    self.sacked_count -= 1;
+                }
+                Place::Lost => {
+                    self.lost -= r.size();
+                    d.note(r, self.high_sacked);
+                }
+            }
+            self.records.pop_front();
+        }
+        if self.records.is_empty() && self.records.capacity() > KEEP {
+            self.records = VecDeque::new();
+        }
+        while self.resent.front().is_some_and(|&(seq, _)| seq < ack) {
+            self.resent.pop_front();
+        }
+        if self.records.is_empty() && self.resent.capacity() > 0 {
+            self.resent = VecDeque::new();
+        }
+        d
+    }
+
+    /// The bytes `start..end` arrived; `d` collects what was new.
+    pub(crate) fn sack(&mut self, blocks: &[(u64, u64)], d: &mut Delivered) {
+        for &(start, end) in blocks {
+            let mut from = start;
+            for &(s, e) in &self.seen {
+                if s <= from && from < e {
+                    from = e;
+                }
+            }
+            if from < end {
+                self.sack_block(from, end, d);
+            }
+        }
+        self.seen = [(0, 0); 3];
+        self.seen[..blocks.len().min(3)].copy_from_slice(&blocks[..blocks.len().min(3)]);
+    }
+
+    fn sack_block(&mut self, start: u64, end: u64, d: &mut Delivered) {
+        let first = self.records.partition_point(|r| r.seq < start);
+        for r in self.records.range_mut(first..) {
+            // Only whole segments count (RFC 6675 works on octets; a receiver that trims inside a
+            // segment is not modelled).
+            if r.end() > end {
+                break;
+            }
+            match r.place {
+                Place::Sacked => continue,
+                Place::Flying => {}
+                Place::Lost => self.lost -= r.size(),
+            }
+            r.place = Place::Sacked;
+            self.sacked += r.size();
+            self.sacked_count += 1;
+            d.note(r, self.high_sacked);
+            self.high_sacked = self.high_sacked.max(r.end());
+        }
+    }
+
+    /// RFC 6675 section 4, `IsLost`: a flying segment is lost once `threshold` segments above it
+    /// are selectively acknowledged. Segments are counted as in Linux, not bytes.
+    pub(crate) fn judge_by_count(&mut self, threshold: u32) {
+        let threshold = threshold.max(1);
+        if self.sacked_count < threshold {
+            return;
+        }
+        let top = self.records.partition_point(|r| r.seq < self.high_sacked);
+        let mut above = 0;
+        let mut limit = 0;
+        for r in self.records.range(..top).rev() {
+            if r.place == Place::Sacked {
+                above += 1;
+                if above == threshold {
+                    limit = r.seq;
+                    break;
+                }
+            }
+            if r.seq < self.judged {
+                return; // nothing above what was judged has `threshold` segments over it
+            }
+        }
+        self.judge_below(limit);
+    }
+
+    /// Flying segments that start between `judged` and `limit` are lost.
+    fn judge_below(&mut self, limit: u64) {
+        if limit <= self.judged {
+            return;
+        }
+        let first = self.records.partition_point(|r| r.seq < self.judged);
+        for r in self.records.range_mut(first..) {
+            if r.seq >= limit {
+                break;
+            }
+            if r.place == Place::Flying && !r.resent {
+                r.place = Place::Lost;
+                self.lost += r.size();
+                self.lost_from = self.lost_from.min(r.seq);
+            }
+        }
+        self.judged = limit;
+    }
+
+    /// RFC 8985 section 6.2, step 5: a segment sent before the latest delivered one, (`sent`,
+    /// `end`), is lost when `due` says that its time is over. Returns the earliest send time
+    /// that is not due yet, where there is one.
+    pub(crate) fn judge_by_time(
+        &mut self,
+        sent: Time,
+        end: u64,
+        due: impl Fn(Time) -> bool,
+    ) -> Option<Time> {
+        let mut waiting: Option<Time> = None;
+        // Segments sent once, in sequence order and so in the order they were sent.
+        let first = self.records.partition_point(|r| r.seq < self.judged);
+        for r in self.records.range_mut(first..) {
+            if !r.resent {
+                if (r.sent_at, r.end()) >= (sent, end) {
+                    break;
+                }
+                if r.place == Place::Flying {
+                    if !due(r.sent_at) {
+                        waiting = Some(r.sent_at);
+                        break;
+                    }
+                    r.place = Place::Lost;
+                    self.lost += r.size();
+                    self.lost_from = self.lost_from.min(r.seq);
+                }
+            }
+            self.judged = r.end();
+        }
+        // Segments sent again, in the order they were sent again.
+        while let Some(&(seq, at)) = self.resent.front() {
+            let i = self.records.partition_point(|r| r.seq < seq);
+            if let Some(r) = self.records.get_mut(i)
+                && (r.seq, r.sent_at, r.place) == (seq, at, Place::Flying)
+            {
+                if (at, r.end()) >= (sent, end) {
+                    break;
+                }
+                if !due(at) {
+                    waiting = Some(waiting.map_or(at, |w| w.min(at)));
+                    break;
+                }
+                r.place = Place::Lost;
+                self.lost += r.size();
+                self.lost_from = self.lost_from.min(r.seq);
+            }
+            self.resent.pop_front();
+        }
+        waiting
+    }
+
+    /// The timer went off: everything not selectively acknowledged is lost.
+    pub(crate) fn lose_all(&mut self) {
+        for r in &mut self.records {
+            if r.place == Place::Flying {
+                r.place = Place::Lost;
+                self.lost += r.size();
+            }
+        }
+        self.lost_from = 0;
+        self.resent.clear();
+        self.judged = self.records.back().map_or(self.judged, Record::end);
+    }
+
+    /// The next segment to send again: the lowest lost one, if its size fits `room`.
+    pub(crate) fn resend(&mut self, now: Time, room: f64, by_time: bool) -> Option<Record> {
+        let first = self.records.partition_point(|r| r.seq < self.lost_from);
+        for r in self.records.range_mut(first..) {
+            if r.place != Place::Lost {
+                continue;
+            }
+            self.lost_from = r.seq;
+            if r.size() as f64 > room {
+                return None;
+            }
+            r.place = Place::Flying;
+            r.resent = true;
+            r.sent_at = now;
+            self.lost -= r.size();
+            self.lost_from = r.end();
+            if by_time {
+                self.resent.push_back((r.seq, now));
+            }
+            return Some(*r);
+        }
+        None
+    }
+
+    /// Sends the oldest or the newest segment again without judging it lost.
+    pub(crate) fn resend_as_is(
+        &mut self,
+        now: Time,
+        newest: bool,
+        by_time: bool,
+    ) -> Option<Record> {
+        let r = if newest {
+            self.records.back_mut()
+        } else {
+            self.records.front_mut()
+        }?;
+        if r.place == Place::Lost {
+            r.place = Place::Flying;
+            self.lost -= r.size();
+        }
+        r.resent = true;
+        r.sent_at = now;
+        if by_time {
+            self.resent.push_back((r.seq, now));
+        }
+        Some(*r)
+    }
+}

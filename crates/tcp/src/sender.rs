@@ -1,0 +1,560 @@
+//! The sending half: what may be sent now, and what acknowledgements and timers mean.
+
+mod loss;
+
+use std::collections::VecDeque;
+
+use swell_base::{Dur, Segment, Time};
+
+use crate::Config;
+use crate::cc::{Acked, Window};
+use crate::config::Algorithm;
+use crate::rtt::Rtt;
+use crate::scoreboard::{Delivered, Place, Record, Scoreboard};
+pub(crate) use loss::Expired;
+use loss::{Prr, Rack};
+
+/// What the sender does about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing is known to be lost.
+    Open,
+    /// Fast recovery, until `recover` is acknowledged.
+    Recovery,
+    /// After an RTO, until `recover` is acknowledged.
+    Loss,
+}
+
+/// What the one retransmission timer stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// Retransmission time-out.
+    Rto,
+    /// RFC 8985 section 7: probe the tail.
+    Probe,
+    /// RFC 8985 section 6.2: the reordering window ends.
+    Reorder,
+    /// The peer's window is closed (RFC 9293 section 3.8.6.1).
+    Persist,
+}
+
+/// A segment to put on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Out {
+    pub(crate) seq: u64,
+    pub(crate) len: u32,
+    pub(crate) fin: bool,
+}
+
+/// Counters for [`crate::Stats`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) segments: u64,
+    pub(crate) resent: u64,
+    pub(crate) acked: u64,
+    pub(crate) rtos: u32,
+    pub(crate) recoveries: u32,
+    pub(crate) probes: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    /// SND.UNA and SND.NXT (RFC 9293 section 3.3.1).
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
+    /// First sequence number the peer does not allow.
+    edge: u64,
+    /// One past the last byte written.
+    end: u64,
+    board: Scoreboard,
+    /// Writes as (size, how many): only with [`Config::packets`].
+    writes: VecDeque<(u32, u32)>,
+    pub(crate) window: Window,
+    /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
+    /// acknowledgements may take it below zero.
+    inflation: f64,
+    pub(crate) rtt: Rtt,
+    pub(crate) phase: Phase,
+    /// SND.NXT when the phase began.
+    recover: u64,
+    dupacks: u32,
+    prr: Prr,
+    rack: Rack,
+    /// The one segment being timed, as (end, sent at); end 0 for none.
+    timed: (u64, Time),
+    /// Whether the window was the limit in the last flight, what that flight was, and where it
+    /// ends: Linux `tcp_cwnd_validate`.
+    limited: bool,
+    flight_bytes: u64,
+    flight_end: u64,
+    last_sent: Time,
+    timer: Timer,
+    /// `Time::MAX` when not running.
+    pub(crate) deadline: Time,
+    /// Consecutive RTOs.
+    timeouts: u8,
+    /// Retransmit the oldest segment whatever the window.
+    force: bool,
+    partial_acked: bool,
+    pub(crate) fin_queued: bool,
+    pub(crate) fin_sent: bool,
+    pub(crate) count: Counters,
+}
+
+impl Sender {
+    /// A sender whose SYN takes sequence number 0; without a handshake it counts as acknowledged.
+    pub(crate) fn new(cfg: &Config) -> Sender {
+        Sender {
+            una: u64::from(!cfg.handshake),
+            nxt: u64::from(!cfg.handshake),
+            edge: 1 + u64::from(cfg.recv_buffer),
+            end: 1,
+            board: Scoreboard::default(),
+            writes: VecDeque::new(),
+            window: Window::new(cfg),
+            inflation: 0.0,
+            rtt: Rtt::new(cfg),
+            phase: Phase::Open,
+            recover: 0,
+            dupacks: 0,
+            prr: Prr::default(),
+            rack: Rack::default(),
+            timed: (0, Time::ZERO),
+            limited: false,
+            flight_bytes: 0,
+            flight_end: 0,
+            last_sent: Time::MAX,
+            timer: Timer::Rto,
+            deadline: Time::MAX,
+            timeouts: 0,
+            force: false,
+            partial_acked: false,
+            fin_queued: false,
+            fin_sent: false,
+            count: Counters::default(),
+        }
+    }
+
+    /// The application writes.
+    pub(crate) fn write(&mut self, cfg: &Config, bytes: u64) {
+        // Half the sequence space is more than any run can send and cannot overflow.
+        let bytes = bytes.min((u64::MAX / 2).saturating_sub(self.end));
+        self.end += bytes;
+        if !cfg.packets {
+            return;
+        }
+        let mss = u64::from(cfg.mss());
+        let whole = u32::try_from(bytes / mss).unwrap_or(u32::MAX);
+        for (size, n) in [(cfg.mss(), whole), ((bytes % mss) as u32, 1)] {
+            if size == 0 || n == 0 {
+                continue;
+            }
+            match self.writes.back_mut() {
+                Some((s, count)) if *s == size => *count = count.saturating_add(n),
+                _ => self.writes.push_back((size, n)),
+            }
+        }
+    }
+
+    /// The handshake is over: `window` is what the peer allows from sequence number 1.
+    pub(crate) fn open(&mut self, window: u32) {
+        self.una = 1;
+        self.nxt = self.nxt.max(1);
+        self.edge = 1 + u64::from(window);
+        self.deadline = Time::MAX;
+        self.timeouts = 0;
+    }
+
+    /// Bytes sent and not cumulatively acknowledged: FlightSize.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.nxt - self.una
+    }
+
+    /// Bytes thought to be in the network: the pipe of RFC 6675.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.outstanding() - self.board.sacked() - self.board.lost()
+    }
+
+    /// All that was written, and the FIN if queued, is acknowledged.
+    pub(crate) fn all_acked(&self) -> bool {
+        self.una == self.end + u64::from(self.fin_queued)
+    }
+
+    /// One past the last byte written.
+    pub(crate) fn data_end(&self) -> u64 {
+        self.end
+    }
+
+    /// The connection is over: nothing is in flight and nothing will be sent.
+    pub(crate) fn release(&mut self) {
+        self.board = Scoreboard::default();
+        self.writes = VecDeque::new();
+        self.una = self.nxt;
+        self.deadline = Time::MAX;
+    }
+
+    fn rto(&self, cfg: &Config) -> Dur {
+        self.rtt.rto(cfg)
+    }
+
+    fn arm(&mut self, timer: Timer, at: Time) {
+        self.timer = timer;
+        self.deadline = at;
+    }
+
+    /// Starts the timer anew for what is in flight.
+    fn rearm(&mut self, cfg: &Config, now: Time) {
+        if self.outstanding() == 0 {
+            self.deadline = Time::MAX;
+        } else if let Some(pto) = self.probe_timeout(cfg) {
+            self.arm(Timer::Probe, now + pto);
+        } else {
+            self.arm(Timer::Rto, now + self.rto(cfg));
+        }
+    }
+
+    /// What may be in flight, in bytes.
+    fn limit(&self, cfg: &Config) -> f64 {
+        let mut limit = self.window.cwnd.min(cfg.window_cap()) + self.inflation;
+        if !cfg.sack && cfg.limited_transmit && self.phase == Phase::Open {
+            // RFC 3042: one new segment for each of the first two duplicates.
+            limit += f64::from(self.dupacks.min(2)) * f64::from(cfg.mss());
+        }
+        limit.max(f64::from(cfg.mss()))
+    }
+
+    /// The next segment that may go now.
+    pub(crate) fn next(&mut self, cfg: &Config, now: Time) -> Option<Out> {
+        if self.force || self.board.lost() > 0 {
+            return self.resend(cfg, now);
+        }
+        let pending = self.end.saturating_sub(self.nxt);
+        if pending > 0 {
+            self.send_new(cfg, now, pending)
+        } else if self.fin_queued && !self.fin_sent {
+            // A FIN alone passes whatever the window, as in Linux (`tcp_cwnd_test`).
+            Some(self.push(cfg, now, 0))
+        } else {
+            None
+        }
+    }
+
+    fn resend(&mut self, cfg: &Config, now: Time) -> Option<Out> {
+        let forced = std::mem::take(&mut self.force);
+        let r = if forced {
+            self.board.resend_as_is(now, false, cfg.rack_tlp)?
+        } else {
+            let in_flight = self.in_flight();
+            let room = if in_flight == 0 {
+                f64::INFINITY
+            } else {
+                self.limit(cfg) - in_flight as f64
+            };
+            let Some(r) = self.board.resend(now, room, cfg.rack_tlp) else {
+                self.note_limited();
+                return None;
+            };
+            r
+        };
+        Some(self.sent_again(cfg, now, &r))
+    }
+
+    fn sent_again(&mut self, cfg: &Config, now: Time, r: &Record) -> Out {
+        self.prr.sent(r.end() - r.seq);
+        self.count.segments += 1;
+        self.count.resent += 1;
+        self.last_sent = now;
+        if r.end() >= self.timed.0 && r.seq < self.timed.0 {
+            self.timed.0 = 0; // Karn: what was sent twice is not timed
+        }
+        // RFC 6675 section 5 step (4.3) and Linux restart the timer with the oldest segment.
+        if r.seq == self.una || self.deadline == Time::MAX {
+            self.arm(Timer::Rto, now + self.rto(cfg));
+        }
+        Out {
+            seq: r.seq,
+            len: r.len,
+            fin: r.fin,
+        }
+    }
+
+    fn send_new(&mut self, cfg: &Config, now: Time, pending: u64) -> Option<Out> {
+        let mss = cfg.mss();
+        let mut len = pending.min(u64::from(mss)) as u32;
+        if let Some(&(size, _)) = self.writes.front() {
+            len = len.min(size);
+        }
+        let outstanding = self.outstanding();
+        if outstanding == 0 {
+            self.wake(cfg, now);
+        }
+        // Without limited transmit a selective acknowledgement frees no room before recovery.
+        let in_flight = if self.phase == Phase::Open && !cfg.limited_transmit {
+            outstanding - self.board.lost()
+        } else {
+            self.in_flight()
+        };
+        if in_flight as f64 + f64::from(len) > self.limit(cfg) && in_flight > 0 {
+            self.note_limited();
+            return None;
+        }
+        let allowed = self.edge.saturating_sub(self.nxt);
+        if allowed < u64::from(len) {
+            // RFC 9293 section 3.8.6.2.1: no silly segments while an acknowledgement is due.
+            if outstanding > 0 {
+                return None;
+            }
+            if allowed == 0 {
+                if self.deadline == Time::MAX {
+                    self.arm(Timer::Persist, now + self.rto(cfg));
+                }
+                return None;
+            }
+            len = allowed as u32; // below `len`, which is a u32
+        }
+        let last = u64::from(len) == pending;
+        if cfg.nagle && len < mss && outstanding > 0 && !(last && self.fin_queued) {
+            return None;
+        }
+        Some(self.push(cfg, now, len))
+    }
+
+    /// Sends `len` new bytes, with the FIN if they are the last.
+    fn push(&mut self, cfg: &Config, now: Time, len: u32) -> Out {
+        let seq = self.nxt;
+        let fin = self.fin_queued && seq + u64::from(len) == self.end;
+        let record = Record {
+            seq,
+            sent_at: now,
+            len,
+            place: Place::Flying,
+            resent: false,
+            fin,
+        };
+        self.board.push(record);
+        self.nxt = record.end();
+        self.fin_sent |= fin;
+        self.take_write(len);
+        if self.timed.0 == 0 {
+            self.timed = (self.nxt, now);
+        }
+        self.prr.sent(self.nxt - seq);
+        self.count.segments += 1;
+        self.last_sent = now;
+        if cfg.window_validation {
+            self.validate(cfg);
+        }
+        // RFC 8985 section 7.2: new data puts a probe off; it does not put off an RTO.
+        if self.deadline == Time::MAX || self.timer == Timer::Probe {
+            self.rearm(cfg, now);
+        }
+        Out { seq, len, fin }
+    }
+
+    fn take_write(&mut self, len: u32) {
+        if let Some((size, n)) = self.writes.front_mut()
+            && len > 0
+        {
+            if len < *size {
+                // The receive window cut a write in two.
+                let rest = *size - len;
+                *n -= 1;
+                if *n == 0 {
+                    self.writes.pop_front();
+                }
+                self.writes.push_front((rest, 1));
+                return;
+            }
+            *n -= 1;
+            if *n == 0 {
+                self.writes.pop_front();
+                if self.writes.is_empty() {
+                    self.writes = VecDeque::new();
+                }
+            }
+        }
+    }
+
+    /// Data is about to be sent with nothing in flight.
+    fn wake(&mut self, cfg: &Config, now: Time) {
+        if self.last_sent == Time::MAX || self.phase != Phase::Open {
+            return;
+        }
+        let idle = now.since(self.last_sent);
+        if idle > Dur::ZERO {
+            self.window.on_idle(cfg, idle, self.rto(cfg));
+            self.last_sent = now;
+        }
+    }
+
+    /// The window is the limit now.
+    fn note_limited(&mut self) {
+        self.limited = true;
+        self.flight_bytes = self.outstanding();
+        self.flight_end = self.nxt;
+    }
+
+    /// Linux `tcp_cwnd_validate`: once per flight, was the window filled?
+    fn validate(&mut self, cfg: &Config) {
+        let out = self.outstanding();
+        let full = self.in_flight() as f64 + f64::from(cfg.mss()) > self.limit(cfg);
+        if full || self.una >= self.flight_end || (!self.limited && out > self.flight_bytes) {
+            self.limited = full;
+            self.flight_bytes = out;
+            self.flight_end = self.nxt;
+        }
+    }
+
+    /// Whether the window may grow (RFC 7661 in the form of Linux `tcp_is_cwnd_limited`).
+    fn may_grow(&self, cfg: &Config) -> bool {
+        !cfg.window_validation
+            || self.limited
+            || (self.window.in_slow_start() && self.window.cwnd < 2.0 * self.flight_bytes as f64)
+    }
+
+    /// An acknowledgement arrived. Returns how far SND.UNA moved.
+    pub(crate) fn on_ack(&mut self, cfg: &Config, now: Time, seg: &Segment) -> u64 {
+        let ack = seg.ack;
+        if ack < self.una || ack > self.nxt {
+            return 0; // old, or of what was never sent
+        }
+        let edge = ack.saturating_add(u64::from(seg.window));
+        let same_edge = edge <= self.edge;
+        if !same_edge {
+            self.edge = edge;
+            if self.timer == Timer::Persist {
+                self.deadline = Time::MAX;
+            }
+        }
+        if self.outstanding() == 0 {
+            self.timeouts = 0; // an answer to a window probe
+            self.probe_answered(cfg, ack, seg);
+            return 0;
+        }
+        let mut d = Delivered::default();
+        if cfg.sack && !seg.sack.is_empty() {
+            self.sack(seg, &mut d);
+        }
+        let moved = ack - self.una;
+        if moved > 0 {
+            let newly = self.board.ack(ack);
+            self.una = ack;
+            self.advance(cfg, now, moved, &newly);
+            merge(&mut d, newly);
+        }
+        if cfg.sack {
+            if moved > 0 {
+                self.dupacks = 0;
+            }
+            self.probe_answered(cfg, ack, seg);
+            self.recover_with_sack(cfg, now, moved, &d);
+        } else if moved > 0 {
+            self.new_ack_without_sack(cfg, now, moved, &d);
+        } else if seg.len == 0 && same_edge && seg.seq_len() == 0 {
+            self.dup_ack(cfg, now); // the definition of RFC 5681 section 2
+        }
+        moved
+    }
+
+    fn sack(&mut self, seg: &Segment, d: &mut Delivered) {
+        let mut blocks = [(0, 0); 3];
+        let mut n = 0;
+        for (start, end) in seg.sack.iter() {
+            let start = seg.ack + u64::from(start);
+            let end = (seg.ack + u64::from(end)).min(self.nxt);
+            if start < end {
+                blocks[n] = (start, end);
+                n += 1;
+            }
+        }
+        self.board.sack(&blocks[..n], d);
+    }
+
+    /// SND.UNA moved: round-trip sample, counters, timer.
+    fn advance(&mut self, cfg: &Config, now: Time, moved: u64, d: &Delivered) {
+        self.count.acked += moved;
+        self.timeouts = 0;
+        if cfg.rtt_every_ack {
+            if let (Some(sent), false) = (d.oldest, d.any_resent) {
+                self.rtt.sample(cfg, now.since(sent));
+            }
+        } else if self.timed.0 != 0 && self.una >= self.timed.0 {
+            self.rtt.sample(cfg, now.since(self.timed.1));
+            self.timed.0 = 0;
+        }
+        if cfg.timestamps {
+            self.rtt.end_backoff();
+        }
+        // RFC 6582 section 3.2 step 3: in fast recovery without SACK only the first partial
+        // acknowledgement restarts the timer.
+        let keep = !cfg.sack && self.phase == Phase::Recovery && self.una < self.recover;
+        if !(keep && std::mem::replace(&mut self.partial_acked, keep)) || self.outstanding() == 0 {
+            self.rearm(cfg, now);
+        }
+    }
+
+    fn grow(&mut self, cfg: &Config, now: Time, bytes: u64) {
+        if self.may_grow(cfg) {
+            let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
+            self.window.on_ack(cfg, &Acked { now, bytes, srtt });
+        }
+    }
+
+    fn new_ack_without_sack(&mut self, cfg: &Config, now: Time, moved: u64, d: &Delivered) {
+        self.dupacks = 0;
+        match self.phase {
+            Phase::Open => self.grow(cfg, now, d.bytes),
+            Phase::Recovery if self.una < self.recover && cfg.algorithm != Algorithm::Reno => {
+                // RFC 6582 section 3.2 step 3, partial acknowledgement: repair the next hole,
+                // deflate by what was acknowledged, add back a segment.
+                self.force = true;
+                let mss = f64::from(cfg.mss());
+                self.inflation -= moved as f64;
+                if moved as f64 >= mss {
+                    self.inflation += mss;
+                }
+            }
+            Phase::Recovery => {
+                self.inflation = 0.0;
+                self.window.cwnd = self.window.ssthresh;
+                self.phase = Phase::Open;
+            }
+            Phase::Loss => {
+                self.grow(cfg, now, d.bytes);
+                if self.una >= self.recover {
+                    self.phase = Phase::Open;
+                }
+            }
+        }
+    }
+
+    fn dup_ack(&mut self, cfg: &Config, now: Time) {
+        self.dupacks = self.dupacks.saturating_add(1);
+        match self.phase {
+            // RFC 6582 section 3.2 step 2: `recover` keeps duplicates of what was sent before the
+            // last recovery from starting another.
+            Phase::Open if self.dupacks == cfg.dup_threshold.max(1) && self.una > self.recover => {
+                self.reduce(cfg);
+                self.inflation = f64::from(cfg.dup_threshold) * f64::from(cfg.mss());
+                self.window.cwnd = self.window.ssthresh;
+                self.phase = Phase::Recovery;
+                self.recover = self.nxt;
+                self.partial_acked = false;
+                self.count.recoveries += 1;
+                self.force = true;
+                self.arm(Timer::Rto, now + self.rto(cfg));
+            }
+            Phase::Recovery => self.inflation += f64::from(cfg.mss()),
+            Phase::Open | Phase::Loss => {}
+        }
+    }
+}
+
+fn merge(d: &mut Delivered, newly: Delivered) {
+    d.bytes += newly.bytes;
+    d.any_resent |= newly.any_resent;
+    d.reordered |= newly.reordered;
+    d.oldest = newly.oldest.or(d.oldest);
+    d.latest = d.latest.max(newly.latest);
+    d.last_sent = d.last_sent.max(newly.last_sent);
+}
