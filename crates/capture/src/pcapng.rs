@@ -140,7 +140,7 @@ impl Pcapng {
             }
             let kind = self.endian.u32(word(0));
             let length = self.endian.u32(word(4));
-            if length < 12 || length > MOST || !length.is_multiple_of(4) {
+            if !(12..=MOST).contains(&length) || !length.is_multiple_of(4) {
                 return Err(Problem::BlockLength { kind, length });
             }
             let whole = length as usize;
@@ -162,7 +162,7 @@ impl Pcapng {
                 });
             }
             let body = &block[..whole - 4];
-            let located = match kind {
+            let found = match kind {
                 ENHANCED_PACKET => self.enhanced(body),
                 PACKET => self.obsolete(body),
                 SIMPLE_PACKET => self.simple(body),
@@ -176,7 +176,7 @@ impl Pcapng {
                     continue;
                 }
             };
-            let known = located.and_then(|l| Some((*self.section.get(l.interface as usize)?, l)));
+            let known = found.and_then(|l| Some((*self.section.get(l.interface as usize)?, l)));
             let Some((interface, located)) = known else {
                 counts.records += 1;
                 counts.skip(Skip::BadRecord, LinkType(0));
