@@ -1,8 +1,19 @@
 //! Experiments: the file, its resolution, the runs, the run directory.
 
+pub mod backend;
+pub mod bundled;
 pub mod file;
+mod hash;
+pub mod made_up;
 pub mod observe;
+pub mod plan;
+mod simulate;
 pub mod store;
+
+pub use backend::{Backend, RunError, RunSpec};
+pub use plan::Plan;
+pub use simulate::Simulator;
+pub use store::Results;
 
 /// Version of the program, as manifests and tables record it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

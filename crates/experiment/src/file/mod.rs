@@ -21,6 +21,7 @@ pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub use network::{Link, LinkOverrides, Loss, Network, QdiscKind};
 pub use problem::{Problem, Problems};
 pub use read::{override_keys, read, schema, unknown_name};
+pub(crate) use read::{problem, suggest};
 pub use tcp::{CongestionControl, TcpProfile, TcpSettings};
 
 /// An experiment: applications under study, crossed with background traffic, on one network.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::shape::{Finding, Shape};
@@ -79,6 +80,15 @@ pub fn read(text: &str, name: &str) -> Result<File, Problems> {
     }
 }
 
+/// A problem with the value under a dotted `key` of a file that [`read`] accepts: for what only
+/// shows later, such as a model file that is not there.
+pub(crate) fn problem(text: &str, key: &str, message: String, hint: Option<String>) -> Problem {
+    let span = DeTable::parse(text)
+        .ok()
+        .and_then(|table| locate(table.get_ref(), key));
+    Problem::at(text, span.unwrap_or(0..0), key.into(), message, hint)
+}
+
 /// `text` with keys set from the command line: `network.rate=10Mbit`, `run.replications=3`,
 /// `background.0.rate=5Mbit` (items of lists by number, from 0, or by their `name`). Values are
 /// TOML; what is not TOML is taken as a string.
@@ -139,7 +149,7 @@ pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> (String, String) 
 }
 
 /// "did you mean", or the list of what is known.
-pub(super) fn suggest(name: &str, known: &[&str], label: &str) -> String {
+pub(crate) fn suggest(name: &str, known: &[&str], label: &str) -> String {
     // A distance above a third of the length is no typing error.
     let close = known
         .iter()
@@ -164,26 +174,25 @@ fn plain(error: &toml::de::Error, text: &str) -> Finding {
 
 /// The span of the value under a dotted key; of the nearest table above it where it is not there.
 fn locate(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
-    let mut span = None;
     let mut steps = key.split(['.', '[']).map(|s| s.trim_end_matches(']'));
-    let mut here = table
-        .iter()
-        .find(|(k, _)| Some(k.get_ref().as_ref()) == steps.next());
-    // The first step is always a key of the root.
-    let mut value: Option<&DeValue<'_>> = None;
-    if let Some((_, v)) = here.take() {
-        span = Some(v.span());
-        value = Some(v.get_ref());
-    }
+    let mut here = entry(table, steps.next()?)?;
     for step in steps {
-        let next = match value? {
-            DeValue::Table(t) => t.iter().find(|(k, _)| k.get_ref() == step).map(|(_, v)| v),
+        let below = match here.get_ref() {
+            DeValue::Table(t) => entry(t, step),
             DeValue::Array(a) => step.parse().ok().and_then(|i: usize| a.get(i)),
             _ => None,
         };
-        let Some(v) = next else { break };
-        span = Some(v.span());
-        value = Some(v.get_ref());
+        match below {
+            Some(value) => here = value,
+            None => break,
+        }
     }
-    span
+    Some(here.span())
+}
+
+fn entry<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<&'t Spanned<DeValue<'i>>> {
+    table
+        .iter()
+        .find(|(k, _)| k.get_ref() == key)
+        .map(|(_, v)| v)
 }

@@ -1,0 +1,45 @@
+//! Lists the bundled models and experiments, so that the program carries them inside.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let root =
+        PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("../..");
+    let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?).join("bundled.rs");
+    let mut code = String::new();
+    // A model file is JSON, plain or compressed (docs/model.md); what else lies there is not one.
+    let models = list(&root.join("models"), &[".json", ".json.zst"])?;
+    let experiments = list(&root.join("experiments"), &[".toml"])?;
+    for (constant, files) in [("MODELS", models), ("EXPERIMENTS", experiments)] {
+        let _ = writeln!(code, "pub(super) const {constant}: &[(&str, &[u8])] = &[");
+        for (name, path) in files {
+            let _ = writeln!(code, "    ({name:?}, include_bytes!({path:?})),");
+        }
+        let _ = writeln!(code, "];");
+    }
+    fs::write(out, code)
+}
+
+/// Names (without suffix) and paths of the files in `dir`, by name. A missing folder is empty.
+fn list(dir: &Path, suffixes: &[&str]) -> io::Result<Vec<(String, PathBuf)>> {
+    println!("cargo::rerun-if-changed={}", dir.display());
+    let mut found = Vec::new();
+    if !dir.exists() {
+        return Ok(found);
+    }
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or("")
+            .to_owned();
+        if let Some(stem) = suffixes.iter().find_map(|s| name.strip_suffix(s)) {
+            found.push((stem.to_owned(), fs::canonicalize(&path)?));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,145 @@
+//! What runs a run.
+
+use std::sync::Arc;
+
+use swell_base::{Bytes, Dur, Rate};
+use swell_traffic::{Knobs, Model};
+
+use crate::file::{Link, TcpSettings, Transport, Web};
+use crate::observe::{Cell, Observations};
+
+/// What runs a run: a simulator, an emulator, real hosts.
+pub trait Backend: Sync {
+    /// The name that manifests record.
+    fn name(&self) -> &'static str;
+
+    /// Runs one run to its end. `progress` takes the share done, 0..=1, now and then; where
+    /// `cancelled` says so the run is given up.
+    ///
+    /// # Errors
+    /// Where it was cancelled or could not be run.
+    fn run(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Observations, RunError>;
+
+    /// Mean rates of the background when it has the network to itself (`spec.foreground` is
+    /// `None`): network-layer bytes that left the bottleneck after the warm-up.
+    ///
+    /// # Errors
+    /// As [`run`](Backend::run).
+    fn measure(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<MeasuredRates, RunError> {
+        let observed = self.run(spec, progress, cancelled)?;
+        let mean = |direction: u8| {
+            let totals = observed.links.iter().find(|l| l.direction == direction);
+            totals.map_or(0.0, |l| match l.duration > 0.0 {
+                true => l.departed[1] as f64 * 8.0 / l.duration,
+                false => 0.0,
+            })
+        };
+        Ok(MeasuredRates {
+            up_bps: mean(0),
+            down_bps: mean(1),
+        })
+    }
+}
+
+/// Mean rates of a background, bits per second of network-layer bytes.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct MeasuredRates {
+    /// Left to right.
+    pub up_bps: f64,
+    /// Right to left: towards the clients.
+    pub down_bps: f64,
+}
+
+/// Why a run has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// The backend cannot run this.
+    #[error("{0}")]
+    Failed(#[from] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A run, everything said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSpec {
+    /// Which run. Random streams come from its seed.
+    pub cell: Cell,
+    /// The bottleneck's up and down direction. Queues are in packets, bytes or time, never BDP.
+    pub links: [Link; 2],
+    /// The application under study; `None` to measure the background alone.
+    pub foreground: Option<ForegroundSpec>,
+    /// The background.
+    pub background: BackgroundSpec,
+    /// The first part of the run: background alone, in no total. The foreground starts after it.
+    pub warmup: Dur,
+    /// Length of the run, warm-up included.
+    pub duration: Dur,
+    /// Bin width of the time series.
+    pub bins: Dur,
+    /// Whether to fill the table of background connections.
+    pub flows: bool,
+}
+
+/// An application under study, everything said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForegroundSpec {
+    /// Clients that fetch objects.
+    Web {
+        /// As in the file.
+        web: Web,
+        /// One-way delay of the access path on each side of the bottleneck.
+        delay: Dur,
+    },
+}
+
+/// Background traffic, everything said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BackgroundSpec {
+    /// None.
+    None,
+    /// Packets of one size.
+    Parametric {
+        /// Their intervals.
+        process: Process,
+        /// What carries them.
+        transport: Transport,
+        /// Network-layer size of a packet.
+        packet: Bytes,
+        /// Mean rate up and down, in network-layer bytes; a zero direction is silent.
+        rates: [Rate; 2],
+        /// One-way delay of the access path on each side of the bottleneck.
+        delay: Dur,
+        /// The TCP that carries them, where TCP does.
+        tcp: TcpSettings,
+    },
+    /// A learnt model.
+    Learnt {
+        /// As it was read: the knobs are not applied yet.
+        model: Arc<Model>,
+        /// The knobs; `sessions` is what calibration found.
+        knobs: Knobs,
+        /// The TCP that users and servers run.
+        tcp: TcpSettings,
+    },
+}
+
+/// The intervals between packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// Equal.
+    Cbr,
+    /// Exponential.
+    Poisson,
+}

@@ -1,0 +1,176 @@
+//! A dry run: plausible numbers out of thin air, to try a plan or a pipeline without a network.
+
+use swell_base::{Stream, Warning};
+
+use crate::backend::{Backend, BackgroundSpec, ForegroundSpec, RunError, RunSpec};
+use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
+
+/// Makes observations up, as a pure function of the run. They say nothing about any network, and
+/// a warning in each run says so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MadeUp {
+    /// Wait this long on the wall clock in every run, so that there is something to interrupt.
+    pub pause: std::time::Duration,
+}
+
+impl Backend for MadeUp {
+    fn name(&self) -> &'static str {
+        "made-up"
+    }
+
+    fn run(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Observations, RunError> {
+        const STEPS: u32 = 20;
+        for step in 0..STEPS {
+            if cancelled() {
+                return Err(RunError::Cancelled);
+            }
+            std::thread::sleep(self.pause / STEPS);
+            progress(f64::from(step + 1) / f64::from(STEPS));
+        }
+        Ok(observe(spec))
+    }
+}
+
+fn observe(spec: &RunSpec) -> Observations {
+    let mut rng = Stream::new(spec.cell.seed, "made-up");
+    let (warmup, end) = (spec.warmup.as_secs_f64(), spec.duration.as_secs_f64());
+    let (load, burst) = load(spec);
+    let down = spec.links[1].rate.bps() as f64;
+    let room = (down - load[1]).max(down * 0.05);
+    let mut observed = Observations {
+        warnings: vec![Warning::warning(
+            "made-up",
+            "dry run: these numbers are made up and say nothing about any network",
+        )],
+        ..Observations::default()
+    };
+    if let Some(ForegroundSpec::Web { web, delay }) = &spec.foreground {
+        let rtt = 2.0
+            * spec
+                .links
+                .iter()
+                .map(|l| l.delay.as_secs_f64())
+                .sum::<f64>()
+            / 2.0
+            + 4.0 * delay.as_secs_f64();
+        for client in 0..web.clients {
+            let mut now = warmup;
+            for index in 0.. {
+                let size = web.object.sizes()[index as usize % web.object.sizes().len()];
+                let bytes = size.0;
+                let slow = (burst * (rng.uniform() - 0.3)).exp();
+                let last = now + 2.0 * rtt + bytes as f64 * 8.0 / room * slow;
+                let done = last < end;
+                observed.requests.push(Request {
+                    client,
+                    index,
+                    start: now,
+                    connected: now + rtt,
+                    first_byte: now + 2.0 * rtt,
+                    last_byte: last.min(end),
+                    bytes: if done { bytes } else { bytes / 2 },
+                    retransmissions: rng.below(3) as u32,
+                    outcome: if done {
+                        Outcome::Done
+                    } else {
+                        Outcome::Unfinished
+                    },
+                });
+                now = last + web.think.as_secs_f64();
+                if now >= end || web.count.is_some_and(|n| u64::from(index) + 1 >= n) {
+                    break;
+                }
+            }
+        }
+        observed
+            .requests
+            .sort_by(|a, b| a.start.total_cmp(&b.start));
+    }
+    for direction in [0u8, 1] {
+        let side = usize::from(direction);
+        let width = spec.bins.as_secs_f64();
+        let bins = (end / width) as u32;
+        let mut totals = LinkTotals {
+            direction,
+            rate: spec.links[side].rate.bps() as f64,
+            duration: end - warmup,
+            ..LinkTotals::default()
+        };
+        for i in 0..bins {
+            let time = f64::from(i) * width;
+            let mean = load[side] * width / 8.0;
+            let bytes = (mean * (1.0 + burst * (rng.uniform() - 0.5))) as u64;
+            let packets = (bytes / 1000) as u32;
+            observed.bins.push(Bin {
+                time,
+                direction,
+                arrived: [0, bytes],
+                arrived_packets: [0, packets],
+                departed: [0, bytes],
+                dropped: [0, 0],
+                queue_max: bytes / 10,
+                queue_mean: if packets == 0 {
+                    f64::NAN
+                } else {
+                    bytes as f64 / 20.0
+                },
+            });
+            if time >= warmup {
+                totals.arrived[1] += bytes;
+                totals.arrived_packets[1] += u64::from(packets);
+                totals.departed[1] += bytes;
+            }
+        }
+        observed.links.push(totals);
+        for octave in 1..=8u32 {
+            observed.scales.push(Scale {
+                direction,
+                traffic: "background".into(),
+                quantity: "bytes".into(),
+                octave,
+                timescale: 0.001 * f64::from(1u32 << octave),
+                n: u64::from(4096u32 >> octave),
+                energy: load[side] * (1.0 + burst * f64::from(octave)),
+            });
+        }
+    }
+    if spec.flows && load[1] > 0.0 {
+        for i in 0..20 {
+            let start = rng.uniform() * end;
+            observed.flows.push(Flow {
+                class: "made-up".into(),
+                start,
+                end: if i == 0 {
+                    f64::NAN
+                } else {
+                    start + rng.exponential(1.0)
+                },
+                up: rng.below(1_000),
+                down: rng.below(1_000_000),
+                rtt: 0.01 + rng.exponential(0.05),
+                retransmissions: 0,
+            });
+        }
+        observed.flows.sort_by(|a, b| a.start.total_cmp(&b.start));
+    }
+    observed
+}
+
+/// Mean rate up and down in bits per second, and how bursty.
+fn load(spec: &RunSpec) -> ([f64; 2], f64) {
+    match &spec.background {
+        BackgroundSpec::None => ([0.0, 0.0], 0.01),
+        BackgroundSpec::Parametric { rates, .. } => (rates.map(|r| r.bps() as f64), 0.1),
+        BackgroundSpec::Learnt { model, knobs, .. } => {
+            let seconds = model.duration.as_secs_f64().max(1.0);
+            let rate = model.totals.bytes.map(|b| b as f64 * 8.0 / seconds);
+            // A little less than proportional, so that calibration has something to do.
+            (rate.map(|r| r * knobs.sessions.powf(0.9)), 1.5)
+        }
+    }
+}

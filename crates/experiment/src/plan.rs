@@ -1,0 +1,357 @@
+//! From a file to runs, each fully specified.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use swell_base::{Bytes, Dur, QueueLimit, Rate};
+use swell_traffic::{Dependency, Knobs, Model};
+
+use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunSpec};
+use crate::bundled;
+use crate::file::{
+    self, Background, File, Foreground, Independence, Learnt, Link, Problem, Problems, RateSpec,
+};
+use crate::hash::Hash;
+use crate::observe::Cell;
+use crate::store::{Measured, ModelFacts};
+
+/// One-way access delay on each side where neither the foreground nor the network's `rtt` says.
+const ACCESS_DELAY: Dur = Dur::from_millis(5);
+
+/// The smallest queue that a multiple of the bandwidth-delay product resolves to: one full packet.
+const FULL_PACKET: u64 = 1500;
+
+/// An experiment, resolved: its models read, its runs listed.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The experiment. Model files are named relative to the run directory.
+    pub file: File,
+    /// Its text, every default written out.
+    pub toml: String,
+    /// What the user called the file.
+    pub source: String,
+    /// The runs: foregrounds, then backgrounds, then replications, in the order of the file.
+    pub cells: Vec<Cell>,
+    /// The models of learnt backgrounds, by background.
+    pub models: BTreeMap<String, LoadedModel>,
+}
+
+/// A model of a learnt background.
+#[derive(Clone, Debug)]
+pub struct LoadedModel {
+    /// The model.
+    pub model: Arc<Model>,
+    /// What the manifest says of it.
+    pub facts: ModelFacts,
+    /// Its file, to be put into the run directory under this name; `None` for a bundled one.
+    pub copy: Option<(String, Vec<u8>)>,
+}
+
+impl Plan {
+    /// Reads and resolves an experiment. `source` is what messages call it; model files are
+    /// looked for relative to `base`.
+    ///
+    /// # Errors
+    /// Every problem found in the file, or else with its models.
+    pub fn resolve(text: &str, source: &str, base: &Path) -> Result<Plan, Problems> {
+        let mut file = file::read(text, source)?;
+        let mut models = BTreeMap::new();
+        let mut problems: Vec<Problem> = Vec::new();
+        for (i, background) in file.background.iter_mut().enumerate() {
+            let Background::Learnt(learnt) = background else {
+                continue;
+            };
+            match load(&learnt.model, base) {
+                Ok(mut loaded) => {
+                    if let Some((name, _)) = &mut loaded.copy {
+                        *name = format!("models/{i}-{name}");
+                        learnt.model.clone_from(name);
+                    }
+                    models.insert(learnt.name.clone(), loaded);
+                }
+                Err((message, hint)) => {
+                    let key = format!("background[{i}].model");
+                    problems.push(file::problem(text, &key, message, hint));
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(Problems {
+                file: source.into(),
+                problems,
+            });
+        }
+        let cells = cells(&file);
+        Ok(Plan {
+            toml: file.to_toml(),
+            file,
+            source: source.into(),
+            cells,
+            models,
+        })
+    }
+
+    /// What tells this experiment from others: equal hashes, equal tables.
+    pub fn hash(&self, backend: &str) -> String {
+        let mut hash = Hash::new()
+            .part(crate::VERSION.as_bytes())
+            .part(backend.as_bytes())
+            .part(self.toml.as_bytes());
+        for (background, loaded) in &self.models {
+            hash = hash
+                .part(background.as_bytes())
+                .part(loaded.facts.hash.as_bytes());
+        }
+        hash.hex()
+    }
+
+    /// The backgrounds that have to be measured alone first: those that another one matches and
+    /// those with a rate to reach.
+    pub fn to_measure(&self) -> Vec<&Background> {
+        let matched: Vec<&str> = self
+            .file
+            .background
+            .iter()
+            .filter_map(|b| b.matches())
+            .collect();
+        self.file
+            .background
+            .iter()
+            .filter(|b| {
+                matched.contains(&b.name())
+                    || matches!(b, Background::Learnt(Learnt { rate: Some(_), .. }))
+            })
+            .collect()
+    }
+
+    /// A run, everything said. `measured` holds what calibration found; a background that
+    /// matches one not measured is silent.
+    pub fn spec(&self, cell: &Cell, measured: &BTreeMap<String, Measured>) -> Option<RunSpec> {
+        let background = self.background(&cell.background)?;
+        let foreground = self
+            .file
+            .foreground
+            .iter()
+            .find(|f| f.name() == cell.foreground)?;
+        let sessions = measured.get(background.name()).and_then(|m| m.sessions);
+        Some(RunSpec {
+            cell: cell.clone(),
+            foreground: Some(match foreground {
+                Foreground::Web(web) => ForegroundSpec::Web {
+                    web: web.clone(),
+                    delay: self.access_delay(foreground),
+                },
+            }),
+            background: self.background_spec(background, sessions, measured),
+            ..self.bare(cell.clone())
+        })
+    }
+
+    /// A run of a background alone, to measure it; `sessions` overrides the file's.
+    pub fn alone(
+        &self,
+        background: &Background,
+        replication: u32,
+        sessions: Option<f64>,
+    ) -> RunSpec {
+        let cell = Cell {
+            foreground: String::new(),
+            background: background.name().into(),
+            replication,
+            seed: self.seed(replication),
+        };
+        RunSpec {
+            background: self.background_spec(background, sessions, &BTreeMap::new()),
+            flows: false,
+            ..self.bare(cell)
+        }
+    }
+
+    /// The model's own mean rate in the down direction, bits per second; zero where it has none.
+    pub fn native_bps(&self, background: &str) -> f64 {
+        self.models.get(background).map_or(0.0, |loaded| {
+            let model = &loaded.model;
+            let seconds = model.duration.as_secs_f64();
+            // What flies right to left in the trace; users on the outside fetch the other way.
+            let bytes = model.totals.bytes[1] as f64;
+            if seconds > 0.0 {
+                bytes * 8.0 / seconds
+            } else {
+                0.0
+            }
+        })
+    }
+
+    fn background(&self, name: &str) -> Option<&Background> {
+        self.file.background.iter().find(|b| b.name() == name)
+    }
+
+    fn seed(&self, replication: u32) -> u64 {
+        self.file.run.seed.wrapping_add(u64::from(replication))
+    }
+
+    fn bare(&self, cell: Cell) -> RunSpec {
+        RunSpec {
+            cell,
+            links: self.links(),
+            foreground: None,
+            background: BackgroundSpec::None,
+            warmup: self.file.run.warmup,
+            duration: self.file.run.duration,
+            bins: self.file.run.bins,
+            flows: self.file.run.keep.flows,
+        }
+    }
+
+    /// One-way access delay on each side of the bottleneck.
+    fn access_delay(&self, foreground: &Foreground) -> Dur {
+        let own: Dur = self.file.network.links().iter().map(|l| l.delay).sum();
+        match (foreground.delay(), self.file.network.rtt) {
+            (Some(delay), _) => delay,
+            // A round trip crosses both access paths twice.
+            (None, Some(rtt)) => rtt.saturating_sub(own) / 4,
+            (None, None) => ACCESS_DELAY,
+        }
+    }
+
+    /// The longest round-trip propagation delay of a foreground, or the network's `rtt`.
+    pub fn rtt(&self) -> Dur {
+        let own: Dur = self.file.network.links().iter().map(|l| l.delay).sum();
+        self.file.network.rtt.unwrap_or_else(|| {
+            self.file
+                .foreground
+                .iter()
+                .map(|f| own + self.access_delay(f) * 4)
+                .max()
+                .unwrap_or(own)
+        })
+    }
+
+    /// The bottleneck, with queues in packets, bytes or time.
+    pub fn links(&self) -> [Link; 2] {
+        let rtt = self.rtt();
+        self.file.network.links().map(|link| Link {
+            queue: match link.queue {
+                QueueLimit::Bdp(k) => {
+                    let product = link.rate.carried_in(rtt.scale(k));
+                    QueueLimit::Bytes(product.max(Bytes(FULL_PACKET)))
+                }
+                other => other,
+            },
+            ..link
+        })
+    }
+
+    fn background_spec(
+        &self,
+        background: &Background,
+        sessions: Option<f64>,
+        measured: &BTreeMap<String, Measured>,
+    ) -> BackgroundSpec {
+        let (process, b) = match background {
+            Background::None(_) => return BackgroundSpec::None,
+            Background::Learnt(b) => {
+                let Some(loaded) = self.models.get(&b.name) else {
+                    return BackgroundSpec::None;
+                };
+                return BackgroundSpec::Learnt {
+                    model: Arc::clone(&loaded.model),
+                    knobs: knobs(b, sessions),
+                    tcp: b.tcp.clone(),
+                };
+            }
+            Background::Poisson(b) => (Process::Poisson, b),
+            Background::Cbr(b) => (Process::Cbr, b),
+        };
+        let [up, down] = match &b.rate {
+            RateSpec::Fixed(rate) => [Rate::default(), *rate],
+            RateSpec::Match(name) => measured.get(name).map_or([Rate::default(); 2], |m| {
+                [m.up_bps, m.down_bps].map(Rate::from_bps_f64)
+            }),
+        };
+        BackgroundSpec::Parametric {
+            process,
+            transport: b.transport,
+            packet: b.packet,
+            rates: [b.rate_up.unwrap_or(up), down],
+            delay: b.delay,
+            tcp: b.tcp.clone(),
+        }
+    }
+}
+
+fn knobs(learnt: &Learnt, sessions: Option<f64>) -> Knobs {
+    Knobs {
+        sessions: sessions.or(learnt.sessions).unwrap_or(1.0),
+        response: learnt.response,
+        request: learnt.request,
+        think: learnt.think,
+        rtt: learnt.rtt,
+        access: learnt.access,
+        phase: learnt.phase,
+        independent: learnt.independent.iter().map(|&i| dependency(i)).collect(),
+    }
+}
+
+fn dependency(independence: Independence) -> Dependency {
+    match independence {
+        Independence::ResponseOnRequest => Dependency::ResponseOnRequest,
+        Independence::SizeOnClass => Dependency::SizeOnClass,
+        Independence::ThinkOnSize => Dependency::ThinkOnSize,
+        Independence::PathOnUser => Dependency::PathOnUser,
+        Independence::WithinSession => Dependency::WithinSession,
+        Independence::CapacityOnRtt => Dependency::CapacityOnRtt,
+    }
+}
+
+fn cells(file: &File) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for foreground in &file.foreground {
+        for background in &file.background {
+            for replication in 0..file.run.replications {
+                cells.push(Cell {
+                    foreground: foreground.name().into(),
+                    background: background.name().into(),
+                    replication,
+                    seed: file.run.seed.wrapping_add(u64::from(replication)),
+                });
+            }
+        }
+    }
+    cells
+}
+
+/// A model by its bundled name or by its path; or what is wrong with it, and what helps.
+fn load(name: &str, base: &Path) -> Result<LoadedModel, (String, Option<String>)> {
+    let path = base.join(name);
+    let (bytes, source, copy) = match bundled::model(name) {
+        Some(bytes) => (bytes.to_vec(), "bundled".to_owned(), None),
+        None if path.is_file() => {
+            let bytes =
+                std::fs::read(&path).map_err(|e| (format!("{}: {e}", path.display()), None))?;
+            let file_name = path.file_name().map_or_else(PathBuf::new, PathBuf::from);
+            let copy = (file_name.display().to_string(), bytes.clone());
+            (bytes, path.display().to_string(), Some(copy))
+        }
+        None => {
+            let known: Vec<&str> = bundled::models().collect();
+            let hint = file::suggest(name, &known, "bundled models");
+            let message = format!("no bundled model and no file is called `{name}`");
+            return Err((message, Some(hint)));
+        }
+    };
+    let model = Model::from_slice(&bytes).map_err(|e| (format!("model `{name}`: {e}"), None))?;
+    let facts = ModelFacts {
+        name: model.name.clone(),
+        source,
+        hash: Hash::new().part(&bytes).hex(),
+        note: model.provenance.note.clone(),
+        warnings: model.warnings.clone(),
+    };
+    Ok(LoadedModel {
+        model: Arc::new(model),
+        facts,
+        copy,
+    })
+}
