@@ -48,21 +48,29 @@
 //! The sentence that says whether background matters is the experiment's; pictures are the report's.
 
 mod bootstrap;
+mod distance;
 mod ecdf;
 mod moments;
 mod octave;
+mod permutation;
 mod replications;
 mod scaling;
+mod sketch;
 mod special;
 mod survival;
+mod timescale;
 mod wavelet;
 
 pub use bootstrap::{Bootstrap, Estimate, Method, Pairing, PairingError};
+pub use distance::{jensen_shannon, ks, wasserstein, wasserstein_log2};
 pub use ecdf::Ecdf;
 pub use moments::{cov, mean, sd, variance};
 pub use octave::{EnergyDistance, Octave, energies, pool};
+pub use permutation::{PValue, Permutation};
 pub use replications::{MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications};
-pub use scaling::{FitError, Scaling};
+pub use scaling::{FitError, MIN_COEFFICIENTS, Scaling};
+pub use sketch::{SKETCH_ERROR, Sketch};
 pub use special::{chi2_tail, hurwitz_zeta, normal_cdf, normal_quantile, t_quantile};
 pub use survival::{KaplanMeier, Observation, SurvivalStep};
+pub use timescale::{Dispersion, aggregate, autocorrelation, dispersion, dispersions};
 pub use wavelet::{MAX_VANISHING, daubechies, details};
