@@ -8,15 +8,24 @@
 //! * [`Method::Percentile`]: B. Efron (1979). Too short for few replications.
 //! * [`Method::Expanded`] (the default): percentile with the tail Phi(-sqrt(n/(n-1)) t_{n-1}) in place of
 //!   the nominal one; T. C. Hesterberg, "What Teachers Should Know About the Bootstrap", The American
-//!   Statistician 69 (2015), section 3.3. For the mean of a normal sample it has the width of Student's.
+//!   Statistician 69 (2015). For the mean of a normal sample it has the width of Student's.
 //! * [`Method::Bca`]: bias-corrected and accelerated, B. Efron, JASA 82 (1987); acceleration from the
 //!   jackknife over replications.
 //!
 //! Units: those of the statistic. Resampling is deterministic: streams are named and seeded.
 //!
-//! **How many replications?** At least [`MIN_REPLICATIONS`](crate::MIN_REPLICATIONS); ten give 95 %
-//! intervals that cover 92-95 % (tests below). Width shrinks with the square root:
-//! [`Estimate::replications_for`]. No number of samples in a run replaces runs.
+//! **How many replications?** At least [`MIN_REPLICATIONS`](crate::MIN_REPLICATIONS), better ten. Share of
+//! nominal 95 % intervals that held the true median, in 3000 worlds of lognormal samples (20 per run, log
+//! deviation 1 within a run and 0.5 between runs):
+//!
+//! | replications | 3 | 5 | 10 | 20 |
+//! |---|---|---|---|---|
+//! | percentile | 0.75 | 0.82 | 0.90 | 0.93 |
+//! | expanded | 0.77 | 0.91 | 0.93 | 0.94 |
+//! | BCa | 0.73 | 0.82 | 0.90 | 0.92 |
+//!
+//! Width shrinks with the square root: [`Estimate::replications_for`]. No number of samples in a run
+//! replaces runs.
 
 use serde::{Deserialize, Serialize};
 use swell_base::Stream;
@@ -271,7 +280,7 @@ fn borrow(weights: &[Vec<u32>]) -> Vec<&[u32]> {
 }
 
 /// Hesterberg's tail; one replication has no spread, and gets the extremes.
-fn expanded_tail(tail: f64, replications: usize) -> f64 {
+pub(crate) fn expanded_tail(tail: f64, replications: usize) -> f64 {
     if replications < 2 {
         return 0.0;
     }
@@ -293,7 +302,7 @@ fn leave_one_out(ones: &[Vec<u32>], statistic: &impl Fn(&[&[u32]]) -> Vec<f64>) 
     rows
 }
 
-/// Efron 1987, equation 2.3: the two probabilities at which BCa reads the resamples. Falls back on the
+/// After Efron (1987): the two probabilities at which BCa reads the resamples. Falls back on the
 /// nominal ones where bias or acceleration is undefined (all resamples on one side, no spread).
 fn bca_tails(tail: f64, value: f64, resampled: &Ecdf, left_out: &[f64]) -> (f64, f64) {
     let samples = resampled.samples();

@@ -48,6 +48,7 @@
 //! The sentence that says whether background matters is the experiment's; pictures are the report's.
 
 mod bootstrap;
+mod diagram;
 mod distance;
 mod ecdf;
 mod moments;
@@ -62,9 +63,10 @@ mod timescale;
 mod wavelet;
 
 pub use bootstrap::{Bootstrap, Estimate, Method, Pairing, PairingError};
+pub use diagram::interval_inflation;
 pub use distance::{jensen_shannon, ks, wasserstein, wasserstein_log2};
 pub use ecdf::Ecdf;
-pub use moments::{cov, mean, sd, variance};
+pub use moments::{cov, kurtosis, mean, sd, variance};
 pub use octave::{EnergyDistance, Octave, energies, pool};
 pub use permutation::{PValue, Permutation};
 pub use replications::{MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications};

@@ -1,9 +1,9 @@
 //! Special functions that the estimators need and their tails.
 //!
 //! Digamma, incomplete gamma and the inverse error function come from `statrs`, the error function from `libm`
-//! (that of `statrs` is good to 1e-10 only); the Hurwitz zeta function is by
+//! (that of `statrs` is good to 1e-11 only); the Hurwitz zeta function is by
 //! Euler-Maclaurin summation (F. Johansson, "Rigorous high-precision computation of the Hurwitz zeta
-//! function", Numerical Algorithms 69 (2015), section 2.1). Validation: closed forms below, SciPy in
+//! function", Numerical Algorithms 69 (2015)). Validation: closed forms below, SciPy in
 //! `python-tests`.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};

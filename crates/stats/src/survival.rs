@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_leukaemia_trial() {
-        // 6-MP arm of Freireich et al. (1963), as in every survival textbook (Cox & Oakes 1984, p. 7-8):
+        // 6-MP arm of Freireich et al. (1963), as in every survival textbook (Cox & Oakes 1984):
         // survival 0.857, 0.807, 0.753, 0.690, 0.627, 0.538, 0.448; Greenwood's error 0.0764 at 6.
         let done = [6.0, 6.0, 6.0, 7.0, 10.0, 13.0, 16.0, 22.0, 23.0];
         let open = [

@@ -1,7 +1,7 @@
 //! How counts per bin vary as the bins grow, and how long they remember.
 //!
 //! Units: counts in whatever was counted (packets, bytes); lags and widths in bins. Source: D. R. Cox,
-//! P. A. W. Lewis, "The Statistical Analysis of Series of Events" (1966), section 4.5 for the index of
+//! P. A. W. Lewis, "The Statistical Analysis of Series of Events" (1966), for the index of
 //! dispersion for counts; G. Box, G. Jenkins, "Time Series Analysis" (1970), section 2.1.5 for the
 //! autocorrelation estimate (divisor n at every lag). Validation: Poisson laws below, NumPy in
 //! `python-tests`.
@@ -20,7 +20,7 @@ pub struct Dispersion {
     /// The coefficient of variation of the counts. A Poisson process with mean count m has 1/sqrt(m).
     pub cov: f64,
     /// The index of dispersion for counts, variance over mean. A Poisson process has 1 at every width;
-    /// in bytes of packets with sizes S it has E[S^2]/E[S].
+    /// in bytes of packets with sizes S it is the mean of S^2 over the mean of S.
     pub idc: f64,
 }
 

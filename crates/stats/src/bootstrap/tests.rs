@@ -73,11 +73,12 @@ fn coverage(method: Method, runs: usize, trials: u32) -> f64 {
 
 #[test]
 fn expanded_intervals_over_ten_replications_cover_what_they_say() {
-    // Standard error of a coverage near 0.94 in 600 trials: 0.0097.
-    let c = coverage(Method::Expanded, 10, 600);
-    assert!((0.92..=0.97).contains(&c), "{c}");
+    // The long-run shares are 0.931 and 0.905 (module docs); 600 trials know them to 0.0104 and 0.012, and
+    // the bars are three of these.
+    let ten = coverage(Method::Expanded, 10, 600);
+    assert!((0.900..=0.962).contains(&ten), "{ten}");
     let five = coverage(Method::Expanded, 5, 600);
-    assert!((0.90..=0.98).contains(&five), "{five}");
+    assert!((0.869..=0.941).contains(&five), "{five}");
     let plain = coverage(Method::Percentile, 5, 600);
     assert!(
         plain < five - 0.03,
