@@ -183,6 +183,7 @@ mod tests {
             .map(|w| w.code)
             .collect();
         assert_eq!(codes, ["few-replications", "few-samples"]);
+        assert!(few.doubts(&[0.05])[1].message.starts_with("p5: 6.0 of 120"));
         assert!(
             few.doubts(&[0.95])[1]
                 .message

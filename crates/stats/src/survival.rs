@@ -342,6 +342,21 @@ mod tests {
     }
 
     #[test]
+    fn completions_come_before_censorings_of_the_same_value() {
+        // The open request was still running when the other finished at 1, so all its mass goes to 2.
+        let km = KaplanMeier::new([
+            Observation::at_least(1.0),
+            Observation::complete(2.0),
+            Observation::complete(1.0),
+        ]);
+        assert_eq!(
+            [0.0, 0.25, 0.5, 1.0].map(|p| km.quantile(p)),
+            [1.0, 1.5, 2.0, 2.0].map(Some)
+        );
+        assert!((km.cdf(1.0) - 1.0 / 3.0).abs() < 1e-15);
+    }
+
+    #[test]
     fn nothing_completed_means_nothing_known() {
         let km = KaplanMeier::new([1.0, 2.0].map(Observation::at_least));
         assert_eq!(km.quantile(0.0), None);

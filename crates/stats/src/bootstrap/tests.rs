@@ -191,3 +191,30 @@ fn the_square_root_law() {
         None
     );
 }
+
+#[test]
+fn expanded_intervals_of_a_mean_have_the_width_of_students() {
+    // Resampled means of n values have the deviation s/sqrt(n) * sqrt((n-1)/n); Student's half width is
+    // t s/sqrt(n).
+    for n in [2usize, 5, 10, 50] {
+        let m = n as f64;
+        let half = -normal_quantile(expanded_tail(0.025, n)) * ((m - 1.0) / m).sqrt();
+        let student = t_quantile(0.975, m - 1.0);
+        assert!((half / student - 1.0).abs() < 1e-6, "{n}: {half} {student}");
+    }
+    // And so it comes out of resampling; 300 values are nearly normal in the mean, 4000 resamples know
+    // the ends to 2 %.
+    let mut s = Stream::new(8, "student");
+    let groups: Vec<Vec<f64>> = (0..300).map(|_| vec![normal(&mut s)]).collect();
+    let values: Vec<f64> = groups.iter().flatten().copied().collect();
+    let boot = Bootstrap {
+        resamples: 4000,
+        ..Bootstrap::seeded(1)
+    };
+    let e = boot.mean(&Replications::new(&groups)).unwrap();
+    let student = 2.0 * t_quantile(0.975, 299.0) * crate::sd(&values).unwrap() / 300f64.sqrt();
+    assert!(
+        ((e.high - e.low) / student - 1.0).abs() < 0.06,
+        "{e:?} {student}"
+    );
+}
