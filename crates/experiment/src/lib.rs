@@ -7,13 +7,18 @@ mod hash;
 pub mod made_up;
 pub mod observe;
 pub mod plan;
+pub mod run;
 mod simulate;
 pub mod store;
+#[cfg(test)]
+mod test_support;
+pub mod verdict;
 
 pub use backend::{Backend, RunError, RunSpec};
 pub use plan::Plan;
 pub use simulate::Simulator;
 pub use store::Results;
+pub use verdict::Verdict;
 
 /// Version of the program, as manifests and tables record it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,83 @@
+//! The simulated backend: a world, driven from deadline to deadline.
+
+mod build;
+mod observe;
+
+use swell_base::{Dur, Tag, Time};
+use swell_world::World;
+
+use crate::backend::{Backend, BackgroundSpec, RunError, RunSpec};
+use crate::observe::Observations;
+
+/// Bin width of the counts behind the log-scale diagrams.
+const FINE: Dur = Dur::from_millis(1);
+/// Steps in which a run reports its progress and may be cancelled.
+const STEPS: u64 = 200;
+
+/// Runs experiments in virtual time. A run is a function of its [`RunSpec`] alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Simulator;
+
+impl Backend for Simulator {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn run(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Observations, RunError> {
+        let seed = spec.cell.seed;
+        let mut world = World::new(&spec.links.map(build::link), seed);
+        world.meter(FINE, spec.bins);
+        let background = build::background(&spec.background, spec.duration, seed)?
+            .map(|(machine, tcp)| world.add(machine, Tag::Background, tcp));
+        let foreground = spec.foreground.as_ref().map(|foreground| {
+            let (machine, tcp) = build::foreground(foreground, spec.warmup);
+            world.add(machine, Tag::Foreground, tcp)
+        });
+
+        let reach = |world: &mut World, from: Dur, to: Dur| {
+            for step in 1..=STEPS {
+                if cancelled() {
+                    return Err(RunError::Cancelled);
+                }
+                let span = to.saturating_sub(from).as_nanos();
+                let part = u128::from(span) * u128::from(step) / u128::from(STEPS);
+                let at = from + Dur::from_nanos(part as u64);
+                world.advance(Time::ZERO + at);
+                progress(at.as_secs_f64() / spec.duration.as_secs_f64());
+            }
+            Ok(())
+        };
+        reach(&mut world, Dur::ZERO, spec.warmup)?;
+        let at_warmup = observe::ledgers(&world);
+        reach(&mut world, spec.warmup, spec.duration)?;
+        world.finish();
+
+        let mut observed = observe::bottleneck(&world, spec, &at_warmup, FINE);
+        if let Some(index) = foreground {
+            observed.requests = observe::requests(world.take_records(index));
+        }
+        if let Some(index) = background
+            && spec.flows
+        {
+            let class = |i: u32| match &spec.background {
+                BackgroundSpec::Learnt { model, .. } => model
+                    .classes
+                    .get(i as usize)
+                    .map_or("", |c| &c.name)
+                    .to_owned(),
+                _ => "parametric".to_owned(),
+            };
+            observed.flows = observe::flows(world.take_records(index), class);
+        }
+        observed.warnings.extend(build::doubts(spec));
+        Ok(observed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

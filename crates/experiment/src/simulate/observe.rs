@@ -1,0 +1,178 @@
+//! From a world that has run to the rows of the tables.
+
+use swell_base::{Dur, Time};
+use swell_path::{Element, Ledger, Meter};
+use swell_stats::energies;
+use swell_workload::{self as workload, Record};
+use swell_world::{Direction, World};
+
+use crate::backend::RunSpec;
+use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
+
+/// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
+const VANISHING: usize = 3;
+
+const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
+
+pub(super) fn ledgers(world: &World) -> [Ledger; 2] {
+    DIRECTIONS.map(|d| world.bottleneck(d).ledger())
+}
+
+/// Everything that the bottleneck's meters say.
+pub(super) fn bottleneck(
+    world: &World,
+    spec: &RunSpec,
+    at_warmup: &[Ledger; 2],
+    fine: Dur,
+) -> Observations {
+    let mut observed = Observations::default();
+    for direction in DIRECTIONS {
+        let link = world.bottleneck(direction);
+        let Some(meter) = link.meter() else { continue };
+        let d = direction as u8;
+        let bins = bins(meter, d, spec);
+        let mut totals = totals(&bins, spec, d);
+        let (before, after) = (at_warmup[d as usize].dropped, link.ledger().dropped);
+        for (i, total) in totals.dropped_by.iter_mut().enumerate() {
+            *total = after[i] - before[i];
+        }
+        observed.links.push(totals);
+        observed.bins.extend(bins);
+        observed.scales.extend(scales(meter, d, spec, fine));
+    }
+    observed
+}
+
+fn bins(meter: &Meter, direction: u8, spec: &RunSpec) -> Vec<Bin> {
+    let width = meter.coarse_width();
+    let n = spec.duration.as_nanos().div_ceil(width.as_nanos()) as usize;
+    (0..n)
+        .map(|i| {
+            let b = meter.bins.get(i).copied().unwrap_or_default();
+            let arrivals = f64::from(b.arrived_packets[0]) + f64::from(b.arrived_packets[1]);
+            Bin {
+                time: (width * i as u64).as_secs_f64(),
+                direction,
+                arrived: b.arrived,
+                arrived_packets: b.arrived_packets,
+                departed: b.departed,
+                dropped: b.dropped,
+                queue_max: b.queue_max,
+                queue_mean: if arrivals > 0.0 {
+                    b.queue_sum as f64 / arrivals
+                } else {
+                    f64::NAN
+                },
+            }
+        })
+        .collect()
+}
+
+/// Sums over the bins after the warm-up.
+fn totals(bins: &[Bin], spec: &RunSpec, direction: u8) -> LinkTotals {
+    let warmup = spec.warmup.as_secs_f64();
+    let counted: Vec<&Bin> = bins.iter().filter(|b| b.time >= warmup - 1e-9).collect();
+    let from = counted
+        .first()
+        .map_or(spec.duration.as_secs_f64(), |b| b.time);
+    let sum = |f: &dyn Fn(&Bin) -> [u64; 2]| {
+        counted
+            .iter()
+            .map(|b| f(b))
+            .fold([0, 0], |s, x| [s[0] + x[0], s[1] + x[1]])
+    };
+    LinkTotals {
+        direction,
+        rate: spec.links[direction as usize].rate.bps() as f64,
+        duration: spec.duration.as_secs_f64() - from,
+        arrived: sum(&|b| b.arrived),
+        arrived_packets: sum(&|b| b.arrived_packets.map(u64::from)),
+        departed: sum(&|b| b.departed),
+        dropped: sum(&|b| b.dropped.map(u64::from)),
+        dropped_by: [0; 3],
+    }
+}
+
+/// Wavelet energies of what arrived after the warm-up: the background's, and everything.
+fn scales(meter: &Meter, direction: u8, spec: &RunSpec, fine: Dur) -> Vec<Scale> {
+    let from = spec.warmup.as_nanos().div_ceil(fine.as_nanos()) as usize;
+    let to = (spec.duration.as_nanos() / fine.as_nanos()) as usize;
+    let at = |counts: &[u32], i: usize| f64::from(counts.get(i).copied().unwrap_or(0));
+    let mut rows = Vec::new();
+    for (quantity, counts) in [
+        ("bytes", &meter.fine_bytes),
+        ("packets", &meter.fine_packets),
+    ] {
+        let background: Vec<f64> = (from..to).map(|i| at(&counts[1], i)).collect();
+        let all: Vec<f64> = (from..to)
+            .map(|i| at(&counts[0], i) + at(&counts[1], i))
+            .collect();
+        for (traffic, series) in [("background", background), ("all", all)] {
+            if series.iter().all(|&x| x == 0.0) {
+                continue;
+            }
+            rows.extend(
+                energies(&series, VANISHING)
+                    .into_iter()
+                    .map(|octave| Scale {
+                        direction,
+                        traffic: traffic.into(),
+                        quantity: quantity.into(),
+                        octave: octave.j,
+                        timescale: octave.timescale(fine).as_secs_f64(),
+                        n: octave.n,
+                        energy: octave.energy,
+                    }),
+            );
+        }
+    }
+    rows
+}
+
+pub(super) fn requests(records: Vec<Record>) -> Vec<Request> {
+    let mut rows: Vec<Request> = records
+        .into_iter()
+        .filter_map(|record| match record {
+            Record::Request(r) => Some(Request {
+                client: r.client,
+                index: r.index,
+                start: r.start.as_secs_f64(),
+                connected: seconds(r.connected),
+                first_byte: seconds(r.first_byte),
+                last_byte: seconds(r.last_byte),
+                bytes: r.bytes,
+                retransmissions: r.retransmissions,
+                outcome: match r.outcome {
+                    workload::Outcome::Done => Outcome::Done,
+                    workload::Outcome::Unfinished => Outcome::Unfinished,
+                    workload::Outcome::Failed => Outcome::Failed,
+                },
+            }),
+            Record::Flow(_) => None,
+        })
+        .collect();
+    rows.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.client.cmp(&b.client)));
+    rows
+}
+
+pub(super) fn flows(records: Vec<Record>, class: impl Fn(u32) -> String) -> Vec<Flow> {
+    records
+        .into_iter()
+        .filter_map(|record| match record {
+            Record::Flow(f) => Some(Flow {
+                class: class(f.class),
+                start: f.start.as_secs_f64(),
+                end: seconds(f.end),
+                up: f.up,
+                down: f.down,
+                rtt: f.min_rtt.map_or(f64::NAN, Dur::as_secs_f64),
+                retransmissions: f.retransmissions,
+            }),
+            Record::Request(_) => None,
+        })
+        .collect()
+}
+
+fn seconds(at: Option<Time>) -> f64 {
+    at.map_or(f64::NAN, Time::as_secs_f64)
+}
