@@ -41,10 +41,10 @@ fn main() {
     );
     let mut least = [Duration::MAX; WAYS.len()];
     for _ in 0..ROUNDS {
-        for (least, (_, way)) in least.iter_mut().zip(WAYS) {
+        for (shortest, (_, way)) in least.iter_mut().zip(WAYS) {
             let begun = Instant::now();
             black_box(way(black_box(&trace)));
-            *least = (*least).min(begun.elapsed());
+            *shortest = (*shortest).min(begun.elapsed());
         }
     }
     for (time, (name, _)) in least.iter().zip(WAYS) {

@@ -25,6 +25,8 @@ impl LinkType {
     pub const PPP_ETHER: LinkType = LinkType(51);
     /// Raw IP, version from the first nibble.
     pub const RAW: LinkType = LinkType(101);
+    /// Cisco HDLC.
+    pub const C_HDLC: LinkType = LinkType(104);
     /// OpenBSD loopback: address family in network byte order.
     pub const LOOP: LinkType = LinkType(108);
     /// Linux cooked capture.
@@ -37,7 +39,7 @@ impl LinkType {
     pub const LINUX_SLL2: LinkType = LinkType(276);
 
     /// The link types packets are decoded from; frames of others are counted and skipped.
-    pub const SUPPORTED: [LinkType; 13] = [
+    pub const SUPPORTED: [LinkType; 14] = [
         LinkType::NULL,
         LinkType::ETHERNET,
         LinkType::PPP,
@@ -46,6 +48,7 @@ impl LinkType {
         LinkType::PPP_HDLC,
         LinkType::PPP_ETHER,
         LinkType::RAW,
+        LinkType::C_HDLC,
         LinkType::LOOP,
         LinkType::LINUX_SLL,
         LinkType::IPV4,
@@ -123,7 +126,8 @@ pub(crate) fn peel(link: LinkType, data: &[u8]) -> Result<(usize, Network), Skip
             0x86dd => Ok((20, Network::V6)),
             other => after_ether_type(data, other, 20),
         },
-        LinkType::PPP | LinkType::PPP_HDLC => ppp(data, 0),
+        LinkType::PPP | LinkType::PPP_HDLC => ppp(data),
+        LinkType::C_HDLC => ether_type(data, 2),
         LinkType::PPP_ETHER => pppoe(data, 0),
         _ => Err(Skip::UnsupportedLink),
     }
@@ -201,10 +205,14 @@ fn pppoe(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
     ppp_protocol(data, at + 6)
 }
 
-/// PPP: address and control (RFC 1662) unless left out.
-fn ppp(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
-    let framed = data.get(at..at + 2) == Some(&[0xff, 0x03]);
-    ppp_protocol(data, if framed { at + 2 } else { at })
+/// PPP: address and control (RFC 1662) unless left out. Captures of serial lines say PPP for Cisco's
+/// HDLC too, which begins with another address (RFC 1547 section 4.3.1).
+fn ppp(data: &[u8]) -> Result<(usize, Network), Skip> {
+    match data {
+        [0xff, 0x03, ..] => ppp_protocol(data, 2),
+        [0x0f | 0x8f, 0x00, ..] => ether_type(data, 2),
+        _ => ppp_protocol(data, 0),
+    }
 }
 
 /// PPP protocol field, two bytes, or one if compressed (RFC 1661 section 2: the last byte is odd).

@@ -6,7 +6,7 @@ use crate::pcap::{self, Pcap};
 use crate::pcapng::{self, Pcapng};
 use crate::snoop::{self, Snoop};
 use crate::source::{self, Compression};
-use crate::window::Window;
+use crate::window::{CHUNK, Window};
 use crate::{Frame, LinkType, Packet, dissect, foreign};
 use std::fmt;
 use std::fs::File;
@@ -45,6 +45,10 @@ impl Format {
         }
     }
 }
+
+/// What one read asks of a decoder, at most. One that meets damaged data gives an error and drops
+/// what it had decoded in the same read: small reads keep that little.
+const DECODER_STEP: usize = 16 * 1024;
 
 /// Reads a trace packet by packet. Memory does not grow with the trace.
 pub struct Reader<'a> {
@@ -98,7 +102,11 @@ impl<'a> Reader<'a> {
             Ok(opened) => opened,
             Err(e) => return Err(beginning(file, Problem::Read(e))),
         };
-        let mut window = Window::new(decoded);
+        let step = match compression {
+            Compression::Plain => CHUNK,
+            _ => DECODER_STEP,
+        };
+        let mut window = Window::new(decoded, step);
         let mut interfaces = Vec::new();
         let started = start_format(&mut window, &mut interfaces);
         match started {
@@ -129,26 +137,48 @@ impl<'a> Reader<'a> {
     /// afterwards the trace is over (`None`).
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
-        while !self.over {
-            let frame =
-                match self
-                    .state
-                    .next(&mut self.window, &mut self.counts, &mut self.interfaces)
-                {
-                    Ok(Some(frame)) => frame,
-                    Ok(None) => return self.end(None),
-                    Err(problem) => return self.end(Some(problem)),
-                };
-            self.counts.record(&frame, &mut self.last_time);
-            match dissect(&frame) {
-                Ok(packet) => {
+        loop {
+            let decoded =
+                self.next_frame(|frame| dissect(frame).map_err(|skip| (skip, frame.link)));
+            match decoded? {
+                Some(Ok(packet)) => {
                     self.counts.packet(&packet);
                     return Ok(Some(packet));
                 }
-                Err(reason) => self.counts.skip(reason, frame.link),
+                Some(Err((reason, link))) => self.counts.skip(reason, link),
+                None => return Ok(None),
             }
         }
-        Ok(None)
+    }
+
+    /// Looks at the next record as it was captured, not decoded; `None` at the end. It is counted
+    /// as a record, but neither as a packet nor as skipped.
+    ///
+    /// # Errors
+    /// As [`Reader::next_packet`].
+    #[inline]
+    pub fn next_frame<T>(
+        &mut self,
+        look: impl FnOnce(&Frame<'_>) -> T,
+    ) -> Result<Option<T>, Error> {
+        if self.over {
+            return Ok(None);
+        }
+        let next = self
+            .state
+            .next(&mut self.window, &mut self.counts, &mut self.interfaces);
+        let problem = match next {
+            Ok(Some(frame)) => {
+                self.counts.record(&frame, &mut self.last_time);
+                return Ok(Some(look(&frame)));
+            }
+            Ok(None) => None,
+            Err(problem) => Some(problem),
+        };
+        match self.end(problem) {
+            None => Ok(None),
+            Some(e) => Err(e),
+        }
     }
 
     /// What was read and skipped so far.
@@ -183,20 +213,18 @@ impl<'a> Reader<'a> {
 
     /// The end of the trace, good or bad.
     #[cold]
-    fn end(&mut self, problem: Option<Problem>) -> Result<Option<Packet>, Error> {
+    fn end(&mut self, problem: Option<Problem>) -> Option<Error> {
         self.over = true;
         // A source that failed looks like one that ended, until asked.
-        match failure(&mut self.window, self.compression).or(problem) {
-            None => Ok(None),
-            Some(problem) => Err(Error {
-                file: self.file.clone(),
-                // Damaged records are not consumed.
-                offset: self.window.offset(),
-                uncompressed: self.compression != Compression::Plain,
-                records: self.counts.records,
-                problem,
-            }),
-        }
+        let problem = failure(&mut self.window, self.compression).or(problem)?;
+        Some(Error {
+            file: self.file.clone(),
+            // Damaged records are not consumed.
+            offset: self.window.offset(),
+            uncompressed: self.compression != Compression::Plain,
+            records: self.counts.records,
+            problem,
+        })
     }
 }
 

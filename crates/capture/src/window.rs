@@ -2,13 +2,14 @@
 
 use std::io::{self, Read};
 
-/// What one read asks for. 256 KiB stays in a second-level cache; larger buffers measured slower.
-const CHUNK: usize = 256 * 1024;
+/// Size of the buffer. 256 KiB stays in a second-level cache; larger buffers measured slower.
+pub(crate) const CHUNK: usize = 256 * 1024;
 
 /// Bytes of a stream, looked at before they are consumed. Grows beyond one chunk only for a record
 /// that needs it, and only as its bytes truly arrive: a lying length allocates nothing.
 pub(crate) struct Window<'a> {
     source: Box<dyn Read + Send + 'a>,
+    step: usize,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -19,9 +20,11 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    pub(crate) fn new(source: Box<dyn Read + Send + 'a>) -> Window<'a> {
+    /// `step` is what one read asks for, at most.
+    pub(crate) fn new(source: Box<dyn Read + Send + 'a>, step: usize) -> Window<'a> {
         Window {
             source,
+            step,
             buffer: vec![0; CHUNK],
             start: 0,
             end: 0,
@@ -76,10 +79,11 @@ impl<'a> Window<'a> {
             if self.end == self.buffer.len() {
                 self.buffer.resize(n.min(2 * self.buffer.len()), 0);
             }
-            match self.source.read(&mut self.buffer[self.end..]) {
+            let to = self.buffer.len().min(self.end + self.step);
+            match self.source.read(&mut self.buffer[self.end..to]) {
                 Ok(0) => self.ended = true,
                 // No panic on a reader that claims more than it was given room for.
-                Ok(read) => self.end = (self.end + read).min(self.buffer.len()),
+                Ok(read) => self.end = (self.end + read).min(to),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
                     self.ended = true;
@@ -113,10 +117,13 @@ mod tests {
 
     #[test]
     fn bytes_come_in_order_however_they_arrive() {
-        let mut w = Window::new(Box::new(Drip {
-            next: 0,
-            fail_at: 9,
-        }));
+        let mut w = Window::new(
+            Box::new(Drip {
+                next: 0,
+                fail_at: 9,
+            }),
+            CHUNK,
+        );
         assert_eq!(w.peek(3), [0, 1, 2]);
         w.consume(2);
         assert_eq!(w.offset(), 2);
@@ -133,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_large_demand_on_a_short_stream_allocates_nothing() {
-        let mut w = Window::new(Box::new(&[7u8; 100][..]));
+        let mut w = Window::new(Box::new(&[7u8; 100][..]), CHUNK);
         assert_eq!(w.peek(16 << 20).len(), 100);
         assert_eq!(w.buffer.len(), CHUNK);
     }
@@ -141,7 +148,7 @@ mod tests {
     #[test]
     fn a_record_larger_than_a_chunk_is_seen_whole() {
         let bytes: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
-        let mut w = Window::new(Box::new(&bytes[..]));
+        let mut w = Window::new(Box::new(&bytes[..]), 1000);
         w.peek(10);
         w.consume(10);
         assert_eq!(w.peek(2_500_000)[..2_500_000], bytes[10..2_500_010]);
