@@ -104,9 +104,10 @@ pub struct Endpoint {
     /// application writes after `connect` returns.
     bare_ack: bool,
     /// A segment that a timer sent.
-    extra: Option<Out>,
-    /// RST to be sent, with this sequence number.
-    rst: Option<u64>,
+    extra: Option<Box<Out>>,
+    /// RST to be sent, and its sequence number.
+    rst_due: bool,
+    rst_seq: u64,
 }
 
 impl Endpoint {
@@ -134,7 +135,8 @@ impl Endpoint {
             syn_at: Time::ZERO,
             bare_ack: false,
             extra: None,
-            rst: None,
+            rst_due: false,
+            rst_seq: 0,
             cfg,
         }
     }
@@ -162,7 +164,8 @@ impl Endpoint {
             return;
         }
         if !matches!(self.state, State::Idle | State::Listen) {
-            self.rst = Some(self.send.nxt.max(1));
+            self.rst_due = true;
+            self.rst_seq = self.send.nxt.max(1);
         }
         self.finish(State::Dead);
     }
@@ -189,7 +192,7 @@ impl Endpoint {
             State::SynSent | State::SynReceived => self.handshake_timeout(),
             State::Open => match self.send.on_timer(&self.cfg, now) {
                 Some(Expired::GiveUp) => self.reset(),
-                Some(Expired::Send(out)) => self.extra = Some(out),
+                Some(Expired::Send(out)) => self.extra = Some(Box::new(out)),
                 None => {}
             },
             State::Idle | State::Listen | State::Closed | State::Dead => {
@@ -208,7 +211,7 @@ impl Endpoint {
             return Some(self.pure_ack());
         }
         if let Some(out) = self.extra.take() {
-            return Some(self.data(out));
+            return Some(self.data(*out));
         }
         if let Some(out) = self.send.next(&self.cfg, now) {
             return Some(self.data(out));
@@ -311,7 +314,11 @@ impl Endpoint {
             State::Idle => {}
             // RFC 9293 section 3.10.7.1: a connection that is no more.
             State::Dead if has(Flags::RST) => {}
-            State::Dead => self.rst = Some(if has(Flags::ACK) { seg.ack } else { 0 }),
+            State::Dead => {
+                self.rst_due = true;
+                self.rst_seq = if has(Flags::ACK) { seg.ack } else { 0 };
+                self.recv.nxt = seg.seq.saturating_add(seg.seq_len());
+            }
             State::Closed => self.recv.ack_now |= seg.seq_len() > 0 && !has(Flags::RST),
             State::Listen => {
                 if has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST) && seg.seq == 0 {
@@ -378,11 +385,13 @@ impl Endpoint {
         self.events |= pending::CONNECTED;
         self.syn_due = false;
         self.send.open(window);
-        if self.syns == 1 {
-            self.send.rtt.sample(&self.cfg, now.since(self.syn_at));
-        } else {
-            self.send.rtt.after_handshake_timeout();
-            if self.syns > 2 {
+        // Only time-outs count: a SYN that the network doubled is answered twice as well.
+        match self.send.count.rtos {
+            0 if self.syns == 1 => self.send.rtt.sample(&self.cfg, now.since(self.syn_at)),
+            0 => {}
+            1 => self.send.rtt.after_handshake_timeout(),
+            _ => {
+                self.send.rtt.after_handshake_timeout();
                 // RFC 5681 section 3.1 asks for one segment after a lost SYN; Linux
                 // (`tcp_init_cwnd`) forgives the first.
                 self.send.window.cwnd = f64::from(self.cfg.mss());
@@ -424,10 +433,10 @@ impl Endpoint {
 
     #[inline(never)]
     fn transmit_unusual(&mut self, now: Time) -> Option<Segment> {
-        if let Some(seq) = self.rst.take() {
+        if std::mem::take(&mut self.rst_due) {
             let flags = Flags::RST.with(Flags::ACK);
             return Some(Segment {
-                seq,
+                seq: self.rst_seq,
                 flags,
                 ack: self.recv.nxt,
                 ..Segment::default()

@@ -11,14 +11,11 @@ const FIRST_MSS: u32 = 536;
 pub(crate) struct Receiver {
     /// RCV.NXT.
     pub(crate) nxt: u64,
-    /// Where the peer's FIN stands, once seen.
-    fin: Option<u64>,
+    /// Where the peer's FIN stands; `u64::MAX` until it is seen.
+    fin: u64,
     pub(crate) fin_taken: bool,
-    /// Bytes above `nxt`, as disjoint, sorted, non-touching ranges.
-    ranges: Vec<(u64, u64)>,
-    /// A sequence number inside each of the latest changed ranges, latest first (RFC 2018
-    /// section 4).
-    recent: [u64; 3],
+    /// What arrived above `nxt`; `None` when nothing did.
+    gaps: Option<Box<Gaps>>,
     /// Largest payload seen.
     mss: u32,
     /// Payload bytes in order since the last acknowledgement sent.
@@ -32,14 +29,23 @@ pub(crate) struct Receiver {
     pub(crate) delivered: u64,
 }
 
+/// Data beyond a hole. Never empty.
+#[derive(Clone, Debug, Default)]
+struct Gaps {
+    /// Disjoint, sorted, non-touching ranges.
+    ranges: Vec<(u64, u64)>,
+    /// A sequence number inside each of the latest changed ranges, latest first (RFC 2018
+    /// section 4).
+    recent: [u64; 3],
+}
+
 impl Receiver {
     pub(crate) fn new(cfg: &Config) -> Receiver {
         Receiver {
             nxt: u64::from(!cfg.handshake),
-            fin: None,
+            fin: u64::MAX,
             fin_taken: false,
-            ranges: Vec::new(),
-            recent: [0; 3],
+            gaps: None,
             mss: FIRST_MSS,
             unacked: 0,
             quick: cfg.quick_acks,
@@ -63,20 +69,21 @@ impl Receiver {
             return 0;
         }
         let edge = self.nxt.saturating_add(u64::from(cfg.recv_buffer));
-        let seg_end = seg.seq.saturating_add(u64::from(seg.len));
-        if seg.seq > edge || seg_end < self.nxt {
+        let data_end = seg.seq.saturating_add(u64::from(seg.len));
+        if seg.seq > edge || data_end < self.nxt {
             self.ack_now = true; // RFC 9293 section 3.10.7.4: not acceptable, say what is
             return 0;
         }
-        if fin && self.fin.is_none() && seg_end <= edge {
-            self.fin = Some(seg_end);
+        if fin && self.fin == u64::MAX && data_end <= edge {
+            self.fin = data_end;
         }
-        let mut end = seg_end.min(edge);
-        if let Some(f) = self.fin {
-            end = end.min(f); // nothing follows a FIN
+        // Nothing follows a FIN, which takes a sequence number itself.
+        let mut end = data_end.min(edge).min(self.fin);
+        if fin && end == self.fin {
+            end += 1;
         }
         let before = self.nxt;
-        if seg.seq <= self.nxt && self.ranges.is_empty() {
+        if seg.seq <= self.nxt && self.gaps.is_none() {
             if end > self.nxt {
                 self.in_order(cfg, now, end, seg.len);
             } else {
@@ -86,14 +93,14 @@ impl Receiver {
             self.ack_now = true; // out of order, or fills a gap (RFC 5681 section 4.2)
             self.insert(cfg, seg.seq.max(self.nxt), end);
         }
-        let readable = self.nxt - before;
-        self.delivered += readable;
-        if self.fin == Some(self.nxt) {
-            self.nxt += 1;
+        if self.nxt > self.fin {
             self.fin_taken = true;
             self.ack_now = true;
-            self.ranges = Vec::new();
+            self.nxt = self.fin + 1; // what a peer sent past its FIN is not taken
+            self.gaps = None;
         }
+        let readable = self.nxt - before - u64::from(self.fin_taken);
+        self.delivered += readable;
         readable
     }
 
@@ -116,48 +123,31 @@ impl Receiver {
         if start >= end {
             return;
         }
-        // Ranges that touch or overlap start..end are merged with it.
-        let from = self.ranges.partition_point(|r| r.1 < start);
-        let to = self.ranges.partition_point(|r| r.0 <= end);
-        if from == to {
-            // One hole per full segment of the window is the most an honest peer makes.
-            let most = (cfg.recv_buffer / cfg.mss()).max(64) as usize;
-            if self.ranges.len() >= most {
-                return; // as a kernel out of memory drops from its queue
-            }
-            self.ranges.insert(from, (start, end));
-        } else {
-            let merged = (
-                start.min(self.ranges[from].0),
-                end.max(self.ranges[to - 1].1),
-            );
-            self.ranges[from] = merged;
-            self.ranges.drain(from + 1..to);
-        }
-        let (s, e) = self.ranges[from];
+        // One hole per full segment of the window is the most an honest peer makes.
+        let most = (cfg.recv_buffer / cfg.mss()).max(64) as usize;
+        let gaps = self.gaps.get_or_insert_default();
+        let (s, e) = gaps.insert(start, end, most);
         if s <= self.nxt {
-            self.nxt = e; // touching ranges are merged, so only the first can reach `nxt`
-            self.ranges.remove(from);
-            return;
+            // Touching ranges are merged, so only the first can reach `nxt`.
+            self.nxt = e;
+            gaps.ranges.remove(0);
         }
-        // Put this range in front, dropping an older mention of it.
-        let old = self
-            .recent
-            .iter()
-            .position(|&q| s <= q && q < e)
-            .unwrap_or(2);
-        self.recent.copy_within(..old, 1);
-        self.recent[0] = start;
+        if gaps.ranges.is_empty() {
+            self.gaps = None;
+        }
     }
 
     /// The blocks to report, latest first.
     pub(crate) fn blocks(&self) -> SackBlocks {
         let mut out = SackBlocks::default();
+        let Some(gaps) = &self.gaps else {
+            return out;
+        };
         let mut said = [0; 3];
         let mut n = 0;
-        for &q in &self.recent {
-            let i = self.ranges.partition_point(|r| r.1 <= q);
-            if let Some(&(s, e)) = self.ranges.get(i)
+        for &q in &gaps.recent {
+            let i = gaps.ranges.partition_point(|r| r.1 <= q);
+            if let Some(&(s, e)) = gaps.ranges.get(i)
                 && s <= q
                 && !said[..n].contains(&s)
                 // Ranges lie within the receive window, which is a u32, above `nxt`.
@@ -173,13 +163,13 @@ impl Receiver {
 
     /// The connection is over.
     pub(crate) fn release(&mut self) {
-        self.ranges = Vec::new();
+        self.gaps = None;
         self.deadline = Time::MAX;
     }
 
     /// Whether bytes are missing below others that arrived.
     pub(crate) fn has_gap(&self) -> bool {
-        !self.ranges.is_empty()
+        self.gaps.is_some()
     }
 
     /// An acknowledgement went out.
@@ -191,8 +181,34 @@ impl Receiver {
         self.unacked = 0;
         self.ack_now = false;
         self.deadline = Time::MAX;
-        if self.ranges.is_empty() && self.ranges.capacity() > 8 {
-            self.ranges = Vec::new();
-        }
+    }
+}
+
+impl Gaps {
+    /// Adds `start..end`, merging what it touches, and returns the range it became part of.
+    /// A new range beyond `most` is refused, as a kernel out of memory drops from its queue.
+    fn insert(&mut self, start: u64, end: u64, most: usize) -> (u64, u64) {
+        let from = self.ranges.partition_point(|r| r.1 < start);
+        let to = self.ranges.partition_point(|r| r.0 <= end);
+        let (s, e) = if from == to {
+            if self.ranges.len() >= most {
+                return (u64::MAX, u64::MAX);
+            }
+            self.ranges.insert(from, (start, end));
+            (start, end)
+        } else {
+            let merged = (
+                start.min(self.ranges[from].0),
+                end.max(self.ranges[to - 1].1),
+            );
+            self.ranges[from] = merged;
+            self.ranges.drain(from + 1..to);
+            merged
+        };
+        // Put this range in front, dropping an older mention of it.
+        let old = self.recent.iter().position(|&q| s <= q && q < e);
+        self.recent.copy_within(..old.unwrap_or(2), 1);
+        self.recent[0] = start;
+        (s, e)
     }
 }

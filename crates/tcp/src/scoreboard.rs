@@ -54,18 +54,20 @@ pub(crate) struct Delivered {
     pub(crate) last_sent: Option<(Time, u64, bool)>,
     /// A segment sent once was delivered after one with a higher sequence number.
     pub(crate) reordered: bool,
+    /// Highest sequence number delivered before this acknowledgement.
+    before: u64,
 }
 
 impl Delivered {
     #[inline]
-    fn note(&mut self, r: &Record, high_sacked: u64) {
+    fn note(&mut self, r: &Record) {
         self.bytes += r.size();
         if r.resent {
             self.any_resent = true;
         } else {
             self.oldest = self.oldest.or(Some(r.sent_at));
             self.latest = Some(r.sent_at);
-            self.reordered |= r.end() < high_sacked;
+            self.reordered |= r.end() < self.before;
         }
         if self
             .last_sent
@@ -91,6 +93,12 @@ pub(crate) struct Scoreboard {
     judged: u64,
     /// No record below is lost.
     lost_from: u64,
+    /// What only losses need, kept apart to keep idle connections small.
+    rare: Option<Box<Rare>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rare {
     /// Blocks of the last acknowledgement: receivers repeat them, and what they cover is marked.
     seen: [(u64, u64); 3],
     /// Retransmissions in the order they were sent, for the loss rule by time.
@@ -98,7 +106,7 @@ pub(crate) struct Scoreboard {
 }
 
 /// Above this many records the memory is given back when nothing is in flight.
-const KEEP: usize = 16;
+const KEEP: usize = 8;
 
 impl Scoreboard {
     pub(crate) fn push(&mut self, record: Record) {
@@ -124,9 +132,16 @@ impl Scoreboard {
         self.records.len()
     }
 
-    /// Everything below `ack` arrived.
-    pub(crate) fn ack(&mut self, ack: u64) -> Delivered {
-        let mut d = Delivered::default();
+    /// The account of a new acknowledgement.
+    pub(crate) fn account(&self) -> Delivered {
+        Delivered {
+            before: self.high_sacked,
+            ..Delivered::default()
+        }
+    }
+
+    /// Everything below `ack` arrived; `d` collects what was new.
+    pub(crate) fn ack(&mut self, ack: u64, d: &mut Delivered) {
         while let Some(r) = self.records.front_mut() {
             if r.end() > ack {
                 if r.seq < ack {
@@ -147,14 +162,14 @@ impl Scoreboard {
                 break;
             }
             match r.place {
-                Place::Flying => d.note(r, self.high_sacked),
+                Place::Flying => d.note(r),
                 Place::Sacked => {
                     self.sacked -= r.size();
                     self.sacked_count -= 1;
                 }
                 Place::Lost => {
                     self.lost -= r.size();
-                    d.note(r, self.high_sacked);
+                    d.note(r);
                 }
             }
             self.records.pop_front();
@@ -162,20 +177,23 @@ impl Scoreboard {
         if self.records.is_empty() && self.records.capacity() > KEEP {
             self.records = VecDeque::new();
         }
-        while self.resent.front().is_some_and(|&(seq, _)| seq < ack) {
-            self.resent.pop_front();
+        if let Some(rare) = &mut self.rare {
+            if self.records.is_empty() {
+                self.rare = None;
+            } else {
+                while rare.resent.front().is_some_and(|&(seq, _)| seq < ack) {
+                    rare.resent.pop_front();
+                }
+            }
         }
-        if self.records.is_empty() && self.resent.capacity() > 0 {
-            self.resent = VecDeque::new();
-        }
-        d
     }
 
     /// The bytes `start..end` arrived; `d` collects what was new.
     pub(crate) fn sack(&mut self, blocks: &[(u64, u64)], d: &mut Delivered) {
+        let seen = self.rare.get_or_insert_default().seen;
         for &(start, end) in blocks {
             let mut from = start;
-            for &(s, e) in &self.seen {
+            for (s, e) in seen {
                 if s <= from && from < e {
                     from = e;
                 }
@@ -184,8 +202,11 @@ impl Scoreboard {
                 self.sack_block(from, end, d);
             }
         }
-        self.seen = [(0, 0); 3];
-        self.seen[..blocks.len().min(3)].copy_from_slice(&blocks[..blocks.len().min(3)]);
+        let rare = self.rare.get_or_insert_default();
+        rare.seen = [(0, 0); 3];
+        for (kept, &block) in rare.seen.iter_mut().zip(blocks) {
+            *kept = block;
+        }
     }
 
     fn sack_block(&mut self, start: u64, end: u64, d: &mut Delivered) {
@@ -204,7 +225,7 @@ impl Scoreboard {
             r.place = Place::Sacked;
             self.sacked += r.size();
             self.sacked_count += 1;
-            d.note(r, self.high_sacked);
+            d.note(r);
             self.high_sacked = self.high_sacked.max(r.end());
         }
     }
@@ -283,12 +304,16 @@ impl Scoreboard {
             self.judged = r.end();
         }
         // Segments sent again, in the order they were sent again.
-        while let Some(&(seq, at)) = self.resent.front() {
+        let Some(rare) = &mut self.rare else {
+            return waiting;
+        };
+        while let Some(&(seq, at)) = rare.resent.front() {
             let i = self.records.partition_point(|r| r.seq < seq);
             if let Some(r) = self.records.get_mut(i)
                 && (r.seq, r.sent_at, r.place) == (seq, at, Place::Flying)
             {
-                if (at, r.end()) >= (sent, end) {
+                // Strictly earlier: of what leaves at one instant nothing is known to be overtaken.
+                if at >= sent {
                     break;
                 }
                 if !due(at) {
@@ -299,7 +324,7 @@ impl Scoreboard {
                 self.lost += r.size();
                 self.lost_from = self.lost_from.min(r.seq);
             }
-            self.resent.pop_front();
+            rare.resent.pop_front();
         }
         waiting
     }
@@ -313,7 +338,9 @@ impl Scoreboard {
             }
         }
         self.lost_from = 0;
-        self.resent.clear();
+        if let Some(rare) = &mut self.rare {
+            rare.resent.clear();
+        }
         self.judged = self.records.back().map_or(self.judged, Record::end);
     }
 
@@ -334,7 +361,10 @@ impl Scoreboard {
             self.lost -= r.size();
             self.lost_from = r.end();
             if by_time {
-                self.resent.push_back((r.seq, now));
+                self.rare
+                    .get_or_insert_default()
+                    .resent
+                    .push_back((r.seq, now));
             }
             return Some(*r);
         }
@@ -360,7 +390,10 @@ impl Scoreboard {
         r.resent = true;
         r.sent_at = now;
         if by_time {
-            self.resent.push_back((r.seq, now));
+            self.rare
+                .get_or_insert_default()
+                .resent
+                .push_back((r.seq, now));
         }
         Some(*r)
     }

@@ -57,6 +57,12 @@ pub(crate) struct Counters {
     pub(crate) probes: u32,
 }
 
+/// Writes not yet sent, as (size, how many), oldest first.
+#[derive(Clone, Debug, Default)]
+struct Writes {
+    runs: VecDeque<(u32, u32)>,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     /// SND.UNA and SND.NXT (RFC 9293 section 3.3.1).
@@ -67,8 +73,8 @@ pub(crate) struct Sender {
     /// One past the last byte written.
     end: u64,
     board: Scoreboard,
-    /// Writes as (size, how many): only with [`Config::packets`].
-    writes: VecDeque<(u32, u32)>,
+    /// Only with [`Config::packets`], and only while there is something to send.
+    writes: Option<Box<Writes>>,
     pub(crate) window: Window,
     /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
     /// acknowledgements may take it below zero.
@@ -78,7 +84,8 @@ pub(crate) struct Sender {
     /// SND.NXT when the phase began.
     recover: u64,
     dupacks: u32,
-    prr: Prr,
+    /// In fast recovery with [`Config::prr`].
+    prr: Option<Box<Prr>>,
     rack: Rack,
     /// The one segment being timed, as (end, sent at); end 0 for none.
     timed: (u64, Time),
@@ -110,14 +117,14 @@ impl Sender {
             edge: 1 + u64::from(cfg.recv_buffer),
             end: 1,
             board: Scoreboard::default(),
-            writes: VecDeque::new(),
+            writes: None,
             window: Window::new(cfg),
             inflation: 0.0,
             rtt: Rtt::new(cfg),
             phase: Phase::Open,
             recover: 0,
             dupacks: 0,
-            prr: Prr::default(),
+            prr: None,
             rack: Rack::default(),
             timed: (0, Time::ZERO),
             limited: false,
@@ -149,9 +156,10 @@ impl Sender {
             if size == 0 || n == 0 {
                 continue;
             }
-            match self.writes.back_mut() {
+            let writes = &mut self.writes.get_or_insert_default().runs;
+            match writes.back_mut() {
                 Some((s, count)) if *s == size => *count = count.saturating_add(n),
-                _ => self.writes.push_back((size, n)),
+                _ => writes.push_back((size, n)),
             }
         }
     }
@@ -188,7 +196,7 @@ impl Sender {
     /// The connection is over: nothing is in flight and nothing will be sent.
     pub(crate) fn release(&mut self) {
         self.board = Scoreboard::default();
-        self.writes = VecDeque::new();
+        self.writes = None;
         self.una = self.nxt;
         self.deadline = Time::MAX;
     }
@@ -260,7 +268,7 @@ impl Sender {
     }
 
     fn sent_again(&mut self, cfg: &Config, now: Time, r: &Record) -> Out {
-        self.prr.sent(r.end() - r.seq);
+        self.note_sent(r.end() - r.seq);
         self.count.segments += 1;
         self.count.resent += 1;
         self.last_sent = now;
@@ -281,9 +289,7 @@ impl Sender {
     fn send_new(&mut self, cfg: &Config, now: Time, pending: u64) -> Option<Out> {
         let mss = cfg.mss();
         let mut len = pending.min(u64::from(mss)) as u32;
-        if let Some(&(size, _)) = self.writes.front() {
-            len = len.min(size);
-        }
+        len = len.min(self.write_left());
         let outstanding = self.outstanding();
         if outstanding == 0 {
             self.wake(cfg, now);
@@ -338,7 +344,7 @@ impl Sender {
         if self.timed.0 == 0 {
             self.timed = (self.nxt, now);
         }
-        self.prr.sent(self.nxt - seq);
+        self.note_sent(self.nxt - seq);
         self.count.segments += 1;
         self.last_sent = now;
         if cfg.window_validation {
@@ -351,27 +357,34 @@ impl Sender {
         Out { seq, len, fin }
     }
 
+    /// How much of the oldest write is unsent; without limit where writes are a stream.
+    fn write_left(&self) -> u32 {
+        match &self.writes {
+            Some(w) => w.runs.front().map_or(u32::MAX, |w| w.0),
+            None => u32::MAX,
+        }
+    }
+
+    /// `len` bytes of the oldest write were sent.
     fn take_write(&mut self, len: u32) {
-        if let Some((size, n)) = self.writes.front_mut()
+        let Some(Writes { runs: writes }) = self.writes.as_deref_mut() else {
+            return;
+        };
+        if let Some((size, n)) = writes.front_mut()
             && len > 0
         {
-            if len < *size {
-                // The receive window cut a write in two.
-                let rest = *size - len;
-                *n -= 1;
-                if *n == 0 {
-                    self.writes.pop_front();
-                }
-                self.writes.push_front((rest, 1));
-                return;
-            }
+            // The receive window may cut a write in two.
+            let rest = size.saturating_sub(len);
             *n -= 1;
             if *n == 0 {
-                self.writes.pop_front();
-                if self.writes.is_empty() {
-                    self.writes = VecDeque::new();
-                }
+                writes.pop_front();
             }
+            if rest > 0 {
+                writes.push_front((rest, 1));
+            }
+        }
+        if writes.is_empty() {
+            self.writes = None;
         }
     }
 
@@ -431,16 +444,15 @@ impl Sender {
             self.probe_answered(cfg, ack, seg);
             return 0;
         }
-        let mut d = Delivered::default();
-        if cfg.sack && !seg.sack.is_empty() {
-            self.sack(seg, &mut d);
-        }
+        let mut d = self.board.account();
         let moved = ack - self.una;
         if moved > 0 {
-            let newly = self.board.ack(ack);
+            self.board.ack(ack, &mut d);
             self.una = ack;
-            self.advance(cfg, now, moved, &newly);
-            merge(&mut d, newly);
+            self.advance(cfg, now, moved, &d);
+        }
+        if cfg.sack && !seg.sack.is_empty() {
+            self.sack(seg, &mut d);
         }
         if cfg.sack {
             if moved > 0 {
@@ -548,13 +560,4 @@ impl Sender {
             Phase::Open | Phase::Loss => {}
         }
     }
-}
-
-fn merge(d: &mut Delivered, newly: Delivered) {
-    d.bytes += newly.bytes;
-    d.any_resent |= newly.any_resent;
-    d.reordered |= newly.reordered;
-    d.oldest = newly.oldest.or(d.oldest);
-    d.latest = d.latest.max(newly.latest);
-    d.last_sent = d.last_sent.max(newly.last_sent);
 }

@@ -9,7 +9,7 @@ const C: f64 = 0.4;
 /// Section 4.3: the additive increase that makes an AIMD with `BETA` as fast as Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cubic {
     /// The window at the last reduction (section 4.1.2), after fast convergence.
     w_max: f64,
@@ -19,14 +19,26 @@ pub(crate) struct Cubic {
     w_est: f64,
     /// Seconds from the start of the epoch until the curve passes `w_max` again.
     k: f64,
-    /// When this congestion avoidance stage began; `None` until its first acknowledgement.
-    epoch: Option<Time>,
+    /// When this congestion avoidance stage began; `Time::MAX` until its first acknowledgement.
+    epoch: Time,
+}
+
+impl Default for Cubic {
+    fn default() -> Cubic {
+        Cubic {
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            w_est: 0.0,
+            k: 0.0,
+            epoch: Time::MAX,
+        }
+    }
 }
 
 impl Cubic {
     /// The window after `segments` were acknowledged in congestion avoidance at window `cwnd`.
     pub(crate) fn on_ack(&mut self, cwnd: f64, segments: f64, now: Time, srtt: Dur) -> f64 {
-        let epoch = *self.epoch.get_or_insert_with(|| {
+        if self.epoch == Time::MAX {
             // Section 4.2, equation 2. A window that already passed w_max (slow start after a
             // time-out, or no loss so far) starts the convex part at once: section 4.8, 4.10.
             if cwnd < self.w_max {
@@ -36,9 +48,9 @@ impl Cubic {
                 self.w_max = cwnd;
             }
             self.w_est = cwnd;
-            now
-        });
-        let t = now.since(epoch).as_secs_f64();
+            self.epoch = now;
+        }
+        let t = now.since(self.epoch).as_secs_f64();
         // Section 4.3: alpha becomes 1 once W_est has passed the window before the reduction.
         let alpha = if self.w_est >= self.cwnd_prior {
             1.0
@@ -62,14 +74,12 @@ impl Cubic {
         } else {
             cwnd
         };
-        self.epoch = None;
+        self.epoch = Time::MAX;
     }
 
     /// Idle time is not part of the epoch (section 4.2, last paragraph).
     pub(crate) fn shift(&mut self, idle: Dur) {
-        if let Some(epoch) = &mut self.epoch {
-            *epoch += idle;
-        }
+        self.epoch += idle; // saturates at `Time::MAX`
     }
 
     /// W_cubic(t), equation 1.

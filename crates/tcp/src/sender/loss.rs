@@ -8,19 +8,12 @@ use crate::config::LossBase;
 use crate::scoreboard::Delivered;
 
 /// Proportional rate reduction (RFC 9937 section 6), in bytes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Prr {
     delivered: u64,
     out: u64,
     /// `RecoverFS`: what was in flight when recovery began.
     flight: u64,
-}
-
-impl Prr {
-    #[inline]
-    pub(super) fn sent(&mut self, bytes: u64) {
-        self.out += bytes;
-    }
 }
 
 /// The state of RFC 8985 section 5.3.
@@ -53,7 +46,7 @@ impl Sender {
         }
         let lost_before = self.board.lost();
         if cfg.rack_tlp {
-            self.rack_delivered(now, d);
+            self.rack_delivered(cfg, now, d);
         }
         if self.board.sacked_count() > 0 || self.phase != Phase::Open {
             if cfg.rack_tlp {
@@ -67,6 +60,7 @@ impl Sender {
                 self.window.cwnd = self.window.ssthresh;
             }
             self.phase = Phase::Open;
+            self.prr = None;
             if self.board.lost() > 0 {
                 self.enter_recovery(cfg, now, d.bytes);
             }
@@ -88,13 +82,14 @@ impl Sender {
         self.phase = Phase::Recovery;
         self.recover = self.nxt;
         self.count.recoveries += 1;
-        // RFC 9937 section 6: what was in the network just before this acknowledgement.
-        self.prr = Prr {
-            delivered: 0,
-            out: 0,
-            flight: (self.outstanding() - self.board.sacked() + delivered).max(1),
-        };
         if cfg.prr {
+            // RFC 9937 section 6: what was in the network just before this acknowledgement.
+            let flight = (self.outstanding() - self.board.sacked() + delivered).max(1);
+            self.prr = Some(Box::new(Prr {
+                delivered: 0,
+                out: 0,
+                flight,
+            }));
             self.pace(cfg, delivered, false);
         } else {
             self.window.cwnd = self.window.ssthresh;
@@ -107,17 +102,16 @@ impl Sender {
 
     /// RFC 9937 section 6: the window follows what is delivered towards the threshold.
     fn pace(&mut self, cfg: &Config, delivered: u64, safe: bool) {
-        if !cfg.prr {
-            return;
-        }
-        let p = &mut self.prr;
-        p.delivered += delivered;
-        let (delivered_all, out) = (p.delivered as f64, p.out as f64);
         let in_flight = self.in_flight() as f64;
         let ssthresh = self.window.ssthresh;
         let mss = f64::from(cfg.mss());
+        let Some(p) = &mut self.prr else {
+            return;
+        };
+        p.delivered += delivered;
+        let (delivered_all, out) = (p.delivered as f64, p.out as f64);
         let mut send = if in_flight > ssthresh {
-            (delivered_all * ssthresh / self.prr.flight as f64).ceil() - out
+            (delivered_all * ssthresh / p.flight as f64).ceil() - out
         } else {
             let mut s = (delivered_all - out).max(delivered as f64);
             if safe {
@@ -125,10 +119,18 @@ impl Sender {
             }
             s.min(ssthresh - in_flight)
         };
-        if self.prr.out == 0 {
+        if p.out == 0 {
             send = send.max(mss); // the fast retransmit itself
         }
         self.window.cwnd = in_flight + send.max(0.0);
+    }
+
+    /// `bytes` of sequence space left.
+    #[inline]
+    pub(super) fn note_sent(&mut self, bytes: u64) {
+        if let Some(p) = &mut self.prr {
+            p.out += bytes;
+        }
     }
 
     /// Sets the threshold after a loss.
@@ -196,6 +198,7 @@ impl Sender {
         self.force = false;
         self.timed.0 = 0;
         self.rack.probe_end = 0;
+        self.prr = None;
         self.phase = Phase::Loss;
         self.recover = self.nxt;
         self.board.lose_all();
@@ -204,14 +207,16 @@ impl Sender {
     }
 
     /// RFC 8985 section 6.2 steps 1 to 4.
-    fn rack_delivered(&mut self, now: Time, d: &Delivered) {
+    fn rack_delivered(&mut self, cfg: &Config, now: Time, d: &Delivered) {
         self.rack.reordering_seen |= d.reordered;
         let Some((sent, end, resent)) = d.last_sent else {
             return;
         };
         let rtt = now.since(sent);
-        // Step 2: an acknowledgement faster than any round trip belongs to the original.
+        // Step 2: an acknowledgement faster than any round trip belongs to the original. Echoed
+        // timestamps tell a kernel so (RFC 3522), and that the path reorders.
         if resent && self.rtt.min().is_some_and(|min| rtt < min) {
+            self.rack.reordering_seen |= cfg.timestamps;
             return;
         }
         if (sent, end) > (self.rack.sent, self.rack.end) {
@@ -266,8 +271,7 @@ impl Sender {
         let fresh = len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len);
         self.rack.probe_end = u64::MAX; // no second probe while this one is sent
         let out = if fresh {
-            let len = self.writes.front().map_or(len, |w| w.0.min(len));
-            self.push(cfg, now, len)
+            self.push(cfg, now, len.min(self.write_left()))
         } else if let Some(r) = self.board.resend_as_is(now, true, true) {
             self.sent_again(cfg, now, &r)
         } else {

@@ -39,7 +39,7 @@ fn slow_start_takes_the_closed_form_number_of_rounds() {
             Some(slow_start_latency(bytes, &cfg, ms(100)))
         );
         assert_eq!(net.ends[SERVER].stats().retransmitted, 0);
-        assert_eq!(net.when(CLIENT, Event::Closed).is_some(), true);
+        assert!(net.when(CLIENT, Event::Closed).is_some());
         assert!(net.when(SERVER, Event::Closed).is_some());
     }
 }

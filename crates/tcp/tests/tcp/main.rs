@@ -1,5 +1,8 @@
 //! Endpoints over a wire: laws, closed forms and hostile peers.
 
+mod conversation;
 mod latency;
+mod laws;
 mod net;
+mod recovery;
 mod robust;
