@@ -1,1 +1,61 @@
-//! (room being furnished)
+//! Packets in, traffic model out.
+//!
+//! A [`Learner`] takes the packets of a trace, one pass, in the order of the capture, and gives a
+//! [`Model`](swell_traffic::Model):
+//!
+//! ```
+//! use std::net::IpAddr;
+//! use swell_capture::{Packet, Tcp, TcpOptions, Transport};
+//! use swell_learn::{Learner, Options};
+//!
+//! let (client, server) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([192, 0, 2, 80]));
+//! let mut learner = Learner::new(Options { name: "lookup".into(), ..Options::default() });
+//! for (ms, src, dst, ports, payload) in [
+//!     (0, client, server, (4000, 53), 30),
+//!     (25, server, client, (53, 4000), 200),
+//! ] {
+//!     learner.push(&Packet {
+//!         time: ms * 1_000_000,
+//!         wire_len: payload + 42,
+//!         captured_len: payload + 42,
+//!         ip_len: payload + 28,
+//!         interface: 0,
+//!         src,
+//!         dst,
+//!         ttl: 64,
+//!         ecn: 0,
+//!         transport: Transport::Udp { src_port: ports.0, dst_port: ports.1, payload },
+//!     });
+//! }
+//! let model = learner.finish();
+//! assert_eq!(model.totals.udp_flows, 1);
+//! assert_eq!(model.sessions[0].bytes(), [30, 200]);
+//! assert_eq!(model.classes[0].name, "dns");
+//! ```
+//!
+//! What is learnt: connections with their requests, responses and pauses (or two independent chains,
+//! where both ends spoke at once); users, sessions and request-response groups; UDP flows; round
+//! trips, capacities and losses between the tap and each host; the load over time. What could not be
+//! seen becomes a warning in the model. [`isi`] builds a model from measured distributions instead
+//! of packets.
+//!
+//! Memory is bounded by open connections, silent users of the last minutes, a small record per host,
+//! and a sample of sessions ([`swell_traffic::Thinner`]).
+//!
+//! Equal packets give equal models, byte for byte: hash maps have fixed seeds and are never iterated.
+//!
+//! Not learnt: applications by payload, congestion controls, anything from flow records.
+
+mod chunks;
+mod doubts;
+mod hosts;
+pub mod isi;
+mod learner;
+mod load;
+mod paths;
+mod ports;
+mod tcp;
+mod udp;
+mod users;
+
+pub use learner::{Learner, Options};

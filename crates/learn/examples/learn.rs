@@ -1,0 +1,50 @@
+//! Learns a model from a trace: `learn TRACE MODEL.json[.zst] [NAME [NOTE]]`. What the command line
+//! does, without its comfort.
+
+use std::error::Error;
+use std::io::Write;
+
+use swell_capture::Reader;
+use swell_learn::{Learner, Options};
+use swell_traffic::Provenance;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [trace, out, rest @ ..] = &args[..] else {
+        return Err("usage: learn TRACE MODEL.json[.zst] [NAME [NOTE [SHA256]]]".into());
+    };
+    let file_name = |p: &str| {
+        let name = std::path::Path::new(p).file_name();
+        name.map_or(String::new(), |n| n.to_string_lossy().into_owned())
+    };
+    let mut learner = Learner::new(Options {
+        name: rest.first().cloned().unwrap_or_default(),
+        provenance: Provenance {
+            sources: vec![file_name(trace)],
+            note: rest.get(1).cloned().unwrap_or_default(),
+            digests: rest.get(2).cloned().into_iter().collect(),
+            ..Provenance::default()
+        },
+        ..Options::default()
+    });
+    let mut reader = Reader::open(trace)?;
+    let failed = loop {
+        match reader.next_packet() {
+            Ok(Some(packet)) => learner.push(&packet),
+            Ok(None) => break None,
+            Err(e) => break Some(e),
+        }
+    };
+    let mut log = std::io::stderr().lock();
+    if let Some(e) = failed {
+        writeln!(log, "stopped: {e}")?;
+    }
+    let model = learner.finish();
+    model.check()?;
+    for w in &model.warnings {
+        writeln!(log, "{:?} {}: {}", w.severity, w.code, w.message)?;
+    }
+    let file = std::fs::File::create(out)?;
+    model.write(file, out.ends_with(".zst"))?;
+    Ok(())
+}

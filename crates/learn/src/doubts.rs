@@ -1,0 +1,272 @@
+//! What could not be seen, as warnings with numbers.
+
+use swell_base::{Dur, Warning};
+use swell_traffic::{Exchange, Model};
+
+use crate::hosts::Hosts;
+use crate::paths::SideCounts;
+use crate::tcp::Tracked;
+
+/// Counted on the way, for the warnings at the end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) backward: u64,
+    /// Largest step back, nanoseconds.
+    pub(crate) backward_most: u64,
+    pub(crate) icmp: u64,
+    pub(crate) fragments: u64,
+    pub(crate) truncated: u64,
+    pub(crate) other: u64,
+    /// Packets of connections that had ended.
+    pub(crate) stragglers: u64,
+    /// Connections of which neither a SYN nor data was seen.
+    pub(crate) strays: u64,
+    /// Flows to multicast or broadcast addresses, or from a host to itself.
+    pub(crate) group_flows: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) jumps: u64,
+    /// Connections with one direction known by acknowledgements only, and the bytes.
+    pub(crate) one_sided: u64,
+    pub(crate) one_sided_bytes: u64,
+    pub(crate) concurrent: u64,
+    pub(crate) with_data: u64,
+    /// Connections too long to keep all their turns.
+    pub(crate) merged: u64,
+    /// Client and server paths.
+    pub(crate) sides: [SideCounts; 2],
+}
+
+impl Counts {
+    pub(crate) fn tcp(&mut self, t: &Tracked) {
+        let unseen: u64 = t.halves.iter().map(|h| h.unseen).sum();
+        self.one_sided += u64::from(unseen > 0);
+        self.one_sided_bytes += unseen;
+        self.duplicates += t.halves.iter().map(|h| h.duplicates).sum::<u64>();
+        self.jumps += t.halves.iter().map(|h| h.jumps).sum::<u64>();
+        self.with_data += u64::from(!t.chunks.is_empty());
+        self.concurrent += u64::from(t.chunks.concurrent());
+        self.merged += u64::from(t.chunks.merged > 0);
+    }
+}
+
+/// Share of one number in another, in per cent.
+fn percent(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 {
+        100.0 * part / whole
+    } else {
+        0.0
+    }
+}
+
+/// The warnings of a finished model. `offered` sessions were seen before thinning.
+pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64, offered: u64) -> Vec<Warning> {
+    let mut w = Vec::new();
+    let t = &m.totals;
+    let packets = (t.packets[0] + t.packets[1]) as f64;
+    let bytes = (t.bytes[0] + t.bytes[1]) as f64;
+    let connections = t.tcp_connections as f64;
+    if m.sessions.is_empty() {
+        w.push(Warning::warning(
+            "no-traffic",
+            format!("the trace holds {packets} packets and no flow that could be modelled"),
+        ));
+    }
+    let without = t.tcp_connections - t.tcp_handshakes;
+    if percent(without as f64, connections) > 20.0 {
+        w.push(Warning::warning(
+            "few-handshakes",
+            format!(
+                "{without} of {} TCP connections ({:.0} %) show no complete handshake: their round \
+                 trips rest on other connections of their hosts, and they may be failed attempts",
+                t.tcp_connections,
+                percent(without as f64, connections)
+            ),
+        ));
+    }
+    if c.one_sided > 0 {
+        w.push(Warning::warning(
+            "one-sided",
+            format!(
+                "of {} connections one direction does not pass the tap; {} bytes of theirs are known \
+                 by acknowledgements only, without sizes of packets and losses",
+                c.one_sided, c.one_sided_bytes
+            ),
+        ));
+    }
+    if c.truncated > 0 {
+        w.push(Warning::warning(
+            "snap-length",
+            format!(
+                "{} packets ({:.1} %) were captured too short for their transport header and are in \
+                 no flow",
+                c.truncated,
+                percent(c.truncated as f64, packets)
+            ),
+        ));
+    }
+    for (side, name) in c.sides.iter().zip(["client", "server"]) {
+        let poor = side.borrowed + side.few;
+        if poor > 0 {
+            let text = format!(
+                "round trips of {name}s: {} of {} hosts have no sample and borrow from a host of \
+                 their class, {} have fewer than 5, {} rest on data acknowledgements",
+                side.borrowed, side.hosts, side.few, side.by_data
+            );
+            // A host heard once is ordinary; no sample for most of them is not.
+            w.push(if 2 * side.borrowed > side.hosts {
+                Warning::warning("few-rtt-samples", text)
+            } else {
+                Warning::note("few-rtt-samples", text)
+            });
+        }
+        if side.hosts > 0 && side.borrowed == side.hosts {
+            w.push(Warning::warning(
+                "no-rtt",
+                format!("no round trip of any {name} could be measured: all are taken as zero"),
+            ));
+        }
+    }
+    if c.backward > 0 {
+        w.push(Warning::warning(
+            "time-steps-back",
+            format!(
+                "{} packets are older than one before them, by up to {}: they count at the later time",
+                c.backward,
+                Dur::from_nanos(c.backward_most / 1000 * 1000)
+            ),
+        ));
+    }
+    let mut left = 0.0;
+    let mut udp = 0.0;
+    let mut application = 0.0;
+    let mut right_sessions = 0u64;
+    for s in &m.sessions {
+        let mut open = false;
+        for x in s.connections() {
+            let [up, down] = x.exchange.bytes();
+            let b = s.weight * (up as f64 + down as f64);
+            application += b;
+            left += if x.left_censored { b } else { 0.0 };
+            udp += match x.exchange {
+                Exchange::Datagrams(_) => b,
+                _ => 0.0,
+            };
+            open |= x.right_censored;
+        }
+        right_sessions += u64::from(open);
+    }
+    if left > 0.0 {
+        let text = format!(
+            "{:.1} % of the application bytes belong to connections that began before the trace: \
+             their sizes and pauses are too small",
+            percent(left, application)
+        );
+        w.push(if percent(left, application) > 10.0 {
+            Warning::warning("left-censored", text)
+        } else {
+            Warning::note("left-censored", text)
+        });
+    }
+    if right_sessions > 0 {
+        w.push(Warning::note(
+            "right-censored",
+            format!(
+                "{right_sessions} of {} sessions hold connections without an end in the trace: their \
+                 sizes are lower bounds",
+                m.sessions.len()
+            ),
+        ));
+    }
+    if m.duration < m.parameters.session_timeout * 2 && !m.sessions.is_empty() {
+        w.push(Warning::warning(
+            "short-trace",
+            format!(
+                "the trace lasts {:.0} s, less than twice the session time-out of {:.0} s: sessions are \
+                 cut by its edges, and pauses between sessions cannot be told from pauses inside",
+                m.duration.as_secs_f64(),
+                m.parameters.session_timeout.as_secs_f64()
+            ),
+        ));
+    }
+    if udp > 0.0 {
+        w.push(Warning::note(
+            "udp-open-loop",
+            format!(
+                "{:.1} % of the application bytes are UDP: replayed open-loop, they do not answer to \
+                 congestion",
+                percent(udp, application)
+            ),
+        ));
+    }
+    if c.concurrent > 0 {
+        w.push(Warning::note(
+            "concurrent",
+            format!(
+                "{} of {} TCP connections with data have both ends sending at once: replayed as two \
+                 independent chains of data and pauses",
+                c.concurrent, c.with_data
+            ),
+        ));
+    }
+    if hosts.conflicts > 0 || hosts.turned > 0 {
+        w.push(Warning::warning(
+            "sides",
+            format!(
+                "{} flows run between hosts on the same side of the tap, and the side of {} hosts was \
+                 corrected after traffic of theirs had been counted: the tap may not be on one link",
+                hosts.conflicts, hosts.turned
+            ),
+        ));
+    }
+    if c.group_flows > 0 {
+        w.push(Warning::note(
+            "group-addresses",
+            format!(
+                "{} flows go to multicast or broadcast addresses; they are replayed across the link",
+                c.group_flows
+            ),
+        ));
+    }
+    if t.unmodelled_packets > 0 {
+        w.push(Warning::note(
+            "unmodelled",
+            format!(
+                "{} packets ({:.2} % of the bytes) are in no flow: {} ICMP, {} fragments, {} of other \
+                 protocols, {} cut too short",
+                t.unmodelled_packets,
+                percent(t.unmodelled_bytes as f64, bytes),
+                c.icmp,
+                c.fragments,
+                c.other,
+                c.truncated
+            ),
+        ));
+    }
+    let oddities = [
+        (c.strays, "connections without SYN and data"),
+        (c.stragglers, "packets after the end of their connection"),
+        (c.duplicates, "segments captured twice"),
+        (c.jumps, "implausible jumps in sequence numbers"),
+        (c.merged, "connections with too many turns to keep them all"),
+        (cut, "sessions cut at 2000 connections"),
+    ];
+    let text: Vec<String> = oddities
+        .iter()
+        .filter(|o| o.0 > 0)
+        .map(|(n, what)| format!("{n} {what}"))
+        .collect();
+    if !text.is_empty() {
+        w.push(Warning::note("oddities", text.join(", ")));
+    }
+    if (m.sessions.len() as u64) < offered {
+        w.push(Warning::note(
+            "thinned",
+            format!(
+                "{} of {offered} sessions are kept, by priority sampling on their bytes; their weights \
+                 stand for the others",
+                m.sessions.len()
+            ),
+        ));
+    }
+    w
+}

@@ -1,0 +1,289 @@
+//! Hosts: which side of the tap each is on, and what was measured of its path.
+
+use std::net::IpAddr;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use swell_base::Stream;
+
+/// Samples kept of each measured quantity of a host.
+const RESERVOIR: usize = 64;
+
+/// A uniform sample of a stream of values (Vitter 1985, algorithm R).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reservoir {
+    pub(crate) seen: u32,
+    kept: Vec<u32>,
+}
+
+impl Reservoir {
+    fn push(&mut self, value: u32, rng: &mut Stream) {
+        self.seen = self.seen.saturating_add(1);
+        if self.kept.len() < RESERVOIR {
+            self.kept.push(value);
+        } else {
+            let i = rng.below(u64::from(self.seen)) as usize;
+            if let Some(slot) = self.kept.get_mut(i) {
+                *slot = value;
+            }
+        }
+    }
+
+    /// The `q`-quantile of what is kept, as the nearest rank; `None` if nothing is.
+    pub(crate) fn quantile(&self, q: f64) -> Option<u32> {
+        let mut sorted = self.kept.clone();
+        sorted.sort_unstable();
+        let last = sorted.len().checked_sub(1)?;
+        Some(sorted[(q * last as f64).round() as usize])
+    }
+}
+
+/// What was measured between the tap and a host.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Measured {
+    /// SYN to SYN/ACK or SYN/ACK to ACK, microseconds.
+    pub(crate) handshake: Reservoir,
+    /// Data to ACK, microseconds.
+    pub(crate) data: Reservoir,
+    /// Packet pairs sent by the host, kbit/s.
+    pub(crate) up: Reservoir,
+    /// Dispersion of the host's ACKs, kbit/s.
+    pub(crate) down: Reservoir,
+    /// Data packets from the host, and how many were lost before the tap.
+    pub(crate) sent: [u64; 2],
+    /// Data packets to the host, and how many were lost beyond the tap.
+    pub(crate) received: [u64; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sample {
+    Handshake,
+    Data,
+    Up,
+    Down,
+}
+
+#[derive(Debug)]
+struct Host {
+    /// Union-find parent, and whether this host is on the other side from it.
+    parent: u32,
+    opposite: bool,
+    /// On roots: hosts in the component, whether the root is inside, and whether that was decided.
+    size: u32,
+    inside: bool,
+    decided: bool,
+    /// Sent a SYN.
+    opens: bool,
+    private: bool,
+    measured: Option<Box<Measured>>,
+}
+
+/// All hosts seen.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    index: HashMap<u128, u32, FixedState>,
+    hosts: Vec<Host>,
+    rng: Stream,
+    /// Flows between two hosts that other flows say are on the same side.
+    pub(crate) conflicts: u64,
+    /// Hosts whose side was corrected after traffic of theirs had been counted.
+    pub(crate) turned: u64,
+}
+
+impl Hosts {
+    pub(crate) fn new() -> Hosts {
+        Hosts {
+            index: HashMap::with_hasher(FixedState::with_seed(0)),
+            hosts: Vec::new(),
+            rng: Stream::new(0, "learn-reservoir"),
+            conflicts: 0,
+            turned: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The host with this address.
+    pub(crate) fn id(&mut self, address: IpAddr) -> u32 {
+        let next = self.hosts.len() as u32;
+        let id = *self.index.entry(bits(address)).or_insert(next);
+        if id == next {
+            self.hosts.push(Host {
+                parent: id,
+                opposite: false,
+                size: 1,
+                inside: false,
+                decided: false,
+                opens: false,
+                private: private(address),
+                measured: None,
+            });
+        }
+        id
+    }
+
+    pub(crate) fn known(&self, address: IpAddr) -> Option<u32> {
+        self.index.get(&bits(address)).copied()
+    }
+
+    /// Notes that the host opened a TCP connection.
+    pub(crate) fn opened(&mut self, id: u32) {
+        self.hosts[id as usize].opens = true;
+    }
+
+    /// Root of the host's component, and whether the host is on the other side from it.
+    fn find(&mut self, id: u32) -> (u32, bool) {
+        let mut root = id;
+        let mut opposite = false;
+        while self.hosts[root as usize].parent != root {
+            let h = &self.hosts[root as usize];
+            opposite ^= h.opposite;
+            root = h.parent;
+        }
+        // Compress: everything on the way points at the root.
+        let (mut at, mut parity) = (id, opposite);
+        while at != root {
+            let h = &mut self.hosts[at as usize];
+            let (parent, step) = (h.parent, h.opposite);
+            (h.parent, h.opposite) = (root, parity);
+            (at, parity) = (parent, parity ^ step);
+        }
+        (root, opposite)
+    }
+
+    /// Learns that a packet of a flow went from `a` to `b`: they are on opposite sides.
+    pub(crate) fn across(&mut self, a: u32, b: u32) {
+        let ((ra, pa), (rb, pb)) = (self.find(a), self.find(b));
+        if ra == rb {
+            self.conflicts += u64::from(pa == pb);
+            return;
+        }
+        let (root, child) = if self.hosts[ra as usize].size >= self.hosts[rb as usize].size {
+            (ra, rb)
+        } else {
+            (rb, ra)
+        };
+        let opposite = pa == pb;
+        let [r, c] = [root, child].map(|i| {
+            let h = &self.hosts[i as usize];
+            (h.decided, h.inside, h.size)
+        });
+        if c.0 {
+            if !r.0 {
+                self.hosts[root as usize].inside = c.1 ^ opposite;
+                self.hosts[root as usize].decided = true;
+            } else if c.1 != r.1 ^ opposite {
+                self.turned += u64::from(c.2);
+            }
+        }
+        let h = &mut self.hosts[child as usize];
+        (h.parent, h.opposite) = (root, opposite);
+        self.hosts[root as usize].size += c.2;
+    }
+
+    /// Decides for every component seen so far which side is inside: the one with more hosts that
+    /// opened TCP connections; else with more private addresses; else that of the first host seen.
+    pub(crate) fn decide(&mut self) {
+        // Per root: openers and private hosts on the root's side less those opposite, and the
+        // parity of the first host.
+        let mut votes: Vec<(i64, i64, Option<bool>)> = vec![(0, 0, None); self.hosts.len()];
+        for id in 0..self.hosts.len() as u32 {
+            let (root, opposite) = self.find(id);
+            let h = &self.hosts[id as usize];
+            let vote = &mut votes[root as usize];
+            let sign = if opposite { -1 } else { 1 };
+            vote.0 += i64::from(h.opens) * sign;
+            vote.1 += i64::from(h.private) * sign;
+            vote.2.get_or_insert(opposite);
+        }
+        for (h, (opens, private, first)) in self.hosts.iter_mut().zip(votes) {
+            if let Some(first) = first.filter(|_| !h.decided) {
+                h.inside = match (opens, private) {
+                    (0, 0) => !first,
+                    (0, p) => p > 0,
+                    (o, _) => o > 0,
+                };
+                h.decided = true;
+            }
+        }
+    }
+
+    /// Whether the host is inside (left). Undecided components: the private side, else `opener`'s.
+    pub(crate) fn inside(&mut self, id: u32, opener: bool) -> bool {
+        let (root, opposite) = self.find(id);
+        if !self.hosts[root as usize].decided {
+            let inside = self.hosts[id as usize].private || opener;
+            self.hosts[root as usize].inside = inside ^ opposite;
+            self.hosts[root as usize].decided = true;
+        }
+        self.hosts[root as usize].inside ^ opposite
+    }
+
+    /// Records a sample: microseconds or kbit/s.
+    pub(crate) fn sample(&mut self, id: u32, kind: Sample, value: u64) {
+        let value = u32::try_from(value).unwrap_or(u32::MAX);
+        let m = self.hosts[id as usize].measured.get_or_insert_default();
+        let reservoir = match kind {
+            Sample::Handshake => &mut m.handshake,
+            Sample::Data => &mut m.data,
+            Sample::Up => &mut m.up,
+            Sample::Down => &mut m.down,
+        };
+        reservoir.push(value, &mut self.rng);
+    }
+
+    /// Adds data packets that went from one host to another, how many of them were lost before the
+    /// tap, and how many beyond it.
+    pub(crate) fn losses(&mut self, from: u32, to: u32, packets: u64, before: u64, beyond: u64) {
+        if packets == 0 {
+            return;
+        }
+        let sent = &mut self.hosts[from as usize].measured.get_or_insert_default().sent;
+        sent[0] += packets;
+        sent[1] += before;
+        let received = &mut self.hosts[to as usize].measured.get_or_insert_default().received;
+        received[0] += packets;
+        received[1] += beyond;
+    }
+
+    /// What was measured of a host.
+    pub(crate) fn measured(&self, id: u32) -> Option<&Measured> {
+        self.hosts[id as usize].measured.as_deref()
+    }
+
+    /// Component sizes and conflicts make sense only where both sides exist: hosts inside and
+    /// outside.
+    pub(crate) fn sides(&mut self) -> [u64; 2] {
+        let mut n = [0; 2];
+        for id in 0..self.hosts.len() as u32 {
+            n[usize::from(!self.inside(id, true))] += 1;
+        }
+        n
+    }
+}
+
+/// An address as 128 bits; IPv4 as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2).
+pub(crate) fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(a) => 0xffff_0000_0000 | u128::from(a.to_bits()),
+        IpAddr::V6(a) => a.to_bits(),
+    }
+}
+
+/// Addresses that are never routed between sites (RFC 1918, RFC 4193, link-local).
+fn private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(a) => a.is_private() || a.is_link_local(),
+        IpAddr::V6(a) => a.is_unique_local() || a.is_unicast_link_local(),
+    }
+}
+
+/// Addresses of many hosts: they are on no side.
+pub(crate) fn group(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(a) => a.is_multicast() || a.is_broadcast() || a.octets()[3] == 255,
+        IpAddr::V6(a) => a.is_multicast(),
+    }
+}

@@ -1,0 +1,1 @@
+//! A model from the measured distributions of a busy link.

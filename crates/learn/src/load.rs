@@ -1,0 +1,82 @@
+//! Bytes over time in fine bins, in bounded memory.
+
+use swell_base::Dur;
+use swell_traffic::Load;
+
+/// Finest bin.
+const FINE_NANOS: u64 = 1_000_000;
+/// Most bins held: two hours of milliseconds. Longer traces are counted in bins of 2, 4, … ms.
+const MAX_BINS: usize = 7_200_000;
+/// The model's load has bins of at least this, and at most 3000 of them.
+const LOAD_BIN_MILLIS: u64 = 100;
+const LOAD_BINS: u64 = 3000;
+/// Vanishing moments of the wavelet: removes trends up to quadratic (Abry & Veitch's usual choice).
+const MOMENTS: usize = 3;
+
+/// Bytes per fine bin, left to right and right to left.
+#[derive(Debug)]
+pub(crate) struct Bins {
+    width: u64,
+    bins: Vec<[u32; 2]>,
+}
+
+impl Bins {
+    pub(crate) fn new() -> Bins {
+        Bins {
+            width: FINE_NANOS,
+            bins: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, at: u64, direction: usize, bytes: u32) {
+        while at / self.width >= MAX_BINS as u64 {
+            self.coarsen();
+        }
+        let i = (at / self.width) as usize;
+        if i >= self.bins.len() {
+            self.bins.resize(i + 1, [0; 2]);
+        }
+        let bin = &mut self.bins[i][direction];
+        *bin = bin.saturating_add(bytes);
+    }
+
+    fn coarsen(&mut self) {
+        self.width *= 2;
+        self.bins = self
+            .bins
+            .chunks(2)
+            .map(|pair| {
+                pair.iter().fold([0; 2], |sum: [u32; 2], b| {
+                    [sum[0].saturating_add(b[0]), sum[1].saturating_add(b[1])]
+                })
+            })
+            .collect();
+    }
+
+    pub(crate) fn finish(self, duration: u64) -> Load {
+        let target = (duration / LOAD_BINS).max(LOAD_BIN_MILLIS * 1_000_000);
+        let per = target.div_ceil(self.width).max(1);
+        let coarse = |d: usize| {
+            self.bins
+                .chunks(per as usize)
+                .map(|c| c.iter().map(|b| u64::from(b[d])).sum())
+                .collect()
+        };
+        let lsd = |d: usize| {
+            let counts: Vec<f64> = self.bins.iter().map(|b| f64::from(b[d])).collect();
+            swell_stats::energies(&counts, MOMENTS)
+                .iter()
+                // A silent octave has no logarithm; the diagram ends there.
+                .map_while(|o| Some(o.y()).filter(|e| e.is_finite()))
+                .map(|e| (e * 1e4).round() / 1e4)
+                .collect()
+        };
+        Load {
+            bin: Dur::from_nanos(per * self.width),
+            bytes: [coarse(0), coarse(1)],
+            lsd_bin: Dur::from_nanos(self.width),
+            lsd: [lsd(0), lsd(1)],
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Application classes by server port: the one table.
+//!
+//! Ports are those of the IANA Service Name and Transport Protocol Port Number Registry, and a few
+//! that are used without being registered (3128 for web proxies, 1935 for RTMP).
+
+/// An application class.
+pub(crate) struct ClassRow {
+    pub(crate) name: &'static str,
+    pub(crate) udp: bool,
+    pub(crate) ports: &'static [u16],
+}
+
+const fn tcp(name: &'static str, ports: &'static [u16]) -> ClassRow {
+    ClassRow {
+        name,
+        udp: false,
+        ports,
+    }
+}
+const fn udp(name: &'static str, ports: &'static [u16]) -> ClassRow {
+    ClassRow {
+        name,
+        udp: true,
+        ports,
+    }
+}
+
+/// Every class, in the order in which models list them. The last of each transport is the rest.
+pub(crate) const CLASSES: &[ClassRow] = &[
+    tcp("http", &[80, 3128, 8000, 8008, 8080, 8081, 8888]),
+    tcp("https", &[443, 8443]),
+    tcp("mail", &[25, 110, 143, 465, 587, 993, 995]),
+    tcp("ssh", &[22]),
+    tcp("ftp", &[20, 21, 989, 990]),
+    tcp("dns-tcp", &[53, 853]),
+    tcp("file", &[139, 445, 548, 873, 2049]),
+    tcp("remote", &[23, 3389, 5900, 5901]),
+    tcp("chat", &[1863, 5050, 5190, 5222, 5223, 5228, 6667, 6697]),
+    tcp("media", &[554, 1755, 1935]),
+    tcp("p2p", &[1214, 4662, 6346, 6347, 6881, 6882, 6883, 6884, 6885, 6886, 6887, 6888, 6889]),
+    tcp("database", &[1433, 1521, 3306, 5432, 6379, 9042, 27017]),
+    tcp("other-tcp", &[]),
+    udp("dns", &[53]),
+    udp("quic", &[443]),
+    udp("ntp", &[123]),
+    udp("discovery", &[137, 138, 1900, 3702, 5353, 5355, 17500]),
+    udp("dhcp", &[67, 68, 546, 547]),
+    udp("voice", &[3478, 3479, 5004, 5005, 5060, 5061]),
+    udp("p2p-udp", &[4665, 4672, 6346, 6347, 6881, 6882, 6883, 6884, 6885, 6886, 6887, 6888, 6889]),
+    udp("vpn", &[500, 1194, 4500, 51820]),
+    udp("management", &[161, 162, 514]),
+    udp("other-udp", &[]),
+];
+
+/// The row of a server port, or `None` if only the rest fits.
+fn known(is_udp: bool, port: u16) -> Option<u8> {
+    let i = CLASSES
+        .iter()
+        .position(|c| c.udp == is_udp && c.ports.contains(&port))?;
+    u8::try_from(i).ok()
+}
+
+/// The class of a flow to `server_port` (index into [`CLASSES`]). FTP data connections come *from*
+/// port 20 (RFC 959 section 3.2).
+pub(crate) fn class(is_udp: bool, client_port: u16, server_port: u16) -> u8 {
+    let rest = || {
+        let i = CLASSES
+            .iter()
+            .position(|c| c.udp == is_udp && c.ports.is_empty());
+        i.unwrap_or(0) as u8
+    };
+    known(is_udp, server_port)
+        .or_else(|| (client_port == 20).then(|| known(is_udp, 20)).flatten())
+        .unwrap_or_else(rest)
+}
+
+/// Whether the first of two ports looks like the server's: a port in the table against one that is
+/// not, else a system port (below 1024, RFC 6335) against one that is not. `None` if they look alike.
+pub(crate) fn server_first(is_udp: bool, a: u16, b: u16) -> Option<bool> {
+    for test in [
+        known(is_udp, a).is_some().cmp(&known(is_udp, b).is_some()),
+        (a < 1024).cmp(&(b < 1024)),
+    ] {
+        match test {
+            std::cmp::Ordering::Greater => return Some(true),
+            std::cmp::Ordering::Less => return Some(false),
+            std::cmp::Ordering::Equal => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_by_server_port() {
+        let name = |u, c, s| CLASSES[class(u, c, s) as usize].name;
+        assert_eq!(name(false, 50_000, 443), "https");
+        assert_eq!(name(true, 50_000, 443), "quic");
+        assert_eq!(name(false, 50_000, 50_001), "other-tcp");
+        assert_eq!(name(true, 50_000, 50_001), "other-udp");
+        assert_eq!(name(false, 20, 50_001), "ftp");
+        assert_eq!(name(false, 443, 50_001), "other-tcp");
+    }
+
+    #[test]
+    fn servers_look_like_servers() {
+        assert_eq!(server_first(true, 53, 40_000), Some(true));
+        assert_eq!(server_first(false, 40_000, 700), Some(false));
+        assert_eq!(server_first(false, 8080, 700), Some(true));
+        assert_eq!(server_first(true, 40_000, 40_001), None);
+    }
+
+    #[test]
+    fn no_port_is_in_two_classes() {
+        for (i, a) in CLASSES.iter().enumerate() {
+            for b in &CLASSES[i + 1..] {
+                assert!(a.udp != b.udp || a.ports.iter().all(|p| !b.ports.contains(p)));
+            }
+        }
+    }
+}

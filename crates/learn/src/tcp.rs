@@ -1,0 +1,212 @@
+//! One TCP connection as it passes the tap.
+//!
+//! RFC 9293 throughout. Sequence numbers become 64-bit offsets (the SYN is 0, the first byte of data
+//! 1) by the nearest distance modulo 2^32 to what was seen before, so wrapping costs nothing.
+//! Payload lengths come from the IP header, so a snap length that cuts payload does not matter.
+
+use swell_capture::Tcp as Header;
+
+use crate::chunks::Chunks;
+
+mod half;
+
+pub(crate) use half::{Half, Seen};
+
+/// A connection being tracked. Index 0 is the client's direction, 1 the server's.
+#[derive(Debug)]
+pub(crate) struct Tracked {
+    pub(crate) halves: [Half; 2],
+    pub(crate) chunks: Chunks,
+    /// First packet, nanoseconds since the trace began.
+    pub(crate) start: u64,
+    /// Times of the client's SYNs.
+    pub(crate) syns: Vec<u64>,
+    pub(crate) syn_ack: Option<u64>,
+    syn_acks: u32,
+    /// When the client's ACK of the SYN/ACK passed (or the first data, where that was not seen).
+    pub(crate) opened: Option<u64>,
+    pub(crate) handshake: bool,
+    pub(crate) reset: bool,
+    /// Handshake round trips, server's and client's side, nanoseconds.
+    pub(crate) rtt: [Option<u64>; 2],
+}
+
+/// What a packet told beyond the connection's own state.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct News {
+    /// Round-trip samples between tap and the host at end 0 (client) or 1 (server): (end, from
+    /// handshake, nanoseconds).
+    pub(crate) rtt: Option<(usize, bool, u64)>,
+    /// Capacity from the sender of this packet, kbit/s.
+    pub(crate) up: Option<u64>,
+    /// Capacity to the sender of this packet, kbit/s.
+    pub(crate) down: Option<u64>,
+    /// It moved data the tap had not seen.
+    pub(crate) data: bool,
+}
+
+/// Most SYN times kept of one attempt.
+const MAX_SYNS: usize = 16;
+/// Where a connection's round-trip time is not known, a segment that comes later than this after a
+/// hole is taken for a retransmission, not for reordering.
+const UNKNOWN_RTT: u64 = 20_000_000;
+/// A copy of the segment just seen, this soon, is the capture's doing (both ports of a mirror).
+pub(crate) const DUPLICATE: u64 = 500_000;
+
+impl Tracked {
+    pub(crate) fn new(start: u64) -> Tracked {
+        Tracked {
+            halves: [Half::default(), Half::default()],
+            chunks: Chunks::default(),
+            start,
+            syns: Vec::new(),
+            syn_ack: None,
+            syn_acks: 0,
+            opened: None,
+            handshake: false,
+            reset: false,
+            rtt: [None, None],
+        }
+    }
+
+    /// Begun before the trace: neither SYN nor SYN/ACK was seen.
+    pub(crate) fn left_censored(&self) -> bool {
+        self.syns.is_empty() && self.syn_ack.is_none()
+    }
+
+    /// SYNs that never led to anything.
+    pub(crate) fn attempt(&self) -> bool {
+        !self.syns.is_empty() && self.syn_ack.is_none() && self.chunks.is_empty()
+    }
+
+    /// Nothing more is to come but stragglers.
+    pub(crate) fn closed(&self) -> bool {
+        self.reset || self.halves.iter().all(|h| h.fin)
+    }
+
+    /// The initial sequence number of the client, where seen.
+    pub(crate) fn client_isn(&self) -> Option<u32> {
+        (!self.syns.is_empty()).then_some(self.halves[0].base)
+    }
+
+    /// End-to-end round trip, for telling reordering from loss.
+    fn round_trip(&self) -> u64 {
+        match self.rtt {
+            [Some(s), Some(c)] => s + c,
+            [Some(one), None] | [None, Some(one)] => one,
+            [None, None] => UNKNOWN_RTT,
+        }
+    }
+
+    /// A packet from end `from` (0 client, 1 server) passed at `at`.
+    pub(crate) fn packet(
+        &mut self,
+        from: usize,
+        at: u64,
+        ip_len: u32,
+        h: &Header,
+        quiet: u64,
+    ) -> News {
+        let mut news = News::default();
+        if h.has(Header::RST) {
+            self.reset = true;
+            return news;
+        }
+        if h.has(Header::SYN) {
+            self.syn(from, at, h, &mut news);
+        }
+        let round_trip = self.round_trip();
+        let to = 1 - from;
+        let down = from == 1;
+        self.halves[to].interrupted();
+
+        // What the sender says it got: progress of the other direction.
+        let mut settled_by_tap = true;
+        if h.has(Header::ACK) {
+            let unseen = self.halves[to].acknowledged(h.ack, at, &mut news);
+            if let Some(sample) = self.halves[to].take_sample() {
+                news.rtt.get_or_insert((from, false, sample));
+            }
+            if unseen > 0 {
+                // The other direction does not pass this tap: its bytes are known by the ACKs.
+                settled_by_tap = false;
+                self.chunks.push(!down, unseen, at, false, quiet);
+                news.data = true;
+            }
+        }
+
+        // Data, and the proof of concurrency: this data was sent before the other side's latest had
+        // arrived, and that other data before this had.
+        let other_next = self.halves[to].data_next();
+        let half = &mut self.halves[from];
+        let settled = half.settled() && settled_by_tap;
+        match half.segment(at, ip_len, h, round_trip, &mut news) {
+            Seen::Nothing => {}
+            Seen::Again => self.chunks.touch(down, at),
+            Seen::New(bytes) => {
+                if h.has(Header::ACK) && self.halves[to].data_beyond(h.ack, other_next) {
+                    self.chunks.set_concurrent();
+                }
+                self.opened.get_or_insert(at);
+                self.chunks.push(down, bytes, at, settled, quiet);
+                news.data = true;
+            }
+        }
+
+        // The handshake's third packet.
+        if from == 0 && !h.has(Header::SYN) && h.has(Header::ACK) && !self.handshake {
+            if let Some(t) = self.syn_ack
+                && self.halves[1].acked_syn()
+                && !self.syns.is_empty()
+            {
+                self.handshake = true;
+                self.opened = Some(at);
+                if self.syn_acks == 1 {
+                    self.rtt[1] = Some(at - t);
+                    news.rtt = Some((0, true, at - t));
+                }
+            }
+            self.opened.get_or_insert(at);
+        }
+        if !h.has(Header::SYN) {
+            let shift = match (&self.halves[0].window_scale, &self.halves[1].window_scale) {
+                (Some(Some(a)), Some(Some(b))) => Some([*a, *b][from]),
+                (Some(_), Some(_)) => Some(0),
+                _ => None,
+            };
+            if let Some(shift) = shift {
+                // RFC 7323 section 2.3: at most 14.
+                let window = u32::from(h.window) << shift.min(14);
+                let half = &mut self.halves[from];
+                half.max_window = half.max_window.max(window);
+            }
+        }
+        news
+    }
+
+    fn syn(&mut self, from: usize, at: u64, h: &Header, news: &mut News) {
+        if from == 0 && !h.has(Header::ACK) {
+            let copy = self.syns.last().is_some_and(|&t| at - t < DUPLICATE);
+            if self.syns.len() < MAX_SYNS && self.syn_ack.is_none() && !copy {
+                self.syns.push(at);
+            }
+        } else if from == 1 && h.has(Header::ACK) {
+            self.syn_acks += 1;
+            if self.syn_ack.is_none() {
+                self.syn_ack = Some(at);
+                // Karn: a repeated SYN leaves open which of them was answered.
+                if let [syn] = self.syns[..] {
+                    self.rtt[0] = Some(at - syn);
+                    news.rtt = Some((1, true, at - syn));
+                }
+            } else if !self.handshake {
+                self.syn_ack = Some(at);
+            }
+        }
+        let half = &mut self.halves[from];
+        half.window_scale.get_or_insert(h.options.window_scale);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+//! One direction of a connection.
+
+use swell_capture::Tcp as Header;
+
+use super::{DUPLICATE, News};
+
+/// Holes remembered per direction; more at once than any sane loss episode leaves.
+const MAX_HOLES: usize = 32;
+/// A jump in sequence numbers larger than this is not a gap in the capture but another numbering
+/// (a mangled packet, a middlebox): tracking starts anew there and the jump counts for nothing.
+const MAX_JUMP: i64 = 1 << 24;
+/// Packet pairs taken into account per connection and direction.
+const MAX_PAIRS: u8 = 64;
+/// Smallest packet, in bytes, whose spacing tells a capacity: header times and timer granularity
+/// drown in smaller ones.
+const PAIR_BYTES: u32 = 1000;
+
+/// What a segment held.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Seen {
+    /// No payload.
+    Nothing,
+    /// Only payload that was seen (or jumped over) before.
+    Again,
+    /// New payload bytes, those of a gap in front included.
+    New(u64),
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Half {
+    /// Sequence number of offset 0.
+    pub(super) base: u32,
+    known: bool,
+    /// Offset after the last byte seen or jumped over.
+    next: u64,
+    /// Offset up to which the other end has acknowledged.
+    acked: u64,
+    /// A packet of this direction was seen.
+    seen: bool,
+    pub(crate) fin: bool,
+    pub(super) window_scale: Option<Option<u8>>,
+    pub(crate) max_window: u32,
+    holes: Vec<Hole>,
+    /// Data packets, and how many were lost before and beyond the tap.
+    pub(crate) packets: u64,
+    pub(crate) lost_before: u64,
+    pub(crate) lost_beyond: u64,
+    /// Copies made by the capture.
+    pub(crate) duplicates: u64,
+    /// Jumps in sequence numbers that were not believed.
+    pub(crate) jumps: u64,
+    /// Bytes known only by the other side's acknowledgements.
+    pub(crate) unseen: u64,
+    /// Data packets since the other side last acknowledged something.
+    unacked_packets: u32,
+    /// A segment that should make the receiver acknowledge at once: (offset after it, time).
+    probe: Option<(u64, u64)>,
+    sample: Option<u64>,
+    /// The last data packet: (offset after it, time, could be the first of a pair).
+    last: Option<(u64, u64, bool)>,
+    /// The last acknowledgement of at least two segments: (time).
+    last_ack: Option<u64>,
+    pairs: u8,
+    ack_pairs: u8,
+}
+
+#[derive(Debug)]
+struct Hole {
+    start: u64,
+    end: u64,
+    since: u64,
+}
+
+impl Half {
+    /// Offset of a sequence number; `None` before any is known.
+    fn offset(&self, seq: u32) -> Option<i64> {
+        self.known.then(|| {
+            let expected = self.base.wrapping_add(self.next as u32);
+            self.next as i64 + i64::from(seq.wrapping_sub(expected) as i32)
+        })
+    }
+
+    /// Takes `seq` as the number of offset `offset`.
+    fn anchor(&mut self, seq: u32, offset: u32) {
+        self.base = seq.wrapping_sub(offset);
+        self.known = true;
+        self.next = u64::from(offset);
+        self.acked = 0;
+        self.probe = None;
+        self.last = None;
+        self.holes.clear();
+    }
+
+    /// Offset after the last data byte, or after the SYN; a FIN takes no place here.
+    pub(super) fn data_next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether `next` data lies beyond what `ack` confirms: the sender of `ack` had not got it.
+    pub(super) fn data_beyond(&self, ack: u32, next: u64) -> bool {
+        self.seen && self.offset(ack).is_some_and(|a| a >= 0 && (a as u64) < next)
+    }
+
+    /// Everything sent was acknowledged.
+    pub(super) fn settled(&self) -> bool {
+        self.acked >= self.next
+    }
+
+    pub(super) fn acked_syn(&self) -> bool {
+        self.acked >= 1
+    }
+
+    /// A round trip to the receiver of this direction, if the last acknowledgement completed one.
+    pub(super) fn take_sample(&mut self) -> Option<u64> {
+        self.sample.take()
+    }
+
+    /// The other end acknowledged up to `ack`. Returns the bytes this proves that the tap has not
+    /// seen, where no packet of this direction passes the tap.
+    pub(super) fn acknowledged(&mut self, ack: u32, at: u64, news: &mut News) -> u64 {
+        if !self.known {
+            // Acknowledged data begins at offset 1.
+            self.anchor(ack, 1);
+            self.acked = 1;
+            return 0;
+        }
+        let Some(offset) = self.offset(ack).and_then(|o| u64::try_from(o).ok()) else {
+            return 0;
+        };
+        if offset <= self.acked || offset > self.next + MAX_JUMP as u64 {
+            return 0;
+        }
+        if let Some((end, sent)) = self.probe
+            && offset >= end
+        {
+            if offset == end {
+                self.sample = Some(at - sent);
+            }
+            self.probe = None;
+        }
+        self.spread(offset, at, news);
+        let before = self.acked;
+        self.acked = offset;
+        self.unacked_packets = 0;
+        if !self.seen && offset > self.next {
+            let bytes = offset - self.next.max(before);
+            self.next = offset;
+            // A FIN takes one number; a lone byte of data would look the same.
+            if bytes == 1 {
+                self.fin = true;
+                return 0;
+            }
+            self.unseen += bytes;
+            return bytes;
+        }
+        0
+    }
+
+    /// Capacity towards the receiver by the spacing of its acknowledgements: two segments' worth or
+    /// more per acknowledgement, with more data under way, so that the next is paced by arrivals.
+    fn spread(&mut self, offset: u64, at: u64, news: &mut News) {
+        let bytes = offset - self.acked;
+        let under_way = self.next.saturating_sub(offset) >= u64::from(PAIR_BYTES);
+        let counts = bytes >= 2 * u64::from(PAIR_BYTES) && self.acked > 1;
+        if counts
+            && let Some(last) = self.last_ack
+            && at > last
+            && self.ack_pairs < MAX_PAIRS
+        {
+            self.ack_pairs += 1;
+            // Headers are lost on the way from acknowledged bytes to the wire: 40 bytes a segment
+            // of 1460 (RFC 9293 section 3.7.1).
+            let wire = bytes + bytes / 1460 * 40;
+            news.down = Some(wire * 8_000_000 / (at - last));
+        }
+        self.last_ack = (counts && under_way).then_some(at);
+    }
+
+    /// A segment of this direction passed.
+    pub(super) fn segment(
+        &mut self,
+        at: u64,
+        ip_len: u32,
+        h: &Header,
+        round_trip: u64,
+        news: &mut News,
+    ) -> Seen {
+        let syn = h.has(Header::SYN);
+        if syn && (!self.known || !self.seen) {
+            self.anchor(h.seq, 0);
+            self.next = 1;
+        } else if !self.known || !self.seen {
+            // Begun before the trace, or known so far by acknowledgements only.
+            let plausible = self
+                .offset(h.seq)
+                .is_some_and(|o| (0..MAX_JUMP).contains(&o));
+            if !plausible {
+                self.anchor(h.seq, 1);
+            }
+        }
+        self.seen = true;
+        if h.has(Header::FIN) {
+            self.fin = true;
+        }
+        let start = h.seq.wrapping_add(u32::from(syn));
+        if h.payload == 0 {
+            return Seen::Nothing;
+        }
+        let Some(mut offset) = self.offset(start) else {
+            return Seen::Nothing;
+        };
+        if (offset - self.next as i64).abs() > MAX_JUMP {
+            self.jumps += 1;
+            self.anchor(start, 1);
+            offset = 1;
+        }
+        let end = offset + i64::from(h.payload);
+        // A keep-alive repeats the last byte (RFC 9293 section 3.8.4).
+        let keep_alive = h.payload == 1 && end == self.next as i64;
+        if keep_alive {
+            return Seen::Nothing;
+        }
+        if end <= self.next as i64 {
+            return self.old(offset, end, at, round_trip);
+        }
+        let (offset, end) = (offset.max(0) as u64, end as u64);
+        self.packets += 1;
+        self.unacked_packets += 1;
+        if offset > self.next && self.next > 1 {
+            if self.holes.len() == MAX_HOLES {
+                self.holes.remove(0);
+            }
+            self.holes.push(Hole {
+                start: self.next,
+                end: offset,
+                since: at,
+            });
+        }
+        let in_order = offset == self.next;
+        self.pair(in_order, end, at, ip_len, news);
+        // A receiver acknowledges every second full-sized segment at once (RFC 9293 section
+        // 3.8.6.3), so only the second one's acknowledgement times the path; a first one's may wait.
+        if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
+            self.probe = Some((end, at));
+        }
+        let bytes = end - self.next.max(1);
+        self.next = end;
+        Seen::New(bytes)
+    }
+
+    /// Payload that lies wholly before `next`.
+    fn old(&mut self, offset: i64, end: i64, at: u64, round_trip: u64) -> Seen {
+        self.probe = None;
+        if let Some((last_end, last_at, _)) = self.last
+            && last_end as i64 == end
+            && at.saturating_sub(last_at) < DUPLICATE
+        {
+            self.duplicates += 1;
+            return Seen::Nothing;
+        }
+        self.packets += 1;
+        let hole = self
+            .holes
+            .iter()
+            .position(|hole| offset < hole.end as i64 && end > hole.start as i64);
+        match hole {
+            Some(i) => {
+                let hole = &mut self.holes[i];
+                // Reordered within a round trip, or sent again because it was lost on its way here.
+                if at.saturating_sub(hole.since) > round_trip {
+                    self.lost_before += 1;
+                }
+                if offset <= hole.start as i64 {
+                    hole.start = end as u64;
+                } else {
+                    hole.end = offset as u64;
+                }
+                if hole.start >= hole.end {
+                    self.holes.remove(i);
+                }
+            }
+            None => self.lost_beyond += 1,
+        }
+        Seen::Again
+    }
+
+    /// Capacity by packet pairs: two large packets in a row, with no packet of the other side
+    /// between, left the sender's bottleneck back to back.
+    fn pair(&mut self, in_order: bool, end: u64, at: u64, ip_len: u32, news: &mut News) {
+        let large = ip_len >= PAIR_BYTES;
+        if let Some((_, before, true)) = self.last
+            && in_order
+            && large
+            && at > before
+            && self.pairs < MAX_PAIRS
+        {
+            self.pairs += 1;
+            news.up = Some(u64::from(ip_len) * 8_000_000 / (at - before));
+        }
+        self.last = Some((end, at, large));
+    }
+
+    /// The other side sent something: the next data packet may have been caused by it.
+    pub(super) fn interrupted(&mut self) {
+        if let Some(last) = &mut self.last {
+            last.2 = false;
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Users, sessions and request-response groups (Swing, section III: Vishwanath & Vahdat).
+//!
+//! A user is a client host in one application class. A connection that starts within the group
+//! time-out of the last activity of the user's current group belongs to that group; otherwise it opens
+//! a group, and after a silence longer than the session time-out a session. "Activity" is data (or
+//! the handshake): Swing takes the FIN instead, but a server that keeps an idle connection open for a
+//! minute is not a user who is busy, and a replayed group ends with its last data, too.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use swell_base::Dur;
+use swell_traffic::{Connection, Group, Session};
+
+/// A session is cut here, so that a resolver or a proxy that never rests needs bounded memory.
+const MAX_CONNECTIONS: u32 = 2_000;
+
+/// Where a connection stands in its session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    session: u32,
+    group: u32,
+    connection: u32,
+    user: u32,
+    group_serial: u32,
+}
+
+#[derive(Debug)]
+struct Pending {
+    class: u8,
+    client: u32,
+    start: u64,
+    groups: Vec<PendingGroup>,
+    /// Connections still under way.
+    open: u32,
+    connections: u32,
+    /// No further connection will join.
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct PendingGroup {
+    think: u64,
+    /// Gap to the connection before, and what it turned out to be; none for strays.
+    connections: Vec<(u64, Option<Connection>)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct User {
+    session: u32,
+    /// Which of the user's groups is current.
+    group_serial: u32,
+    last_activity: u64,
+    last_start: u64,
+    key: (u32, u8),
+    idle: bool,
+}
+
+/// Sessions under way.
+#[derive(Debug)]
+pub(crate) struct Users {
+    index: HashMap<(u32, u8), u32, FixedState>,
+    users: Vec<User>,
+    free_users: Vec<u32>,
+    sessions: Vec<Option<Pending>>,
+    free: Vec<u32>,
+    cursor: usize,
+    group_timeout: u64,
+    session_timeout: u64,
+    /// Sessions cut at [`MAX_CONNECTIONS`].
+    pub(crate) cut: u64,
+}
+
+impl Users {
+    pub(crate) fn new(group_timeout: Dur, session_timeout: Dur) -> Users {
+        Users {
+            index: HashMap::with_hasher(FixedState::with_seed(0)),
+            users: Vec::new(),
+            free_users: Vec::new(),
+            sessions: Vec::new(),
+            free: Vec::new(),
+            cursor: 0,
+            group_timeout: group_timeout.as_nanos(),
+            session_timeout: session_timeout.as_nanos(),
+            cut: 0,
+        }
+    }
+
+    /// A connection of `client` in `class` begins at `at`. A session that thereby came to its end
+    /// goes to `done`.
+    pub(crate) fn begin(
+        &mut self,
+        client: u32,
+        class: u8,
+        at: u64,
+        done: &mut impl FnMut(Session),
+    ) -> Place {
+        let key = (client, class);
+        let user = match self.index.get(&key) {
+            Some(&u) => u,
+            None => {
+                let fresh = User {
+                    session: u32::MAX,
+                    group_serial: 0,
+                    last_activity: at,
+                    last_start: at,
+                    key,
+                    idle: false,
+                };
+                let u = match self.free_users.pop() {
+                    Some(u) => {
+                        self.users[u as usize] = fresh;
+                        u
+                    }
+                    None => {
+                        self.users.push(fresh);
+                        self.users.len() as u32 - 1
+                    }
+                };
+                self.index.insert(key, u);
+                u
+            }
+        };
+        let mut state = self.users[user as usize];
+        let silence = at.saturating_sub(state.last_activity);
+        let full = self.pending(state.session).is_some_and(|s| s.connections >= MAX_CONNECTIONS);
+        if full || state.session == u32::MAX || silence > self.session_timeout {
+            self.cut += u64::from(full);
+            self.close(state.session, done);
+            state.session = self.open(class, client, at);
+            state.group_serial = state.group_serial.wrapping_add(1);
+            state.last_start = at;
+        } else if silence > self.group_timeout {
+            if let Some(s) = self.pending(state.session) {
+                s.groups.push(PendingGroup {
+                    think: silence,
+                    connections: Vec::new(),
+                });
+            }
+            state.group_serial = state.group_serial.wrapping_add(1);
+            state.last_start = at;
+        }
+        let gap = at.saturating_sub(state.last_start);
+        state.last_start = at;
+        state.last_activity = state.last_activity.max(at);
+        self.users[user as usize] = state;
+        let mut place = Place {
+            session: state.session,
+            group: 0,
+            connection: 0,
+            user,
+            group_serial: state.group_serial,
+        };
+        if let Some(s) = self.pending(state.session) {
+            s.open += 1;
+            s.connections += 1;
+            place.group = s.groups.len() as u32 - 1;
+            if let Some(g) = s.groups.last_mut() {
+                place.connection = g.connections.len() as u32;
+                g.connections.push((gap, None));
+            }
+        }
+        place
+    }
+
+    /// The connection at `place` showed activity.
+    #[inline]
+    pub(crate) fn active(&mut self, place: Place, at: u64) {
+        let u = &mut self.users[place.user as usize];
+        if u.session == place.session && u.group_serial == place.group_serial {
+            u.last_activity = u.last_activity.max(at);
+        }
+    }
+
+    /// The connection at `place` is over; `None` if it is not worth keeping.
+    pub(crate) fn end(
+        &mut self,
+        place: Place,
+        connection: Option<Connection>,
+        done: &mut impl FnMut(Session),
+    ) {
+        let Some(s) = self.pending(place.session) else {
+            return;
+        };
+        s.open -= 1;
+        if let Some(slot) = s
+            .groups
+            .get_mut(place.group as usize)
+            .and_then(|g| g.connections.get_mut(place.connection as usize))
+        {
+            slot.1 = connection;
+        }
+        if s.closed && s.open == 0 {
+            self.emit(place.session, done);
+        }
+    }
+
+    /// Looks at one user, in turn: ends the session of one who has been silent for longer than the
+    /// session time-out and has nothing open.
+    #[inline]
+    pub(crate) fn tick(&mut self, now: u64, done: &mut impl FnMut(Session)) {
+        if self.users.is_empty() {
+            return;
+        }
+        self.cursor += 1;
+        if self.cursor >= self.users.len() {
+            self.cursor = 0;
+        }
+        let u = self.users[self.cursor];
+        if u.idle || now.saturating_sub(u.last_activity) <= self.session_timeout {
+            return;
+        }
+        if self.pending(u.session).is_some_and(|s| s.open > 0) {
+            return;
+        }
+        self.close(u.session, done);
+        self.index.remove(&u.key);
+        self.users[self.cursor].idle = true;
+        self.users[self.cursor].session = u32::MAX;
+        self.free_users.push(self.cursor as u32);
+    }
+
+    /// Ends everything.
+    pub(crate) fn finish(&mut self, done: &mut impl FnMut(Session)) {
+        for i in 0..self.sessions.len() as u32 {
+            if let Some(s) = self.pending(i) {
+                s.open = 0;
+                self.emit(i, done);
+            }
+        }
+    }
+
+    fn pending(&mut self, session: u32) -> Option<&mut Pending> {
+        self.sessions.get_mut(session as usize)?.as_mut()
+    }
+
+    fn open(&mut self, class: u8, client: u32, start: u64) -> u32 {
+        let pending = Some(Pending {
+            class,
+            client,
+            start,
+            groups: vec![PendingGroup {
+                think: 0,
+                connections: Vec::new(),
+            }],
+            open: 0,
+            connections: 0,
+            closed: false,
+        });
+        match self.free.pop() {
+            Some(i) => {
+                self.sessions[i as usize] = pending;
+                i
+            }
+            None => {
+                self.sessions.push(pending);
+                self.sessions.len() as u32 - 1
+            }
+        }
+    }
+
+    fn close(&mut self, session: u32, done: &mut impl FnMut(Session)) {
+        if let Some(s) = self.pending(session) {
+            s.closed = true;
+            if s.open == 0 {
+                self.emit(session, done);
+            }
+        }
+    }
+
+    fn emit(&mut self, session: u32, done: &mut impl FnMut(Session)) {
+        let Some(p) = self.sessions.get_mut(session as usize).and_then(Option::take) else {
+            return;
+        };
+        self.free.push(session);
+        // What was dropped leaves its pauses to what follows.
+        let mut start = Dur::from_nanos(p.start);
+        let mut think = Dur::ZERO;
+        let mut groups: Vec<Group> = Vec::with_capacity(p.groups.len());
+        for g in p.groups {
+            think += Dur::from_nanos(g.think);
+            let mut lead = Dur::ZERO;
+            let mut connections: Vec<Connection> = Vec::with_capacity(g.connections.len());
+            for (gap, connection) in g.connections {
+                lead += Dur::from_nanos(gap);
+                if let Some(mut c) = connection {
+                    c.gap = if connections.is_empty() { Dur::ZERO } else { lead };
+                    if connections.is_empty() {
+                        think += lead;
+                    }
+                    lead = Dur::ZERO;
+                    connections.push(c);
+                }
+            }
+            if connections.is_empty() {
+                think += lead;
+                continue;
+            }
+            if groups.is_empty() {
+                start += think;
+                think = Dur::ZERO;
+            }
+            groups.push(Group {
+                think: std::mem::take(&mut think),
+                connections,
+            });
+        }
+        if !groups.is_empty() {
+            done(Session {
+                class: u32::from(p.class),
+                start,
+                weight: 1.0,
+                client: p.client,
+                outside: false,
+                groups,
+            });
+        }
+    }
+}
