@@ -194,7 +194,7 @@ fn each_kind_of_mistake_names_line_key_and_way_out() {
         (
             "rate = \"2Mbit\"",
             "loss = { kind = \"independent\", p = 1.5 }",
-            "x.toml:6:35",
+            "x.toml:6:36",
             "network.up.loss.p",
             "1.5 is no probability",
         ),

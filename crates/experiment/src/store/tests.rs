@@ -1,23 +1,7 @@
 use super::*;
 use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Outcome, Request, Scale};
 use crate::store::results::RunResult;
-
-/// A directory that goes away with the value.
-struct Scratch(std::path::PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("swell-store-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        Scratch(dir)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use crate::test_support::Scratch;
 
 fn run(background: &str, replication: u32) -> RunResult {
     let x = f64::from(replication) + 0.25;

@@ -1,0 +1,229 @@
+//! Before the runs: measuring backgrounds alone, and scaling sessions until a rate is reached.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use swell_base::Warning;
+
+use super::{Directory, Event, Failure, Rates, pool};
+use crate::backend::{Backend, MeasuredRates, RunError, RunSpec};
+use crate::file::{Background, Learnt};
+use crate::plan::Plan;
+use crate::store::{Measured, StoreError, write_atomically};
+
+/// Times that sessions are scaled anew.
+const ROUNDS: usize = 3;
+/// A rate this near its target needs no further round.
+const NEAR_ENOUGH: f64 = 0.01;
+/// A rate further off than this is doubtful.
+const DOUBTFUL: f64 = 0.05;
+/// One round changes sessions by no more than this factor: a measurement near saturation says
+/// little about what lies far beyond it.
+const LEAP: f64 = 4.0;
+
+/// What was found.
+pub(super) struct Calibration {
+    pub measured: Rates,
+    pub warnings: Vec<Warning>,
+}
+
+/// A background being measured.
+struct Search<'s> {
+    /// Its place in the file.
+    index: usize,
+    background: &'s Background,
+    target: Option<f64>,
+    /// Sessions to try next; `None` for what has no such knob.
+    sessions: Option<f64>,
+    tried: Vec<Measured>,
+    done: bool,
+}
+
+/// Measures what the plan says must be measured. `None` where it was cancelled.
+pub(super) fn calibrate(
+    plan: &Plan,
+    backend: &dyn Backend,
+    dir: &Directory<'_>,
+    threads: usize,
+    events: &(dyn Fn(Event<'_>) + Sync),
+    cancelled: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<Calibration>, Failure> {
+    let mut searches: Vec<Search<'_>> = plan
+        .to_measure()
+        .into_iter()
+        .map(|b| begin(plan, b))
+        .collect();
+    for _ in 0..ROUNDS {
+        let jobs: Vec<(usize, u32)> = searches
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| !s.done)
+            .flat_map(|(i, _)| (0..plan.file.run.replications).map(move |r| (i, r)))
+            .collect();
+        if jobs.is_empty() {
+            break;
+        }
+        let path = |&(i, replication): &(usize, u32)| {
+            let s = &searches[i];
+            dir.measurement(s.index, replication, s.sessions)
+        };
+        let finished = jobs.iter().filter(|j| path(j).exists()).count();
+        events(Event::Stage {
+            name: "measuring",
+            runs: jobs.len(),
+            finished,
+        });
+        let progress = pool::Progress::new(0, jobs.len(), events);
+        let work = |slot: usize, job: &(usize, u32)| -> Result<MeasuredRates, Failure> {
+            let place = path(job);
+            if let Ok(text) = fs::read(&place)
+                && let Ok(rates) = serde_json::from_slice(&text)
+            {
+                progress.share(slot, 1.0);
+                return Ok(rates);
+            }
+            let search = &searches[job.0];
+            let spec: RunSpec = plan.alone(search.background, job.1, search.sessions);
+            let rates = backend
+                .measure(&spec, &|share| progress.share(slot, share), cancelled)
+                .map_err(|reason| Failure::Run {
+                    cell: spec.cell.clone(),
+                    reason,
+                })?;
+            let text = serde_json::to_vec(&rates).map_err(|source| StoreError::Manifest {
+                path: place.clone(),
+                source,
+            })?;
+            write_atomically(&place, &text)?;
+            progress.share(slot, 1.0);
+            Ok(rates)
+        };
+        let rates = match pool::over_cores(threads, &jobs, &work, cancelled) {
+            Ok(rates) => rates,
+            Err(Failure::Run {
+                reason: RunError::Cancelled,
+                ..
+            }) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        let Some(rates) = rates.into_iter().collect::<Option<Vec<MeasuredRates>>>() else {
+            return Ok(None);
+        };
+        for (i, search) in searches.iter_mut().enumerate() {
+            let mine: Vec<MeasuredRates> = jobs
+                .iter()
+                .zip(&rates)
+                .filter(|(job, _)| job.0 == i)
+                .map(|(_, r)| *r)
+                .collect();
+            if !mine.is_empty() {
+                search.learn(&mine);
+            }
+        }
+    }
+    let mut calibration = Calibration {
+        measured: BTreeMap::new(),
+        warnings: Vec::new(),
+    };
+    for search in searches {
+        search.end(&mut calibration);
+    }
+    Ok(Some(calibration))
+}
+
+fn begin<'p>(plan: &'p Plan, background: &'p Background) -> Search<'p> {
+    let (target, sessions) = match background {
+        Background::Learnt(Learnt { rate, sessions, .. }) => {
+            let target = rate.map(|r| r.bps() as f64);
+            let native = plan.native_bps(background.name());
+            let guess = match target {
+                Some(t) if native > 0.0 => t / native,
+                _ => sessions.unwrap_or(1.0),
+            };
+            (target, Some(guess))
+        }
+        Background::None(_) | Background::Poisson(_) | Background::Cbr(_) => (None, None),
+    };
+    Search {
+        index: plan
+            .file
+            .background
+            .iter()
+            .position(|b| b.name() == background.name())
+            .unwrap_or(0),
+        background,
+        target,
+        sessions,
+        tried: Vec::new(),
+        done: false,
+    }
+}
+
+impl Search<'_> {
+    /// Takes the rates of all replications of one round, and decides what to try next.
+    fn learn(&mut self, rates: &[MeasuredRates]) {
+        let n = rates.len() as f64;
+        let down_bps = rates.iter().map(|r| r.down_bps).sum::<f64>() / n;
+        self.tried.push(Measured {
+            up_bps: rates.iter().map(|r| r.up_bps).sum::<f64>() / n,
+            down_bps,
+            down_bps_each: rates.iter().map(|r| r.down_bps).collect(),
+            target_bps: self.target,
+            sessions: self.sessions,
+        });
+        let (Some(target), Some(k)) = (self.target, self.sessions) else {
+            self.done = true;
+            return;
+        };
+        if (down_bps / target - 1.0).abs() <= NEAR_ENOUGH {
+            self.done = true;
+            return;
+        }
+        let proportional = if down_bps > 0.0 {
+            k * target / down_bps
+        } else {
+            k * LEAP
+        };
+        let next = match self.tried[..] {
+            [.., ref before, ref now] => {
+                let rise = (now.down_bps - before.down_bps)
+                    / (now.sessions.unwrap_or(k) - before.sessions.unwrap_or(k));
+                // More sessions never mean less traffic; where noise says so, do not believe it.
+                if rise.is_finite() && rise > 0.0 {
+                    k + (target - down_bps) / rise
+                } else {
+                    proportional
+                }
+            }
+            _ => proportional,
+        };
+        self.sessions = Some(next.clamp(k / LEAP, k * LEAP));
+    }
+
+    /// Adds the try nearest to the target, and a doubt where it is not near.
+    fn end(self, calibration: &mut Calibration) {
+        let name = self.background.name();
+        let off = |m: &Measured| self.target.map_or(0.0, |t| (m.down_bps / t - 1.0).abs());
+        let Some(best) = self
+            .tried
+            .into_iter()
+            .min_by(|a, b| off(a).total_cmp(&off(b)))
+        else {
+            return;
+        };
+        if let Some(target) = self.target
+            && off(&best) > DOUBTFUL
+        {
+            calibration.warnings.push(Warning::warning(
+                "rate-missed",
+                format!(
+                    "background {name}: {:.2} Mbit/s were asked for, {:.2} Mbit/s came of {:.3} x the model's sessions; longer runs or more replications steady the rate, and no number of sessions exceeds the link",
+                    target / 1e6,
+                    best.down_bps / 1e6,
+                    best.sessions.unwrap_or(1.0),
+                ),
+            ));
+        }
+        calibration.measured.insert(name.into(), best);
+    }
+}

@@ -1,0 +1,327 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::*;
+use crate::file::Background;
+use crate::made_up::MadeUp;
+use crate::test_support::{Scratch, experiment, model};
+
+fn plan(scratch: &Scratch, text: &str) -> Plan {
+    std::fs::write(scratch.0.join("tiny.json"), model(20_000_000)).unwrap();
+    match Plan::resolve(text, "x.toml", &scratch.0) {
+        Ok(plan) => plan,
+        Err(problems) => panic!("{problems}"),
+    }
+}
+
+fn options(scratch: &Scratch, name: &str, threads: usize) -> Options {
+    Options {
+        dir: scratch.0.join(name),
+        threads,
+        fresh: false,
+    }
+}
+
+fn complete(plan: &Plan, options: &Options) -> Results {
+    match run(plan, &MadeUp::default(), options, &|_| {}, &|| false) {
+        Ok(Ended::Complete(results)) => *results,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// All tables as bytes.
+fn tables(dir: &Path) -> Vec<Vec<u8>> {
+    crate::store::TABLES
+        .iter()
+        .map(|t| std::fs::read(dir.join(format!("{t}.parquet"))).unwrap())
+        .collect()
+}
+
+#[test]
+fn tables_do_not_depend_on_the_number_of_threads() {
+    let scratch = Scratch::new("threads");
+    let plan = plan(&scratch, &experiment(4));
+    let mut seen = Vec::new();
+    for threads in [1, 2, 5] {
+        let options = options(&scratch, &format!("t{threads}"), threads);
+        complete(&plan, &options);
+        seen.push(tables(&options.dir));
+    }
+    assert!(seen[0] == seen[1] && seen[1] == seen[2]);
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
+    let scratch = Scratch::new("resume");
+    let plan = plan(&scratch, &experiment(4));
+    let whole = options(&scratch, "whole", 2);
+    complete(&plan, &whole);
+
+    let cut = options(&scratch, "cut", 2);
+    let done = AtomicUsize::new(0);
+    let count = |event: Event<'_>| {
+        if matches!(event, Event::Finished(_)) {
+            done.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let stop = || done.load(Ordering::SeqCst) >= 3;
+    let slow = MadeUp {
+        pause: Duration::from_millis(20),
+    };
+    let ended = run(&plan, &slow, &cut, &count, &stop).unwrap();
+    let Ended::Interrupted { finished, runs } = ended else {
+        panic!("{ended:?}")
+    };
+    assert!((3..runs).contains(&finished), "{finished} of {runs}");
+    assert!(
+        Results::load(&cut.dir)
+            .unwrap_err()
+            .to_string()
+            .contains("not finished")
+    );
+
+    let again = AtomicUsize::new(0);
+    let count = |event: Event<'_>| {
+        if matches!(event, Event::Finished(_)) {
+            again.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let ended = run(&plan, &slow, &cut, &count, &|| false).unwrap();
+    assert!(matches!(ended, Ended::Complete(_)));
+    assert_eq!(again.load(Ordering::SeqCst), runs - finished);
+    assert!(tables(&whole.dir) == tables(&cut.dir));
+}
+
+#[test]
+fn a_finished_run_is_not_run_again() {
+    let scratch = Scratch::new("again");
+    let plan = plan(&scratch, &experiment(2));
+    let options = options(&scratch, "r", 2);
+    let first = complete(&plan, &options);
+    let ran = AtomicUsize::new(0);
+    let count = |_: Event<'_>| {
+        ran.fetch_add(1, Ordering::SeqCst);
+    };
+    let ended = run(&plan, &MadeUp::default(), &options, &count, &|| false).unwrap();
+    let Ended::Complete(second) = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert_eq!(first.manifest, second.manifest);
+}
+
+#[test]
+fn another_experiment_in_the_directory_is_refused_and_named() {
+    let scratch = Scratch::new("other");
+    let first = plan(&scratch, &experiment(2));
+    let mut options = options(&scratch, "r", 1);
+    complete(&first, &options);
+    let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
+    let failure = run(&other, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
+    let text = failure.to_string();
+    assert!(
+        text.contains("network.rate: there \"20Mbit\", here \"30Mbit\""),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 2, "{text}");
+    // Told to begin anew, it does; what else lies in the directory stays.
+    std::fs::write(options.dir.join("notes.txt"), "mine").unwrap();
+    options.fresh = true;
+    complete(&other, &options);
+    assert!(options.dir.join("notes.txt").exists());
+}
+
+#[test]
+fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
+    let scratch = Scratch::new("calibrate");
+    let plan = plan(&scratch, &experiment(3));
+    let results = complete(&plan, &options(&scratch, "r", 2));
+    let learnt = &results.manifest.measured["learnt"];
+    assert_eq!(learnt.target_bps, Some(8e6));
+    assert!((learnt.down_bps / 8e6 - 1.0).abs() < 0.02, "{learnt:?}");
+    // The made-up load grows with the 0.9th power of sessions, from 2 Mbit/s at 1.
+    let expected = (8e6f64 / 2e6).powf(1.0 / 0.9);
+    assert!(
+        (learnt.sessions.unwrap() / expected - 1.0).abs() < 0.05,
+        "{learnt:?}"
+    );
+    let spec = plan
+        .spec(&results.runs[3].cell, &results.manifest.measured)
+        .unwrap();
+    let crate::backend::BackgroundSpec::Parametric { rates, .. } = spec.background else {
+        panic!("{spec:?}")
+    };
+    assert!((rates[1].bps() as f64 - learnt.down_bps).abs() <= 1.0);
+    assert!((rates[0].bps() as f64 - learnt.up_bps).abs() <= 1.0);
+    assert!(
+        !results
+            .manifest
+            .warnings
+            .iter()
+            .any(|w| w.code == "rate-missed")
+    );
+}
+
+/// A link that carries no more than its rate: no number of sessions reaches the target.
+struct Saturated;
+
+impl Backend for Saturated {
+    fn name(&self) -> &'static str {
+        "saturated"
+    }
+    fn run(
+        &self,
+        spec: &crate::RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<crate::observe::Observations, RunError> {
+        let mut observed = MadeUp::default().run(spec, progress, cancelled)?;
+        for link in &mut observed.links {
+            link.departed[1] = link.departed[1].min((5e6 / 8.0 * link.duration) as u64);
+        }
+        Ok(observed)
+    }
+}
+
+#[test]
+fn a_rate_out_of_reach_is_a_doubt() {
+    let scratch = Scratch::new("saturated");
+    let plan = plan(&scratch, &experiment(2));
+    let ended = run(
+        &plan,
+        &Saturated,
+        &options(&scratch, "r", 1),
+        &|_| {},
+        &|| false,
+    )
+    .unwrap();
+    let Ended::Complete(results) = ended else {
+        panic!("{ended:?}")
+    };
+    let doubt = results
+        .manifest
+        .warnings
+        .iter()
+        .find(|w| w.code == "rate-missed")
+        .unwrap();
+    assert!(
+        doubt
+            .message
+            .contains("8.00 Mbit/s were asked for, 5.00 Mbit/s"),
+        "{}",
+        doubt.message
+    );
+}
+
+/// A backend that fails at one run.
+struct Broken;
+
+impl Backend for Broken {
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+    fn run(
+        &self,
+        spec: &crate::RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<crate::observe::Observations, RunError> {
+        if spec.cell.background == "poisson" && spec.cell.replication == 1 {
+            return Err(RunError::Failed("the link caught fire".into()));
+        }
+        MadeUp::default().run(spec, progress, cancelled)
+    }
+}
+
+#[test]
+fn a_failed_run_is_named_and_the_finished_ones_are_kept() {
+    let scratch = Scratch::new("broken");
+    let plan = plan(&scratch, &experiment(2));
+    let options = options(&scratch, "r", 1);
+    let failure = run(&plan, &Broken, &options, &|_| {}, &|| false).unwrap_err();
+    assert_eq!(
+        failure.to_string(),
+        "web against poisson, replication 1: the link caught fire"
+    );
+    assert_eq!(
+        std::fs::read_dir(options.dir.join("cells"))
+            .unwrap()
+            .count(),
+        3
+    );
+}
+
+#[test]
+fn the_run_directory_is_an_experiment_of_its_own() {
+    let scratch = Scratch::new("own");
+    let first = plan(&scratch, &experiment(2));
+    let options = options(&scratch, "r", 1);
+    complete(&first, &options);
+    let text = std::fs::read_to_string(options.dir.join("experiment.toml")).unwrap();
+    let again = Plan::resolve(&text, "experiment.toml", &options.dir).unwrap();
+    assert_eq!(again.cells, first.cells);
+    assert_eq!(
+        again.models["learnt"].facts.hash,
+        first.models["learnt"].facts.hash
+    );
+}
+
+#[test]
+fn seeds_are_equal_in_every_background() {
+    let scratch = Scratch::new("seeds");
+    let plan = plan(&scratch, &experiment(3));
+    for cell in &plan.cells {
+        assert_eq!(cell.seed, 7 + u64::from(cell.replication));
+    }
+    assert_eq!(plan.cells.len(), 9);
+}
+
+#[test]
+fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
+    let scratch = Scratch::new("bdp");
+    let plan = plan(&scratch, &experiment(1));
+    // 20 Mbit/s times 40 ms are 100 000 bytes.
+    assert_eq!(plan.links()[1].queue.to_string(), "100kB");
+    let crate::backend::ForegroundSpec::Web { delay, .. } = plan
+        .spec(&plan.cells[0], &BTreeMap::new())
+        .unwrap()
+        .foreground
+        .unwrap();
+    // 40 ms less twice 10 ms, over four crossings.
+    assert_eq!(delay.to_string(), "5ms");
+}
+
+#[test]
+fn an_unknown_model_is_a_problem_of_its_line() {
+    let scratch = Scratch::new("model");
+    let text = experiment(1).replace("tiny.json", "tine.json");
+    let problems = Plan::resolve(&text, "x.toml", &scratch.0).unwrap_err();
+    let shown = problems.to_string();
+    assert!(
+        shown.contains("no bundled model and no file is called `tine.json`"),
+        "{shown}"
+    );
+    assert!(shown.contains("(key background[2].model)"), "{shown}");
+    std::fs::write(scratch.0.join("tine.json"), "{").unwrap();
+    let shown = Plan::resolve(&text, "x.toml", &scratch.0)
+        .unwrap_err()
+        .to_string();
+    assert!(shown.contains("model `tine.json`: "), "{shown}");
+}
+
+#[test]
+fn backgrounds_to_measure_are_the_matched_and_the_scaled() {
+    let scratch = Scratch::new("measure");
+    let names = |text: &str| -> Vec<String> {
+        let plan = plan(&scratch, text);
+        plan.to_measure()
+            .iter()
+            .map(|b: &&Background| b.name().to_owned())
+            .collect()
+    };
+    assert_eq!(names(&experiment(1)), ["learnt"]);
+    let fixed = experiment(1)
+        .replace("match:learnt", "5Mbit")
+        .replace("rate = \"8Mbit\"", "");
+    assert_eq!(names(&fixed), Vec::<String>::new());
+}

@@ -1,0 +1,399 @@
+//! What the runs say: does background traffic matter to this application here, is a parametric
+//! background enough, and how sure are we.
+//!
+//! Times are from a request's start to its last byte; unfinished and failed ones are lower bounds
+//! (right-censored), and percentiles Kaplan-Meier's. Slowdowns and ratios are of percentiles, with
+//! 95 % bootstrap intervals over replications, paired by seed. Intervals hold for one percentile
+//! at a time, not for all of them at once.
+
+mod doubts;
+mod words;
+
+use serde::Serialize;
+use swell_base::Warning;
+use swell_stats::{Bootstrap, Estimate, Observation, Pairing, Replications};
+
+use crate::file::Background;
+use crate::observe::Outcome;
+use crate::store::Results;
+
+/// The percentiles of slowdowns.
+pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
+
+/// The percentiles that a question is decided on: the middle and the bad days.
+pub const DECISIVE: [f64; 3] = [0.5, 0.9, 0.95];
+
+/// What counts as equal for practical purposes: within this share of each other, up or down.
+pub const MARGIN: f64 = 0.10;
+
+/// The answers, one foreground after the other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// One per foreground, in the order of the file.
+    pub foregrounds: Vec<ForegroundVerdict>,
+    /// What to doubt about the experiment as a whole and its runs; each doubt once.
+    pub doubts: Vec<Warning>,
+    /// What counts as equal for practical purposes: [`MARGIN`].
+    pub margin: f64,
+}
+
+/// The answers for one foreground.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ForegroundVerdict {
+    /// The foreground.
+    pub foreground: String,
+    /// The background of kind `none` that slowdowns are against.
+    pub reference: Option<String>,
+    /// One per background, in the order of the file.
+    pub backgrounds: Vec<BackgroundVerdict>,
+    /// Learnt traffic against the parametric backgrounds that match it.
+    pub comparisons: Vec<Comparison>,
+    /// Does background traffic matter? Judged by the learnt ones, or by all where none is learnt.
+    pub matters: Answer,
+    /// Is a parametric background of the same mean rate enough? `None` without comparisons.
+    pub parametric_enough: Option<Answer>,
+    /// How sure we are.
+    pub sureness: Sureness,
+    /// All of it in plain English: one sentence per question.
+    pub sentence: String,
+    /// What to doubt about these figures.
+    pub doubts: Vec<Warning>,
+}
+
+/// One foreground against one background.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BackgroundVerdict {
+    /// The background.
+    pub background: String,
+    /// Its kind, as the file writes it.
+    pub kind: &'static str,
+    /// Requests, all replications.
+    pub requests: usize,
+    /// Requests that the end of a run cut off.
+    pub unfinished: usize,
+    /// Requests that failed.
+    pub failed: usize,
+    /// Replications.
+    pub replications: usize,
+    /// Mean rate of the background that left the bottleneck beside the foreground: up and down,
+    /// bits per second.
+    pub load_bps: [f64; 2],
+    /// Percentiles of request times, by [`PERCENTILES`].
+    pub quantiles: Vec<Quantile>,
+    /// Whether it makes requests slower by more than the margin; `None` for the reference.
+    pub matters: Option<Answer>,
+}
+
+/// A percentile of request times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantile {
+    /// The percentile, 0..=1.
+    pub p: f64,
+    /// Seconds; `None` where it cannot be told.
+    pub seconds: Option<Estimate>,
+    /// Times as long as without background; `None` without reference, or where it cannot be told.
+    pub slowdown: Option<Estimate>,
+}
+
+/// Learnt traffic against a parametric background of the same mean rate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The learnt background.
+    pub learnt: String,
+    /// The parametric one.
+    pub parametric: String,
+    /// Its kind, as the file writes it.
+    pub kind: &'static str,
+    /// Percentile behind learnt traffic over percentile behind the parametric one, by
+    /// [`PERCENTILES`]; `None` where it cannot be told.
+    pub ratios: Vec<(f64, Option<Estimate>)>,
+    /// Whether the parametric one is enough: all decisive ratios within the margin.
+    pub enough: Answer,
+}
+
+/// An answer with its doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// Yes: an interval lies wholly on this side of the margin.
+    Yes,
+    /// No.
+    No,
+    /// The intervals do not decide it.
+    Unclear,
+}
+
+/// How sure we are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sureness {
+    /// Replications.
+    pub replications: usize,
+    /// Half the width of the widest decisive interval, over its value; infinite where a
+    /// percentile could not be told.
+    pub widest: f64,
+    /// Doubts of weight `warning` among all that apply.
+    pub warnings: usize,
+    /// Replications that would narrow the widest interval to the margin, by the square-root law.
+    pub replications_wanted: Option<usize>,
+}
+
+impl Verdict {
+    /// What `results` say.
+    pub fn of(results: &Results) -> Verdict {
+        let doubts = doubts::general(results);
+        let heavy = doubts::heavy(&doubts);
+        Verdict {
+            foregrounds: results
+                .foregrounds()
+                .into_iter()
+                .map(|f| foreground(results, f, heavy))
+                .collect(),
+            doubts,
+            margin: MARGIN,
+        }
+    }
+}
+
+/// The request times of a foreground against a background, by replication.
+pub fn request_times(results: &Results, foreground: &str, background: &str) -> Replications {
+    let end = results.experiment.run.duration.as_secs_f64();
+    let groups: Vec<Vec<Observation>> = results
+        .of(foreground, background)
+        .map(|run| {
+            let requests = run.observed.requests.iter();
+            requests
+                .map(|r| match r.outcome {
+                    Outcome::Done => Observation::complete(r.last_byte - r.start),
+                    // It was watched to the end of the run.
+                    Outcome::Unfinished => Observation::at_least(end - r.start),
+                    // It would have taken longer than it was given.
+                    Outcome::Failed if r.last_byte.is_nan() => Observation::at_least(0.0),
+                    Outcome::Failed => Observation::at_least(r.last_byte - r.start),
+                })
+                .collect()
+        })
+        .collect();
+    Replications::censored(&groups)
+}
+
+fn foreground(results: &Results, name: &str, heavy: usize) -> ForegroundVerdict {
+    // A seed of its own, so that intervals are the same whenever they are computed.
+    let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
+    let listed = &results.experiment.background;
+    let times: Vec<Replications> = listed
+        .iter()
+        .map(|b| request_times(results, name, b.name()))
+        .collect();
+    let reference = listed.iter().position(|b| b.kind() == "none");
+    let backgrounds: Vec<BackgroundVerdict> = listed
+        .iter()
+        .zip(&times)
+        .map(|(b, behind)| {
+            let alone = reference
+                .filter(|&r| listed[r].name() != b.name())
+                .map(|r| &times[r]);
+            background(results, name, b, behind, alone, &bootstrap)
+        })
+        .collect();
+    let comparisons: Vec<Comparison> = listed
+        .iter()
+        .enumerate()
+        .filter_map(|(i, parametric)| {
+            let target = parametric.matches()?;
+            let learnt = listed
+                .iter()
+                .position(|b| b.name() == target && b.kind() == "learnt")?;
+            Some(compare(
+                &bootstrap,
+                (&listed[learnt], &times[learnt]),
+                (parametric, &times[i]),
+            ))
+        })
+        .collect();
+
+    let any_learnt = backgrounds.iter().any(|b| b.kind == "learnt");
+    let judged = backgrounds
+        .iter()
+        .filter(|b| !any_learnt || b.kind == "learnt")
+        .filter_map(|b| b.matters);
+    let matters = any(judged);
+    let parametric_enough = (!comparisons.is_empty()).then(|| {
+        // Enough where one of them is.
+        any(comparisons.iter().map(|c| c.enough))
+    });
+    let doubts = doubts::of_foreground(results, name, &backgrounds, &times);
+    let sureness = sureness(&backgrounds, &comparisons, heavy + doubts::heavy(&doubts));
+    let mut verdict = ForegroundVerdict {
+        foreground: name.into(),
+        reference: reference.map(|r| listed[r].name().into()),
+        backgrounds,
+        comparisons,
+        matters,
+        parametric_enough,
+        sureness,
+        sentence: String::new(),
+        doubts,
+    };
+    verdict.sentence = words::sentence(&verdict);
+    verdict
+}
+
+fn background(
+    results: &Results,
+    foreground: &str,
+    background: &Background,
+    behind: &Replications,
+    alone: Option<&Replications>,
+    bootstrap: &Bootstrap,
+) -> BackgroundVerdict {
+    let count = |outcome| {
+        results
+            .of(foreground, background.name())
+            .flat_map(|r| &r.observed.requests)
+            .filter(|r| r.outcome == outcome)
+            .count()
+    };
+    let load = |direction: u8| {
+        let links = results
+            .of(foreground, background.name())
+            .flat_map(|r| &r.observed.links)
+            .filter(|l| l.direction == direction);
+        let (bytes, seconds) = links.fold((0.0, 0.0), |(bytes, seconds), l| {
+            (bytes + l.departed[1] as f64, seconds + l.duration)
+        });
+        if seconds > 0.0 {
+            bytes * 8.0 / seconds
+        } else {
+            0.0
+        }
+    };
+    let seconds = bootstrap.quantiles(behind, &PERCENTILES);
+    // Seeds are equal in all backgrounds; where counts differ all the same there is no ratio.
+    let slowdowns = alone.and_then(|alone| {
+        bootstrap
+            .slowdown(behind, alone, &PERCENTILES, Pairing::Paired)
+            .ok()
+    });
+    let quantiles: Vec<Quantile> = PERCENTILES
+        .iter()
+        .enumerate()
+        .map(|(i, &p)| Quantile {
+            p,
+            seconds: seconds[i],
+            slowdown: slowdowns.as_ref().and_then(|s| s[i]),
+        })
+        .collect();
+    let matters = alone.map(|_| {
+        let decisive = quantiles.iter().filter(|q| DECISIVE.contains(&q.p));
+        slower(decisive.map(|q| q.slowdown))
+    });
+    BackgroundVerdict {
+        background: background.name().into(),
+        kind: background.kind(),
+        requests: behind.samples(),
+        unfinished: count(Outcome::Unfinished),
+        failed: count(Outcome::Failed),
+        replications: behind.count(),
+        load_bps: [load(0), load(1)],
+        quantiles,
+        matters,
+    }
+}
+
+fn compare(
+    bootstrap: &Bootstrap,
+    (learnt, behind_learnt): (&Background, &Replications),
+    (parametric, behind_parametric): (&Background, &Replications),
+) -> Comparison {
+    let ratios = bootstrap
+        .slowdown(
+            behind_learnt,
+            behind_parametric,
+            &PERCENTILES,
+            Pairing::Paired,
+        )
+        .unwrap_or_else(|_| vec![None; PERCENTILES.len()]);
+    let ratios: Vec<(f64, Option<Estimate>)> = PERCENTILES.into_iter().zip(ratios).collect();
+    let decisive = ratios.iter().filter(|r| DECISIVE.contains(&r.0));
+    Comparison {
+        learnt: learnt.name().into(),
+        parametric: parametric.name().into(),
+        kind: parametric.kind(),
+        enough: equal(decisive.map(|r| r.1)),
+        ratios,
+    }
+}
+
+/// Whether any ratio is above the margin (yes), or all are below it (no).
+fn slower(ratios: impl Iterator<Item = Option<Estimate>> + Clone) -> Answer {
+    let mut all = ratios.clone();
+    if ratios.flatten().any(|r| r.low > 1.0 + MARGIN) {
+        Answer::Yes
+    } else if all.all(|r| r.is_some_and(|r| r.high < 1.0 + MARGIN)) {
+        Answer::No
+    } else {
+        Answer::Unclear
+    }
+}
+
+/// Whether all ratios are within the margin (yes), or any is outside (no).
+fn equal(ratios: impl Iterator<Item = Option<Estimate>> + Clone) -> Answer {
+    let (low, high) = (1.0 / (1.0 + MARGIN), 1.0 + MARGIN);
+    let mut all = ratios.clone();
+    if ratios.flatten().any(|r| r.low > high || r.high < low) {
+        Answer::No
+    } else if all.all(|r| r.is_some_and(|r| r.low >= low && r.high <= high)) {
+        Answer::Yes
+    } else {
+        Answer::Unclear
+    }
+}
+
+/// Yes where one is, no where all are.
+fn any(answers: impl Iterator<Item = Answer>) -> Answer {
+    let answers: Vec<Answer> = answers.collect();
+    if answers.contains(&Answer::Yes) {
+        Answer::Yes
+    } else if !answers.is_empty() && answers.iter().all(|&a| a == Answer::No) {
+        Answer::No
+    } else {
+        Answer::Unclear
+    }
+}
+
+fn sureness(
+    backgrounds: &[BackgroundVerdict],
+    comparisons: &[Comparison],
+    warnings: usize,
+) -> Sureness {
+    let slowdowns = backgrounds
+        .iter()
+        .filter(|b| b.matters.is_some())
+        .flat_map(|b| &b.quantiles)
+        .map(|q| (q.p, q.slowdown));
+    let ratios = comparisons.iter().flat_map(|c| c.ratios.iter().copied());
+    let mut widest = 0.0f64;
+    let mut wanted = Some(0);
+    for (_, estimate) in slowdowns
+        .chain(ratios)
+        .filter(|(p, _)| DECISIVE.contains(p))
+    {
+        widest =
+            widest.max(estimate.map_or(f64::INFINITY, |e| (e.high - e.low) / 2.0 / e.value.abs()));
+        let own = estimate.and_then(|e| e.replications_for(MARGIN));
+        wanted = wanted.zip(own).map(|(a, b)| a.max(b));
+    }
+    Sureness {
+        replications: backgrounds
+            .iter()
+            .map(|b| b.replications)
+            .min()
+            .unwrap_or(0),
+        widest,
+        warnings,
+        replications_wanted: wanted.filter(|&n| n > 0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

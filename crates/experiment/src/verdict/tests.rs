@@ -1,0 +1,216 @@
+use super::*;
+use crate::file;
+use crate::observe::{Cell, LinkTotals, Observations, Request};
+use crate::store::{Manifest, RunResult};
+use crate::test_support::experiment;
+
+/// Results in which requests take `base` seconds times 1..2 alone, stretched by `stretch` of the
+/// background's kind and of the request's rank in 0..1.
+fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
+    let text = experiment(replications);
+    let file = file::read(&text, "x").unwrap();
+    let mut runs = Vec::new();
+    for b in &file.background {
+        for replication in 0..replications {
+            let mut rng = swell_base::Stream::indexed(3, "verdict", replication.into());
+            let requests = (0..100)
+                .map(|i| {
+                    let rank = rng.uniform();
+                    let took = 0.05 * (1.0 + rank) * stretch(b.kind(), rank);
+                    let start = 2.0 + 0.19 * f64::from(i);
+                    let done = start + took < 22.0;
+                    Request {
+                        client: 0,
+                        index: i,
+                        start,
+                        connected: start,
+                        first_byte: start,
+                        last_byte: (start + took).min(22.0),
+                        bytes: 1,
+                        retransmissions: 0,
+                        outcome: if done {
+                            Outcome::Done
+                        } else {
+                            Outcome::Unfinished
+                        },
+                    }
+                })
+                .collect();
+            runs.push(RunResult {
+                cell: Cell {
+                    foreground: "web".into(),
+                    background: b.name().into(),
+                    replication,
+                    seed: 7 + u64::from(replication),
+                },
+                observed: Observations {
+                    requests,
+                    links: vec![LinkTotals {
+                        direction: 1,
+                        duration: 20.0,
+                        departed: [0, 20_000_000],
+                        ..LinkTotals::default()
+                    }],
+                    ..Observations::default()
+                },
+            });
+        }
+    }
+    Results {
+        dir: "x".into(),
+        manifest: Manifest::default(),
+        experiment: file,
+        experiment_toml: text,
+        runs,
+    }
+}
+
+fn verdict(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> ForegroundVerdict {
+    Verdict::of(&results(replications, stretch))
+        .foregrounds
+        .remove(0)
+}
+
+#[test]
+fn a_stretch_by_two_is_a_slowdown_of_two_at_every_percentile() {
+    let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+    assert_eq!(v.matters, Answer::Yes);
+    assert_eq!(v.reference.as_deref(), Some("none"));
+    for b in v.backgrounds.iter().filter(|b| b.kind != "none") {
+        for q in &b.quantiles {
+            let s = q.slowdown.unwrap();
+            // Paired seeds: the same ranks in both, so the ratio is exact in each resample.
+            assert!(
+                (s.value - 2.0).abs() < 1e-9 && s.high - s.low < 1e-9,
+                "{q:?}"
+            );
+        }
+    }
+    assert_eq!(v.backgrounds[0].matters, None);
+    assert_eq!(v.backgrounds[2].load_bps[1], 8e6);
+    assert_eq!(v.parametric_enough, Some(Answer::Yes));
+    assert!(
+        v.sentence.contains("2.00 times (2.00 to 2.00)"),
+        "{}",
+        v.sentence
+    );
+    assert!(
+        v.sentence
+            .contains("Poisson traffic of the same mean rate is enough"),
+        "{}",
+        v.sentence
+    );
+}
+
+#[test]
+fn a_longer_tail_makes_poisson_insufficient_though_medians_agree() {
+    let v = verdict(10, |kind, rank| match kind {
+        "none" => 1.0,
+        "learnt" if rank > 0.8 => 3.0,
+        _ => 1.5,
+    });
+    assert_eq!(v.parametric_enough, Some(Answer::No));
+    let ratio = |p: f64| {
+        let found = v.comparisons[0].ratios.iter().find(|r| r.0 == p).unwrap();
+        found.1.unwrap().value
+    };
+    assert!((ratio(0.5) - 1.0).abs() < 1e-9);
+    assert!((ratio(0.95) - 2.0).abs() < 1e-9);
+    assert!(
+        v.sentence
+            .contains("Poisson traffic of the same mean rate is not enough"),
+        "{}",
+        v.sentence
+    );
+}
+
+#[test]
+fn a_stretch_within_the_margin_does_not_matter() {
+    let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 1.05 });
+    assert_eq!(v.matters, Answer::No);
+    assert!(
+        v.sentence
+            .contains("does not matter to web here, within 10 %"),
+        "{}",
+        v.sentence
+    );
+}
+
+#[test]
+fn a_stretch_at_the_margin_is_not_settled() {
+    // Requests scatter around 9.5 %: no interval lies wholly on one side.
+    let v = verdict(6, |kind, rank| match kind {
+        "none" => 1.0,
+        _ => 1.065 + 0.06 * (rank * 7919.0).fract(),
+    });
+    assert_eq!(v.matters, Answer::Unclear, "{v:?}");
+    assert!(v.sentence.contains("is not settled"), "{}", v.sentence);
+}
+
+#[test]
+fn unfinished_requests_are_lower_bounds_not_fast_ones() {
+    // From rank 0.4 on, requests behind learnt traffic outlast every run.
+    let v = verdict(10, |kind, rank| match kind {
+        "learnt" if rank > 0.4 => 1e6,
+        _ => 1.0,
+    });
+    let learnt = &v.backgrounds[2];
+    assert!(learnt.unfinished > 500, "{learnt:?}");
+    let p95 = learnt.quantiles.iter().find(|q| q.p == 0.95).unwrap();
+    assert!(p95.seconds.is_none_or(|e| e.high.is_infinite()), "{p95:?}");
+    assert!(
+        v.doubts.iter().any(|d| d.code == "censored-quantile"),
+        "{:?}",
+        v.doubts
+    );
+    assert!(v.sentence.contains("did not finish"), "{}", v.sentence);
+}
+
+#[test]
+fn few_replications_are_doubted_once() {
+    let v = verdict(2, |_, _| 1.0);
+    assert_eq!(
+        v.doubts
+            .iter()
+            .filter(|d| d.code == "few-replications")
+            .count(),
+        1
+    );
+    assert!(v.sentence.contains("2 replications"), "{}", v.sentence);
+    assert!(v.sureness.warnings > 0);
+}
+
+#[test]
+fn without_a_background_of_kind_none_there_is_no_slowdown() {
+    let mut results = results(5, |_, _| 1.0);
+    results.experiment.background.remove(0);
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!((v.matters, v.reference.as_deref()), (Answer::Unclear, None));
+    assert!(
+        v.backgrounds
+            .iter()
+            .all(|b| b.quantiles.iter().all(|q| q.slowdown.is_none()))
+    );
+    assert!(v.sentence.contains("cannot be told"), "{}", v.sentence);
+}
+
+#[test]
+fn doubts_of_runs_are_told_once_with_their_number() {
+    let mut results = results(2, |_, _| 1.0);
+    for run in results.runs.iter().take(2) {
+        results
+            .manifest
+            .run_warnings
+            .push(crate::store::RunWarning {
+                cell: run.cell.clone(),
+                warning: Warning::note("odd", "something odd"),
+            });
+    }
+    results
+        .manifest
+        .warnings
+        .push(Warning::warning("heavy", "first"));
+    let doubts = Verdict::of(&results).doubts;
+    let messages: Vec<&str> = doubts.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(messages, ["first", "something odd (2 of 6 runs)"]);
+}

@@ -1,0 +1,169 @@
+//! The verdict in plain English.
+
+use swell_stats::Estimate;
+
+use super::{Answer, BackgroundVerdict, Comparison, DECISIVE, ForegroundVerdict, MARGIN};
+
+/// One sentence per question: does it matter, is a parametric one enough, how sure are we.
+pub(super) fn sentence(v: &ForegroundVerdict) -> String {
+    let mut said = vec![matters(v)];
+    if let Some(enough) = v.parametric_enough {
+        said.push(parametric(v, enough));
+    }
+    said.push(sure(v));
+    said.join(" ")
+}
+
+fn matters(v: &ForegroundVerdict) -> String {
+    let name = &v.foreground;
+    if v.reference.is_none() {
+        return format!(
+            "Whether background traffic matters to {name} cannot be told: there is no background of kind none to compare with."
+        );
+    }
+    let Some(worst) = worst(v) else {
+        return format!("There is nothing beside {name} that could slow it down.");
+    };
+    let behind = format!(
+        "behind {} ({:.1} Mbit/s)",
+        worst.background,
+        worst.load_bps[1] / 1e6
+    );
+    let figures: Vec<String> = worst
+        .quantiles
+        .iter()
+        .filter(|q| q.p == 0.5 || q.p == 0.95)
+        .map(|q| format!("{} {}", percentile(q.p), times(q.slowdown)))
+        .collect();
+    let figures = figures.join(" and ");
+    match v.matters {
+        Answer::Yes => format!(
+            "Background traffic matters to {name} here: {behind} {figures} as long as without it."
+        ),
+        Answer::No => format!(
+            "Background traffic does not matter to {name} here, within {}: {behind} {figures} as long as without it.",
+            percent(MARGIN)
+        ),
+        Answer::Unclear => format!(
+            "Whether background traffic matters to {name} is not settled: {behind} {figures} as long as without it."
+        ),
+    }
+}
+
+/// The background that the first question was decided by: the slowest of those judged.
+fn worst(v: &ForegroundVerdict) -> Option<&BackgroundVerdict> {
+    let learnt = v.backgrounds.iter().any(|b| b.kind == "learnt");
+    let slowest = |b: &BackgroundVerdict| {
+        b.quantiles
+            .iter()
+            .filter_map(|q| q.slowdown)
+            .map(|s| s.value)
+            .fold(0.0, f64::max)
+    };
+    v.backgrounds
+        .iter()
+        .filter(|b| b.matters.is_some() && (!learnt || b.kind == "learnt"))
+        .max_by(|a, b| slowest(a).total_cmp(&slowest(b)))
+}
+
+fn parametric(v: &ForegroundVerdict, enough: Answer) -> String {
+    let each: Vec<String> = v.comparisons.iter().map(compared).collect();
+    let each = each.join("; ");
+    let kinds: Vec<&str> = v.comparisons.iter().map(|c| kind(c.kind)).collect();
+    let kinds = kinds.join(" or ");
+    match enough {
+        Answer::Yes => {
+            let ones: Vec<&str> = v
+                .comparisons
+                .iter()
+                .filter(|c| c.enough == Answer::Yes)
+                .map(|c| kind(c.kind))
+                .collect();
+            format!(
+                "{} traffic of the same mean rate is enough here, within {}: {each}.",
+                ones.join(" or "),
+                percent(MARGIN)
+            )
+        }
+        Answer::No => format!("{kinds} traffic of the same mean rate is not enough: {each}."),
+        Answer::Unclear => format!(
+            "Whether {kinds} traffic of the same mean rate is enough is not settled: {each}."
+        ),
+    }
+}
+
+/// The percentile at which the two differ most.
+fn compared(c: &Comparison) -> String {
+    let distance = |e: &Estimate| e.value.max(f64::MIN_POSITIVE).ln().abs();
+    let most = c
+        .ratios
+        .iter()
+        .filter(|(p, _)| DECISIVE.contains(p))
+        .filter_map(|(p, e)| e.map(|e| (*p, e)))
+        .max_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)));
+    match most {
+        Some((p, e)) => format!(
+            "behind {} {} {} as long as behind {}",
+            c.learnt,
+            percentile(p),
+            times(Some(e)),
+            c.parametric
+        ),
+        None => format!("{} and {} cannot be compared", c.learnt, c.parametric),
+    }
+}
+
+fn sure(v: &ForegroundVerdict) -> String {
+    let s = &v.sureness;
+    let mut text = format!("This rests on {}", count(s.replications, "replication"));
+    if s.widest.is_finite() {
+        text += &format!("; the widest 95 % interval is +-{}", percent(s.widest));
+        if let Some(n) = s.replications_wanted.filter(|&n| n > s.replications) {
+            text += &format!(
+                ", and about {n} replications would bring it to +-{}",
+                percent(MARGIN)
+            );
+        }
+    } else {
+        text += "; some percentiles cannot be told, because too many requests did not finish";
+    }
+    match s.warnings {
+        0 => text + ".",
+        n => text + &format!("; {} to read first.", count(n, "warning")),
+    }
+}
+
+fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn percentile(p: f64) -> String {
+    if p == 0.5 {
+        "the median request takes".into()
+    } else {
+        format!("the p{} takes", (p * 100.0).round())
+    }
+}
+
+/// "2.1 times (1.8 to 2.4)".
+fn times(ratio: Option<Estimate>) -> String {
+    match ratio {
+        Some(e) if e.high.is_finite() => {
+            format!("{:.2} times ({:.2} to {:.2})", e.value, e.low, e.high)
+        }
+        Some(e) => format!("{:.2} times (at least {:.2})", e.value, e.low),
+        None => "an unknown number of times".into(),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn kind(kind: &str) -> &str {
+    match kind {
+        "poisson" => "Poisson",
+        "cbr" => "CBR",
+        other => other,
+    }
+}
