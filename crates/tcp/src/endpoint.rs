@@ -149,10 +149,11 @@ impl Endpoint {
         }
     }
 
-    /// No more data after what was written: a FIN follows it.
+    /// No more data after what was written: a FIN follows it. Before the handshake is complete the
+    /// FIN waits for it, except at a server, which stops listening.
     pub fn close(&mut self) {
-        if matches!(self.state, State::Listen | State::Idle) {
-            self.finish(State::Dead); // nobody knows of this connection
+        if self.state == State::Listen {
+            self.finish(State::Dead); // nobody is connected; who tries will be refused
         } else if !self.is_closed() {
             self.send.fin_queued = true;
         }

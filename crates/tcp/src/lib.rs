@@ -1,4 +1,88 @@
-//! Simulated TCP endpoints.
+//! Simulated TCP endpoints: state machines that are handed segments and times, and hand out segments
+//! and deadlines. No payload is moved, only byte counts.
+//!
+//! Two types matter. A [`Config`] says what a TCP does; [`Config::linux`] and [`Config::classic`] are
+//! the two profiles, and single fields change by struct update syntax. An [`Endpoint`] is one end of
+//! one connection. Whoever owns it
+//!
+//! * gives it what arrives ([`Endpoint::handle_segment`]) and what is due ([`Endpoint::handle_timeout`]),
+//!   and what the application does ([`Endpoint::send`], [`Endpoint::close`], [`Endpoint::abort`]);
+//! * after each of these takes out everything: [`Endpoint::poll`] until `None` for the application,
+//!   [`Endpoint::poll_transmit`] until `None` for the network;
+//! * then asks [`Endpoint::poll_timeout`] when to come back. Deadlines move with nearly every segment;
+//!   one wake-up kept per endpoint, which asks again when it fires too early, is enough.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use swell_base::{Dur, Time};
+//! use swell_tcp::{Algorithm, Config, Endpoint, Event};
+//!
+//! let config = Arc::new(Config { algorithm: Algorithm::NewReno, ..Config::linux() });
+//! let mut ends = [Endpoint::client(config.clone()), Endpoint::server(config)];
+//! ends[0].send(100_000);
+//! ends[0].close();
+//!
+//! // A path that delays by 10 ms and does nothing else.
+//! let (mut now, mut flying, mut received) = (Time::ZERO, Vec::new(), 0);
+//! loop {
+//!     for end in 0..2 {
+//!         while let Some(event) = ends[end].poll() {
+//!             match event {
+//!                 Event::Received(bytes) => received += bytes,
+//!                 Event::Eof => ends[end].close(),
+//!                 _ => {}
+//!             }
+//!         }
+//!         while let Some(segment) = ends[end].poll_transmit(now) {
+//!             flying.push((now + Dur::from_millis(10), 1 - end, segment));
+//!         }
+//!     }
+//!     let timers = ends.iter().filter_map(Endpoint::poll_timeout);
+//!     let Some(next) = flying.iter().map(|f| f.0).chain(timers).min() else {
+//!         break; // nothing flies and nobody waits: the conversation is over
+//!     };
+//!     now = next;
+//!     if let Some(i) = flying.iter().position(|f| f.0 <= now) {
+//!         let (_, to, segment) = flying.remove(i);
+//!         ends[to].handle_segment(now, &segment);
+//!     } else {
+//!         ends.iter_mut().for_each(|e| e.handle_timeout(now));
+//!     }
+//! }
+//! assert_eq!(received, 100_000);
+//! // 20 ms each for the handshake and for windows of 10, 20 and 40 segments, the last of which
+//! // carries the FIN one way and brings the server's back; 10 ms to acknowledge that.
+//! assert_eq!(now, Time::from_secs_f64(0.09));
+//! assert!(ends.iter().all(Endpoint::is_closed));
+//! ```
+//!
+//! # How it is made
+//!
+//! An endpoint is a sender, a receiver and a shell around them for handshake, close and reset. The
+//! sender keeps one record per segment in flight, in a scoreboard that counts what is selectively
+//! acknowledged and what is lost, so that an acknowledgement in order costs a pop and no scan.
+//! Congestion control is an enum moved by a few notifications: acknowledged, loss, idle. A new one
+//! is a file under `cc/`, a variant there and one in [`Algorithm`].
+//!
+//! The price of simplicity: both ends are told what a handshake would negotiate, so they must be
+//! configured alike in [`Config::sack`]. An endpoint with nothing in flight takes 512 bytes and at
+//! most 200 more of kept buffer.
+//!
+//! # Not modelled
+//!
+//! * TIME-WAIT: an endpoint is over when both FINs are acknowledged. Keep asking it until its peer
+//!   is over too; it still answers a repeated FIN.
+//! * Applications that read slowly; receive buffer tuning (the window is constant); reneging.
+//! * HyStart and HyStart++ (RFC 9406): slow start ends at a loss or at the threshold. CUBIC flows
+//!   therefore overshoot more at their start than Linux's do.
+//! * Undoing a reduction that proves wrong: F-RTO (RFC 5682), Eifel (RFC 3522), duplicate SACKs
+//!   (RFC 2883). The reordering window of RACK is a quarter of the smallest round trip and does not
+//!   adapt.
+//! * Timestamps as values: they count on the wire and end the RTO's back-off, but a retransmitted
+//!   segment gives no RTT sample.
+//! * Segmentation offload, pacing, ECN, PMTU discovery, urgent data, keep-alives, Linux's adaptive
+//!   delayed-acknowledgement timer and its decay of a window used in part.
+//! * Attackers: RFC 5961 and SYN cookies.
 
 mod cc;
 mod config;

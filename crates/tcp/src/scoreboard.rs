@@ -398,3 +398,6 @@ impl Scoreboard {
         Some(*r)
     }
 }
+
+#[cfg(test)]
+mod tests;
