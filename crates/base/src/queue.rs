@@ -2,9 +2,9 @@
 
 use crate::Time;
 
-const BITS: u32 = 8;
+const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
-const LEVELS: usize = (u64::BITS / BITS) as usize;
+const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 
 /// Events ordered by time; events at one instant come out in the order they went in.
 ///
@@ -20,7 +20,9 @@ pub struct EventQueue<T> {
     /// `slots[level * SLOTS + digit]`.
     slots: Vec<Vec<(Time, T)>>,
     /// A bit per slot that is not empty.
-    occupied: [[u64; SLOTS / 64]; LEVELS],
+    occupied: [u64; LEVELS],
+    /// A bit per level that is not empty.
+    levels: u32,
     /// Read position in the level-0 slot being drained, so that its front is taken in O(1).
     cursor: usize,
     now: u64,
@@ -38,7 +40,8 @@ impl<T: Copy> EventQueue<T> {
     pub fn new() -> Self {
         EventQueue {
             slots: (0..SLOTS * LEVELS).map(|_| Vec::new()).collect(),
-            occupied: [[0; SLOTS / 64]; LEVELS],
+            occupied: [0; LEVELS],
+            levels: 0,
             cursor: 0,
             now: 0,
             len: 0,
@@ -138,24 +141,25 @@ impl<T: Copy> EventQueue<T> {
         };
         let digit = (t >> (level as u32 * BITS)) as usize & (SLOTS - 1);
         self.slots[level * SLOTS + digit].push((Time::from_nanos(t), event));
-        self.occupied[level][digit / 64] |= 1 << (digit % 64);
+        self.occupied[level] |= 1 << digit;
+        self.levels |= 1 << level;
     }
 
     #[inline]
     fn first(&self) -> Option<(usize, usize)> {
-        for (level, words) in self.occupied.iter().enumerate() {
-            for (w, &word) in words.iter().enumerate() {
-                if word != 0 {
-                    return Some((level, w * 64 + word.trailing_zeros() as usize));
-                }
-            }
+        if self.levels == 0 {
+            return None;
         }
-        None
+        let level = self.levels.trailing_zeros() as usize;
+        Some((level, self.occupied[level].trailing_zeros() as usize))
     }
 
     #[inline]
     fn clear_bit(&mut self, level: usize, digit: usize) {
-        self.occupied[level][digit / 64] &= !(1 << (digit % 64));
+        self.occupied[level] &= !(1 << digit);
+        if self.occupied[level] == 0 {
+            self.levels &= !(1 << level);
+        }
     }
 }
 

@@ -25,7 +25,10 @@ pub struct Warning {
 
 impl Warning {
     /// A doubt to check before trusting the result.
-    #[expect(clippy::self_named_constructors, reason = "named after the severity, like `note`")]
+    #[expect(
+        clippy::self_named_constructors,
+        reason = "named after the severity, like `note`"
+    )]
     pub fn warning(code: &str, message: impl Into<String>) -> Warning {
         Warning {
             code: code.into(),

@@ -12,9 +12,10 @@ pub struct Packet {
     pub wire_len: u32,
     /// Bytes of the frame that were captured.
     pub captured_len: u32,
-    /// Network-layer length: header and payload of the innermost IP packet, from its own header.
+    /// Network-layer length: header and payload of the IP packet (the outer one of a tunnel), from
+    /// its own header; from the frame's length where the header gives none.
     pub ip_len: u32,
-    /// Interface number within the file (0 for pcap).
+    /// Interface number within the file, counted over all sections (0 for pcap).
     pub interface: u32,
     /// Source address.
     pub src: IpAddr,
@@ -46,7 +47,8 @@ pub enum Transport {
     Icmp,
     /// A fragment other than the first: no transport header.
     Fragment,
-    /// Another protocol, by its IP protocol number.
+    /// Another protocol, by its IP protocol number; 6 and 17 where a TCP or UDP header contradicts
+    /// itself.
     Other(u8),
     /// The capture ends before the transport header does.
     Truncated(u8),

@@ -64,12 +64,18 @@ impl Chunks {
         });
     }
 
-    /// A retransmission passed: the current unit is still on its way.
-    pub(crate) fn touch(&mut self, down: bool, at: u64) {
-        if let Some(last) = self.list.last_mut()
-            && last.down == down
-        {
-            last.last = at;
+    /// A retransmission passed, with `bytes` that had been missing: it belongs to the last unit of
+    /// its direction, which is still on its way if nothing came after it.
+    pub(crate) fn late(&mut self, down: bool, bytes: u64, at: u64) {
+        let n = self.list.len();
+        if let Some(i) = self.list.iter().rposition(|c| c.down == down) {
+            let c = &mut self.list[i];
+            c.bytes = c.bytes.saturating_add(bytes);
+            if i + 1 == n {
+                c.last = at;
+            }
+        } else if bytes > 0 {
+            self.push(down, bytes, at, true, 0);
         }
     }
 

@@ -28,6 +28,9 @@ pub(crate) struct Counts {
     /// Connections with one direction known by acknowledgements only, and the bytes.
     pub(crate) one_sided: u64,
     pub(crate) one_sided_bytes: u64,
+    /// Connections with gaps that the capture never fills, and the bytes in them.
+    pub(crate) gaps: u64,
+    pub(crate) gap_bytes: u64,
     pub(crate) concurrent: u64,
     pub(crate) with_data: u64,
     /// Connections too long to keep all their turns.
@@ -41,6 +44,9 @@ impl Counts {
         let unseen: u64 = t.halves.iter().map(|h| h.unseen).sum();
         self.one_sided += u64::from(unseen > 0);
         self.one_sided_bytes += unseen;
+        let missing: u64 = t.halves.iter().map(|h| h.missing).sum();
+        self.gaps += u64::from(missing > 0);
+        self.gap_bytes += missing;
         self.duplicates += t.halves.iter().map(|h| h.duplicates).sum::<u64>();
         self.jumps += t.halves.iter().map(|h| h.jumps).sum::<u64>();
         self.with_data += u64::from(!t.chunks.is_empty());
@@ -92,6 +98,18 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64, offered: u6
                 c.one_sided, c.one_sided_bytes
             ),
         ));
+    }
+    if c.gaps > 0 {
+        let text = format!(
+            "{} connections have gaps in their sequence numbers that the capture does not hold, {} \
+             bytes: they are left out, so that the model carries what the trace does",
+            c.gaps, c.gap_bytes
+        );
+        w.push(if percent(c.gap_bytes as f64, bytes) > 1.0 {
+            Warning::warning("capture-gaps", text)
+        } else {
+            Warning::note("capture-gaps", text)
+        });
     }
     if c.truncated > 0 {
         w.push(Warning::warning(

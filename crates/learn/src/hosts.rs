@@ -101,10 +101,6 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.hosts.len()
-    }
-
     /// The host with this address.
     pub(crate) fn id(&mut self, address: IpAddr) -> u32 {
         let next = self.hosts.len() as u32;
@@ -251,16 +247,6 @@ impl Hosts {
     /// What was measured of a host.
     pub(crate) fn measured(&self, id: u32) -> Option<&Measured> {
         self.hosts[id as usize].measured.as_deref()
-    }
-
-    /// Component sizes and conflicts make sense only where both sides exist: hosts inside and
-    /// outside.
-    pub(crate) fn sides(&mut self) -> [u64; 2] {
-        let mut n = [0; 2];
-        for id in 0..self.hosts.len() as u32 {
-            n[usize::from(!self.inside(id, true))] += 1;
-        }
-        n
     }
 }
 

@@ -142,7 +142,11 @@ impl Tracked {
         let settled = half.settled() && settled_by_tap;
         match half.segment(at, ip_len, h, round_trip, &mut news) {
             Seen::Nothing => {}
-            Seen::Again => self.chunks.touch(down, at),
+            Seen::Again => self.chunks.late(down, 0, at),
+            Seen::Filled(bytes) => {
+                self.chunks.late(down, bytes, at);
+                news.data = true;
+            }
             Seen::New(bytes) => {
                 if h.has(Header::ACK) && self.halves[to].data_beyond(h.ack, other_next) {
                     self.chunks.set_concurrent();

@@ -107,12 +107,12 @@ impl Link {
                 }
             });
             let Some(packet) = next else { break };
-            self.transmit(start, packet);
+            self.transmit(start, &packet);
         }
     }
 
     #[inline]
-    fn transmit(&mut self, start: Time, packet: Packet) {
+    fn transmit(&mut self, start: Time, packet: &Packet) {
         // Sizes are 16 bits and a second has 1e9 nanoseconds: 2^17 * 8e9 + rate fits 64 bits.
         let work = (u64::from(packet.size) + self.overhead) * 8_000_000_000 + self.carry;
         let end = start + Dur::from_nanos(work / self.rate);
@@ -123,37 +123,38 @@ impl Link {
 
     /// The last bit leaves at `end`.
     #[inline]
-    fn launch(&mut self, end: Time, packet: Packet) {
+    fn launch(&mut self, end: Time, packet: &Packet) {
         if let Some(m) = &mut self.meter {
-            m.departure(end, &packet);
+            m.departure(end, packet);
         }
         if let Some(loss) = &mut self.loss
             && loss.loses()
         {
             self.ledger.count(DropReason::Loss);
             if let Some(m) = &mut self.meter {
-                m.count_drop(end, &packet);
+                m.count_drop(end, packet);
             }
             return;
         }
-        self.flight.push_back((end + self.delay, packet));
+        self.flight.push_back((end + self.delay, *packet));
     }
 }
 
-impl Element for Link {
+impl Link {
+    /// [`Element::push`] without moving the packet about.
     #[inline]
-    fn push(&mut self, at: Time, packet: Packet) {
+    pub fn push_ref(&mut self, at: Time, packet: &Packet) {
         self.ledger.arrived += 1;
         if self.rate == 0 {
             if let Some(m) = &mut self.meter {
-                m.arrival(at, &packet, Backlog::default());
+                m.arrival(at, packet, Backlog::default());
             }
             self.launch(at, packet);
             return;
         }
         self.advance(at);
         if let Some(m) = &mut self.meter {
-            m.arrival(at, &packet, self.queue.backlog());
+            m.arrival(at, packet, self.queue.backlog());
         }
         if self.free_at < at {
             // The serializer was idle: a new busy period owes nothing.
@@ -164,15 +165,40 @@ impl Element for Link {
             self.transmit(at, packet);
             return;
         }
-        match self.queue.enqueue(at, packet) {
+        match self.queue.enqueue(at, *packet) {
             Ok(()) => self.advance(at),
             Err(reason) => {
                 self.ledger.count(reason);
                 if let Some(m) = &mut self.meter {
-                    m.count_drop(at, &packet);
+                    m.count_drop(at, packet);
                 }
             }
         }
+    }
+
+    /// The next departure if it is not later than `now`, left in place: [`Element::pop`] in two
+    /// steps, the second being [`Link::pop_front`].
+    #[inline]
+    pub fn front(&mut self, now: Time) -> Option<&Packet> {
+        if self.rate != 0 {
+            self.advance(now);
+        }
+        self.flight.front().filter(|f| f.0 <= now).map(|f| &f.1)
+    }
+
+    /// Lets the packet go that [`Link::front`] showed.
+    #[inline]
+    pub fn pop_front(&mut self) {
+        if self.flight.pop_front().is_some() {
+            self.ledger.departed += 1;
+        }
+    }
+}
+
+impl Element for Link {
+    #[inline]
+    fn push(&mut self, at: Time, packet: Packet) {
+        self.push_ref(at, &packet);
     }
 
     #[inline]
@@ -189,13 +215,9 @@ impl Element for Link {
         if self.rate != 0 {
             self.advance(now);
         }
-        let &(at, packet) = self.flight.front()?;
-        if at > now {
-            return None;
-        }
-        self.flight.pop_front();
-        self.ledger.departed += 1;
-        Some((at, packet))
+        let departure = *self.flight.front().filter(|f| f.0 <= now)?;
+        self.pop_front();
+        Some(departure)
     }
 
     fn ledger(&self) -> Ledger {

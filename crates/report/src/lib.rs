@@ -1,1 +1,111 @@
-//! (room being furnished)
+//! Pictures and the report: one self-contained HTML page, readable offline, in print and without
+//! script.
+//!
+//! [`render`] turns the [`Results`] of an experiment into the page. In between lies plain data
+//! ([`data::ReportData`], from [`report_data`]), so that pages and pictures can be made and tested
+//! without an experiment:
+//!
+//! ```
+//! use swell_report::data::ReportData;
+//! let page = swell_report::page(&ReportData { title: "a < b".into(), ..ReportData::default() });
+//! assert!(page.contains("<title>a &lt; b</title>"));
+//! ```
+//!
+//! Single pictures are SVG files with their style inside: [`cdf_svg`], [`lsd_svg`],
+//! [`slowdown_svg`] of results, [`ModelPicture`] of a traffic model; [`png`] draws one as pixels.
+//! [`chart`] is the drawing itself: axes, curves, bars, timelines, and nothing about networks.
+//!
+//! Decisions:
+//!
+//! * Every chart is drawn twice, for wide and for narrow pages; a style rule picks one. It costs
+//!   bytes and needs no script.
+//! * The script reads values back from the drawn paths and the axes' attributes. Nothing is in the
+//!   page twice, and no user text is ever part of the script.
+//! * Equal input gives equal bytes: no clock, no hash maps, logarithms from `libm`. (PNG depends on
+//!   the machine's fonts.)
+//!
+//! Not here: statistics (`swell-stats`) and the answer itself (`swell-experiment`).
+
+use std::io::{self, Write};
+
+pub mod chart;
+mod convert;
+pub mod data;
+mod figures;
+mod human;
+mod model;
+mod network;
+mod page;
+mod palette;
+mod png;
+#[cfg(test)]
+mod sample;
+mod svg;
+mod verdict;
+
+use swell_experiment::Results;
+
+pub use convert::report_data;
+pub use human::Quantity;
+pub use model::{ModelPicture, model_html};
+pub use page::page;
+pub use palette::Role;
+pub use png::{PngError, png};
+
+use chart::Canvas;
+use data::{ForegroundData, ReportData};
+
+/// The page about `results`.
+pub fn render(results: &Results) -> String {
+    page(&report_data(results))
+}
+
+/// Writes the page about `results`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(results: &Results, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(render(results).as_bytes())
+}
+
+/// Completion times of the foreground called `name`, one distribution function per background.
+/// `None` where there is no such foreground.
+pub fn cdf_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
+    let foreground = find(data, name)?;
+    let named = figures::named(data, foreground, &slots(data));
+    Some(figures::cdf_chart(&named, "").svg(canvas))
+}
+
+/// Slowdown of the foreground called `name` at the quantiles of [`data::QUANTILES`].
+pub fn slowdown_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
+    let foreground = find(data, name)?;
+    let named = figures::named(data, foreground, &slots(data));
+    Some(figures::slowdown_chart(&named).svg(canvas))
+}
+
+/// Log-scale diagrams of the backgrounds that ran against the foreground called `name`, in the
+/// direction down (towards the clients).
+pub fn lsd_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
+    let foreground = find(data, name)?;
+    let named = figures::named(data, foreground, &slots(data));
+    let curves: Vec<_> = named
+        .iter()
+        .map(|n| (n.name, n.slot, &n.condition.energies[1][..]))
+        .filter(|c| c.2.iter().any(|e| e.y.is_finite()))
+        .collect();
+    Some(figures::energy_chart(&curves, "").svg(canvas))
+}
+
+/// The network as a drawing of this width; its height follows.
+pub fn network_svg(data: &ReportData, width: f64) -> String {
+    let height = network::height(&data.network, width);
+    network::svg(&data.network, &Canvas::file(width, height))
+}
+
+fn find<'a>(data: &'a ReportData, name: &str) -> Option<&'a ForegroundData> {
+    data.foregrounds.iter().find(|f| f.name == name)
+}
+
+fn slots(data: &ReportData) -> Vec<usize> {
+    palette::slots(&data.backgrounds.iter().map(|b| b.role).collect::<Vec<_>>())
+}

@@ -36,7 +36,7 @@ fn main() {
     let tcp = Arc::new(Config {
         algorithm: Algorithm::Reno,
         mss: 1460,
-        send_window: Some(20 * 1460),
+        send_window: Some(20),
         handshake: false,
         packets: true,
         ..Config::classic()

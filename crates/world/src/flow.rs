@@ -8,6 +8,9 @@ use swell_workload::{Conn, End, Info};
 pub(crate) type LinkIndex = u32;
 pub(crate) const NONE: LinkIndex = u32::MAX;
 
+/// Links from client to server and back.
+pub(crate) type Routes = [[LinkIndex; 3]; 2];
+
 /// Top bit of [`Packet::hop`]: set on the way from server to client.
 const TO_CLIENT: u8 = 0x80;
 
@@ -15,15 +18,13 @@ pub(crate) struct Flow {
     pub workload: u32,
     pub conn: Conn,
     pub tag: Tag,
-    /// Links from client to server and back.
-    pub routes: [[LinkIndex; 3]; 2],
     pub transport: Transport,
     /// Handles of the two hosts' access paths, given back when the flow is reaped.
     pub access: [u64; 2],
 }
 
 pub(crate) enum Transport {
-    Tcp(Box<TcpPair>),
+    Tcp(TcpPair),
     Datagrams {
         sent: u64,
     },

@@ -23,6 +23,7 @@
 
 mod access;
 mod flow;
+mod links;
 mod world;
 
 pub use world::{Direction, World};

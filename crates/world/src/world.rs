@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use swell_base::{Dur, EventQueue, Packet, Segment, Tag, Time};
-use swell_path::{Element, Link, LinkConfig, Meter};
+use swell_path::{Link, LinkConfig, Meter};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses};
-use crate::flow::{Flow, LinkIndex, NONE, TcpPair, Transport, packet, progress};
+use crate::flow::{Flow, LinkIndex, NONE, Routes, TcpPair, Transport, packet, progress};
+use crate::links::Links;
 
 /// A direction across the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,19 +30,11 @@ const LINGER: Dur = Dur::from_secs(10);
 
 /// Something due at an instant.
 #[derive(Clone, Copy, Debug)]
-enum Wake {
+pub(crate) enum Wake {
     Link(LinkIndex),
     Tcp { flow: u32, end: u8 },
     Work { workload: u32, token: u64 },
     Reap(u32),
-}
-
-struct LinkSlot {
-    link: Link,
-    /// When the one wake-up queued for it is due; `MAX` if there is none.
-    wake_at: Time,
-    /// No flow is routed over it any more: remove it once it is empty.
-    doomed: bool,
 }
 
 struct Worker {
@@ -57,9 +50,10 @@ pub struct World {
     now: Time,
     seed: u64,
     queue: EventQueue<Wake>,
-    links: Vec<Option<Box<LinkSlot>>>,
-    free_links: Vec<LinkIndex>,
+    links: Links,
     accesses: Accesses,
+    /// The route of every flow there ever was; what else is known of it goes when it is over.
+    routes: Vec<Routes>,
     flows: Vec<Option<Box<Flow>>>,
     workers: Vec<Worker>,
     inbox: VecDeque<(u32, Event)>,
@@ -77,9 +71,9 @@ impl World {
             now: Time::ZERO,
             seed,
             queue: EventQueue::new(),
-            links: Vec::new(),
-            free_links: Vec::new(),
+            links: Links::default(),
             accesses: Accesses::default(),
+            routes: Vec::new(),
             flows: Vec::new(),
             workers: Vec::new(),
             inbox: VecDeque::new(),
@@ -90,7 +84,7 @@ impl World {
             packets: 0,
         };
         for (config, name) in links.iter().zip(["bottleneck/up", "bottleneck/down"]) {
-            world.add_link(Link::new(config, seed, name));
+            world.links.add(Link::new(config, seed, name));
         }
         world
     }
@@ -98,8 +92,8 @@ impl World {
     /// Counts what passes the bottleneck, in bins of these widths.
     pub fn meter(&mut self, fine: Dur, coarse: Dur) {
         for direction in [Direction::Up, Direction::Down] {
-            self.bottleneck_mut(direction)
-                .set_meter(Meter::new(fine, coarse));
+            let link = self.links.get_mut(direction as LinkIndex);
+            link.set_meter(Meter::new(fine, coarse));
         }
     }
 
@@ -147,17 +141,7 @@ impl World {
 
     /// The bottleneck link of a direction.
     pub fn bottleneck(&self, direction: Direction) -> &Link {
-        let slot = self.links[direction as usize].as_ref();
-        &slot
-            .expect("the bottleneck is made first and never removed")
-            .link
-    }
-
-    fn bottleneck_mut(&mut self, direction: Direction) -> &mut Link {
-        let slot = self.links[direction as usize].as_mut();
-        &mut slot
-            .expect("the bottleneck is made first and never removed")
-            .link
+        self.links.get(direction as LinkIndex)
     }
 
     /// What workload `index` finished since the last call.
@@ -197,101 +181,56 @@ impl World {
 
     /// Links that exist, the bottleneck's two included.
     pub fn links(&self) -> usize {
-        self.links.len() - self.free_links.len()
+        self.links.len()
     }
 
-    // Links.
-
-    fn add_link(&mut self, link: Link) -> LinkIndex {
-        let slot = Some(Box::new(LinkSlot {
-            link,
-            wake_at: Time::MAX,
-            doomed: false,
-        }));
-        if let Some(index) = self.free_links.pop() {
-            self.links[index as usize] = slot;
-            return index;
-        }
-        self.links.push(slot);
-        self.links.len() as LinkIndex - 1
-    }
-
-    #[inline]
-    fn push_link(&mut self, index: LinkIndex, packet: Packet) {
-        let Some(slot) = &mut self.links[index as usize] else {
-            return;
-        };
-        slot.link.push(self.now, packet);
-        Self::arm(&mut self.queue, slot, index);
-    }
-
-    #[inline]
-    fn arm(queue: &mut EventQueue<Wake>, slot: &mut LinkSlot, index: LinkIndex) {
-        if let Some(due) = slot.link.poll_at()
-            && due < slot.wake_at
-        {
-            slot.wake_at = due;
-            queue.push(due, Wake::Link(index));
-        }
-    }
+    // Packets.
 
     #[inline]
     fn link_due(&mut self, index: LinkIndex) {
-        loop {
-            let Some(slot) = &mut self.links[index as usize] else {
-                return;
-            };
-            if slot.wake_at != self.now {
-                return;
-            }
-            let Some((_, packet)) = slot.link.pop(self.now) else {
-                break;
-            };
+        if !self.links.is_due(self.now, index) {
+            return;
+        }
+        let mut packet = Packet::default();
+        while self.links.pop(self.now, index, &mut packet) {
             self.hops += 1;
-            self.forward(packet);
+            packet.hop += 1;
+            self.route(&mut packet);
         }
-        let Some(slot) = &mut self.links[index as usize] else {
-            return;
-        };
-        slot.wake_at = Time::MAX;
-        Self::arm(&mut self.queue, slot, index);
-        if slot.doomed && slot.wake_at == Time::MAX {
-            self.links[index as usize] = None;
-            self.free_links.push(index);
-        }
+        self.links.rearm(&mut self.queue, index);
     }
 
-    /// A packet has crossed a link: on to the next, or to its endpoint.
+    /// Moves a packet on to the next link of its route, or to its endpoint.
     #[inline]
-    fn forward(&mut self, mut packet: Packet) {
-        packet.hop += 1;
-        self.route(packet);
-    }
-
-    #[inline]
-    fn route(&mut self, mut packet: Packet) {
-        let Some(flow) = &mut self.flows[packet.flow.0 as usize] else {
-            return;
-        };
-        let (way, mut hop) = progress(&packet);
-        while let Some(&link) = flow.routes[way].get(hop) {
+    fn route(&mut self, packet: &mut Packet) {
+        let (way, mut hop) = progress(packet);
+        let route = &self.routes[packet.flow.0 as usize][way];
+        while let Some(&link) = route.get(hop) {
             if link != NONE {
-                self.push_link(link, packet);
+                self.links.push(&mut self.queue, self.now, link, packet);
                 return;
             }
             hop += 1;
             packet.hop += 1;
         }
-        let (workload, conn) = (flow.workload, flow.conn);
+        self.deliver(packet, way ^ 1);
+    }
+
+    #[inline]
+    fn deliver(&mut self, packet: &Packet, end: usize) {
+        let index = packet.flow.0;
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return;
+        };
         match &mut flow.transport {
             Transport::Tcp(pair) => {
-                pair.ends[way ^ 1].handle_segment(self.now, &packet.seg);
-                self.touched.push((packet.flow.0, (way ^ 1) as u8));
+                pair.ends[end].handle_segment(self.now, &packet.seg);
+                self.drain(index, end as u8);
             }
             Transport::Datagrams { .. } => {
-                let end = if way == 0 { End::Server } else { End::Client };
-                self.inbox
-                    .push_back((workload, Event::Datagram(conn, end, packet.seg.len)));
+                let end = if end == 0 { End::Client } else { End::Server };
+                let event = Event::Datagram(flow.conn, end, packet.seg.len);
+                self.inbox.push_back((flow.workload, event));
             }
             Transport::Gone => return,
         }
@@ -385,8 +324,8 @@ impl World {
         }
         let (tag, tcp) = (flow.tag, &self.workers[workload as usize].tcp);
         while let Some(segment) = pair.ends[e].poll_transmit(self.now) {
-            self.outgoing
-                .push(packet(index, who, tag, tcp.wire_size(&segment), segment));
+            let size = tcp.wire_size(&segment);
+            self.outgoing.push(packet(index, who, tag, size, segment));
         }
         if let Some(due) = pair.ends[e].poll_timeout()
             && due < pair.wake_at[e]
@@ -396,7 +335,9 @@ impl World {
             self.queue.push(due, Wake::Tcp { flow: index, end });
         }
         let over = pair.closed == [true; 2];
-        self.send_outgoing();
+        if !self.outgoing.is_empty() {
+            self.send_outgoing();
+        }
         if over {
             self.close(index);
         }
@@ -405,9 +346,10 @@ impl World {
     fn send_outgoing(&mut self) {
         let mut packets = std::mem::take(&mut self.outgoing);
         self.packets += packets.len() as u64;
-        for p in packets.drain(..) {
-            self.route(p);
+        for packet in &mut packets {
+            self.route(packet);
         }
+        packets.clear();
         self.outgoing = packets;
     }
 
@@ -445,14 +387,8 @@ impl World {
                 continue;
             };
             for link in [pair.up, pair.down] {
-                if link != NONE
-                    && let Some(slot) = &mut self.links[link as usize]
-                {
-                    slot.doomed = true;
-                    if slot.wake_at == Time::MAX {
-                        self.links[link as usize] = None;
-                        self.free_links.push(link);
-                    }
+                if link != NONE {
+                    self.links.doom(link);
                 }
             }
         }
@@ -471,7 +407,7 @@ impl World {
                     wake_at: [Time::MAX; 2],
                     closed: [false; 2],
                 };
-                let index = self.open(workload, conn, &open, Transport::Tcp(Box::new(pair)));
+                let index = self.open(workload, conn, &open, Transport::Tcp(pair));
                 self.touched.push((index, 0));
             }
             Action::Datagrams(conn, open) => {
@@ -571,7 +507,7 @@ impl World {
             let seed = self.seed;
             let (handle, pair) = accesses.take(workload, path, |config, handle, name| {
                 let seed = seed ^ (u64::from(workload) << 48) ^ handle;
-                self.add_link(Link::new(config, seed, name))
+                self.links.add(Link::new(config, seed, name))
             });
             self.accesses = accesses;
             access[i] = handle;
@@ -580,14 +516,13 @@ impl World {
         let (to_server, to_client) = if open.from_right { (1, 0) } else { (0, 1) };
         let [(client_up, client_down), (server_up, server_down)] = links;
         let worker = &mut self.workers[workload as usize];
+        let to_server = [client_up, to_server, server_down];
+        self.routes
+            .push([to_server, [server_up, to_client, client_down]]);
         self.flows.push(Some(Box::new(Flow {
             workload,
             conn,
             tag: worker.tag,
-            routes: [
-                [client_up, to_server, server_down],
-                [server_up, to_client, client_down],
-            ],
             transport,
             access,
         })));

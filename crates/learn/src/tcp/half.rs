@@ -9,6 +9,9 @@ const MAX_HOLES: usize = 32;
 /// A jump in sequence numbers larger than this is not a gap in the capture but another numbering
 /// (a mangled packet, a middlebox): tracking starts anew there and the jump counts for nothing.
 const MAX_JUMP: i64 = 1 << 24;
+/// A single acknowledgement that moves on by more than this, of data that does not pass the tap, is
+/// not believed either.
+const MAX_UNSEEN: u64 = 1 << 20;
 /// Packet pairs taken into account per connection and direction.
 const MAX_PAIRS: u8 = 64;
 /// Smallest packet, in bytes, whose spacing tells a capacity: header times and timer granularity
@@ -20,9 +23,11 @@ const PAIR_BYTES: u32 = 1000;
 pub(crate) enum Seen {
     /// No payload.
     Nothing,
-    /// Only payload that was seen (or jumped over) before.
+    /// Only payload that was seen before.
     Again,
-    /// New payload bytes, those of a gap in front included.
+    /// Payload that fills a hole left before: it counts for the unit that was under way.
+    Filled(u64),
+    /// New payload bytes.
     New(u64),
 }
 
@@ -38,6 +43,7 @@ pub(crate) struct Half {
     acked: u64,
     /// A packet of this direction was seen.
     seen: bool,
+    syn: bool,
     pub(crate) fin: bool,
     pub(super) window_scale: Option<Option<u8>>,
     pub(crate) max_window: u32,
@@ -52,6 +58,8 @@ pub(crate) struct Half {
     pub(crate) jumps: u64,
     /// Bytes known only by the other side's acknowledgements.
     pub(crate) unseen: u64,
+    /// Bytes known only by the sequence numbers around them: the capture does not hold them.
+    pub(crate) missing: u64,
     /// Data packets since the other side last acknowledged something.
     unacked_packets: u32,
     /// A segment that should make the receiver acknowledge at once: (offset after it, time).
@@ -146,6 +154,10 @@ impl Half {
         if !self.seen && offset > self.next {
             let bytes = offset - self.next.max(before);
             self.next = offset;
+            if bytes > MAX_UNSEEN {
+                self.jumps += 1;
+                return 0;
+            }
             // A FIN takes one number; a lone byte of data would look the same.
             if bytes == 1 {
                 self.fin = true;
@@ -190,6 +202,7 @@ impl Half {
         if syn && (!self.known || !self.seen) {
             self.anchor(h.seq, 0);
             self.next = 1;
+            self.syn = true;
         } else if !self.known || !self.seen {
             // Begun before the trace, or known so far by acknowledgements only.
             let plausible = self
@@ -227,10 +240,11 @@ impl Half {
         let (offset, end) = (offset.max(0) as u64, end as u64);
         self.packets += 1;
         self.unacked_packets += 1;
-        if offset > self.next && self.next > 1 {
+        if offset > self.next && (self.next > 1 || self.syn) {
             if self.holes.len() == MAX_HOLES {
                 self.holes.remove(0);
             }
+            self.missing += offset - self.next;
             self.holes.push(Hole {
                 start: self.next,
                 end: offset,
@@ -244,7 +258,7 @@ impl Half {
         if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
             self.probe = Some((end, at));
         }
-        let bytes = end - self.next.max(1);
+        let bytes = end - self.next.max(offset).max(1);
         self.next = end;
         Seen::New(bytes)
     }
@@ -271,18 +285,26 @@ impl Half {
                 if at.saturating_sub(hole.since) > round_trip {
                     self.lost_before += 1;
                 }
-                if offset <= hole.start as i64 {
-                    hole.start = end as u64;
+                let from = hole.start.max(offset.max(0) as u64);
+                let to = hole.end.min(end as u64);
+                // What lies before and after the filled part stays missing; of two parts only the
+                // later is remembered.
+                if to < hole.end {
+                    hole.start = to;
                 } else {
-                    hole.end = offset as u64;
+                    hole.end = from;
                 }
                 if hole.start >= hole.end {
                     self.holes.remove(i);
                 }
+                self.missing = self.missing.saturating_sub(to - from);
+                Seen::Filled(to - from)
             }
-            None => self.lost_beyond += 1,
+            None => {
+                self.lost_beyond += 1;
+                Seen::Again
+            }
         }
-        Seen::Again
     }
 
     /// Capacity by packet pairs: two large packets in a row, with no packet of the other side

@@ -66,6 +66,62 @@ fn a_bottleneck_is_filled() {
     }
 }
 
+#[test]
+fn a_buffer_of_one_product_keeps_the_link_busy_over_losses() {
+    // Appenzeller, Keslassy & McKeown 2004, section 2: a sender that halves needs a buffer of one
+    // bandwidth-delay product for the queue not to run empty; one that takes 0.7 needs 3/7 of it.
+    let rate = "20Mbit".parse().unwrap();
+    let linux = Config::linux();
+    let reno = Config {
+        algorithm: Algorithm::NewReno,
+        ..linux.clone()
+    };
+    let variants = [
+        ("newreno", reno.clone(), 1.0),
+        (
+            "newreno, by count",
+            Config {
+                rack_tlp: false,
+                ..reno.clone()
+            },
+            1.0,
+        ),
+        (
+            "newreno, no prr",
+            Config {
+                rack_tlp: false,
+                prr: false,
+                ..reno.clone()
+            },
+            1.0,
+        ),
+        (
+            "newreno, no sack",
+            Config {
+                sack: false,
+                rack_tlp: false,
+                ..reno
+            },
+            1.0,
+        ),
+        ("cubic", linux, 3.0 / 7.0),
+    ];
+    for (name, cfg, share) in variants {
+        let goodput = 20e6 / 8.0 * 1448.0 / 1500.0;
+        // A segment more, since the product is not a whole number of segments.
+        let buffer = ms(40).scale(share) + Dur::from_micros(600);
+        let mut net = Net::new(cfg, ms(20))
+            .rate(rate)
+            .queue(buffer)
+            .app(serve(1 << 40));
+        let got = throughput(&mut net, at(20.0), at(80.0)) / goodput;
+        let s = net.ends[SERVER].stats();
+        println!("{name}: {got:.4} {s:?}");
+        assert!(s.recoveries >= 2, "{name}: the law is about losses: {s:?}");
+        assert!(got > 0.99 && got <= 1.0, "{name}: {got}");
+    }
+}
+
 /// Measured throughput over Mathis et al. 1997 equation 3, MSS/RTT C/sqrt(p), for independent
 /// loss of data segments.
 fn mathis(cfg: &Config, p: f64, seed: u64, seconds: f64) -> f64 {

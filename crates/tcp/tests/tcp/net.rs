@@ -47,6 +47,8 @@ pub struct Net {
     delay: Dur,
     /// Rate of each direction; `None`: no serialisation.
     rate: Option<Rate>,
+    /// Longest wait before serialisation; what would wait longer is dropped.
+    queue: Dur,
     busy_until: [Time; 2],
     flying: BTreeMap<(Time, u64), (usize, Segment)>,
     order: u64,
@@ -67,6 +69,7 @@ impl Net {
             events: Vec::new(),
             delay,
             rate: None,
+            queue: Dur::MAX,
             busy_until: [Time::ZERO; 2],
             flying: BTreeMap::new(),
             order: 0,
@@ -79,6 +82,11 @@ impl Net {
 
     pub fn rate(mut self, rate: Rate) -> Net {
         self.rate = Some(rate);
+        self
+    }
+
+    pub fn queue(mut self, longest_wait: Dur) -> Net {
+        self.queue = longest_wait;
         self
     }
 
@@ -189,19 +197,24 @@ impl Net {
     fn transmit(&mut self, from: usize, seg: Segment) {
         let index = self.sent[from];
         self.sent[from] += 1;
-        let fate = (self.judge)(&Sent {
+        let mut fate = (self.judge)(&Sent {
             at: self.now,
             from,
             index,
             seg: &seg,
         });
-        self.log.push((self.now, from, seg, fate.is_empty()));
         let mut departs = self.now;
         if let Some(rate) = self.rate {
-            let size = swell_base::Bytes(u64::from(self.cfg.wire_size(&seg)));
-            departs = self.busy_until[from].max(self.now) + rate.transmit(size);
-            self.busy_until[from] = departs;
+            let starts = self.busy_until[from].max(self.now);
+            if starts.since(self.now) > self.queue {
+                fate.clear();
+            } else {
+                let size = swell_base::Bytes(u64::from(self.cfg.wire_size(&seg)));
+                departs = starts + rate.transmit(size);
+                self.busy_until[from] = departs;
+            }
         }
+        self.log.push((self.now, from, seg, fate.is_empty()));
         for late in fate {
             self.order += 1;
             let at = departs + self.delay + late;
