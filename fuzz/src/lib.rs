@@ -16,26 +16,37 @@ const MOST_PACKETS: usize = 20_000;
 /// If a record is lost, if reading goes on after the end, or if what is read depends on how the
 /// bytes arrive.
 pub fn reader(data: &[u8]) {
-    let plain = Reader::new(data).is_ok_and(|r| r.compression() == Compression::Plain);
     let whole = read(Reader::new(data));
     let dripped = read(Reader::new(Drip { data, step: 1 }));
-    if plain {
+    if whole.compression == Some(Compression::Plain) {
         assert_eq!(whole, dripped, "packets depend on how the bytes arrive");
     } else {
         // A decoder that meets damage drops what it decoded in the same read.
-        let both = whole.0.len().min(dripped.0.len());
-        assert_eq!(whole.0[..both], dripped.0[..both]);
+        let both = whole.packets.len().min(dripped.packets.len());
+        assert_eq!(whole.packets[..both], dripped.packets[..both]);
     }
 }
 
 /// Everything that can be seen of a capture: its packets, counts and how it ended.
-fn read(
-    opened: Result<Reader<'_>, swell_capture::Error>,
-) -> (Vec<Packet>, Option<Counts>, Option<String>) {
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    compression: Option<Compression>,
+    packets: Vec<Packet>,
+    counts: Option<Counts>,
+    end: Option<String>,
+}
+
+fn read(opened: Result<Reader<'_>, swell_capture::Error>) -> Seen {
     let mut reader = match opened {
         Ok(reader) => reader,
-        Err(e) => return (Vec::new(), None, Some(e.to_string())),
+        Err(e) => {
+            return Seen {
+                end: Some(e.to_string()),
+                ..Seen::default()
+            };
+        }
     };
+    let compression = Some(reader.compression());
     let mut packets = Vec::new();
     let end = loop {
         match reader.next_packet() {
@@ -43,7 +54,11 @@ fn read(
                 check_packet(&packet);
                 packets.push(packet);
                 if packets.len() == MOST_PACKETS {
-                    return (packets, None, None);
+                    return Seen {
+                        compression,
+                        packets,
+                        ..Seen::default()
+                    };
                 }
             }
             Ok(None) => break None,
@@ -69,7 +84,12 @@ fn read(
     for packet in &packets {
         assert!((packet.interface as usize) < reader.interfaces().len());
     }
-    (packets, Some(counts), end)
+    Seen {
+        compression,
+        packets,
+        counts: Some(counts),
+        end,
+    }
 }
 
 /// Gives its bytes in small pieces of changing size.
