@@ -116,7 +116,6 @@ fn a_buffer_of_one_product_keeps_the_link_busy_over_losses() {
             .app(serve(1 << 40));
         let got = throughput(&mut net, at(20.0), at(80.0)) / goodput;
         let s = net.ends[SERVER].stats();
-        println!("{name}: {got:.4} {s:?}");
         assert!(s.recoveries >= 2, "{name}: the law is about losses: {s:?}");
         assert!(got > 0.99 && got <= 1.0, "{name}: {got}");
     }
