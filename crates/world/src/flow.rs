@@ -39,14 +39,18 @@ pub(crate) struct TcpPair {
     pub closed: [bool; 2],
 }
 
-impl TcpPair {
+impl Flow {
+    /// What the transport knows of it.
     pub fn info(&self) -> Info {
-        let stats = self.ends.each_ref().map(Endpoint::stats);
-        let min_rtt = stats.iter().filter_map(|s| s.min_rtt).min();
+        let Transport::Tcp(pair) = &self.transport else {
+            return Info::default();
+        };
+        let stats = pair.ends.each_ref().map(Endpoint::stats);
+        let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         Info {
-            client_retransmissions: stats[0].retransmitted as u32,
-            server_retransmissions: stats[1].retransmitted as u32,
-            min_rtt,
+            client_retransmissions: count(stats[0].retransmitted),
+            server_retransmissions: count(stats[1].retransmitted),
+            min_rtt: stats.iter().filter_map(|s| s.min_rtt).min(),
         }
     }
 }

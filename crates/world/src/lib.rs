@@ -24,6 +24,8 @@
 mod access;
 mod flow;
 mod links;
+mod wake;
+mod worker;
 mod world;
 
 pub use world::{Direction, World};

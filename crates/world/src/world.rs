@@ -1,6 +1,6 @@
 //! The world itself.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use swell_base::{Dur, EventQueue, Packet, Segment, Tag, Time};
@@ -11,6 +11,8 @@ use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 use crate::access::{AT_BOTTLENECK, Accesses};
 use crate::flow::{Flow, LinkIndex, NONE, Routes, TcpPair, Transport, packet, progress};
 use crate::links::Links;
+use crate::wake::{Due, Timers, Wake};
+use crate::worker::Worker;
 
 /// A direction across the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,28 +30,12 @@ const UDP_MAX: u32 = 1500 - UDP_HEADERS;
 /// How long the route of a flow that is over is kept for packets still on the way.
 const LINGER: Dur = Dur::from_secs(10);
 
-/// Something due at an instant.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Wake {
-    Link(LinkIndex),
-    Tcp { flow: u32, end: u8 },
-    Work { workload: u32, token: u64 },
-    Reap(u32),
-}
-
-struct Worker {
-    machine: Box<dyn Workload>,
-    tag: Tag,
-    tcp: Arc<TcpConfig>,
-    /// Flow of each of its connections.
-    flows: BTreeMap<Conn, u32>,
-}
-
 /// Hosts, links, transports and workloads around one bottleneck.
 pub struct World {
     now: Time,
     seed: u64,
     queue: EventQueue<Wake>,
+    timers: Timers,
     links: Links,
     accesses: Accesses,
     /// The route of every flow there ever was; what else is known of it goes when it is over.
@@ -71,6 +57,7 @@ impl World {
             now: Time::ZERO,
             seed,
             queue: EventQueue::new(),
+            timers: Timers::default(),
             links: Links::default(),
             accesses: Accesses::default(),
             routes: Vec::new(),
@@ -101,12 +88,7 @@ impl World {
     /// is due now. Returns its number.
     pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<TcpConfig>) -> usize {
         let index = self.workers.len();
-        self.workers.push(Worker {
-            machine,
-            tag,
-            tcp,
-            flows: BTreeMap::new(),
-        });
+        self.workers.push(Worker::new(machine, tag, tcp));
         self.inbox.push_back((index as u32, Event::Start));
         self.settle();
         index
@@ -126,14 +108,14 @@ impl World {
     pub fn advance(&mut self, until: Time) {
         while let Some((at, wake)) = self.queue.pop_until(until) {
             self.now = at;
-            match wake {
-                Wake::Link(link) => self.link_due(link),
-                Wake::Tcp { flow, end } => self.timer_due(flow, end),
-                Wake::Work { workload, token } => {
+            match self.timers.open(wake) {
+                Due::Link(link) => self.link_due(link),
+                Due::Tcp { flow, end } => self.timer_due(flow, end),
+                Due::Work { workload, token } => {
                     self.inbox.push_back((workload, Event::Timer(token)));
                     self.settle();
                 }
-                Wake::Reap(flow) => self.reap(flow),
+                Due::Reap(flow) => self.reap(flow),
             }
         }
         self.now = self.now.max(until);
@@ -152,15 +134,7 @@ impl World {
     /// Ends the run: every workload turns what is unfinished into records.
     pub fn finish(&mut self) {
         for worker in &mut self.workers {
-            let (flows, table) = (&self.flows, &worker.flows);
-            let info = |conn| match table.get(&conn).and_then(|&f| flows[f as usize].as_deref()) {
-                Some(Flow {
-                    transport: Transport::Tcp(pair),
-                    ..
-                }) => pair.info(),
-                _ => Info::default(),
-            };
-            worker.machine.finish(&info);
+            worker.finish(&self.flows);
         }
     }
 
@@ -176,7 +150,7 @@ impl World {
 
     /// Flows that are open.
     pub fn open_flows(&self) -> usize {
-        self.workers.iter().map(|w| w.flows.len()).sum()
+        self.workers.iter().map(Worker::open).sum()
     }
 
     /// Links that exist, the bottleneck's two included.
@@ -332,7 +306,7 @@ impl World {
         {
             let due = due.max(self.now);
             pair.wake_at[e] = due;
-            self.queue.push(due, Wake::Tcp { flow: index, end });
+            self.queue.push(due, Wake::tcp(index, end));
         }
         let over = pair.closed == [true; 2];
         if !self.outgoing.is_empty() {
@@ -358,10 +332,7 @@ impl World {
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
             return;
         };
-        let Transport::Tcp(pair) = &flow.transport else {
-            return;
-        };
-        let (workload, conn, info) = (flow.workload, flow.conn, pair.info());
+        let (workload, conn, info) = (flow.workload, flow.conn, flow.info());
         self.forget(index);
         self.inbox.push_back((workload, Event::Closed(conn, info)));
     }
@@ -372,10 +343,8 @@ impl World {
             return;
         };
         flow.transport = Transport::Gone;
-        self.workers[flow.workload as usize]
-            .flows
-            .remove(&flow.conn);
-        self.queue.push(self.now + LINGER, Wake::Reap(index));
+        self.workers[flow.workload as usize].closed(flow.conn);
+        self.queue.push(self.now + LINGER, Wake::reap(index));
     }
 
     fn reap(&mut self, index: u32) {
@@ -417,7 +386,7 @@ impl World {
             Action::Close(conn, end) => self.endpoint(workload, conn, end, Endpoint::close),
             Action::SendDatagram(conn, end, n) => self.datagram(workload, conn, end, n),
             Action::Abort(conn) => {
-                let Some(&index) = self.workers[workload as usize].flows.get(&conn) else {
+                let Some(index) = self.workers[workload as usize].flow(conn) else {
                     return;
                 };
                 if let Some(flow) = &self.flows[index as usize]
@@ -429,27 +398,19 @@ impl World {
                 }
             }
             Action::Timer(pause, token) => {
-                self.queue
-                    .push(self.now + pause, Wake::Work { workload, token });
+                let wake = self.timers.set(workload, token);
+                self.queue.push(self.now + pause, wake);
             }
             Action::Ask(conn) => {
-                let info = match self.flow(workload, conn) {
-                    Some((
-                        _,
-                        Flow {
-                            transport: Transport::Tcp(pair),
-                            ..
-                        },
-                    )) => pair.info(),
-                    _ => Info::default(),
-                };
+                let flow = self.flow(workload, conn);
+                let info = flow.map_or_else(Info::default, |(_, flow)| flow.info());
                 self.inbox.push_back((workload, Event::Info(conn, info)));
             }
         }
     }
 
     fn flow(&mut self, workload: u32, conn: Conn) -> Option<(u32, &mut Flow)> {
-        let index = *self.workers[workload as usize].flows.get(&conn)?;
+        let index = self.workers[workload as usize].flow(conn)?;
         Some((index, self.flows[index as usize].as_deref_mut()?))
     }
 
@@ -526,7 +487,7 @@ impl World {
             transport,
             access,
         })));
-        worker.flows.insert(conn, index);
+        worker.opened(conn, index);
         index
     }
 }

@@ -1,0 +1,78 @@
+//! What is due at an instant, in eight bytes: the event queue moves a lot of them.
+
+use crate::flow::LinkIndex;
+
+/// Something due, as a word: the kind in the two lowest bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wake(u64);
+
+/// The same, opened.
+pub(crate) enum Due {
+    /// A link's next departure.
+    Link(LinkIndex),
+    /// A timer of an endpoint.
+    Tcp { flow: u32, end: u8 },
+    /// A timer of a workload.
+    Work { workload: u32, token: u64 },
+    /// The last packets of a flow have had time to arrive.
+    Reap(u32),
+}
+
+impl Wake {
+    #[inline]
+    pub fn link(index: LinkIndex) -> Wake {
+        Wake(u64::from(index) << 2)
+    }
+    #[inline]
+    pub fn tcp(flow: u32, end: u8) -> Wake {
+        Wake(u64::from(flow) << 3 | u64::from(end) << 2 | 1)
+    }
+    #[inline]
+    pub fn reap(flow: u32) -> Wake {
+        Wake(u64::from(flow) << 2 | 2)
+    }
+}
+
+/// Timers of workloads that are set: their wake-ups name a place here.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    set: Vec<(u32, u64)>,
+    free: Vec<u32>,
+}
+
+impl Timers {
+    /// The wake-up of a new timer.
+    #[inline]
+    pub fn set(&mut self, workload: u32, token: u64) -> Wake {
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.set[place as usize] = (workload, token);
+                place
+            }
+            None => {
+                self.set.push((workload, token));
+                self.set.len() as u32 - 1
+            }
+        };
+        Wake(u64::from(place) << 2 | 3)
+    }
+
+    /// What a wake-up is about; a timer is thereby spent.
+    #[inline]
+    pub fn open(&mut self, wake: Wake) -> Due {
+        let index = (wake.0 >> 2) as u32;
+        match wake.0 & 3 {
+            0 => Due::Link(index),
+            1 => Due::Tcp {
+                flow: (wake.0 >> 3) as u32,
+                end: (index & 1) as u8,
+            },
+            2 => Due::Reap(index),
+            _ => {
+                self.free.push(index);
+                let (workload, token) = self.set[index as usize];
+                Due::Work { workload, token }
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A workload and the flows of its connections.
+
+use std::sync::Arc;
+
+use swell_base::Tag;
+use swell_tcp::Config;
+use swell_workload::{Conn, Info, Workload};
+
+use crate::flow::Flow;
+
+const CLOSED: u32 = u32::MAX;
+
+pub(crate) struct Worker {
+    pub machine: Box<dyn Workload>,
+    pub tag: Tag,
+    pub tcp: Arc<Config>,
+    /// Flow of each connection; workloads number theirs from zero up.
+    flows: Vec<u32>,
+    open: usize,
+}
+
+impl Worker {
+    pub fn new(machine: Box<dyn Workload>, tag: Tag, tcp: Arc<Config>) -> Worker {
+        Worker {
+            machine,
+            tag,
+            tcp,
+            flows: Vec::new(),
+            open: 0,
+        }
+    }
+
+    /// The flow of an open connection.
+    #[inline]
+    pub fn flow(&self, conn: Conn) -> Option<u32> {
+        self.flows
+            .get(conn.0 as usize)
+            .copied()
+            .filter(|&f| f != CLOSED)
+    }
+
+    pub fn opened(&mut self, conn: Conn, flow: u32) {
+        let i = conn.0 as usize;
+        if self.flows.len() <= i {
+            self.flows.resize(i + 1, CLOSED);
+        }
+        self.open += usize::from(self.flows[i] == CLOSED);
+        self.flows[i] = flow;
+    }
+
+    pub fn closed(&mut self, conn: Conn) {
+        if let Some(f) = self.flows.get_mut(conn.0 as usize)
+            && *f != CLOSED
+        {
+            *f = CLOSED;
+            self.open -= 1;
+        }
+    }
+
+    /// The run ends; `all` are the world's flows.
+    pub fn finish(&mut self, all: &[Option<Box<Flow>>]) {
+        let Worker { machine, flows, .. } = self;
+        machine.finish(&|conn| {
+            let flow = flows
+                .get(conn.0 as usize)
+                .and_then(|&f| all.get(f as usize));
+            flow.and_then(Option::as_deref)
+                .map_or_else(Info::default, Flow::info)
+        });
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+}
