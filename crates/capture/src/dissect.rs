@@ -4,7 +4,7 @@ use crate::counts::Skip;
 use crate::link::{self, Network};
 use crate::transport::{self, Payload};
 use crate::{LinkType, Packet, Transport};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A record of a capture: bytes of a frame, when it was seen and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,44 +31,50 @@ pub struct Frame<'a> {
 /// The reason why the frame holds no usable IP packet.
 #[inline]
 pub fn dissect(frame: &Frame<'_>) -> Result<Packet, Skip> {
+    let mut packet = BLANK;
+    dissect_into(frame, &mut packet)?;
+    Ok(packet)
+}
+
+/// Before anything is known.
+pub(crate) const BLANK: Packet = Packet {
+    time: 0,
+    wire_len: 0,
+    captured_len: 0,
+    ip_len: 0,
+    interface: 0,
+    src: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    dst: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    ttl: 0,
+    ecn: 0,
+    transport: Transport::Fragment,
+};
+
+/// As [`dissect`], written where the packet will stay: a packet is 160 bytes, and moving one costs
+/// as much as decoding it. After an error `packet` means nothing.
+#[inline]
+pub(crate) fn dissect_into(frame: &Frame<'_>, packet: &mut Packet) -> Result<(), Skip> {
     let (at, network) = link::peel(frame.link, frame.data)?;
     // No panic: `peel` may point behind the captured bytes, as SLL2's fixed header does.
     let ip = frame.data.get(at..).unwrap_or_default();
     // Bytes of the wire left for IP, padding included: what a header without a length means.
     let room = (frame.wire_len as usize).saturating_sub(at) as u32;
+    packet.time = frame.time;
+    packet.wire_len = frame.wire_len;
+    packet.captured_len = frame.data.len() as u32;
+    packet.interface = frame.interface;
     let version = ip.first().ok_or(Skip::ShortIp)? >> 4;
-    let decoded = match (network, version) {
-        (Network::V4 | Network::Either, 4) => v4(ip, room)?,
-        (Network::V6 | Network::Either, 6) => v6(ip, room)?,
-        (Network::Either, _) => return Err(Skip::NotIp),
-        _ => return Err(Skip::BadIp),
-    };
-    Ok(Packet {
-        time: frame.time,
-        wire_len: frame.wire_len,
-        captured_len: frame.data.len() as u32,
-        ip_len: decoded.len,
-        interface: frame.interface,
-        src: decoded.src,
-        dst: decoded.dst,
-        ttl: decoded.ttl,
-        ecn: decoded.ecn,
-        transport: decoded.transport,
-    })
-}
-
-struct Ip {
-    len: u32,
-    src: IpAddr,
-    dst: IpAddr,
-    ttl: u8,
-    ecn: u8,
-    transport: Transport,
+    match (network, version) {
+        (Network::V4 | Network::Either, 4) => v4(ip, room, packet),
+        (Network::V6 | Network::Either, 6) => v6(ip, room, packet),
+        (Network::Either, _) => Err(Skip::NotIp),
+        _ => Err(Skip::BadIp),
+    }
 }
 
 /// IPv4 (RFC 791).
 #[inline]
-fn v4(ip: &[u8], room: u32) -> Result<Ip, Skip> {
+fn v4(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     let h = ip.first_chunk::<20>().ok_or(Skip::ShortIp)?;
     let header_len = usize::from(h[0] & 0x0f) * 4;
     if header_len < 20 {
@@ -83,9 +89,14 @@ fn v4(ip: &[u8], room: u32) -> Result<Ip, Skip> {
     if (total as usize) < header_len {
         return Err(Skip::BadIp);
     }
+    packet.ip_len = total;
+    packet.src = IpAddr::from([h[12], h[13], h[14], h[15]]);
+    packet.dst = IpAddr::from([h[16], h[17], h[18], h[19]]);
+    packet.ttl = h[8];
+    packet.ecn = h[1] & 0x03;
     let fragment_offset = u16::from_be_bytes([h[6], h[7]]) & 0x1fff;
-    let transport = if fragment_offset != 0 {
-        Transport::Fragment
+    if fragment_offset != 0 {
+        packet.transport = Transport::Fragment;
     } else {
         // Options are not needed; if they are cut, so is what follows.
         let payload = Payload {
@@ -93,21 +104,14 @@ fn v4(ip: &[u8], room: u32) -> Result<Ip, Skip> {
             data: ip.get(header_len..).unwrap_or_default(),
             len: total - header_len as u32,
         };
-        transport::decode(payload)
-    };
-    Ok(Ip {
-        len: total,
-        src: IpAddr::from([h[12], h[13], h[14], h[15]]),
-        dst: IpAddr::from([h[16], h[17], h[18], h[19]]),
-        ttl: h[8],
-        ecn: h[1] & 0x03,
-        transport,
-    })
+        transport::decode(payload, &mut packet.transport);
+    }
+    Ok(())
 }
 
 /// IPv6 (RFC 8200).
 #[inline]
-fn v6(ip: &[u8], room: u32) -> Result<Ip, Skip> {
+fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     let h = ip.first_chunk::<40>().ok_or(Skip::ShortIp)?;
     let rest = &ip[40..];
     let declared = u32::from(u16::from_be_bytes([h[4], h[5]]));
@@ -122,23 +126,27 @@ fn v6(ip: &[u8], room: u32) -> Result<Ip, Skip> {
             None => room.checked_sub(40).ok_or(Skip::BadIp)?,
         }
     };
-    let transport = match h[6] {
+    packet.ip_len = payload_len.saturating_add(40);
+    packet.src = v6_address(h, 8);
+    packet.dst = v6_address(h, 24);
+    packet.ttl = h[7];
+    packet.ecn = (h[1] >> 4) & 0x03;
+    match h[6] {
         // The two that need no walk, first.
-        protocol @ (6 | 17) => transport::decode(Payload {
-            protocol,
-            data: rest,
-            len: payload_len,
-        }),
-        first => extensions(first, rest, payload_len),
-    };
-    Ok(Ip {
-        len: payload_len.saturating_add(40),
-        src: v6_address(h, 8),
-        dst: v6_address(h, 24),
-        ttl: h[7],
-        ecn: (h[1] >> 4) & 0x03,
-        transport,
-    })
+        protocol @ (6 | 17) => {
+            let payload = Payload {
+                protocol,
+                data: rest,
+                len: payload_len,
+            };
+            transport::decode(payload, &mut packet.transport);
+        }
+        first => match walk(first, rest, payload_len) {
+            Ok(payload) => transport::decode(payload, &mut packet.transport),
+            Err(transport) => packet.transport = transport,
+        },
+    }
+    Ok(())
 }
 
 const HOP_BY_HOP: u8 = 0;
@@ -171,30 +179,30 @@ fn jumbo_len(next: u8, rest: &[u8]) -> Option<u32> {
 }
 
 /// Walks the extension headers (RFC 8200 section 4, RFC 4302 for the authentication header). Every
-/// step consumes at least eight bytes, so the walk ends.
-fn extensions(mut next: u8, mut data: &[u8], mut len: u32) -> Transport {
+/// step consumes at least eight bytes, so the walk ends: at the payload, or at what there is instead.
+fn walk(mut next: u8, mut data: &[u8], mut len: u32) -> Result<Payload<'_>, Transport> {
     loop {
         let size = match next {
             // Hop-by-hop, routing, destination options, mobility, HIP, Shim6.
             HOP_BY_HOP | 43 | 60 | 135 | 139 | 140 => match data.get(1) {
                 Some(&n) => (usize::from(n) + 1) * 8,
-                None => return Transport::Truncated(next),
+                None => return Err(Transport::Truncated(next)),
             },
             // Fragment header.
             44 => match data.get(2..4) {
                 Some(&[a, b]) if u16::from_be_bytes([a, b]) & 0xfff8 != 0 => {
-                    return Transport::Fragment;
+                    return Err(Transport::Fragment);
                 }
                 Some(_) => 8,
-                None => return Transport::Truncated(next),
+                None => return Err(Transport::Truncated(next)),
             },
             // Authentication header: length in 32-bit words, minus two.
             51 => match data.get(1) {
                 Some(&n) => (usize::from(n) + 2) * 4,
-                None => return Transport::Truncated(next),
+                None => return Err(Transport::Truncated(next)),
             },
             protocol => {
-                return transport::decode(Payload {
+                return Ok(Payload {
                     protocol,
                     data,
                     len,
@@ -203,10 +211,10 @@ fn extensions(mut next: u8, mut data: &[u8], mut len: u32) -> Transport {
         };
         // An extension header longer than the packet: what follows cannot be trusted.
         let Some(left) = len.checked_sub(size as u32) else {
-            return Transport::Other(next);
+            return Err(Transport::Other(next));
         };
         let Some(rest) = data.get(size..) else {
-            return Transport::Truncated(next);
+            return Err(Transport::Truncated(next));
         };
         next = data[0];
         data = rest;

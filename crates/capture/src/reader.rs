@@ -1,13 +1,14 @@
 //! A trace from the first byte to the last.
 
 use crate::counts::Counts;
+use crate::dissect::{BLANK, dissect_into};
 use crate::error::{Error, Problem};
 use crate::pcap::{self, Pcap};
 use crate::pcapng::{self, Pcapng};
 use crate::snoop::{self, Snoop};
 use crate::source::{self, Compression};
 use crate::window::{CHUNK, Window};
-use crate::{Frame, LinkType, Packet, dissect, foreign};
+use crate::{Frame, LinkType, Packet, foreign};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -137,16 +138,21 @@ impl<'a> Reader<'a> {
     /// afterwards the trace is over (`None`).
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
+        let mut packet = BLANK;
+        Ok(self.read_into(&mut packet)?.then_some(packet))
+    }
+
+    #[inline]
+    fn read_into(&mut self, packet: &mut Packet) -> Result<bool, Error> {
         loop {
-            let decoded =
-                self.next_frame(|frame| dissect(frame).map_err(|skip| (skip, frame.link)));
-            match decoded? {
-                Some(Ok(packet)) => {
-                    self.counts.packet(&packet);
-                    return Ok(Some(packet));
+            let decoded = self.next_frame(|frame| (dissect_into(frame, packet), frame.link))?;
+            match decoded {
+                Some((Ok(()), _)) => {
+                    self.counts.packet(packet);
+                    return Ok(true);
                 }
-                Some(Err((reason, link))) => self.counts.skip(reason, link),
-                None => return Ok(None),
+                Some((Err(reason), link)) => self.counts.skip(reason, link),
+                None => return Ok(false),
             }
         }
     }

@@ -13,33 +13,29 @@ pub(crate) struct Payload<'a> {
 }
 
 #[inline]
-pub(crate) fn decode(payload: Payload<'_>) -> Transport {
+pub(crate) fn decode(payload: Payload<'_>, transport: &mut Transport) {
     match payload.protocol {
-        6 => tcp(payload),
-        17 => udp(payload),
-        1 | 58 => Transport::Icmp,
-        other => Transport::Other(other),
+        6 => tcp(payload, transport),
+        17 => *transport = udp(payload),
+        1 | 58 => *transport = Transport::Icmp,
+        other => *transport = Transport::Other(other),
     }
 }
 
 /// TCP (RFC 9293 section 3.1). Everything up to the window (16 bytes) must have been captured; the
 /// options are read as far as they were.
 #[inline]
-fn tcp(Payload { data, len, .. }: Payload<'_>) -> Transport {
+fn tcp(Payload { data, len, .. }: Payload<'_>, transport: &mut Transport) {
     let Some(h) = data.first_chunk::<16>() else {
-        return Transport::Truncated(6);
+        *transport = Transport::Truncated(6);
+        return;
     };
     let header_len = u32::from(h[12] >> 4) * 4;
     if header_len < 20 || header_len > len {
-        return Transport::Other(6);
+        *transport = Transport::Other(6);
+        return;
     }
-    let options = if header_len == 20 {
-        TcpOptions::default()
-    } else {
-        let end = (header_len as usize).min(data.len());
-        tcp_options(data.get(20..end).unwrap_or_default())
-    };
-    Transport::Tcp(Tcp {
+    *transport = Transport::Tcp(Tcp {
         src_port: u16::from_be_bytes([h[0], h[1]]),
         dst_port: u16::from_be_bytes([h[2], h[3]]),
         seq: u32::from_be_bytes([h[4], h[5], h[6], h[7]]),
@@ -47,22 +43,33 @@ fn tcp(Payload { data, len, .. }: Payload<'_>) -> Transport {
         flags: h[13],
         window: u16::from_be_bytes([h[14], h[15]]),
         payload: len - header_len,
-        options,
-    })
+        options: TcpOptions::default(),
+    });
+    if header_len > 20
+        && let Transport::Tcp(tcp) = transport
+    {
+        let end = (header_len as usize).min(data.len());
+        read_options(data.get(20..end).unwrap_or_default(), &mut tcp.options);
+    }
 }
 
 /// Reads TCP options: kind, length, value (RFC 9293 section 3.2). Stops at the end of the list, at a
 /// malformed option, and where the bytes end; what was read before counts.
-#[inline]
 pub fn tcp_options(bytes: &[u8]) -> TcpOptions {
     let mut options = TcpOptions::default();
+    read_options(bytes, &mut options);
+    options
+}
+
+#[inline]
+fn read_options(bytes: &[u8], options: &mut TcpOptions) {
     // Nearly all segments of most traces: two no-operations and timestamps (RFC 7323 appendix A).
     if let &[1, 1, 8, 10, a, b, c, d, e, f, g, h] = bytes {
         options.timestamps = Some((
             u32::from_be_bytes([a, b, c, d]),
             u32::from_be_bytes([e, f, g, h]),
         ));
-        return options;
+        return;
     }
     let mut rest = bytes;
     while let [kind, tail @ ..] = rest {
@@ -95,7 +102,6 @@ pub fn tcp_options(bytes: &[u8]) -> TcpOptions {
         }
         rest = &rest[len..];
     }
-    options
 }
 
 /// UDP (RFC 768). The ports are enough; the payload comes from the UDP length where it was captured
