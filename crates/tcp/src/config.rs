@@ -209,6 +209,11 @@ impl Config {
         self.mss.clamp(1, 65_000)
     }
 
+    /// The receive window: not zero, or nothing could ever be sent.
+    pub(crate) fn recv_window(&self) -> u32 {
+        self.recv_buffer.max(1)
+    }
+
     /// The initial congestion window in bytes.
     pub(crate) fn initial_cwnd(&self) -> f64 {
         f64::from(self.initial_window.max(1)) * f64::from(self.mss())

@@ -335,7 +335,7 @@ impl Endpoint {
                 let edge = self
                     .recv
                     .nxt
-                    .saturating_add(u64::from(self.cfg.recv_buffer));
+                    .saturating_add(u64::from(self.cfg.recv_window()));
                 if (self.recv.nxt..=edge).contains(&seg.seq) {
                     self.reset();
                 }
@@ -462,7 +462,7 @@ impl Endpoint {
             self.state = State::SynSent;
             Flags::SYN
         };
-        let (ack, window) = (self.recv.nxt, self.cfg.recv_buffer);
+        let (ack, window) = (self.recv.nxt, self.cfg.recv_window());
         Segment {
             ack,
             window,
@@ -499,7 +499,7 @@ impl Endpoint {
             seq,
             ack: self.recv.nxt,
             len,
-            window: self.cfg.recv_buffer,
+            window: self.cfg.recv_window(),
             sack,
             flags,
             ecn: 0,

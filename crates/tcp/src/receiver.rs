@@ -68,7 +68,7 @@ impl Receiver {
             self.ack_now = true; // data or FIN again: our acknowledgement was lost
             return 0;
         }
-        let edge = self.nxt.saturating_add(u64::from(cfg.recv_buffer));
+        let edge = self.nxt.saturating_add(u64::from(cfg.recv_window()));
         let data_end = seg.seq.saturating_add(u64::from(seg.len));
         if seg.seq > edge || data_end < self.nxt {
             self.ack_now = true; // RFC 9293 section 3.10.7.4: not acceptable, say what is
@@ -124,7 +124,7 @@ impl Receiver {
             return;
         }
         // One hole per full segment of the window is the most an honest peer makes.
-        let most = (cfg.recv_buffer / cfg.mss()).max(64) as usize;
+        let most = (cfg.recv_window() / cfg.mss()).max(64) as usize;
         let gaps = self.gaps.get_or_insert_default();
         let (s, e) = gaps.insert(start, end, most);
         if s <= self.nxt {

@@ -44,10 +44,8 @@ impl Record {
 pub(crate) struct Delivered {
     /// Bytes of sequence space not known to be delivered before.
     pub(crate) bytes: u64,
-    /// When the oldest and the latest of the newly delivered segments were sent, of those sent
-    /// once only.
+    /// When the oldest of the newly delivered segments was sent, of those sent once only.
     pub(crate) oldest: Option<Time>,
-    pub(crate) latest: Option<Time>,
     /// A segment sent more than once was among them: no RTT sample (Karn).
     pub(crate) any_resent: bool,
     /// The newly delivered segment that was sent last: (sent at, end, resent).
@@ -66,7 +64,6 @@ impl Delivered {
             self.any_resent = true;
         } else {
             self.oldest = self.oldest.or(Some(r.sent_at));
-            self.latest = Some(r.sent_at);
             self.reordered |= r.end() < self.before;
         }
         if self

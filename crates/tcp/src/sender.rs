@@ -1,5 +1,6 @@
 //! The sending half: what may be sent now, and what acknowledgements and timers mean.
 
+mod dupack;
 mod loss;
 
 use std::collections::VecDeque;
@@ -8,7 +9,6 @@ use swell_base::{Dur, Segment, Time};
 
 use crate::Config;
 use crate::cc::{Acked, Window};
-use crate::config::Algorithm;
 use crate::rtt::Rtt;
 use crate::scoreboard::{Delivered, Place, Record, Scoreboard};
 pub(crate) use loss::Expired;
@@ -114,7 +114,7 @@ impl Sender {
         Sender {
             una: u64::from(!cfg.handshake),
             nxt: u64::from(!cfg.handshake),
-            edge: 1 + u64::from(cfg.recv_buffer),
+            edge: 1 + u64::from(cfg.recv_window()),
             end: 1,
             board: Scoreboard::default(),
             writes: None,
@@ -509,55 +509,6 @@ impl Sender {
         if self.may_grow(cfg) {
             let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
             self.window.on_ack(cfg, &Acked { now, bytes, srtt });
-        }
-    }
-
-    fn new_ack_without_sack(&mut self, cfg: &Config, now: Time, moved: u64, d: &Delivered) {
-        self.dupacks = 0;
-        match self.phase {
-            Phase::Open => self.grow(cfg, now, d.bytes),
-            Phase::Recovery if self.una < self.recover && cfg.algorithm != Algorithm::Reno => {
-                // RFC 6582 section 3.2 step 3, partial acknowledgement: repair the next hole,
-                // deflate by what was acknowledged, add back a segment.
-                self.force = true;
-                let mss = f64::from(cfg.mss());
-                self.inflation -= moved as f64;
-                if moved as f64 >= mss {
-                    self.inflation += mss;
-                }
-            }
-            Phase::Recovery => {
-                self.inflation = 0.0;
-                self.window.cwnd = self.window.ssthresh;
-                self.phase = Phase::Open;
-            }
-            Phase::Loss => {
-                self.grow(cfg, now, d.bytes);
-                if self.una >= self.recover {
-                    self.phase = Phase::Open;
-                }
-            }
-        }
-    }
-
-    fn dup_ack(&mut self, cfg: &Config, now: Time) {
-        self.dupacks = self.dupacks.saturating_add(1);
-        match self.phase {
-            // RFC 6582 section 3.2 step 2: `recover` keeps duplicates of what was sent before the
-            // last recovery from starting another.
-            Phase::Open if self.dupacks == cfg.dup_threshold.max(1) && self.una > self.recover => {
-                self.reduce(cfg);
-                self.inflation = f64::from(cfg.dup_threshold) * f64::from(cfg.mss());
-                self.window.cwnd = self.window.ssthresh;
-                self.phase = Phase::Recovery;
-                self.recover = self.nxt;
-                self.partial_acked = false;
-                self.count.recoveries += 1;
-                self.force = true;
-                self.arm(Timer::Rto, now + self.rto(cfg));
-            }
-            Phase::Recovery => self.inflation += f64::from(cfg.mss()),
-            Phase::Open | Phase::Loss => {}
         }
     }
 }

@@ -205,6 +205,49 @@ fn any_segment() -> impl Strategy<Value = Segment> {
         })
 }
 
+/// Settings that nobody would choose.
+fn any_config() -> impl Strategy<Value = Config> {
+    let span = || {
+        prop_oneof![
+            Just(Dur::ZERO),
+            Just(Dur::MAX),
+            (0u64..10_000).prop_map(Dur::from_millis)
+        ]
+    };
+    let size = || prop_oneof![Just(0u32), Just(1), Just(u32::MAX), 0u32..100_000];
+    (
+        0usize..12,
+        (size(), size(), size(), size(), size()),
+        (span(), span(), span(), span(), span()),
+        (any::<u8>(), any::<bool>(), any::<bool>(), any::<bool>()),
+    )
+        .prop_map(|(variant, sizes, spans, (n, odd, sack, packets))| {
+            let base = variants().swap_remove(variant).1;
+            if !odd {
+                return base;
+            }
+            Config {
+                mss: sizes.0,
+                initial_window: sizes.1,
+                initial_ssthresh: Some(sizes.2),
+                send_window: Some(sizes.3),
+                recv_buffer: sizes.4,
+                min_rto: spans.0,
+                max_rto: spans.1,
+                initial_rto: spans.2,
+                tick: spans.3,
+                ack_delay: spans.4,
+                retries: n,
+                syn_retries: n,
+                dup_threshold: u32::from(n),
+                quick_acks: n,
+                sack,
+                packets,
+                ..base
+            }
+        })
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Segment(Segment),
@@ -230,11 +273,11 @@ proptest! {
 
     #[test]
     fn no_segment_makes_an_endpoint_panic_or_babble(
-        variant in 0usize..12,
+        cfg in any_config(),
         client in any::<bool>(),
         ops in prop::collection::vec(any_op(), 1..60),
     ) {
-        let cfg = std::sync::Arc::new(variants().swap_remove(variant).1);
+        let cfg = std::sync::Arc::new(cfg);
         let mut e = if client { Endpoint::client(cfg) } else { Endpoint::server(cfg) };
         let mut now = Time::ZERO;
         for op in ops {
