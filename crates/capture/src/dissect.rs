@@ -50,8 +50,8 @@ pub(crate) const BLANK: Packet = Packet {
     transport: Transport::Fragment,
 };
 
-/// As [`dissect`], written where the packet will stay: a packet is 160 bytes, and moving one costs
-/// as much as decoding it. After an error `packet` means nothing.
+/// As [`dissect`], written where the packet will stay: moving one right after it was written field
+/// by field makes the processor wait. After an error `packet` means nothing.
 #[inline]
 pub(crate) fn dissect_into(frame: &Frame<'_>, packet: &mut Packet) -> Result<(), Skip> {
     let (at, network) = link::peel(frame.link, frame.data)?;

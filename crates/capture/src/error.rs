@@ -123,12 +123,14 @@ impl fmt::Display for Error {
         if let Some(file) = &self.file {
             write!(f, "{file}: ")?;
         }
-        match self.problem {
-            // About the whole file: a place in it would only confuse.
-            Problem::Empty | Problem::NotACapture(_) | Problem::Open(_) => {
-                return write!(f, "{}", self.problem);
-            }
-            _ => {}
+        // About the whole file: a place in it would only confuse.
+        let whole = match self.problem {
+            Problem::Empty | Problem::NotACapture(_) | Problem::Open(_) => true,
+            Problem::Read(_) => self.offset == 0,
+            _ => false,
+        };
+        if whole {
+            return write!(f, "{}", self.problem);
         }
         write!(f, "at byte {}", self.offset)?;
         if self.uncompressed {

@@ -184,6 +184,12 @@ fn files_that_are_no_captures_are_named() {
         assert!(error.to_string().contains(words), "{error}");
         assert!(error.to_string().starts_with("x: "), "{error}");
     }
+    // A folder opens, and cannot be read.
+    let folder = Reader::open(env!("CARGO_MANIFEST_DIR")).expect_err("not a file");
+    assert!(
+        folder.to_string().contains("capture: cannot be read: "),
+        "{folder}"
+    );
     let missing = Reader::open("/nonexistent/trace.pcap").expect_err("no such file");
     assert!(
         missing
