@@ -236,10 +236,16 @@ impl Hosts {
         if packets == 0 {
             return;
         }
-        let sent = &mut self.hosts[from as usize].measured.get_or_insert_default().sent;
+        let sent = &mut self.hosts[from as usize]
+            .measured
+            .get_or_insert_default()
+            .sent;
         sent[0] += packets;
         sent[1] += before;
-        let received = &mut self.hosts[to as usize].measured.get_or_insert_default().received;
+        let received = &mut self.hosts[to as usize]
+            .measured
+            .get_or_insert_default()
+            .received;
         received[0] += packets;
         received[1] += beyond;
     }

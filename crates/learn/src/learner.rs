@@ -589,7 +589,9 @@ impl Learner {
         let cut = self.users.cut;
         model.warnings = doubts(&model, &self.counts, &self.hosts, cut, offered);
         model.warnings.splice(0..0, self.doubts);
-        model.warnings.sort_by_key(|w| std::cmp::Reverse(w.severity));
+        model
+            .warnings
+            .sort_by_key(|w| std::cmp::Reverse(w.severity));
         model
     }
 }

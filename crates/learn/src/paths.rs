@@ -78,11 +78,22 @@ impl Paths {
     }
 
     /// Client paths and server paths.
-    pub(crate) fn finish(self, hosts: &Hosts, pair_quantile: f64, counts: &mut Counts) -> [Vec<Path>; 2] {
+    pub(crate) fn finish(
+        self,
+        hosts: &Hosts,
+        pair_quantile: f64,
+        counts: &mut Counts,
+    ) -> [Vec<Path>; 2] {
         let mut rng = Stream::new(0, "learn-borrow");
         let mut side = 0;
         self.roles.map(|role| {
-            let paths = paths(&role, hosts, pair_quantile, &mut rng, &mut counts.sides[side]);
+            let paths = paths(
+                &role,
+                hosts,
+                pair_quantile,
+                &mut rng,
+                &mut counts.sides[side],
+            );
             side += 1;
             paths
         })
@@ -118,10 +129,18 @@ fn paths(
     let own: Vec<(Path, bool)> = role
         .hosts
         .iter()
-        .map(|h| own_path(hosts.measured(h.0).unwrap_or(&nothing), pair_quantile, pooled))
+        .map(|h| {
+            own_path(
+                hosts.measured(h.0).unwrap_or(&nothing),
+                pair_quantile,
+                pooled,
+            )
+        })
         .collect();
     // Donors of round trips, by class and altogether.
-    let donors: Vec<usize> = (0..own.len()).filter(|&i| own[i].0.rtt_samples > 0).collect();
+    let donors: Vec<usize> = (0..own.len())
+        .filter(|&i| own[i].0.rtt_samples > 0)
+        .collect();
     let mut paths = Vec::with_capacity(own.len());
     for (i, &(mut path, by_data)) in own.iter().enumerate() {
         counts.hosts += 1;

@@ -127,10 +127,17 @@ mod tests {
             let d = flow(n, |i| if i < n / 2 { 1_000_000 } else { 2_000_000 });
             assert_eq!(d.total_packets, n);
             assert_eq!(d.block, 32);
-            assert!((256..=512).contains(&d.packets.len()), "{n}: {}", d.packets.len());
+            assert!(
+                (256..=512).contains(&d.packets.len()),
+                "{n}: {}",
+                d.packets.len()
+            );
             let lasts = d.packets.iter().map(|p| p.0).sum::<Dur>().as_secs_f64() * d.scale();
             let truth = n as f64 * 1.5e-3;
-            assert!((lasts / truth - 1.0).abs() < 0.01, "{n}: {lasts} for {truth}");
+            assert!(
+                (lasts / truth - 1.0).abs() < 0.01,
+                "{n}: {lasts} for {truth}"
+            );
             let up = d.packets.iter().filter(|p| p.1).count() as f64 / d.packets.len() as f64;
             assert!((up - 1.0 / 3.0).abs() < 0.03, "{n}: {up}");
         }

@@ -122,7 +122,9 @@ impl Users {
         };
         let mut state = self.users[user as usize];
         let silence = at.saturating_sub(state.last_activity);
-        let full = self.pending(state.session).is_some_and(|s| s.connections >= MAX_CONNECTIONS);
+        let full = self
+            .pending(state.session)
+            .is_some_and(|s| s.connections >= MAX_CONNECTIONS);
         if full || state.session == u32::MAX || silence > self.session_timeout {
             self.cut += u64::from(full);
             self.close(state.session, done);
@@ -268,7 +270,11 @@ impl Users {
     }
 
     fn emit(&mut self, session: u32, done: &mut impl FnMut(Session)) {
-        let Some(p) = self.sessions.get_mut(session as usize).and_then(Option::take) else {
+        let Some(p) = self
+            .sessions
+            .get_mut(session as usize)
+            .and_then(Option::take)
+        else {
             return;
         };
         self.free.push(session);
@@ -283,7 +289,11 @@ impl Users {
             for (gap, connection) in g.connections {
                 lead += Dur::from_nanos(gap);
                 if let Some(mut c) = connection {
-                    c.gap = if connections.is_empty() { Dur::ZERO } else { lead };
+                    c.gap = if connections.is_empty() {
+                        Dur::ZERO
+                    } else {
+                        lead
+                    };
                     if connections.is_empty() {
                         think += lead;
                     }

@@ -107,7 +107,10 @@ impl Half {
 
     /// Whether `next` data lies beyond what `ack` confirms: the sender of `ack` had not got it.
     pub(super) fn data_beyond(&self, ack: u32, next: u64) -> bool {
-        self.seen && self.offset(ack).is_some_and(|a| a >= 0 && (a as u64) < next)
+        self.seen
+            && self
+                .offset(ack)
+                .is_some_and(|a| a >= 0 && (a as u64) < next)
     }
 
     /// Everything sent was acknowledged.

@@ -1,0 +1,180 @@
+use super::*;
+
+const MS: u64 = 1_000_000;
+const QUIET: u64 = 500 * MS;
+
+fn header(flags: u8, seq: u32, ack: u32, payload: u32) -> Header {
+    Header {
+        seq,
+        ack,
+        flags,
+        payload,
+        window: 1_000,
+        ..Header::default()
+    }
+}
+
+/// A connection after its handshake: client's side 4 ms, server's side 30 ms from the tap.
+fn open(client_isn: u32, server_isn: u32) -> Tracked {
+    let mut t = Tracked::new(0);
+    let mut syn = header(Header::SYN, client_isn, 0, 0);
+    syn.options.window_scale = Some(7);
+    t.packet(0, 0, 60, &syn, QUIET);
+    let mut syn_ack = header(
+        Header::SYN | Header::ACK,
+        server_isn,
+        client_isn.wrapping_add(1),
+        0,
+    );
+    syn_ack.options.window_scale = Some(3);
+    let news = t.packet(1, 30 * MS, 60, &syn_ack, QUIET);
+    assert_eq!(news.rtt, Some((1, true, 30 * MS)));
+    let ack = header(
+        Header::ACK,
+        client_isn.wrapping_add(1),
+        server_isn.wrapping_add(1),
+        0,
+    );
+    let news = t.packet(0, 34 * MS, 52, &ack, QUIET);
+    assert_eq!(news.rtt, Some((0, true, 4 * MS)));
+    assert!(t.handshake);
+    t
+}
+
+/// Sends `len` bytes at stream offset `at` (0 the first byte) from the server.
+fn data(t: &mut Tracked, isn: u32, at: u32, len: u32, time: u64) -> News {
+    let seq = isn.wrapping_add(1).wrapping_add(at);
+    t.packet(1, time, len + 40, &header(Header::ACK, seq, 1, len), QUIET)
+}
+
+#[test]
+fn sequence_numbers_wrap() {
+    let isn = u32::MAX - 2_000;
+    let mut t = open(u32::MAX, isn);
+    for i in 0..10 {
+        data(&mut t, isn, i * 1_460, 1_460, (40 + u64::from(i)) * MS);
+    }
+    assert_eq!(t.chunks.exchange(0, QUIET).bytes(), [0, 14_600]);
+    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (0, 0));
+}
+
+#[test]
+fn windows_are_scaled() {
+    let t = open(5, 5);
+    assert_eq!(t.halves[0].max_window, 1_000 << 7);
+}
+
+#[test]
+fn losses_before_and_beyond_the_tap_and_reordering() {
+    let mut t = open(1, 9);
+    for i in [0, 1, 3, 4] {
+        data(&mut t, 9, i * 1_000, 1_000, (40 + u64::from(i)) * MS);
+    }
+    // The third comes a round trip and more later: it was lost on its way to the tap.
+    data(&mut t, 9, 2_000, 1_000, 90 * MS);
+    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 0));
+    // Sent again although it had passed: lost beyond.
+    data(&mut t, 9, 3_000, 1_000, 130 * MS);
+    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
+    // The seventh before the sixth, 1 ms apart: reordering.
+    data(&mut t, 9, 6_000, 1_000, 140 * MS);
+    data(&mut t, 9, 5_000, 1_000, 141 * MS);
+    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
+    assert_eq!(t.halves[1].missing, 0);
+    assert_eq!(t.chunks.exchange(0, QUIET).bytes(), [0, 7_000]);
+    assert_eq!(t.halves[1].packets, 8);
+}
+
+#[test]
+fn what_the_capture_misses_is_counted_apart() {
+    let mut t = open(1, 9);
+    data(&mut t, 9, 0, 1_000, 40 * MS);
+    data(&mut t, 9, 5_000, 1_000, 41 * MS);
+    assert_eq!(t.halves[1].missing, 4_000);
+    assert_eq!(t.chunks.exchange(0, QUIET).bytes(), [0, 2_000]);
+}
+
+#[test]
+fn copies_and_keep_alives_are_not_losses() {
+    let mut t = open(1, 9);
+    data(&mut t, 9, 0, 1_000, 40 * MS);
+    data(&mut t, 9, 0, 1_000, 40 * MS + 20_000);
+    assert_eq!((t.halves[1].duplicates, t.halves[1].lost_beyond), (1, 0));
+    data(&mut t, 9, 999, 1, 10_000 * MS);
+    assert_eq!(t.halves[1].lost_beyond, 0);
+    assert_eq!(t.chunks.exchange(0, QUIET).bytes(), [0, 1_000]);
+}
+
+#[test]
+fn a_packet_pair_tells_the_capacity() {
+    let mut t = open(1, 9);
+    data(&mut t, 9, 0, 1_460, 40 * MS);
+    // 1500 bytes in 1.2 ms are 10 Mbit/s.
+    let news = data(&mut t, 9, 1_460, 1_460, 40 * MS + 1_200_000);
+    assert_eq!(news.up, Some(10_000));
+    // With an acknowledgement between, the spacing is the receiver's.
+    let ack = header(Header::ACK, 2, 10 + 2_920, 0);
+    t.packet(0, 42 * MS, 52, &ack, QUIET);
+    assert_eq!(data(&mut t, 9, 2_920, 1_460, 43 * MS).up, None);
+}
+
+#[test]
+fn only_the_second_segments_acknowledgement_times_the_path() {
+    let mut t = open(1, 9);
+    data(&mut t, 9, 0, 1_460, 40 * MS);
+    let delayed = t.packet(0, 140 * MS, 52, &header(Header::ACK, 2, 1_470, 0), QUIET);
+    assert_eq!(delayed.rtt, None);
+    data(&mut t, 9, 1_460, 1_460, 150 * MS);
+    data(&mut t, 9, 2_920, 1_460, 151 * MS);
+    let ack = t.packet(
+        0,
+        156 * MS,
+        52,
+        &header(Header::ACK, 2, 10 + 4_380, 0),
+        QUIET,
+    );
+    assert_eq!(ack.rtt, Some((0, false, 5 * MS)));
+}
+
+#[test]
+fn both_ends_at_once_prove_concurrency() {
+    let request = |t: &mut Tracked, seq, ack, time| {
+        t.packet(0, time, 140, &header(Header::ACK, seq, ack, 100), QUIET);
+    };
+    // The client has got all of the response before it asks again: in turn.
+    let mut t = open(1, 9);
+    request(&mut t, 2, 10, 40 * MS);
+    t.packet(1, 80 * MS, 540, &header(Header::ACK, 10, 102, 500), QUIET);
+    request(&mut t, 102, 510, 90 * MS);
+    assert!(!t.chunks.concurrent());
+    // Here it has not.
+    t.packet(1, 130 * MS, 540, &header(Header::ACK, 510, 202, 500), QUIET);
+    request(&mut t, 202, 510, 131 * MS);
+    assert!(t.chunks.concurrent());
+}
+
+#[test]
+fn one_direction_is_known_by_its_acknowledgements() {
+    let mut t = Tracked::new(0);
+    t.packet(0, 0, 60, &header(Header::SYN, 1, 0, 0), QUIET);
+    t.packet(0, 50 * MS, 52, &header(Header::ACK, 2, 100, 0), QUIET);
+    t.packet(0, 51 * MS, 152, &header(Header::ACK, 2, 100, 100), QUIET);
+    t.packet(0, 120 * MS, 52, &header(Header::ACK, 102, 3_020, 0), QUIET);
+    t.packet(0, 125 * MS, 52, &header(Header::ACK, 102, 5_940, 0), QUIET);
+    t.packet(0, 130 * MS, 52, &header(Header::ACK, 102, 5_941, 0), QUIET);
+    assert_eq!(t.chunks.exchange(0, QUIET).bytes(), [100, 5_840]);
+    assert_eq!(t.halves[1].unseen, 5_840);
+}
+
+#[test]
+fn repeated_syns_give_no_round_trip() {
+    let mut t = Tracked::new(0);
+    let syn = header(Header::SYN, 1, 0, 0);
+    t.packet(0, 0, 60, &syn, QUIET);
+    t.packet(0, 1_000 * MS, 60, &syn, QUIET);
+    assert!(t.attempt());
+    let syn_ack = header(Header::SYN | Header::ACK, 9, 2, 0);
+    assert_eq!(t.packet(1, 1_030 * MS, 60, &syn_ack, QUIET).rtt, None);
+    assert!(!t.attempt());
+    assert_eq!(t.syns, [0, 1_000 * MS]);
+}
