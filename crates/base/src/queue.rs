@@ -1,31 +1,40 @@
-//! The event queue: an array-bucket radix wheel.
+//! The event queue: sorted buckets for what is near, a radix wheel for what is far.
+
+mod far;
 
 use crate::Time;
 
-const BITS: u32 = 6;
-const SLOTS: usize = 1 << BITS;
-const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
+use self::far::Far;
+
+/// A bucket spans 2^15 ns, 33 us: a few transmissions on a busy link.
+const BUCKET_BITS: u32 = 15;
+/// Buckets ahead of the present one: 67 ms, most round trips. A power of two, at most 64 words.
+const BUCKETS: usize = 2048;
+const WORDS: usize = BUCKETS / 64;
 
 /// Events ordered by time; events at one instant come out in the order they went in.
 ///
-/// A radix wheel (a monotone radix heap with array buckets): an event lies on the level of the
-/// highest digit in which its time differs from the wheel's, in the slot of that digit. The lowest
-/// non-empty slot holds the earliest event; taking from a higher level first deals that slot out
-/// anew, in order, so that equal times (which always share a slot) keep their order. Cost is flat
-/// in the number of pending events.
+/// A calendar: an event that is due within the next [`BUCKETS`] buckets is appended to its bucket;
+/// a bucket is sorted (stably) when its turn comes. What is due later waits in a radix wheel and
+/// moves into its bucket the moment that bucket comes within reach, before anything else can be
+/// put there, so that equal times keep their order. An event is thus touched about twice, however
+/// many are pending.
 ///
 /// Times must never lie before the last one popped: a simulator's do not.
 #[derive(Debug)]
 pub struct EventQueue<T> {
-    /// `slots[level * SLOTS + digit]`.
-    slots: Vec<Vec<(Time, T)>>,
-    /// A bit per slot that is not empty.
-    occupied: [u64; LEVELS],
-    /// A bit per level that is not empty.
-    levels: u32,
-    /// Read position in the level-0 slot being drained, so that its front is taken in O(1).
+    /// The present bucket, sorted; taken from `cursor` on.
+    active: Vec<(Time, T)>,
     cursor: usize,
-    now: u64,
+    /// Number of the present bucket: time >> BUCKET_BITS.
+    bucket: u64,
+    /// Buckets after the present one, by number modulo BUCKETS.
+    near: Vec<Vec<(Time, T)>>,
+    /// A bit per bucket that is not empty, and a bit per word that is not zero.
+    occupied: [u64; WORDS],
+    words: u64,
+    far: Far<T>,
+    now: Time,
     len: usize,
 }
 
@@ -39,11 +48,14 @@ impl<T: Copy> EventQueue<T> {
     /// An empty queue at the beginning of time.
     pub fn new() -> Self {
         EventQueue {
-            slots: (0..SLOTS * LEVELS).map(|_| Vec::new()).collect(),
-            occupied: [0; LEVELS],
-            levels: 0,
+            active: Vec::new(),
             cursor: 0,
-            now: 0,
+            bucket: 0,
+            near: (0..BUCKETS).map(|_| Vec::new()).collect(),
+            occupied: [0; WORDS],
+            words: 0,
+            far: Far::new(),
+            now: Time::ZERO,
             len: 0,
         }
     }
@@ -61,105 +73,119 @@ impl<T: Copy> EventQueue<T> {
     /// Adds an event at `at`, which must not lie before the last event popped.
     #[inline]
     pub fn push(&mut self, at: Time, event: T) {
-        debug_assert!(at.as_nanos() >= self.now, "an event in the past");
-        let t = at.as_nanos().max(self.now);
-        self.place(t, event);
+        debug_assert!(at >= self.now, "an event in the past");
         self.len += 1;
+        let bucket = at.as_nanos() >> BUCKET_BITS;
+        if bucket <= self.bucket {
+            // After everything that is due no later.
+            let after = self.active[self.cursor..].partition_point(|e| e.0 <= at);
+            self.active.insert(self.cursor + after, (at, event));
+        } else if bucket - self.bucket < BUCKETS as u64 {
+            self.append(bucket, at, event);
+        } else {
+            self.far.push(at, event);
+        }
     }
 
     /// Takes the earliest event if it is not later than `until`.
     #[inline]
     pub fn pop_until(&mut self, until: Time) -> Option<(Time, T)> {
-        if self.len == 0 {
+        if self.cursor == self.active.len() && !self.turn() {
             return None;
         }
-        loop {
-            let (level, digit) = self.first()?;
-            let index = level * SLOTS + digit;
-            if level == 0 {
-                let slot = &mut self.slots[index];
-                let (at, event) = slot[self.cursor];
-                if at > until {
-                    return None;
-                }
-                self.now = at.as_nanos();
-                self.cursor += 1;
-                if self.cursor == slot.len() {
-                    slot.clear();
-                    self.cursor = 0;
-                    self.clear_bit(0, digit);
-                }
-                self.len -= 1;
-                return Some((at, event));
-            }
-            // Nothing on lower levels: this slot holds the earliest event.
-            let slot = &self.slots[index];
-            if let [(at, event)] = slot[..] {
-                if at > until {
-                    return None;
-                }
-                self.now = at.as_nanos();
-                self.slots[index].clear();
-                self.clear_bit(level, digit);
-                self.len -= 1;
-                return Some((at, event));
-            }
-            let earliest = slot.iter().map(|e| e.0).min()?;
-            if earliest > until {
-                return None;
-            }
-            self.now = earliest.as_nanos();
-            let mut events = std::mem::take(&mut self.slots[index]);
-            self.clear_bit(level, digit);
-            for &(at, event) in &events {
-                self.place(at.as_nanos(), event);
-            }
-            // The array keeps its room for the next events that land here.
-            events.clear();
-            self.slots[index] = events;
+        let (at, event) = self.active[self.cursor];
+        if at > until {
+            return None;
         }
+        self.cursor += 1;
+        self.now = at;
+        self.len -= 1;
+        Some((at, event))
     }
 
     /// When the earliest event is due.
     pub fn next_at(&self) -> Option<Time> {
-        let (level, digit) = self.first()?;
-        let slot = &self.slots[level * SLOTS + digit];
-        if level == 0 {
-            Some(slot[self.cursor].0)
-        } else {
-            slot.iter().map(|e| e.0).min()
+        if let Some(first) = self.active.get(self.cursor) {
+            return Some(first.0);
+        }
+        match self.next_bucket() {
+            Some(bucket) => self.near[bucket as usize % BUCKETS]
+                .iter()
+                .map(|e| e.0)
+                .min(),
+            None => self.far.next_at(),
         }
     }
 
     #[inline]
-    fn place(&mut self, t: u64, event: T) {
-        let differing = t ^ self.now;
-        let level = if differing == 0 {
-            0
-        } else {
-            ((u64::BITS - 1 - differing.leading_zeros()) / BITS) as usize
-        };
-        let digit = (t >> (level as u32 * BITS)) as usize & (SLOTS - 1);
-        self.slots[level * SLOTS + digit].push((Time::from_nanos(t), event));
-        self.occupied[level] |= 1 << digit;
-        self.levels |= 1 << level;
+    fn append(&mut self, bucket: u64, at: Time, event: T) {
+        let i = bucket as usize % BUCKETS;
+        self.near[i].push((at, event));
+        self.occupied[i / 64] |= 1 << (i % 64);
+        self.words |= 1 << (i / 64);
     }
 
+    /// Goes on to the next bucket that holds something; false if there is none.
     #[inline]
-    fn first(&self) -> Option<(usize, usize)> {
-        if self.levels == 0 {
+    fn turn(&mut self) -> bool {
+        self.active.clear();
+        self.cursor = 0;
+        match self.next_bucket() {
+            Some(bucket) => self.bucket = bucket,
+            None => match self.far.next_at() {
+                Some(at) => self.bucket = at.as_nanos() >> BUCKET_BITS,
+                None => return false,
+            },
+        }
+        // What comes within reach of the new present moves up before anything is added there.
+        let last = self.bucket + (BUCKETS as u64 - 1);
+        if self.far.earliest() <= last {
+            self.reach(last);
+        }
+        let i = self.bucket as usize % BUCKETS;
+        std::mem::swap(&mut self.active, &mut self.near[i]);
+        self.occupied[i / 64] &= !(1 << (i % 64));
+        if self.occupied[i / 64] == 0 {
+            self.words &= !(1 << (i / 64));
+        }
+        if self.active.len() > 1 {
+            self.active.sort_by_key(|e| e.0);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn reach(&mut self, last: u64) {
+        let (near, occupied, words) = (&mut self.near, &mut self.occupied, &mut self.words);
+        self.far.reach(last, |bucket, at, event| {
+            let i = bucket as usize % BUCKETS;
+            near[i].push((at, event));
+            occupied[i / 64] |= 1 << (i % 64);
+            *words |= 1 << (i / 64);
+        });
+    }
+
+    /// The next bucket after the present one that holds something, going round.
+    #[inline]
+    fn next_bucket(&self) -> Option<u64> {
+        if self.words == 0 {
             return None;
         }
-        let level = self.levels.trailing_zeros() as usize;
-        Some((level, self.occupied[level].trailing_zeros() as usize))
-    }
-
-    #[inline]
-    fn clear_bit(&mut self, level: usize, digit: usize) {
-        self.occupied[level] &= !(1 << digit);
-        if self.occupied[level] == 0 {
-            self.levels &= !(1 << level);
-        }
+        let here = self.bucket as usize % BUCKETS;
+        let from = (here + 1) % BUCKETS;
+        let (word, bit) = (from / 64, from % 64);
+        let rest = self.occupied[word] >> bit;
+        let found = if rest != 0 {
+            from + rest.trailing_zeros() as usize
+        } else {
+            // Words after this one first, then from the beginning up to this one.
+            let later = self.words & (!0u64).checked_shl(word as u32 + 1).unwrap_or(0);
+            let words = if later != 0 { later } else { self.words };
+            let w = words.trailing_zeros() as usize;
+            w * 64 + self.occupied[w].trailing_zeros() as usize
+        };
+        let ahead = (found + BUCKETS - here) % BUCKETS;
+        Some(self.bucket + ahead as u64)
     }
 }
 
