@@ -1,0 +1,105 @@
+//! What may be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Does background traffic matter to my application?
+#[derive(Debug, Parser)]
+#[command(
+    name = "swell",
+    version,
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage or a file that does not read, 130 interrupted.\nData goes to standard output, progress and warnings to standard error."
+)]
+pub(crate) struct Cli {
+    /// Print JSON instead of tables.
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run an experiment: foregrounds x backgrounds x seeds, then a report.
+    Run(RunArgs),
+    /// Write the report of a finished run.
+    Report(ReportArgs),
+    /// Learn a traffic model from packet traces.
+    Learn(LearnArgs),
+    /// Show what is in a model, a trace or a run directory.
+    Show(ShowArgs),
+    /// Print the JSON schema of experiment files.
+    Schema,
+    /// List the bundled traffic models.
+    Models,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The experiment file (TOML). Without one the bundled quick start is run.
+    pub experiment: Option<PathBuf>,
+    /// The run directory. Default: runs/NAME. A run that was interrupted goes on where it stopped.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Runs at the same time. Default: as many as there are processors. The results are the same.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// A first look: 3 replications of a quarter of the length.
+    #[arg(long)]
+    pub quick: bool,
+    /// Throw away what the run directory holds, and begin anew.
+    #[arg(long)]
+    pub fresh: bool,
+    /// Set a key of the experiment: network.rate=10Mbit, run.replications=3,
+    /// background.learnt.rate=5Mbit (items of lists by name or number).
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Simulate nothing: make numbers up, to try a plan or a pipeline.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The run directory.
+    pub run: PathBuf,
+    /// The page. Default: report.html in the run directory.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LearnArgs {
+    /// Traces of one link, in the order of their times: pcap, pcapng or snoop, plain or compressed;
+    /// - for standard input.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// The model file; compressed if its name ends in .zst. Default: NAME.json.
+    #[arg(short, long, value_name = "MODEL")]
+    pub output: Option<PathBuf>,
+    /// Name of the model. Default: the first trace's.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// What the trace is and its licence, in free text; kept in the model.
+    #[arg(long, default_value = "")]
+    pub note: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A model file or the name of a bundled model, a trace, or a run directory.
+    pub what: PathBuf,
+    /// Write a self-contained page with all pictures.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a picture as SVG.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write a picture as PNG.
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
+    /// Which picture --svg and --png draw; an unknown name lists them. Default: the first.
+    #[arg(long, value_name = "NAME")]
+    pub picture: Option<String>,
+}

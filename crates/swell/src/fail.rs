@@ -1,0 +1,43 @@
+//! How a command fails.
+
+use std::fmt::Display;
+
+/// Why a command did not do what it was asked, and the exit code that says so.
+#[derive(Debug)]
+pub(crate) struct Fail {
+    pub code: u8,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Fail {
+    /// It went wrong: exit code 1.
+    pub(crate) fn failed(message: impl Display) -> Fail {
+        Fail {
+            code: 1,
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+    /// What was asked makes no sense, or a file does not read: exit code 2.
+    pub(crate) fn usage(message: impl Display) -> Fail {
+        Fail {
+            code: 2,
+            ..Fail::failed(message)
+        }
+    }
+    /// The user interrupted it: exit code 130, as shells have it (128 + SIGINT).
+    pub(crate) fn interrupted(message: impl Display) -> Fail {
+        Fail {
+            code: 130,
+            ..Fail::failed(message)
+        }
+    }
+    /// With what would help.
+    pub(crate) fn hint(self, hint: impl Display) -> Fail {
+        Fail {
+            hint: Some(hint.to_string()),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `swell learn`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use indicatif::ProgressBar;
+use swell_base::Warning;
+use swell_capture::{Counts, Reader, Skip};
+use swell_learn::{Learner, Options};
+use swell_traffic::{Model, Provenance};
+
+use crate::cli::LearnArgs;
+use crate::fail::Fail;
+use crate::{out, show, tables};
+
+/// A trace or several, read and learnt.
+pub(crate) struct Learnt {
+    pub model: Model,
+    /// File, format and counts of each trace.
+    pub traces: Vec<(String, &'static str, Counts)>,
+}
+
+pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
+    let name = args.name.clone().unwrap_or_else(|| stem(&args.traces[0]));
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{name}.json")));
+    let Learnt { model, traces } = read(&args.traces, name, args.note.clone())?;
+    let compress = output.extension().is_some_and(|e| e == "zst");
+    let mut bytes = Vec::new();
+    model
+        .write(&mut bytes, compress)
+        .map_err(|e| Fail::failed(format!("{}: {e}", output.display())))?;
+    out::write(&output, &bytes)?;
+
+    let memory = peak_memory();
+    if json {
+        out::json(&serde_json::json!({
+            "model": output, "bytes": bytes.len(), "peak_memory_bytes": memory,
+            "traces": traces.iter().map(tables::counts_json).collect::<Vec<_>>(),
+            "summary": show::summary(&model), "warnings": model.warnings,
+        }));
+        return Ok(());
+    }
+    for (file, format, counts) in &traces {
+        out::say(&tables::counts_line(file, format, counts));
+    }
+    out::warnings(&model.warnings);
+    out::data(&tables::model(&model));
+    if let Some(bytes) = memory {
+        out::say(&format!("peak memory: {:.1} MB", bytes as f64 / 1e6));
+    }
+    out::data(&format!(
+        "model: {} ({:.0} kB)",
+        output.display(),
+        bytes.len() as f64 / 1e3
+    ));
+    Ok(())
+}
+
+/// Reads traces, one after the other, into one model. A trace that breaks off is used as far as
+/// it goes, with a doubt in the model.
+pub(crate) fn read(traces: &[PathBuf], name: String, note: String) -> Result<Learnt, Fail> {
+    let total = traces
+        .iter()
+        .map(|p| std::fs::metadata(p).map_or(0, |m| m.len()))
+        .sum();
+    let bar = out::bar(
+        total,
+        "  reading [{bar:30}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} to go",
+    );
+    let mut learner = Learner::new(Options {
+        name,
+        provenance: Provenance {
+            made_by: format!("swell {}", env!("CARGO_PKG_VERSION")),
+            sources: traces.iter().map(|p| file_name(p)).collect(),
+            digests: Vec::new(),
+            note,
+        },
+        ..Options::default()
+    });
+    let mut read = Vec::new();
+    for path in traces {
+        let named = path.display().to_string();
+        let mut reader = open(path, &bar).map_err(Fail::usage)?;
+        loop {
+            match reader.next_packet() {
+                Ok(Some(packet)) => learner.push(&packet),
+                Ok(None) => break,
+                Err(error) => {
+                    learner.doubt(Warning::warning(
+                        "trace-damaged",
+                        format!(
+                            "{error}; {} packets before that were used",
+                            reader.counts().packets
+                        ),
+                    ));
+                    break;
+                }
+            }
+        }
+        if reader.counts().packets == 0 {
+            return Err(Fail::usage(format!("{named}: no IP packets in it")).hint(
+                tables::counts_line(&named, reader.format().name(), reader.counts()),
+            ));
+        }
+        for skip in Skip::ALL {
+            let n = reader.counts().skipped(skip);
+            if n > 0 {
+                learner.doubt(Warning::note(
+                    "records-skipped",
+                    format!("{}: {n} records skipped: {}", file_name(path), skip.text()),
+                ));
+            }
+        }
+        read.push((named, reader.format().name(), reader.counts().clone()));
+    }
+    bar.finish_and_clear();
+    Ok(Learnt {
+        model: learner.finish(),
+        traces: read,
+    })
+}
+
+fn open(path: &Path, bar: &ProgressBar) -> Result<Reader<'static>, String> {
+    if path.as_os_str() == "-" {
+        return Reader::open(path).map_err(|e| e.to_string());
+    }
+    let named = path.display().to_string();
+    let file = File::open(path).map_err(|e| format!("{named}: {e}"))?;
+    let source = Counted {
+        source: file,
+        bar: bar.clone(),
+    };
+    Reader::named(&named, source).map_err(|e| e.to_string())
+}
+
+/// Moves a progress bar by the bytes read.
+struct Counted {
+    source: File,
+    bar: ProgressBar,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.source.read(buffer)?;
+        self.bar.inc(n as u64);
+        Ok(n)
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(
+        || "standard input".into(),
+        |n| n.to_string_lossy().into_owned(),
+    )
+}
+
+/// The file name up to its first dot.
+fn stem(path: &Path) -> String {
+    let name = file_name(path);
+    let stem = name.split('.').next().unwrap_or("");
+    if stem.is_empty() || stem == "-" {
+        "model".into()
+    } else {
+        stem.into()
+    }
+}
+
+/// The most memory this process ever held, in bytes, where the system says (Linux: VmHWM).
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}

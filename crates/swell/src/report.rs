@@ -1,0 +1,34 @@
+//! `swell report`.
+
+use std::path::Path;
+
+use swell_experiment::Results;
+
+use crate::cli::ReportArgs;
+use crate::fail::Fail;
+use crate::out;
+
+/// Name of the page in a run directory.
+pub(crate) const PAGE: &str = "report.html";
+
+pub(crate) fn report(args: &ReportArgs, json: bool) -> Result<(), Fail> {
+    let results = load(&args.run)?;
+    let page = args.output.clone().unwrap_or_else(|| args.run.join(PAGE));
+    write(&results, &page)?;
+    if json {
+        out::json(&serde_json::json!({"report": page}));
+    } else {
+        out::data(&format!("report: {}", page.display()));
+    }
+    Ok(())
+}
+
+/// Reads a run directory.
+pub(crate) fn load(dir: &Path) -> Result<Results, Fail> {
+    Results::load(dir).map_err(Fail::usage)
+}
+
+/// Writes the page about `results`.
+pub(crate) fn write(results: &Results, page: &Path) -> Result<(), Fail> {
+    out::write(page, swell_report::render(results).as_bytes())
+}

@@ -1,0 +1,217 @@
+//! `swell run`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use swell_base::Dur;
+use swell_experiment::made_up::MadeUp;
+use swell_experiment::run::{Ended, Event, Failure, Options};
+use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled, file};
+
+use crate::cli::RunArgs;
+use crate::fail::Fail;
+use crate::{out, report, tables};
+
+/// The bundled experiment that runs when none is given.
+const QUICK_START: &str = "quickstart";
+
+pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
+    let (text, source, base) = read(args)?;
+    let plan = plan(args, &text, &source, &base)?;
+    let backend: &dyn Backend = if args.dry_run {
+        &MadeUp {
+            pause: std::time::Duration::ZERO,
+        }
+    } else {
+        &Simulator
+    };
+    let options = Options {
+        dir: directory(args, &plan),
+        threads: args.threads.map_or_else(parallelism, usize::from),
+        fresh: args.fresh,
+    };
+    let cancelled = interruptions()?;
+    let bar = out::bar(
+        0,
+        "{prefix:>9} [{bar:30}] {msg} runs, {elapsed} gone, {eta} to go",
+    );
+    let events = |event: Event<'_>| match event {
+        Event::Stage {
+            name,
+            runs,
+            finished,
+        } => {
+            bar.reset();
+            bar.set_prefix(name);
+            // The bar counts thousandths of runs, so that it moves within them.
+            bar.set_length(runs as u64 * 1000);
+            bar.set_message(format!("{finished}/{runs}"));
+            if finished > 0 && finished < runs {
+                bar.suspend(|| {
+                    out::say(&format!(
+                        "{name}: {finished} of {runs} runs are there already"
+                    ))
+                });
+            }
+        }
+        Event::Progress(done) => {
+            bar.set_position((done * 1000.0) as u64);
+            bar.set_message(format!(
+                "{}/{}",
+                done as u64,
+                bar.length().unwrap_or(0) / 1000
+            ));
+        }
+        Event::Finished(_) => {}
+    };
+    let ended = swell_experiment::run::run(&plan, backend, &options, &events, &|| {
+        cancelled.load(Ordering::Relaxed)
+    });
+    bar.finish_and_clear();
+    let results = match ended {
+        Ok(Ended::Complete(results)) => *results,
+        Ok(Ended::Interrupted { finished, runs }) => {
+            return Err(Fail::interrupted(format!(
+                "interrupted; {finished} of {runs} runs are kept in {}",
+                options.dir.display()
+            ))
+            .hint("the same command goes on where it stopped"));
+        }
+        Err(failure @ Failure::Other { .. }) => {
+            return Err(Fail::usage(failure)
+                .hint("--fresh throws the old runs away; -o DIR writes elsewhere"));
+        }
+        Err(failure) => return Err(Fail::failed(failure)),
+    };
+    let page = options.dir.join(report::PAGE);
+    report::write(&results, &page)?;
+    say(&results, &page, json);
+    Ok(())
+}
+
+/// Prints the table, the verdict and where the report is.
+fn say(results: &Results, page: &Path, json: bool) {
+    let verdict = Verdict::of(results);
+    if json {
+        return out::json(&serde_json::json!({
+            "run": results.dir, "report": page, "verdict": verdict,
+            "measured": results.manifest.measured,
+        }));
+    }
+    out::warnings(&verdict.doubts);
+    for foreground in &verdict.foregrounds {
+        out::warnings(&foreground.doubts);
+        out::data(&tables::slowdowns(foreground));
+        out::data(&tables::wrapped(&foreground.sentence));
+        out::data("");
+    }
+    out::data(&format!("report: {}", page.display()));
+}
+
+/// The text of the experiment, what messages call it, and where its model files are.
+fn read(args: &RunArgs) -> Result<(String, String, PathBuf), Fail> {
+    let Some(path) = &args.experiment else {
+        let text = bundled::experiment(QUICK_START)
+            .ok_or_else(|| Fail::failed("the quick start is not bundled"))?;
+        out::say("running the bundled quick start; `swell run EXPERIMENT.toml` runs yours");
+        return Ok((
+            text.into(),
+            format!("{QUICK_START}.toml (bundled)"),
+            PathBuf::new(),
+        ));
+    };
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let base = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+            Ok((text, name, base))
+        }
+        Err(e) => {
+            let fail = Fail::usage(format!("{name}: {e}"));
+            Err(match neighbour(path) {
+                Some(near) => fail.hint(format!("did you mean `{near}`?")),
+                None => fail.hint("`swell run` alone runs a bundled experiment"),
+            })
+        }
+    }
+}
+
+/// An experiment file beside `path` whose name is like its.
+fn neighbour(path: &Path) -> Option<String> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let wanted = path.file_name()?.to_str()?;
+    let mut names: Vec<String> = std::fs::read_dir(parent.unwrap_or(Path::new(".")))
+        .ok()?
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter(|n| n.ends_with(".toml"))
+        .collect();
+    names.sort();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (_, hint) = file::unknown_name("file", wanted, &known);
+    let near = known
+        .into_iter()
+        .find(|n| hint == format!("did you mean `{n}`?"))?;
+    Some(parent.map_or_else(|| near.into(), |p| p.join(near).display().to_string()))
+}
+
+fn plan(args: &RunArgs, text: &str, source: &str, base: &Path) -> Result<Plan, Fail> {
+    let mut assignments = args.set.clone();
+    if args.quick {
+        // The file must read before its length can be cut.
+        let run = file::read(text, source).map_err(Fail::usage)?.run;
+        let warmup = run.warmup / 2;
+        let length = warmup + run.duration.saturating_sub(run.warmup) / 4;
+        let seconds = |d: Dur| format!("\"{}\"", d);
+        assignments.splice(
+            0..0,
+            [
+                format!("run.replications={}", run.replications.min(3)),
+                format!("run.warmup={}", seconds(warmup)),
+                format!("run.duration={}", seconds(length)),
+            ],
+        );
+    }
+    if assignments.is_empty() {
+        return Plan::resolve(text, source, base).map_err(Fail::usage);
+    }
+    // What the file itself has wrong is told with the file's own lines.
+    file::read(text, source).map_err(Fail::usage)?;
+    let changed = file::override_keys(text, &assignments).map_err(Fail::usage)?;
+    let said = if args.set.is_empty() {
+        "--quick"
+    } else {
+        "--set"
+    };
+    Plan::resolve(&changed, &format!("{source} with {said}"), base).map_err(Fail::usage)
+}
+
+fn directory(args: &RunArgs, plan: &Plan) -> PathBuf {
+    args.output.clone().unwrap_or_else(|| {
+        let mut name = plan.file.name.clone();
+        if args.quick {
+            name += "-quick";
+        }
+        if args.dry_run {
+            name += "-dry";
+        }
+        Path::new("runs").join(name)
+    })
+}
+
+fn parallelism() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Set by the first Ctrl-C; the second ends the program at once. Finished runs are on disk.
+fn interruptions() -> Result<Arc<AtomicBool>, Fail> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&flag);
+    ctrlc::set_handler(move || {
+        if seen.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(|e| Fail::failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    Ok(flag)
+}

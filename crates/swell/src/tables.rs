@@ -1,0 +1,202 @@
+//! Tables for terminals, 80 columns wide, without colour.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, Table, presets};
+use swell_capture::{Counts, Skip};
+use swell_experiment::verdict::{ForegroundVerdict, Quantile};
+use swell_traffic::Model;
+
+use crate::show::mean_bps;
+
+const WIDTH: usize = 80;
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(header.to_vec());
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Percentiles and slowdowns of a foreground, a row per background.
+pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
+    let mut table = table(&[
+        "background",
+        "Mbit/s",
+        "requests",
+        "p5",
+        "p50",
+        "p90",
+        "p95",
+    ]);
+    for b in &v.backgrounds {
+        let lost = b.unfinished + b.failed;
+        let mut requests = b.requests.to_string();
+        if lost > 0 {
+            requests += &format!("\n{lost} not done");
+        }
+        let mut row = vec![
+            shortened(&b.background, 12),
+            format!("{:.1}", b.load_bps[1] / 1e6),
+            requests,
+        ];
+        row.extend(b.quantiles.iter().map(quantile));
+        table.add_row(row);
+    }
+    format!(
+        "{}: seconds to the last byte, slowdown (95 % interval)\n{table}",
+        v.foreground
+    )
+}
+
+fn quantile(q: &Quantile) -> String {
+    let mut text = q.seconds.map_or_else(
+        || "unknown".into(),
+        |e| format!("{} s", significant(e.value)),
+    );
+    if let Some(s) = q.slowdown {
+        text += &format!("\nx {:.2}\n({:.2}-{:.2})", s.value, s.low, s.high);
+    }
+    text
+}
+
+/// Three significant digits.
+fn significant(x: f64) -> String {
+    match x.abs() {
+        x if x >= 100.0 => format!("{x:.0}"),
+        x if x >= 10.0 => format!("{x:.1}"),
+        x if x >= 1.0 => format!("{x:.2}"),
+        _ => format!("{x:.3}"),
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.into();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// Text in lines of 80 columns.
+pub(crate) fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a last line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(word.into());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+/// The bundled models.
+pub(crate) fn models(listed: &[(&str, Model)]) -> String {
+    let mut table = table(&["model", "seconds", "Mbit/s up", "Mbit/s down", "sessions"]);
+    for (name, model) in listed {
+        let [up, down] = mean_bps(model);
+        table.add_row([
+            (*name).to_owned(),
+            format!("{:.0}", model.duration.as_secs_f64()),
+            format!("{:.2}", up / 1e6),
+            format!("{:.2}", down / 1e6),
+            model.sessions.len().to_string(),
+        ]);
+    }
+    let notes: Vec<String> = listed
+        .iter()
+        .filter(|(_, m)| !m.provenance.note.is_empty())
+        .map(|(name, m)| wrapped(&format!("{name}: {}", m.provenance.note)))
+        .collect();
+    format!("{table}\n{}", notes.join("\n"))
+}
+
+/// A model in figures: totals, then classes.
+pub(crate) fn model(model: &Model) -> String {
+    let [up, down] = mean_bps(model);
+    let t = &model.totals;
+    let mut text = format!(
+        "{}: {:.1} s, {:.2} Mbit/s up, {:.2} Mbit/s down\n\
+         {} TCP connections ({} with handshake), {} UDP flows, {} packets not modelled\n\
+         {} sessions kept, {} client and {} server paths\n",
+        model.name,
+        model.duration.as_secs_f64(),
+        up / 1e6,
+        down / 1e6,
+        t.tcp_connections,
+        t.tcp_handshakes,
+        t.udp_flows,
+        t.unmodelled_packets,
+        model.sessions.len(),
+        model.client_paths.len(),
+        model.server_paths.len(),
+    );
+    let mut by_class: BTreeMap<u32, (f64, f64, [f64; 2])> = BTreeMap::new();
+    for s in &model.sessions {
+        let sums = by_class.entry(s.class).or_default();
+        let connections: usize = s.groups.iter().map(|g| g.connections.len()).sum();
+        let [up, down] = s.bytes();
+        sums.0 += s.weight;
+        sums.1 += s.weight * connections as f64;
+        sums.2[0] += s.weight * up as f64;
+        sums.2[1] += s.weight * down as f64;
+    }
+    let mut table = table(&["class", "sessions", "connections", "MB up", "MB down"]);
+    let mut rows: Vec<_> = by_class.into_iter().collect();
+    rows.sort_by(|a, b| (b.1.2[0] + b.1.2[1]).total_cmp(&(a.1.2[0] + a.1.2[1])));
+    for (class, (sessions, connections, [up, down])) in rows {
+        let name = model.classes.get(class as usize).map_or("?", |c| &c.name);
+        table.add_row([
+            shortened(name, 24),
+            format!("{sessions:.0}"),
+            format!("{connections:.0}"),
+            format!("{:.2}", up / 1e6),
+            format!("{:.2}", down / 1e6),
+        ]);
+    }
+    text += &table.to_string();
+    text
+}
+
+/// What was read of a trace, in a line.
+pub(crate) fn counts_line(file: &str, format: &str, c: &Counts) -> String {
+    let mut text = format!(
+        "{file} ({format}): {} records, {} packets ({} TCP, {} UDP, {} ICMP, {} other), {:.1} MB on the wire",
+        c.records,
+        c.packets,
+        c.tcp,
+        c.udp,
+        c.icmp,
+        c.packets - (c.tcp + c.udp + c.icmp).min(c.packets),
+        c.wire_bytes as f64 / 1e6
+    );
+    for skip in Skip::ALL {
+        let n = c.skipped(skip);
+        if n > 0 {
+            text += &format!("; {n} skipped: {}", skip.text());
+        }
+    }
+    text
+}
+
+/// What was read of a trace, as JSON.
+pub(crate) fn counts_json((file, format, c): &(String, &'static str, Counts)) -> serde_json::Value {
+    let skipped: BTreeMap<&str, u64> = Skip::ALL
+        .iter()
+        .map(|s| (s.text(), c.skipped(*s)))
+        .filter(|s| s.1 > 0)
+        .collect();
+    serde_json::json!({
+        "file": file, "format": format, "records": c.records, "packets": c.packets,
+        "wire_bytes": c.wire_bytes, "captured_bytes": c.captured_bytes, "cut": c.cut,
+        "tcp": c.tcp, "udp": c.udp, "icmp": c.icmp, "fragments": c.fragments, "other": c.other,
+        "skipped": skipped,
+    })
+}
