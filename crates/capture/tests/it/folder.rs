@@ -41,11 +41,18 @@ impl Entry {
 
     /// The number behind a word: `TCP 279 (full handshake 167)`, `UDP 665`, `IPv6 4%`.
     pub fn behind(&self, word: &str) -> Option<u64> {
-        let rest = self
-            .stats
+        self.text_behind(word)?
+            .split([' ', '%'])
+            .next()?
+            .parse()
+            .ok()
+    }
+
+    /// All that is said behind a word.
+    pub fn text_behind(&self, word: &str) -> Option<&str> {
+        self.stats
             .split("; ")
-            .find_map(|s| s.strip_prefix(word)?.strip_prefix(' '))?;
-        rest.split([' ', '%']).next()?.parse().ok()
+            .find_map(|s| s.strip_prefix(word)?.strip_prefix(' '))
     }
 }
 

@@ -10,6 +10,7 @@ struct Seen {
     interfaces: usize,
     tcp_pairs: BTreeSet<Pair>,
     udp_pairs: BTreeSet<Pair>,
+    tcp_payload: u64,
     error: Option<Error>,
 }
 
@@ -34,6 +35,7 @@ fn drain(opened: Result<Reader<'_>, Error>) -> Seen {
                 };
                 match p.transport {
                     Transport::Tcp(t) => {
+                        seen.tcp_payload += u64::from(t.payload);
                         seen.tcp_pairs.insert(pair(t.src_port, t.dst_port));
                     }
                     Transport::Udp {
@@ -141,7 +143,7 @@ const OTHER_STREAMS: [(&str, &str); 17] = [
 #[test]
 fn every_file_of_the_folder_is_read_or_refused_with_a_reason() {
     let Some(folder) = traces() else { return };
-    let (mut captures, mut streams) = (0, 0);
+    let (mut captures, mut streams, mut payloads) = (0, 0, 0);
     for entry in manifest(&folder) {
         let file = entry.file.as_str();
         if ARCHIVES.iter().any(|(archive, _)| *archive == file) {
@@ -195,7 +197,17 @@ fn every_file_of_the_folder_is_read_or_refused_with_a_reason() {
             let interfaces = entry.before("interfaces").unwrap_or(1);
             assert_eq!(seen.interfaces as u64, interfaces, "{file}");
         }
-        if !OTHER_STREAMS.iter().any(|(other, _)| *other == file) {
+        let other = OTHER_STREAMS.iter().find(|(other, _)| *other == file);
+        // Payload by header lengths, whatever the snap length cut: megabytes with three decimals.
+        if let Some(text) = entry.text_behind("TCP payload")
+            && !other.is_some_and(|(_, why)| why.contains("tunnel"))
+        {
+            payloads += 1;
+            let megabytes: f64 = text.trim_end_matches(" MB").parse().expect("a number");
+            let thousands = (megabytes * 1000.0).round() as u64;
+            assert_eq!((seen.tcp_payload + 500) / 1000, thousands, "{file}: {text}");
+        }
+        if other.is_none() {
             streams += 1;
             let tcp = entry.behind("TCP").unwrap_or(0);
             let udp = entry.behind("UDP").unwrap_or(0);
@@ -204,8 +216,8 @@ fn every_file_of_the_folder_is_read_or_refused_with_a_reason() {
         }
     }
     assert!(
-        captures > 150 && streams > 80,
-        "{captures} captures, {streams} compared"
+        captures > 150 && streams > 80 && payloads > 10,
+        "{captures} captures, {streams} and {payloads} compared"
     );
 }
 
