@@ -1,6 +1,6 @@
 //! What the world knows of a connection.
 
-use swell_base::{Packet, Segment, Tag, Time};
+use swell_base::{FlowId, Packet, Segment, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info};
 
@@ -55,17 +55,25 @@ impl Flow {
     }
 }
 
-/// The packet that `end` sends.
-pub(crate) fn packet(flow: u32, end: End, tag: Tag, size: u16, seg: Segment) -> Packet {
-    let hop = match end {
+/// The first link of a route and its place there. Every route crosses the bottleneck.
+#[inline]
+pub(crate) fn first_link(route: &[LinkIndex; 3]) -> (u8, LinkIndex) {
+    let hop = usize::from(route[0] == NONE);
+    (hop as u8, route[hop])
+}
+
+/// The packet that `end` sends onto link number `hop` of its route.
+#[inline]
+pub(crate) fn packet(flow: u32, end: End, hop: u8, tag: Tag, size: u16, seg: Segment) -> Packet {
+    let way = match end {
         End::Client => 0,
         End::Server => TO_CLIENT,
     };
     Packet {
         seg,
-        flow: swell_base::FlowId(flow),
+        flow: FlowId(flow),
         size,
-        hop,
+        hop: way | hop,
         tag,
     }
 }

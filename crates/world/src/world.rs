@@ -9,7 +9,9 @@ use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses};
-use crate::flow::{Flow, LinkIndex, NONE, Routes, TcpPair, Transport, packet, progress};
+use crate::flow::{
+    Flow, LinkIndex, NONE, Routes, TcpPair, Transport, first_link, packet, progress,
+};
 use crate::links::Links;
 use crate::wake::{Due, Timers, Wake};
 use crate::worker::Worker;
@@ -45,7 +47,6 @@ pub struct World {
     inbox: VecDeque<(u32, Event)>,
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
-    outgoing: Vec<Packet>,
     hops: u64,
     packets: u64,
 }
@@ -66,7 +67,6 @@ impl World {
             inbox: VecDeque::new(),
             touched: Vec::new(),
             actions: Vec::new(),
-            outgoing: Vec::new(),
             hops: 0,
             packets: 0,
         };
@@ -112,7 +112,7 @@ impl World {
                 Due::Link(link) => self.link_due(link),
                 Due::Tcp { flow, end } => self.timer_due(flow, end),
                 Due::Work { workload, token } => {
-                    self.inbox.push_back((workload, Event::Timer(token)));
+                    self.tell(workload, Event::Timer(token));
                     self.settle();
                 }
                 Due::Reap(flow) => self.reap(flow),
@@ -204,7 +204,8 @@ impl World {
             Transport::Datagrams { .. } => {
                 let end = if end == 0 { End::Client } else { End::Server };
                 let event = Event::Datagram(flow.conn, end, packet.seg.len);
-                self.inbox.push_back((flow.workload, event));
+                let workload = flow.workload;
+                self.tell(workload, event);
             }
             Transport::Gone => return,
         }
@@ -237,12 +238,13 @@ impl World {
     }
 
     /// Lets workloads react to everything that happened and endpoints say what they have to say.
+    #[inline]
     fn settle(&mut self) {
         loop {
-            if let Some((workload, event)) = self.inbox.pop_front() {
-                self.tell(workload, event);
-            } else if let Some((flow, end)) = self.touched.pop() {
+            if let Some((flow, end)) = self.touched.pop() {
                 self.drain(flow, end);
+            } else if let Some((workload, event)) = self.inbox.pop_front() {
+                self.tell(workload, event);
             } else {
                 return;
             }
@@ -251,80 +253,71 @@ impl World {
 
     fn tell(&mut self, workload: u32, event: Event) {
         let mut actions = std::mem::take(&mut self.actions);
-        self.workers[workload as usize]
-            .machine
-            .handle(self.now, event, &mut actions);
+        let worker = &mut self.workers[workload as usize];
+        worker.machine.handle(self.now, event, &mut actions);
         for action in actions.drain(..) {
             self.act(workload, action);
         }
         self.actions = actions;
     }
 
-    /// Events of an endpoint first, then, once nobody reacts to them any more, its segments.
+    /// Tells the workload what happened at an endpoint; what it answers goes out together with
+    /// what the endpoint itself has to say.
     fn drain(&mut self, index: u32, end: u8) {
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
-            return;
-        };
-        let Transport::Tcp(pair) = &mut flow.transport else {
-            return;
-        };
-        let (e, who) = (
-            end as usize,
-            if end == 0 { End::Client } else { End::Server },
-        );
-        let (workload, conn) = (flow.workload, flow.conn);
-        let mut told = false;
-        while let Some(event) = pair.ends[e].poll() {
+        let e = usize::from(end);
+        let who = if end == 0 { End::Client } else { End::Server };
+        loop {
+            let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+                return;
+            };
+            let (workload, conn) = (flow.workload, flow.conn);
+            let Transport::Tcp(pair) = &mut flow.transport else {
+                return;
+            };
+            let Some(event) = pair.ends[e].poll() else {
+                break;
+            };
+            pair.closed[e] |= matches!(event, TcpEvent::Reset | TcpEvent::Closed);
             let event = match event {
                 TcpEvent::Connected => Event::Connected(conn, who),
                 TcpEvent::Received(n) => Event::Received(conn, who, n),
                 TcpEvent::Drained => Event::Drained(conn, who),
                 TcpEvent::Eof => Event::Eof(conn, who),
-                TcpEvent::Reset => {
-                    pair.closed[e] = true;
-                    Event::Reset(conn, who)
-                }
-                TcpEvent::Closed => {
-                    pair.closed[e] = true;
-                    continue;
-                }
+                TcpEvent::Reset => Event::Reset(conn, who),
+                TcpEvent::Closed => continue,
             };
-            self.inbox.push_back((workload, event));
-            told = true;
+            self.tell(workload, event);
         }
-        if told {
-            self.touched.push((index, end));
-            return;
-        }
-        let (tag, tcp) = (flow.tag, &self.workers[workload as usize].tcp);
-        while let Some(segment) = pair.ends[e].poll_transmit(self.now) {
-            let size = tcp.wire_size(&segment);
-            self.outgoing.push(packet(index, who, tag, size, segment));
-        }
-        if let Some(due) = pair.ends[e].poll_timeout()
-            && due < pair.wake_at[e]
-        {
-            let due = due.max(self.now);
-            pair.wake_at[e] = due;
-            self.queue.push(due, Wake::tcp(index, end));
-        }
-        let over = pair.closed == [true; 2];
-        if !self.outgoing.is_empty() {
-            self.send_outgoing();
-        }
-        if over {
+        if self.transmit(index, who) {
             self.close(index);
         }
     }
 
-    fn send_outgoing(&mut self) {
-        let mut packets = std::mem::take(&mut self.outgoing);
-        self.packets += packets.len() as u64;
-        for packet in &mut packets {
-            self.route(packet);
+    /// Sends what an endpoint has to send and sets its timer; says whether both ends are closed.
+    fn transmit(&mut self, index: u32, who: End) -> bool {
+        let (now, e) = (self.now, who as usize);
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return false;
+        };
+        let Transport::Tcp(pair) = &mut flow.transport else {
+            return false;
+        };
+        let endpoint = &mut pair.ends[e];
+        let (hop, link) = first_link(&self.routes[index as usize][e]);
+        while let Some(segment) = endpoint.poll_transmit(now) {
+            let size = endpoint.config().wire_size(&segment);
+            let packet = packet(index, who, hop, flow.tag, size, segment);
+            self.packets += 1;
+            self.links.push(&mut self.queue, now, link, &packet);
         }
-        packets.clear();
-        self.outgoing = packets;
+        if let Some(due) = endpoint.poll_timeout()
+            && due < pair.wake_at[e]
+        {
+            let due = due.max(now);
+            pair.wake_at[e] = due;
+            self.queue.push(due, Wake::tcp(index, who as u8));
+        }
+        pair.closed == [true; 2]
     }
 
     /// Both ends of a TCP connection are closed.
@@ -429,34 +422,34 @@ impl World {
     }
 
     fn datagram(&mut self, workload: u32, conn: Conn, end: End, bytes: u32) {
-        let mut packets = std::mem::take(&mut self.outgoing);
-        if let Some((index, flow)) = self.flow(workload, conn)
-            && let Transport::Datagrams { sent } = &mut flow.transport
-        {
-            let mut left = bytes;
-            loop {
-                let len = left.min(UDP_MAX);
-                let seg = Segment {
-                    seq: *sent,
-                    len,
-                    ..Segment::default()
-                };
-                packets.push(packet(
-                    index,
-                    end,
-                    flow.tag,
-                    (len + UDP_HEADERS) as u16,
-                    seg,
-                ));
-                *sent += 1;
-                left -= len;
-                if left == 0 {
-                    break;
-                }
+        let Some(index) = self.workers[workload as usize].flow(conn) else {
+            return;
+        };
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return;
+        };
+        let Transport::Datagrams { sent } = &mut flow.transport else {
+            return;
+        };
+        let (hop, link) = first_link(&self.routes[index as usize][end as usize]);
+        let mut left = bytes;
+        loop {
+            let len = left.min(UDP_MAX);
+            let seg = Segment {
+                seq: *sent,
+                len,
+                ..Segment::default()
+            };
+            let size = (len + UDP_HEADERS) as u16;
+            let packet = packet(index, end, hop, flow.tag, size, seg);
+            *sent += 1;
+            self.packets += 1;
+            self.links.push(&mut self.queue, self.now, link, &packet);
+            left -= len;
+            if left == 0 {
+                return;
             }
         }
-        self.outgoing = packets;
-        self.send_outgoing();
     }
 
     fn open(&mut self, workload: u32, conn: Conn, open: &Open, transport: Transport) -> u32 {
