@@ -1,5 +1,6 @@
 //! Learns a model from a trace: `learn TRACE MODEL.json[.zst] [NAME [NOTE]]`. What the command line
 //! does, without its comfort.
+#![expect(clippy::disallowed_methods, reason = "an example opens files")]
 
 use std::error::Error;
 use std::io::Write;

@@ -255,9 +255,8 @@ impl Town {
                 .servers
                 .as_ref()
                 .map_or(0, |s| (s.edge(rng).round() as u32).saturating_sub(1));
-            let window = |w: &Cdf, rng: &mut Stream| (w.edge(rng) * 1024.0).min(65_535.0) as u32;
-            let client_window = window(&kind.client_window, rng);
-            let server_window = window(&kind.server_window, rng);
+            let [client_window, server_window] = [&kind.client_window, &kind.server_window]
+                .map(|w| (w.edge(rng) * 1024.0).min(65_535.0) as u32);
             if at < 0.0 {
                 continue;
             }

@@ -478,7 +478,8 @@ impl Learner {
         };
         if let Some(place) = place {
             let thinner = &mut self.thinner;
-            self.users.end(place, connection, &mut |s| thinner.push(s));
+            self.users
+                .end(place, connection, &mut |session| thinner.push(session));
         }
     }
 
@@ -634,7 +635,9 @@ fn whole_micros(m: &mut Model) {
                         }
                     }
                     Exchange::Concurrent { up, down } => {
-                        up.iter_mut().chain(down).for_each(|c| round(&mut c.0));
+                        up.iter_mut()
+                            .chain(down)
+                            .for_each(|unit| round(&mut unit.0));
                     }
                     Exchange::Attempt { retries, .. } => retries.iter_mut().for_each(round),
                     Exchange::Datagrams(d) => d.packets.iter_mut().for_each(|p| round(&mut p.0)),

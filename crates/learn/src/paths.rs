@@ -179,11 +179,11 @@ fn own_path(m: &Measured, pair_quantile: f64, pooled: [f64; 2]) -> (Path, bool) 
             .filter(|&kbit| r.seen >= SOUND_PAIRS && kbit > 0)
             .map(|kbit| Rate::from_bps(u64::from(kbit) * 1000))
     };
-    let loss = |[packets, lost]: [u64; 2], pooled: f64| {
+    let loss = |[packets, lost]: [u64; 2], of_all: f64| {
         if packets >= SOUND_LOSS {
             share(lost, packets)
         } else {
-            pooled
+            of_all
         }
     };
     let path = Path {

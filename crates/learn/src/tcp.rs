@@ -1,8 +1,8 @@
 //! One TCP connection as it passes the tap.
 //!
-//! RFC 9293 throughout. Sequence numbers become 64-bit offsets (the SYN is 0, the first byte of data
-//! 1) by the nearest distance modulo 2^32 to what was seen before, so wrapping costs nothing.
-//! Payload lengths come from the IP header, so a snap length that cuts payload does not matter.
+//! RFC 9293 throughout. Sequence numbers become 64-bit offsets (0 is the SYN, 1 the
+//! first byte) by the nearest distance modulo 2^32 to what was seen before, so wrapping costs
+//! nothing. Payload lengths come from the IP header, so a snap length that cuts payload does not matter.
 
 use swell_capture::Tcp as Header;
 
@@ -181,8 +181,8 @@ impl Tracked {
             if let Some(shift) = shift {
                 // RFC 7323 section 2.3: at most 14.
                 let window = u32::from(h.window) << shift.min(14);
-                let half = &mut self.halves[from];
-                half.max_window = half.max_window.max(window);
+                let largest = &mut self.halves[from].max_window;
+                *largest = window.max(*largest);
             }
         }
         news

@@ -32,6 +32,7 @@
 //! (`swell-workload`).
 
 mod file;
+mod marginals;
 mod model;
 mod schedule;
 mod thin;
@@ -39,6 +40,7 @@ mod vary;
 mod volume;
 
 pub use file::{FORMAT, MAX_BYTES, ModelError, VERSION};
+pub use marginals::{Distance, Marginal, Marginals, Quantity, Sample};
 pub use model::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
     Session, Totals, Turn,

@@ -240,3 +240,6 @@ fn shuffled<T>(mut items: Vec<T>, rng: &mut Stream) -> Vec<T> {
     rng.shuffle(&mut items);
     items
 }
+
+#[cfg(test)]
+mod tests;

@@ -277,11 +277,11 @@ impl Half {
             return Seen::Nothing;
         }
         self.packets += 1;
-        let hole = self
+        let filled = self
             .holes
             .iter()
-            .position(|hole| offset < hole.end as i64 && end > hole.start as i64);
-        match hole {
+            .position(|h| offset < h.end as i64 && end > h.start as i64);
+        match filled {
             Some(i) => {
                 let hole = &mut self.holes[i];
                 // Reordered within a round trip, or sent again because it was lost on its way here.

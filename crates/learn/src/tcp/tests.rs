@@ -35,8 +35,8 @@ fn open(client_isn: u32, server_isn: u32) -> Tracked {
         server_isn.wrapping_add(1),
         0,
     );
-    let news = t.packet(0, 34 * MS, 52, &ack, QUIET);
-    assert_eq!(news.rtt, Some((0, true, 4 * MS)));
+    let answer = t.packet(0, 34 * MS, 52, &ack, QUIET);
+    assert_eq!(answer.rtt, Some((0, true, 4 * MS)));
     assert!(t.handshake);
     t
 }

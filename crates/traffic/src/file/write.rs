@@ -172,9 +172,9 @@ fn connection(out: &mut String, c: &Connection) -> std::fmt::Result {
             out.push_str("]}");
         }
         Exchange::Concurrent { up, down } => {
-            let chain = |out: &mut String, chain: &[(Dur, u64)]| {
-                comma(out, chain, |out, &(pause, bytes)| {
-                    write!(out, "[{},{bytes}]", micros(pause))
+            let chain = |text: &mut String, units: &[(Dur, u64)]| {
+                comma(text, units, |text, &(pause, bytes)| {
+                    write!(text, "[{},{bytes}]", micros(pause))
                 })
             };
             out.push_str(",\"up\":[");

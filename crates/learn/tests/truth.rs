@@ -1,0 +1,201 @@
+//! Traffic whose truth is known: what is learnt must be what was put in.
+
+mod synth;
+
+use swell_base::Dur;
+use swell_learn::{Learner, Options};
+use swell_traffic::{Exchange, Marginals, Model, Quantity};
+use synth::{Exchanges, Host, Tap};
+
+fn learn(tap: Tap) -> Model {
+    let mut learner = Learner::new(Options::default());
+    for p in tap.packets() {
+        learner.push(&p);
+    }
+    let model = learner.finish();
+    model.check().expect("a learnt model holds together");
+    model
+}
+
+fn ms(n: u64) -> Dur {
+    Dur::from_millis(n)
+}
+
+/// Users with two think times, servers at other distances: everything is recovered exactly.
+#[test]
+fn sizes_thinks_and_round_trips_are_recovered() {
+    let mut tap = Tap::new();
+    let server = Host::server(1, ms(40));
+    for user in 0..20u8 {
+        let client = Host::client(user, ms(2 + u64::from(user)));
+        for visit in 0..3u64 {
+            // A minute between visits: one session of three groups.
+            tap.connection(
+                Dur::from_secs(60) * visit + ms(u64::from(user) * 7),
+                client,
+                server,
+                &Exchanges {
+                    turns: vec![(300, ms(15), 5_000, ms(700)), (400, ms(25), 20_000, ms(0))],
+                    ..Exchanges::default()
+                },
+            );
+        }
+    }
+    let m = learn(tap);
+    assert_eq!(m.totals.tcp_connections, 60);
+    assert_eq!(m.totals.tcp_handshakes, 60);
+    assert_eq!(m.sessions.len(), 20);
+    for (i, s) in (0u64..).zip(&m.sessions) {
+        assert!(!s.outside);
+        assert_eq!(m.client_paths[s.client as usize].rtt, ms(2 + i));
+        assert_eq!(s.groups.len(), 3);
+        for c in s.connections() {
+            assert_eq!(m.server_paths[c.server as usize].rtt, ms(40));
+            assert!(!c.left_censored && !c.right_censored);
+            let Exchange::Sequential(turns) = &c.exchange else {
+                panic!("{:?} is not sequential", c.exchange);
+            };
+            let got: Vec<_> = turns
+                .iter()
+                .map(|t| (t.request, t.server_think, t.response, t.client_think))
+                .collect();
+            assert_eq!(
+                got,
+                [(300, ms(15), 5_000, ms(700)), (400, ms(25), 20_000, ms(0))]
+            );
+        }
+    }
+    assert_eq!(
+        m.totals.bytes.iter().sum::<u64>(),
+        m.load.bytes.iter().flatten().sum::<u64>()
+    );
+}
+
+/// Access links of 1 to 50 Mbit/s before the tap, receivers that acknowledge every second segment:
+/// the quarter quantile of the spacings finds them, the three-quarter quantile does not.
+#[test]
+fn capacities_of_senders_are_recovered() {
+    for mbit in [1u64, 5, 20, 50] {
+        let mut tap = Tap::new();
+        let server = Host::server(1, ms(30)).at(mbit * 1_000_000);
+        for i in 0..10u8 {
+            tap.connection(
+                ms(u64::from(i) * 900),
+                Host::client(i, ms(3)),
+                server,
+                &Exchanges {
+                    turns: vec![(300, ms(5), 120_000, ms(0))],
+                    ..Exchanges::default()
+                },
+            );
+        }
+        let m = learn(tap);
+        let path = m.server_paths[0];
+        let got = path.up.expect("pairs were seen").bps() as f64 / 1e6;
+        assert!(
+            (got / mbit as f64 - 1.0).abs() < 0.02,
+            "{got} for {mbit} Mbit/s"
+        );
+        assert!(path.capacity_samples >= 100);
+    }
+}
+
+/// Loss shares on either side of the tap, 400 packets of 5000 each: counted one by one.
+#[test]
+fn losses_are_counted_on_their_side() {
+    for (before, beyond) in [(0, 0), (20, 0), (0, 20), (20, 30)] {
+        let mut tap = Tap::new();
+        for i in 0..10u8 {
+            tap.connection(
+                Dur::from_secs(u64::from(i) * 20),
+                Host::client(i, ms(3)),
+                Host::server(1, ms(30)),
+                &Exchanges {
+                    turns: vec![(300, ms(5), 1_460 * 400, ms(0))],
+                    lose_before: before,
+                    lose_beyond: beyond,
+                },
+            );
+        }
+        let m = learn(tap);
+        let path = m.server_paths[0];
+        // Every packet lost beyond the tap passes it twice.
+        let passed = 400.0 + f64::from(beyond);
+        let want = [f64::from(before), f64::from(beyond)].map(|n| n / passed);
+        assert!((path.loss_up - want[0]).abs() < 1e-3, "{path:?} {want:?}");
+        let client = m.client_paths[0];
+        let got = client.loss_down;
+        assert!(
+            (got - f64::from(beyond) / passed).abs() < 1e-3,
+            "{client:?}"
+        );
+        let bytes = Marginals::of(&m);
+        let response = bytes.get("http", Quantity::Response).expect("responses");
+        assert_eq!(response.quantile(0.5), Some(1_460.0 * 400.0));
+    }
+}
+
+#[test]
+fn equal_packets_give_equal_bytes() {
+    let json = |seed| {
+        let mut tap = Tap::new();
+        for i in 0..50u8 {
+            tap.connection(
+                ms(u64::from(i) * 13 * seed),
+                Host::client(i % 7, ms(3)),
+                Host::server(i % 5, ms(30)),
+                &Exchanges {
+                    turns: vec![(300, ms(5), 1_460 * 40, ms(0))],
+                    ..Exchanges::default()
+                },
+            );
+        }
+        learn(tap).to_json()
+    };
+    assert_eq!(json(1), json(1));
+    assert_ne!(json(1), json(2));
+}
+
+/// More sessions than the budget: fewer in the model, the same volume.
+#[test]
+fn a_small_budget_thins_and_keeps_the_volume() {
+    let mut tap = Tap::new();
+    for i in 0..250u64 {
+        tap.connection(
+            ms(i * 40),
+            Host::client(i as u8, ms(3)),
+            Host::server((i % 9) as u8, ms(30)),
+            &Exchanges {
+                turns: vec![(300, ms(5), 1_000 + i as u32 * 400, ms(0))],
+                ..Exchanges::default()
+            },
+        );
+    }
+    let packets = tap.packets();
+    let volume = |budget| {
+        let mut learner = Learner::new(Options {
+            budget,
+            ..Options::default()
+        });
+        packets.iter().for_each(|p| learner.push(p));
+        let m = learner.finish();
+        let sum = |of: &dyn Fn(&swell_traffic::Session) -> f64| -> f64 {
+            m.sessions.iter().map(|s| s.weight * of(s)).sum()
+        };
+        (
+            m.sessions.len(),
+            sum(&|_| 1.0),
+            sum(&|s| s.bytes()[1] as f64),
+            m,
+        )
+    };
+    let (all, count, bytes, _) = volume(40_000);
+    assert_eq!((all, count), (250, 250.0));
+    let (kept, estimate, estimated, m) = volume(200);
+    assert!(kept <= 100, "{kept}");
+    assert!(m.warnings.iter().any(|w| w.code == "thinned"));
+    // Priority sampling of 100 of 250 on their sizes: sums of sizes have a relative standard error
+    // below 1/sqrt(99) (Szegedy 2006); three of them.
+    assert!((estimated / bytes - 1.0).abs() < 0.3, "{estimated} {bytes}");
+    assert!((estimate / count - 1.0).abs() < 0.4, "{estimate}");
+}

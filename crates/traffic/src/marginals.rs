@@ -1,0 +1,375 @@
+//! What a model holds, one quantity at a time: for tables, pictures and comparisons.
+
+use std::fmt;
+
+use swell_base::Dur;
+use swell_stats::{Ecdf, ks, wasserstein_log2};
+
+use crate::{Exchange, Model, Path};
+
+/// A quantity of the model whose distribution can be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantity {
+    /// Groups per session.
+    Groups,
+    /// Connections (or datagram flows) per group.
+    Connections,
+    /// Turns per sequential connection.
+    Turns,
+    /// Request bytes per turn (chunks from the client, where both ends send at once).
+    Request,
+    /// Response bytes per turn (chunks from the server).
+    Response,
+    /// Server's think time per turn with request and response, seconds.
+    ServerThink,
+    /// Client's think time between a response and the next request, seconds.
+    ClientThink,
+    /// Think time between groups, seconds.
+    GroupThink,
+    /// Start to start of connections within a group, seconds.
+    Gap,
+    /// Application bytes per connection or flow, both directions.
+    ConnectionBytes,
+    /// Datagram payload, bytes.
+    Datagram,
+    /// Time between datagrams of a flow, seconds.
+    DatagramGap,
+    /// Round trip between tap and client, seconds, per session.
+    ClientRtt,
+    /// Round trip between tap and server, seconds, per connection.
+    ServerRtt,
+    /// Capacity towards the client where known, bit/s, per session.
+    ClientDown,
+    /// Capacity from the server where known, bit/s, per connection.
+    ServerUp,
+    /// Share of packets lost between tap and client, both directions together, per session.
+    ClientLoss,
+    /// Share of packets lost between tap and server, both directions together, per connection.
+    ServerLoss,
+}
+
+impl Quantity {
+    /// Every quantity, in the order of tables.
+    pub const ALL: [Quantity; 18] = [
+        Quantity::Groups,
+        Quantity::Connections,
+        Quantity::Turns,
+        Quantity::Request,
+        Quantity::Response,
+        Quantity::ServerThink,
+        Quantity::ClientThink,
+        Quantity::GroupThink,
+        Quantity::Gap,
+        Quantity::ConnectionBytes,
+        Quantity::Datagram,
+        Quantity::DatagramGap,
+        Quantity::ClientRtt,
+        Quantity::ServerRtt,
+        Quantity::ClientDown,
+        Quantity::ServerUp,
+        Quantity::ClientLoss,
+        Quantity::ServerLoss,
+    ];
+
+    /// Its name in tables, without the unit.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Quantity::Groups => "groups per session",
+            Quantity::Connections => "connections per group",
+            Quantity::Turns => "turns per connection",
+            Quantity::Request => "request",
+            Quantity::Response => "response",
+            Quantity::ServerThink => "server think",
+            Quantity::ClientThink => "client think",
+            Quantity::GroupThink => "group think",
+            Quantity::Gap => "gap between connections",
+            Quantity::ConnectionBytes => "bytes per connection",
+            Quantity::Datagram => "datagram",
+            Quantity::DatagramGap => "gap between datagrams",
+            Quantity::ClientRtt => "client-side RTT",
+            Quantity::ServerRtt => "server-side RTT",
+            Quantity::ClientDown => "capacity to client",
+            Quantity::ServerUp => "capacity from server",
+            Quantity::ClientLoss => "client-side loss",
+            Quantity::ServerLoss => "server-side loss",
+        }
+    }
+
+    /// The unit of its values; empty for counts and shares.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Quantity::Request
+            | Quantity::Response
+            | Quantity::ConnectionBytes
+            | Quantity::Datagram => "B",
+            Quantity::ServerThink
+            | Quantity::ClientThink
+            | Quantity::GroupThink
+            | Quantity::Gap
+            | Quantity::DatagramGap
+            | Quantity::ClientRtt
+            | Quantity::ServerRtt => "s",
+            Quantity::ClientDown | Quantity::ServerUp => "bit/s",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A weighted sample in increasing order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Values with their weights.
+    points: Vec<(f64, f64)>,
+    total: f64,
+}
+
+impl Sample {
+    /// A sample of these values and weights; those that are not finite, and weights that are not
+    /// positive, are left out.
+    pub fn new(mut points: Vec<(f64, f64)>) -> Sample {
+        points.retain(|p| p.0.is_finite() && p.1.is_finite() && p.1 > 0.0);
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let total = points.iter().map(|p| p.1).sum();
+        Sample { points, total }
+    }
+
+    /// Values behind it.
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// Sum of the weights: how many values of the trace it stands for.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// The weighted mean.
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.points.iter().map(|p| p.0 * p.1).sum();
+        (self.total > 0.0).then(|| sum / self.total)
+    }
+
+    /// The smallest value with at least share `p` of the weight at or below it.
+    pub fn quantile(&self, p: f64) -> Option<f64> {
+        let mut sum = 0.0;
+        for &(value, weight) in &self.points {
+            sum += weight;
+            if sum >= p * self.total {
+                return Some(value);
+            }
+        }
+        self.points.last().map(|l| l.0)
+    }
+
+    /// The distribution as equally weighted values, for statistics that know no weights: as it is
+    /// where all weights are one, else `n` quantiles, evenly spaced.
+    pub fn ecdf(&self, n: usize) -> Ecdf {
+        if self.points.iter().all(|p| p.1 == 1.0) {
+            return Ecdf::new(self.points.iter().map(|p| p.0).collect());
+        }
+        Ecdf::new(
+            (0..n)
+                .filter_map(|i| self.quantile((i as f64 + 0.5) / n as f64))
+                .collect(),
+        )
+    }
+}
+
+/// One quantity of one class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marginal {
+    /// Name of the class; empty for all classes together.
+    pub class: String,
+    /// Which quantity.
+    pub quantity: Quantity,
+    /// Its values.
+    pub sample: Sample,
+}
+
+/// The marginal distributions of a model: of all classes together, then class by class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marginals {
+    /// Those that have a value at all.
+    pub list: Vec<Marginal>,
+    /// Sessions by class (weights respected), in the order of the model's classes.
+    pub sessions: Vec<(String, f64)>,
+}
+
+/// How far one quantity of one class is from that of another model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distance {
+    /// Name of the class; empty for all classes together.
+    pub class: String,
+    /// Which quantity.
+    pub quantity: Quantity,
+    /// Kolmogorov-Smirnov: the largest difference of the distribution functions, 0 to 1.
+    pub ks: f64,
+    /// Wasserstein-1 of the binary logarithms, octaves. None where a value is zero in either.
+    pub octaves: Option<f64>,
+    /// Medians of both.
+    pub medians: [f64; 2],
+    /// Values behind both.
+    pub samples: [usize; 2],
+}
+
+/// Quantiles taken of weighted samples for a distance.
+const QUANTILES: usize = 2_000;
+
+impl Marginals {
+    /// The marginals of a model.
+    pub fn of(model: &Model) -> Marginals {
+        let mut values: Vec<Vec<Vec<(f64, f64)>>> =
+            vec![vec![Vec::new(); Quantity::ALL.len()]; model.classes.len() + 1];
+        let mut sessions: Vec<(String, f64)> = model
+            .classes
+            .iter()
+            .map(|c| (c.name.clone(), 0.0))
+            .collect();
+        for s in &model.sessions {
+            let class = s.class as usize;
+            if let Some(count) = sessions.get_mut(class) {
+                count.1 += s.weight;
+            }
+            each(model, s, |quantity, value| {
+                for row in [0, class + 1] {
+                    if let Some(row) = values.get_mut(row) {
+                        row[quantity as usize].push((value, s.weight));
+                    }
+                }
+            });
+        }
+        let names = std::iter::once("").chain(model.classes.iter().map(|c| c.name.as_str()));
+        let list = names
+            .zip(values)
+            .flat_map(|(class, row)| {
+                Quantity::ALL
+                    .into_iter()
+                    .zip(row)
+                    .map(|(quantity, points)| Marginal {
+                        class: class.into(),
+                        quantity,
+                        sample: Sample::new(points),
+                    })
+            })
+            .filter(|m| !m.sample.is_empty())
+            .collect();
+        Marginals { list, sessions }
+    }
+
+    /// One of them; the empty class is all together.
+    pub fn get(&self, class: &str, quantity: Quantity) -> Option<&Sample> {
+        self.list
+            .iter()
+            .find(|m| m.class == class && m.quantity == quantity)
+            .map(|m| &m.sample)
+    }
+
+    /// How far each quantity that both models have is from the other's.
+    pub fn distances(&self, other: &Marginals) -> Vec<Distance> {
+        let mut distances = Vec::new();
+        for m in &self.list {
+            let Some(o) = other.get(&m.class, m.quantity) else {
+                continue;
+            };
+            let (a, b) = (m.sample.ecdf(QUANTILES), o.ecdf(QUANTILES));
+            let (Some(ks), Some(x), Some(y)) =
+                (ks(&a, &b), m.sample.quantile(0.5), o.quantile(0.5))
+            else {
+                continue;
+            };
+            distances.push(Distance {
+                class: m.class.clone(),
+                quantity: m.quantity,
+                ks,
+                octaves: wasserstein_log2(&a, &b),
+                medians: [x, y],
+                samples: [m.sample.len(), o.len()],
+            });
+        }
+        distances
+    }
+}
+
+/// Every value of a session.
+fn each(model: &Model, s: &crate::Session, mut value: impl FnMut(Quantity, f64)) {
+    use Quantity as Q;
+    let secs = |d: Dur| d.as_secs_f64();
+    let loss = |p: &Path| 1.0 - (1.0 - p.loss_up) * (1.0 - p.loss_down);
+    value(Q::Groups, s.groups.len() as f64);
+    if let Some(p) = model.client_paths.get(s.client as usize) {
+        value(Q::ClientRtt, secs(p.rtt));
+        value(Q::ClientLoss, loss(p));
+        if let Some(rate) = p.down {
+            value(Q::ClientDown, rate.bps() as f64);
+        }
+    }
+    for (i, g) in s.groups.iter().enumerate() {
+        value(Q::Connections, g.connections.len() as f64);
+        if i > 0 {
+            value(Q::GroupThink, secs(g.think));
+        }
+        for (j, c) in g.connections.iter().enumerate() {
+            if j > 0 {
+                value(Q::Gap, secs(c.gap));
+            }
+            if !matches!(c.exchange, Exchange::Attempt { .. }) {
+                let bytes = c.exchange.bytes();
+                value(Q::ConnectionBytes, bytes[0] as f64 + bytes[1] as f64);
+            }
+            if let Some(p) = model.server_paths.get(c.server as usize) {
+                value(Q::ServerRtt, secs(p.rtt));
+                value(Q::ServerLoss, loss(p));
+                if let Some(rate) = p.up {
+                    value(Q::ServerUp, rate.bps() as f64);
+                }
+            }
+            match &c.exchange {
+                Exchange::Sequential(turns) => {
+                    value(Q::Turns, turns.len() as f64);
+                    for (k, t) in turns.iter().enumerate() {
+                        if t.request > 0 {
+                            value(Q::Request, t.request as f64);
+                        }
+                        if t.response > 0 {
+                            value(Q::Response, t.response as f64);
+                        }
+                        if t.request > 0 && t.response > 0 {
+                            value(Q::ServerThink, secs(t.server_think));
+                        }
+                        if t.response > 0 && turns.get(k + 1).is_some_and(|n| n.request > 0) {
+                            value(Q::ClientThink, secs(t.client_think));
+                        }
+                    }
+                }
+                Exchange::Concurrent { up, down } => {
+                    up.iter().for_each(|unit| value(Q::Request, unit.1 as f64));
+                    down.iter()
+                        .for_each(|unit| value(Q::Response, unit.1 as f64));
+                }
+                Exchange::Attempt { .. } => {}
+                Exchange::Datagrams(d) => {
+                    for (k, &(gap, _, bytes)) in d.packets.iter().enumerate() {
+                        value(Q::Datagram, f64::from(bytes));
+                        if k > 0 {
+                            value(Q::DatagramGap, secs(gap));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+use super::*;
+use crate::testing::{any_model, model, session};
+use proptest::prelude::*;
+
+#[test]
+fn weights_count() {
+    let s = Sample::new(vec![(3.0, 1.0), (1.0, 2.0), (f64::NAN, 1.0), (2.0, 1.0)]);
+    assert_eq!((s.len(), s.total()), (3, 4.0));
+    assert_eq!(s.quantile(0.5), Some(1.0));
+    assert_eq!(s.quantile(0.51), Some(2.0));
+    assert_eq!(s.quantile(1.0), Some(3.0));
+    assert_eq!(s.mean(), Some(7.0 / 4.0));
+    assert_eq!(Sample::default().quantile(0.5), None);
+}
+
+#[test]
+fn quantities_by_class() {
+    let m = model(
+        Dur::from_secs(10),
+        vec![
+            session(0, Dur::ZERO, 1_000),
+            session(1, Dur::ZERO, 2_000),
+            session(1, Dur::ZERO, 8_000),
+        ],
+    );
+    let x = Marginals::of(&m);
+    assert_eq!(
+        x.get("", Quantity::Response).unwrap().quantile(0.5),
+        Some(2_000.0)
+    );
+    assert_eq!(
+        x.get("http", Quantity::Response).unwrap().mean(),
+        Some(1_000.0)
+    );
+    assert_eq!(
+        x.get("https", Quantity::ServerThink).unwrap().mean(),
+        Some(0.02)
+    );
+    assert_eq!(x.get("dns", Quantity::Response), None);
+    assert_eq!(x.sessions[1], ("https".to_string(), 2.0));
+}
+
+#[test]
+fn doubled_responses_are_an_octave_away() {
+    let m = model(
+        Dur::from_secs(10),
+        (0..50)
+            .map(|i| session(0, Dur::ZERO, 1_000 + i * 100))
+            .collect(),
+    );
+    let knobs = crate::Knobs {
+        response: 2.0,
+        ..crate::Knobs::default()
+    };
+    let d = Marginals::of(&m).distances(&Marginals::of(&m.varied(&knobs, 1)));
+    let of = |q| {
+        d.iter()
+            .find(|d| d.class == "http" && d.quantity == q)
+            .unwrap()
+    };
+    assert!((of(Quantity::Response).octaves.unwrap() - 1.0).abs() < 1e-9);
+    assert_eq!(of(Quantity::Request).ks, 0.0);
+}
+
+proptest! {
+    #[test]
+    fn a_model_is_no_distance_from_itself(m in any_model()) {
+        let x = Marginals::of(&m);
+        for d in x.distances(&x) {
+            prop_assert_eq!(d.ks, 0.0);
+            prop_assert!(d.octaves.unwrap_or(0.0) == 0.0);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+use super::*;
+use crate::testing::{PATH, model, session};
+use crate::{Marginals, Quantity};
+
+/// Two hundred sessions in two classes, with responses that are a function of the requests.
+fn dependent() -> Model {
+    let mut m = model(
+        Dur::from_secs(10),
+        (0..200)
+            .map(|i| session((i % 2) as u32, Dur::from_millis(i), 10))
+            .collect(),
+    );
+    m.client_paths = (1..=200)
+        .map(|i| Path {
+            rtt: Dur::from_millis(i),
+            up: Some(Rate::from_bps(1_000_000 * i)),
+            ..PATH
+        })
+        .collect();
+    for (i, s) in (0..).zip(&mut m.sessions) {
+        s.client = i;
+        if let Exchange::Sequential(turns) = &mut s.groups[0].connections[0].exchange {
+            turns[0].request = 100 + u64::from(i);
+            turns[0].response = turns[0].request * 10;
+            turns[0].server_think = Dur::from_millis(turns[0].request);
+        }
+    }
+    m
+}
+
+fn turns(m: &Model) -> Vec<(u32, crate::Turn)> {
+    m.sessions
+        .iter()
+        .flat_map(|s| s.connections().map(move |c| (s.class, c)))
+        .flat_map(|(class, c)| match &c.exchange {
+            Exchange::Sequential(t) => t.iter().map(move |t| (class, *t)).collect(),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+fn without(dependency: Dependency) -> Model {
+    let knobs = Knobs {
+        independent: vec![dependency],
+        ..Knobs::default()
+    };
+    let m = dependent().varied(&knobs, 5);
+    assert!(m.check().is_ok());
+    m
+}
+
+#[test]
+fn marginals_stay_when_a_dependency_goes() {
+    let whole = Marginals::of(&dependent());
+    for (dependency, name) in Dependency::ALL {
+        let m = without(dependency);
+        assert_ne!(m, dependent(), "{name} changed nothing");
+        for d in whole.distances(&Marginals::of(&m)) {
+            let across =
+                dependency == Dependency::SizeOnClass || dependency == Dependency::PathOnUser;
+            // A connection's bytes are a sum over what depends on each other: no marginal.
+            if d.quantity == Quantity::ConnectionBytes {
+                continue;
+            }
+            if d.class.is_empty() || !across {
+                assert_eq!(d.ks, 0.0, "{name} changed {} {}", d.class, d.quantity);
+            }
+        }
+    }
+}
+
+#[test]
+fn each_dependency_is_the_one_that_goes() {
+    let holds = |m: &Model, law: fn(&(u32, crate::Turn)) -> bool| {
+        turns(m).iter().filter(|t| law(t)).count()
+    };
+    let response = |t: &(u32, crate::Turn)| t.1.response == 10 * t.1.request;
+    let think = |t: &(u32, crate::Turn)| t.1.server_think == Dur::from_millis(t.1.request);
+    let class = |t: &(u32, crate::Turn)| t.1.request % 2 == u64::from(t.0);
+    // A permutation of 100 or 200 leaves few in place: one on average, Poisson.
+    let few = 8;
+    let m = without(Dependency::ResponseOnRequest);
+    assert!(holds(&m, response) < few && holds(&m, think) == 200 && holds(&m, class) == 200);
+    let m = without(Dependency::ThinkOnSize);
+    assert!(holds(&m, response) == 200 && holds(&m, think) < few);
+    let m = without(Dependency::SizeOnClass);
+    assert!(holds(&m, response) == 200 && (60..140).contains(&holds(&m, class)));
+    let m = without(Dependency::WithinSession);
+    assert!(holds(&m, response) == 200 && holds(&m, think) == 200);
+    let m = without(Dependency::PathOnUser);
+    assert!(
+        (0..)
+            .zip(&m.sessions)
+            .filter(|(i, s)| s.client == *i)
+            .count()
+            < few as usize
+    );
+    let m = without(Dependency::CapacityOnRtt);
+    let kept = m
+        .client_paths
+        .iter()
+        .filter(|p| p.up == Some(Rate::from_bps(p.rtt.as_nanos())));
+    assert!(kept.count() < few as usize);
+}
+
+#[test]
+fn knobs_do_what_they_say() {
+    let knobs = Knobs {
+        response: 4.0,
+        request: 0.5,
+        think: 0.0,
+        rtt: Some(Dur::from_millis(4)),
+        access: Some(Rate::from_bps(2_000_000)),
+        ..Knobs::default()
+    };
+    let (was, m) = (dependent(), dependent().varied(&knobs, 1));
+    for ((_, a), (_, b)) in turns(&was).iter().zip(&turns(&m)) {
+        assert_eq!(b.response, 4 * a.response);
+        assert_eq!(b.request, (a.request as f64 / 2.0).round() as u64);
+        assert_eq!(b.server_think, a.server_think);
+    }
+    let rtts = Marginals::of(&m);
+    let max = |q| rtts.get("", q).unwrap().quantile(1.0);
+    assert_eq!(max(Quantity::ClientRtt), Some(0.004));
+    assert_eq!(max(Quantity::ServerRtt), Some(0.0));
+    assert_eq!(max(Quantity::ServerUp), Some(2e6));
+    assert_eq!(dependent().varied(&Knobs::default(), 1), dependent());
+}
