@@ -31,8 +31,8 @@ proptest! {
             prop_assert!(read.check().is_ok());
         }
         let mut packed = m.to_zstd().unwrap();
-        let i = at.index(packed.len());
-        packed[i] = with;
+        let j = at.index(packed.len());
+        packed[j] = with;
         if let Ok(read) = Model::from_slice(&packed) {
             prop_assert!(read.check().is_ok());
         }

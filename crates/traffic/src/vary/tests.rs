@@ -79,28 +79,22 @@ fn each_dependency_is_the_one_that_goes() {
     let class = |t: &(u32, crate::Turn)| t.1.request % 2 == u64::from(t.0);
     // A permutation of 100 or 200 leaves few in place: one on average, Poisson.
     let few = 8;
-    let m = without(Dependency::ResponseOnRequest);
-    assert!(holds(&m, response) < few && holds(&m, think) == 200 && holds(&m, class) == 200);
-    let m = without(Dependency::ThinkOnSize);
-    assert!(holds(&m, response) == 200 && holds(&m, think) < few);
-    let m = without(Dependency::SizeOnClass);
-    assert!(holds(&m, response) == 200 && (60..140).contains(&holds(&m, class)));
-    let m = without(Dependency::WithinSession);
-    assert!(holds(&m, response) == 200 && holds(&m, think) == 200);
-    let m = without(Dependency::PathOnUser);
-    assert!(
-        (0..)
-            .zip(&m.sessions)
-            .filter(|(i, s)| s.client == *i)
-            .count()
-            < few as usize
-    );
-    let m = without(Dependency::CapacityOnRtt);
-    let kept = m
-        .client_paths
-        .iter()
-        .filter(|p| p.up == Some(Rate::from_bps(p.rtt.as_nanos())));
-    assert!(kept.count() < few as usize);
+    let by_request = without(Dependency::ResponseOnRequest);
+    assert!(holds(&by_request, response) < few);
+    assert!(holds(&by_request, think) == 200 && holds(&by_request, class) == 200);
+    let by_size = without(Dependency::ThinkOnSize);
+    assert!(holds(&by_size, response) == 200 && holds(&by_size, think) < few);
+    let by_class = without(Dependency::SizeOnClass);
+    assert!(holds(&by_class, response) == 200);
+    assert!((60..140).contains(&holds(&by_class, class)));
+    let by_session = without(Dependency::WithinSession);
+    assert!(holds(&by_session, response) == 200 && holds(&by_session, think) == 200);
+    let by_user = without(Dependency::PathOnUser);
+    let kept = (0..).zip(&by_user.sessions).filter(|(i, s)| s.client == *i);
+    assert!(kept.count() < few);
+    let by_rtt = without(Dependency::CapacityOnRtt);
+    let same = |p: &&Path| p.up == Some(Rate::from_bps(p.rtt.as_nanos()));
+    assert!(by_rtt.client_paths.iter().filter(same).count() < few);
 }
 
 #[test]
