@@ -41,9 +41,8 @@ mod png;
 #[cfg(test)]
 mod sample;
 mod svg;
-mod verdict;
 
-use swell_experiment::Results;
+use swell_experiment::{Results, Verdict};
 
 pub use convert::report_data;
 pub use human::Quantity;
@@ -57,7 +56,7 @@ use data::{ForegroundData, ReportData};
 
 /// The page about `results`.
 pub fn render(results: &Results) -> String {
-    page(&report_data(results))
+    page(&report_data(results, &Verdict::of(results)))
 }
 
 /// Writes the page about `results`.

@@ -156,8 +156,17 @@ impl Verdict {
 
 /// The request times of a foreground against a background, by replication.
 pub fn request_times(results: &Results, foreground: &str, background: &str) -> Replications {
+    Replications::censored(&request_observations(results, foreground, background))
+}
+
+/// The same as plain observations: lower bounds where a request did not complete.
+pub fn request_observations(
+    results: &Results,
+    foreground: &str,
+    background: &str,
+) -> Vec<Vec<Observation>> {
     let end = results.experiment.run.duration.as_secs_f64();
-    let groups: Vec<Vec<Observation>> = results
+    results
         .of(foreground, background)
         .map(|run| {
             let requests = run.observed.requests.iter();
@@ -172,8 +181,7 @@ pub fn request_times(results: &Results, foreground: &str, background: &str) -> R
                 })
                 .collect()
         })
-        .collect();
-    Replications::censored(&groups)
+        .collect()
 }
 
 fn foreground(results: &Results, name: &str, heavy: usize) -> ForegroundVerdict {

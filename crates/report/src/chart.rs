@@ -1,0 +1,66 @@
+//! Charts: SVG written by hand.
+//!
+//! [`XyChart`] draws curves over two axes (steps, lines, bands), [`BarChart`] grouped bars with
+//! intervals, [`Timeline`] a stack of strips that share a time axis. Each is plain data with a
+//! `svg` method; [`Canvas`] says how large and for which place. A chart never fails: what cannot be
+//! shown (a NaN, a zero on a logarithmic axis) is left out, and an empty chart says so.
+//!
+//! The parts that the page's script works on carry `data-` attributes: the plot its axes, a series
+//! its number and name. Without the script the picture is the same.
+
+mod axis;
+mod bars;
+mod frame;
+mod legend;
+mod timeline;
+mod xy;
+
+pub use axis::{Axis, Scale, Tick};
+pub use bars::{Bar, BarChart, BarGroup};
+pub use timeline::{Layer, LayerKind, Strip, Timeline};
+pub use xy::{Curve, Shape, XyChart};
+
+pub(crate) use frame::{begin, line as straight};
+
+/// Where a chart is drawn and how large.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Canvas {
+    /// Width in pixels.
+    pub width: f64,
+    /// Height in pixels.
+    pub height: f64,
+    /// Prefix of every `id`; unique in the page. Letters, digits and `-`.
+    pub id: String,
+    /// `true` for a file of its own, which brings its style and ground along.
+    pub standalone: bool,
+}
+
+impl Canvas {
+    /// For a file of its own.
+    pub fn file(width: f64, height: f64) -> Canvas {
+        Canvas {
+            width,
+            height,
+            id: "chart".into(),
+            standalone: true,
+        }
+    }
+
+    /// Room around the picture: a page has its own.
+    pub(crate) fn pad(&self) -> f64 {
+        if self.standalone { 12.0 } else { 1.0 }
+    }
+
+    /// For a page that has the style already.
+    pub(crate) fn inline(id: &str, width: f64, height: f64) -> Canvas {
+        Canvas {
+            width,
+            height,
+            id: id.into(),
+            standalone: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

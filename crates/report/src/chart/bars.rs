@@ -1,0 +1,244 @@
+//! Grouped bars with intervals, drawn up or down from a reference.
+
+use super::frame::{self, Area};
+use super::legend::{self, Key, Sample};
+use super::{Axis, Canvas};
+use crate::human::Quantity;
+use crate::svg::{Svg, fit, text_width};
+
+/// A bar: a value with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// The estimate; NaN where there is none.
+    pub value: f64,
+    /// Lower end of the interval; NaN where there is none.
+    pub lo: f64,
+    /// Upper end of the interval; NaN where there is none.
+    pub hi: f64,
+}
+
+/// Bars side by side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarGroup {
+    /// What is written below.
+    pub name: String,
+    /// One per series, in their order.
+    pub bars: Vec<Bar>,
+}
+
+/// Grouped bars with intervals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarChart {
+    /// For the reader who cannot see it, and the title of a file of its own.
+    pub title: String,
+    /// What it shows, in a sentence.
+    pub description: String,
+    /// Title of the vertical axis.
+    pub y_title: String,
+    /// What the bars measure.
+    pub quantity: Quantity,
+    /// Bars start here, and a line is drawn across: 1 for a slowdown.
+    pub reference: f64,
+    /// Name and look of each series.
+    pub series: Vec<(String, usize)>,
+    /// The groups, left to right.
+    pub groups: Vec<BarGroup>,
+}
+
+impl BarChart {
+    /// Logarithmic where factors above 8 must be told from factors near one.
+    fn axis(&self, pixels: f64) -> Axis {
+        let values = || {
+            self.groups
+                .iter()
+                .flat_map(|g| &g.bars)
+                .flat_map(|b| [b.value, b.lo, b.hi])
+                .filter(|v| v.is_finite())
+                .chain([self.reference])
+        };
+        let positive = values().filter(|&v| v > 0.0);
+        let (lo, hi) = positive.fold((f64::INFINITY, 0.0_f64), |(lo, hi), v| {
+            (lo.min(v), hi.max(v))
+        });
+        if self.reference > 0.0 && hi / lo > 8.0 && values().all(|v| v > 0.0) {
+            let values = values().chain([self.reference * 0.9]);
+            Axis::log(&self.y_title, self.quantity, values).nice(pixels)
+        } else {
+            let room = (hi - lo).max(0.0) * 0.06;
+            let values = values().chain([hi + room]);
+            let axis = Axis::linear(&self.y_title, self.quantity, values, false);
+            // A ratio is looked at from zero unless it stays close to the reference.
+            let from_zero = self.reference > 0.0 && axis.hi > 1.6 * self.reference;
+            let zero = if from_zero { 0.0 } else { axis.lo };
+            Axis::linear(
+                &self.y_title,
+                self.quantity,
+                [zero, axis.lo, axis.hi].into_iter(),
+                false,
+            )
+            .nice(pixels)
+        }
+    }
+
+    /// The picture.
+    pub fn svg(&self, canvas: &Canvas) -> String {
+        let mut svg = frame::begin(canvas, &self.title, &self.description);
+        let keys: Vec<Key> = self
+            .series
+            .iter()
+            .enumerate()
+            .map(|(series, (name, slot))| Key {
+                name: name.clone(),
+                note: String::new(),
+                slot: *slot,
+                series,
+                sample: Sample::Fill,
+            })
+            .collect();
+        legend::define_hatches(&mut svg, self.series.iter().map(|s| s.1), &canvas.id);
+        let head = if canvas.standalone { 26.0 } else { 0.0 };
+        if canvas.standalone {
+            svg.tag("text")
+                .attr("class", "head")
+                .num("x", canvas.pad())
+                .attr("y", "20")
+                .text(&fit(&self.title, 13.0, canvas.width - 20.0));
+        }
+        let pad = canvas.pad();
+        let legend_width = canvas.width - 2.0 * pad;
+        let top = head + 8.0 + legend::height(&keys, legend_width) + 26.0;
+        let height = (canvas.height - top - 34.0).max(40.0);
+        let axis = self.axis(height);
+        let left = frame::label_room(&axis, height) + pad;
+        let area = Area {
+            x: left,
+            y: top,
+            width: (canvas.width - left - 12.0).max(40.0),
+            height,
+        };
+        legend::draw(&mut svg, &keys, pad, head + 6.0, legend_width, &canvas.id);
+        svg.tag("text")
+            .attr("class", "title")
+            .num("x", pad)
+            .num("y", top - 14.0)
+            .text(&fit(&axis.full_title(), 12.0, canvas.width - 20.0));
+        frame::y_axis(&mut svg, &axis, area);
+        let slot_width = area.width / self.groups.len().max(1) as f64;
+        for (i, group) in self.groups.iter().enumerate() {
+            let x = area.x + slot_width * i as f64;
+            self.draw_group(&mut svg, group, &axis, area, x, slot_width, &canvas.id);
+        }
+        if let Some(t) = axis.at(self.reference) {
+            let y = area.y + area.height * (1.0 - t);
+            svg.tag("path")
+                .attr("class", "axis")
+                .attr("d", &frame::line(area.x, y, area.x + area.width, y))
+                .empty();
+        }
+        if self
+            .groups
+            .iter()
+            .all(|g| g.bars.iter().all(|b| axis.at(b.value).is_none()))
+        {
+            frame::nothing(&mut svg, area);
+        }
+        svg.finish()
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a private step of `svg`: where and how one group is drawn"
+    )]
+    fn draw_group(
+        &self,
+        svg: &mut Svg,
+        group: &BarGroup,
+        axis: &Axis,
+        area: Area,
+        x: f64,
+        width: f64,
+        id: &str,
+    ) {
+        let base = axis.at(self.reference).unwrap_or(0.0).clamp(0.0, 1.0);
+        let to_y = |t: f64| area.y + area.height * (1.0 - t.clamp(0.0, 1.0));
+        let step = (width * 0.78 / self.series.len().max(1) as f64).min(64.0);
+        let start = x + (width - step * self.series.len() as f64) / 2.0;
+        for (series, (bar, (name, slot))) in group.bars.iter().zip(&self.series).enumerate() {
+            let Some(t) = axis.at(bar.value) else {
+                continue;
+            };
+            let (left, bar_width) = (start + step * series as f64 + step * 0.08, step * 0.84);
+            let (y0, y1) = (to_y(base.max(t)), to_y(base.min(t)));
+            svg.tag("g")
+                .attr("class", "bar")
+                .attr("data-s", &series.to_string())
+                .attr("data-name", name)
+                .attr("data-text", &self.say(group, *bar))
+                .open();
+            let mut boxed = |class: &str, fill: Option<String>| {
+                let mut tag = svg.tag("rect").attr("class", class);
+                if let Some(fill) = fill {
+                    tag = tag.attr("fill", &fill);
+                }
+                tag.num("x", left)
+                    .num("y", y0)
+                    .num("width", bar_width)
+                    .num("height", (y1 - y0).max(0.8))
+                    .empty();
+            };
+            boxed(&format!("area f{slot}"), None);
+            if legend::hatched(*slot) {
+                boxed("", Some(format!("url(#{id}-h{slot})")));
+            }
+            let middle = left + bar_width / 2.0;
+            let mut top = y0;
+            if let (Some(lo), Some(hi)) = (axis.at(bar.lo), axis.at(bar.hi)) {
+                let (a, b) = (to_y(hi), to_y(lo));
+                let cap = (bar_width * 0.22).min(5.0);
+                top = top.min(a);
+                svg.tag("path")
+                    .attr("class", "whisker")
+                    .attr(
+                        "d",
+                        &format!(
+                            "{}{}{}",
+                            frame::line(middle, a, middle, b),
+                            frame::line(middle - cap, a, middle + cap, a),
+                            frame::line(middle - cap, b, middle + cap, b)
+                        ),
+                    )
+                    .empty();
+            }
+            let label = self.quantity.show(bar.value, 3);
+            if text_width(&label, 11.0) <= step + 6.0 {
+                svg.tag("text")
+                    .attr("class", "note")
+                    .num("x", middle)
+                    .num("y", top - 5.0)
+                    .attr("text-anchor", "middle")
+                    .text(&label);
+            }
+            svg.close();
+        }
+        svg.tag("text")
+            .num("x", x + width / 2.0)
+            .num("y", area.y + area.height + 20.0)
+            .attr("text-anchor", "middle")
+            .text(&fit(&group.name, 12.0, width));
+    }
+
+    /// A bar in words, for the pointer.
+    fn say(&self, group: &BarGroup, bar: Bar) -> String {
+        let value = self.quantity.show(bar.value, 3);
+        if bar.lo.is_finite() && bar.hi.is_finite() {
+            format!(
+                "{}: {value} [{} … {}]",
+                group.name,
+                self.quantity.show(bar.lo, 3),
+                self.quantity.show(bar.hi, 3)
+            )
+        } else {
+            format!("{}: {value}", group.name)
+        }
+    }
+}

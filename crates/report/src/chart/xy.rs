@@ -1,0 +1,266 @@
+//! Curves over two axes.
+
+use super::frame::{self, Area};
+use super::legend::{self, Key, Sample};
+use super::{Axis, Canvas};
+use crate::svg::{PathData, Svg};
+
+/// How a curve joins its points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The value of a point holds from it to the next: a distribution function.
+    Step,
+    /// Straight lines.
+    Line,
+    /// Straight lines with a mark at each point.
+    Marked,
+}
+
+/// A series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// What the legend says.
+    pub name: String,
+    /// What the legend adds in small type, `n = 400`; may be empty.
+    pub note: String,
+    /// Look: index into the palette.
+    pub slot: usize,
+    /// How points are joined.
+    pub shape: Shape,
+    /// (x, y), x rising.
+    pub points: Vec<(f64, f64)>,
+    /// (x, lower y, upper y), x rising: a band behind the curve, its corners joined by straight
+    /// lines whatever the shape; may be empty.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+/// Curves over two axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct XyChart {
+    /// For the reader who cannot see it, and the title of a file of its own.
+    pub title: String,
+    /// What it shows, in a sentence.
+    pub description: String,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis.
+    pub y: Axis,
+    /// The series, drawn in order.
+    pub curves: Vec<Curve>,
+    /// Values of y with a dashed line across.
+    pub marks: Vec<f64>,
+    /// Plots with the same name share cursor and zoom.
+    pub link: String,
+}
+
+impl XyChart {
+    /// The picture.
+    pub fn svg(&self, canvas: &Canvas) -> String {
+        let mut svg = frame::begin(canvas, &self.title, &self.description);
+        let keys: Vec<Key> = self
+            .curves
+            .iter()
+            .enumerate()
+            .map(|(series, c)| Key {
+                name: c.name.clone(),
+                note: c.note.clone(),
+                slot: c.slot,
+                series,
+                sample: Sample::Line,
+            })
+            .collect();
+        let head = if canvas.standalone { 26.0 } else { 0.0 };
+        if canvas.standalone {
+            svg.tag("text")
+                .attr("class", "head")
+                .num("x", canvas.pad())
+                .attr("y", "20")
+                .text(&crate::svg::fit(&self.title, 13.0, canvas.width - 20.0));
+        }
+        let pad = canvas.pad();
+        let legend_width = canvas.width - 2.0 * pad;
+        let top = head + 8.0 + legend::height(&keys, legend_width) + 24.0;
+        let height = (canvas.height - top - 46.0).max(40.0);
+        let left = frame::label_room(&self.y, height) + pad;
+        let area = Area {
+            x: left,
+            y: top,
+            width: (canvas.width - left - 14.0).max(40.0),
+            height,
+        };
+        legend::draw(&mut svg, &keys, pad, head + 6.0, legend_width, &canvas.id);
+        svg.tag("text")
+            .attr("class", "title")
+            .num("x", pad)
+            .num("y", top - 12.0)
+            .text(&crate::svg::fit(
+                &self.y.full_title(),
+                12.0,
+                canvas.width - 20.0,
+            ));
+        frame::y_axis(&mut svg, &self.y, area);
+        frame::x_axis(&mut svg, &self.x, area, true);
+        frame::open_plot(&mut svg, &self.x, &self.y, area, &self.link);
+        for &mark in &self.marks {
+            if let Some(t) = self.y.at(mark) {
+                let y = area.height * (1.0 - t);
+                svg.tag("path")
+                    .attr("class", "ref")
+                    .attr("d", &frame::line(0.0, y, area.width, y))
+                    .empty();
+            }
+        }
+        for (series, curve) in self.curves.iter().enumerate() {
+            self.draw_band(&mut svg, curve, series, area);
+        }
+        for (series, curve) in self.curves.iter().enumerate() {
+            self.draw_curve(&mut svg, curve, series, area);
+        }
+        svg.close();
+        if self.curves.iter().all(|c| self.places(c, area).is_empty()) {
+            frame::nothing(&mut svg, area);
+        }
+        svg.finish()
+    }
+
+    /// The points that the axes can show, in plot pixels.
+    fn places(&self, curve: &Curve, area: Area) -> Vec<(f64, f64)> {
+        curve
+            .points
+            .iter()
+            .filter_map(|&(x, y)| {
+                let (u, v) = (self.x.at(x)?, self.y.at(y)?);
+                Some((u * area.width, (1.0 - v) * area.height))
+            })
+            .collect()
+    }
+
+    fn draw_band(&self, svg: &mut Svg, curve: &Curve, series: usize, area: Area) {
+        let edges: Vec<(f64, f64, f64)> = curve
+            .band
+            .iter()
+            .filter_map(|&(x, lo, hi)| {
+                let place = |v| self.y.at(v).map(|t| (1.0 - t) * area.height);
+                Some((self.x.at(x)? * area.width, place(lo)?, place(hi)?))
+            })
+            .collect();
+        if edges.len() < 2 {
+            return;
+        }
+        let mut d = PathData::default();
+        outline(&mut d, edges.iter().map(|e| (e.0, e.2)), true);
+        outline(&mut d, edges.iter().rev().map(|e| (e.0, e.1)), false);
+        d.close();
+        svg.tag("path")
+            .attr("class", &format!("band f{}", curve.slot))
+            .attr("data-s", &series.to_string())
+            .attr("d", &d.finish())
+            .empty();
+    }
+
+    fn draw_curve(&self, svg: &mut Svg, curve: &Curve, series: usize, area: Area) {
+        let places = self.places(curve, area);
+        let Some(&first) = places.first() else {
+            return;
+        };
+        let mut d = PathData::default();
+        match curve.shape {
+            Shape::Step => {
+                let floor = self
+                    .y
+                    .at(0.0)
+                    .map_or(area.height, |t| (1.0 - t) * area.height);
+                d.move_to(first.0, floor);
+                for (i, (x, y)) in thin_steps(&places).into_iter().enumerate() {
+                    if i > 0 {
+                        d.across(x);
+                    }
+                    d.upright(y);
+                }
+            }
+            Shape::Line | Shape::Marked => {
+                outline(&mut d, thin_line(&places).into_iter(), true);
+            }
+        }
+        let kind = match curve.shape {
+            Shape::Step => "step",
+            Shape::Line | Shape::Marked => "poly",
+        };
+        svg.tag("path")
+            .attr("class", &format!("line c{0} d{0}", curve.slot))
+            .attr("data-s", &series.to_string())
+            .attr("data-name", &curve.name)
+            .attr("data-kind", kind)
+            .attr("d", &d.finish())
+            .empty();
+        if curve.shape == Shape::Marked {
+            let mut dots = PathData::default();
+            for (x, y) in places {
+                dots.dot(x, y);
+            }
+            svg.tag("path")
+                .attr("class", &format!("mark c{}", curve.slot))
+                .attr("data-s", &series.to_string())
+                .attr("d", &dots.finish())
+                .empty();
+        }
+    }
+}
+
+/// Straight lines through `points`, starting a new piece where `start`.
+fn outline(d: &mut PathData, points: impl Iterator<Item = (f64, f64)>, start: bool) {
+    for (i, (x, y)) in points.enumerate() {
+        if i == 0 && start {
+            d.move_to(x, y);
+        } else {
+            d.line_to(x, y);
+        }
+    }
+}
+
+/// Steps at least half a pixel apart; the last one of each half pixel says where the line is.
+fn thin_steps(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut out: Vec<(f64, f64)> = Vec::new();
+    for (i, &(x, y)) in places.iter().enumerate() {
+        let joined = out.last().is_some_and(|l| x - l.0 < 0.5) && i + 1 < places.len();
+        match out.last_mut() {
+            Some(last) if joined => last.1 = y,
+            _ => out.push((x, y)),
+        }
+    }
+    out
+}
+
+/// Per pixel column the first, lowest, highest and last point: nothing visible is lost.
+pub(crate) fn thin_line(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if places.len() < 1200 {
+        return places.to_vec();
+    }
+    let mut out = Vec::new();
+    for column in places.chunk_by(|a, b| a.0.floor() == b.0.floor()) {
+        let extreme = |better: fn(f64, f64) -> bool| {
+            (0..column.len()).fold(0, |best, i| {
+                if better(column[i].1, column[best].1) {
+                    i
+                } else {
+                    best
+                }
+            })
+        };
+        let mut keep = [
+            0,
+            extreme(|a, b| a < b),
+            extreme(|a, b| a > b),
+            column.len() - 1,
+        ];
+        keep.sort_unstable();
+        let mut previous = None;
+        for i in keep {
+            if previous != Some(i) {
+                out.push(column[i]);
+            }
+            previous = Some(i);
+        }
+    }
+    out
+}

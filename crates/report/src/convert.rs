@@ -1,0 +1,499 @@
+//! From the results of an experiment to what a page shows.
+
+use std::collections::BTreeMap;
+
+use swell_base::{Bytes, Dur, QueueLimit, Severity, Warning};
+use swell_experiment::Results;
+use swell_experiment::file::{
+    Background, ConnectionUse, Foreground, Link, Loss, QdiscKind, RateSpec, Transport,
+};
+use swell_experiment::store::RunResult;
+use swell_experiment::verdict::{self, BackgroundVerdict, ForegroundVerdict, Verdict};
+use swell_stats::{Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, pool, sd};
+
+use crate::data::{
+    BackgroundData, Condition, Doubt, Energy, ForegroundData, Interval, Load, NetworkData,
+    QUANTILES, ReportData, Rerun, Series,
+};
+use crate::human::{Quantity, trimmed};
+use crate::palette::Role;
+
+/// Points at which the band of a distribution function is computed.
+const BAND_POINTS: usize = 80;
+/// One-way access delay where the experiment says nothing: the experiment's own default.
+const ACCESS_DELAY: Dur = Dur::from_millis(5);
+
+/// Everything the page shows about `results` and the `verdict` on them.
+pub fn report_data(results: &Results, verdict: &Verdict) -> ReportData {
+    let file = &results.experiment;
+    ReportData {
+        title: results.manifest.name.clone(),
+        note: file.note.clone().unwrap_or_default(),
+        verdict: verdict
+            .foregrounds
+            .iter()
+            .map(|f| f.sentence.clone())
+            .collect(),
+        doubts: doubts(results, verdict),
+        network: network(results),
+        backgrounds: file.background.iter().map(background).collect(),
+        foregrounds: file
+            .foreground
+            .iter()
+            .zip(&verdict.foregrounds)
+            .map(|(f, v)| foreground(results, f, v))
+            .collect(),
+        experiment: results.experiment_toml.clone(),
+        rerun: rerun(results),
+    }
+}
+
+fn background(background: &Background) -> BackgroundData {
+    let (role, what) = match background {
+        Background::None(_) => (Role::Reference, "no background".to_owned()),
+        Background::Learnt(learnt) => {
+            let mut what = format!("learnt: {}", learnt.model);
+            for (name, k) in [("responses", learnt.response), ("thinking", learnt.think)] {
+                if k != 1.0 {
+                    what.push_str(&format!(", {name} × {}", trimmed(k)));
+                }
+            }
+            (Role::Learnt, what)
+        }
+        Background::Cbr(p) | Background::Poisson(p) => {
+            let name = match background {
+                Background::Cbr(_) => "CBR",
+                _ => "Poisson",
+            };
+            let carrier = match p.transport {
+                Transport::Udp => "UDP",
+                Transport::Tcp => "TCP",
+            };
+            let rate = match &p.rate {
+                RateSpec::Fixed(_) => String::new(),
+                RateSpec::Match(other) => format!(", at the rate of {other}"),
+            };
+            (Role::Other, format!("{name} over {carrier}{rate}"))
+        }
+    };
+    BackgroundData {
+        name: background.name().into(),
+        what,
+        role,
+    }
+}
+
+fn foreground(
+    results: &Results,
+    foreground: &Foreground,
+    verdict: &ForegroundVerdict,
+) -> ForegroundData {
+    ForegroundData {
+        name: foreground.name().into(),
+        what: describe(foreground),
+        conditions: verdict
+            .backgrounds
+            .iter()
+            .map(|b| condition(results, foreground.name(), b))
+            .collect(),
+    }
+}
+
+fn describe(foreground: &Foreground) -> String {
+    let Foreground::Web(web) = foreground;
+    let sizes: Vec<String> = web.object.sizes().iter().take(4).map(bytes).collect();
+    let more = if web.object.sizes().len() > 4 {
+        ", …"
+    } else {
+        ""
+    };
+    let think = if web.think == Dur::ZERO {
+        "back to back".to_owned()
+    } else {
+        format!("{} apart", duration(web.think))
+    };
+    let connection = match web.connection {
+        ConnectionUse::New => "a new connection each",
+        ConnectionUse::Kept => "one kept connection",
+    };
+    let clients = if web.clients == 1 {
+        "client"
+    } else {
+        "clients"
+    };
+    format!(
+        "web: {} {clients}, objects of {}{more}, {think}, {connection}",
+        web.clients,
+        sizes.join(", ")
+    )
+}
+
+fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -> Condition {
+    let background = &verdict.background;
+    let runs: Vec<&RunResult> = results.of(foreground, background).collect();
+    let groups = verdict::request_observations(results, foreground, background);
+    let all = KaplanMeier::new(groups.iter().flatten().copied());
+    let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
+    let mut condition = Condition {
+        replications: verdict.replications,
+        samples: verdict.requests,
+        unfinished: verdict.unfinished,
+        failed: verdict.failed,
+        steps: all.steps().iter().map(|s| (s.value, s.cdf)).collect(),
+        band: band(&groups, &all, &bootstrap),
+        energies: [0, 1].map(|direction| energies(&runs, direction)),
+        load: [0, 1].map(|direction| load(&runs, direction)),
+        series: runs
+            .first()
+            .map_or_else(Series::default, |run| series(results, run)),
+        ..Condition::default()
+    };
+    for (i, p) in QUANTILES.into_iter().enumerate() {
+        let Some(q) = verdict.quantiles.iter().find(|q| q.p == p) else {
+            continue;
+        };
+        condition.quantiles[i] = q.seconds.map(interval);
+        condition.slowdown[i] = q.slowdown.map(interval);
+    }
+    condition
+}
+
+fn interval(e: Estimate) -> Interval {
+    Interval {
+        value: e.value,
+        low: e.low,
+        high: e.high,
+    }
+}
+
+/// The interval of the share completed at times spread evenly over the shares; empty for one
+/// replication, which says nothing about another.
+fn band(
+    groups: &[Vec<Observation>],
+    all: &KaplanMeier,
+    bootstrap: &Bootstrap,
+) -> Vec<(f64, f64, f64)> {
+    if groups.len() < 2 {
+        return Vec::new();
+    }
+    let mut times: Vec<f64> = (0..=BAND_POINTS)
+        .filter_map(|i| all.quantile(i as f64 / BAND_POINTS as f64))
+        .collect();
+    times.dedup();
+    let shares: Vec<(f64, Vec<f64>)> = groups
+        .iter()
+        .map(|group| {
+            let own = KaplanMeier::new(group.iter().copied());
+            (
+                own.len() as f64,
+                times.iter().map(|&t| own.cdf(t)).collect(),
+            )
+        })
+        .collect();
+    let estimates = bootstrap.estimate("cdf", &[groups.len()], |weights| {
+        let mut n = 0.0;
+        let mut sums = vec![0.0; times.len()];
+        for ((samples, share), &weight) in shares.iter().zip(weights[0]) {
+            n += samples * f64::from(weight);
+            for (sum, f) in sums.iter_mut().zip(share) {
+                *sum += samples * f64::from(weight) * f;
+            }
+        }
+        sums.into_iter().map(|s| s / n).collect()
+    });
+    times
+        .iter()
+        .zip(estimates)
+        .filter_map(|(&t, e)| e.map(|e| (t, e.low, e.high)))
+        .collect()
+}
+
+/// Bytes of the background, all replications joined.
+fn energies(runs: &[&RunResult], direction: u8) -> Vec<Energy> {
+    let mut timescales: BTreeMap<u32, f64> = BTreeMap::new();
+    let series: Vec<Vec<Octave>> = runs
+        .iter()
+        .map(|run| {
+            let mut octaves: Vec<Octave> = run
+                .observed
+                .scales
+                .iter()
+                .filter(|s| {
+                    s.direction == direction && s.traffic == "background" && s.quantity == "bytes"
+                })
+                .map(|s| {
+                    timescales.insert(s.octave, s.timescale);
+                    Octave {
+                        j: s.octave,
+                        n: s.n,
+                        energy: s.energy,
+                    }
+                })
+                .collect();
+            octaves.sort_by_key(|o| o.j);
+            octaves
+        })
+        .collect();
+    pool(&series)
+        .iter()
+        .map(|o| {
+            let (low, high) = o.interval();
+            Energy {
+                timescale: timescales.get(&o.j).copied().unwrap_or(f64::NAN),
+                y: o.y(),
+                low,
+                high,
+                n: o.n,
+            }
+        })
+        .collect()
+}
+
+fn load(runs: &[&RunResult], direction: u8) -> Load {
+    let links: Vec<_> = runs
+        .iter()
+        .flat_map(|r| &r.observed.links)
+        .filter(|l| l.direction == direction && l.duration > 0.0)
+        .collect();
+    let rates = |tag: usize| -> Vec<f64> {
+        links
+            .iter()
+            .map(|l| l.arrived[tag] as f64 * 8.0 / l.duration)
+            .collect()
+    };
+    let background = rates(1);
+    let used: Vec<f64> = links
+        .iter()
+        .map(|l| (l.departed[0] + l.departed[1]) as f64 * 8.0 / l.duration / l.rate)
+        .collect();
+    let total = |of: fn(&swell_experiment::observe::LinkTotals) -> [u64; 2]| {
+        links
+            .iter()
+            .map(|l| (of(l)[0] + of(l)[1]) as f64)
+            .sum::<f64>()
+    };
+    let arrived = total(|l| l.arrived_packets);
+    Load {
+        background: mean(&background).unwrap_or(f64::NAN),
+        background_sd: sd(&background).unwrap_or(f64::NAN),
+        foreground: mean(&rates(0)).unwrap_or(f64::NAN),
+        utilisation: mean(&used).unwrap_or(f64::NAN),
+        dropped: if arrived > 0.0 {
+            total(|l| l.dropped) / arrived
+        } else {
+            0.0
+        },
+    }
+}
+
+/// The down direction of one run. A bin that the table lacks stays empty.
+fn series(results: &Results, run: &RunResult) -> Series {
+    let bin = results.experiment.run.bins.as_secs_f64();
+    let seconds = results.experiment.run.duration.as_secs_f64();
+    let rate = results.experiment.network.links()[1].rate.bps() as f64;
+    if bin <= 0.0 || rate <= 0.0 {
+        return Series::default();
+    }
+    let rows = run.observed.bins.iter().filter(|b| b.direction == 1);
+    let place = |time: f64| (time / bin).round().max(0.0) as usize;
+    // Bins beyond the run's end are no part of it, whatever a table says.
+    let most = place(seconds) + 1;
+    let count = rows
+        .clone()
+        .map(|b| place(b.time).saturating_add(1))
+        .max()
+        .unwrap_or(0)
+        .min(most);
+    let empty = || [vec![0.0; count], vec![0.0; count]];
+    let mut series = Series {
+        replication: run.cell.replication,
+        start: 0.0,
+        bin,
+        used: empty(),
+        queue_mean: vec![f64::NAN; count],
+        queue_max: vec![0.0; count],
+        dropped: empty(),
+    };
+    for row in rows {
+        let i = place(row.time);
+        if i >= count {
+            continue;
+        }
+        for tag in [0, 1] {
+            series.used[tag][i] = row.departed[tag] as f64 * 8.0 / (bin * rate);
+            series.dropped[tag][i] = f64::from(row.dropped[tag]) / bin;
+        }
+        series.queue_mean[i] = row.queue_mean;
+        series.queue_max[i] = row.queue_max as f64;
+    }
+    series
+}
+
+/// Doubts of the experiment, of its figures, of its runs (those of one code once, with the number
+/// of runs that have them) and of its models.
+fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
+    let one = |warning: &Warning, place: String| Doubt {
+        grave: warning.severity == Severity::Warning,
+        code: warning.code.clone(),
+        message: warning.message.clone(),
+        place,
+    };
+    let mut out: Vec<Doubt> = results
+        .manifest
+        .warnings
+        .iter()
+        .chain(verdict.foregrounds.iter().flat_map(|f| &f.doubts))
+        .map(|w| one(w, String::new()))
+        .collect();
+    let mut by_code: BTreeMap<(&str, bool), (Doubt, usize)> = BTreeMap::new();
+    for run in &results.runs {
+        for w in &run.observed.warnings {
+            let cell = &run.cell;
+            by_code
+                .entry((&w.code, w.severity == Severity::Warning))
+                .and_modify(|(_, n)| *n += 1)
+                .or_insert_with(|| {
+                    let place = format!(
+                        "{} against {}, replication {}",
+                        cell.foreground, cell.background, cell.replication
+                    );
+                    (one(w, place), 1)
+                });
+        }
+    }
+    for (mut doubt, n) in by_code.into_values() {
+        if n > 1 {
+            doubt.place = format!("{}, and {} more", doubt.place, n - 1);
+        }
+        out.push(doubt);
+    }
+    for facts in results.manifest.models.values() {
+        let place = format!("model {}", facts.name);
+        for w in &facts.warnings {
+            let doubt = one(w, place.clone());
+            if !out.contains(&doubt) {
+                out.push(doubt);
+            }
+        }
+    }
+    out
+}
+
+fn network(results: &Results) -> NetworkData {
+    let file = &results.experiment;
+    let links = file.network.links();
+    let own: Dur = links.iter().map(|l| l.delay).sum();
+    let rtt = |f: &Foreground| {
+        let given = if f.delay().is_some() {
+            None
+        } else {
+            file.network.rtt
+        };
+        given.unwrap_or(own + f.delay().unwrap_or(ACCESS_DELAY) * 4)
+    };
+    let longest = file.network.rtt.or(file.foreground.iter().map(rtt).max());
+    let mut rtts: Vec<Dur> = file.foreground.iter().map(rtt).collect();
+    rtts.sort_unstable();
+    rtts.dedup();
+    let rtts: Vec<String> = rtts.into_iter().map(duration).collect();
+    NetworkData {
+        clients: file
+            .foreground
+            .iter()
+            .map(|f| {
+                let Foreground::Web(web) = f;
+                format!("{} × {}", web.clients, web.name)
+            })
+            .collect(),
+        users: file
+            .background
+            .iter()
+            .filter(|b| !matches!(b, Background::None(_)))
+            .map(|b| b.name().to_owned())
+            .collect(),
+        up: link(&links[0], longest.unwrap_or(own)),
+        down: link(&links[1], longest.unwrap_or(own)),
+        rtt: format!(
+            "foreground round trip without queueing: {}",
+            rtts.join(", ")
+        ),
+    }
+}
+
+fn link(link: &Link, rtt: Dur) -> Vec<String> {
+    let QdiscKind::Fifo = link.qdisc;
+    let queue = match link.queue {
+        QueueLimit::Packets(n) => format!("{n} packets"),
+        QueueLimit::Bytes(b) => bytes(&b),
+        QueueLimit::Time(t) => duration(t),
+        QueueLimit::Bdp(k) => {
+            let product = link.rate.carried_in(rtt.scale(k));
+            format!("{} BDP = {}", trimmed(k), bytes(&product))
+        }
+    };
+    let mut parts = vec![
+        Quantity::Rate.tick(link.rate.bps() as f64),
+        duration(link.delay),
+        format!("FIFO {queue}"),
+    ];
+    match link.loss {
+        Loss::None => {}
+        Loss::Independent { p } => parts.push(format!("loss {}", Quantity::Share.tick(p))),
+        Loss::GilbertElliott { .. } => parts.push("loss in bursts".into()),
+    }
+    parts
+}
+
+fn rerun(results: &Results) -> Rerun {
+    let manifest = &results.manifest;
+    let run = &results.experiment.run;
+    let last = run
+        .seed
+        .saturating_add(u64::from(run.replications.saturating_sub(1)));
+    let mut facts = vec![
+        ("Version".to_owned(), manifest.version.clone()),
+        ("Backend".to_owned(), manifest.backend.clone()),
+        ("Seeds".to_owned(), format!("{} … {last}", run.seed)),
+        (
+            "Runs".to_owned(),
+            format!(
+                "{} of {}, the first {} warm-up",
+                results.runs.len(),
+                duration(run.duration),
+                duration(run.warmup)
+            ),
+        ),
+        ("Experiment".to_owned(), manifest.hash.clone()),
+    ];
+    for (background, model) in &manifest.models {
+        facts.push((
+            format!("Model of {background}"),
+            format!("{} ({}), {}", model.name, model.source, model.hash),
+        ));
+        if !model.note.is_empty() {
+            facts.push(("Its source".to_owned(), model.note.clone()));
+        }
+    }
+    Rerun {
+        command: format!("swell run {}", shell_word(&manifest.source)),
+        facts,
+    }
+}
+
+/// `text` as one word of a POSIX shell.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+=:@%,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+fn duration(d: Dur) -> String {
+    Quantity::Duration.tick(d.as_secs_f64())
+}
+
+fn bytes(b: &Bytes) -> String {
+    Quantity::Bytes.tick(b.0 as f64)
+}

@@ -1,0 +1,176 @@
+//! What a page shows, as plain data: filled from results by `convert`, drawn by `page`.
+
+use crate::palette::Role;
+
+/// A value with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end; infinite where it is not identifiable.
+    pub high: f64,
+}
+
+/// Everything a page shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReportData {
+    /// Name of the experiment.
+    pub title: String,
+    /// What it is about.
+    pub note: String,
+    /// The answer for each application: does background matter, is a parametric one enough, how
+    /// sure are we.
+    pub verdict: Vec<String>,
+    /// What to doubt, warnings first.
+    pub doubts: Vec<Doubt>,
+    /// The backgrounds, in the order of the experiment.
+    pub backgrounds: Vec<BackgroundData>,
+    /// A section for each application.
+    pub foregrounds: Vec<ForegroundData>,
+    /// The network.
+    pub network: NetworkData,
+    /// The resolved experiment, TOML.
+    pub experiment: String,
+    /// How to get the same tables again.
+    pub rerun: Rerun,
+}
+
+/// A doubt, and how many runs share it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doubt {
+    /// `true`: check before trusting the result.
+    pub grave: bool,
+    /// Its stable name.
+    pub code: String,
+    /// What is doubtful.
+    pub message: String,
+    /// Where it was seen: `12 runs`, a run, a model; may be empty.
+    pub place: String,
+}
+
+/// A background.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackgroundData {
+    /// Its name.
+    pub name: String,
+    /// What it is: `none`, `learnt: campus`, `CBR over UDP`.
+    pub what: String,
+    /// What it is to the comparison.
+    pub role: Role,
+}
+
+/// An application and what the backgrounds did to it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ForegroundData {
+    /// Its name.
+    pub name: String,
+    /// What it does, in a few words.
+    pub what: String,
+    /// One per background, in their order.
+    pub conditions: Vec<Condition>,
+}
+
+/// The quantiles every table gives.
+pub const QUANTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
+
+/// An application against one background.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Condition {
+    /// Replications that ran.
+    pub replications: usize,
+    /// Requests, complete or not.
+    pub samples: usize,
+    /// Requests still open at the end.
+    pub unfinished: usize,
+    /// Requests that failed.
+    pub failed: usize,
+    /// Completion time at [`QUANTILES`], seconds.
+    pub quantiles: [Option<Interval>; 4],
+    /// Against no background, at [`QUANTILES`]; none for the reference itself.
+    pub slowdown: [Option<Interval>; 4],
+    /// Distribution function of the completion time: (seconds, share at or below), rising.
+    pub steps: Vec<(f64, f64)>,
+    /// (seconds, lower share, upper share): its band over replications.
+    pub band: Vec<(f64, f64, f64)>,
+    /// Energy of the background's arrivals at the bottleneck's two queues, up then down.
+    pub energies: [Vec<Energy>; 2],
+    /// Rates and drops at the bottleneck, up then down.
+    pub load: [Load; 2],
+    /// The first replication over time, the down direction.
+    pub series: Series,
+}
+
+/// A point of a log-scale diagram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Energy {
+    /// Seconds.
+    pub timescale: f64,
+    /// log2 of the wavelet energy of bytes per bin, without the bias of the logarithm.
+    pub y: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Wavelet coefficients behind it.
+    pub n: u64,
+}
+
+/// One direction of the bottleneck, means over replications after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Background that arrived, bits per second.
+    pub background: f64,
+    /// Its standard deviation over replications; NaN for one.
+    pub background_sd: f64,
+    /// Foreground that arrived, bits per second.
+    pub foreground: f64,
+    /// Share of the capacity used.
+    pub utilisation: f64,
+    /// Share of the arrived packets that were dropped.
+    pub dropped: f64,
+}
+
+/// The bottleneck over time, down direction. One value per bin.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Replication number shown.
+    pub replication: u32,
+    /// Start of the first bin, seconds.
+    pub start: f64,
+    /// Width of a bin, seconds.
+    pub bin: f64,
+    /// Share of the capacity that the foreground and the background used.
+    pub used: [Vec<f64>; 2],
+    /// Mean queue seen by arrivals, bytes.
+    pub queue_mean: Vec<f64>,
+    /// Longest queue seen by an arrival, bytes.
+    pub queue_max: Vec<f64>,
+    /// Packets of the foreground and the background dropped per second.
+    pub dropped: [Vec<f64>; 2],
+}
+
+/// The network as drawn: short texts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NetworkData {
+    /// The applications' clients, a line each.
+    pub clients: Vec<String>,
+    /// The backgrounds, a line each.
+    pub users: Vec<String>,
+    /// Up direction: rate, delay, queue, loss as far as there is one.
+    pub up: Vec<String>,
+    /// Down direction, likewise; equal to `up` on a symmetric link.
+    pub down: Vec<String>,
+    /// Round-trip propagation delay of the applications' paths.
+    pub rtt: String,
+}
+
+/// How to get the same tables again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rerun {
+    /// The command line.
+    pub command: String,
+    /// Facts, (what, value).
+    pub facts: Vec<(String, String)>,
+}

@@ -1,0 +1,435 @@
+//! From the data of a section to its pictures, captions and numbers.
+
+use crate::chart::{
+    Axis, Bar, BarChart, BarGroup, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
+};
+use crate::data::{Condition, Energy, ForegroundData, QUANTILES, ReportData};
+use crate::human::{Quantity, count, significant, trimmed};
+use crate::page::{Cell, Figure, Table, WIDE, interval};
+use crate::palette::Role;
+
+/// A background's name, look and role with what was measured against it.
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) slot: usize,
+    pub(crate) role: Role,
+    pub(crate) condition: &'a Condition,
+}
+
+/// Height of a strip of a timeline, pixels.
+const STRIP: f64 = 54.0;
+/// The look of foreground traffic.
+const FOREGROUND: usize = 7;
+
+/// The conditions of a foreground with the names of their backgrounds.
+pub(crate) fn named<'a>(
+    data: &'a ReportData,
+    foreground: &'a ForegroundData,
+    slots: &[usize],
+) -> Vec<Named<'a>> {
+    data.backgrounds
+        .iter()
+        .zip(&foreground.conditions)
+        .zip(slots)
+        .map(|((background, condition), &slot)| Named {
+            name: &background.name,
+            slot,
+            role: background.role,
+            condition,
+        })
+        .collect()
+}
+
+/// The completion times of every background as distribution functions.
+pub(crate) fn cdf_chart(named: &[Named<'_>], link: &str) -> XyChart {
+    let mut values: Vec<f64> = named
+        .iter()
+        .flat_map(|n| n.condition.steps.iter().map(|s| s.0))
+        .filter(|v| v.is_finite())
+        .collect();
+    values.sort_by(f64::total_cmp);
+    let x = Axis::by_spread("Completion time", Quantity::Duration, &values, 6.0).padded(0.02);
+    XyChart {
+        title: "Completion times".into(),
+        description: "Share of requests completed within a time, one curve per background.".into(),
+        x,
+        y: Axis::linear(
+            "Share of requests completed",
+            Quantity::Share,
+            [0.0, 1.0].into_iter(),
+            true,
+        ),
+        curves: named
+            .iter()
+            .map(|n| Curve {
+                name: n.name.into(),
+                note: format!("n = {}", count(n.condition.samples as u64)),
+                slot: n.slot,
+                shape: Shape::Step,
+                points: n.condition.steps.clone(),
+                band: n.condition.band.clone(),
+            })
+            .collect(),
+        marks: Vec::new(),
+        link: link.into(),
+    }
+}
+
+pub(crate) fn cdf(id: &str, named: &[Named<'_>]) -> Figure {
+    let id = format!("{id}-cdf");
+    let chart = cdf_chart(named, &id);
+    let axis = match chart.x.scale {
+        crate::chart::Scale::Log => " The time axis is logarithmic.",
+        crate::chart::Scale::Linear => "",
+    };
+    let banded = if named.iter().any(|n| !n.condition.band.is_empty()) {
+        " Bands: 95 % bootstrap intervals over replications, at each time."
+    } else {
+        ""
+    };
+    let mut table = Table::new(&[
+        "Background",
+        "1 %",
+        "10 %",
+        "25 %",
+        "50 %",
+        "75 %",
+        "90 %",
+        "99 %",
+    ]);
+    for n in named {
+        let mut row = vec![Cell::text(n.name).slot(n.slot)];
+        for p in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99] {
+            let at = n.condition.steps.iter().find(|s| s.1 >= p - 1e-12);
+            row.push(Cell::text(
+                at.map_or("–".into(), |s| Quantity::Duration.show(s.0, 3)),
+            ));
+        }
+        table.rows.push(row);
+    }
+    Figure::both(
+        &id,
+        "How long requests take.",
+        &format!(
+            "Share of requests completed within a time; a request that was still open when its \
+             run ended counts as longer.{banded}{axis}"
+        ),
+        |canvas, width| {
+            let height = if width < 500.0 { 330.0 } else { 390.0 };
+            vec![chart.svg(&canvas("", height))]
+        },
+    )
+    .numbers(table)
+}
+
+/// Slowdowns of every background but the reference.
+pub(crate) fn slowdown_chart(named: &[Named<'_>]) -> BarChart {
+    let others: Vec<&Named<'_>> = named.iter().filter(|n| n.role != Role::Reference).collect();
+    BarChart {
+        title: "Slowdown".into(),
+        description: "Quantiles of the completion time as multiples of those without background, \
+                      with 95 % intervals."
+            .into(),
+        y_title: "Completion time against no background".into(),
+        quantity: Quantity::Ratio,
+        reference: 1.0,
+        series: others.iter().map(|n| (n.name.to_owned(), n.slot)).collect(),
+        groups: QUANTILES
+            .iter()
+            .enumerate()
+            .map(|(i, &p)| BarGroup {
+                name: match p {
+                    0.5 => "median".into(),
+                    p => format!("p{}", trimmed(p * 100.0)),
+                },
+                bars: others
+                    .iter()
+                    .map(|n| match n.condition.slowdown[i] {
+                        Some(s) => Bar {
+                            value: s.value,
+                            lo: s.low,
+                            hi: s.high,
+                        },
+                        None => Bar {
+                            value: f64::NAN,
+                            lo: f64::NAN,
+                            hi: f64::NAN,
+                        },
+                    })
+                    .collect(),
+            })
+            .collect(),
+    }
+}
+
+pub(crate) fn slowdown(id: &str, named: &[Named<'_>]) -> Figure {
+    let chart = slowdown_chart(named);
+    let mut table = Table::new(&["Background", "p5", "p50", "p90", "p95"]);
+    for n in named.iter().filter(|n| n.role != Role::Reference) {
+        let mut row = vec![Cell::text(n.name).slot(n.slot)];
+        for s in n.condition.slowdown {
+            row.push(match s {
+                Some(s) => Cell::text(Quantity::Ratio.show(s.value, 3)).small(interval(
+                    Quantity::Ratio,
+                    s.value,
+                    s.low,
+                    s.high,
+                )),
+                None => Cell::text("–"),
+            });
+        }
+        table.rows.push(row);
+    }
+    Figure::both(
+        &format!("{id}-slow"),
+        "What the background costs.",
+        "The same quantile with background over without; the line is 1×, no difference. \
+         Whiskers: 95 % bootstrap intervals over replications.",
+        |canvas, width| {
+            let height = if width < 500.0 { 300.0 } else { 340.0 };
+            vec![chart.svg(&canvas("", height))]
+        },
+    )
+    .numbers(table)
+}
+
+/// Log-scale diagrams of several backgrounds on one plot.
+pub(crate) fn energy_chart(curves: &[(&str, usize, &[Energy])], link: &str) -> XyChart {
+    let shown = |e: &&Energy| e.y.is_finite() && e.timescale > 0.0;
+    let all = || curves.iter().flat_map(|c| c.2.iter().filter(shown));
+    // The intervals of the longest timescales may be wide; the axis follows the estimates and
+    // gives the intervals three octaves.
+    let (lo, hi) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), e| {
+        (lo.min(e.y), hi.max(e.y))
+    });
+    let ends = all().flat_map(|e| [e.y, e.low.max(lo - 3.0), e.high.min(hi + 3.0)]);
+    XyChart {
+        title: "Log-scale diagram".into(),
+        description:
+            "Wavelet energy of the bytes that arrive at the bottleneck, by timescale; one \
+                      curve per background."
+                .into(),
+        x: Axis::log("Timescale", Quantity::Duration, all().map(|e| e.timescale)).padded(0.03),
+        y: Axis::linear(
+            "log₂ of energy (bytes² per bin)",
+            Quantity::Plain,
+            ends,
+            false,
+        )
+        .nice(280.0),
+        curves: curves
+            .iter()
+            .map(|&(name, slot, energies)| Curve {
+                name: name.into(),
+                note: String::new(),
+                slot,
+                shape: Shape::Marked,
+                points: energies
+                    .iter()
+                    .filter(shown)
+                    .map(|e| (e.timescale, e.y))
+                    .collect(),
+                band: energies
+                    .iter()
+                    .filter(shown)
+                    .map(|e| (e.timescale, e.low, e.high))
+                    .collect(),
+            })
+            .collect(),
+        marks: Vec::new(),
+        link: link.into(),
+    }
+}
+
+/// The diagrams of both directions: down first, up where anything arrived.
+pub(crate) fn energies(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (direction, name) in [(1, "down"), (0, "up")] {
+        let curves: Vec<(&str, usize, &[Energy])> = named
+            .iter()
+            .map(|n| (n.name, n.slot, &n.condition.energies[direction][..]))
+            .filter(|c| c.2.iter().any(|e| e.y.is_finite()))
+            .collect();
+        if curves.is_empty() && direction == 0 {
+            continue;
+        }
+        let figure_id = format!("{id}-lsd-{name}");
+        let chart = energy_chart(&curves, &format!("{id}-lsd"));
+        let caption = if direction == 1 {
+            "Log-scale diagram of the background’s bytes arriving at the bottleneck, down: how \
+             much the load varies at each timescale. One unit up is twice the energy; a flat line \
+             is traffic without memory (Poisson). Bands: 95 % intervals of the estimates, all \
+             replications joined."
+        } else {
+            "The same, up."
+        };
+        let lead = if direction == 1 {
+            "At which timescales it bursts."
+        } else {
+            ""
+        };
+        figures.push(
+            Figure::both(&figure_id, lead, caption, |canvas, width| {
+                let height = if width < 500.0 { 320.0 } else { 370.0 };
+                vec![chart.svg(&canvas("", height))]
+            })
+            .numbers(energy_table(&curves)),
+        );
+    }
+    figures
+}
+
+fn energy_table(curves: &[(&str, usize, &[Energy])]) -> Table {
+    let mut head = vec!["Timescale"];
+    head.extend(curves.iter().map(|c| c.0));
+    let mut table = Table::new(&head);
+    let mut scales: Vec<f64> = curves
+        .iter()
+        .flat_map(|c| c.2.iter().map(|e| e.timescale))
+        .collect();
+    scales.sort_by(f64::total_cmp);
+    scales.dedup_by(|a, b| (*a - *b).abs() <= *b * 1e-9);
+    for scale in scales {
+        let mut row = vec![Cell::text(Quantity::Duration.show(scale, 4))];
+        for (_, _, energies) in curves {
+            let here = energies
+                .iter()
+                .find(|e| (e.timescale - scale).abs() <= scale * 1e-9);
+            row.push(match here {
+                Some(e) if e.y.is_finite() => Cell::text(significant(e.y, 4)).small(format!(
+                    "±\u{a0}{}, n = {}",
+                    significant((e.high - e.low) / 2.0, 2),
+                    count(e.n)
+                )),
+                _ => Cell::text("–"),
+            });
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Utilisation, queue and drops of one replication, a picture per background, equal axes.
+pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Option<Figure> {
+    let shown: Vec<&Named<'_>> = named
+        .iter()
+        .filter(|n| n.condition.series.bin > 0.0 && !n.condition.series.used[0].is_empty())
+        .collect();
+    let first = shown.first()?;
+    let queue = shown
+        .iter()
+        .flat_map(|n| n.condition.series.queue_max.iter().copied());
+    let queue = Axis::linear("Queue", Quantity::Bytes, queue, true).nice(STRIP);
+    let mut charts: Vec<Timeline> = shown
+        .iter()
+        .map(|n| timeline(n, &queue, &format!("{id}-time")))
+        .collect();
+    let drops = charts
+        .iter()
+        .map(|c| c.highest_stack(2, WIDE))
+        .fold(1.0, f64::max);
+    let used = charts
+        .iter()
+        .map(|c| c.highest_stack(0, WIDE))
+        .fold(1.0, f64::max);
+    let last = charts.len() - 1;
+    for (i, chart) in charts.iter_mut().enumerate() {
+        chart.titled = i == last;
+        let ends = |hi: f64| [0.0, hi].into_iter();
+        chart.strips[0].y = Axis::linear("Utilisation", Quantity::Share, ends(used), true);
+        chart.strips[2].y =
+            Axis::linear("Drops (packets/s)", Quantity::Plain, ends(drops), true).nice(STRIP);
+    }
+    let mut table = Table::new(&[
+        "Background",
+        "mean utilisation",
+        "mean queue",
+        "longest queue",
+        "packets dropped",
+    ]);
+    for n in &shown {
+        let s = &n.condition.series;
+        let mean = |v: &mut dyn Iterator<Item = f64>| {
+            let (n, sum) = v
+                .filter(|x| x.is_finite())
+                .fold((0.0, 0.0), |(n, sum), x| (n + 1.0, sum + x));
+            if n > 0.0 { sum / n } else { f64::NAN }
+        };
+        let used = mean(&mut s.used[0].iter().zip(&s.used[1]).map(|(a, b)| a + b));
+        let longest = s.queue_max.iter().copied().fold(0.0, f64::max);
+        let dropped: f64 = s.dropped.iter().flatten().filter(|v| v.is_finite()).sum();
+        table.rows.push(vec![
+            Cell::text(n.name).slot(n.slot),
+            Cell::text(Quantity::Share.show(used, 3)),
+            Cell::text(Quantity::Bytes.show(mean(&mut s.queue_mean.iter().copied()), 3)),
+            Cell::text(Quantity::Bytes.show(longest, 3)),
+            Cell::text(count((dropped * s.bin).round().max(0.0) as u64)),
+        ]);
+    }
+    let caption = format!(
+        "Replication {}, down direction, the whole run with its warm-up: share of the capacity \
+         used by the foreground (dark) and the background, the queue that arriving packets found \
+         (mean, and highest in pale), and packets dropped. Equal axes throughout.",
+        first.condition.series.replication
+    );
+    Some(
+        Figure::both(
+            &format!("{id}-time"),
+            "What the bottleneck saw.",
+            &caption,
+            |canvas, width| {
+                charts
+                    .iter()
+                    .enumerate()
+                    .map(|(i, c)| c.svg(&canvas(&format!("-{i}"), c.height(STRIP, width))))
+                    .collect()
+            },
+        )
+        .numbers(table),
+    )
+}
+
+fn timeline(n: &Named<'_>, queue: &Axis, link: &str) -> Timeline {
+    let s = &n.condition.series;
+    let layer = |name: &str, slot, kind, values: &[f64]| Layer {
+        name: name.into(),
+        slot,
+        kind,
+        values: values.to_vec(),
+    };
+    let axis = |title: &str| Axis::linear(title, Quantity::Share, [0.0, 1.0].into_iter(), true);
+    let stacked = |values: &[Vec<f64>; 2]| {
+        vec![
+            layer("foreground", FOREGROUND, LayerKind::Stacked, &values[0]),
+            layer("background", n.slot, LayerKind::Stacked, &values[1]),
+        ]
+    };
+    Timeline {
+        title: n.name.into(),
+        description: "Utilisation, queue and drops of the bottleneck over time.".into(),
+        start: s.start,
+        bin: s.bin,
+        strips: vec![
+            Strip {
+                y: axis("Utilisation"),
+                layers: stacked(&s.used),
+                mark: Some(1.0),
+            },
+            Strip {
+                y: queue.clone(),
+                layers: vec![
+                    layer("longest queue", 0, LayerKind::Peak, &s.queue_max),
+                    layer("mean queue", 0, LayerKind::Mean, &s.queue_mean),
+                ],
+                mark: None,
+            },
+            Strip {
+                y: axis("Drops"),
+                layers: stacked(&s.dropped),
+                mark: None,
+            },
+        ],
+        titled: true,
+        link: link.into(),
+    }
+}

@@ -1,0 +1,395 @@
+//! The page: which sections in which order, and the pictures and tables in them.
+
+use std::sync::LazyLock;
+
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Value, context};
+use serde::Serialize;
+
+use crate::chart::Canvas;
+use crate::data::{ForegroundData, QUANTILES, ReportData};
+use crate::human::{Quantity, count, significant};
+use crate::{figures, network, palette};
+
+/// The template: a name ending in `.html` turns escaping on.
+const TEMPLATE: &str = include_str!("page.html");
+const CSS: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Width of a picture on a wide page, pixels.
+pub(crate) const WIDE: f64 = 700.0;
+/// Width of a picture on a narrow page, pixels.
+pub(crate) const NARROW: f64 = 360.0;
+
+/// A cell of a table.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Cell {
+    text: String,
+    small: String,
+    slot: Option<usize>,
+}
+
+/// A table of numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Table {
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<Cell>>,
+}
+
+/// A picture with its caption and numbers, in a wide and a narrow version.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figure {
+    pub(crate) id: String,
+    pub(crate) lead: String,
+    pub(crate) caption: String,
+    pub(crate) wide: Vec<Value>,
+    pub(crate) narrow: Vec<Value>,
+    pub(crate) numbers: Option<Table>,
+}
+
+/// A part of a section: any of a heading, a text, tables, pictures, code and facts.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Part {
+    pub(crate) heading: String,
+    pub(crate) text: String,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) summary: String,
+    pub(crate) code: String,
+    pub(crate) facts: Vec<(String, String)>,
+}
+
+/// A section.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Section {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) what: String,
+    pub(crate) parts: Vec<Part>,
+}
+
+impl Cell {
+    pub(crate) fn text(text: impl Into<String>) -> Cell {
+        Cell {
+            text: clean(&text.into()),
+            small: String::new(),
+            slot: None,
+        }
+    }
+    pub(crate) fn small(mut self, small: impl Into<String>) -> Cell {
+        self.small = clean(&small.into());
+        self
+    }
+    pub(crate) fn slot(mut self, slot: usize) -> Cell {
+        self.slot = Some(slot);
+        self
+    }
+}
+
+impl Table {
+    pub(crate) fn new(head: &[&str]) -> Table {
+        Table {
+            head: head.iter().map(|h| clean(h)).collect(),
+            rows: Vec::new(),
+        }
+    }
+}
+
+impl Figure {
+    /// Both versions of one picture; `draw` gets the width and whether it is the narrow one.
+    pub(crate) fn both(
+        id: &str,
+        lead: &str,
+        caption: &str,
+        draw: impl Fn(&dyn Fn(&str, f64) -> Canvas, f64) -> Vec<String>,
+    ) -> Figure {
+        let version = |width: f64, suffix: &str| {
+            let canvas = |part: &str, height: f64| {
+                Canvas::inline(&format!("{id}{part}-{suffix}"), width, height)
+            };
+            draw(&canvas, width)
+                .into_iter()
+                .map(Value::from_safe_string)
+                .collect()
+        };
+        Figure {
+            id: id.into(),
+            lead: lead.into(),
+            caption: caption.into(),
+            wide: version(WIDE, "w"),
+            narrow: version(NARROW, "n"),
+            numbers: None,
+        }
+    }
+    pub(crate) fn numbers(mut self, table: Table) -> Figure {
+        self.numbers = Some(table);
+        self
+    }
+}
+
+/// The environment with the page's template.
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment
+        .add_template("page.html", TEMPLATE)
+        .expect("the template is part of the program, and the tests render it");
+    environment
+});
+
+/// The whole page.
+pub fn page(data: &ReportData) -> String {
+    let slots: Vec<usize> =
+        palette::slots(&data.backgrounds.iter().map(|b| b.role).collect::<Vec<_>>());
+    let mut sections: Vec<Section> = data
+        .foregrounds
+        .iter()
+        .enumerate()
+        .map(|(i, foreground)| foreground_section(data, foreground, i, &slots))
+        .collect();
+    sections.push(network_section(data));
+    sections.push(load_section(data, &slots));
+    sections.push(rerun_section(data));
+    let mut doubts = data.doubts.clone();
+    doubts.sort_by_key(|d| !d.grave);
+    let doubts: Vec<Value> = doubts
+        .iter()
+        .map(|d| {
+            context! {
+                grave => d.grave,
+                code => clean(&d.code),
+                message => clean(&d.message),
+                place => clean(&d.place),
+            }
+        })
+        .collect();
+    let verdict: Vec<String> = data.verdict.iter().map(|s| clean(s)).collect();
+    html(
+        &data.title,
+        &data.note,
+        context! {
+            report => true,
+            verdict => verdict,
+            grave => data.doubts.iter().any(|d| d.grave),
+            doubts => doubts,
+        },
+        &sections,
+    )
+}
+
+/// A page of sections, with what `extra` adds above them.
+pub(crate) fn html(title: &str, note: &str, extra: Value, sections: &[Section]) -> String {
+    let all = context! {
+        title => clean(title),
+        note => clean(note),
+        style => Value::from_safe_string(format!("{}{CSS}", palette::page_css())),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        version => env!("CARGO_PKG_VERSION"),
+        sections => Value::from(Serde(sections)),
+        ..extra
+    };
+    ENVIRONMENT
+        .get_template("page.html")
+        .and_then(|template| template.render(all))
+        .expect("the template uses only what is given here, and the tests render every part of it")
+}
+
+/// Text without control characters; the template escapes the rest.
+fn clean(text: &str) -> String {
+    text.chars().map(crate::svg::printable).collect()
+}
+
+fn foreground_section(
+    data: &ReportData,
+    foreground: &ForegroundData,
+    index: usize,
+    slots: &[usize],
+) -> Section {
+    let id = format!("f{index}");
+    let named = figures::named(data, foreground, slots);
+    let parts = vec![
+        Part {
+            heading: "Completion times".into(),
+            text: "Quantiles of the completion time. Below each: how many times as long as \
+                   without background, with the 95 % bootstrap interval over replications; for \
+                   the reference itself, the interval of the time."
+                .into(),
+            tables: vec![quantile_table(data, foreground, slots)],
+            figures: vec![figures::cdf(&id, &named)],
+            ..Part::default()
+        },
+        Part {
+            heading: "Slowdown".into(),
+            figures: vec![figures::slowdown(&id, &named)],
+            ..Part::default()
+        },
+        Part {
+            heading: "Burstiness of the background".into(),
+            figures: figures::energies(&id, &named),
+            ..Part::default()
+        },
+        Part {
+            heading: "The bottleneck over time".into(),
+            figures: figures::timelines(&id, &named).into_iter().collect(),
+            ..Part::default()
+        },
+    ];
+    Section {
+        id,
+        title: clean(&foreground.name),
+        what: clean(&foreground.what),
+        parts,
+    }
+}
+
+/// Interval in brackets, in the unit of `value` and without repeating it; an open end as `?`.
+pub(crate) fn interval(quantity: Quantity, value: f64, low: f64, high: f64) -> String {
+    let (unit, _) = quantity.unit(value);
+    let show = |v: f64| match quantity {
+        _ if !v.is_finite() => "?".into(),
+        Quantity::Ratio => Quantity::Ratio.show(v, 3).replace('×', ""),
+        _ => significant(v / unit, 3),
+    };
+    format!("[{} … {}]", show(low), show(high))
+}
+
+fn quantile_table(data: &ReportData, foreground: &ForegroundData, slots: &[usize]) -> Table {
+    let mut table = Table::new(&["Background", "p5", "p50", "p90", "p95", "n"]);
+    for ((background, condition), &slot) in data
+        .backgrounds
+        .iter()
+        .zip(&foreground.conditions)
+        .zip(slots)
+    {
+        let mut row = vec![
+            Cell::text(&background.name)
+                .small(&background.what)
+                .slot(slot),
+        ];
+        for i in 0..QUANTILES.len() {
+            let Some(time) = condition.quantiles[i] else {
+                row.push(Cell::text("–").small("not identifiable"));
+                continue;
+            };
+            let small = match condition.slowdown[i] {
+                Some(s) => format!(
+                    "{} {}",
+                    Quantity::Ratio.show(s.value, 3),
+                    interval(Quantity::Ratio, s.value, s.low, s.high)
+                ),
+                None => interval(Quantity::Duration, time.value, time.low, time.high),
+            };
+            row.push(Cell::text(Quantity::Duration.show(time.value, 3)).small(small));
+        }
+        let mut notes = vec![format!("{} runs", condition.replications)];
+        if condition.unfinished > 0 {
+            notes.push(format!("{} open", count(condition.unfinished as u64)));
+        }
+        if condition.failed > 0 {
+            notes.push(format!("{} failed", count(condition.failed as u64)));
+        }
+        row.push(Cell::text(count(condition.samples as u64)).small(notes.join(", ")));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn network_section(data: &ReportData) -> Section {
+    let figure = Figure::both("network", "", "", |canvas, width| {
+        let height = network::height(&data.network, width);
+        vec![network::svg(&data.network, &canvas("", height))]
+    });
+    Section {
+        id: "the-network".into(),
+        title: "The network".into(),
+        what: "“Up” is left to right, “down” right to left: towards the clients.".into(),
+        parts: vec![Part {
+            figures: vec![figure],
+            ..Part::default()
+        }],
+    }
+}
+
+fn load_section(data: &ReportData, slots: &[usize]) -> Section {
+    let mut parts = Vec::new();
+    for foreground in &data.foregrounds {
+        let mut table = Table::new(&[
+            "Background",
+            "background down",
+            "background up",
+            "foreground down",
+            "used down",
+            "dropped down",
+        ]);
+        for ((background, condition), &slot) in data
+            .backgrounds
+            .iter()
+            .zip(&foreground.conditions)
+            .zip(slots)
+        {
+            let [up, down] = condition.load;
+            let rate = |mean: f64, sd: f64| {
+                let cell = Cell::text(Quantity::Rate.show(mean, 3));
+                if sd.is_finite() && mean > 0.0 {
+                    cell.small(format!("sd {}", Quantity::Rate.show(sd, 2)))
+                } else {
+                    cell
+                }
+            };
+            table.rows.push(vec![
+                Cell::text(&background.name).slot(slot),
+                rate(down.background, down.background_sd),
+                rate(up.background, up.background_sd),
+                Cell::text(Quantity::Rate.show(down.foreground, 3)),
+                Cell::text(Quantity::Share.show(down.utilisation, 3)),
+                Cell::text(format!("{}\u{a0}%", significant(down.dropped * 100.0, 2))),
+            ]);
+        }
+        parts.push(Part {
+            heading: if data.foregrounds.len() > 1 {
+                clean(&foreground.name)
+            } else {
+                String::new()
+            },
+            tables: vec![table],
+            ..Part::default()
+        });
+    }
+    Section {
+        id: "loads".into(),
+        title: "Measured loads".into(),
+        what: "Arrivals at the bottleneck’s queues after the warm-up, network-layer bytes; mean \
+               and standard deviation over replications. A background that waits for its \
+               answers sends less when the foreground takes its share."
+            .into(),
+        parts,
+    }
+}
+
+fn rerun_section(data: &ReportData) -> Section {
+    Section {
+        id: "rerun".into(),
+        title: "The experiment, and how to run it again".into(),
+        what: "Equal experiment, seed and version give equal tables, bit for bit.".into(),
+        parts: vec![
+            Part {
+                code: clean(&data.rerun.command),
+                facts: data
+                    .rerun
+                    .facts
+                    .iter()
+                    .map(|(k, v)| (clean(k), clean(v)))
+                    .collect(),
+                ..Part::default()
+            },
+            Part {
+                summary: "The experiment, resolved".into(),
+                code: clean(&data.experiment),
+                ..Part::default()
+            },
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+use super::*;
+use crate::sample;
+use resvg::usvg::roxmltree::Document;
+
+/// Every picture of a page, which must each be well-formed on its own.
+fn pictures(page: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut rest = page;
+    while let Some(start) = rest.find("<svg class=\"chart\"") {
+        let (mut depth, mut at) = (0, start);
+        loop {
+            let tail = &rest[at..];
+            match (tail.find("<svg"), tail.find("</svg>")) {
+                (Some(open), Some(close)) if open < close => {
+                    depth += 1;
+                    at += open + 4;
+                }
+                (_, Some(close)) => {
+                    depth -= 1;
+                    at += close + 6;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                _ => panic!("a picture does not end"),
+            }
+        }
+        out.push(&rest[start..at]);
+        rest = &rest[at..];
+    }
+    out
+}
+
+const NAMES: [&str; 4] = ["none", "cbr", "poisson", "campus"];
+
+#[test]
+fn the_page_comes_in_the_order_of_the_questions() {
+    let page = page(&sample::report(&NAMES));
+    let places: Vec<usize> = [
+        "<h1>web-20mbit",
+        "id=\"verdict\"",
+        "id=\"doubts\"",
+        "few-samples",
+        "short-trace",
+        "<h3>Completion times",
+        "id=\"f0-cdf\"",
+        "id=\"f0-slow\"",
+        "id=\"f0-lsd-down\"",
+        "id=\"f0-time\"",
+        "id=\"the-network\"",
+        "id=\"loads\"",
+        "swell run web-20mbit.toml",
+        "The experiment, resolved",
+        "rate = &quot;20Mbit&quot;",
+    ]
+    .iter()
+    .map(|needle| {
+        page.find(needle)
+            .unwrap_or_else(|| panic!("{needle} is missing"))
+    })
+    .collect();
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn every_picture_is_drawn_for_both_widths_with_its_own_ids_and_numbers_behind_it() {
+    let page = page(&sample::report(&NAMES));
+    let pictures = pictures(&page);
+    // CDF, slowdown, two diagrams, four timelines, the network; wide and narrow.
+    assert_eq!(pictures.len(), 2 * (1 + 1 + 2 + 4 + 1));
+    let mut ids = std::collections::BTreeSet::new();
+    for picture in &pictures {
+        let doc = Document::parse(picture).unwrap();
+        for node in doc.descendants() {
+            if let Some(id) = node.attribute("id") {
+                assert!(ids.insert(id.to_owned()), "{id} twice");
+            }
+        }
+        assert!(
+            doc.descendants()
+                .any(|n| n.has_tag_name("title") && n.text().is_some())
+        );
+        assert!(
+            doc.descendants()
+                .any(|n| n.has_tag_name("desc") && n.text().is_some())
+        );
+    }
+    assert_eq!(page.matches("<summary>Numbers</summary>").count(), 5);
+    // The horizontal axis of the log-scale diagram is in milliseconds, not in octaves.
+    let diagram = &page[page.find("id=\"f0-lsd-down\"").unwrap()..];
+    assert!(diagram.contains(">10\u{a0}ms<") && diagram.contains(">1\u{a0}s<"));
+}
+
+#[test]
+fn the_page_fetches_nothing() {
+    // The name of the SVG namespace looks like an address and is none.
+    let page = page(&sample::report(&NAMES)).replace("http://www.w3.org/2000/svg", "");
+    for fetch in [
+        "http:",
+        "https:",
+        "src=",
+        "@import",
+        "url(//",
+        "<link rel=\"stylesheet",
+        "fetch(",
+    ] {
+        assert!(!page.contains(fetch), "{fetch}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    assert!(page.contains("href=\"data:,\""));
+}
+
+#[test]
+fn four_backgrounds_ten_replications_ten_minutes_stay_below_two_megabytes() {
+    let size = page(&sample::report(&NAMES)).len();
+    assert!(size < 2_000_000, "{size} bytes");
+}
+
+#[test]
+fn equal_data_give_equal_bytes() {
+    let one = page(&sample::report(&NAMES));
+    assert_eq!(one, page(&sample::report(&NAMES)));
+}
+
+#[test]
+fn hostile_names_stay_text_everywhere() {
+    let evil = "</script></style></title></pre><script>alert(1)</script><img src=x onerror=alert(2)>\
+                \"'`{{ 7*7 }}{% raw %}\u{0}\u{202e}";
+    let mut data = sample::report(&["none", evil, "b", evil]);
+    let text = evil.to_owned();
+    data.title = text.clone();
+    data.note = text.clone();
+    data.verdict = vec![text.clone()];
+    data.experiment = text.clone();
+    data.rerun.command = text.clone();
+    data.rerun.facts = vec![(text.clone(), text.clone())];
+    data.network.clients = vec![text.clone(); 30];
+    data.network.rtt = text.clone();
+    for doubt in &mut data.doubts {
+        doubt.code = text.clone();
+        doubt.message = text.clone();
+        doubt.place = text.clone();
+    }
+    for background in &mut data.backgrounds {
+        background.what = text.clone();
+    }
+    for foreground in &mut data.foregrounds {
+        foreground.name = text.clone();
+        foreground.what = text.clone();
+    }
+    let page = page(&data);
+    assert_eq!(page.matches("<script>").count(), 1, "only the page's own");
+    assert_eq!(page.matches("</script>").count(), 1);
+    assert_eq!(
+        page.matches("</title>").count(),
+        1 + pictures(&page).len() + keys_cut(&page)
+    );
+    assert!(!page.contains("<img"));
+    assert!(
+        !page.contains(">49"),
+        "a template in a name is not evaluated"
+    );
+    assert!(!page.contains('\u{0}') && !page.contains('\u{202e}'));
+    for picture in pictures(&page) {
+        let doc = Document::parse(picture).unwrap();
+        let safe = |n: &resvg::usvg::roxmltree::Node<'_, '_>| {
+            !n.has_tag_name("script") && n.attributes().all(|a| !a.name().starts_with("on"))
+        };
+        assert!(doc.descendants().all(|n| safe(&n)));
+    }
+}
+
+/// Keys of a legend whose name had to be cut carry it whole as a title.
+fn keys_cut(page: &str) -> usize {
+    let whole = |picture: &&str| {
+        let doc = Document::parse(picture).unwrap();
+        let title = |n: &resvg::usvg::roxmltree::Node<'_, '_>| {
+            n.has_tag_name("title") && n.parent() != Some(doc.root_element())
+        };
+        doc.descendants().filter(title).count()
+    };
+    pictures(page).iter().map(whole).sum()
+}
+
+#[test]
+fn a_report_of_nothing_is_a_page() {
+    let empty = page(&ReportData::default());
+    assert!(empty.ends_with("</html>") || empty.ends_with("</html>\n"));
+    let mut data = sample::report(&NAMES);
+    for condition in &mut data.foregrounds[0].conditions {
+        *condition = crate::data::Condition::default();
+    }
+    assert!(page(&data).contains("nothing to show"));
+    let mut nan = sample::report(&NAMES);
+    for condition in &mut nan.foregrounds[0].conditions {
+        let bad = |i: &mut Option<crate::data::Interval>| {
+            *i = Some(crate::data::Interval {
+                value: f64::NAN,
+                low: f64::NEG_INFINITY,
+                high: f64::INFINITY,
+            });
+        };
+        condition.quantiles.iter_mut().for_each(bad);
+        condition.slowdown.iter_mut().for_each(bad);
+        condition.steps = vec![(f64::NAN, f64::NAN); 3];
+        condition.band = vec![(f64::NAN, f64::NAN, f64::NAN); 3];
+        condition.energies[1]
+            .iter_mut()
+            .for_each(|e| e.y = f64::NEG_INFINITY);
+        condition.series.queue_max.fill(f64::NAN);
+        condition.series.bin = f64::NAN;
+    }
+    for picture in pictures(&page(&nan)) {
+        assert!(!picture.contains("NaN\""), "{picture}");
+    }
+}
+
+#[test]
+fn the_commands_of_a_path_are_those_the_script_reads() {
+    for picture in pictures(&page(&sample::report(&NAMES))) {
+        let doc = Document::parse(picture).unwrap();
+        for path in doc.descendants().filter(|n| n.has_attribute("data-name")) {
+            let Some(d) = path.attribute("d") else {
+                continue;
+            };
+            let strange = d.chars().find(|c| !"MLHVZ0123456789.- ".contains(*c));
+            assert_eq!(strange, None, "{d}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+// Drives the page's charts and writes what it saw into the document.
+(() => {
+  const seen = {};
+  const view = document.querySelector(innerWidth > 600 ? "#f0-cdf .wide" : "#f0-cdf .narrow");
+  const key = view.querySelector(".key");
+  const path = view.querySelector('path[data-name][data-s="' + key.dataset.s + '"]');
+  const shown = () => getComputedStyle(path).display !== "none";
+  seen.before = shown();
+  key.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  seen.off = shown();
+  key.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  seen.on = shown();
+  const plot = view.querySelector(".plot");
+  const box = view.querySelector("svg.chart").getBoundingClientRect();
+  const at = (share, type) => plot.dispatchEvent(new PointerEvent(type, {
+    clientX: box.left + box.width * share, clientY: box.top + box.height / 2,
+    pointerType: "mouse", button: 0, bubbles: true,
+  }));
+  plot.setPointerCapture = () => {};
+  at(0.6, "pointermove");
+  seen.readout = document.querySelectorAll(".readout span").length;
+  seen.head = document.querySelector(".readout b").textContent;
+  const labels = () => Array.from(view.querySelectorAll(".xaxis text")).map((t) => t.textContent).join(" ");
+  const whole = labels();
+  at(0.4, "pointerdown"); at(0.7, "pointermove"); at(0.7, "pointerup");
+  seen.zoomed = labels() !== whole;
+  document.querySelector("button.reset").click();
+  seen.reset = labels() === whole;
+  seen.requests = performance.getEntriesByType("resource").length;
+  seen.narrow = getComputedStyle(document.querySelector(".narrow")).display;
+  seen.overflow = document.documentElement.scrollWidth > window.innerWidth;
+  document.documentElement.setAttribute("data-seen", JSON.stringify(seen));
+})();

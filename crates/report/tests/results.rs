@@ -1,0 +1,103 @@
+//! From a run directory to the page.
+
+mod common;
+
+use common::{Scratch, results};
+use swell_experiment::{Results, Verdict};
+use swell_report::chart::Canvas;
+use swell_report::{cdf_svg, lsd_svg, network_svg, png, render, report_data, slowdown_svg, write};
+
+#[test]
+fn a_run_directory_becomes_a_page_and_the_same_page_again() {
+    let dir = Scratch::new("page");
+    let fresh = results(&dir);
+    let page = render(&fresh);
+    let verdict = Verdict::of(&fresh);
+    for needed in [
+        "<h1>made up</h1>",
+        "Numbers out of thin air.",
+        "dry run: these numbers are made up",
+        "small &lt;/script&gt;",
+        "swell run &#x27;made up.toml&#x27;",
+        "20\u{a0}Mbit/s · 10\u{a0}ms · FIFO 1 BDP = 100\u{a0}kB",
+        "5\u{a0}Mbit/s · 10\u{a0}ms · FIFO 50 packets",
+        "name = &quot;made up&quot;",
+    ] {
+        assert!(page.contains(needed), "{needed}");
+    }
+    assert_eq!(
+        page.matches("<p class=\"sentence\">").count(),
+        verdict.foregrounds.len()
+    );
+    let mut written = Vec::new();
+    write(&fresh, &mut written).unwrap();
+    assert_eq!(written, page.as_bytes());
+    let loaded = Results::load(&dir.0.join("run")).unwrap();
+    assert_eq!(page, render(&loaded), "read back from disk, the same bytes");
+}
+
+/// The page's figures are the verdict's: computed once, shown twice.
+#[test]
+fn tables_show_the_figures_of_the_verdict() {
+    let dir = Scratch::new("figures");
+    let results = results(&dir);
+    let verdict = Verdict::of(&results);
+    let data = report_data(&results, &verdict);
+    for (shown, judged) in data.foregrounds.iter().zip(&verdict.foregrounds) {
+        for (condition, background) in shown.conditions.iter().zip(&judged.backgrounds) {
+            assert_eq!(condition.samples, background.requests);
+            for (i, q) in background.quantiles.iter().enumerate() {
+                let value = condition.quantiles[i].map(|q| q.value);
+                assert_eq!(value, q.seconds.map(|s| s.value));
+                let value = condition.slowdown[i].map(|q| q.value);
+                assert_eq!(value, q.slowdown.map(|s| s.value));
+            }
+            // The distribution function agrees with the median of the table, to one sample.
+            let median = background.quantiles[1].seconds.unwrap().value;
+            let at = |t: f64| {
+                let below = condition.steps.iter().take_while(|s| s.0 <= t);
+                below.last().map_or(0.0, |s| s.1)
+            };
+            let one = 1.5 / condition.samples as f64;
+            assert!(
+                (at(median) - 0.5).abs() <= one,
+                "{} at {median}",
+                at(median)
+            );
+            assert!(
+                condition
+                    .band
+                    .iter()
+                    .all(|b| b.1 <= b.2 && b.1 >= 0.0 && b.2 <= 1.0)
+            );
+            assert!(!condition.band.is_empty());
+        }
+    }
+}
+
+#[test]
+fn single_pictures_are_files_and_pixels() {
+    let dir = Scratch::new("pictures");
+    let results = results(&dir);
+    let data = report_data(&results, &Verdict::of(&results));
+    let canvas = Canvas::file(720.0, 400.0);
+    let pictures = [
+        cdf_svg(&data, "web", &canvas).unwrap(),
+        slowdown_svg(&data, "web", &canvas).unwrap(),
+        lsd_svg(&data, "web", &canvas).unwrap(),
+        network_svg(&data, 720.0),
+    ];
+    for svg in pictures {
+        assert!(svg.starts_with("<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\""));
+        let (bytes, warning) = png(&svg, 1.0).unwrap();
+        assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+        assert_eq!(u32::from_be_bytes(bytes[16..20].try_into().unwrap()), 720);
+        if let Some(warning) = warning {
+            println!("no fonts on this machine: {}", warning.message);
+            assert_eq!(warning.code, "no-fonts");
+        }
+    }
+    assert_eq!(cdf_svg(&data, "no such", &canvas), None);
+    assert!(png("no picture", 1.0).is_err());
+    assert!(png(&network_svg(&data, 720.0), 100.0).is_err(), "too large");
+}
