@@ -350,17 +350,17 @@ pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Option<Figure> {
     for n in &shown {
         let s = &n.condition.series;
         let mean = |v: &mut dyn Iterator<Item = f64>| {
-            let (n, sum) = v
+            let (k, sum) = v
                 .filter(|x| x.is_finite())
-                .fold((0.0, 0.0), |(n, sum), x| (n + 1.0, sum + x));
-            if n > 0.0 { sum / n } else { f64::NAN }
+                .fold((0.0, 0.0), |(k, sum), x| (k + 1.0, sum + x));
+            if k > 0.0 { sum / k } else { f64::NAN }
         };
-        let used = mean(&mut s.used[0].iter().zip(&s.used[1]).map(|(a, b)| a + b));
+        let mean_used = mean(&mut s.used[0].iter().zip(&s.used[1]).map(|(a, b)| a + b));
         let longest = s.queue_max.iter().copied().fold(0.0, f64::max);
         let dropped: f64 = s.dropped.iter().flatten().filter(|v| v.is_finite()).sum();
         table.rows.push(vec![
             Cell::text(n.name).slot(n.slot),
-            Cell::text(Quantity::Share.show(used, 3)),
+            Cell::text(Quantity::Share.show(mean_used, 3)),
             Cell::text(Quantity::Bytes.show(mean(&mut s.queue_mean.iter().copied()), 3)),
             Cell::text(Quantity::Bytes.show(longest, 3)),
             Cell::text(count((dropped * s.bin).round().max(0.0) as u64)),

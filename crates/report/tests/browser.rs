@@ -61,6 +61,7 @@ fn dump(browser: &str, page: &Path, profile: &Path, width: u32) -> (String, Stri
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "a skipped test says why")]
 fn the_page_works_in_a_browser_offline() {
     let Some(browser) = chromium() else {
         println!("skipped: no Chromium on this machine");

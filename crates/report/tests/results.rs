@@ -34,6 +34,8 @@ fn a_run_directory_becomes_a_page_and_the_same_page_again() {
     assert_eq!(written, page.as_bytes());
     let loaded = Results::load(&dir.0.join("run")).unwrap();
     assert_eq!(page, render(&loaded), "read back from disk, the same bytes");
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html");
+    std::fs::write(path, page).expect("the target directory can be written");
 }
 
 /// The page's figures are the verdict's: computed once, shown twice.
@@ -47,10 +49,10 @@ fn tables_show_the_figures_of_the_verdict() {
         for (condition, background) in shown.conditions.iter().zip(&judged.backgrounds) {
             assert_eq!(condition.samples, background.requests);
             for (i, q) in background.quantiles.iter().enumerate() {
-                let value = condition.quantiles[i].map(|q| q.value);
-                assert_eq!(value, q.seconds.map(|s| s.value));
-                let value = condition.slowdown[i].map(|q| q.value);
-                assert_eq!(value, q.slowdown.map(|s| s.value));
+                let shown_time = condition.quantiles[i].map(|t| t.value);
+                assert_eq!(shown_time, q.seconds.map(|s| s.value));
+                let shown_slowdown = condition.slowdown[i].map(|t| t.value);
+                assert_eq!(shown_slowdown, q.slowdown.map(|s| s.value));
             }
             // The distribution function agrees with the median of the table, to one sample.
             let median = background.quantiles[1].seconds.unwrap().value;
@@ -76,6 +78,7 @@ fn tables_show_the_figures_of_the_verdict() {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "says why a picture has no text")]
 fn single_pictures_are_files_and_pixels() {
     let dir = Scratch::new("pictures");
     let results = results(&dir);

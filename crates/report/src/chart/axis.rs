@@ -387,13 +387,13 @@ mod tests {
                 Axis::linear("x", Quantity::Plain, values.iter().copied(), false),
                 Axis::log("x", Quantity::Bytes, values.iter().copied()),
             ] {
-                for axis in [axis.clone(), axis.nice(400.0).padded(0.02)] {
-                    assert!(axis.lo < axis.hi, "{axis:?}");
-                    assert!(axis.at(axis.lo).is_some_and(|t| t.abs() < 1e-9));
-                    assert!(axis.at(axis.hi).is_some_and(|t| (t - 1.0).abs() < 1e-9));
-                    let ticks = axis.ticks(400.0, UPRIGHT);
-                    assert!(!ticks.is_empty() && ticks.len() < 200, "{axis:?}");
-                    assert!(axis.at(f64::NAN).is_none());
+                for shown in [axis.clone(), axis.nice(400.0).padded(0.02)] {
+                    assert!(shown.lo < shown.hi, "{shown:?}");
+                    assert!(shown.at(shown.lo).is_some_and(|t| t.abs() < 1e-9));
+                    assert!(shown.at(shown.hi).is_some_and(|t| (t - 1.0).abs() < 1e-9));
+                    let ticks = shown.ticks(400.0, UPRIGHT);
+                    assert!(!ticks.is_empty() && ticks.len() < 200, "{shown:?}");
+                    assert!(shown.at(f64::NAN).is_none());
                 }
             }
         }

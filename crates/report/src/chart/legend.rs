@@ -111,8 +111,8 @@ pub(crate) fn draw(svg: &mut Svg, keys: &[Key], x: f64, y: f64, width: f64, id: 
                 } else {
                     ""
                 };
-                let boxed = |svg: &mut Svg, class: &str, fill: Option<&str>| {
-                    let mut tag = svg.tag("rect").attr("class", class);
+                let boxed = |out: &mut Svg, class: &str, fill: Option<&str>| {
+                    let mut tag = out.tag("rect").attr("class", class);
                     if let Some(fill) = fill {
                         tag = tag.attr("fill", fill);
                     }

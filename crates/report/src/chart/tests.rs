@@ -119,16 +119,10 @@ fn a_path_says_what_the_data_says() {
             )
         })
         .collect();
-    for (drawn, data) in drawn.iter().zip(data) {
+    for (at, said) in drawn.iter().zip(data) {
         // Coordinates are rounded to hundredths of a pixel.
-        assert!(
-            (drawn.0 - data.0).abs() < 0.01 / width,
-            "{drawn:?} {data:?}"
-        );
-        assert!(
-            (drawn.1 - data.1).abs() < 0.01 / height,
-            "{drawn:?} {data:?}"
-        );
+        assert!((at.0 - said.0).abs() < 0.01 / width, "{at:?} {said:?}");
+        assert!((at.1 - said.1).abs() < 0.01 / height, "{at:?} {said:?}");
     }
     assert_eq!(drawn.len(), 3);
 }
@@ -323,9 +317,9 @@ fn a_timeline_takes_any_value() {
 
 #[test]
 fn hostile_names_stay_text() {
-    let name = "</text></svg><script>alert(1)</script>\" onload=\"alert(2)\u{0}\u{202e}&#x3c;";
+    let evil = "</text></svg><script>alert(1)</script>\" onload=\"alert(2)\u{0}\u{202e}&#x3c;";
     let long = "x".repeat(10_000);
-    for name in [name, &long, "", "日本語の名前", "]]>"] {
+    for name in [evil, &long, "", "日本語の名前", "]]>"] {
         let axis = || Axis::linear(name, Quantity::Duration, [0.0, 1.0].into_iter(), true);
         let mut chart = xy(axis(), vec![curve(name, 1, Shape::Step, vec![(0.5, 1.0)])]);
         chart.title = name.into();

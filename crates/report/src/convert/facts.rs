@@ -1,0 +1,130 @@
+//! The network in short texts, and how to run the experiment again.
+
+use swell_base::{Bytes, Dur, QueueLimit};
+use swell_experiment::Results;
+use swell_experiment::file::{Background, Foreground, Link, Loss, QdiscKind};
+
+use crate::data::{NetworkData, Rerun};
+use crate::human::{Quantity, trimmed};
+
+/// One-way access delay where the experiment says nothing: the experiment's own default.
+const ACCESS_DELAY: Dur = Dur::from_millis(5);
+
+pub(super) fn network(results: &Results) -> NetworkData {
+    let file = &results.experiment;
+    let links = file.network.links();
+    let own: Dur = links.iter().map(|l| l.delay).sum();
+    let rtt = |f: &Foreground| {
+        let given = if f.delay().is_some() {
+            None
+        } else {
+            file.network.rtt
+        };
+        given.unwrap_or(own + f.delay().unwrap_or(ACCESS_DELAY) * 4)
+    };
+    let longest = file.network.rtt.or(file.foreground.iter().map(rtt).max());
+    let mut rtts: Vec<Dur> = file.foreground.iter().map(rtt).collect();
+    rtts.sort_unstable();
+    rtts.dedup();
+    let rtts: Vec<String> = rtts.into_iter().map(duration).collect();
+    NetworkData {
+        clients: file
+            .foreground
+            .iter()
+            .map(|f| {
+                let Foreground::Web(web) = f;
+                format!("{} × {}", web.clients, web.name)
+            })
+            .collect(),
+        users: file
+            .background
+            .iter()
+            .filter(|b| !matches!(b, Background::None(_)))
+            .map(|b| b.name().to_owned())
+            .collect(),
+        up: link(&links[0], longest.unwrap_or(own)),
+        down: link(&links[1], longest.unwrap_or(own)),
+        rtt: format!(
+            "foreground round trip without queueing: {}",
+            rtts.join(", ")
+        ),
+    }
+}
+
+fn link(link: &Link, rtt: Dur) -> Vec<String> {
+    let QdiscKind::Fifo = link.qdisc;
+    let queue = match link.queue {
+        QueueLimit::Packets(n) => format!("{n} packets"),
+        QueueLimit::Bytes(b) => bytes(&b),
+        QueueLimit::Time(t) => duration(t),
+        QueueLimit::Bdp(k) => {
+            let product = link.rate.carried_in(rtt.scale(k));
+            format!("{} BDP = {}", trimmed(k), bytes(&product))
+        }
+    };
+    let mut parts = vec![
+        Quantity::Rate.tick(link.rate.bps() as f64),
+        duration(link.delay),
+        format!("FIFO {queue}"),
+    ];
+    match link.loss {
+        Loss::None => {}
+        Loss::Independent { p } => parts.push(format!("loss {}", Quantity::Share.tick(p))),
+        Loss::GilbertElliott { .. } => parts.push("loss in bursts".into()),
+    }
+    parts
+}
+
+pub(super) fn rerun(results: &Results) -> Rerun {
+    let manifest = &results.manifest;
+    let run = &results.experiment.run;
+    let last = run
+        .seed
+        .saturating_add(u64::from(run.replications.saturating_sub(1)));
+    let mut facts = vec![
+        ("Version".to_owned(), manifest.version.clone()),
+        ("Backend".to_owned(), manifest.backend.clone()),
+        ("Seeds".to_owned(), format!("{} … {last}", run.seed)),
+        (
+            "Runs".to_owned(),
+            format!(
+                "{} of {}, the first {} warm-up",
+                results.runs.len(),
+                duration(run.duration),
+                duration(run.warmup)
+            ),
+        ),
+        ("Experiment".to_owned(), manifest.hash.clone()),
+    ];
+    for (background, model) in &manifest.models {
+        facts.push((
+            format!("Model of {background}"),
+            format!("{} ({}), {}", model.name, model.source, model.hash),
+        ));
+        if !model.note.is_empty() {
+            facts.push(("Its source".to_owned(), model.note.clone()));
+        }
+    }
+    Rerun {
+        command: format!("swell run {}", shell_word(&manifest.source)),
+        facts,
+    }
+}
+
+/// `text` as one word of a POSIX shell.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+=:@%,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+pub(super) fn duration(d: Dur) -> String {
+    Quantity::Duration.tick(d.as_secs_f64())
+}
+
+pub(super) fn bytes(b: &Bytes) -> String {
+    Quantity::Bytes.tick(b.0 as f64)
+}
