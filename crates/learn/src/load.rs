@@ -18,27 +18,39 @@ const MOMENTS: usize = 3;
 pub(crate) struct Bins {
     width: u64,
     bins: Vec<[u32; 2]>,
+    /// The bin added to last, and when it begins: most packets need no division.
+    current: usize,
+    begin: u64,
 }
 
 impl Bins {
     pub(crate) fn new() -> Bins {
         Bins {
             width: FINE_NANOS,
-            bins: Vec::new(),
+            bins: vec![[0; 2]],
+            current: 0,
+            begin: 0,
         }
     }
 
     #[inline]
     pub(crate) fn add(&mut self, at: u64, direction: usize, bytes: u32) {
+        if at.wrapping_sub(self.begin) >= self.width {
+            self.move_to(at);
+        }
+        let bin = &mut self.bins[self.current][direction];
+        *bin = bin.saturating_add(bytes);
+    }
+
+    fn move_to(&mut self, at: u64) {
         while at / self.width >= MAX_BINS as u64 {
             self.coarsen();
         }
-        let i = (at / self.width) as usize;
-        if i >= self.bins.len() {
-            self.bins.resize(i + 1, [0; 2]);
+        self.current = (at / self.width) as usize;
+        self.begin = at / self.width * self.width;
+        if self.current >= self.bins.len() {
+            self.bins.resize(self.current + 1, [0; 2]);
         }
-        let bin = &mut self.bins[i][direction];
-        *bin = bin.saturating_add(bytes);
     }
 
     fn coarsen(&mut self) {

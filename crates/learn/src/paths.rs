@@ -12,6 +12,8 @@
 //!
 //! *Loss.* Lost packets over data packets; of hosts with few packets the mean of their side.
 
+use std::collections::BTreeMap;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use swell_base::{Dur, Rate, Stream};
@@ -137,23 +139,21 @@ fn paths(
             )
         })
         .collect();
-    // Donors of round trips, by class and altogether.
+    // Donors of round trips, altogether and by class.
     let donors: Vec<usize> = (0..own.len())
         .filter(|&i| own[i].0.rtt_samples > 0)
         .collect();
+    let mut alike: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for &d in &donors {
+        alike.entry(role.hosts[d].1).or_default().push(d);
+    }
     let mut paths = Vec::with_capacity(own.len());
     for (i, &(mut path, by_data)) in own.iter().enumerate() {
         counts.hosts += 1;
         counts.by_data += u64::from(by_data);
         if path.rtt_samples == 0 {
             counts.borrowed += 1;
-            let class = role.hosts[i].1;
-            let alike: Vec<usize> = donors
-                .iter()
-                .copied()
-                .filter(|&d| role.hosts[d].1 == class)
-                .collect();
-            let from = if alike.is_empty() { &donors } else { &alike };
+            let from = alike.get(&role.hosts[i].1).unwrap_or(&donors);
             if let Some(&donor) = from.get(rng.below(from.len() as u64) as usize) {
                 path.rtt = own[donor].0.rtt;
             }

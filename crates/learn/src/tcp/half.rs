@@ -13,7 +13,7 @@ const MAX_JUMP: i64 = 1 << 24;
 /// not believed either.
 const MAX_UNSEEN: u64 = 1 << 20;
 /// Packet pairs taken into account per connection and direction.
-const MAX_PAIRS: u8 = 64;
+const MAX_PAIRS: u8 = 24;
 /// Smallest packet, in bytes, whose spacing tells a capacity: header times and timer granularity
 /// drown in smaller ones.
 const PAIR_BYTES: u32 = 1000;
