@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use swell_experiment::{Results, file};
+use swell_experiment::{Results, Verdict, file};
 use swell_report::ModelPicture;
 use swell_report::chart::Canvas;
 use swell_traffic::Model;
@@ -37,7 +37,7 @@ pub(crate) fn of_run(results: &Results, args: &ShowArgs) -> Result<(), Fail> {
     if args.svg.is_none() && args.png.is_none() {
         return Ok(());
     }
-    let data = swell_report::report_data(results);
+    let data = swell_report::report_data(results, &Verdict::of(results));
     let first = results
         .foregrounds()
         .first()
