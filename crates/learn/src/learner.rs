@@ -1,8 +1,9 @@
 //! The one pass over the packets.
 
+use std::hash::BuildHasher;
+
 use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
+use hashbrown::HashTable;
 use swell_base::{Dur, Warning};
 use swell_capture::{Packet, Tcp as Header, Transport};
 use swell_traffic::{
@@ -108,7 +109,9 @@ pub struct Learner {
     previewing: bool,
     first: Option<i64>,
     now: u64,
-    index: HashMap<Key, u32, FixedState>,
+    /// Slots by key; the keys themselves are in the slots, where they are needed anyway.
+    index: HashTable<u32>,
+    hasher: FixedState,
     slots: Vec<Slot>,
     free: Vec<u32>,
     cursor: usize,
@@ -131,7 +134,8 @@ impl Learner {
             previewing: options.preview > 0,
             first: None,
             now: 0,
-            index: HashMap::with_hasher(FixedState::with_seed(0)),
+            index: HashTable::new(),
+            hasher: FixedState::with_seed(0),
             slots: Vec::new(),
             free: Vec::new(),
             cursor: 0,
@@ -251,7 +255,7 @@ impl Learner {
     #[inline]
     fn tcp(&mut self, p: &Packet, h: &Header) -> bool {
         let (key, from_a) = key(p, h.src_port, h.dst_port, false);
-        let mut slot = self.index.get(&key).copied();
+        let mut slot = self.find(&key);
         let syn = h.has(Header::SYN) && !h.has(Header::ACK);
         if let Some(i) = slot {
             let s = &self.slots[i as usize];
@@ -309,6 +313,16 @@ impl Learner {
         left
     }
 
+    #[inline]
+    fn find(&self, key: &Key) -> Option<u32> {
+        let slots = &self.slots;
+        self.index
+            .find(self.hasher.hash_one(key), |&i| {
+                slots[i as usize].key == *key
+            })
+            .copied()
+    }
+
     fn open_tcp(&mut self, p: &Packet, h: &Header, key: Key, from_a: bool) -> u32 {
         let client_sent = match (h.has(Header::SYN), h.has(Header::ACK)) {
             (true, false) => true,
@@ -337,7 +351,7 @@ impl Learner {
 
     fn udp(&mut self, p: &Packet, src_port: u16, dst_port: u16, payload: u32) -> bool {
         let (key, from_a) = key(p, src_port, dst_port, true);
-        let mut slot = self.index.get(&key).copied();
+        let mut slot = self.find(&key);
         if let Some(i) = slot
             && self.now.saturating_sub(self.slots[i as usize].last)
                 > self.options.udp_idle.as_nanos()
@@ -408,14 +422,10 @@ impl Learner {
                 self.slots.len() as u32 - 1
             }
         };
-        match self.index.entry(key) {
-            Entry::Occupied(mut e) => {
-                e.insert(i);
-            }
-            Entry::Vacant(e) => {
-                e.insert(i);
-            }
-        }
+        let (hasher, slots) = (&self.hasher, &self.slots);
+        self.index.insert_unique(hasher.hash_one(key), i, |&j| {
+            hasher.hash_one(slots[j as usize].key)
+        });
         i
     }
 
@@ -497,7 +507,10 @@ impl Learner {
     fn release(&mut self, i: u32) {
         let s = &mut self.slots[i as usize];
         s.state = State::Free;
-        self.index.remove(&s.key);
+        let hash = self.hasher.hash_one(s.key);
+        if let Ok(entry) = self.index.find_entry(hash, |&j| j == i) {
+            entry.remove();
+        }
         self.free.push(i);
     }
 

@@ -64,6 +64,24 @@ fn composite() {
     near(m.totals.tcp_handshakes, 1_091, 0.01);
     near(m.totals.udp_flows, 1_933, 0.01);
     assert!(m.to_json().len() < 1_000_000);
+    // tshark's figures are per connection, ours the median of each connection's server: 10 %.
+    let mut rtts = Vec::new();
+    for s in m
+        .sessions
+        .iter()
+        .filter(|s| !m.classes[s.class as usize].udp)
+    {
+        let paths = s.connections().map(|c| m.server_paths[c.server as usize]);
+        rtts.extend(
+            paths
+                .filter(|p| p.rtt_samples > 0)
+                .map(|p| p.rtt.as_nanos()),
+        );
+    }
+    rtts.sort_unstable();
+    for (percent, want) in [(10, 4_230_000), (50, 52_310_000), (90, 215_470_000)] {
+        near(rtts[rtts.len() * percent / 100], want, 0.1);
+    }
     for code in [
         "few-handshakes",
         "left-censored",
