@@ -338,13 +338,15 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
         message: warning.message.clone(),
         place,
     };
-    let mut out: Vec<Doubt> = results
-        .manifest
-        .warnings
-        .iter()
-        .chain(verdict.foregrounds.iter().flat_map(|f| &f.doubts))
-        .map(|w| one(w, String::new()))
-        .collect();
+    let mut out: Vec<Doubt> = Vec::new();
+    let figures = verdict.foregrounds.iter().flat_map(|f| &f.doubts);
+    for w in results.manifest.warnings.iter().chain(figures) {
+        let doubt = one(w, String::new());
+        // What holds for several applications is said once.
+        if !out.contains(&doubt) {
+            out.push(doubt);
+        }
+    }
     let mut by_code: BTreeMap<(&str, bool), (Doubt, usize)> = BTreeMap::new();
     for run in &results.runs {
         for w in &run.observed.warnings {

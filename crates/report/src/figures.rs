@@ -133,6 +133,7 @@ pub(crate) fn slowdown_chart(named: &[Named<'_>]) -> BarChart {
         y_title: "Completion time against no background".into(),
         quantity: Quantity::Ratio,
         reference: 1.0,
+        at_least: (0.9, 1.2),
         series: others.iter().map(|n| (n.name.to_owned(), n.slot)).collect(),
         groups: QUANTILES
             .iter()
@@ -211,7 +212,7 @@ pub(crate) fn energy_chart(curves: &[(&str, usize, &[Energy])], link: &str) -> X
                 .into(),
         x: Axis::log("Timescale", Quantity::Duration, all().map(|e| e.timescale)).padded(0.03),
         y: Axis::linear(
-            "log₂ of energy (bytes² per bin)",
+            "log2 of energy (bytes² per bin)",
             Quantity::Plain,
             ends,
             false,
@@ -407,6 +408,7 @@ fn timeline(n: &Named<'_>, queue: &Axis, link: &str) -> Timeline {
     Timeline {
         title: n.name.into(),
         description: "Utilisation, queue and drops of the bottleneck over time.".into(),
+        time: "Time since the start of the run".into(),
         start: s.start,
         bin: s.bin,
         strips: vec![

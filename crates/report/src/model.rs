@@ -9,6 +9,9 @@ use crate::page::{self, Cell, Figure, Part, Section, Table};
 /// Classes drawn; the others are many and small.
 const CLASSES: usize = 6;
 
+/// Classes with fewer responses are not drawn: a curve of three steps says nothing.
+const FEW: usize = 5;
+
 /// A picture of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelPicture {
@@ -247,7 +250,7 @@ fn sizes(model: &Model) -> XyChart {
         .filter_map(|(class, ..)| {
             let mut values = responses(model, class);
             values.retain(|v| v.0 > 0.0);
-            (!values.is_empty()).then_some((class, values))
+            (values.len() >= FEW).then_some((class, values))
         })
         .take(CLASSES)
         .zip(LOOKS)
@@ -299,21 +302,21 @@ fn load(model: &Model, width: f64) -> Timeline {
             .collect()
     });
     let highest = rates.iter().flatten().copied().fold(0.0, f64::max);
-    let strips = [("Left to right", 0, 1), ("Right to left", 1, 3)]
+    let strips = [("Left to right", 0), ("Right to left", 1)]
         .into_iter()
-        .map(|(title, direction, slot)| Strip {
+        .map(|(title, direction)| Strip {
             y: Axis::linear(title, Quantity::Rate, [0.0, highest].into_iter(), true)
                 .nice(if width < 500.0 { 80.0 } else { 110.0 }),
             layers: vec![
                 Layer {
                     name: "lowest to highest".into(),
-                    slot,
+                    slot: 1,
                     kind: LayerKind::Range,
                     values: rates[direction].clone(),
                 },
                 Layer {
                     name: "mean".into(),
-                    slot,
+                    slot: 1,
                     kind: LayerKind::Mean,
                     values: rates[direction].clone(),
                 },
@@ -324,6 +327,7 @@ fn load(model: &Model, width: f64) -> Timeline {
     Timeline {
         title: "Load on the tapped link".into(),
         description: "Rates over the trace, both directions.".into(),
+        time: "Time since the start of the trace".into(),
         start: 0.0,
         bin,
         strips,
@@ -353,7 +357,7 @@ fn scales(load: &Load) -> XyChart {
     let of = |take: fn(&(f64, f64)) -> f64| curves.iter().flat_map(|c| c.points.iter()).map(take);
     let x = Axis::log("Timescale", Quantity::Duration, of(|p| p.0)).padded(0.03);
     let y = Axis::linear(
-        "log₂ of energy (bytes² per bin)",
+        "log2 of energy (bytes² per bin)",
         Quantity::Plain,
         of(|p| p.1),
         false,

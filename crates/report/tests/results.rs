@@ -90,9 +90,14 @@ fn single_pictures_are_files_and_pixels() {
         lsd_svg(&data, "web", &canvas).unwrap(),
         network_svg(&data, 720.0),
     ];
-    for svg in pictures {
+    for (name, svg) in ["cdf", "slowdown", "lsd", "network"]
+        .into_iter()
+        .zip(pictures)
+    {
         assert!(svg.starts_with("<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\""));
         let (bytes, warning) = png(&svg, 1.0).unwrap();
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.png"));
+        std::fs::write(path, &bytes).expect("the target directory can be written");
         assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(u32::from_be_bytes(bytes[16..20].try_into().unwrap()), 720);
         if let Some(warning) = warning {

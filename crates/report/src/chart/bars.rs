@@ -39,6 +39,8 @@ pub struct BarChart {
     pub quantity: Quantity,
     /// Bars start here, and a line is drawn across: 1 for a slowdown.
     pub reference: f64,
+    /// The axis shows at least this range, so that small differences look small.
+    pub at_least: (f64, f64),
     /// Name and look of each series.
     pub series: Vec<(String, usize)>,
     /// The groups, left to right.
@@ -54,7 +56,7 @@ impl BarChart {
                 .flat_map(|g| &g.bars)
                 .flat_map(|b| [b.value, b.lo, b.hi])
                 .filter(|v| v.is_finite())
-                .chain([self.reference])
+                .chain([self.reference, self.at_least.0, self.at_least.1])
         };
         let positive = values().filter(|&v| v > 0.0);
         let (lo, hi) = positive.fold((f64::INFINITY, 0.0_f64), |(lo, hi), v| {

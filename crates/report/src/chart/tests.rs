@@ -192,6 +192,7 @@ fn bars(values: Vec<f64>) -> BarChart {
         y_title: "Slowdown".into(),
         quantity: Quantity::Ratio,
         reference: 1.0,
+        at_least: (0.9, 1.1),
         series: values
             .iter()
             .enumerate()
@@ -235,6 +236,17 @@ fn bars_rise_from_one_when_slower_and_hang_from_it_when_faster() {
 }
 
 #[test]
+fn a_difference_of_a_hundredth_looks_small() {
+    let svg = bars(vec![1.01]).svg(&Canvas::file(700.0, 380.0));
+    let doc = parsed(&svg);
+    let bar = with_class(&doc, "bar")[0];
+    let rect = bar.children().find(|n| n.has_tag_name("rect")).unwrap();
+    let height: f64 = rect.attribute("height").unwrap().parse().unwrap();
+    // The axis spans 0.9 to 1.1 at least, over some 290 pixels.
+    assert!(height < 290.0 * 0.01 / 0.2 + 1.0, "{height}");
+}
+
+#[test]
 fn bars_take_any_value() {
     for values in [
         vec![f64::NAN],
@@ -258,6 +270,7 @@ fn timeline(values: &[f64]) -> Timeline {
     Timeline {
         title: "Load".into(),
         description: String::new(),
+        time: "Time".into(),
         start: 0.0,
         bin: 0.1,
         strips: vec![Strip {

@@ -49,6 +49,8 @@ pub struct Timeline {
     pub title: String,
     /// What it shows, in a sentence.
     pub description: String,
+    /// Title of the time axis.
+    pub time: String,
     /// Start of the first bin, seconds.
     pub start: f64,
     /// Width of a bin, seconds.
@@ -196,7 +198,7 @@ impl Timeline {
         let mut svg = frame::begin(canvas, &self.title, &self.description);
         let bins = self.bins();
         let time = Axis::linear(
-            "Time since the start of the run",
+            &self.time,
             crate::human::Quantity::Duration,
             [self.start, self.start + self.bin * bins as f64].into_iter(),
             false,
