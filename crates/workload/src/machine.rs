@@ -84,6 +84,9 @@ pub struct Open {
     pub client: Access,
     /// Path between the bottleneck and the server.
     pub server: Access,
+    /// Application class, as an index into the model's classes; 0 where there is no model. For
+    /// taps: nothing on the way looks at it.
+    pub class: u32,
     /// Cap on the client's receive window, bytes; 0 = the profile's.
     pub client_window: u32,
     /// Cap on the server's receive window, bytes; 0 = the profile's.

@@ -5,7 +5,7 @@ mod script;
 use std::sync::Arc;
 
 use swell_base::{Dur, Rate, Stream, Time};
-use swell_traffic::{Exchange, Model, Path, Schedule, Session};
+use swell_traffic::{Exchange, Model, Path, Schedule, Session, Start};
 
 use self::script::{Place, Script, Step};
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
@@ -17,7 +17,7 @@ use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Wo
 #[derive(Debug)]
 pub struct Structural {
     model: Arc<Model>,
-    starts: Vec<(Time, u32)>,
+    starts: Vec<Start>,
     next_start: usize,
     seed: u64,
     /// One entry per session begun, emptied when it is over.
@@ -31,6 +31,8 @@ pub struct Structural {
 #[derive(Debug)]
 struct Visit {
     session: u32,
+    /// Which appearance of the session in this run it is.
+    copy: u32,
     group: u32,
     /// Next connection of the group to open.
     next: u32,
@@ -60,14 +62,9 @@ impl Structural {
     /// Plays `schedule` of `model` (with the knobs already applied to it: `Model::varied`). The
     /// seed chooses the blocks of long datagram flows.
     pub fn new(model: Arc<Model>, schedule: &Schedule, seed: u64) -> Structural {
-        let starts = schedule
-            .starts
-            .iter()
-            .map(|s| (s.at, s.session as u32))
-            .collect();
         Structural {
             model,
-            starts,
+            starts: schedule.starts.clone(),
             next_start: 0,
             seed,
             visits: Vec::new(),
@@ -78,13 +75,13 @@ impl Structural {
 
     /// Sets the timer for the next session to start.
     fn await_session(&mut self, now: Time, actions: &mut Vec<Action>) {
-        if let Some(&(at, _)) = self.starts.get(self.next_start) {
-            actions.push(Action::Timer(at.since(now), SESSION));
+        if let Some(start) = self.starts.get(self.next_start) {
+            actions.push(Action::Timer(start.at.since(now), SESSION));
         }
     }
 
     fn begin_session(&mut self, now: Time, actions: &mut Vec<Action>) {
-        let Some(&(_, session)) = self.starts.get(self.next_start) else {
+        let Some(&Start { session, copy, .. }) = self.starts.get(self.next_start) else {
             return;
         };
         self.next_start += 1;
@@ -92,6 +89,7 @@ impl Structural {
         let v = self.visits.len() as u32;
         self.visits.push(Some(Visit {
             session,
+            copy,
             group: 0,
             next: 0,
             open: 0,
@@ -159,6 +157,7 @@ impl Structural {
         let Some(visit) = &mut self.visits[v as usize] else {
             return;
         };
+        let copy = visit.copy;
         let (session, group, next) = (visit.session, visit.group as usize, visit.next as usize);
         visit.next += 1;
         visit.open += 1;
@@ -183,15 +182,14 @@ impl Structural {
             finished: false,
             script: Script::new(Arc::clone(&self.model), place, rtt, rng),
         })));
+        let host =
+            |side: u64, index: u32| (u64::from(copy) + 1) << 33 | side << 32 | u64::from(index);
         let open = Box::new(Open {
             from_right: session.outside,
-            // Connections of one visit share the client's access; those to one server of the
-            // visit share that server's.
-            client: access(client, (u64::from(v) + 1) << 32),
-            server: access(
-                server,
-                ((u64::from(v) + 1) << 32) + 1 + u64::from(connection.server),
-            ),
+            // What the model has as one host shares one access path, in each copy of its sessions.
+            client: access(client, host(0, session.client)),
+            server: access(server, host(1, connection.server)),
+            class: session.class,
             client_window: connection.client_window,
             server_window: connection.server_window,
         });

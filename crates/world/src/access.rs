@@ -14,6 +14,8 @@ pub(crate) struct Pair {
     pub up: LinkIndex,
     pub down: LinkIndex,
     pub users: u32,
+    /// Under which it is shared.
+    name: (u32, u64),
 }
 
 /// Access paths in use by handle.
@@ -53,6 +55,7 @@ impl Accesses {
                     up: NONE,
                     down: NONE,
                     users: 0,
+                    name,
                 },
             );
         }
@@ -65,6 +68,7 @@ impl Accesses {
             up: build(up, "access/up"),
             down: build(down, "access/down"),
             users: 1,
+            name,
         };
         self.pairs.insert(handle, pair);
         if access.key != 0 {
@@ -80,8 +84,11 @@ impl Accesses {
         if pair.users > 0 {
             return None;
         }
-        self.shared.retain(|_, h| *h != handle);
-        self.pairs.remove(&handle)
+        let pair = self.pairs.remove(&handle)?;
+        if self.shared.get(&pair.name) == Some(&handle) {
+            self.shared.remove(&pair.name);
+        }
+        Some(pair)
     }
 }
 

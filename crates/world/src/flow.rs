@@ -8,6 +8,29 @@ use swell_workload::{Conn, End, Info};
 pub(crate) type LinkIndex = u32;
 pub(crate) const NONE: LinkIndex = u32::MAX;
 
+/// Whose packets a tap sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parties {
+    /// Number of the workload.
+    pub workload: u32,
+    /// The connection.
+    pub conn: Conn,
+    /// Application class, as the workload numbers them.
+    pub class: u32,
+    /// Keys of the client's and the server's access paths: equal keys, equal hosts.
+    pub hosts: [u64; 2],
+    /// The client is on the right.
+    pub from_right: bool,
+    /// A TCP connection, not a datagram flow.
+    pub tcp: bool,
+}
+
+/// Sees every packet that has crossed the bottleneck.
+pub trait Tap: Send {
+    /// A packet left the bottleneck at `at`, going `to_server` or back.
+    fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet);
+}
+
 /// Links from client to server and back.
 pub(crate) type Routes = [[LinkIndex; 3]; 2];
 
@@ -19,6 +42,8 @@ pub(crate) struct Flow {
     pub conn: Conn,
     pub tag: Tag,
     pub transport: Transport,
+    /// Who the two ends are, for taps.
+    pub parties: Parties,
     /// Handles of the two hosts' access paths, given back when the flow is reaped.
     pub access: [u64; 2],
 }

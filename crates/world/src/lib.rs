@@ -28,4 +28,5 @@ mod wake;
 mod worker;
 mod world;
 
+pub use flow::{Parties, Tap};
 pub use world::{Direction, World};

@@ -10,7 +10,7 @@ use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses};
 use crate::flow::{
-    Flow, LinkIndex, NONE, Routes, TcpPair, Transport, first_link, packet, progress,
+    Flow, LinkIndex, NONE, Parties, Routes, Tap, TcpPair, Transport, first_link, packet, progress,
 };
 use crate::links::Links;
 use crate::wake::{Due, Timers, Wake};
@@ -47,6 +47,7 @@ pub struct World {
     inbox: VecDeque<(u32, Event)>,
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
+    tap: Option<Box<dyn Tap>>,
     hops: u64,
     packets: u64,
 }
@@ -67,6 +68,7 @@ impl World {
             inbox: VecDeque::new(),
             touched: Vec::new(),
             actions: Vec::new(),
+            tap: None,
             hops: 0,
             packets: 0,
         };
@@ -82,6 +84,11 @@ impl World {
             let link = self.links.get_mut(direction as LinkIndex);
             link.set_meter(Meter::new(fine, coarse));
         }
+    }
+
+    /// Shows every packet that leaves the bottleneck from now on to `tap`.
+    pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
+        self.tap = Some(tap);
     }
 
     /// Adds a workload whose packets carry `tag` and whose connections use `tcp`; its first event
@@ -169,6 +176,12 @@ impl World {
         while self.links.pop(self.now, index, &mut packet) {
             self.hops += 1;
             packet.hop += 1;
+            if index <= Direction::Down as LinkIndex
+                && let Some(tap) = &mut self.tap
+                && let Some(flow) = &self.flows[packet.flow.0 as usize]
+            {
+                tap.packet(self.now, &flow.parties, progress(&packet).0 == 0, &packet);
+            }
             self.route(&mut packet);
         }
         self.links.rearm(&mut self.queue, index);
@@ -477,6 +490,14 @@ impl World {
             workload,
             conn,
             tag: worker.tag,
+            parties: Parties {
+                workload,
+                conn,
+                class: open.class,
+                hosts: [open.client.key, open.server.key],
+                from_right: open.from_right,
+                tcp: matches!(transport, Transport::Tcp(_)),
+            },
             transport,
             access,
         })));
