@@ -15,8 +15,12 @@ fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(header.to_vec());
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for (i, column) in table.column_iter_mut().enumerate() {
+        // The separator between columns is room enough in 80 columns.
+        column.set_padding((0, 0));
+        if i > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table
 }
@@ -33,10 +37,11 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
         "p95",
     ]);
     for b in &v.backgrounds {
-        let lost = b.unfinished + b.failed;
         let mut requests = b.requests.to_string();
-        if lost > 0 {
-            requests += &format!("\n{lost} not done");
+        for (n, what) in [(b.unfinished, "cut off"), (b.failed, "failed")] {
+            if n > 0 {
+                requests += &format!("\n{n} {what}");
+            }
         }
         let mut row = vec![
             shortened(&b.background, 12),
@@ -58,9 +63,23 @@ fn quantile(q: &Quantile) -> String {
         |e| format!("{} s", significant(e.value)),
     );
     if let Some(s) = q.slowdown {
-        text += &format!("\nx {:.2}\n({:.2}-{:.2})", s.value, s.low, s.high);
+        text += &format!(
+            "\nx {}\n({}-{})",
+            ratio(s.value),
+            ratio(s.low),
+            ratio(s.high)
+        );
     }
     text
+}
+
+/// A ratio in at most four characters below 10 000.
+fn ratio(x: f64) -> String {
+    match x {
+        x if x >= 100.0 => format!("{x:.0}"),
+        x if x >= 10.0 => format!("{x:.1}"),
+        _ => format!("{x:.2}"),
+    }
 }
 
 /// Three significant digits.

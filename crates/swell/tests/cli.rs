@@ -1,0 +1,376 @@
+//! The program as its users meet it: the real binary, what it prints, what it leaves.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory that goes away with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("swell-cli-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One foreground, no background and Poisson packets: an experiment that needs no model.
+const EXPERIMENT: &str = r#"name = "small"
+[network]
+rate = "10Mbit"
+rtt = "40ms"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "100kB"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "5Mbit"
+[run]
+replications = 6
+warmup = "1s"
+duration = "11s"
+"#;
+
+const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
+
+fn swell(dir: &Scratch) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swell"));
+    command.current_dir(&dir.0).env("NO_COLOR", "1");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn run(dir: &Scratch, args: &[&str]) -> Output {
+    swell(dir).args(args).output().unwrap()
+}
+
+fn tables(dir: &Path) -> Vec<Vec<u8>> {
+    TABLES
+        .iter()
+        .map(|t| std::fs::read(dir.join(format!("{t}.parquet"))).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_bad_file_is_explained_and_ends_with_2() {
+    let dir = Scratch::new("bad");
+    let bad = EXPERIMENT
+        .replace("rate = \"10Mbit\"", "rate = \"10Mbits\"")
+        .replace("replications", "replication");
+    dir.write("small.toml", &bad);
+    let out = run(&dir, &["run", "small.toml"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert_eq!(text(&out.stdout), "");
+    assert_eq!(
+        text(&out.stderr),
+        "error: `10Mbits`: unknown unit `Mbits`; use one of bit, kbit, Mbit, Gbit (per second), B/s, kB/s, MB/s, GB/s
+ --> small.toml:3:8 (key network.rate)
+  |
+3 | rate = \"10Mbits\"
+  |        ^^^^^^^^^
+hint: for example \"10Mbit\"
+
+unknown key `replication`
+  --> small.toml:17:1 (key run.replication)
+   |
+17 | replication = 6
+   | ^^^^^^^^^^^
+hint: did you mean `replications`?
+"
+    );
+}
+
+#[test]
+fn a_missing_file_names_the_one_that_was_meant() {
+    let dir = Scratch::new("missing");
+    dir.write("small.toml", EXPERIMENT);
+    let out = run(&dir, &["run", "smal.toml"]);
+    assert_eq!(out.status.code(), Some(2));
+    let said = text(&out.stderr);
+    assert!(said.starts_with("error: smal.toml: "), "{said}");
+    assert!(said.contains("hint: did you mean `small.toml`?"), "{said}");
+}
+
+#[test]
+fn an_unknown_option_ends_with_2() {
+    let dir = Scratch::new("usage");
+    assert_eq!(run(&dir, &["run", "--thread", "1"]).status.code(), Some(2));
+    assert_eq!(run(&dir, &["run", "--threads", "0"]).status.code(), Some(2));
+    assert_eq!(run(&dir, &[]).status.code(), Some(2));
+}
+
+/// Fresh processes, one and three threads, once dry and once simulated: the same bytes.
+#[test]
+fn same_seed_same_tables_in_fresh_processes_with_any_number_of_threads() {
+    let dir = Scratch::new("determinism");
+    dir.write("small.toml", EXPERIMENT);
+    for mode in [&["--dry-run"][..], &[]] {
+        let mut seen = Vec::new();
+        for threads in ["1", "3", "1"] {
+            let to = format!("out-{}", seen.len());
+            let mut args = vec![
+                "run",
+                "small.toml",
+                "--fresh",
+                "-o",
+                &to,
+                "--threads",
+                threads,
+            ];
+            args.extend(mode);
+            let out = run(&dir, &args);
+            assert!(out.status.success(), "{}", text(&out.stderr));
+            seen.push(tables(&dir.0.join(&to)));
+        }
+        assert!(seen[0] == seen[1], "one thread and three differ ({mode:?})");
+        assert!(seen[0] == seen[2], "two processes differ ({mode:?})");
+    }
+}
+
+#[test]
+fn another_seed_gives_other_tables() {
+    let dir = Scratch::new("seed");
+    dir.write("small.toml", EXPERIMENT);
+    for (to, seed) in [("a", "run.seed=1"), ("b", "run.seed=100")] {
+        let out = run(&dir, &["run", "small.toml", "--set", seed, "-o", to]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
+    assert!(tables(&dir.0.join("a"))[1] != tables(&dir.0.join("b"))[1]);
+}
+
+#[test]
+fn a_run_leaves_what_the_documentation_says_and_prints_the_verdict() {
+    let dir = Scratch::new("run");
+    dir.write("small.toml", EXPERIMENT);
+    let out = run(&dir, &["run", "small.toml", "-o", "here"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(said.contains("report: here/report.html"), "{said}");
+    assert!(said.contains("Background traffic"), "{said}");
+    let widest = said.lines().map(|l| l.chars().count()).max().unwrap();
+    assert!(widest <= 80, "{widest} columns:\n{said}");
+    assert!(!said.contains('\x1b'), "colour where none was asked for");
+    for file in ["manifest.json", "experiment.toml", "report.html"] {
+        assert!(dir.0.join("here").join(file).exists(), "{file}");
+    }
+    assert!(!dir.0.join("here/cells").exists());
+
+    // What was run can be run again from what it left.
+    let again = run(&dir, &["run", "here/experiment.toml", "-o", "again"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert!(tables(&dir.0.join("here")) == tables(&dir.0.join("again")));
+
+    let json = run(&dir, &["show", "here", "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["manifest"]["backend"], "simulated");
+    assert_eq!(value["verdict"]["foregrounds"][0]["foreground"], "web");
+}
+
+#[test]
+fn a_directory_of_another_experiment_is_not_overwritten() {
+    let dir = Scratch::new("other");
+    dir.write("small.toml", EXPERIMENT);
+    let first = run(&dir, &["run", "small.toml", "-o", "x", "--dry-run"]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let out = run(
+        &dir,
+        &[
+            "run",
+            "small.toml",
+            "-o",
+            "x",
+            "--dry-run",
+            "--set",
+            "run.seed=9",
+        ],
+    );
+    assert_eq!(out.status.code(), Some(2));
+    assert_eq!(
+        text(&out.stderr),
+        "error: x holds runs of another experiment:\n  run.seed: there 1, here 9\n\
+         hint: --fresh throws the old runs away; -o DIR writes elsewhere\n"
+    );
+}
+
+/// Starts a long run, waits until some of it is on disk, and stops it with `signal`.
+#[cfg(unix)]
+fn stopped(dir: &Scratch, signal: &str) -> Output {
+    let child = swell(dir)
+        .args(["run", "long.toml", "-o", "cut", "--threads", "1"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let cells = dir.0.join("cut/cells");
+    while !cells.join("00001").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let id = child.id().to_string();
+    let kill = Command::new("kill").args([signal, &id]).status().unwrap();
+    assert!(kill.success());
+    child.wait_with_output().unwrap()
+}
+
+/// Enough runs that stopping one of them comes before the end.
+#[cfg(unix)]
+fn long() -> String {
+    EXPERIMENT.replace("replications = 6", "replications = 60")
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_finished_runs_and_the_next_command_goes_on() {
+    let dir = Scratch::new("ctrl-c");
+    dir.write("long.toml", &long());
+    let out = stopped(&dir, "-INT");
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert!(said.contains("of 120 runs are kept in cut"), "{said}");
+    assert!(said.contains("hint: the same command goes on"), "{said}");
+    assert!(!dir.0.join("cut/requests.parquet").exists());
+    goes_on(&dir);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_run_is_resumed_to_the_same_tables() {
+    let dir = Scratch::new("kill");
+    dir.write("long.toml", &long());
+    let out = stopped(&dir, "-KILL");
+    assert_eq!(out.status.code(), None);
+    goes_on(&dir);
+}
+
+#[cfg(unix)]
+fn goes_on(dir: &Scratch) {
+    let kept = dir.0.join("cut/cells/00000/bins.parquet");
+    let before = std::fs::metadata(&kept).unwrap().modified().unwrap();
+    let whole = run(dir, &["run", "long.toml", "-o", "whole"]);
+    assert!(whole.status.success(), "{}", text(&whole.stderr));
+    assert_eq!(
+        std::fs::metadata(&kept).unwrap().modified().unwrap(),
+        before
+    );
+    let rest = run(dir, &["run", "long.toml", "-o", "cut"]);
+    assert!(rest.status.success(), "{}", text(&rest.stderr));
+    assert!(tables(&dir.0.join("whole")) == tables(&dir.0.join("cut")));
+}
+
+#[test]
+fn schema_is_json_and_names_every_section() {
+    let dir = Scratch::new("schema");
+    let out = run(&dir, &["schema"]);
+    let schema: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    for key in ["name", "network", "foreground", "background", "run"] {
+        assert!(schema["properties"][key].is_object(), "{key}");
+    }
+}
+
+#[test]
+fn show_of_nothing_says_so() {
+    let dir = Scratch::new("show");
+    let out = run(&dir, &["show", "nowhere"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).starts_with("error: no file, no run directory and no bundled model"));
+    dir.write("x.pcap", "this is no trace");
+    let out = run(&dir, &["show", "x.pcap"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        text(&out.stderr).contains("x.pcap"),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
+/// A pcap of a DNS lookup, made by hand: learnt, shown, drawn.
+#[test]
+fn a_trace_becomes_a_model_becomes_pictures() {
+    let dir = Scratch::new("learn");
+    std::fs::write(dir.0.join("lookup.pcap"), lookup()).unwrap();
+    let out = run(
+        &dir,
+        &[
+            "learn",
+            "lookup.pcap",
+            "-o",
+            "lookup.json",
+            "--note",
+            "by hand",
+            "--json",
+        ],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(value["traces"][0]["udp"], 2);
+    assert_eq!(value["summary"]["udp_flows"], 1);
+    assert_eq!(value["summary"]["note"], "by hand");
+    let out = run(
+        &dir,
+        &["show", "lookup.json", "--svg", "p.svg", "--html", "p.html"],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("dns"), "{}", text(&out.stdout));
+    assert!(
+        std::fs::read_to_string(dir.0.join("p.svg"))
+            .unwrap()
+            .starts_with("<svg")
+    );
+    assert!(dir.0.join("p.html").exists());
+    let out = run(
+        &dir,
+        &["show", "lookup.json", "--svg", "p.svg", "--picture", "size"],
+    );
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        text(&out.stderr).contains("did you mean `sizes`?"),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
+/// Two UDP packets, raw IPv4 (link type 101), microseconds.
+fn lookup() -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 101] {
+        file.extend(word.to_le_bytes());
+    }
+    let hosts = [[10, 0, 0, 1], [192, 0, 2, 80]];
+    for (us, from, payload) in [(0u32, 0usize, 30u16), (25_000, 1, 200)] {
+        let ports = if from == 0 { [4000u16, 53] } else { [53, 4000] };
+        let mut packet = vec![0x45, 0];
+        packet.extend((payload + 28).to_be_bytes());
+        packet.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+        packet.extend(hosts[from]);
+        packet.extend(hosts[1 - from]);
+        packet.extend(ports[0].to_be_bytes());
+        packet.extend(ports[1].to_be_bytes());
+        packet.extend((payload + 8).to_be_bytes());
+        packet.extend([0, 0]);
+        packet.resize(usize::from(payload) + 28, 0);
+        for word in [1_700_000_000, us, packet.len() as u32, packet.len() as u32] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    file
+}
