@@ -179,6 +179,8 @@ fn band(
     let mut times: Vec<f64> = (0..=BAND_POINTS)
         .filter_map(|i| all.quantile(i as f64 / BAND_POINTS as f64))
         .collect();
+    // The last completion, which is no quantile where requests stayed open.
+    times.extend(all.steps().last().map(|s| s.value));
     times.dedup();
     let shares: Vec<(f64, Vec<f64>)> = groups
         .iter()
@@ -329,8 +331,8 @@ fn series(results: &Results, run: &RunResult) -> Series {
     series
 }
 
-/// Doubts of the experiment, of its figures, of its runs (those of one code once, with the number
-/// of runs that have them) and of its models.
+/// Doubts of the experiment (its models' among them), of its figures, and of its runs: those of one
+/// code once, with the number of runs that have them.
 fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
     let one = |warning: &Warning, place: String| Doubt {
         grave: warning.severity == Severity::Warning,
@@ -368,15 +370,6 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
             doubt.place = format!("{}, and {} more", doubt.place, n - 1);
         }
         out.push(doubt);
-    }
-    for facts in results.manifest.models.values() {
-        let place = format!("model {}", facts.name);
-        for w in &facts.warnings {
-            let doubt = one(w, place.clone());
-            if !out.contains(&doubt) {
-                out.push(doubt);
-            }
-        }
     }
     out
 }

@@ -48,7 +48,7 @@ pub(crate) fn cdf_chart(named: &[Named<'_>], link: &str) -> XyChart {
         .filter(|v| v.is_finite())
         .collect();
     values.sort_by(f64::total_cmp);
-    let x = Axis::by_spread("Completion time", Quantity::Duration, &values, 6.0).padded(0.02);
+    let x = Axis::by_spread("Completion time", Quantity::Duration, &values, 8.0).padded(0.02);
     XyChart {
         title: "Completion times".into(),
         description: "Share of requests completed within a time, one curve per background.".into(),

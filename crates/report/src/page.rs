@@ -150,19 +150,20 @@ pub fn page(data: &ReportData) -> String {
     sections.push(network_section(data));
     sections.push(load_section(data, &slots));
     sections.push(rerun_section(data));
-    let mut doubts = data.doubts.clone();
-    doubts.sort_by_key(|d| !d.grave);
-    let doubts: Vec<Value> = doubts
-        .iter()
-        .map(|d| {
-            context! {
-                grave => d.grave,
-                code => clean(&d.code),
-                message => clean(&d.message),
-                place => clean(&d.place),
-            }
-        })
-        .collect();
+    let doubts = |grave: bool| -> Vec<Value> {
+        data.doubts
+            .iter()
+            .filter(|d| d.grave == grave)
+            .map(|d| {
+                context! {
+                    grave => d.grave,
+                    code => clean(&d.code),
+                    message => clean(&d.message),
+                    place => clean(&d.place),
+                }
+            })
+            .collect()
+    };
     let verdict: Vec<String> = data.verdict.iter().map(|s| clean(s)).collect();
     html(
         &data.title,
@@ -170,8 +171,8 @@ pub fn page(data: &ReportData) -> String {
         context! {
             report => true,
             verdict => verdict,
-            grave => data.doubts.iter().any(|d| d.grave),
-            doubts => doubts,
+            warnings => doubts(true),
+            notes => doubts(false),
         },
         &sections,
     )

@@ -89,13 +89,13 @@ impl Axis {
         }
     }
 
-    /// Logarithmic where the middle 98 % of sorted positive `values` span a factor above `factor`,
-    /// linear otherwise.
+    /// Logarithmic where sorted positive `values` span more than `factor` from their first
+    /// percentile to the largest (what matters is often the longest), linear otherwise.
     pub fn by_spread(title: &str, quantity: Quantity, sorted: &[f64], factor: f64) -> Axis {
         let positive = sorted.partition_point(|&v| v <= 0.0);
         let (low, high) = match sorted.len() {
             0 => (1.0, 1.0),
-            n => (sorted[n / 100], sorted[n - 1 - n / 100]),
+            n => (sorted[n / 100], sorted[n - 1]),
         };
         if positive == 0 && high / low > factor {
             Axis::log(title, quantity, sorted.iter().copied())
