@@ -59,3 +59,4 @@ mod udp;
 mod users;
 
 pub use learner::{Learner, Options};
+pub use ports::server_port;

@@ -62,6 +62,14 @@ pub(crate) const CLASSES: &[ClassRow] = &[
     udp("other-udp", &[]),
 ];
 
+/// A server port that leads to a class: its first; for the rest of a transport, and for a name that is
+/// no class, one that is in no class.
+pub fn server_port(class: &str) -> u16 {
+    let row = CLASSES.iter().find(|c| c.name == class);
+    // 9 is discard (RFC 863): below 1024, so that it looks like a server's.
+    row.and_then(|c| c.ports.first()).copied().unwrap_or(9)
+}
+
 /// The row of a server port, or `None` if only the rest fits.
 fn known(is_udp: bool, port: u16) -> Option<u8> {
     let i = CLASSES

@@ -128,10 +128,14 @@ fn network(file: &File, found: &mut Findings) {
         // What both directions share is reported once.
         let skip = |mine: bool| !mine && side == "down";
 
-        let mine = own(|o| o.rate.is_some());
-        if mine || network.rate.is_some() {
-            if link.rate == Rate::default() && !skip(mine) {
-                found.add(place("rate", mine), "a link of rate 0 carries nothing", "");
+        let own_rate = own(|o| o.rate.is_some());
+        if own_rate || network.rate.is_some() {
+            if link.rate == Rate::default() && !skip(own_rate) {
+                found.add(
+                    place("rate", own_rate),
+                    "a link of rate 0 carries nothing",
+                    "",
+                );
             }
         } else {
             found.add(
@@ -140,8 +144,8 @@ fn network(file: &File, found: &mut Findings) {
                 "write for example rate = \"20Mbit\" under [network]",
             );
         }
-        let mine = own(|o| o.queue.is_some());
-        if !skip(mine) {
+        let own_queue = own(|o| o.queue.is_some());
+        if !skip(own_queue) {
             let empty = match link.queue {
                 swell_base::QueueLimit::Packets(n) => n == 0,
                 swell_base::QueueLimit::Bytes(b) => b == Bytes(0),
@@ -150,15 +154,15 @@ fn network(file: &File, found: &mut Findings) {
             };
             if empty {
                 found.add(
-                    place("queue", mine),
+                    place("queue", own_queue),
                     "a queue that holds nothing drops every packet that has to wait",
                     "write at least 1pkt",
                 );
             }
         }
-        let mine = own(|o| o.loss.is_some());
-        if !skip(mine) {
-            let key = |name: &str| format!("{}.{name}", place("loss", mine));
+        let own_loss = own(|o| o.loss.is_some());
+        if !skip(own_loss) {
+            let key = |name: &str| format!("{}.{name}", place("loss", own_loss));
             match link.loss {
                 Loss::None => {}
                 Loss::Independent { p } => found.probability(key("p"), p),

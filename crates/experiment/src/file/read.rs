@@ -64,7 +64,7 @@ pub fn read(text: &str, name: &str) -> Result<File, Problems> {
         return Err(fail(findings));
     }
     let file: File = toml::from_str(text).map_err(|e| fail(vec![plain(&e, text)]))?;
-    let findings: Vec<Finding> = check::check(&file)
+    let impossible: Vec<Finding> = check::check(&file)
         .into_iter()
         .map(|doubt| Finding {
             span: locate(table.get_ref(), &doubt.key).unwrap_or(0..0),
@@ -73,10 +73,10 @@ pub fn read(text: &str, name: &str) -> Result<File, Problems> {
             hint: doubt.hint,
         })
         .collect();
-    if findings.is_empty() {
+    if impossible.is_empty() {
         Ok(file)
     } else {
-        Err(fail(findings))
+        Err(fail(impossible))
     }
 }
 

@@ -121,9 +121,9 @@ pub fn run(
         return Ok(Ended::Complete(Box::new(Results::load(&options.dir)?)));
     }
     let before = manifest.wall_s;
-    let interrupted = |manifest: &mut Manifest| {
-        manifest.wall_s = before + clock.elapsed().as_secs_f64();
-        manifest.save(&options.dir)?;
+    let interrupted = |so_far: &mut Manifest| {
+        so_far.wall_s = before + clock.elapsed().as_secs_f64();
+        so_far.save(&options.dir)?;
         Ok(Ended::Interrupted {
             finished: dir.finished(&plan.cells),
             runs: plan.cells.len(),

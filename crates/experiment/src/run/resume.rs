@@ -35,12 +35,12 @@ pub(super) fn differences(
     dir: &Path,
 ) -> Vec<Difference> {
     let mut found = Vec::new();
-    let mut note = |what: &str, there: &str, here: &str| {
-        if there != here {
+    let mut note = |what: &str, before: &str, now: &str| {
+        if before != now {
             found.push(Difference {
                 what: what.into(),
-                there: or_nothing(there),
-                here: or_nothing(here),
+                there: or_nothing(before),
+                here: or_nothing(now),
             });
         }
     };

@@ -81,13 +81,13 @@ fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
     );
 
     let again = AtomicUsize::new(0);
-    let count = |event: Event<'_>| {
+    let count_again = |event: Event<'_>| {
         if matches!(event, Event::Finished(_)) {
             again.fetch_add(1, Ordering::SeqCst);
         }
     };
-    let ended = run(&plan, &slow, &cut, &count, &|| false).unwrap();
-    assert!(matches!(ended, Ended::Complete(_)));
+    let ended_again = run(&plan, &slow, &cut, &count_again, &|| false).unwrap();
+    assert!(matches!(ended_again, Ended::Complete(_)));
     assert_eq!(again.load(Ordering::SeqCst), runs - finished);
     assert!(tables(&whole.dir) == tables(&cut.dir));
 }
@@ -303,10 +303,10 @@ fn an_unknown_model_is_a_problem_of_its_line() {
     );
     assert!(shown.contains("(key background[2].model)"), "{shown}");
     std::fs::write(scratch.0.join("tine.json"), "{").unwrap();
-    let shown = Plan::resolve(&text, "x.toml", &scratch.0)
+    let damaged = Plan::resolve(&text, "x.toml", &scratch.0)
         .unwrap_err()
         .to_string();
-    assert!(shown.contains("model `tine.json`: "), "{shown}");
+    assert!(damaged.contains("model `tine.json`: "), "{damaged}");
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! A trace's model against the models of its regenerated traffic.
+
+use serde::Serialize;
+use swell_base::Stream;
+use swell_traffic::{Exchange, Marginals, Model, Quantity, Session};
+
+/// One quantity, in the trace and regenerated.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What is compared: a quantity, its class if not all, its unit.
+    pub quantity: String,
+    /// In the trace.
+    pub trace: f64,
+    /// Mean over the regenerated runs.
+    pub regenerated: f64,
+    /// Smallest and largest of the regenerated runs.
+    pub spread: [f64; 2],
+    /// The trace's own 95 % bootstrap interval over sessions, where there is one.
+    pub interval: Option<[f64; 2]>,
+    /// Allowed relative difference of the mean; none where the trace has to lie in the spread.
+    pub bar: Option<f64>,
+    /// Whether it is met: within the bar or inside the trace's own interval; or the trace within
+    /// the spread of the seeds.
+    pub met: bool,
+}
+
+/// Every comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fidelity {
+    /// Name of the model.
+    pub model: String,
+    /// Runs compared.
+    pub seeds: usize,
+    /// Volumes, medians and energies.
+    pub rows: Vec<Row>,
+}
+
+/// Bars for volumes and for medians.
+const VOLUME: f64 = 0.05;
+const MEDIAN: f64 = 0.10;
+/// A median is compared where at least this many values are behind it.
+const ENOUGH: usize = 30;
+/// Energies are compared at timescales above this many seconds.
+const COARSE: f64 = 0.1;
+/// Bootstrap resamples of the trace's sessions.
+const RESAMPLES: usize = 1000;
+
+/// Holds `runs` against the `trace`.
+pub fn compare(trace: &Model, runs: &[Model]) -> Fidelity {
+    let mut rows = Vec::new();
+    volumes(trace, runs, &mut rows);
+    medians(trace, runs, &mut rows);
+    energies(trace, runs, &mut rows);
+    Fidelity {
+        model: trace.name.clone(),
+        seeds: runs.len(),
+        rows,
+    }
+}
+
+impl Row {
+    /// A row whose mean over the runs has to come within `bar` of the trace, or lie within the
+    /// trace's own interval.
+    fn mean(quantity: String, trace: f64, runs: &[f64], bar: f64, own: Option<[f64; 2]>) -> Row {
+        let regenerated = runs.iter().sum::<f64>() / runs.len() as f64;
+        let close = (regenerated - trace).abs() <= bar * trace.abs();
+        let inside = own.is_some_and(|[low, high]| (low..=high).contains(&regenerated));
+        Row {
+            quantity,
+            trace,
+            regenerated,
+            spread: spread(runs),
+            interval: own,
+            bar: Some(bar),
+            met: close || inside,
+        }
+    }
+}
+
+fn spread(runs: &[f64]) -> [f64; 2] {
+    runs.iter()
+        .fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], &x| {
+            [a.min(x), b.max(x)]
+        })
+}
+
+fn volumes(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
+    let total = |m: &Model| m.totals.bytes[0] + m.totals.bytes[1] - m.totals.unmodelled_bytes;
+    let ip_bytes = |s: &Session| {
+        let [up, down] = s.bytes();
+        (up + down) as f64
+    };
+    let tcp = |s: &Session| {
+        let is_tcp = |c: &&swell_traffic::Connection| !matches!(c.exchange, Exchange::Datagrams(_));
+        s.connections().filter(is_tcp).count() as f64
+    };
+    let mut row = |name: &str, of: &dyn Fn(&Model) -> f64, own: Option<[f64; 2]>| {
+        let values: Vec<f64> = runs.iter().map(of).collect();
+        rows.push(Row::mean(name.into(), of(trace), &values, VOLUME, own));
+    };
+    let spread_of_bytes = bootstrap(trace, ip_bytes);
+    row(
+        "bytes of modelled flows",
+        &|m| total(m) as f64,
+        spread_of_bytes(total(trace) as f64),
+    );
+    for (d, name) in ["bytes left to right", "bytes right to left"]
+        .iter()
+        .enumerate()
+    {
+        let own = bootstrap(trace, |s| s.bytes()[usize::from(s.outside) ^ d] as f64);
+        row(
+            name,
+            &|m| m.totals.bytes[d] as f64,
+            own(trace.totals.bytes[d] as f64),
+        );
+    }
+    row(
+        "packets",
+        &|m| (m.totals.packets[0] + m.totals.packets[1]) as f64,
+        None,
+    );
+    let own = bootstrap(trace, tcp)(trace.totals.tcp_connections as f64);
+    row("TCP connections", &|m| m.totals.tcp_connections as f64, own);
+    row("UDP flows", &|m| m.totals.udp_flows as f64, None);
+}
+
+/// The 95 % interval of a sum over sessions, resampled with replacement, scaled to a total that
+/// counts the same thing with headers.
+fn bootstrap(trace: &Model, of: impl Fn(&Session) -> f64) -> impl Fn(f64) -> Option<[f64; 2]> {
+    let values: Vec<f64> = trace.sessions.iter().map(|s| s.weight * of(s)).collect();
+    let sum: f64 = values.iter().sum();
+    let mut rng = Stream::new(1, "fidelity/bootstrap");
+    let n = values.len() as u64;
+    let mut sums: Vec<f64> = (0..RESAMPLES)
+        .map(|_| (0..n).map(|_| values[rng.below(n) as usize]).sum())
+        .collect();
+    sums.sort_by(f64::total_cmp);
+    move |total| {
+        let scale = (sum > 0.0).then(|| total / sum)?;
+        let at = |p: f64| sums[(p * (RESAMPLES - 1) as f64).round() as usize] * scale;
+        Some([at(0.025), at(0.975)])
+    }
+}
+
+fn medians(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
+    use Quantity as Q;
+    const COMPARED: [Quantity; 9] = [
+        Q::Request,
+        Q::Response,
+        Q::ServerThink,
+        Q::ClientThink,
+        Q::GroupThink,
+        Q::Gap,
+        Q::ClientRtt,
+        Q::ServerRtt,
+        Q::Datagram,
+    ];
+    let own = Marginals::of(trace);
+    let theirs: Vec<Marginals> = runs.iter().map(Marginals::of).collect();
+    let classes = trace.classes.iter().map(|c| c.name.as_str());
+    for class in std::iter::once("").chain(classes) {
+        for quantity in COMPARED {
+            let Some(sample) = own.get(class, quantity).filter(|s| s.len() >= ENOUGH) else {
+                continue;
+            };
+            let median = |s: &swell_traffic::Sample| s.quantile(0.5);
+            let values: Vec<f64> = theirs
+                .iter()
+                .filter_map(|m| m.get(class, quantity).and_then(median))
+                .collect();
+            let Some(trace) = median(sample).filter(|_| values.len() == runs.len()) else {
+                continue;
+            };
+            let class = if class.is_empty() {
+                String::new()
+            } else {
+                format!(", {class}")
+            };
+            let unit = quantity.unit();
+            let unit = if unit.is_empty() {
+                String::new()
+            } else {
+                format!(" [{unit}]")
+            };
+            let name = format!("median {quantity}{class}{unit}");
+            let interval = sample.median_interval();
+            rows.push(Row::mean(name, trace, &values, MEDIAN, interval));
+        }
+    }
+}
+
+/// log2 of the energy at timescales above 100 ms: the trace within the spread of the seeds.
+fn energies(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
+    for (d, way) in ["left to right", "right to left"].iter().enumerate() {
+        for (i, &y) in trace.load.lsd[d].iter().enumerate() {
+            let timescale = trace.load.lsd_bin.as_secs_f64() * f64::powi(2.0, i as i32 + 1);
+            let values: Vec<f64> = runs
+                .iter()
+                .filter_map(|m| m.load.lsd[d].get(i))
+                .copied()
+                .collect();
+            if timescale <= COARSE || values.len() < runs.len() || !y.is_finite() {
+                continue;
+            }
+            let [low, high] = spread(&values);
+            rows.push(Row {
+                quantity: format!("log2 energy of bytes {way} at {timescale:.3} s"),
+                trace: y,
+                regenerated: values.iter().sum::<f64>() / values.len() as f64,
+                spread: [low, high],
+                interval: None,
+                bar: None,
+                met: (low..=high).contains(&y),
+            });
+        }
+    }
+}

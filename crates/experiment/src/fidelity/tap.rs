@@ -1,0 +1,138 @@
+//! Packets of the world as a capture on the link would show them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use swell_base::{Flags, Packet, Segment, Time};
+use swell_capture::{self as capture, Tcp, TcpOptions, Transport};
+use swell_learn::{Learner, server_port};
+use swell_traffic::Class;
+use swell_world::{Parties, Tap};
+
+/// Shift of every window scale option: up to 4 MiB.
+const WINDOW_SCALE: u8 = 6;
+const MSS: u16 = 1448;
+/// Bytes of Ethernet framing in front of a packet.
+const ETHERNET: u32 = 14;
+
+/// Shows packets to a learner.
+pub(super) struct LearnerTap {
+    learner: Arc<Mutex<Learner>>,
+    /// Server port and whether it is UDP, by class.
+    classes: Vec<(u16, bool)>,
+    /// Hosts met on the left and on the right.
+    hosts: [BTreeMap<u64, u32>; 2],
+}
+
+impl LearnerTap {
+    pub fn new(learner: Arc<Mutex<Learner>>, classes: &[Class]) -> LearnerTap {
+        let classes = classes
+            .iter()
+            .map(|c| (server_port(&c.name), c.udp))
+            .collect();
+        LearnerTap {
+            learner,
+            classes,
+            hosts: Default::default(),
+        }
+    }
+
+    /// An address for a host: 10.0.0.0/8 on the left, 198.18.0.0/15 (for benchmarks, RFC 2544) and
+    /// beyond on the right.
+    fn address(&mut self, right: bool, key: u64) -> IpAddr {
+        let hosts = &mut self.hosts[usize::from(right)];
+        let next = hosts.len() as u32;
+        let number = *hosts.entry(key).or_insert(next);
+        let base = if right { 0xc612_0000 } else { 0x0a00_0001 };
+        IpAddr::V4(Ipv4Addr::from_bits(base + number))
+    }
+}
+
+impl Tap for LearnerTap {
+    fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        let [client, server] = parties.hosts;
+        let client = self.address(parties.from_right, client);
+        let server = self.address(!parties.from_right, server);
+        let &(port, udp) = self
+            .classes
+            .get(parties.class as usize)
+            .unwrap_or(&(0, false));
+        // A host opens far fewer connections within a minute than there are ports.
+        let ports = (1024 + (parties.conn.0 % 60_000) as u16, port);
+        let (src, dst, (src_port, dst_port)) = if to_server {
+            (client, server, ports)
+        } else {
+            (server, client, (ports.1, ports.0))
+        };
+        let transport = if parties.tcp {
+            Transport::Tcp(header(src_port, dst_port, &packet.seg))
+        } else if udp {
+            let payload = u32::from(packet.size).saturating_sub(28);
+            Transport::Udp {
+                src_port,
+                dst_port,
+                payload,
+            }
+        } else {
+            // A TCP connection that never came to be is played as the sizes of its SYNs and RSTs.
+            let flags = if to_server {
+                Tcp::SYN
+            } else {
+                Tcp::RST | Tcp::ACK
+            };
+            Transport::Tcp(Tcp {
+                src_port,
+                dst_port,
+                flags,
+                ..Tcp::default()
+            })
+        };
+        let ip_len = u32::from(packet.size);
+        self.learner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(&capture::Packet {
+                time: at.as_nanos() as i64,
+                wire_len: ip_len + ETHERNET,
+                captured_len: ip_len + ETHERNET,
+                ip_len,
+                interface: 0,
+                src,
+                dst,
+                ttl: 64,
+                ecn: packet.seg.ecn,
+                transport,
+            });
+    }
+}
+
+fn header(src_port: u16, dst_port: u16, seg: &Segment) -> Tcp {
+    let syn = seg.flags.has(Flags::SYN);
+    let window = if syn {
+        seg.window.min(0xffff)
+    } else {
+        (seg.window >> WINDOW_SCALE).min(0xffff)
+    };
+    // Sequence numbers wrap as on the wire.
+    let ack = seg.ack as u32;
+    let mut options = TcpOptions::default();
+    if syn {
+        options.mss = Some(MSS);
+        options.window_scale = Some(WINDOW_SCALE);
+        options.sack_permitted = true;
+    }
+    for (slot, (start, end)) in options.sack.iter_mut().zip(seg.sack.iter()) {
+        *slot = Some((ack.wrapping_add(start), ack.wrapping_add(end)));
+    }
+    Tcp {
+        src_port,
+        dst_port,
+        seq: seg.seq as u32,
+        ack,
+        flags: seg.flags.0,
+        window: window as u16,
+        payload: seg.len,
+        options,
+    }
+}
