@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Learn(LearnArgs),
     /// Show what is in a model, a trace or a run directory.
     Show(ShowArgs),
+    /// Play a model and hold what it brings back against its trace.
+    Fidelity(FidelityArgs),
     /// Print the JSON schema of experiment files.
     Schema,
     /// List the bundled traffic models.
@@ -102,4 +104,19 @@ pub(crate) struct ShowArgs {
     /// Which picture --svg and --png draw; an unknown name lists them. Default: the first.
     #[arg(long, value_name = "NAME")]
     pub picture: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FidelityArgs {
+    /// A model file learnt from packets, or the name of a bundled model.
+    pub model: PathBuf,
+    /// How many seeds to play.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: u16,
+    /// Rate of the link it is played over. Default: 100Mbit.
+    #[arg(long)]
+    pub rate: Option<swell_base::Rate>,
+    /// Drop a dependency of the model, to see what that does; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub independent: Vec<String>,
 }

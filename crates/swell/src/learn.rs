@@ -49,8 +49,8 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     }
     out::warnings(&model.warnings);
     out::data(&tables::model(&model));
-    if let Some(bytes) = memory {
-        out::say(&format!("peak memory: {:.1} MB", bytes as f64 / 1e6));
+    if let Some(peak) = memory {
+        out::say(&format!("peak memory: {:.1} MB", peak as f64 / 1e6));
     }
     out::data(&format!(
         "model: {} ({:.0} kB)",

@@ -2,6 +2,7 @@
 
 mod cli;
 mod fail;
+mod fidelity;
 mod learn;
 mod out;
 mod pictures;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::report(&args, cli.json),
         Command::Learn(args) => learn::learn(&args, cli.json),
         Command::Show(args) => show::show(&args, cli.json),
+        Command::Fidelity(args) => fidelity::fidelity(&args, cli.json),
         Command::Schema => schema(),
         Command::Models => models(cli.json),
     };

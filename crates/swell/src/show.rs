@@ -31,6 +31,19 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     trace(args, json)
 }
 
+/// A model by the name of a bundled one or by its path.
+pub(crate) fn any_model(what: &Path) -> Result<Model, Fail> {
+    if let Some(bytes) = what.to_str().and_then(bundled::model) {
+        return Model::from_slice(bytes).map_err(Fail::failed);
+    }
+    if !what.is_file() {
+        return Err(missing(what));
+    }
+    let usage = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", what.display()));
+    let bytes = fs::read(what).map_err(|e| usage(&e))?;
+    Model::from_slice(&bytes).map_err(|e| usage(&e))
+}
+
 fn missing(what: &Path) -> Fail {
     let name = what.display().to_string();
     let known: Vec<&str> = bundled::models().collect();

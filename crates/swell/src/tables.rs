@@ -139,7 +139,7 @@ pub(crate) fn models(listed: &[(&str, Model)]) -> String {
 
 /// A model in figures: totals, then classes.
 pub(crate) fn model(model: &Model) -> String {
-    let [up, down] = mean_bps(model);
+    let rate = mean_bps(model);
     let t = &model.totals;
     let mut text = format!(
         "{}: {:.1} s, {:.2} Mbit/s up, {:.2} Mbit/s down\n\
@@ -147,8 +147,8 @@ pub(crate) fn model(model: &Model) -> String {
          {} sessions kept, {} client and {} server paths\n",
         model.name,
         model.duration.as_secs_f64(),
-        up / 1e6,
-        down / 1e6,
+        rate[0] / 1e6,
+        rate[1] / 1e6,
         t.tcp_connections,
         t.tcp_handshakes,
         t.udp_flows,
@@ -161,11 +161,11 @@ pub(crate) fn model(model: &Model) -> String {
     for s in &model.sessions {
         let sums = by_class.entry(s.class).or_default();
         let connections: usize = s.groups.iter().map(|g| g.connections.len()).sum();
-        let [up, down] = s.bytes();
+        let bytes = s.bytes();
         sums.0 += s.weight;
         sums.1 += s.weight * connections as f64;
-        sums.2[0] += s.weight * up as f64;
-        sums.2[1] += s.weight * down as f64;
+        sums.2[0] += s.weight * bytes[0] as f64;
+        sums.2[1] += s.weight * bytes[1] as f64;
     }
     let mut table = table(&["class", "sessions", "connections", "MB up", "MB down"]);
     let mut rows: Vec<_> = by_class.into_iter().collect();

@@ -293,12 +293,12 @@ fn show_of_nothing_says_so() {
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).starts_with("error: no file, no run directory and no bundled model"));
     dir.write("x.pcap", "this is no trace");
-    let out = run(&dir, &["show", "x.pcap"]);
-    assert_eq!(out.status.code(), Some(2));
+    let trace = run(&dir, &["show", "x.pcap"]);
+    assert_eq!(trace.status.code(), Some(2));
     assert!(
-        text(&out.stderr).contains("x.pcap"),
+        text(&trace.stderr).contains("x.pcap"),
         "{}",
-        text(&out.stderr)
+        text(&trace.stderr)
     );
 }
 
@@ -307,7 +307,7 @@ fn show_of_nothing_says_so() {
 fn a_trace_becomes_a_model_becomes_pictures() {
     let dir = Scratch::new("learn");
     std::fs::write(dir.0.join("lookup.pcap"), lookup()).unwrap();
-    let out = run(
+    let learnt = run(
         &dir,
         &[
             "learn",
@@ -319,32 +319,36 @@ fn a_trace_becomes_a_model_becomes_pictures() {
             "--json",
         ],
     );
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(learnt.status.success(), "{}", text(&learnt.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&learnt.stdout).unwrap();
     assert_eq!(value["traces"][0]["udp"], 2);
     assert_eq!(value["summary"]["udp_flows"], 1);
     assert_eq!(value["summary"]["note"], "by hand");
-    let out = run(
+    let shown = run(
         &dir,
         &["show", "lookup.json", "--svg", "p.svg", "--html", "p.html"],
     );
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    assert!(text(&out.stdout).contains("dns"), "{}", text(&out.stdout));
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    assert!(
+        text(&shown.stdout).contains("dns"),
+        "{}",
+        text(&shown.stdout)
+    );
     assert!(
         std::fs::read_to_string(dir.0.join("p.svg"))
             .unwrap()
             .starts_with("<svg")
     );
     assert!(dir.0.join("p.html").exists());
-    let out = run(
+    let refused = run(
         &dir,
         &["show", "lookup.json", "--svg", "p.svg", "--picture", "size"],
     );
-    assert_eq!(out.status.code(), Some(2));
+    assert_eq!(refused.status.code(), Some(2));
     assert!(
-        text(&out.stderr).contains("did you mean `sizes`?"),
+        text(&refused.stderr).contains("did you mean `sizes`?"),
         "{}",
-        text(&out.stderr)
+        text(&refused.stderr)
     );
 }
 
