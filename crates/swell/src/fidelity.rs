@@ -1,0 +1,160 @@
+//! `swell fidelity`: is the traffic that a model brings back the traffic it was learnt from?
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use swell_experiment::fidelity::{Fidelity, Playback, Row, compare, regenerate};
+use swell_traffic::{Dependency, Model};
+
+use crate::cli::FidelityArgs;
+use crate::fail::Fail;
+use crate::{out, show};
+
+pub(crate) fn fidelity(args: &FidelityArgs, json: bool) -> Result<(), Fail> {
+    let model = show::any_model(&args.model)?;
+    if model.load.lsd.iter().all(Vec::is_empty) {
+        let message = format!("model `{}` was not learnt from packets", model.name);
+        let hint = "only a model learnt from a trace can be held against it";
+        return Err(Fail::usage(message).hint(hint));
+    }
+    let mut playback = Playback::default();
+    if let Some(rate) = args.rate {
+        playback.rate = rate;
+    }
+    for name in &args.independent {
+        let found = Dependency::ALL.iter().find(|d| d.1 == name);
+        let Some((dependency, _)) = found else {
+            let known: Vec<&str> = Dependency::ALL.iter().map(|d| d.1).collect();
+            let message = format!("no dependency is called `{name}`");
+            return Err(Fail::usage(message).hint(format!("one of {}", known.join(", "))));
+        };
+        playback.knobs.independent.push(*dependency);
+    }
+    let runs = replay(&model, &playback, args.seeds.into())?;
+    let fidelity = compare(&model, &runs);
+    if json {
+        out::json(&serde_json::to_value(&fidelity).map_err(Fail::failed)?);
+    } else {
+        out::data(&markdown(&fidelity, &playback));
+    }
+    Ok(())
+}
+
+/// Plays the model with seeds 1 to `seeds`, over all processors.
+fn replay(model: &Model, playback: &Playback, seeds: u64) -> Result<Vec<Model>, Fail> {
+    let bar = out::bar(seeds, "playing {bar:30} {pos}/{len} seeds, {eta} left");
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut done: Vec<(usize, Result<Model, Fail>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut done = Vec::new();
+                    loop {
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        if i as u64 >= seeds {
+                            return done;
+                        }
+                        let run = regenerate(model, playback, i as u64 + 1);
+                        done.push((i, run.map_err(Fail::failed)));
+                        bar.inc(1);
+                    }
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|w| w.join().unwrap_or_default())
+            .collect()
+    });
+    bar.finish_and_clear();
+    done.sort_by_key(|d| d.0);
+    done.into_iter().map(|d| d.1).collect()
+}
+
+/// A Markdown table that reads well in a terminal too.
+fn markdown(fidelity: &Fidelity, playback: &Playback) -> String {
+    let mut text = String::new();
+    let missed = fidelity.rows.iter().filter(|r| !r.met).count();
+    let dropped: Vec<&str> = playback
+        .knobs
+        .independent
+        .iter()
+        .map(|d| d.name())
+        .collect();
+    let _ = writeln!(
+        text,
+        "Model `{}` played with seeds 1 to {} over {}{}: {} of {} rows met.\n",
+        fidelity.model,
+        fidelity.seeds,
+        playback.rate,
+        if dropped.is_empty() {
+            String::new()
+        } else {
+            format!(", dropping {}", dropped.join(", "))
+        },
+        fidelity.rows.len() - missed,
+        fidelity.rows.len(),
+    );
+    let width = fidelity
+        .rows
+        .iter()
+        .map(|r| r.quantity.len())
+        .max()
+        .unwrap_or(8);
+    let _ = writeln!(
+        text,
+        "| {:width$} | trace    | replayed | off     | seeds             | met  |",
+        "quantity"
+    );
+    let _ = writeln!(
+        text,
+        "|-{:-<width$}-|---------:|---------:|--------:|-------------------|------|",
+        ""
+    );
+    for r in &fidelity.rows {
+        let _ = writeln!(
+            text,
+            "| {:width$} | {:>8} | {:>8} | {:>7} | {:>8}–{:<8} | {:4} |",
+            r.quantity,
+            number(r.trace),
+            number(r.regenerated),
+            off(r),
+            number(r.spread[0]),
+            number(r.spread[1]),
+            if r.met { "yes" } else { "**no**" },
+        );
+    }
+    text.push_str(
+        "\n`off`: relative difference of the mean over the seeds; for energies, the difference in \
+         octaves (1 = a factor of two). A mean is met within 5 % (volumes) or 10 % (medians), or \
+         inside the trace's own 95 % bootstrap interval where that is wider; an energy is met where \
+         the trace lies within the seeds.",
+    );
+    text
+}
+
+fn off(r: &Row) -> String {
+    match r.bar {
+        Some(_) if r.trace != 0.0 => format!("{:+.1} %", 100.0 * (r.regenerated / r.trace - 1.0)),
+        Some(_) => String::new(),
+        None => format!("{:+.2}", r.regenerated - r.trace),
+    }
+}
+
+/// Four significant digits, without an exponent where it can be helped.
+fn number(x: f64) -> String {
+    let magnitude = if x == 0.0 {
+        0
+    } else {
+        x.abs().log10().floor() as i32
+    };
+    match magnitude {
+        9.. => format!("{:.2}G", x / 1e9),
+        6..=8 => format!("{:.2}M", x / 1e6),
+        4..=5 => format!("{:.1}k", x / 1e3),
+        0..=3 => format!("{:.*}", (3 - magnitude) as usize, x),
+        -6..=-1 => format!("{:.*}", (3 - magnitude) as usize, x),
+        _ => format!("{x:.3e}"),
+    }
+}
