@@ -39,7 +39,7 @@ impl Backend for Simulator {
             world.add(machine, Tag::Foreground, tcp)
         });
 
-        let reach = |world: &mut World, from: Dur, to: Dur| {
+        let reach = |w: &mut World, from: Dur, to: Dur| {
             for step in 1..=STEPS {
                 if cancelled() {
                     return Err(RunError::Cancelled);
@@ -47,7 +47,7 @@ impl Backend for Simulator {
                 let span = to.saturating_sub(from).as_nanos();
                 let part = u128::from(span) * u128::from(step) / u128::from(STEPS);
                 let at = from + Dur::from_nanos(part as u64);
-                world.advance(Time::ZERO + at);
+                w.advance(Time::ZERO + at);
                 progress(at.as_secs_f64() / spec.duration.as_secs_f64());
             }
             Ok(())

@@ -84,11 +84,11 @@ impl Accesses {
         if pair.users > 0 {
             return None;
         }
-        let pair = self.pairs.remove(&handle)?;
-        if self.shared.get(&pair.name) == Some(&handle) {
-            self.shared.remove(&pair.name);
+        let gone = self.pairs.remove(&handle)?;
+        if self.shared.get(&gone.name) == Some(&handle) {
+            self.shared.remove(&gone.name);
         }
-        Some(pair)
+        Some(gone)
     }
 }
 

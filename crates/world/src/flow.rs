@@ -48,6 +48,10 @@ pub(crate) struct Flow {
     pub access: [u64; 2],
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "flows are boxed one by one, and most are TCP"
+)]
 pub(crate) enum Transport {
     Tcp(TcpPair),
     Datagrams {

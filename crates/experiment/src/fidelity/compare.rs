@@ -169,7 +169,7 @@ fn medians(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
                 .iter()
                 .filter_map(|m| m.get(class, quantity).and_then(median))
                 .collect();
-            let Some(trace) = median(sample).filter(|_| values.len() == runs.len()) else {
+            let Some(measured) = median(sample).filter(|_| values.len() == runs.len()) else {
                 continue;
             };
             let class = if class.is_empty() {
@@ -185,7 +185,7 @@ fn medians(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
             };
             let name = format!("median {quantity}{class}{unit}");
             let interval = sample.median_interval();
-            rows.push(Row::mean(name, trace, &values, MEDIAN, interval));
+            rows.push(Row::mean(name, measured, &values, MEDIAN, interval));
         }
     }
 }
