@@ -115,6 +115,8 @@ pub enum BackgroundSpec {
         process: Process,
         /// What carries them.
         transport: Transport,
+        /// Sources per direction.
+        sources: u32,
         /// Network-layer size of a packet.
         packet: Bytes,
         /// Mean rate up and down, in network-layer bytes; a zero direction is silent.

@@ -273,6 +273,7 @@ impl Plan {
         BackgroundSpec::Parametric {
             process,
             transport: b.transport,
+            sources: b.sources,
             packet: b.packet,
             rates: [b.rate_up.unwrap_or(up), down],
             delay: b.delay,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use swell_base::Dur;
+use swell_base::Warning;
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::run::{Ended, Event, Failure, Options};
 use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled, file};
@@ -99,7 +100,7 @@ fn say(results: &Results, page: &Path, json: bool) {
             "measured": results.manifest.measured,
         }));
     }
-    out::warnings(&verdict.doubts);
+    doubts(results, &verdict);
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::slowdowns(foreground));
@@ -107,6 +108,36 @@ fn say(results: &Results, page: &Path, json: bool) {
         out::data("");
     }
     out::data(&format!("report: {}", page.display()));
+}
+
+/// Says what to doubt; what a model itself says in one line, since the report and `swell show` tell it.
+fn doubts(results: &Results, verdict: &Verdict) {
+    let models = &results.manifest.models;
+    let of_a_model = |doubt: &Warning| {
+        models
+            .values()
+            .flat_map(|m| &m.warnings)
+            .any(|w| doubt.message.ends_with(&w.message))
+    };
+    let rest: Vec<Warning> = verdict
+        .doubts
+        .iter()
+        .filter(|d| !of_a_model(d))
+        .cloned()
+        .collect();
+    out::warnings(&rest);
+    for (background, model) in models {
+        let mut codes: Vec<&str> = model.warnings.iter().map(|w| w.code.as_str()).collect();
+        codes.dedup();
+        if !codes.is_empty() {
+            let text = format!(
+                "note: the model behind {background} has doubts of its own ({}); the report and `swell show {}` tell them",
+                codes.join(", "),
+                model.name,
+            );
+            out::say(&tables::wrapped(&text));
+        }
+    }
 }
 
 /// The text of the experiment, what messages call it, and where its model files are.

@@ -93,6 +93,16 @@ impl Parametric {
         }
     }
 
+    /// Before the first packet: a constant stream begins at a random point of its interval, so that
+    /// runs with different seeds differ; a Poisson process has no memory.
+    fn first(&mut self, direction: usize) -> Dur {
+        let gap = self.gap(direction);
+        match self.config.law {
+            Law::Constant => gap.scale(self.rng[direction].uniform()),
+            Law::Poisson => gap,
+        }
+    }
+
     fn payload(&self) -> u32 {
         let headers = match self.config.transport {
             Transport::Udp => UDP_HEADERS,
@@ -131,7 +141,7 @@ impl Workload for Parametric {
                         });
                         self.received[conn.0 as usize].1 = Some(now);
                     }
-                    let first = self.gap(direction as usize);
+                    let first = self.first(direction as usize);
                     actions.push(Action::Timer(first, u64::from(direction)));
                 }
             }

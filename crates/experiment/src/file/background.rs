@@ -138,6 +138,10 @@ pub struct Parametric {
     /// What carries the packets.
     #[serde(default)]
     pub transport: Transport,
+    /// Sources per direction, which take turns: over TCP, connections. The packets of all together
+    /// have the rate and the intervals.
+    #[serde(default = "sources")]
+    pub sources: u32,
     /// Network-layer size of a packet.
     #[serde(default = "packet")]
     pub packet: Bytes,
@@ -151,6 +155,10 @@ pub struct Parametric {
 
 fn one() -> f64 {
     1.0
+}
+
+fn sources() -> u32 {
+    10
 }
 
 fn packet() -> Bytes {
@@ -168,7 +176,7 @@ pub enum Transport {
     /// Datagrams: nothing is repeated, nothing slows down.
     #[default]
     Udp,
-    /// One long TCP connection per direction, written to at the packets' instants.
+    /// Long TCP connections, written to at the packets' instants.
     Tcp,
 }
 

@@ -282,6 +282,13 @@ fn backgrounds(file: &File, found: &mut Findings) {
                         "use kind = \"none\"",
                     );
                 }
+                if !(1..=10_000).contains(&b.sources) {
+                    found.add(
+                        key("sources"),
+                        format!("{} sources are out of range", b.sources),
+                        "write 1 to 10000",
+                    );
+                }
                 // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
                 if !(Bytes(29)..=Bytes(65_535)).contains(&b.packet) {
                     found.add(

@@ -100,6 +100,7 @@ pub(super) fn background(
         BackgroundSpec::Parametric {
             process,
             transport,
+            sources,
             packet,
             rates,
             delay,
@@ -120,7 +121,7 @@ pub(super) fn background(
                 },
                 packet: u32::try_from(packet.0).unwrap_or(u32::MAX),
                 rate: *rates,
-                sources: 1,
+                sources: *sources,
                 left: access,
                 right: access,
             };

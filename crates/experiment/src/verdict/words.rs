@@ -113,14 +113,20 @@ fn compared(c: &Comparison) -> String {
     }
 }
 
+/// More replications than this are no advice.
+const WORTH_SAYING: usize = 1000;
+
 fn sure(v: &ForegroundVerdict) -> String {
     let s = &v.sureness;
     let mut text = format!("This rests on {}", count(s.replications, "replication"));
     if s.widest.is_finite() {
-        text += &format!("; the widest 95 % interval is +-{}", percent(s.widest));
-        if let Some(n) = s.replications_wanted.filter(|&n| n > s.replications) {
+        text += &format!("; the widest 95 % interval is ±{}", percent(s.widest));
+        if let Some(n) = s
+            .replications_wanted
+            .filter(|&n| n > s.replications && n <= WORTH_SAYING)
+        {
             text += &format!(
-                ", and about {n} replications would bring it to +-{}",
+                ", and about {n} replications would bring it to ±{}",
                 percent(MARGIN)
             );
         }
