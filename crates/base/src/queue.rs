@@ -1,20 +1,20 @@
 //! The event queue: sorted buckets for what is near, a radix wheel for what is far.
 
 mod far;
+mod near;
 
 use crate::Time;
 
 use self::far::Far;
+use self::near::{BUCKETS, Near};
 
-/// A bucket spans 2^15 ns, 33 us: a few transmissions on a busy link.
+/// A bucket spans 2^15 ns, 33 us: a few transmissions on a busy link. All [`BUCKETS`] of them reach
+/// 67 ms ahead, most round trips.
 const BUCKET_BITS: u32 = 15;
-/// Buckets ahead of the present one: 67 ms, most round trips. A power of two, at most 64 words.
-const BUCKETS: usize = 2048;
-const WORDS: usize = BUCKETS / 64;
 
 /// Events ordered by time; events at one instant come out in the order they went in.
 ///
-/// A calendar: an event that is due within the next [`BUCKETS`] buckets is appended to its bucket;
+/// A calendar: an event that is due within the next [`BUCKETS`] buckets is added to its bucket;
 /// a bucket is sorted (stably) when its turn comes. What is due later waits in a radix wheel and
 /// moves into its bucket the moment that bucket comes within reach, before anything else can be
 /// put there, so that equal times keep their order. An event is thus touched about twice, however
@@ -23,16 +23,12 @@ const WORDS: usize = BUCKETS / 64;
 /// Times must never lie before the last one popped: a simulator's do not.
 #[derive(Debug)]
 pub struct EventQueue<T> {
-    /// The present bucket, sorted; taken from `cursor` on.
+    /// The present bucket, latest first: the next event is the last, and of equal times the one
+    /// added first is nearer to the end.
     active: Vec<(Time, T)>,
-    cursor: usize,
     /// Number of the present bucket: time >> BUCKET_BITS.
     bucket: u64,
-    /// Buckets after the present one, by number modulo BUCKETS.
-    near: Vec<Vec<(Time, T)>>,
-    /// A bit per bucket that is not empty, and a bit per word that is not zero.
-    occupied: [u64; WORDS],
-    words: u64,
+    near: Near<T>,
     far: Far<T>,
     now: Time,
     len: usize,
@@ -49,11 +45,8 @@ impl<T: Copy> EventQueue<T> {
     pub fn new() -> Self {
         EventQueue {
             active: Vec::new(),
-            cursor: 0,
             bucket: 0,
-            near: (0..BUCKETS).map(|_| Vec::new()).collect(),
-            occupied: [0; WORDS],
-            words: 0,
+            near: Near::new(),
             far: Far::new(),
             now: Time::ZERO,
             len: 0,
@@ -78,10 +71,10 @@ impl<T: Copy> EventQueue<T> {
         let bucket = at.as_nanos() >> BUCKET_BITS;
         if bucket <= self.bucket {
             // After everything that is due no later.
-            let after = self.active[self.cursor..].partition_point(|e| e.0 <= at);
-            self.active.insert(self.cursor + after, (at, event));
+            let before = self.active.partition_point(|e| e.0 > at);
+            self.active.insert(before, (at, event));
         } else if bucket - self.bucket < BUCKETS as u64 {
-            self.append(bucket, at, event);
+            self.near.push(bucket, at, event);
         } else {
             self.far.push(at, event);
         }
@@ -90,47 +83,30 @@ impl<T: Copy> EventQueue<T> {
     /// Takes the earliest event if it is not later than `until`.
     #[inline]
     pub fn pop_until(&mut self, until: Time) -> Option<(Time, T)> {
-        if self.cursor == self.active.len() && !self.turn() {
+        if self.active.is_empty() && !self.turn() {
             return None;
         }
-        let (at, event) = self.active[self.cursor];
-        if at > until {
-            return None;
-        }
-        self.cursor += 1;
-        self.now = at;
+        let next = self.active.pop_if(|e| e.0 <= until)?;
+        self.now = next.0;
         self.len -= 1;
-        Some((at, event))
+        Some(next)
     }
 
     /// When the earliest event is due.
     pub fn next_at(&self) -> Option<Time> {
-        if let Some(first) = self.active.get(self.cursor) {
+        if let Some(first) = self.active.last() {
             return Some(first.0);
         }
-        match self.next_bucket() {
-            Some(bucket) => self.near[bucket as usize % BUCKETS]
-                .iter()
-                .map(|e| e.0)
-                .min(),
+        match self.near.next_after(self.bucket) {
+            Some(bucket) => self.near.earliest_in(bucket),
             None => self.far.next_at(),
         }
-    }
-
-    #[inline]
-    fn append(&mut self, bucket: u64, at: Time, event: T) {
-        let i = bucket as usize % BUCKETS;
-        self.near[i].push((at, event));
-        self.occupied[i / 64] |= 1 << (i % 64);
-        self.words |= 1 << (i / 64);
     }
 
     /// Goes on to the next bucket that holds something; false if there is none.
     #[inline]
     fn turn(&mut self) -> bool {
-        self.active.clear();
-        self.cursor = 0;
-        match self.next_bucket() {
+        match self.near.next_after(self.bucket) {
             Some(bucket) => self.bucket = bucket,
             None => match self.far.next_at() {
                 Some(at) => self.bucket = at.as_nanos() >> BUCKET_BITS,
@@ -142,50 +118,19 @@ impl<T: Copy> EventQueue<T> {
         if self.far.earliest() <= last {
             self.reach(last);
         }
-        let i = self.bucket as usize % BUCKETS;
-        std::mem::swap(&mut self.active, &mut self.near[i]);
-        self.occupied[i / 64] &= !(1 << (i % 64));
-        if self.occupied[i / 64] == 0 {
-            self.words &= !(1 << (i / 64));
-        }
+        // A bucket gives its latest addition first: sorting keeps equal times that way round.
+        self.near.take(self.bucket, &mut self.active);
         if self.active.len() > 1 {
-            self.active.sort_by_key(|e| e.0);
+            self.active.sort_by_key(|e| std::cmp::Reverse(e.0));
         }
         true
     }
 
     #[inline(never)]
     fn reach(&mut self, last: u64) {
-        let (near, occupied, words) = (&mut self.near, &mut self.occupied, &mut self.words);
-        self.far.reach(last, |bucket, at, event| {
-            let i = bucket as usize % BUCKETS;
-            near[i].push((at, event));
-            occupied[i / 64] |= 1 << (i % 64);
-            *words |= 1 << (i / 64);
-        });
-    }
-
-    /// The next bucket after the present one that holds something, going round.
-    #[inline]
-    fn next_bucket(&self) -> Option<u64> {
-        if self.words == 0 {
-            return None;
-        }
-        let here = self.bucket as usize % BUCKETS;
-        let from = (here + 1) % BUCKETS;
-        let (word, bit) = (from / 64, from % 64);
-        let rest = self.occupied[word] >> bit;
-        let found = if rest != 0 {
-            from + rest.trailing_zeros() as usize
-        } else {
-            // Words after this one first, then from the beginning up to this one.
-            let later = self.words & (!0u64).checked_shl(word as u32 + 1).unwrap_or(0);
-            let words = if later != 0 { later } else { self.words };
-            let w = words.trailing_zeros() as usize;
-            w * 64 + self.occupied[w].trailing_zeros() as usize
-        };
-        let ahead = (found + BUCKETS - here) % BUCKETS;
-        Some(self.bucket + ahead as u64)
+        let near = &mut self.near;
+        self.far
+            .reach(last, |bucket, at, event| near.push(bucket, at, event));
     }
 }
 

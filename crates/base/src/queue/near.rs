@@ -1,0 +1,107 @@
+//! What is due soon: a calendar of unsorted buckets over one pool of entries.
+
+use crate::Time;
+
+/// Buckets ahead of the present one. A power of two, at most 64 words of bits.
+pub(super) const BUCKETS: usize = 2048;
+const WORDS: usize = BUCKETS / 64;
+/// The end of a bucket's list, and of the free list.
+const END: u32 = u32::MAX;
+
+/// Buckets by number modulo [`BUCKETS`], each a list through a common pool, latest addition first.
+/// The entries of a few hundred pending events stay in the first-level cache, where a vector per
+/// bucket would walk through a cache of memory once per turn of the calendar.
+#[derive(Debug)]
+pub(super) struct Near<T> {
+    /// First entry of each bucket.
+    heads: Vec<u32>,
+    pool: Vec<Entry<T>>,
+    /// First of the pool's entries that are not in use.
+    free: u32,
+    /// A bit per bucket that is not empty, and a bit per word that is not zero.
+    occupied: [u64; WORDS],
+    words: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<T> {
+    at: Time,
+    event: T,
+    next: u32,
+}
+
+impl<T: Copy> Near<T> {
+    pub fn new() -> Self {
+        Near {
+            heads: vec![END; BUCKETS],
+            pool: Vec::new(),
+            free: END,
+            occupied: [0; WORDS],
+            words: 0,
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, bucket: u64, at: Time, event: T) {
+        let i = bucket as usize % BUCKETS;
+        let next = self.heads[i];
+        let entry = Entry { at, event, next };
+        self.heads[i] = self.free;
+        if let Some(unused) = self.pool.get_mut(self.free as usize) {
+            self.free = unused.next;
+            *unused = entry;
+        } else {
+            self.heads[i] = self.pool.len() as u32;
+            self.pool.push(entry);
+        }
+        self.occupied[i / 64] |= 1 << (i % 64);
+        self.words |= 1 << (i / 64);
+    }
+
+    /// Moves what a bucket holds to the end of `to`, latest addition first.
+    #[inline]
+    pub fn take(&mut self, bucket: u64, to: &mut Vec<(Time, T)>) {
+        let i = bucket as usize % BUCKETS;
+        let mut place = std::mem::replace(&mut self.heads[i], END);
+        while let Some(entry) = self.pool.get_mut(place as usize) {
+            to.push((entry.at, entry.event));
+            let next = std::mem::replace(&mut entry.next, self.free);
+            self.free = std::mem::replace(&mut place, next);
+        }
+        self.occupied[i / 64] &= !(1 << (i % 64));
+        if self.occupied[i / 64] == 0 {
+            self.words &= !(1 << (i / 64));
+        }
+    }
+
+    /// When the earliest event of a bucket is due.
+    pub fn earliest_in(&self, bucket: u64) -> Option<Time> {
+        let entry = |place: u32| self.pool.get(place as usize);
+        std::iter::successors(entry(self.heads[bucket as usize % BUCKETS]), |e| entry(e.next))
+            .map(|e| e.at)
+            .min()
+    }
+
+    /// The next bucket after `present` that holds something, going round.
+    #[inline]
+    pub fn next_after(&self, present: u64) -> Option<u64> {
+        if self.words == 0 {
+            return None;
+        }
+        let here = present as usize % BUCKETS;
+        let from = (here + 1) % BUCKETS;
+        let (word, bit) = (from / 64, from % 64);
+        let rest = self.occupied[word] >> bit;
+        let found = if rest != 0 {
+            from + rest.trailing_zeros() as usize
+        } else {
+            // Words after this one first, then from the beginning up to this one.
+            let later = self.words & (!0u64).checked_shl(word as u32 + 1).unwrap_or(0);
+            let words = if later != 0 { later } else { self.words };
+            let w = words.trailing_zeros() as usize;
+            w * 64 + self.occupied[w].trailing_zeros() as usize
+        };
+        let ahead = (found + BUCKETS - here) % BUCKETS;
+        Some(present + ahead as u64)
+    }
+}
