@@ -168,8 +168,9 @@ fn main() {
     };
     let read = |each: &mut dyn FnMut(&swell_capture::Packet)| {
         let mut reader = Reader::new(&file[..]).expect("a pcap file of our own");
-        while let Ok(Some(p)) = reader.next_packet() {
-            each(&p);
+        let mut packet = swell_capture::Packet::default();
+        while let Ok(true) = reader.read_into(&mut packet) {
+            each(&packet);
         }
     };
     measure("reader", &|| {

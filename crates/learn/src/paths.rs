@@ -10,7 +10,8 @@
 //! parameter ([`Options::pair_quantile`](crate::Options)). With delayed ACKs half of the spacings
 //! are true pairs, the small ones.
 //!
-//! *Loss.* Lost packets over data packets; of hosts with few packets the mean of their side.
+//! *Loss.* Lost packets over data packets. A share of few packets says nothing, and one large transfer
+//! over a bad line says nothing about other hosts: hosts with few packets get the mean of such hosts.
 
 use std::collections::BTreeMap;
 
@@ -122,8 +123,11 @@ fn paths(
 ) -> Vec<Path> {
     let mut all = [0u64; 4];
     for m in role.hosts.iter().filter_map(|h| hosts.measured(h.0)) {
-        for (sum, n) in all.iter_mut().zip(m.sent.iter().chain(&m.received)) {
-            *sum += n;
+        for (sums, [packets, lost]) in all.chunks_mut(2).zip([m.sent, m.received]) {
+            if packets < SOUND_LOSS {
+                sums[0] += packets;
+                sums[1] += lost;
+            }
         }
     }
     let pooled = [share(all[1], all[0]), share(all[3], all[2])];

@@ -53,6 +53,10 @@ const UNKNOWN_RTT: u64 = 20_000_000;
 /// A copy of the segment just seen, this soon, is the capture's doing (both ports of a mirror).
 pub(crate) const DUPLICATE: u64 = 500_000;
 
+/// An answer to a SYN or SYN/ACK later than this times nothing: the sender would have sent it again
+/// by then (RFC 2988 section 2.1: 3 s; RFC 6298: 1 s), so the capture lacks a packet.
+const LONGEST_HANDSHAKE: u64 = 3_000_000_000;
+
 impl Tracked {
     pub(crate) fn new(start: u64) -> Tracked {
         Tracked {
@@ -165,7 +169,7 @@ impl Tracked {
             {
                 self.handshake = true;
                 self.opened = Some(at);
-                if self.syn_acks == 1 {
+                if self.syn_acks == 1 && at - t <= LONGEST_HANDSHAKE {
                     self.rtt[1] = Some(at - t);
                     news.rtt = Some((0, true, at - t));
                 }
@@ -199,7 +203,9 @@ impl Tracked {
             if self.syn_ack.is_none() {
                 self.syn_ack = Some(at);
                 // Karn: a repeated SYN leaves open which of them was answered.
-                if let [syn] = self.syns[..] {
+                if let [syn] = self.syns[..]
+                    && at - syn <= LONGEST_HANDSHAKE
+                {
                     self.rtt[0] = Some(at - syn);
                     news.rtt = Some((1, true, at - syn));
                 }

@@ -34,9 +34,9 @@ pub enum Quantity {
     Datagram,
     /// Time between datagrams of a flow, seconds.
     DatagramGap,
-    /// Round trip between tap and client, seconds, per session.
+    /// Round trip between tap and client where measured, seconds, per session.
     ClientRtt,
-    /// Round trip between tap and server, seconds, per connection.
+    /// Round trip between tap and server where measured, seconds, per connection.
     ServerRtt,
     /// Capacity towards the client where known, bit/s, per session.
     ClientDown,
@@ -319,7 +319,10 @@ fn each(model: &Model, s: &crate::Session, mut value: impl FnMut(Quantity, f64))
     let loss = |p: &Path| 1.0 - (1.0 - p.loss_up) * (1.0 - p.loss_down);
     value(Q::Groups, s.groups.len() as f64);
     if let Some(p) = model.client_paths.get(s.client as usize) {
-        value(Q::ClientRtt, secs(p.rtt));
+        // A borrowed round trip would count its donor twice.
+        if p.rtt_samples > 0 {
+            value(Q::ClientRtt, secs(p.rtt));
+        }
         value(Q::ClientLoss, loss(p));
         if let Some(rate) = p.down {
             value(Q::ClientDown, rate.bps() as f64);
@@ -339,7 +342,9 @@ fn each(model: &Model, s: &crate::Session, mut value: impl FnMut(Quantity, f64))
                 value(Q::ConnectionBytes, bytes[0] as f64 + bytes[1] as f64);
             }
             if let Some(p) = model.server_paths.get(c.server as usize) {
-                value(Q::ServerRtt, secs(p.rtt));
+                if p.rtt_samples > 0 {
+                    value(Q::ServerRtt, secs(p.rtt));
+                }
                 value(Q::ServerLoss, loss(p));
                 if let Some(rate) = p.up {
                     value(Q::ServerUp, rate.bps() as f64);

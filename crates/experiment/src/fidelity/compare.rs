@@ -120,8 +120,10 @@ fn volumes(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
         &|m| (m.totals.packets[0] + m.totals.packets[1]) as f64,
         None,
     );
-    let own = bootstrap(trace, tcp)(trace.totals.tcp_connections as f64);
-    row("TCP connections", &|m| m.totals.tcp_connections as f64, own);
+    // Connections of which the trace holds neither SYN nor data are in no session.
+    let all = |m: &Model| m.sessions.iter().map(|s| s.weight * tcp(s)).sum();
+    let own = bootstrap(trace, tcp)(all(trace));
+    row("TCP connections with SYN or data", &all, own);
     row("UDP flows", &|m| m.totals.udp_flows as f64, None);
 }
 
