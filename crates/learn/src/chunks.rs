@@ -16,6 +16,9 @@ struct Chunk {
     /// When its first and last packets passed the tap, nanoseconds.
     first: u64,
     last: u64,
+    /// Begins a unit of its direction: it came after an application's pause there, whatever the
+    /// other direction did meanwhile.
+    fresh: bool,
 }
 
 /// The data of one connection.
@@ -45,9 +48,11 @@ impl Chunks {
     /// acknowledged, so that a pause is the application's and not a retransmission's.
     #[inline]
     pub(crate) fn push(&mut self, down: bool, bytes: u64, at: u64, settled: bool, quiet: u64) {
+        let before = self.list.iter().rev().find(|c| c.down == down);
+        let fresh = before.is_none_or(|b| settled && at.saturating_sub(b.last) > quiet);
         if let Some(last) = self.list.last_mut()
             && last.down == down
-            && !(settled && at.saturating_sub(last.last) > quiet)
+            && !fresh
         {
             last.bytes = last.bytes.saturating_add(bytes);
             last.last = at;
@@ -61,6 +66,7 @@ impl Chunks {
             bytes,
             first: at,
             last: at,
+            fresh,
         });
     }
 
@@ -101,24 +107,24 @@ impl Chunks {
 
     /// The exchange, with pauses as the tap saw them; [`correct`] takes the paths out. `opened` is
     /// when the handshake was complete.
-    pub(crate) fn exchange(&self, opened: u64, quiet: u64) -> Exchange {
+    pub(crate) fn exchange(&self, opened: u64) -> Exchange {
         if self.concurrent {
             Exchange::Concurrent {
-                up: self.chain(false, opened, quiet),
-                down: self.chain(true, opened, quiet),
+                up: self.chain(false, opened),
+                down: self.chain(true, opened),
             }
         } else {
             Exchange::Sequential(self.turns(opened))
         }
     }
 
-    fn chain(&self, down: bool, opened: u64, quiet: u64) -> Vec<(Dur, u64)> {
+    fn chain(&self, down: bool, opened: u64) -> Vec<(Dur, u64)> {
         let mut chain: Vec<(Dur, u64)> = Vec::new();
         let mut last = opened;
         for c in self.list.iter().filter(|c| c.down == down) {
             let pause = c.first.saturating_sub(last);
             match chain.last_mut() {
-                Some(unit) if pause <= quiet => unit.1 = unit.1.saturating_add(c.bytes),
+                Some(unit) if !c.fresh => unit.1 = unit.1.saturating_add(c.bytes),
                 _ => chain.push((Dur::from_nanos(pause), c.bytes)),
             }
             last = c.last;

@@ -541,8 +541,7 @@ impl Learner {
                 self.counts.strays += 1;
                 return None;
             }
-            let quiet = self.options.parameters.quiet.as_nanos();
-            t.chunks.exchange(t.opened.unwrap_or(t.start), quiet)
+            t.chunks.exchange(t.opened.unwrap_or(t.start))
         };
         Some(Connection {
             gap: Dur::ZERO,

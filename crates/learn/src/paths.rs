@@ -28,7 +28,7 @@ const SOUND_RTT: u32 = 5;
 /// Pairs from which on a capacity is given.
 const SOUND_PAIRS: u32 = 5;
 /// Data packets from which on a host's own loss share is used.
-const SOUND_LOSS: u64 = 100;
+const SOUND_LOSS: u64 = 10;
 /// Where only data acknowledgements tell the RTT.
 const DATA_QUANTILE: f64 = 0.1;
 

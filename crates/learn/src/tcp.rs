@@ -53,9 +53,12 @@ const UNKNOWN_RTT: u64 = 20_000_000;
 /// A copy of the segment just seen, this soon, is the capture's doing (both ports of a mirror).
 pub(crate) const DUPLICATE: u64 = 500_000;
 
-/// An answer to a SYN or SYN/ACK later than this times nothing: the sender would have sent it again
-/// by then (RFC 2988 section 2.1: 3 s; RFC 6298: 1 s), so the capture lacks a packet.
-const LONGEST_HANDSHAKE: u64 = 3_000_000_000;
+/// How long receivers delay an acknowledgement: Linux `TCP_DELACK_MIN`, 40 ms. RFC 1122 section
+/// 4.2.3.2 allows 500 ms; of those that use more, some pauses of the network pass for the application's.
+const DELAYED_ACK: u64 = 40_000_000;
+/// An answer later than this times nothing: the sender would have sent again by then (RFC 2988
+/// section 2.1: 3 s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
+const LONGEST_RTT: u64 = 3_000_000_000;
 
 impl Tracked {
     pub(crate) fn new(start: u64) -> Tracked {
@@ -102,6 +105,16 @@ impl Tracked {
         }
     }
 
+    /// Silence with nothing unacknowledged that is the application's: TCP itself, with data to send
+    /// and everything acknowledged, waits for an acknowledgement under way, one round trip and the
+    /// receiver's delay of it, no longer. At most `quiet`; that, too, where the round trip is not known.
+    fn pause(&self, quiet: u64) -> u64 {
+        match self.rtt {
+            [Some(server), Some(client)] => quiet.min(server + client + DELAYED_ACK),
+            _ => quiet,
+        }
+    }
+
     /// A packet from end `from` (0 client, 1 server) passed at `at`.
     pub(crate) fn packet(
         &mut self,
@@ -120,6 +133,7 @@ impl Tracked {
             self.syn(from, at, h, &mut news);
         }
         let round_trip = self.round_trip();
+        let quiet = self.pause(quiet);
         let to = 1 - from;
         let down = from == 1;
         self.halves[to].interrupted();
@@ -128,7 +142,9 @@ impl Tracked {
         let mut settled_by_tap = true;
         if h.has(Header::ACK) {
             let unseen = self.halves[to].acknowledged(h.ack, at, &mut news);
-            if let Some(sample) = self.halves[to].take_sample() {
+            if let Some(sample) = self.halves[to].take_sample()
+                && sample <= LONGEST_RTT
+            {
                 news.rtt.get_or_insert((from, false, sample));
             }
             if unseen > 0 {
@@ -169,7 +185,7 @@ impl Tracked {
             {
                 self.handshake = true;
                 self.opened = Some(at);
-                if self.syn_acks == 1 && at - t <= LONGEST_HANDSHAKE {
+                if self.syn_acks == 1 && at - t <= LONGEST_RTT {
                     self.rtt[1] = Some(at - t);
                     news.rtt = Some((0, true, at - t));
                 }
@@ -204,7 +220,7 @@ impl Tracked {
                 self.syn_ack = Some(at);
                 // Karn: a repeated SYN leaves open which of them was answered.
                 if let [syn] = self.syns[..]
-                    && at - syn <= LONGEST_HANDSHAKE
+                    && at - syn <= LONGEST_RTT
                 {
                     self.rtt[0] = Some(at - syn);
                     news.rtt = Some((1, true, at - syn));

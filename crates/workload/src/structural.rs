@@ -288,7 +288,7 @@ impl Workload for Structural {
             Event::Received(conn, end, n) => {
                 if let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) {
                     live.received[end as usize] += n;
-                    self.play(conn, now, actions, |s, steps| s.received(end, n, steps));
+                    self.play(conn, now, actions, |s, steps| s.received(end, n, now, steps));
                 }
             }
             Event::Datagram(conn, end, n) => {
@@ -298,7 +298,7 @@ impl Workload for Structural {
                 }
             }
             Event::Drained(conn, end) => {
-                self.play(conn, now, actions, |s, steps| s.drained(end, steps));
+                self.play(conn, now, actions, |s, steps| s.drained(end, now, steps));
             }
             Event::Info(conn, info) => self.record(conn, Some(now), info),
             Event::Eof(conn, End::Server) => actions.push(Action::Close(conn, End::Server)),

@@ -15,7 +15,7 @@ fn requests_and_responses_with_their_pauses() {
     c.push(true, 500, 70 * MS, false, QUIET);
     c.push(false, 200, 1_080 * MS, true, QUIET);
     c.push(true, 10, 1_150 * MS, true, QUIET);
-    let mut e = c.exchange(0, QUIET);
+    let mut e = c.exchange(0);
     correct(&mut e, ms(10), ms(50));
     let turn = |request, server, response, client| Turn {
         request,
@@ -35,7 +35,7 @@ fn silence_splits_units_unless_data_is_under_way() {
     c.push(true, 100, 0, true, QUIET);
     c.push(true, 100, 600 * MS, true, QUIET);
     c.push(true, 100, 1_300 * MS, false, QUIET);
-    let mut e = c.exchange(0, QUIET);
+    let mut e = c.exchange(0);
     correct(&mut e, ms(10), ms(50));
     let Exchange::Sequential(turns) = e else {
         panic!("{e:?}");
@@ -51,7 +51,7 @@ fn silence_splits_units_unless_data_is_under_way() {
 fn a_client_that_waits_after_connecting() {
     let mut c = Chunks::default();
     c.push(false, 100, 300 * MS, true, QUIET);
-    let Exchange::Sequential(turns) = c.exchange(100 * MS, QUIET) else {
+    let Exchange::Sequential(turns) = c.exchange(100 * MS) else {
         panic!("not sequential");
     };
     assert_eq!((turns[0].request, turns[0].client_think), (0, ms(200)));
@@ -68,7 +68,7 @@ fn concurrent_data_becomes_two_chains() {
     c.push(true, 7, 3_000 * MS, true, QUIET);
     c.set_concurrent();
     assert_eq!(
-        c.exchange(0, QUIET),
+        c.exchange(0),
         Exchange::Concurrent {
             up: vec![(ms(0), 100)],
             down: vec![(ms(50), 10_000), (ms(2_050), 7)],
@@ -85,5 +85,5 @@ fn an_endless_connection_needs_bounded_memory_and_keeps_its_bytes() {
     assert!(c.list.len() <= MAX_CHUNKS && c.merged > 0);
     let up: u64 = (0..1_000_000u64).step_by(2).map(|i| 1 + i % 3).sum();
     let down: u64 = (1..1_000_000u64).step_by(2).map(|i| 1 + i % 3).sum();
-    assert_eq!(c.exchange(0, QUIET).bytes(), [up, down]);
+    assert_eq!(c.exchange(0).bytes(), [up, down]);
 }

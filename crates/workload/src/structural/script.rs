@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Stream};
+use swell_base::{Dur, Stream, Time};
 use swell_traffic::{Exchange, Model};
 
 use crate::End;
@@ -38,6 +38,8 @@ pub(super) struct Script {
     /// Bytes received so far and bytes that the script waits for, by receiving end.
     received: [u64; 2],
     awaited: [u64; 2],
+    /// When data last arrived, by receiving end.
+    arrived: [Time; 2],
     state: State,
     /// Chooses the blocks of long datagram flows.
     rng: Stream,
@@ -79,6 +81,7 @@ impl Script {
             next: [0; 2],
             received: [0; 2],
             awaited: [0; 2],
+            arrived: [Time::ZERO; 2],
             state: State::Idle,
             rng,
             sent: 0,
@@ -140,7 +143,8 @@ impl Script {
         }
     }
 
-    pub fn received(&mut self, end: End, n: u64, steps: &mut Vec<Step>) {
+    pub fn received(&mut self, end: End, n: u64, now: Time, steps: &mut Vec<Step>) {
+        self.arrived[end as usize] = now;
         self.received[end as usize] += n;
         if self.received[end as usize] < self.awaited[end as usize] {
             return;
@@ -153,8 +157,13 @@ impl Script {
         }
     }
 
-    pub fn drained(&mut self, end: End, steps: &mut Vec<Step>) {
+    pub fn drained(&mut self, end: End, now: Time, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
+        // The pause runs, on the link where it was seen, from the passing of the last data: half
+        // a round trip before `end` could see it arrive. An acknowledgement that was delayed took
+        // longer, and the pause has run for that long, too.
+        let arrived = self.arrived[1 - end as usize];
+        let waited = now.since(arrived) + self.rtt / 2;
         match (exchange(&model, self.place), self.state) {
             (Exchange::Sequential(turns), State::Drain(waiting)) if waiting == end => {
                 self.state = State::Idle;
@@ -163,9 +172,9 @@ impl Script {
                     .copied()
                     .unwrap_or_default();
                 match end {
-                    // A request without a response: the client's pause has run for a round trip.
+                    // A request without a response.
                     End::Client => {
-                        steps.push(Step::Wait(turn.client_think - self.rtt, NEXT_TURN));
+                        steps.push(Step::Wait(turn.client_think - waited, NEXT_TURN));
                     }
                     // The response goes on without a request.
                     End::Server => {
@@ -173,13 +182,13 @@ impl Script {
                         let pause = turns
                             .get(self.next[0] as usize)
                             .map_or(Dur::ZERO, |t| turn.client_think + t.server_think);
-                        steps.push(Step::Wait(pause - self.rtt, ANSWER));
+                        steps.push(Step::Wait(pause - waited, ANSWER));
                     }
                 }
             }
             (Exchange::Concurrent { up, down }, _) => {
                 let chain = if end == End::Client { up } else { down };
-                self.chunk(chain, end, self.rtt, steps);
+                self.chunk(chain, end, waited, steps);
             }
             _ => {}
         }
