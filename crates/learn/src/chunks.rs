@@ -1,7 +1,7 @@
 //! From data passing the tap to requests, responses and the pauses between them.
 
-use swell_base::Dur;
-use swell_traffic::{Exchange, Turn};
+use swell_base::{Bytes, Dur, Rate};
+use swell_traffic::{Exchange, Path, Turn};
 
 /// Chunks held per connection; beyond it neighbours are merged, so that a connection that never ends
 /// needs bounded memory.
@@ -16,8 +16,8 @@ struct Chunk {
     /// When its first and last packets passed the tap, nanoseconds.
     first: u64,
     last: u64,
-    /// Begins a unit of its direction: it came after an application's pause there, whatever the
-    /// other direction did meanwhile.
+    /// Begins a unit of its direction: with everything before acknowledged, it came after an
+    /// application's pause there, or after data of the other direction that it may answer.
     fresh: bool,
 }
 
@@ -48,8 +48,11 @@ impl Chunks {
     /// acknowledged, so that a pause is the application's and not a retransmission's.
     #[inline]
     pub(crate) fn push(&mut self, down: bool, bytes: u64, at: u64, settled: bool, quiet: u64) {
-        let before = self.list.iter().rev().find(|c| c.down == down);
-        let fresh = before.is_none_or(|b| settled && at.saturating_sub(b.last) > quiet);
+        let fresh = settled
+            && self
+                .list
+                .last()
+                .is_none_or(|c| c.down != down || at.saturating_sub(c.last) > quiet);
         if let Some(last) = self.list.last_mut()
             && last.down == down
             && !fresh
@@ -181,21 +184,48 @@ const OPENING_PAUSE: Dur = Dur::from_millis(1);
 ///
 /// A response's first byte passes the tap one server-side RTT plus the server's think time after the
 /// request's last byte did; a request one client-side RTT plus the user's think time after the
-/// response. A pause inside one direction needs no correction: both ends of it took the same way.
-pub(crate) fn correct(exchange: &mut Exchange, client_rtt: Dur, server_rtt: Dur) {
+/// response; on lines that are not fast, the packets between take their time, too. A pause inside
+/// one direction needs no correction: both ends of it took the same way.
+pub(crate) fn correct(exchange: &mut Exchange, client: &Path, server: &Path) {
     let Exchange::Sequential(turns) = exchange else {
         return;
     };
     for i in 0..turns.len() {
-        let next_is_request = turns.get(i + 1).is_some_and(|t| t.request > 0);
+        let next = turns.get(i + 1).map_or(0, |t| t.request);
+        let next_is_request = next > 0;
         let t = &mut turns[i];
         if t.response > 0 && (t.request > 0 || i == 0) {
-            t.server_think = t.server_think.saturating_sub(server_rtt);
+            let way = server.rtt + last(t.request, server.down) + first(t.response, server.up);
+            t.server_think = t.server_think.saturating_sub(way);
         }
         if t.response > 0 && next_is_request {
-            t.client_think = t.client_think.saturating_sub(client_rtt);
+            let way = client.rtt + last(t.response, client.down) + first(next, client.up);
+            t.client_think = t.client_think.saturating_sub(way);
         }
     }
+}
+
+/// A full segment's payload beside headers of [`HEADERS`] bytes on a 1500-byte MTU.
+const SEGMENT: u64 = 1448;
+/// IPv4, TCP and its timestamps (RFC 7323).
+const HEADERS: u64 = 52;
+
+/// How long the first packet of `bytes` takes at `rate`.
+fn first(bytes: u64, rate: Option<Rate>) -> Dur {
+    packet(bytes.min(SEGMENT), rate)
+}
+
+/// How long the last packet of `bytes` takes.
+fn last(bytes: u64, rate: Option<Rate>) -> Dur {
+    match bytes % SEGMENT {
+        0 => first(bytes, rate),
+        rest => packet(rest, rate),
+    }
+}
+
+fn packet(payload: u64, rate: Option<Rate>) -> Dur {
+    rate.filter(|r| payload > 0 && r.bps() > 0)
+        .map_or(Dur::ZERO, |r| r.transmit(Bytes(payload + HEADERS)))
 }
 
 #[cfg(test)]

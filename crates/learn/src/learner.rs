@@ -580,14 +580,13 @@ impl Learner {
         let [client_paths, server_paths] =
             paths.finish(&self.hosts, self.options.pair_quantile, &mut self.counts);
         for s in &mut sessions {
-            let client = client_paths[s.client as usize].rtt;
+            let client = &client_paths[s.client as usize];
             for g in &mut s.groups {
                 // The user saw the last response, and the next SYN passed the tap, half a client-side
                 // round trip later each.
-                g.think = g.think.saturating_sub(client);
+                g.think = g.think.saturating_sub(client.rtt);
                 for c in &mut g.connections {
-                    let server = server_paths[c.server as usize].rtt;
-                    correct(&mut c.exchange, client, server);
+                    correct(&mut c.exchange, client, &server_paths[c.server as usize]);
                 }
             }
         }

@@ -11,7 +11,8 @@
 //! are true pairs, the small ones.
 //!
 //! *Loss.* Lost packets over data packets. A share of few packets says nothing, and one large transfer
-//! over a bad line says nothing about other hosts: hosts with few packets get the mean of such hosts.
+//! over a bad line says nothing about other hosts: hosts with few packets get the mean of such hosts,
+//! hosts with none that of their side.
 
 use std::collections::BTreeMap;
 
@@ -121,16 +122,17 @@ fn paths(
     rng: &mut Stream,
     counts: &mut SideCounts,
 ) -> Vec<Path> {
-    let mut all = [0u64; 4];
+    let (mut all, mut small) = ([0u64; 4], [0u64; 4]);
     for m in role.hosts.iter().filter_map(|h| hosts.measured(h.0)) {
-        for (sums, [packets, lost]) in all.chunks_mut(2).zip([m.sent, m.received]) {
-            if packets < SOUND_LOSS {
-                sums[0] += packets;
-                sums[1] += lost;
+        for (d, [packets, lost]) in [m.sent, m.received].into_iter().enumerate() {
+            let sums = [Some(&mut all), (packets < SOUND_LOSS).then_some(&mut small)];
+            for sums in sums.into_iter().flatten() {
+                sums[2 * d] += packets;
+                sums[2 * d + 1] += lost;
             }
         }
     }
-    let pooled = [share(all[1], all[0]), share(all[3], all[2])];
+    let pooled = [all, small].map(|n| [share(n[1], n[0]), share(n[3], n[2])]);
     let nothing = Measured::default();
     let own: Vec<(Path, bool)> = role
         .hosts
@@ -169,8 +171,8 @@ fn paths(
     paths
 }
 
-/// The path as measured, and whether its RTT rests on data.
-fn own_path(m: &Measured, pair_quantile: f64, pooled: [f64; 2]) -> (Path, bool) {
+/// The path as measured, and whether its RTT rests on data. `pooled`: losses from and to the hosts of this role, of all and of those with few packets.
+fn own_path(m: &Measured, pair_quantile: f64, pooled: [[f64; 2]; 2]) -> (Path, bool) {
     let by_data = m.handshake.seen == 0 && m.data.seen > 0;
     let (rtt, rtt_samples) = if by_data {
         (m.data.quantile(DATA_QUANTILE), m.data.seen)
@@ -183,19 +185,17 @@ fn own_path(m: &Measured, pair_quantile: f64, pooled: [f64; 2]) -> (Path, bool) 
             .filter(|&kbit| r.seen >= SOUND_PAIRS && kbit > 0)
             .map(|kbit| Rate::from_bps(u64::from(kbit) * 1000))
     };
-    let loss = |[packets, lost]: [u64; 2], of_all: f64| {
-        if packets >= SOUND_LOSS {
-            share(lost, packets)
-        } else {
-            of_all
-        }
+    let loss = |[packets, lost]: [u64; 2], d: usize| match packets {
+        0 => pooled[0][d],
+        SOUND_LOSS.. => share(lost, packets),
+        _ => pooled[1][d],
     };
     let path = Path {
         rtt: Dur::from_micros(u64::from(rtt.unwrap_or(0))),
         up: rate(&m.up),
         down: rate(&m.down),
-        loss_up: loss(m.sent, pooled[0]),
-        loss_down: loss(m.received, pooled[1]),
+        loss_up: loss(m.sent, 0),
+        loss_down: loss(m.received, 1),
         rtt_samples,
         capacity_samples: m.up.seen.saturating_add(m.down.seen),
         loss_samples: u32::try_from(m.sent[0] + m.received[0]).unwrap_or(u32::MAX),

@@ -172,7 +172,7 @@ impl Structural {
         let conn = Conn(self.flows.len() as u32);
         let client = model.client_paths.get(session.client as usize);
         let server = model.server_paths.get(connection.server as usize);
-        let rtt = client.map_or(Dur::ZERO, |p| p.rtt) + server.map_or(Dur::ZERO, |p| p.rtt);
+        let rtt = [client, server].map(|path| path.map_or(Dur::ZERO, |p| p.rtt));
         let rng = Stream::indexed(self.seed, "structural/datagrams", u64::from(conn.0));
         self.flows.push(Some(Box::new(Live {
             visit: v,

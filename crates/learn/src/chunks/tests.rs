@@ -7,6 +7,34 @@ fn ms(n: u64) -> Dur {
     Dur::from_millis(n)
 }
 
+fn path(rtt: u64, rate: Option<Rate>) -> Path {
+    Path {
+        rtt: ms(rtt),
+        up: rate,
+        down: rate,
+        loss_up: 0.0,
+        loss_down: 0.0,
+        rtt_samples: 1,
+        capacity_samples: 0,
+        loss_samples: 0,
+    }
+}
+
+#[test]
+fn packets_take_their_time_on_slow_lines() {
+    let turn = |ms: u64| Turn {
+        request: 1_448 + 948,
+        server_think: Dur::from_millis(ms),
+        response: 10_000,
+        ..Turn::default()
+    };
+    let mut e = Exchange::Sequential(vec![turn(100)]);
+    // 1 Mbit/s: 8 ms for the request's last 1000 bytes, 12 ms for the response's first 1500.
+    let slow = path(50, Some(Rate::from_bps(1_000_000)));
+    correct(&mut e, &path(10, None), &slow);
+    assert_eq!(e, Exchange::Sequential(vec![turn(30)]));
+}
+
 #[test]
 fn requests_and_responses_with_their_pauses() {
     let mut c = Chunks::default();
@@ -16,7 +44,7 @@ fn requests_and_responses_with_their_pauses() {
     c.push(false, 200, 1_080 * MS, true, QUIET);
     c.push(true, 10, 1_150 * MS, true, QUIET);
     let mut e = c.exchange(0);
-    correct(&mut e, ms(10), ms(50));
+    correct(&mut e, &path(10, None), &path(50, None));
     let turn = |request, server, response, client| Turn {
         request,
         server_think: ms(server),
@@ -36,7 +64,7 @@ fn silence_splits_units_unless_data_is_under_way() {
     c.push(true, 100, 600 * MS, true, QUIET);
     c.push(true, 100, 1_300 * MS, false, QUIET);
     let mut e = c.exchange(0);
-    correct(&mut e, ms(10), ms(50));
+    correct(&mut e, &path(10, None), &path(50, None));
     let Exchange::Sequential(turns) = e else {
         panic!("{e:?}");
     };

@@ -30,9 +30,8 @@ pub(super) enum Step {
 pub(super) struct Script {
     model: Arc<Model>,
     place: Place,
-    /// Round-trip time of the path without queues: what an end that waits for its own data to be
-    /// acknowledged has waited too long.
-    rtt: Dur,
+    /// Round trips between the link where pauses were seen and the client, and the server.
+    rtt: [Dur; 2],
     /// Next turn, chunk or packet, by end where both go on their own.
     next: [u32; 2],
     /// Bytes received so far and bytes that the script waits for, by receiving end.
@@ -73,7 +72,7 @@ const SYN: u32 = 32;
 const RST: u32 = 12;
 
 impl Script {
-    pub fn new(model: Arc<Model>, place: Place, rtt: Dur, rng: Stream) -> Script {
+    pub fn new(model: Arc<Model>, place: Place, rtt: [Dur; 2], rng: Stream) -> Script {
         Script {
             model,
             place,
@@ -86,6 +85,11 @@ impl Script {
             rng,
             sent: 0,
         }
+    }
+
+    /// From end to end, without queues.
+    fn rtt(&self) -> Dur {
+        self.rtt[0] + self.rtt[1]
     }
 
     pub fn is_tcp(&self) -> bool {
@@ -104,7 +108,12 @@ impl Script {
                 self.state = State::Both;
                 self.awaited = [total(down), total(up)];
                 self.chunk(up, End::Client, Dur::ZERO, steps);
-                self.chunk(down, End::Server, Dur::ZERO, steps);
+                // The client learns that the connection is there half its round trip before its ACK,
+                // from which pauses count, is on the link; the server's data takes half of its own.
+                if let Some(&(pause, _)) = down.first() {
+                    let pause = pause + self.rtt[0] / 2 - self.rtt[1] / 2;
+                    steps.push(Step::Wait(pause, CHUNK_DOWN));
+                }
                 self.check_both(steps);
             }
             Exchange::Attempt { .. } => self.syn(steps),
@@ -163,7 +172,7 @@ impl Script {
         // a round trip before `end` could see it arrive. An acknowledgement that was delayed took
         // longer, and the pause has run for that long, too.
         let arrived = self.arrived[1 - end as usize];
-        let waited = now.since(arrived) + self.rtt / 2;
+        let waited = now.since(arrived) + self.rtt() / 2;
         match (exchange(&model, self.place), self.state) {
             (Exchange::Sequential(turns), State::Drain(waiting)) if waiting == end => {
                 self.state = State::Idle;
@@ -305,7 +314,7 @@ impl Script {
             // A refusal is answered, or lost, within a round trip.
             None if self.state == State::Idle => {
                 self.state = State::Both;
-                steps.push(Step::Wait(self.rtt + Dur::from_secs(1), PACKET));
+                steps.push(Step::Wait(self.rtt() + Dur::from_secs(1), PACKET));
             }
             None => {
                 steps.pop();
