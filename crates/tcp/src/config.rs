@@ -92,6 +92,9 @@ pub struct Config {
     /// Pace sending in SACK recovery by what is delivered (PRR, RFC 9937). Otherwise the window
     /// is the threshold at once (RFC 6675 section 5).
     pub prr: bool,
+    /// Leave the first slow start when trains of acknowledgements or round trips say that the path is
+    /// full: HyStart, as Linux's CUBIC does. `linux`: on.
+    pub hystart: bool,
     /// Find losses by time and probe the tail (RFC 8985). Needs `sack`.
     pub rack_tlp: bool,
     /// Grow by bytes acknowledged (RFC 3465 and Linux) rather than once per acknowledgement.
@@ -145,6 +148,7 @@ impl Config {
             limited_transmit: true,
             prr: true,
             rack_tlp: true,
+            hystart: true,
             byte_counting: true,
             window_validation: true,
             idle_restart: IdleRestart::Decay,
@@ -178,6 +182,7 @@ impl Config {
             limited_transmit: false,
             prr: false,
             rack_tlp: false,
+            hystart: false,
             byte_counting: false,
             window_validation: false,
             idle_restart: IdleRestart::Reset,
@@ -198,8 +203,12 @@ impl Config {
             sum.next_multiple_of(4)
         } else {
             // Two bytes of padding before each option, as every stack aligns them.
-            let blocks = seg.sack.iter().count() as u32;
-            12 * u32::from(self.timestamps) + if blocks > 0 { 4 + 8 * blocks } else { 0 }
+            let sack = if seg.sack.is_empty() {
+                0
+            } else {
+                4 + 8 * seg.sack.iter().count() as u32
+            };
+            12 * u32::from(self.timestamps) + sack
         };
         u16::try_from(seg.len.saturating_add(40 + options)).unwrap_or(u16::MAX)
     }

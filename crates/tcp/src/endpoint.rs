@@ -204,23 +204,30 @@ impl Endpoint {
 
     /// The next segment to put on the wire at `now`. Call until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        let mut seg = Segment::default();
+        self.transmit_into(now, &mut seg).then_some(seg)
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit), written over `seg`; false when there is nothing
+    /// to send. Saves moving the segment on its way into a packet.
+    #[inline]
+    pub fn transmit_into(&mut self, now: Time, seg: &mut Segment) -> bool {
         if self.state != State::Open {
-            return self.transmit_unusual(now);
+            return self.transmit_unusual(now, seg);
         }
         if self.bare_ack {
             self.bare_ack = false;
-            return Some(self.pure_ack());
+            self.pure_ack(seg);
+        } else if let Some(out) = self.extra.take() {
+            self.data(*out, seg);
+        } else if let Some(out) = self.send.next(&self.cfg, now) {
+            self.data(out, seg);
+        } else if self.recv.ack_now {
+            self.pure_ack(seg);
+        } else {
+            return false;
         }
-        if let Some(out) = self.extra.take() {
-            return Some(self.data(*out));
-        }
-        if let Some(out) = self.send.next(&self.cfg, now) {
-            return Some(self.data(out));
-        }
-        if self.recv.ack_now {
-            return Some(self.pure_ack());
-        }
-        None
+        true
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.
@@ -260,7 +267,8 @@ impl Endpoint {
             rtos: s.count.rtos,
             recoveries: s.count.recoveries,
             probes: s.count.probes,
-            acked: s.count.acked,
+            // The SYN has number 0 and is no data.
+            acked: s.una.saturating_sub(1),
             delivered: self.recv.delivered,
             srtt: s.rtt.smoothed(),
             min_rtt: s.rtt.min(),
@@ -433,20 +441,22 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn transmit_unusual(&mut self, now: Time) -> Option<Segment> {
+    fn transmit_unusual(&mut self, now: Time, seg: &mut Segment) -> bool {
         if std::mem::take(&mut self.rst_due) {
-            let flags = Flags::RST.with(Flags::ACK);
-            return Some(Segment {
+            *seg = Segment {
                 seq: self.rst_seq,
-                flags,
+                flags: Flags::RST.with(Flags::ACK),
                 ack: self.recv.nxt,
                 ..Segment::default()
-            });
+            };
+        } else if self.syn_due {
+            *seg = self.syn(now);
+        } else if self.state == State::Closed && self.recv.ack_now {
+            self.pure_ack(seg);
+        } else {
+            return false;
         }
-        if self.syn_due {
-            return Some(self.syn(now));
-        }
-        (self.state == State::Closed && self.recv.ack_now).then(|| self.pure_ack())
+        true
     }
 
     fn syn(&mut self, now: Time) -> Segment {
@@ -472,37 +482,34 @@ impl Endpoint {
     }
 
     #[inline]
-    fn data(&mut self, out: Out) -> Segment {
+    fn data(&mut self, out: Out, seg: &mut Segment) {
         let flags = if out.fin {
             Flags::ACK.with(Flags::FIN)
         } else {
             Flags::ACK
         };
-        self.segment(out.seq, out.len, flags)
+        self.segment(out.seq, out.len, flags, seg);
     }
 
     #[inline]
-    fn pure_ack(&mut self) -> Segment {
+    fn pure_ack(&mut self, seg: &mut Segment) {
         self.acks += 1;
-        self.segment(self.send.nxt, 0, Flags::ACK)
+        self.segment(self.send.nxt, 0, Flags::ACK, seg);
     }
 
     #[inline]
-    fn segment(&mut self, seq: u64, len: u32, flags: Flags) -> Segment {
-        let sack = if self.cfg.sack && self.recv.has_gap() {
+    fn segment(&mut self, seq: u64, len: u32, flags: Flags, seg: &mut Segment) {
+        seg.seq = seq;
+        seg.ack = self.recv.nxt;
+        seg.len = len;
+        seg.window = self.cfg.recv_window();
+        seg.sack = if self.cfg.sack && self.recv.has_gap() {
             self.recv.blocks()
         } else {
             SackBlocks::default()
         };
+        seg.flags = flags;
+        seg.ecn = 0;
         self.recv.acked();
-        Segment {
-            seq,
-            ack: self.recv.nxt,
-            len,
-            window: self.cfg.recv_window(),
-            sack,
-            flags,
-            ecn: 0,
-        }
     }
 }

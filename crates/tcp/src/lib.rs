@@ -73,8 +73,7 @@
 //! * TIME-WAIT: an endpoint is over when both FINs are acknowledged. Keep asking it until its peer
 //!   is over too; it still answers a repeated FIN.
 //! * Applications that read slowly; receive buffer tuning (the window is constant); reneging.
-//! * HyStart and HyStart++ (RFC 9406): slow start ends at a loss or at the threshold. CUBIC flows
-//!   therefore overshoot more at their start than Linux's do.
+//! * HyStart after a time-out (only the first slow start is minded), HyStart++ (RFC 9406).
 //! * Undoing a reduction that proves wrong: F-RTO (RFC 5682), Eifel (RFC 3522), duplicate SACKs
 //!   (RFC 2883). The reordering window of RACK is a quarter of the smallest round trip and does not
 //!   adapt.

@@ -1,16 +1,18 @@
 //! The sending half: what may be sent now, and what acknowledgements and timers mean.
 
 mod dupack;
+mod hystart;
 mod loss;
 
 use std::collections::VecDeque;
 
 use swell_base::{Dur, Segment, Time};
 
-use crate::Config;
 use crate::cc::{Acked, Window};
 use crate::rtt::Rtt;
 use crate::scoreboard::{Delivered, Place, Record, Scoreboard};
+use crate::{Algorithm, Config};
+use hystart::HyStart;
 pub(crate) use loss::Expired;
 use loss::{Prr, Rack};
 
@@ -51,7 +53,6 @@ pub(crate) struct Out {
 pub(crate) struct Counters {
     pub(crate) segments: u64,
     pub(crate) resent: u64,
-    pub(crate) acked: u64,
     pub(crate) rtos: u32,
     pub(crate) recoveries: u32,
     pub(crate) probes: u32,
@@ -87,6 +88,8 @@ pub(crate) struct Sender {
     /// In fast recovery with [`Config::prr`].
     prr: Option<Box<Prr>>,
     rack: Rack,
+    /// During the first slow start with [`Config::hystart`].
+    hystart: Option<Box<HyStart>>,
     /// The one segment being timed, as (end, sent at); end 0 for none.
     timed: (u64, Time),
     /// Whether the window was the limit in the last flight, what that flight was, and where it
@@ -126,6 +129,8 @@ impl Sender {
             dupacks: 0,
             prr: None,
             rack: Rack::default(),
+            hystart: (cfg.hystart && cfg.algorithm == Algorithm::Cubic)
+                .then(|| Box::new(HyStart::new())),
             timed: (0, Time::ZERO),
             limited: false,
             flight_bytes: 0,
@@ -449,7 +454,7 @@ impl Sender {
         if moved > 0 {
             self.board.ack(ack, &mut d);
             self.una = ack;
-            self.advance(cfg, now, moved, &d);
+            self.advance(cfg, now, &d);
         }
         if cfg.sack && !seg.sack.is_empty() {
             self.sack(seg, &mut d);
@@ -483,8 +488,7 @@ impl Sender {
     }
 
     /// SND.UNA moved: round-trip sample, counters, timer.
-    fn advance(&mut self, cfg: &Config, now: Time, moved: u64, d: &Delivered) {
-        self.count.acked += moved;
+    fn advance(&mut self, cfg: &Config, now: Time, d: &Delivered) {
         self.timeouts = 0;
         if cfg.rtt_every_ack {
             if let (Some(sent), false) = (d.oldest, d.any_resent) {
@@ -494,6 +498,9 @@ impl Sender {
             self.rtt.sample(cfg, now.since(self.timed.1));
             self.timed.0 = 0;
         }
+        if let (Some(sent), false) = (d.oldest, d.any_resent) {
+            self.mind_slow_start(now, now.since(sent), cfg);
+        }
         if cfg.timestamps {
             self.rtt.end_backoff();
         }
@@ -502,6 +509,22 @@ impl Sender {
         let keep = !cfg.sack && self.phase == Phase::Recovery && self.una < self.recover;
         if !(keep && std::mem::replace(&mut self.partial_acked, keep)) || self.outstanding() == 0 {
             self.rearm(cfg, now);
+        }
+    }
+
+    /// HyStart: the first slow start ends where the path shows that it is full.
+    fn mind_slow_start(&mut self, now: Time, rtt: Dur, cfg: &Config) {
+        let Some(hystart) = &mut self.hystart else {
+            return;
+        };
+        let window = self.window.cwnd / f64::from(cfg.mss());
+        let min = self.rtt.min().unwrap_or(rtt);
+        let first = self.window.ssthresh.is_infinite();
+        if !first || hystart.leaves(now, (self.una, self.nxt), (rtt, min), window) {
+            if first {
+                self.window.ssthresh = self.window.cwnd;
+            }
+            self.hystart = None;
         }
     }
 

@@ -83,10 +83,10 @@ fn transfers_over_a_drop_tail_queue() {
 }
 
 const GOLDEN: &str = "\
-cubic: 2232374400 3659 204 3 0 0
+cubic: 2232374400 3456 1 1 0 0
 newreno with sack: 2292865600 3568 113 2 0 0
-cubic by count: 2232374400 3657 202 3 0 0
-cubic by count, no prr: 2441732800 3743 288 3 1 0
+cubic by count: 2232374400 3456 1 1 0 0
+cubic by count, no prr: 2232374400 3456 1 1 0 0
 classic reno: 3791782400 3638 212 1 1 0
 classic newreno: 8758614400 3598 172 3 0 0
 classic newreno, delayed: 5676782400 3518 92 2 0 0

@@ -1,0 +1,119 @@
+//! Leaving slow start before the queue overflows: HyStart as Linux has it (S. Ha, I. Rhee, "Taming the
+//! elephants: new TCP slow start", Computer Networks 55 (2011); `net/ipv4/tcp_cubic.c`, `hystart_update`).
+//! RFC 9438 section 4.10 asks for such a thing; RFC 9406 (HyStart++) is another one, and not this.
+
+use swell_base::{Dur, Time};
+
+/// Windows below this many segments are left alone (`hystart_low_window`).
+const LOW_WINDOW: f64 = 16.0;
+/// Acknowledgements this close make a train (`hystart_ack_delta_us`).
+const ACK_DELTA: Dur = Dur::from_millis(2);
+/// Delay samples of a round that count (`HYSTART_MIN_SAMPLES`).
+const MIN_SAMPLES: u8 = 8;
+/// The rise of the round trip that means a queue: an eighth, within these
+/// (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
+const DELAY_MIN: Dur = Dur::from_millis(4);
+const DELAY_MAX: Dur = Dur::from_millis(16);
+/// What segmentation offload may hold an acknowledgement back (`hystart_ack_delay`): Linux computes it
+/// from the pacing rate, at most this, and it is this below 2 Gbit/s.
+const OFFLOAD: Dur = Dur::from_millis(1);
+
+/// The present round of slow start.
+#[derive(Clone, Debug)]
+pub(super) struct HyStart {
+    /// The round ends when this is acknowledged.
+    end: u64,
+    start: Time,
+    /// The last acknowledgement of the train that began with the round.
+    last_ack: Time,
+    shortest: Dur,
+    samples: u8,
+}
+
+impl HyStart {
+    pub(super) fn new() -> HyStart {
+        HyStart {
+            end: 0,
+            start: Time::ZERO,
+            last_ack: Time::ZERO,
+            shortest: Dur::MAX,
+            samples: 0,
+        }
+    }
+
+    /// An acknowledgement in slow start: up to `una`, with a round trip of `rtt`, the smallest so far
+    /// being `min`; `nxt` is what is sent next, `window` is in segments. Says whether to leave.
+    pub(super) fn leaves(
+        &mut self,
+        now: Time,
+        (una, nxt): (u64, u64),
+        (rtt, min): (Dur, Dur),
+        window: f64,
+    ) -> bool {
+        if una > self.end {
+            *self = HyStart {
+                end: nxt,
+                start: now,
+                last_ack: now,
+                ..HyStart::new()
+            };
+        }
+        if window < LOW_WINDOW {
+            return false;
+        }
+        if now.since(self.last_ack) <= ACK_DELTA {
+            self.last_ack = now;
+            // Nothing is paced here, so half the round trip is the bar.
+            if now.since(self.start) > (min + OFFLOAD) / 2 {
+                return true;
+            }
+        }
+        self.shortest = self.shortest.min(rtt);
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        let rise = (min / 8).clamp(DELAY_MIN, DELAY_MAX);
+        self.shortest > min + rise
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: Dur = Dur::from_millis(40);
+
+    /// Feeds a round of `n` acknowledgements `gap` apart; the first to be told to leave.
+    fn round(h: &mut HyStart, n: u64, gap: Dur, rtt: Dur, window: f64) -> Option<u64> {
+        let begin = Time::from_nanos(1_000_000_000);
+        (1..=n).find(|&i| h.leaves(begin + gap * i, (i * 1000, 1_000_000), (rtt, MIN), window))
+    }
+
+    #[test]
+    fn a_train_of_half_a_round_trip_means_a_full_pipe() {
+        let mut h = HyStart::new();
+        // (40 + 1)/2 = 20.5 ms after the round began, in steps of 1.2 ms: the 19th.
+        assert_eq!(
+            round(&mut h, 100, Dur::from_micros(1200), MIN, 40.0),
+            Some(19)
+        );
+    }
+
+    #[test]
+    fn a_broken_train_and_a_small_window_mean_nothing() {
+        let slow = Dur::from_micros(2100);
+        assert_eq!(round(&mut HyStart::new(), 100, slow, MIN, 40.0), None);
+        let fast = Dur::from_micros(1200);
+        assert_eq!(round(&mut HyStart::new(), 100, fast, MIN, 15.0), None);
+    }
+
+    #[test]
+    fn a_round_trip_longer_by_an_eighth_means_a_queue() {
+        let slow = Dur::from_micros(2100);
+        let queue = MIN + Dur::from_micros(5001);
+        assert_eq!(round(&mut HyStart::new(), 100, slow, queue, 40.0), Some(9));
+        let less = MIN + Dur::from_micros(4999);
+        assert_eq!(round(&mut HyStart::new(), 100, slow, less, 40.0), None);
+    }
+}
