@@ -21,6 +21,6 @@ mod warning;
 
 pub use packet::{DropReason, Flags, FlowId, Packet, SackBlocks, Segment, Tag};
 pub use queue::EventQueue;
-pub use rng::Stream;
+pub use rng::{Stream, derived};
 pub use units::{Bytes, Dur, QueueLimit, Rate, Time, UnitError};
 pub use warning::{Severity, Warning};

@@ -12,6 +12,23 @@ pub struct Stream {
     rng: Xoshiro256PlusPlus,
 }
 
+/// The seed of the `index`-th member of a family under `seed`. Not linear in either, so that neighbours
+/// of one seed are nobody's under another; the seed itself for index 0.
+pub fn derived(seed: u64, index: u64) -> u64 {
+    if index == 0 {
+        return seed;
+    }
+    let a = mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
+    mixed(a ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03))
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
+fn mixed(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 impl Stream {
     /// The stream called `name` under `seed`.
     pub fn new(seed: u64, name: &str) -> Stream {
@@ -21,20 +38,15 @@ impl Stream {
             h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         // One SplitMix64 step decorrelates neighbouring seeds before they meet the name.
-        let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let z = mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
         Stream {
-            rng: Xoshiro256PlusPlus::seed_from_u64((z ^ (z >> 31)) ^ h),
+            rng: Xoshiro256PlusPlus::seed_from_u64(z ^ h),
         }
     }
 
     /// The `index`-th child of the stream called `name`: for the members of a family.
     pub fn indexed(seed: u64, name: &str, index: u64) -> Stream {
-        Stream::new(
-            seed.wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03)),
-            name,
-        )
+        Stream::new(derived(seed, index), name)
     }
 
     /// 64 random bits.
@@ -111,6 +123,17 @@ mod tests {
             first(Stream::indexed(1, "a", 2))
         );
         assert_eq!(a, first(Stream::indexed(1, "a", 0)));
+    }
+
+    #[test]
+    fn members_of_families_under_different_seeds_are_all_different() {
+        let mut first = std::collections::BTreeSet::new();
+        for seed in 1..=20 {
+            for index in 0..500 {
+                first.insert(Stream::indexed(seed, "a", index).bits());
+            }
+        }
+        assert_eq!(first.len(), 20 * 500);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the world knows of a connection.
 
-use swell_base::{FlowId, Packet, Segment, Tag, Time};
+use swell_base::{FlowId, Packet, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info};
 
@@ -31,7 +31,8 @@ pub trait Tap: Send {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet);
 }
 
-/// Links from client to server and back.
+/// Links from client to server and back, without gaps: every route crosses the bottleneck, access
+/// links are left out where there are none, and `NONE` fills what is left.
 pub(crate) type Routes = [[LinkIndex; 3]; 2];
 
 /// Top bit of [`Packet::hop`]: set on the way from server to client.
@@ -84,26 +85,18 @@ impl Flow {
     }
 }
 
-/// The first link of a route and its place there. Every route crosses the bottleneck.
+/// An empty packet that `end` sends onto the first link of its route.
 #[inline]
-pub(crate) fn first_link(route: &[LinkIndex; 3]) -> (u8, LinkIndex) {
-    let hop = usize::from(route[0] == NONE);
-    (hop as u8, route[hop])
-}
-
-/// The packet that `end` sends onto link number `hop` of its route.
-#[inline]
-pub(crate) fn packet(flow: u32, end: End, hop: u8, tag: Tag, size: u16, seg: Segment) -> Packet {
-    let way = match end {
+pub(crate) fn packet(flow: u32, end: End, tag: Tag) -> Packet {
+    let hop = match end {
         End::Client => 0,
         End::Server => TO_CLIENT,
     };
     Packet {
-        seg,
         flow: FlowId(flow),
-        size,
-        hop: way | hop,
+        hop,
         tag,
+        ..Packet::default()
     }
 }
 
@@ -114,4 +107,21 @@ pub(crate) fn progress(packet: &Packet) -> (usize, usize) {
         usize::from(packet.hop >> 7),
         usize::from(packet.hop & !TO_CLIENT),
     )
+}
+
+/// The link that a packet crosses next; `None` at the end of its route.
+#[inline]
+pub(crate) fn next_link(routes: &Routes, packet: &Packet) -> Option<LinkIndex> {
+    let (way, crossed) = progress(packet);
+    routes[way].get(crossed).copied().filter(|&l| l != NONE)
+}
+
+/// A route over those of `links` that are there.
+pub(crate) fn route(links: [LinkIndex; 3]) -> [LinkIndex; 3] {
+    let mut route = [NONE; 3];
+    let there = links.into_iter().filter(|&l| l != NONE);
+    for (place, link) in route.iter_mut().zip(there) {
+        *place = link;
+    }
+    route
 }

@@ -67,16 +67,43 @@ impl Links {
         self.slots[index as usize].wake_at == now
     }
 
-    /// Takes the packet that reaches the far end of a link now, if there is one left.
+    /// The packet that reaches the far end of a link now, if there is one left. It stays where it is
+    /// until [`Links::forward`] or [`Links::remove`] takes it on.
     #[inline]
-    pub fn pop(&mut self, now: Time, index: LinkIndex, packet: &mut Packet) -> bool {
-        let link = &mut self.slots[index as usize].link;
-        let Some(front) = link.front(now) else {
-            return false;
+    pub fn front(&mut self, now: Time, index: LinkIndex) -> Option<&mut Packet> {
+        self.slots[index as usize].link.front(now)
+    }
+
+    /// What [`Links::front`] showed, once more.
+    #[inline]
+    pub fn front_again(&mut self, index: LinkIndex) -> Option<&mut Packet> {
+        self.slots[index as usize].link.front_again()
+    }
+
+    /// The packet that [`Links::front`] showed has arrived.
+    #[inline]
+    pub fn remove(&mut self, index: LinkIndex) {
+        self.slots[index as usize].link.pop_front();
+    }
+
+    /// The packet that [`Links::front`] showed goes straight onto another link.
+    #[inline]
+    pub fn forward(
+        &mut self,
+        queue: &mut EventQueue<Wake>,
+        now: Time,
+        from: LinkIndex,
+        to: LinkIndex,
+    ) {
+        let Ok([source, target]) = self.slots.get_disjoint_mut([from as usize, to as usize]) else {
+            debug_assert!(false, "a route crosses a link twice");
+            return self.remove(from);
         };
-        *packet = *front;
-        link.pop_front();
-        true
+        if let Some(packet) = source.link.front_again() {
+            target.link.push_ref(now, packet);
+            target.arm(queue, to);
+            source.link.pop_front();
+        }
     }
 
     /// Queues the next wake-up of a link from which everything due was popped.

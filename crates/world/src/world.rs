@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, EventQueue, Packet, Segment, Tag, Time};
+use swell_base::{Dur, EventQueue, Tag, Time, derived};
 use swell_path::{Link, LinkConfig, Meter};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses};
 use crate::flow::{
-    Flow, LinkIndex, NONE, Parties, Routes, Tap, TcpPair, Transport, first_link, packet, progress,
+    Flow, LinkIndex, NONE, Parties, Routes, Tap, TcpPair, Transport, next_link, packet, progress,
+    route,
 };
 use crate::links::Links;
 use crate::wake::{Due, Timers, Wake};
@@ -172,55 +173,51 @@ impl World {
         if !self.links.is_due(self.now, index) {
             return;
         }
-        let mut packet = Packet::default();
-        while self.links.pop(self.now, index, &mut packet) {
+        while let Some(packet) = self.links.front(self.now, index) {
             self.hops += 1;
             packet.hop += 1;
             if index <= Direction::Down as LinkIndex
                 && let Some(tap) = &mut self.tap
                 && let Some(flow) = &self.flows[packet.flow.0 as usize]
             {
-                tap.packet(self.now, &flow.parties, progress(&packet).0 == 0, &packet);
+                tap.packet(self.now, &flow.parties, progress(packet).0 == 0, packet);
             }
-            self.route(&mut packet);
+            match next_link(&self.routes[packet.flow.0 as usize], packet) {
+                Some(next) => self.links.forward(&mut self.queue, self.now, index, next),
+                None => self.deliver(index),
+            }
         }
         self.links.rearm(&mut self.queue, index);
     }
 
-    /// Moves a packet on to the next link of its route, or to its endpoint.
+    /// Hands the packet at the far end of a link to its endpoint.
     #[inline]
-    fn route(&mut self, packet: &mut Packet) {
-        let (way, mut hop) = progress(packet);
-        let route = &self.routes[packet.flow.0 as usize][way];
-        while let Some(&link) = route.get(hop) {
-            if link != NONE {
-                self.links.push(&mut self.queue, self.now, link, packet);
-                return;
-            }
-            hop += 1;
-            packet.hop += 1;
-        }
-        self.deliver(packet, way ^ 1);
-    }
-
-    #[inline]
-    fn deliver(&mut self, packet: &Packet, end: usize) {
-        let index = packet.flow.0;
+    fn deliver(&mut self, link: LinkIndex) {
+        let Some(packet) = self.links.front_again(link) else {
+            return;
+        };
+        let (index, end) = (packet.flow.0, progress(packet).0 ^ 1);
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            self.links.remove(link);
             return;
         };
         match &mut flow.transport {
             Transport::Tcp(pair) => {
                 pair.ends[end].handle_segment(self.now, &packet.seg);
+                self.links.remove(link);
                 self.drain(index, end as u8);
             }
             Transport::Datagrams { .. } => {
                 let end = if end == 0 { End::Client } else { End::Server };
                 let event = Event::Datagram(flow.conn, end, packet.seg.len);
                 let workload = flow.workload;
+                self.links.remove(link);
                 self.tell(workload, event);
             }
-            Transport::Gone => return,
+            Transport::Gone => {
+                self.links.remove(link);
+                return;
+            }
         }
         self.settle();
     }
@@ -316,10 +313,10 @@ impl World {
             return false;
         };
         let endpoint = &mut pair.ends[e];
-        let (hop, link) = first_link(&self.routes[index as usize][e]);
-        while let Some(segment) = endpoint.poll_transmit(now) {
-            let size = endpoint.config().wire_size(&segment);
-            let packet = packet(index, who, hop, flow.tag, size, segment);
+        let link = self.routes[index as usize][e][0];
+        let mut packet = packet(index, who, flow.tag);
+        while endpoint.transmit_into(now, &mut packet.seg) {
+            packet.size = endpoint.config().wire_size(&packet.seg);
             self.packets += 1;
             self.links.push(&mut self.queue, now, link, &packet);
         }
@@ -357,6 +354,8 @@ impl World {
         let Some(flow) = self.flows[index as usize].take() else {
             return;
         };
+        // What is still on the way goes no further: its links may become another flow's.
+        self.routes[index as usize] = [[NONE; 3]; 2];
         for handle in flow.access {
             let Some(pair) = self.accesses.give_back(handle) else {
                 continue;
@@ -444,17 +443,14 @@ impl World {
         let Transport::Datagrams { sent } = &mut flow.transport else {
             return;
         };
-        let (hop, link) = first_link(&self.routes[index as usize][end as usize]);
+        let link = self.routes[index as usize][end as usize][0];
+        let mut packet = packet(index, end, flow.tag);
         let mut left = bytes;
         loop {
             let len = left.min(UDP_MAX);
-            let seg = Segment {
-                seq: *sent,
-                len,
-                ..Segment::default()
-            };
-            let size = (len + UDP_HEADERS) as u16;
-            let packet = packet(index, end, hop, flow.tag, size, seg);
+            packet.seg.seq = *sent;
+            packet.seg.len = len;
+            packet.size = (len + UDP_HEADERS) as u16;
             *sent += 1;
             self.packets += 1;
             self.links.push(&mut self.queue, self.now, link, &packet);
@@ -473,8 +469,8 @@ impl World {
             let mut accesses = std::mem::take(&mut self.accesses);
             let seed = self.seed;
             let (handle, pair) = accesses.take(workload, path, |config, handle, name| {
-                let seed = seed ^ (u64::from(workload) << 48) ^ handle;
-                self.links.add(Link::new(config, seed, name))
+                let own = derived(seed, u64::from(workload) << 48 | handle);
+                self.links.add(Link::new(config, own, name))
             });
             self.accesses = accesses;
             access[i] = handle;
@@ -483,9 +479,10 @@ impl World {
         let (to_server, to_client) = if open.from_right { (1, 0) } else { (0, 1) };
         let [(client_up, client_down), (server_up, server_down)] = links;
         let worker = &mut self.workers[workload as usize];
-        let to_server = [client_up, to_server, server_down];
-        self.routes
-            .push([to_server, [server_up, to_client, client_down]]);
+        self.routes.push([
+            route([client_up, to_server, server_down]),
+            route([server_up, to_client, client_down]),
+        ]);
         self.flows.push(Some(Box::new(Flow {
             workload,
             conn,

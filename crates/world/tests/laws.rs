@@ -6,8 +6,8 @@ use swell_base::{Bytes, Dur, QueueLimit, Rate, Tag, Time};
 use swell_path::{Element, LinkConfig, Loss};
 use swell_tcp::{Algorithm, Config};
 use swell_workload::{
-    Access, Law, Outcome, Parametric, ParametricConfig, Record, RequestRecord, Transport, Web,
-    WebConfig,
+    Access, Action, Conn, End, Event, Info, Law, Open, Outcome, Parametric, ParametricConfig,
+    Record, RequestRecord, Transport, Web, WebConfig, Workload,
 };
 use swell_world::{Direction, World};
 
@@ -278,4 +278,65 @@ fn a_queue_limit_in_packets_is_what_waits() {
     world.advance(Time::from_secs_f64(5.0));
     let meter = world.bottleneck(Direction::Down).meter().expect("metered");
     assert_eq!(meter.bins.iter().map(|b| b.queue_max).max(), Some(7_000));
+}
+
+#[test]
+fn packets_that_outlive_their_flow_disturb_nobody() {
+    // Access links so slow that what a flow sent is on the way for a minute after it ended; new
+    // flows take its place meanwhile.
+    let mut world = dumbbell("10Mbit", 5, "100pkt", 1);
+    let slow = Access {
+        up: Some(Rate::from_bps(12_000)),
+        down: Some(Rate::from_bps(12_000)),
+        ..Access::default()
+    };
+    let tcp = Arc::new(Config::linux());
+    let bursts = Bursts {
+        path: slow,
+        opened: 0,
+    };
+    world.add(Box::new(bursts), Tag::Background, tcp);
+    world.advance(Time::from_secs_f64(300.0));
+    for direction in [Direction::Up, Direction::Down] {
+        let l = world.bottleneck(direction).ledger();
+        assert_eq!(l.held(), 0, "{l:?}");
+    }
+    assert_eq!(world.open_flows(), 0);
+    assert_eq!(
+        world.links(),
+        2,
+        "every access link is given back, each once"
+    );
+}
+
+/// A datagram flow every two seconds that sends a burst and ends at once.
+#[derive(Debug)]
+struct Bursts {
+    path: Access,
+    opened: u32,
+}
+
+impl Workload for Bursts {
+    fn handle(&mut self, _: Time, event: Event, actions: &mut Vec<Action>) {
+        if !matches!(event, Event::Start | Event::Timer(_)) || self.opened == 50 {
+            return;
+        }
+        let conn = Conn(self.opened);
+        self.opened += 1;
+        let open = Open {
+            client: self.path,
+            server: self.path,
+            ..Open::default()
+        };
+        actions.push(Action::Datagrams(conn, Box::new(open)));
+        for _ in 0..60 {
+            actions.push(Action::SendDatagram(conn, End::Client, 1000));
+        }
+        actions.push(Action::Abort(conn));
+        actions.push(Action::Timer(Dur::from_secs(2), 0));
+    }
+    fn take_records(&mut self) -> Vec<Record> {
+        Vec::new()
+    }
+    fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
 }
