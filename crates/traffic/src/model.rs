@@ -54,7 +54,8 @@ pub struct Parameters {
     pub group_timeout: Dur,
     /// A group that starts within this of a session's last group belongs to it. 5 min.
     pub session_timeout: Dur,
-    /// Silence inside one direction that splits one application data unit from the next. 500 ms.
+    /// Silence inside one direction that splits one application data unit from the next. 500 ms;
+    /// less where round trips show that TCP would not have waited so long.
     pub quiet: Dur,
 }
 
