@@ -35,6 +35,7 @@
 //! * random losses come from a stream named after the element.
 
 mod element;
+mod flight;
 mod ledger;
 mod link;
 mod loss;

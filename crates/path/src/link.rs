@@ -1,9 +1,8 @@
 //! The link: queue, serializer, wire, propagation.
 
-use std::collections::VecDeque;
-
 use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 
+use crate::flight::Flight;
 use crate::qdisc::AnyQdisc;
 use crate::{Backlog, Discipline, Element, Ledger, Loss, LossProcess, Meter, Qdisc};
 
@@ -54,7 +53,7 @@ pub struct Link {
     carry: u64,
     queue: AnyQdisc,
     loss: Option<Box<LossProcess>>,
-    flight: VecDeque<(Time, Packet)>,
+    flight: Flight,
     ledger: Ledger,
     meter: Option<Box<Meter>>,
 }
@@ -72,7 +71,7 @@ impl Link {
             carry: 0,
             queue: AnyQdisc::new(config.discipline, config.queue, config.rate),
             loss,
-            flight: VecDeque::new(),
+            flight: Flight::new(),
             ledger: Ledger::default(),
             meter: None,
         }
@@ -136,7 +135,7 @@ impl Link {
             }
             return;
         }
-        self.flight.push_back((end + self.delay, *packet));
+        self.flight.push(end + self.delay, packet);
     }
 }
 
@@ -179,19 +178,26 @@ impl Link {
     /// The next departure if it is not later than `now`, left in place: [`Element::pop`] in two
     /// steps, the second being [`Link::pop_front`].
     #[inline]
-    pub fn front(&mut self, now: Time) -> Option<&Packet> {
+    pub fn front(&mut self, now: Time) -> Option<&mut Packet> {
         if self.rate != 0 {
             self.advance(now);
         }
-        self.flight.front().filter(|f| f.0 <= now).map(|f| &f.1)
+        match self.flight.arrival() {
+            Some(at) if at <= now => self.flight.front(),
+            _ => None,
+        }
+    }
+
+    /// What [`Link::front`] showed, once more.
+    #[inline]
+    pub fn front_again(&mut self) -> Option<&mut Packet> {
+        self.flight.front()
     }
 
     /// Lets the packet go that [`Link::front`] showed.
     #[inline]
     pub fn pop_front(&mut self) {
-        if self.flight.pop_front().is_some() {
-            self.ledger.departed += 1;
-        }
+        self.ledger.departed += u64::from(self.flight.pop());
     }
 }
 
@@ -203,21 +209,18 @@ impl Element for Link {
 
     #[inline]
     fn poll_at(&self) -> Option<Time> {
-        match self.flight.front() {
-            Some(&(at, _)) => Some(at),
+        self.flight.arrival().or_else(|| {
             // What was in transmission was lost on the wire, but more waits behind it.
-            None => (self.queue.backlog().packets > 0).then_some(self.free_at),
-        }
+            (self.queue.backlog().packets > 0).then_some(self.free_at)
+        })
     }
 
     #[inline]
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
-        if self.rate != 0 {
-            self.advance(now);
-        }
-        let departure = *self.flight.front().filter(|f| f.0 <= now)?;
+        let packet = *self.front(now)?;
+        let at = self.flight.arrival()?;
         self.pop_front();
-        Some(departure)
+        Some((at, packet))
     }
 
     fn ledger(&self) -> Ledger {
