@@ -3,7 +3,7 @@
 use crate::Time;
 
 /// Buckets ahead of the present one. A power of two, at most 64 words of bits.
-pub(super) const BUCKETS: usize = 2048;
+pub(super) const BUCKETS: usize = 512;
 const WORDS: usize = BUCKETS / 64;
 /// The end of a bucket's list, and of the free list.
 const END: u32 = u32::MAX;
@@ -77,9 +77,11 @@ impl<T: Copy> Near<T> {
     /// When the earliest event of a bucket is due.
     pub fn earliest_in(&self, bucket: u64) -> Option<Time> {
         let entry = |place: u32| self.pool.get(place as usize);
-        std::iter::successors(entry(self.heads[bucket as usize % BUCKETS]), |e| entry(e.next))
-            .map(|e| e.at)
-            .min()
+        std::iter::successors(entry(self.heads[bucket as usize % BUCKETS]), |e| {
+            entry(e.next)
+        })
+        .map(|e| e.at)
+        .min()
     }
 
     /// The next bucket after `present` that holds something, going round.
