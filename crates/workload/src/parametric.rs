@@ -50,6 +50,8 @@ pub struct Parametric {
     config: ParametricConfig,
     rng: [Stream; 2],
     turn: [u32; 2],
+    /// Mean gap of each direction in seconds.
+    mean_gap: [f64; 2],
     /// Remainder of the constant gap in 1/rate nanoseconds, so that it does not drift.
     carry: [u64; 2],
     received: Vec<(u64, Option<Time>)>,
@@ -65,8 +67,11 @@ impl Parametric {
     /// Sources as configured, drawing from streams of `seed`.
     pub fn new(config: ParametricConfig, seed: u64) -> Parametric {
         let flows = config.sources as usize * 2;
+        let bits = f64::from(config.packet) * 8.0;
+        let mean_gap = config.rate.map(|rate| bits / rate.bps() as f64);
         Parametric {
             config,
+            mean_gap,
             rng: [
                 Stream::new(seed, "parametric/right"),
                 Stream::new(seed, "parametric/left"),
@@ -79,16 +84,16 @@ impl Parametric {
     }
 
     fn gap(&mut self, direction: usize) -> Dur {
-        let rate = self.config.rate[direction].bps();
-        let bits = u64::from(self.config.packet) * 8;
         match self.config.law {
             Law::Constant => {
+                let rate = self.config.rate[direction].bps();
+                let bits = u64::from(self.config.packet) * 8;
                 let work = bits * 1_000_000_000 + self.carry[direction];
                 self.carry[direction] = work % rate;
                 Dur::from_nanos(work / rate)
             }
             Law::Poisson => {
-                Dur::from_secs_f64(self.rng[direction].exponential(bits as f64 / rate as f64))
+                Dur::from_secs_f64(self.rng[direction].exponential(self.mean_gap[direction]))
             }
         }
     }
@@ -148,7 +153,8 @@ impl Workload for Parametric {
             Event::Timer(direction) => {
                 let d = direction as usize & 1;
                 let conn = Conn(d as u32 * self.config.sources + self.turn[d]);
-                self.turn[d] = (self.turn[d] + 1) % self.config.sources;
+                let next = self.turn[d] + 1;
+                self.turn[d] = if next < self.config.sources { next } else { 0 };
                 let n = self.payload();
                 actions.push(match self.config.transport {
                     Transport::Udp => Action::SendDatagram(conn, End::Client, n),
