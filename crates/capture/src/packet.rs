@@ -1,5 +1,6 @@
 //! What a captured packet says, link layer peeled off.
 
+use crate::dissect::BLANK;
 use std::net::IpAddr;
 
 /// A packet as the rest of the project sees it: when, how large, between whom, and what its
@@ -27,6 +28,13 @@ pub struct Packet {
     pub ecn: u8,
     /// The transport header.
     pub transport: Transport,
+}
+
+impl Default for Packet {
+    /// All zeros, and the transport of a fragment: room for [`Reader::read_into`](crate::Reader::read_into).
+    fn default() -> Packet {
+        BLANK
+    }
 }
 
 /// The transport part of a packet.

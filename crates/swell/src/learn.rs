@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
 use swell_base::Warning;
-use swell_capture::{Counts, Reader, Skip};
+use swell_capture::{Counts, Packet, Reader, Skip};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Model, Provenance};
 
@@ -85,10 +85,11 @@ pub(crate) fn read(traces: &[PathBuf], name: String, note: String) -> Result<Lea
     for path in traces {
         let named = path.display().to_string();
         let mut reader = open(path, &bar).map_err(Fail::usage)?;
+        let mut packet = Packet::default();
         loop {
-            match reader.next_packet() {
-                Ok(Some(packet)) => learner.push(&packet),
-                Ok(None) => break,
+            match reader.read_into(&mut packet) {
+                Ok(true) => learner.push(&packet),
+                Ok(false) => break,
                 Err(error) => {
                     learner.doubt(Warning::warning(
                         "trace-damaged",

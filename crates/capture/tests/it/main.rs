@@ -54,3 +54,33 @@ fn dissect_whole(link: u16, data: &[u8]) -> Result<Packet, Skip> {
         data,
     })
 }
+
+/// A packet read over another is what it would be alone: nothing of the one before stays.
+#[test]
+fn reading_into_one_packet_gives_what_reading_packet_by_packet_gives() {
+    use build::*;
+    let mut frames = web_frames();
+    // Forwards and backwards, so that every kind of packet follows other kinds.
+    frames.extend(web_frames().into_iter().rev());
+    let mut file = pcap_header(Order::Little, MICROS, 4, 65535, 1);
+    for (i, frame) in frames.iter().enumerate() {
+        // Every third is cut inside its transport header.
+        let kept = if i % 3 == 2 {
+            frame.len().min(40)
+        } else {
+            frame.len()
+        };
+        let header = [i as u32, 0, kept as u32, frame.len() as u32];
+        file.extend(pcap_record(Order::Little, header, &frame[..kept]));
+    }
+    let (apart, counts) = read_clean(&file);
+    assert!(apart.len() > 4, "{}", apart.len());
+    let mut reader = Reader::new(&file[..]).unwrap();
+    let mut packet = Packet::default();
+    for want in &apart {
+        assert!(reader.read_into(&mut packet).unwrap());
+        assert_eq!(&packet, want);
+    }
+    assert!(!reader.read_into(&mut packet).unwrap());
+    assert_eq!(reader.counts(), &counts);
+}
