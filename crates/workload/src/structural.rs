@@ -288,7 +288,9 @@ impl Workload for Structural {
             Event::Received(conn, end, n) => {
                 if let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) {
                     live.received[end as usize] += n;
-                    self.play(conn, now, actions, |s, steps| s.received(end, n, now, steps));
+                    self.play(conn, now, actions, |s, steps| {
+                        s.received(end, n, now, steps)
+                    });
                 }
             }
             Event::Datagram(conn, end, n) => {
