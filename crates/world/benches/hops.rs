@@ -65,10 +65,11 @@ fn main() {
     }
     let before = cpu_seconds();
     world.advance(Time::from_secs_f64(seconds as f64));
-    let cpu = cpu_seconds() - before;
+    let process = cpu_seconds();
+    let cpu = process - before;
     let ledger = world.bottleneck(Direction::Up).ledger();
     println!(
-        "clients {clients}  seconds {seconds}  arrivals {}  dropped {} ({:.2} %)  hops {}  cpu {cpu:.3} s  {:.2} M hops/CPU-s",
+        "clients {clients}  seconds {seconds}  arrivals {}  dropped {} ({:.2} %)  hops {}  cpu {cpu:.3} s  process {process:.3} s  {:.2} M hops/CPU-s",
         ledger.arrived,
         ledger.dropped_total(),
         100.0 * ledger.dropped_total() as f64 / ledger.arrived as f64,
