@@ -1,7 +1,7 @@
 //! From data passing the tap to requests, responses and the pauses between them.
 
-use swell_base::{Bytes, Dur, Rate};
-use swell_traffic::{Exchange, Path, Turn};
+use swell_base::Dur;
+use swell_traffic::{Exchange, Turn};
 
 /// Chunks held per connection; beyond it neighbours are merged, so that a connection that never ends
 /// needs bounded memory.
@@ -184,48 +184,21 @@ const OPENING_PAUSE: Dur = Dur::from_millis(1);
 ///
 /// A response's first byte passes the tap one server-side RTT plus the server's think time after the
 /// request's last byte did; a request one client-side RTT plus the user's think time after the
-/// response; on lines that are not fast, the packets between take their time, too. A pause inside
-/// one direction needs no correction: both ends of it took the same way.
-pub(crate) fn correct(exchange: &mut Exchange, client: &Path, server: &Path) {
+/// response. A pause inside one direction needs no correction: both ends of it took the same way.
+pub(crate) fn correct(exchange: &mut Exchange, client_rtt: Dur, server_rtt: Dur) {
     let Exchange::Sequential(turns) = exchange else {
         return;
     };
     for i in 0..turns.len() {
-        let next = turns.get(i + 1).map_or(0, |t| t.request);
-        let next_is_request = next > 0;
+        let next_is_request = turns.get(i + 1).is_some_and(|t| t.request > 0);
         let t = &mut turns[i];
         if t.response > 0 && (t.request > 0 || i == 0) {
-            let way = server.rtt + last(t.request, server.down) + first(t.response, server.up);
-            t.server_think = t.server_think.saturating_sub(way);
+            t.server_think = t.server_think.saturating_sub(server_rtt);
         }
         if t.response > 0 && next_is_request {
-            let way = client.rtt + last(t.response, client.down) + first(next, client.up);
-            t.client_think = t.client_think.saturating_sub(way);
+            t.client_think = t.client_think.saturating_sub(client_rtt);
         }
     }
-}
-
-/// A full segment's payload beside headers of [`HEADERS`] bytes on a 1500-byte MTU.
-const SEGMENT: u64 = 1448;
-/// IPv4, TCP and its timestamps (RFC 7323).
-const HEADERS: u64 = 52;
-
-/// How long the first packet of `bytes` takes at `rate`.
-fn first(bytes: u64, rate: Option<Rate>) -> Dur {
-    packet(bytes.min(SEGMENT), rate)
-}
-
-/// How long the last packet of `bytes` takes.
-fn last(bytes: u64, rate: Option<Rate>) -> Dur {
-    match bytes % SEGMENT {
-        0 => first(bytes, rate),
-        rest => packet(rest, rate),
-    }
-}
-
-fn packet(payload: u64, rate: Option<Rate>) -> Dur {
-    rate.filter(|r| payload > 0 && r.bps() > 0)
-        .map_or(Dur::ZERO, |r| r.transmit(Bytes(payload + HEADERS)))
 }
 
 #[cfg(test)]

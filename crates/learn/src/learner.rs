@@ -580,13 +580,14 @@ impl Learner {
         let [client_paths, server_paths] =
             paths.finish(&self.hosts, self.options.pair_quantile, &mut self.counts);
         for s in &mut sessions {
-            let client = &client_paths[s.client as usize];
+            let client = client_paths[s.client as usize].rtt;
             for g in &mut s.groups {
                 // The user saw the last response, and the next SYN passed the tap, half a client-side
                 // round trip later each.
-                g.think = g.think.saturating_sub(client.rtt);
+                g.think = g.think.saturating_sub(client);
                 for c in &mut g.connections {
-                    correct(&mut c.exchange, client, &server_paths[c.server as usize]);
+                    let server = server_paths[c.server as usize].rtt;
+                    correct(&mut c.exchange, client, server);
                 }
             }
         }

@@ -7,34 +7,6 @@ fn ms(n: u64) -> Dur {
     Dur::from_millis(n)
 }
 
-fn path(rtt: u64, rate: Option<Rate>) -> Path {
-    Path {
-        rtt: ms(rtt),
-        up: rate,
-        down: rate,
-        loss_up: 0.0,
-        loss_down: 0.0,
-        rtt_samples: 1,
-        capacity_samples: 0,
-        loss_samples: 0,
-    }
-}
-
-#[test]
-fn packets_take_their_time_on_slow_lines() {
-    let turn = |ms: u64| Turn {
-        request: 1_448 + 948,
-        server_think: Dur::from_millis(ms),
-        response: 10_000,
-        ..Turn::default()
-    };
-    let mut e = Exchange::Sequential(vec![turn(100)]);
-    // 1 Mbit/s: 8 ms for the request's last 1000 bytes, 12 ms for the response's first 1500.
-    let slow = path(50, Some(Rate::from_bps(1_000_000)));
-    correct(&mut e, &path(10, None), &slow);
-    assert_eq!(e, Exchange::Sequential(vec![turn(30)]));
-}
-
 #[test]
 fn requests_and_responses_with_their_pauses() {
     let mut c = Chunks::default();
@@ -44,7 +16,7 @@ fn requests_and_responses_with_their_pauses() {
     c.push(false, 200, 1_080 * MS, true, QUIET);
     c.push(true, 10, 1_150 * MS, true, QUIET);
     let mut e = c.exchange(0);
-    correct(&mut e, &path(10, None), &path(50, None));
+    correct(&mut e, ms(10), ms(50));
     let turn = |request, server, response, client| Turn {
         request,
         server_think: ms(server),
@@ -64,7 +36,7 @@ fn silence_splits_units_unless_data_is_under_way() {
     c.push(true, 100, 600 * MS, true, QUIET);
     c.push(true, 100, 1_300 * MS, false, QUIET);
     let mut e = c.exchange(0);
-    correct(&mut e, &path(10, None), &path(50, None));
+    correct(&mut e, ms(10), ms(50));
     let Exchange::Sequential(turns) = e else {
         panic!("{e:?}");
     };
@@ -88,10 +60,11 @@ fn a_client_that_waits_after_connecting() {
 
 #[test]
 fn concurrent_data_becomes_two_chains() {
+    // Both sides keep data under way: one unit each, until a pause.
     let mut c = Chunks::default();
     for i in 0..10 {
-        c.push(false, 10, i * 100 * MS, true, QUIET);
-        c.push(true, 1_000, (i * 100 + 50) * MS, true, QUIET);
+        c.push(false, 10, i * 100 * MS, i == 0, QUIET);
+        c.push(true, 1_000, (i * 100 + 50) * MS, i == 0, QUIET);
     }
     c.push(true, 7, 3_000 * MS, true, QUIET);
     c.set_concurrent();
@@ -100,6 +73,31 @@ fn concurrent_data_becomes_two_chains() {
         Exchange::Concurrent {
             up: vec![(ms(0), 100)],
             down: vec![(ms(50), 10_000), (ms(2_050), 7)],
+        }
+    );
+}
+
+#[test]
+fn an_answer_begins_a_unit_of_a_chain_once_all_before_was_acknowledged() {
+    let mut c = Chunks::default();
+    for (down, bytes, at, settled) in [
+        (false, 10, 0, true),
+        (true, 1_000, 50, true),
+        // Sent into the response …
+        (false, 20, 60, false),
+        (true, 2_000, 70, false),
+        // … and after it.
+        (false, 30, 160, true),
+        (true, 3_000, 210, true),
+    ] {
+        c.push(down, bytes, at * MS, settled, QUIET);
+    }
+    c.set_concurrent();
+    assert_eq!(
+        c.exchange(0),
+        Exchange::Concurrent {
+            up: vec![(ms(0), 30), (ms(100), 30)],
+            down: vec![(ms(50), 3_000), (ms(140), 3_000)],
         }
     );
 }
