@@ -88,13 +88,13 @@ fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u32
     let mut arrived_at = std::collections::BTreeMap::new();
     let mut out: Vec<(Time, u32)> = Vec::new();
     let mut inside = 0i64;
-    let collect = |element: &mut Box<dyn Element>, now: Time, out: &mut Vec<(Time, u32)>| {
-        while let Some((at, packet)) = element.pop(now) {
+    let collect = |from: &mut Box<dyn Element>, now: Time, to: &mut Vec<(Time, u32)>| {
+        while let Some((at, packet)) = from.pop(now) {
             assert!(at <= now, "a departure from the future");
-            if let Some(&(last, _)) = out.last() {
+            if let Some(&(last, _)) = to.last() {
                 assert!(at >= last, "departures went back in time");
             }
-            out.push((at, packet.flow.0));
+            to.push((at, packet.flow.0));
         }
     };
     for (at, packet) in arrivals(seed) {
