@@ -1,5 +1,7 @@
 //! Values that have the right shape and are impossible all the same.
 
+use std::ops::RangeInclusive;
+
 use swell_base::{Bytes, Dur, Rate};
 
 use super::read::{suggest, unknown_name};
@@ -11,6 +13,19 @@ pub(super) struct Impossible {
     pub message: String,
     pub hint: Option<String>,
 }
+
+/// Clients of one foreground.
+const CLIENTS: RangeInclusive<u32> = 1..=100_000;
+/// Runs of each foreground against each background.
+const REPLICATIONS: RangeInclusive<u32> = 1..=10_000;
+/// A finer timer than this is no timer of a real host.
+const SHORTEST_RTO: Dur = Dur::from_millis(1);
+/// What an element's 16 bits hold; more than any link layer adds.
+const OVERHEAD: Bytes = Bytes(65_535);
+/// A run's counts per millisecond take 16 bytes per direction: 2.8 GB for a day.
+const LONGEST: Dur = Dur::from_secs(86_400);
+/// Bins of one run.
+const BINS: u64 = 10_000_000;
 
 /// Every impossible value in `file`.
 pub(super) fn check(file: &File) -> Vec<Impossible> {
@@ -56,20 +71,31 @@ impl Findings {
     }
 
     fn tcp(&mut self, key: &str, tcp: &TcpSettings) {
-        if tcp.initial_window == Some(0) {
+        if let Some(n) = tcp.initial_window
+            && !(1..=1000).contains(&n)
+        {
             self.add(
                 format!("{key}.initial_window"),
-                "nothing could ever be sent",
-                "write 1 or more",
+                format!("an initial window of {n} segments is out of range"),
+                "write 1 to 1000; 10 is usual",
+            );
+        }
+        if let Some(rto) = tcp.min_rto
+            && rto < SHORTEST_RTO
+        {
+            self.add(
+                format!("{key}.min_rto"),
+                format!("a shortest time-out of {rto} would retransmit without end"),
+                "write 1ms or more; 200ms is usual",
             );
         }
         if let Some(mss) = tcp.mss
-            && !(Bytes(48)..=Bytes(65_000)).contains(&mss)
+            && !(Bytes(64)..=Bytes(65_000)).contains(&mss)
         {
             self.add(
                 format!("{key}.mss"),
                 format!("a largest segment of {mss} is out of range"),
-                "write 48B to 65kB; 1460B fills an Ethernet frame",
+                "write 64B to 65kB; 1460B fills an Ethernet frame",
             );
         }
         if tcp.receive_window == Some(Bytes(0)) {
@@ -160,6 +186,17 @@ fn network(file: &File, found: &mut Findings) {
                 );
             }
         }
+        let own_overhead = own(|o| o.overhead.is_some());
+        if !skip(own_overhead) && link.overhead > OVERHEAD {
+            found.add(
+                place("overhead", own_overhead),
+                format!(
+                    "an overhead of {} per packet is out of range",
+                    link.overhead
+                ),
+                "write 0B to 65535B; Ethernet adds 18B, or 38B with preamble and gap",
+            );
+        }
         let own_loss = own(|o| o.loss.is_some());
         if !skip(own_loss) {
             let key = |name: &str| format!("{}.{name}", place("loss", own_loss));
@@ -206,11 +243,11 @@ fn foregrounds(file: &File, found: &mut Findings) {
                 if web.request == Bytes(0) {
                     found.add(key("request"), "a request of 0 bytes asks for nothing", "");
                 }
-                if web.clients == 0 {
+                if !CLIENTS.contains(&web.clients) {
                     found.add(
                         key("clients"),
-                        "no client makes no request",
-                        "write 1 or more",
+                        format!("{} clients are out of range", web.clients),
+                        "write 1 to 100000",
                     );
                 }
                 if web.count == Some(0) {
@@ -345,15 +382,24 @@ fn matching(
 
 fn run(file: &File, found: &mut Findings) {
     let run = &file.run;
-    if run.replications == 0 {
+    if !REPLICATIONS.contains(&run.replications) {
         found.add(
             "run.replications",
-            "0 replications run nothing",
-            "write 1 or more; 10 give intervals",
+            match run.replications {
+                0 => "0 replications run nothing".to_owned(),
+                n => format!("{n} replications are out of range"),
+            },
+            "write 1 to 10000; 10 give intervals",
         );
     }
     if run.duration == Dur::ZERO {
         found.add("run.duration", "a run of no length", "");
+    } else if run.duration > LONGEST {
+        found.add(
+            "run.duration",
+            format!("a run of {} is too long to be kept in memory", run.duration),
+            "write a day (86400s) or less; more replications say more than longer runs",
+        );
     } else if run.warmup >= run.duration {
         found.add(
             "run.warmup",
@@ -369,6 +415,26 @@ fn run(file: &File, found: &mut Findings) {
             format!("bins of {} do not fit into the run", run.bins),
             "for example \"100ms\"",
         );
+    } else if run.duration.as_nanos() / run.bins.as_nanos() > BINS {
+        found.add(
+            "run.bins",
+            format!(
+                "bins of {} are too many for a run of {}",
+                run.bins, run.duration
+            ),
+            "for example \"100ms\"",
+        );
+    } else {
+        // Totals are sums over bins, from the end of the warm-up to the end of the run.
+        for (name, length) in [("warmup", run.warmup), ("duration", run.duration)] {
+            if let Some(hint) = multiples(length, run.bins) {
+                found.add(
+                    format!("run.{name}"),
+                    format!("{length} is no multiple of the bins ({})", run.bins),
+                    &hint,
+                );
+            }
+        }
     }
     if run
         .seed
@@ -380,5 +446,17 @@ fn run(file: &File, found: &mut Findings) {
             "the seed leaves no room for the replications",
             "write a smaller number",
         );
+    }
+}
+
+/// The multiples of `bins` next to `length`; `None` where it is one.
+fn multiples(length: Dur, bins: Dur) -> Option<String> {
+    let rest = length.as_nanos() % bins.as_nanos();
+    let below = Dur::from_nanos(length.as_nanos() - rest);
+    let above = below + bins;
+    match (rest, below) {
+        (0, _) => None,
+        (_, Dur::ZERO) => Some(format!("write {above}")),
+        _ => Some(format!("write {below} or {above}")),
     }
 }
