@@ -52,12 +52,20 @@ impl Backend for Simulator {
             }
             Ok(())
         };
-        reach(&mut world, Dur::ZERO, spec.warmup)?;
+        // A bin holds its beginning and not its end: so do the ledgers between these instants.
+        let before = |end: Dur| end.saturating_sub(Dur::from_nanos(1));
+        let (warm, last) = (before(spec.warmup), before(spec.duration));
+        if warm > Dur::ZERO {
+            reach(&mut world, Dur::ZERO, warm)?;
+        }
         let at_warmup = observe::ledgers(&world);
-        reach(&mut world, spec.warmup, spec.duration)?;
+        reach(&mut world, warm, last)?;
+        let at_end = observe::ledgers(&world);
+        world.advance(Time::ZERO + spec.duration);
+        progress(1.0);
         world.finish();
 
-        let mut observed = observe::bottleneck(&world, spec, &at_warmup, FINE);
+        let mut observed = observe::bottleneck(&world, spec, [&at_warmup, &at_end], FINE);
         if let Some(index) = foreground {
             observed.requests = observe::requests(world.take_records(index));
         }

@@ -1,6 +1,6 @@
 //! From a world that has run to the rows of the tables.
 
-use swell_base::{Dur, Time};
+use swell_base::{DropReason, Dur, Time};
 use swell_path::{Element, Ledger, Meter};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
@@ -18,11 +18,12 @@ pub(super) fn ledgers(world: &World) -> [Ledger; 2] {
     DIRECTIONS.map(|d| world.bottleneck(d).ledger())
 }
 
-/// Everything that the bottleneck's meters say.
+/// Everything that the bottleneck's meters say; `ledgers` are those at the end of the warm-up and
+/// at the end of the run.
 pub(super) fn bottleneck(
     world: &World,
     spec: &RunSpec,
-    at_warmup: &[Ledger; 2],
+    ledgers: [&[Ledger; 2]; 2],
     fine: Dur,
 ) -> Observations {
     let mut observed = Observations::default();
@@ -32,15 +33,24 @@ pub(super) fn bottleneck(
         let d = direction as u8;
         let bins = bins(meter, d, spec);
         let mut totals = totals(&bins, spec, d);
-        let (before, after) = (at_warmup[d as usize].dropped, link.ledger().dropped);
-        for (i, total) in totals.dropped_by.iter_mut().enumerate() {
-            *total = after[i] - before[i];
-        }
+        totals.dropped_by = dropped_by(&totals, ledgers.map(|l| l[d as usize].dropped));
         observed.links.push(totals);
         observed.bins.extend(bins);
         observed.scales.extend(scales(meter, d, spec, fine));
     }
     observed
+}
+
+/// Drops between two ledgers by reason. A ledger counts the loss of a packet when its transmission
+/// begins, the bins count it when that ends: the bins are right, so that a packet is lost in the
+/// same second in which others depart, and reasons add up to the total.
+fn dropped_by(totals: &LinkTotals, [before, after]: [[u64; 3]; 2]) -> [u64; 3] {
+    let mut by: [u64; 3] = std::array::from_fn(|i| after[i] - before[i]);
+    let lost = DropReason::Loss as usize;
+    by[lost] = 0;
+    let queue: u64 = by.iter().sum();
+    by[lost] = totals.dropped.iter().sum::<u64>().saturating_sub(queue);
+    by
 }
 
 fn bins(meter: &Meter, direction: u8, spec: &RunSpec) -> Vec<Bin> {

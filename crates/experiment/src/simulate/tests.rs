@@ -34,7 +34,11 @@ duration = "12s"
 "#;
 
 fn run(cell: usize) -> (RunSpec, Observations) {
-    let plan = Plan::resolve(FILE, "test.toml", Path::new(".")).expect("a good file");
+    run_of(FILE, cell)
+}
+
+fn run_of(file: &str, cell: usize) -> (RunSpec, Observations) {
+    let plan = Plan::resolve(file, "test.toml", Path::new(".")).expect("a good file");
     let spec = plan
         .spec(&plan.cells[cell], &BTreeMap::new())
         .expect("a cell of the plan");
@@ -100,6 +104,31 @@ fn bins_and_totals_agree_with_conservation() {
             let dropped: u64 = bins.map(|b| u64::from(b.dropped[0] + b.dropped[1])).sum();
             assert_eq!(dropped, link.dropped_by.iter().sum::<u64>());
         }
+    }
+}
+
+/// On a link that always transmits, every other packet is lost on the wire: at most ends of the
+/// warm-up and of the run one is under way.
+#[test]
+fn reasons_add_up_to_the_drops_with_loss_on_the_wire() {
+    let file = FILE
+        .replace(
+            "rate = \"20Mbit\"",
+            "rate = \"1Mbit\"\nloss = { kind = \"independent\", p = 0.5 }",
+        )
+        .replace("replications = 2", "replications = 6");
+    for cell in 12..18 {
+        let (_, o) = run_of(&file, cell);
+        for link in &o.links {
+            let dropped: u64 = link.dropped.iter().sum();
+            assert_eq!(dropped, link.dropped_by.iter().sum::<u64>(), "{link:?}");
+        }
+        let down = &o.links[1];
+        let [full, _, _] = down.dropped_by;
+        let lost = down.dropped_by[swell_base::DropReason::Loss as usize];
+        // 1250 packets of 1000 bytes pass in ten seconds; half of them are some 625, within 5 sd.
+        assert!((535..=715).contains(&lost), "{down:?}");
+        assert!(full > 10_000, "{down:?}");
     }
 }
 
