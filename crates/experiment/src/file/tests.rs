@@ -189,14 +189,14 @@ fn each_kind_of_mistake_names_line_key_and_way_out() {
             "warmup = \"1.26s\"",
             "x.toml:26:10",
             "run.warmup",
-            "hint: write 1200ms or 1300ms",
+            "hint: write 1.2s or 1.3s",
         ),
         (
             "replications = 3",
             "duration = \"60010ms\"",
             "x.toml:26:12",
             "run.duration",
-            "60010ms is no multiple of the bins (100ms)",
+            "60.01s is no multiple of the bins (100ms)",
         ),
         (
             "replications = 3",
