@@ -3,14 +3,29 @@
 use std::collections::BTreeMap;
 
 use swell_base::{Severity, Warning};
-use swell_stats::Replications;
+use swell_stats::{MIN_TAIL_SAMPLES, Replications};
 
+use super::ratios::Times;
 use super::{BackgroundVerdict, DECISIVE};
 use crate::store::Results;
 
 /// A background whose load beside the foreground is off its matched one's by more than this is
 /// no longer of equal load.
 const UNEQUAL: f64 = 0.10;
+
+/// Times nearer to each other than this share do not vary.
+const EQUAL: f64 = 1e-6;
+
+/// Whether all samples are there and equal.
+fn constant(times: &Replications) -> bool {
+    let values = times.complete_values();
+    match (values.first(), values.last()) {
+        (Some(first), Some(last)) => {
+            times.censored_samples() == 0 && last - first <= EQUAL * last.abs()
+        }
+        _ => false,
+    }
+}
 
 /// How many weigh `warning`.
 pub(super) fn heavy(doubts: &[Warning]) -> usize {
@@ -50,28 +65,49 @@ pub(super) fn of_foreground(
     results: &Results,
     foreground: &str,
     backgrounds: &[BackgroundVerdict],
-    times: &[Replications],
+    times: &[Times],
 ) -> Vec<Warning> {
     let mut doubts: Vec<Warning> = Vec::new();
     for (b, behind) in backgrounds.iter().zip(times) {
-        for doubt in behind.doubts(&DECISIVE) {
-            // Too few replications are too few everywhere: say it once.
-            if doubt.code == "few-replications" {
-                if !doubts.iter().any(|d| d.code == doubt.code) {
-                    doubts.push(doubt);
+        let mut few: Vec<String> = Vec::new();
+        for p in DECISIVE {
+            for doubt in behind.censored.doubts(&[p]) {
+                match doubt.code.as_str() {
+                    // Too few replications are too few everywhere: say it once.
+                    "few-replications" => {
+                        if !doubts.iter().any(|d| d.code == doubt.code) {
+                            doubts.push(doubt);
+                        }
+                    }
+                    // More of the same would say nothing new.
+                    "few-samples" if constant(&behind.censored) => {}
+                    "few-samples" => few.push(format!("p{:.0}", p * 100.0)),
+                    _ => doubts.push(Warning {
+                        message: format!(
+                            "{foreground} against {}: {}",
+                            b.background, doubt.message
+                        ),
+                        ..doubt
+                    }),
                 }
-                continue;
             }
-            doubts.push(Warning {
-                message: format!("{foreground} against {}: {}", b.background, doubt.message),
-                ..doubt
-            });
+        }
+        if !few.is_empty() {
+            doubts.push(Warning::warning(
+                "few-samples",
+                format!(
+                    "{foreground} against {}: {} requests are few for {}; {MIN_TAIL_SAMPLES} are wanted beyond each",
+                    b.background,
+                    b.requests,
+                    few.join(", "),
+                ),
+            ));
         }
         if b.failed > 0 {
             doubts.push(Warning::warning(
                 "failed-requests",
                 format!(
-                    "{foreground} against {}: {} of {} requests failed; they count as slower than all the time they were given",
+                    "{foreground} against {}: {} of {} requests failed; they count as slower than every request that finished",
                     b.background, b.failed, b.requests
                 ),
             ));

@@ -1,21 +1,25 @@
 //! What the runs say: does background traffic matter to this application here, is a parametric
 //! background enough, and how sure are we.
 //!
-//! Times are from a request's start to its last byte; unfinished and failed ones are lower bounds
-//! (right-censored), and percentiles Kaplan-Meier's. Slowdowns and ratios are of percentiles, with
+//! Times are from a request's start to its last byte. Unfinished requests are lower bounds
+//! (right-censored), failed ones are slower than everything, and percentiles are Kaplan-Meier's. Slowdowns and ratios are of percentiles, with
 //! 95 % bootstrap intervals over replications, paired by seed. Intervals hold for one percentile
 //! at a time, not for all of them at once.
 
 mod doubts;
+mod ratios;
 mod words;
 
 use serde::Serialize;
 use swell_base::Warning;
-use swell_stats::{Bootstrap, Estimate, Observation, Pairing, Replications};
+use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, Replications};
 
 use crate::file::Background;
 use crate::observe::Outcome;
 use crate::store::Results;
+
+pub use ratios::Known;
+use ratios::{Times, without_interval};
 
 /// The percentiles of slowdowns.
 pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
@@ -92,6 +96,7 @@ pub struct Quantile {
     /// Seconds; `None` where it cannot be told.
     pub seconds: Option<Estimate>,
     /// Times as long as without background; `None` without reference, or where it cannot be told.
+    /// [`Known`] says how much of it is known.
     pub slowdown: Option<Estimate>,
 }
 
@@ -105,7 +110,7 @@ pub struct Comparison {
     /// Its kind, as the file writes it.
     pub kind: &'static str,
     /// Percentile behind learnt traffic over percentile behind the parametric one, by
-    /// [`PERCENTILES`]; `None` where it cannot be told.
+    /// [`PERCENTILES`]; `None` where it cannot be told. [`Known`] says how much of each is known.
     pub ratios: Vec<(f64, Option<Estimate>)>,
     /// Whether the parametric one is enough: all decisive ratios within the margin.
     pub enough: Answer,
@@ -129,12 +134,20 @@ pub struct Sureness {
     /// Replications.
     pub replications: usize,
     /// Half the width of the widest decisive interval, over its value; infinite where a
-    /// percentile could not be told.
-    pub widest: f64,
+    /// percentile could not be told, `None` where there are no intervals: with nothing to
+    /// compare, or with a single replication.
+    pub widest: Option<f64>,
     /// Doubts of weight `warning` among all that apply.
     pub warnings: usize,
     /// Replications that would narrow the widest interval to the margin, by the square-root law.
     pub replications_wanted: Option<usize>,
+}
+
+impl Sureness {
+    /// Whether there are too few replications for intervals to be what they claim.
+    pub fn tentative(&self) -> bool {
+        self.replications < MIN_REPLICATIONS
+    }
 }
 
 impl Verdict {
@@ -159,7 +172,8 @@ pub fn request_times(results: &Results, foreground: &str, background: &str) -> R
     Replications::censored(&request_observations(results, foreground, background))
 }
 
-/// The same as plain observations: lower bounds where a request did not complete.
+/// The same as plain observations: lower bounds where a request did not complete, infinite ones
+/// where it failed.
 pub fn request_observations(
     results: &Results,
     foreground: &str,
@@ -175,9 +189,8 @@ pub fn request_observations(
                     Outcome::Done => Observation::complete(r.last_byte - r.start),
                     // It was watched to the end of the run.
                     Outcome::Unfinished => Observation::at_least(end - r.start),
-                    // It would have taken longer than it was given.
-                    Outcome::Failed if r.last_byte.is_nan() => Observation::at_least(0.0),
-                    Outcome::Failed => Observation::at_least(r.last_byte - r.start),
+                    // It never finishes: beyond every request that does.
+                    Outcome::Failed => Observation::at_least(f64::INFINITY),
                 })
                 .collect()
         })
@@ -188,9 +201,10 @@ fn foreground(results: &Results, name: &str, heavy: usize) -> ForegroundVerdict 
     // A seed of its own, so that intervals are the same whenever they are computed.
     let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
     let listed = &results.experiment.background;
-    let times: Vec<Replications> = listed
+    let end = results.experiment.run.duration.as_secs_f64();
+    let times: Vec<Times> = listed
         .iter()
-        .map(|b| request_times(results, name, b.name()))
+        .map(|b| Times::new(&request_observations(results, name, b.name()), end))
         .collect();
     let reference = listed.iter().position(|b| b.kind() == "none");
     let backgrounds: Vec<BackgroundVerdict> = listed
@@ -250,8 +264,8 @@ fn background(
     results: &Results,
     foreground: &str,
     background: &Background,
-    behind: &Replications,
-    alone: Option<&Replications>,
+    behind: &Times,
+    alone: Option<&Times>,
     bootstrap: &Bootstrap,
 ) -> BackgroundVerdict {
     let count = |outcome| {
@@ -275,19 +289,15 @@ fn background(
             0.0
         }
     };
-    let seconds = bootstrap.quantiles(behind, &PERCENTILES);
-    // Seeds are equal in all backgrounds; where counts differ all the same there is no ratio.
-    let slowdowns = alone.and_then(|alone| {
-        bootstrap
-            .slowdown(behind, alone, &PERCENTILES, Pairing::Paired)
-            .ok()
-    });
+    let times = &behind.censored;
+    let seconds = bootstrap.quantiles(times, &PERCENTILES);
+    let slowdowns = alone.map(|alone| ratios::of(bootstrap, behind, alone));
     let quantiles: Vec<Quantile> = PERCENTILES
         .iter()
         .enumerate()
         .map(|(i, &p)| Quantile {
             p,
-            seconds: seconds[i],
+            seconds: seconds[i].map(without_interval),
             slowdown: slowdowns.as_ref().and_then(|s| s[i]),
         })
         .collect();
@@ -298,10 +308,10 @@ fn background(
     BackgroundVerdict {
         background: background.name().into(),
         kind: background.kind(),
-        requests: behind.samples(),
+        requests: times.samples(),
         unfinished: count(Outcome::Unfinished),
         failed: count(Outcome::Failed),
-        replications: behind.count(),
+        replications: times.count(),
         load_bps: [load(0), load(1)],
         quantiles,
         matters,
@@ -310,17 +320,10 @@ fn background(
 
 fn compare(
     bootstrap: &Bootstrap,
-    (learnt, behind_learnt): (&Background, &Replications),
-    (parametric, behind_parametric): (&Background, &Replications),
+    (learnt, behind_learnt): (&Background, &Times),
+    (parametric, behind_parametric): (&Background, &Times),
 ) -> Comparison {
-    let ratios = bootstrap
-        .slowdown(
-            behind_learnt,
-            behind_parametric,
-            &PERCENTILES,
-            Pairing::Paired,
-        )
-        .unwrap_or_else(|_| vec![None; PERCENTILES.len()]);
+    let ratios = ratios::of(bootstrap, behind_learnt, behind_parametric);
     let ratios: Vec<(f64, Option<Estimate>)> = PERCENTILES.into_iter().zip(ratios).collect();
     let decisive = ratios.iter().filter(|r| DECISIVE.contains(&r.0));
     Comparison {
@@ -344,13 +347,35 @@ fn slower(ratios: impl Iterator<Item = Option<Estimate>> + Clone) -> Answer {
     }
 }
 
-/// Whether all ratios are within the margin (yes), or any is outside (no).
-fn equal(ratios: impl Iterator<Item = Option<Estimate>> + Clone) -> Answer {
+/// Where an interval lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// All of it within the margin around one.
+    Within,
+    /// All of it outside.
+    Outside,
+    /// Across an edge of the margin.
+    Astride,
+}
+
+/// Where the interval of `e` lies.
+fn side(e: &Estimate) -> Side {
     let (low, high) = (1.0 / (1.0 + MARGIN), 1.0 + MARGIN);
-    let mut all = ratios.clone();
-    if ratios.flatten().any(|r| r.low > high || r.high < low) {
+    if e.low > high || e.high < low {
+        Side::Outside
+    } else if e.low >= low && e.high <= high {
+        Side::Within
+    } else {
+        Side::Astride
+    }
+}
+
+/// Whether all ratios are within the margin (yes), or any is outside (no).
+fn equal(ratios: impl Iterator<Item = Option<Estimate>>) -> Answer {
+    let sides: Vec<Option<Side>> = ratios.map(|r| r.as_ref().map(side)).collect();
+    if sides.contains(&Some(Side::Outside)) {
         Answer::No
-    } else if all.all(|r| r.is_some_and(|r| r.low >= low && r.high <= high)) {
+    } else if sides.iter().all(|&s| s == Some(Side::Within)) {
         Answer::Yes
     } else {
         Answer::Unclear
@@ -380,23 +405,21 @@ fn sureness(
         .flat_map(|b| &b.quantiles)
         .map(|q| (q.p, q.slowdown));
     let ratios = comparisons.iter().flat_map(|c| c.ratios.iter().copied());
-    let mut widest = 0.0f64;
+    let replications = backgrounds.iter().map(|b| b.replications).min();
+    let replications = replications.unwrap_or(0);
+    let mut widest: Option<f64> = None;
     let mut wanted = Some(0);
     for (_, estimate) in slowdowns
         .chain(ratios)
-        .filter(|(p, _)| DECISIVE.contains(p))
+        .filter(|(p, _)| DECISIVE.contains(p) && replications > 1)
     {
-        widest =
-            widest.max(estimate.map_or(f64::INFINITY, |e| (e.high - e.low) / 2.0 / e.value.abs()));
+        let own = estimate.map_or(f64::INFINITY, |e| (e.high - e.low) / 2.0 / e.value.abs());
+        widest = Some(widest.map_or(own, |w| w.max(own)));
         let own = estimate.and_then(|e| e.replications_for(MARGIN));
         wanted = wanted.zip(own).map(|(a, b)| a.max(b));
     }
     Sureness {
-        replications: backgrounds
-            .iter()
-            .map(|b| b.replications)
-            .min()
-            .unwrap_or(0),
+        replications,
         widest,
         warnings,
         replications_wanted: wanted.filter(|&n| n > 0),

@@ -166,6 +166,124 @@ fn unfinished_requests_are_lower_bounds_not_fast_ones() {
     assert!(v.sentence.contains("did not finish"), "{}", v.sentence);
 }
 
+/// Failed fetches have no last byte. Two in five behind Poisson: the median is that of the
+/// slower part of the rest, and p90 is beyond everything.
+#[test]
+fn failed_requests_are_slower_than_everything() {
+    let mut results = results(10, |_, _| 1.0);
+    for run in results
+        .runs
+        .iter_mut()
+        .filter(|r| r.cell.background == "poisson")
+    {
+        for request in run.observed.requests.iter_mut().filter(|r| r.index % 5 < 2) {
+            request.outcome = Outcome::Failed;
+            request.last_byte = f64::NAN;
+        }
+    }
+    let observed = request_observations(&results, "web", "poisson");
+    let all = swell_stats::KaplanMeier::new(observed.iter().flatten().copied());
+    let done = observed.iter().flatten().filter(|o| o.complete);
+    let rest = swell_stats::KaplanMeier::new(done.copied());
+    // Half of all are five sixths of the three fifths that finished.
+    let (median, want) = (
+        all.quantile(0.5).unwrap(),
+        rest.quantile(5.0 / 6.0).unwrap(),
+    );
+    assert!((median / want - 1.0).abs() < 0.01, "{median} {want}");
+    assert_eq!(all.quantile(0.9), None);
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.backgrounds[1].failed, 400);
+    assert!(v.backgrounds[1].quantiles[3].seconds.is_none());
+}
+
+/// Requests start 0.19 s apart over the 20 s they are watched for: half of them are watched for
+/// 10.6 s, the median alone takes 0.075 s.
+#[test]
+fn a_starved_application_is_slowed_down_at_least_so_many_times() {
+    let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 1e6 });
+    assert_eq!(v.matters, Answer::Yes, "{}", v.sentence);
+    let median = v.backgrounds[2].quantiles[1];
+    assert_eq!(median.seconds, None);
+    let slowdown = median.slowdown.unwrap();
+    let Known::AtLeast(low) = Known::of(&slowdown) else {
+        panic!("{slowdown:?}")
+    };
+    assert!((130.0..=10.6 / 0.075).contains(&low), "{low}");
+    let said = "behind learnt (8.0 Mbit/s) not one of 1000 requests finished; the median request takes at least";
+    assert!(v.sentence.contains(said), "{}", v.sentence);
+    // Both starve it: which one more is beyond what was watched.
+    assert_eq!(v.parametric_enough, Some(Answer::Unclear));
+}
+
+#[test]
+fn a_parametric_background_is_not_enough_where_only_one_of_the_two_starves() {
+    for (starving, words) in [("learnt", "at least"), ("poisson", "at most")] {
+        let v = verdict(10, |kind, _| if kind == starving { 1e6 } else { 1.0 });
+        assert_eq!(v.parametric_enough, Some(Answer::No), "{}", v.sentence);
+        let (_, enough) = v
+            .sentence
+            .split_once("is not enough: behind learnt")
+            .unwrap();
+        assert!(enough.contains(words), "{}", v.sentence);
+    }
+}
+
+#[test]
+fn one_replication_has_no_intervals_and_settles_nothing() {
+    let v = verdict(1, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+    assert_eq!(v.matters, Answer::Unclear);
+    assert_eq!(v.parametric_enough, Some(Answer::Unclear));
+    assert_eq!(v.sureness.widest, None);
+    for q in &v.backgrounds[2].quantiles {
+        for e in [q.seconds.unwrap(), q.slowdown.unwrap()] {
+            assert_eq!(Known::of(&e), Known::Value, "{e:?}");
+        }
+        assert!((q.slowdown.unwrap().value - 2.0).abs() < 1e-9);
+    }
+    assert!(v.sentence.contains("gives no intervals"), "{}", v.sentence);
+    assert!(!v.sentence.contains("±"), "{}", v.sentence);
+}
+
+#[test]
+fn answers_of_too_few_replications_are_tentative() {
+    let stretch = |kind: &str, _| if kind == "none" { 1.0 } else { 2.0 };
+    let warned = "With only 4 replications all of this is tentative.";
+    assert!(verdict(4, stretch).sentence.starts_with(warned));
+    assert!(!verdict(5, stretch).sentence.contains("tentative"));
+}
+
+#[test]
+fn the_sentence_cites_a_ratio_that_bears_its_answer_out() {
+    let ratio = |value: f64, low: f64, high: f64| {
+        Some(Estimate {
+            value,
+            low,
+            high,
+            level: 0.95,
+            replications: 10,
+        })
+    };
+    let cited = |enough, ratios: [Option<Estimate>; 4]| {
+        words::compared(&Comparison {
+            learnt: "learnt".into(),
+            parametric: "poisson".into(),
+            kind: "poisson",
+            ratios: PERCENTILES.into_iter().zip(ratios).collect(),
+            enough,
+        })
+    };
+    let (out, wide, within) = (
+        ratio(1.3, 1.2, 1.4),
+        ratio(2.0, 0.8, 3.0),
+        ratio(1.02, 0.98, 1.05),
+    );
+    let no = cited(Answer::No, [None, out, wide, within]);
+    assert!(no.contains("the median request takes 1.30 times"), "{no}");
+    let unclear = cited(Answer::Unclear, [out, within, within, wide]);
+    assert!(unclear.contains("the p95 takes 2.00 times"), "{unclear}");
+}
+
 #[test]
 fn few_replications_are_doubted_once() {
     let v = verdict(2, |_, _| 1.0);

@@ -2,11 +2,21 @@
 
 use swell_stats::Estimate;
 
-use super::{Answer, BackgroundVerdict, Comparison, DECISIVE, ForegroundVerdict, MARGIN};
+use super::ratios::Known;
+use super::{
+    Answer, BackgroundVerdict, Comparison, DECISIVE, ForegroundVerdict, MARGIN, Side, side,
+};
 
 /// One sentence per question: does it matter, is a parametric one enough, how sure are we.
 pub(super) fn sentence(v: &ForegroundVerdict) -> String {
-    let mut said = vec![matters(v)];
+    let mut said = Vec::new();
+    if v.sureness.tentative() {
+        said.push(format!(
+            "With only {} all of this is tentative.",
+            count(v.sureness.replications, "replication")
+        ));
+    }
+    said.push(matters(v));
     if let Some(enough) = v.parametric_enough {
         said.push(parametric(v, enough));
     }
@@ -29,28 +39,53 @@ fn matters(v: &ForegroundVerdict) -> String {
         worst.background,
         worst.load_bps[1] / 1e6
     );
-    let figures: Vec<String> = worst
-        .quantiles
-        .iter()
-        .filter(|q| q.p == 0.5 || q.p == 0.95)
-        .map(|q| format!("{} {}", percentile(q.p), times(q.slowdown)))
-        .collect();
-    let figures = figures.join(" and ");
-    match v.matters {
-        Answer::Yes => format!(
-            "Background traffic matters to {name} here: {behind} {figures} as long as without it."
+    let said = figures(worst, v.matters);
+    let nothing = worst.requests > 0 && worst.unfinished + worst.failed == worst.requests;
+    let said = match nothing {
+        true => format!(
+            "{behind} not one of {} finished; {said} as long as without it",
+            count(worst.requests, "request")
         ),
+        false => format!("{behind} {said} as long as without it"),
+    };
+    match v.matters {
+        Answer::Yes => format!("Background traffic matters to {name} here: {said}."),
         Answer::No => format!(
-            "Background traffic does not matter to {name} here, within {}: {behind} {figures} as long as without it.",
+            "Background traffic does not matter to {name} here, within {}: {said}.",
             percent(MARGIN)
         ),
-        Answer::Unclear => format!(
-            "Whether background traffic matters to {name} is not settled: {behind} {figures} as long as without it."
-        ),
+        Answer::Unclear => {
+            format!("Whether background traffic matters to {name} is not settled: {said}.")
+        }
     }
 }
 
-/// The background that the first question was decided by: the slowest of those judged.
+/// The median and the 95th percentile; another decisive one where only that says yes.
+fn figures(b: &BackgroundVerdict, answer: Answer) -> String {
+    let shown = |p: f64| p == 0.5 || p == 0.95;
+    let slow = |e: Option<Estimate>| e.is_some_and(|e| e.low > 1.0 + MARGIN);
+    let hidden =
+        answer == Answer::Yes && !b.quantiles.iter().any(|q| shown(q.p) && slow(q.slowdown));
+    let figures: Vec<String> = b
+        .quantiles
+        .iter()
+        .filter(|q| shown(q.p) || (hidden && DECISIVE.contains(&q.p) && slow(q.slowdown)))
+        .map(|q| format!("{} {}", percentile(q.p), times(q.slowdown)))
+        .collect();
+    listed(&figures)
+}
+
+/// "a", "a and b", "a, b and c".
+fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// The background that the first question was decided by: the slowest of those judged, among
+/// those that give the answer.
 fn worst(v: &ForegroundVerdict) -> Option<&BackgroundVerdict> {
     let learnt = v.backgrounds.iter().any(|b| b.kind == "learnt");
     let slowest = |b: &BackgroundVerdict| {
@@ -63,7 +98,10 @@ fn worst(v: &ForegroundVerdict) -> Option<&BackgroundVerdict> {
     v.backgrounds
         .iter()
         .filter(|b| b.matters.is_some() && (!learnt || b.kind == "learnt"))
-        .max_by(|a, b| slowest(a).total_cmp(&slowest(b)))
+        .max_by(|a, b| {
+            let decides = |b: &BackgroundVerdict| b.matters == Some(v.matters);
+            (decides(a).cmp(&decides(b))).then(slowest(a).total_cmp(&slowest(b)))
+        })
 }
 
 fn parametric(v: &ForegroundVerdict, enough: Answer) -> String {
@@ -92,15 +130,23 @@ fn parametric(v: &ForegroundVerdict, enough: Answer) -> String {
     }
 }
 
-/// The percentile at which the two differ most.
-fn compared(c: &Comparison) -> String {
+/// The percentile at which the two differ most, among those that bear the answer out: outside the
+/// margin for "not enough", on its edge for "not settled".
+pub(super) fn compared(c: &Comparison) -> String {
     let distance = |e: &Estimate| e.value.max(f64::MIN_POSITIVE).ln().abs();
+    let bears = |e: &Estimate| match c.enough {
+        Answer::No => side(e) == Side::Outside,
+        Answer::Unclear => side(e) == Side::Astride,
+        Answer::Yes => true,
+    };
     let most = c
         .ratios
         .iter()
         .filter(|(p, _)| DECISIVE.contains(p))
         .filter_map(|(p, e)| e.map(|e| (*p, e)))
-        .max_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)));
+        .max_by(|a, b| {
+            (bears(&a.1).cmp(&bears(&b.1))).then(distance(&a.1).total_cmp(&distance(&b.1)))
+        });
     match most {
         Some((p, e)) => format!(
             "behind {} {} {} as long as behind {}",
@@ -119,19 +165,26 @@ const WORTH_SAYING: usize = 1000;
 fn sure(v: &ForegroundVerdict) -> String {
     let s = &v.sureness;
     let mut text = format!("This rests on {}", count(s.replications, "replication"));
-    if s.widest.is_finite() {
-        text += &format!("; the widest 95 % interval is ±{}", percent(s.widest));
-        if let Some(n) = s
-            .replications_wanted
-            .filter(|&n| n > s.replications && n <= WORTH_SAYING)
-        {
-            text += &format!(
-                ", and about {n} replications would bring it to ±{}",
-                percent(MARGIN)
-            );
+    match s.widest {
+        Some(widest) if widest.is_finite() => {
+            text += &format!("; the widest 95 % interval is ±{}", percent(widest));
+            if let Some(n) = s
+                .replications_wanted
+                .filter(|&n| n > s.replications && n <= WORTH_SAYING)
+            {
+                text += &format!(
+                    ", and about {n} replications would bring it to ±{}",
+                    percent(MARGIN)
+                );
+            }
         }
-    } else {
-        text += "; some percentiles cannot be told, because too many requests did not finish";
+        Some(_) => {
+            text += "; some percentiles cannot be told, because too many requests did not finish";
+        }
+        None if s.replications == 1 => {
+            text += ", which gives no intervals: chance may have made every figure";
+        }
+        None => {}
     }
     match s.warnings {
         0 => text + ".",
@@ -151,14 +204,19 @@ fn percentile(p: f64) -> String {
     }
 }
 
-/// "2.1 times (1.8 to 2.4)".
+/// "2.1 times (1.8 to 2.4)", "at least 5.1 times".
 fn times(ratio: Option<Estimate>) -> String {
-    match ratio {
-        Some(e) if e.high.is_finite() => {
-            format!("{:.2} times ({:.2} to {:.2})", e.value, e.low, e.high)
+    let Some(e) = ratio else {
+        return "an unknown number of times".into();
+    };
+    match Known::of(&e) {
+        Known::AtLeast(low) => format!("at least {low:.2} times"),
+        Known::AtMost(high) => format!("at most {high:.2} times"),
+        Known::Value => format!("{:.2} times (no interval)", e.value),
+        Known::Interval if e.high.is_infinite() => {
+            format!("{:.2} times (at least {:.2})", e.value, e.low)
         }
-        Some(e) => format!("{:.2} times (at least {:.2})", e.value, e.low),
-        None => "an unknown number of times".into(),
+        Known::Interval => format!("{:.2} times ({:.2} to {:.2})", e.value, e.low, e.high),
     }
 }
 
