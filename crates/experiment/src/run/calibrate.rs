@@ -17,6 +17,11 @@ const ROUNDS: usize = 3;
 const NEAR_ENOUGH: f64 = 0.01;
 /// A rate further off than this is doubtful.
 const DOUBTFUL: f64 = 0.05;
+/// More copies of the model's sessions than this are doubtful: many copies of few sessions are
+/// smoother than many sessions.
+const MANY: f64 = 10.0;
+/// Rates of single seeds further apart than this share of the lowest are told.
+const UNEVEN: f64 = 0.25;
 /// One round changes sessions by no more than this factor: a measurement near saturation says
 /// little about what lies far beyond it.
 const LEAP: f64 = 4.0;
@@ -224,6 +229,88 @@ impl Search<'_> {
                 ),
             ));
         }
+        calibration.warnings.extend(best_doubts(name, &best));
         calibration.measured.insert(name.into(), best);
+    }
+}
+
+/// Doubts that the measured rates of background `name` raise.
+fn best_doubts(name: &str, m: &Measured) -> Vec<Warning> {
+    let mut doubts = Vec::new();
+    let mega = |bps: f64| bps / 1e6;
+    if m.target_bps.is_some() && m.up_bps > m.down_bps {
+        doubts.push(Warning::warning(
+            "up-exceeds-down",
+            format!(
+                "background {name}: sessions were scaled until {:.2} Mbit/s flow down, and {:.2} Mbit/s flow up: the up link may be the bottleneck",
+                mega(m.down_bps),
+                mega(m.up_bps),
+            ),
+        ));
+    }
+    if let Some(k) = m.sessions
+        && k > MANY
+    {
+        doubts.push(Warning::warning(
+            "many-copies",
+            format!(
+                "background {name}: {k:.1} x the model's sessions: many copies of few sessions are smoother than real traffic of this rate; learn from a busier link",
+            ),
+        ));
+    }
+    let each = || m.down_bps_each.iter().copied();
+    let (low, high) = each().fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(x), h.max(x)));
+    if high > (1.0 + UNEVEN) * low {
+        doubts.push(Warning::note(
+            "uneven-seeds",
+            format!(
+                "background {name}: {:.2} to {:.2} Mbit/s down by seed; what is scaled to it or matches it equals its mean over the seeds only",
+                mega(low),
+                mega(high),
+            ),
+        ));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(m: &Measured) -> Vec<String> {
+        best_doubts("x", m).into_iter().map(|d| d.code).collect()
+    }
+
+    #[test]
+    fn measured_rates_are_doubted_where_they_should_be() {
+        let fine = Measured {
+            up_bps: 1e6,
+            down_bps: 8e6,
+            down_bps_each: vec![7e6, 8.7e6],
+            target_bps: Some(8e6),
+            sessions: Some(9.9),
+        };
+        assert_eq!(codes(&fine), Vec::<String>::new());
+        let up = Measured {
+            up_bps: 8.1e6,
+            ..fine.clone()
+        };
+        assert_eq!(codes(&up), ["up-exceeds-down"]);
+        // What nobody scaled has the direction it has.
+        let native = Measured {
+            target_bps: None,
+            ..up
+        };
+        assert_eq!(codes(&native), Vec::<String>::new());
+        let many = Measured {
+            sessions: Some(10.1),
+            ..fine.clone()
+        };
+        assert_eq!(codes(&many), ["many-copies"]);
+        let uneven = Measured {
+            down_bps_each: vec![7e6, 8.8e6],
+            ..fine
+        };
+        assert_eq!(codes(&uneven), ["uneven-seeds"]);
     }
 }

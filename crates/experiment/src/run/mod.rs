@@ -62,6 +62,8 @@ pub enum Ended {
         finished: usize,
         /// Runs of the experiment.
         runs: usize,
+        /// Measurements of backgrounds alone that are kept.
+        measured: usize,
     },
 }
 
@@ -127,6 +129,7 @@ pub fn run(
         Ok(Ended::Interrupted {
             finished: dir.finished(&plan.cells),
             runs: plan.cells.len(),
+            measured: dir.measurements(),
         })
     };
 
@@ -385,6 +388,15 @@ impl<'d> Directory<'d> {
         // Holds files only where a model is not bundled.
         let _ = fs::remove_dir(self.root.join("models"));
         Ok(())
+    }
+
+    /// How many measurements are kept.
+    fn measurements(&self) -> usize {
+        let Ok(entries) = fs::read_dir(self.root.join("measured")) else {
+            return 0;
+        };
+        let kept = |e: &fs::DirEntry| e.path().extension().is_some_and(|x| x == "json");
+        entries.flatten().filter(kept).count()
     }
 
     fn measurement(&self, background: usize, replication: u32, sessions: Option<f64>) -> PathBuf {

@@ -69,7 +69,7 @@ fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
         pause: Duration::from_millis(20),
     };
     let ended = run(&plan, &slow, &cut, &count, &stop).unwrap();
-    let Ended::Interrupted { finished, runs } = ended else {
+    let Ended::Interrupted { finished, runs, .. } = ended else {
         panic!("{ended:?}")
     };
     assert!((3..runs).contains(&finished), "{finished} of {runs}");
@@ -90,6 +90,30 @@ fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
     assert!(matches!(ended_again, Ended::Complete(_)));
     assert_eq!(again.load(Ordering::SeqCst), runs - finished);
     assert!(tables(&whole.dir) == tables(&cut.dir));
+}
+
+#[test]
+fn what_was_measured_is_kept_when_measuring_is_interrupted() {
+    let scratch = Scratch::new("measuring");
+    let plan = plan(&scratch, &experiment(4));
+    let options = options(&scratch, "cut", 1);
+    let shares = std::sync::Mutex::new(0.0);
+    let watch = |event: Event<'_>| {
+        if let Event::Progress(done) = event {
+            *shares.lock().unwrap() = done;
+        }
+    };
+    let stop = || *shares.lock().unwrap() >= 2.0;
+    let ended = run(&plan, &MadeUp::default(), &options, &watch, &stop).unwrap();
+    let Ended::Interrupted {
+        finished,
+        runs,
+        measured,
+    } = ended
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!((finished, runs, measured), (0, 12, 2));
 }
 
 #[test]
