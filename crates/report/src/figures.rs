@@ -5,7 +5,7 @@ use crate::chart::{
 };
 use crate::data::{Condition, Energy, ForegroundData, QUANTILES, ReportData};
 use crate::human::{Quantity, count, significant, trimmed};
-use crate::page::{Cell, Figure, Table, WIDE, interval};
+use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::Role;
 
 /// A background's name, look and role with what was measured against it.
@@ -148,7 +148,8 @@ pub(crate) fn slowdown_chart(named: &[Named<'_>]) -> BarChart {
                     .map(|n| match n.condition.slowdown[i] {
                         Some(s) => Bar {
                             value: s.value,
-                            lo: s.low,
+                            // Zero is where nothing is known of this end.
+                            lo: if s.low > 0.0 { s.low } else { f64::NAN },
                             hi: s.high,
                         },
                         None => Bar {
@@ -170,12 +171,10 @@ pub(crate) fn slowdown(id: &str, named: &[Named<'_>]) -> Figure {
         let mut row = vec![Cell::text(n.name).slot(n.slot)];
         for s in n.condition.slowdown {
             row.push(match s {
-                Some(s) => Cell::text(Quantity::Ratio.show(s.value, 3)).small(interval(
-                    Quantity::Ratio,
-                    s.value,
-                    s.low,
-                    s.high,
-                )),
+                Some(s) => {
+                    let (factor, interval) = page::slowdown(&s);
+                    Cell::text(factor).small(interval)
+                }
                 None => Cell::text("–"),
             });
         }

@@ -7,7 +7,7 @@ use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
 use crate::chart::Canvas;
-use crate::data::{ForegroundData, QUANTILES, ReportData};
+use crate::data::{ForegroundData, Interval, QUANTILES, ReportData};
 use crate::human::{Quantity, count, significant};
 use crate::{figures, network, palette};
 
@@ -245,6 +245,9 @@ fn foreground_section(
 
 /// Interval in brackets, in the unit of `value` and without repeating it; an open end as `?`.
 pub(crate) fn interval(quantity: Quantity, value: f64, low: f64, high: f64) -> String {
+    if low == 0.0 && high.is_infinite() {
+        return "no interval".into();
+    }
     let (unit, _) = quantity.unit(value);
     let show = |v: f64| match quantity {
         _ if !v.is_finite() => "?".into(),
@@ -252,6 +255,18 @@ pub(crate) fn interval(quantity: Quantity, value: f64, low: f64, high: f64) -> S
         _ => significant(v / unit, 3),
     };
     format!("[{} … {}]", show(low), show(high))
+}
+
+/// A slowdown and its interval; only its bound where only that is known.
+pub(crate) fn slowdown(s: &Interval) -> (String, String) {
+    let factor = Quantity::Ratio.show(s.value, 3);
+    if s.high.is_infinite() && s.low == s.value {
+        (format!("≥ {factor}"), "a bound".into())
+    } else if s.low == 0.0 && s.high == s.value {
+        (format!("≤ {factor}"), "a bound".into())
+    } else {
+        (factor, interval(Quantity::Ratio, s.value, s.low, s.high))
+    }
 }
 
 fn quantile_table(data: &ReportData, foreground: &ForegroundData, slots: &[usize]) -> Table {
@@ -269,15 +284,18 @@ fn quantile_table(data: &ReportData, foreground: &ForegroundData, slots: &[usize
         ];
         for i in 0..QUANTILES.len() {
             let Some(time) = condition.quantiles[i] else {
-                row.push(Cell::text("–").small("not identifiable"));
+                let small = match &condition.slowdown[i] {
+                    Some(s) => format!("{}, not identifiable", slowdown(s).0),
+                    None => "not identifiable".into(),
+                };
+                row.push(Cell::text("–").small(small));
                 continue;
             };
-            let small = match condition.slowdown[i] {
-                Some(s) => format!(
-                    "{} {}",
-                    Quantity::Ratio.show(s.value, 3),
-                    interval(Quantity::Ratio, s.value, s.low, s.high)
-                ),
+            let small = match &condition.slowdown[i] {
+                Some(s) => {
+                    let (factor, interval) = slowdown(s);
+                    format!("{factor} {interval}")
+                }
                 None => interval(Quantity::Duration, time.value, time.low, time.high),
             };
             row.push(Cell::text(Quantity::Duration.show(time.value, 3)).small(small));

@@ -13,8 +13,19 @@ pub struct Bar {
     pub value: f64,
     /// Lower end of the interval; NaN where there is none.
     pub lo: f64,
-    /// Upper end of the interval; NaN where there is none.
+    /// Upper end of the interval; NaN where there is none. Infinite where `value` is `lo`: only a
+    /// lower bound is known.
     pub hi: f64,
+}
+
+impl Bar {
+    fn label(&self, quantity: Quantity) -> String {
+        let text = quantity.show(self.value, 3);
+        match self.lo == self.value && self.hi.is_infinite() {
+            true => format!("≥ {text}"),
+            false => text,
+        }
+    }
 }
 
 /// Bars side by side.
@@ -192,12 +203,20 @@ impl BarChart {
             if legend::hatched(*slot) {
                 boxed("", Some(format!("url(#{id}-h{slot})")));
             }
-            let middle = left + bar_width / 2.0;
-            let mut top = y0;
+            let label = bar.label(self.quantity);
+            let label_width = text_width(&label, 11.0);
+            let cap = (bar_width * 0.22).min(5.0);
+            // The value stands on the bar's end, and the whisker beside it where there is room: above
+            // a whisker it would be read as the interval's end.
+            let beside = label_width + 2.0 * cap + 4.0 <= bar_width;
+            let middle = match beside {
+                true => left + bar_width - cap - 1.0,
+                false => left + bar_width / 2.0,
+            };
+            let mut free = label_width <= step + 6.0;
             if let (Some(lo), Some(hi)) = (axis.at(bar.lo), axis.at(bar.hi)) {
                 let (a, b) = (to_y(hi), to_y(lo));
-                let cap = (bar_width * 0.22).min(5.0);
-                top = top.min(a);
+                free &= beside || y0 - a < 4.0;
                 svg.tag("path")
                     .attr("class", "whisker")
                     .attr(
@@ -211,13 +230,16 @@ impl BarChart {
                     )
                     .empty();
             }
-            let label = self.quantity.show(bar.value, 3);
-            if text_width(&label, 11.0) <= step + 6.0 {
+            if free {
+                let (x, anchor) = match beside {
+                    true => (left, "start"),
+                    false => (left + bar_width / 2.0, "middle"),
+                };
                 svg.tag("text")
                     .attr("class", "note")
-                    .num("x", middle)
-                    .num("y", top - 5.0)
-                    .attr("text-anchor", "middle")
+                    .num("x", x)
+                    .num("y", y0 - 5.0)
+                    .attr("text-anchor", anchor)
                     .text(&label);
             }
             svg.close();
@@ -231,7 +253,7 @@ impl BarChart {
 
     /// A bar in words, for the pointer.
     fn say(&self, group: &BarGroup, bar: Bar) -> String {
-        let value = self.quantity.show(bar.value, 3);
+        let value = bar.label(self.quantity);
         if bar.lo.is_finite() && bar.hi.is_finite() {
             format!(
                 "{}: {value} [{} … {}]",

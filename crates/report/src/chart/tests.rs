@@ -235,6 +235,53 @@ fn bars_rise_from_one_when_slower_and_hang_from_it_when_faster() {
     assert_eq!(text, "median: 2.00× [1.80× … 2.20×]");
 }
 
+/// A value above its whisker would be read as the interval's end.
+#[test]
+fn values_stand_on_their_bars_clear_of_the_whiskers() {
+    let number = |n: &resvg::usvg::roxmltree::Node<'_, '_>, name: &str| -> f64 {
+        n.attribute(name).unwrap().parse().unwrap()
+    };
+    for (count, labelled) in [(2, true), (30, false)] {
+        let mut chart = bars(vec![2.0; count]);
+        for bar in &mut chart.groups[0].bars {
+            (bar.lo, bar.hi) = (1.2, 3.0);
+        }
+        let svg = chart.svg(&Canvas::file(700.0, 380.0));
+        let doc = parsed(&svg);
+        for bar in with_class(&doc, "bar") {
+            let part = |tag: &str| bar.children().find(|n| n.has_tag_name(tag));
+            let Some(text) = part("text") else {
+                assert!(!labelled);
+                continue;
+            };
+            assert!(labelled);
+            let rect = part("rect").unwrap();
+            let above = number(&rect, "y") - number(&text, "y");
+            assert!((4.0..=6.0).contains(&above), "{above}");
+            // "M x a V b" or the like: the first number is the whisker's x, less its cap.
+            let d = part("path").unwrap().attribute("d").unwrap();
+            let x: f64 = d[1..]
+                .split(|c: char| !c.is_ascii_digit() && c != '.')
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap();
+            let end = number(&text, "x") + crate::svg::text_width("2.00×", 11.0);
+            assert!(end <= x - 5.0, "{end} {x}");
+        }
+    }
+}
+
+#[test]
+fn a_lower_bound_is_labelled_as_one() {
+    let mut chart = bars(vec![5.0]);
+    let bar = &mut chart.groups[0].bars[0];
+    (bar.lo, bar.hi) = (5.0, f64::INFINITY);
+    let svg = chart.svg(&Canvas::file(700.0, 380.0));
+    assert!(svg.contains(">≥ 5.00×</text>"), "{svg}");
+    assert!(with_class(&parsed(&svg), "whisker").is_empty());
+}
+
 #[test]
 fn a_difference_of_a_hundredth_looks_small() {
     let svg = bars(vec![1.01]).svg(&Canvas::file(700.0, 380.0));

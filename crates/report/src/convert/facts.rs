@@ -105,11 +105,23 @@ pub(super) fn rerun(results: &Results) -> Rerun {
             facts.push(("Its source".to_owned(), model.note.clone()));
         }
     }
-    Rerun {
-        command: format!("swell run {}", shell_word(&manifest.source)),
-        facts,
+    // The resolved file in the run directory, not the one that was named: what --set and --quick
+    // changed is in it.
+    let dir = results.dir.display().to_string();
+    let word = |end: &str| shell_word(&format!("{}{end}", dir.trim_end_matches('/')));
+    let mut command = format!(
+        "swell run {} -o {}",
+        word("/experiment.toml"),
+        word("-again")
+    );
+    if manifest.backend == MADE_UP {
+        command += " --dry-run";
     }
+    Rerun { command, facts }
 }
+
+/// The backend of a dry run.
+const MADE_UP: &str = "made-up";
 
 /// `text` as one word of a POSIX shell.
 fn shell_word(text: &str) -> String {
