@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use indicatif::ProgressDrawTarget;
 use swell_base::Dur;
 use swell_base::Warning;
 use swell_experiment::made_up::MadeUp;
@@ -19,6 +20,9 @@ const QUICK_START: &str = "quickstart";
 
 pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
     let (text, source, base) = read(args)?;
+    if let Some(dir) = &args.output {
+        out::parent_exists(dir)?;
+    }
     let plan = plan(args, &text, &source, &base)?;
     let backend: &dyn Backend = if args.dry_run {
         &MadeUp {
@@ -33,21 +37,28 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
         fresh: args.fresh,
     };
     let cancelled = interruptions()?;
+    // Nothing is drawn before the first stage says how long it is.
     let bar = out::bar(
         0,
         "{prefix:>9} [{bar:30}] {msg} runs, {elapsed} gone, {eta} to go",
     );
+    bar.set_draw_target(ProgressDrawTarget::hidden());
     let events = |event: Event<'_>| match event {
         Event::Stage {
             name,
             runs,
             finished,
         } => {
-            bar.reset();
             bar.set_prefix(name);
+            bar.set_message(format!("{finished}/{runs}"));
             // The bar counts thousandths of runs, so that it moves within them.
             bar.set_length(runs as u64 * 1000);
-            bar.set_message(format!("{finished}/{runs}"));
+            bar.set_position(finished as u64 * 1000);
+            if bar.is_hidden() {
+                bar.set_draw_target(out::draw_target());
+            }
+            bar.reset_elapsed();
+            bar.reset_eta();
             if finished > 0 && finished < runs {
                 bar.suspend(|| {
                     out::say(&format!(
@@ -72,11 +83,18 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
     bar.finish_and_clear();
     let results = match ended {
         Ok(Ended::Complete(results)) => *results,
-        Ok(Ended::Interrupted { finished, runs }) => {
-            return Err(Fail::interrupted(format!(
-                "interrupted; {finished} of {runs} runs are kept in {}",
-                options.dir.display()
-            ))
+        Ok(Ended::Interrupted {
+            finished,
+            runs,
+            measured,
+        }) => {
+            let dir = options.dir.display();
+            return Err(Fail::interrupted(match (finished, measured) {
+                (0, 1..) => format!(
+                    "interrupted while measuring; {measured} measurements are kept in {dir}, none of {runs} runs has begun"
+                ),
+                _ => format!("interrupted; {finished} of {runs} runs are kept in {dir}"),
+            })
             .hint("the same command goes on where it stopped"));
         }
         Err(failure @ Failure::Other { .. }) => {
@@ -189,10 +207,15 @@ fn neighbour(path: &Path) -> Option<String> {
 fn plan(args: &RunArgs, text: &str, source: &str, base: &Path) -> Result<Plan, Fail> {
     let mut assignments = args.set.clone();
     if args.quick {
-        // The file must read before its length can be cut.
-        let run = file::read(text, source).map_err(Fail::usage)?.run;
-        let warmup = run.warmup / 2;
-        let length = warmup + run.duration.saturating_sub(run.warmup) / 4;
+        // The file must read before its length can be cut; what --set changes counts.
+        let set = file::override_keys(text, &args.set).ok();
+        let run = match set.and_then(|t| file::read(&t, source).ok()) {
+            Some(file) => file.run,
+            None => file::read(text, source).map_err(Fail::usage)?.run,
+        };
+        let whole = |d: Dur| Dur::from_nanos(d.as_nanos() - d.as_nanos() % run.bins.as_nanos());
+        let warmup = whole(run.warmup / 2);
+        let length = warmup + whole(run.duration.saturating_sub(run.warmup) / 4).max(run.bins);
         let seconds = |d: Dur| format!("\"{}\"", d);
         assignments.splice(
             0..0,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, Table, presets};
 use swell_capture::{Counts, Skip};
-use swell_experiment::verdict::{ForegroundVerdict, Quantile};
+use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile};
 use swell_traffic::Model;
 
 use crate::show::mean_bps;
@@ -63,12 +63,17 @@ fn quantile(q: &Quantile) -> String {
         |e| format!("{} s", significant(e.value)),
     );
     if let Some(s) = q.slowdown {
-        text += &format!(
-            "\nx {}\n({}-{})",
-            ratio(s.value),
-            ratio(s.low),
-            ratio(s.high)
-        );
+        text += &match Known::of(&s) {
+            Known::AtLeast(low) => format!("\nx >= {}", ratio(low)),
+            Known::AtMost(high) => format!("\nx <= {}", ratio(high)),
+            Known::Value => format!("\nx {}", ratio(s.value)),
+            Known::Interval => format!(
+                "\nx {}\n({}-{})",
+                ratio(s.value),
+                ratio(s.low),
+                ratio(s.high)
+            ),
+        };
     }
     text
 }

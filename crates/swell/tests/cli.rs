@@ -186,6 +186,94 @@ fn a_run_leaves_what_the_documentation_says_and_prints_the_verdict() {
     assert_eq!(value["verdict"]["foregrounds"][0]["foreground"], "web");
 }
 
+/// The command under the report runs as it stands, and gives the same tables.
+#[test]
+fn the_command_in_the_report_repeats_a_quick_run_with_changed_keys() {
+    let dir = Scratch::new("rerun");
+    dir.write("small.toml", EXPERIMENT);
+    let options = ["--quick", "--set", "run.seed=5", "--dry-run", "-o", "it's"];
+    let out = run(&dir, &[&["run", "small.toml"][..], &options].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let page = std::fs::read_to_string(dir.0.join("it's/report.html")).unwrap();
+    let start = page.find("swell run ").expect("the page has a command");
+    let end = start + page[start..].find('<').unwrap();
+    let command = page[start..end]
+        .replace("&#x27;", "'")
+        .replace("&#x2f;", "/")
+        .replace("&amp;", "&");
+    let bin = Path::new(env!("CARGO_BIN_EXE_swell")).parent().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let again = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(&dir.0)
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    assert!(again.status.success(), "{command}\n{}", text(&again.stderr));
+    assert!(tables(&dir.0.join("it's")) == tables(&dir.0.join("it's-again")));
+}
+
+#[test]
+fn quick_runs_keep_to_whole_bins() {
+    let dir = Scratch::new("bins");
+    dir.write("small.toml", EXPERIMENT);
+    // Half of 2.1 s and a quarter of 8.9 s are no multiples of 300 ms.
+    let args = "run small.toml --quick --dry-run -o x --set run.bins=300ms --set run.warmup=2100ms --set run.duration=11100ms";
+    let out = run(&dir, &args.split(' ').collect::<Vec<_>>());
+    // What is set wins over --quick.
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    dir.write(
+        "odd.toml",
+        &EXPERIMENT
+            .replace("\"1s\"", "\"2100ms\"")
+            .replace("\"11s\"", "\"11100ms\"\nbins = \"300ms\""),
+    );
+    let out = run(
+        &dir,
+        &["run", "odd.toml", "--quick", "--dry-run", "-o", "y"],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let cut = std::fs::read_to_string(dir.0.join("y/experiment.toml")).unwrap();
+    assert!(cut.contains("warmup = \"900ms\""), "{cut}");
+    assert!(cut.contains("duration = \"3s\""), "{cut}");
+}
+
+#[test]
+fn a_missing_parent_directory_is_named_and_not_made() {
+    let dir = Scratch::new("parent");
+    dir.write("small.toml", EXPERIMENT);
+    let out = run(&dir, &["run", "small.toml", "--dry-run", "-o", "resluts/a"]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(
+        said.starts_with("error: there is no directory resluts"),
+        "{said}"
+    );
+    assert!(!dir.0.join("resluts").exists());
+    // The default has its parent made.
+    let out = run(&dir, &["run", "small.toml", "--dry-run"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let out = run(&dir, &["report", "runs/small-dry", "-o", "pgaes/x.html"]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("there is no directory pgaes"), "{said}");
+    assert!(!dir.0.join("pgaes").exists());
+}
+
+#[test]
+fn warnings_are_wrapped_and_few_samples_are_told_once_per_background() {
+    let dir = Scratch::new("wrapped");
+    let few = EXPERIMENT.replace("kind = \"web\"", "kind = \"web\"\ncount = 3");
+    dir.write("small.toml", &few);
+    let out = run(&dir, &["run", "small.toml", "-o", "x"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said = text(&out.stderr);
+    let widest = said.lines().map(|l| l.chars().count()).max().unwrap();
+    assert!(widest <= 80, "{widest} columns:\n{said}");
+    // Alone, three requests on an idle link take equally long: more would say nothing new.
+    assert_eq!(said.matches("[few-samples]").count(), 1, "{said}");
+}
+
 #[test]
 fn a_directory_of_another_experiment_is_not_overwritten() {
     let dir = Scratch::new("other");
