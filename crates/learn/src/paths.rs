@@ -125,8 +125,8 @@ fn paths(
     let (mut all, mut small) = ([0u64; 4], [0u64; 4]);
     for m in role.hosts.iter().filter_map(|h| hosts.measured(h.0)) {
         for (d, [packets, lost]) in [m.sent, m.received].into_iter().enumerate() {
-            let sums = [Some(&mut all), (packets < SOUND_LOSS).then_some(&mut small)];
-            for sums in sums.into_iter().flatten() {
+            let pools = [Some(&mut all), (packets < SOUND_LOSS).then_some(&mut small)];
+            for sums in pools.into_iter().flatten() {
                 sums[2 * d] += packets;
                 sums[2 * d + 1] += lost;
             }

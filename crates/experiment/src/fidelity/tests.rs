@@ -22,7 +22,11 @@ fn regenerated_traffic_is_a_function_of_the_seed_and_carries_the_trace() {
             .find(|r| r.quantity == name)
             .expect("a row")
     };
-    for name in ["bytes of modelled flows", "TCP connections with SYN or data", "UDP flows"] {
+    for name in [
+        "bytes of modelled flows",
+        "TCP connections with SYN or data",
+        "UDP flows",
+    ] {
         let r = row(name);
         assert!((r.regenerated / r.trace - 1.0).abs() < 0.10, "{r:?}");
     }
