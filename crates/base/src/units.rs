@@ -540,8 +540,8 @@ mod tests {
     fn a_number_without_unit_is_refused_with_the_units_named() {
         let e = "25".parse::<Dur>().unwrap_err().to_string();
         assert!(e.contains("ns, us, ms, s"), "{e}");
-        let e = "10MB".parse::<Rate>().unwrap_err().to_string();
-        assert!(e.contains("MB/s"), "{e}");
+        let bits = "10MB".parse::<Rate>().unwrap_err().to_string();
+        assert!(bits.contains("MB/s"), "{bits}");
         assert!("-5ms".parse::<Dur>().is_err());
         assert!("ms".parse::<Dur>().is_err());
         assert!("nanms".parse::<Dur>().is_err());

@@ -1,5 +1,10 @@
 //! The program as its users meet it: the real binary, what it prints, what it leaves.
 
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "each step of a test looks at what its own command said"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -415,8 +415,8 @@ fn sureness(
     {
         let own = estimate.map_or(f64::INFINITY, |e| (e.high - e.low) / 2.0 / e.value.abs());
         widest = Some(widest.map_or(own, |w| w.max(own)));
-        let own = estimate.and_then(|e| e.replications_for(MARGIN));
-        wanted = wanted.zip(own).map(|(a, b)| a.max(b));
+        let enough = estimate.and_then(|e| e.replications_for(MARGIN));
+        wanted = wanted.zip(enough).map(|(a, b)| a.max(b));
     }
     Sureness {
         replications,

@@ -99,7 +99,7 @@ fn worst(v: &ForegroundVerdict) -> Option<&BackgroundVerdict> {
         .iter()
         .filter(|b| b.matters.is_some() && (!learnt || b.kind == "learnt"))
         .max_by(|a, b| {
-            let decides = |b: &BackgroundVerdict| b.matters == Some(v.matters);
+            let decides = |x: &BackgroundVerdict| x.matters == Some(v.matters);
             (decides(a).cmp(&decides(b))).then(slowest(a).total_cmp(&slowest(b)))
         })
 }
@@ -107,7 +107,9 @@ fn worst(v: &ForegroundVerdict) -> Option<&BackgroundVerdict> {
 fn parametric(v: &ForegroundVerdict, enough: Answer) -> String {
     let each: Vec<String> = v.comparisons.iter().map(compared).collect();
     let each = each.join("; ");
-    let kinds: Vec<&str> = v.comparisons.iter().map(|c| kind(c.kind)).collect();
+    let mut kinds: Vec<&str> = v.comparisons.iter().map(|c| kind(c.kind)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
     let kinds = kinds.join(" or ");
     match enough {
         Answer::Yes => {

@@ -231,13 +231,13 @@ impl BarChart {
                     .empty();
             }
             if free {
-                let (x, anchor) = match beside {
+                let (at, anchor) = match beside {
                     true => (left, "start"),
                     false => (left + bar_width / 2.0, "middle"),
                 };
                 svg.tag("text")
                     .attr("class", "note")
-                    .num("x", x)
+                    .num("x", at)
                     .num("y", y0 - 5.0)
                     .attr("text-anchor", anchor)
                     .text(&label);
