@@ -127,9 +127,9 @@ fn markdown(fidelity: &Fidelity, playback: &Playback) -> String {
     }
     text.push_str(
         "\n`off`: relative difference of the mean over the seeds; for energies, the difference in \
-         octaves (1 = a factor of two). A mean is met within 5 % (volumes) or 10 % (medians), or \
-         inside the trace's own 95 % bootstrap interval where that is wider; an energy is met where \
-         the trace lies within the seeds.",
+         octaves (1 = a factor of two). A volume is met within 5 %, or inside the trace's own \
+         95 % bootstrap interval where that is wider; a median within 10 %; an energy where the trace \
+         lies within the seeds.",
     );
     text
 }

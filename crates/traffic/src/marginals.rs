@@ -172,17 +172,6 @@ impl Sample {
         self.points.last().map(|l| l.0)
     }
 
-    /// The 95 % interval of the median from order statistics: the values at ranks
-    /// n/2 +- 0.98 sqrt(n) (binomial, normal approximation). None below ten values.
-    pub fn median_interval(&self) -> Option<[f64; 2]> {
-        let n = self.points.len() as f64;
-        let half = 0.98 / n.sqrt();
-        let at = |p: f64| self.quantile(p.clamp(0.0, 1.0));
-        (n >= 10.0)
-            .then(|| Some([at(0.5 - half)?, at(0.5 + half)?]))
-            .flatten()
-    }
-
     /// The distribution as equally weighted values, for statistics that know no weights: as it is
     /// where all weights are one, else `n` quantiles, evenly spaced.
     pub fn ecdf(&self, n: usize) -> Ecdf {

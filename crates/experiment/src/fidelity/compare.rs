@@ -169,9 +169,10 @@ fn medians(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
             let median = |s: &swell_traffic::Sample| s.quantile(0.5);
             let values: Vec<f64> = theirs
                 .iter()
-                .filter_map(|m| m.get(class, quantity).and_then(median))
+                // What does not come back at all is a miss, not a gap in the table.
+                .map(|m| m.get(class, quantity).and_then(median).unwrap_or(0.0))
                 .collect();
-            let Some(measured) = median(sample).filter(|_| values.len() == runs.len()) else {
+            let Some(measured) = median(sample) else {
                 continue;
             };
             let class = if class.is_empty() {
@@ -186,8 +187,7 @@ fn medians(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
                 format!(" [{unit}]")
             };
             let name = format!("median {quantity}{class}{unit}");
-            let interval = sample.median_interval();
-            rows.push(Row::mean(name, measured, &values, MEDIAN, interval));
+            rows.push(Row::mean(name, measured, &values, MEDIAN, None));
         }
     }
 }
