@@ -8,11 +8,14 @@ use indicatif::ProgressBar;
 use swell_base::Warning;
 use swell_capture::{Counts, Packet, Reader, Skip};
 use swell_learn::{Learner, Options};
-use swell_traffic::{Model, Provenance};
+use swell_traffic::{Model, Parameters, Provenance};
 
 use crate::cli::LearnArgs;
 use crate::fail::Fail;
 use crate::{out, show, tables};
+
+/// A silence longer than this many nanoseconds is told: ten minutes.
+const LONG_SILENCE: i64 = 600_000_000_000;
 
 /// A trace or several, read and learnt.
 pub(crate) struct Learnt {
@@ -27,7 +30,12 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{name}.json")));
-    let Learnt { model, traces } = read(&args.traces, name, args.note.clone())?;
+    let parameters = Parameters {
+        group_timeout: args.group_timeout,
+        session_timeout: args.session_timeout,
+        ..Options::default().parameters
+    };
+    let Learnt { model, traces } = read(&args.traces, name, args.note.clone(), parameters)?;
     let compress = output.extension().is_some_and(|e| e == "zst");
     let mut bytes = Vec::new();
     model
@@ -62,7 +70,12 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
 
 /// Reads traces, one after the other, into one model. A trace that breaks off is used as far as
 /// it goes, with a doubt in the model.
-pub(crate) fn read(traces: &[PathBuf], name: String, note: String) -> Result<Learnt, Fail> {
+pub(crate) fn read(
+    traces: &[PathBuf],
+    name: String,
+    note: String,
+    parameters: Parameters,
+) -> Result<Learnt, Fail> {
     let total = traces
         .iter()
         .map(|p| std::fs::metadata(p).map_or(0, |m| m.len()))
@@ -79,16 +92,32 @@ pub(crate) fn read(traces: &[PathBuf], name: String, note: String) -> Result<Lea
             digests: Vec::new(),
             note,
         },
+        parameters,
         ..Options::default()
     });
     let mut read = Vec::new();
+    // Time of the latest packet of all traces so far, and the longest silence.
+    let mut latest: Option<i64> = None;
+    let mut silence = 0;
     for path in traces {
         let named = path.display().to_string();
         let mut reader = open(path, &bar).map_err(Fail::usage)?;
         let mut packet = Packet::default();
+        let before = latest;
+        let mut first = true;
         loop {
             match reader.read_into(&mut packet) {
-                Ok(true) => learner.push(&packet),
+                Ok(true) => {
+                    if std::mem::take(&mut first) && before.is_some_and(|b| packet.time < b) {
+                        let message = format!("{named} begins before the trace before it ends");
+                        return Err(Fail::usage(message)
+                            .hint("name the traces of one link in the order of their times"));
+                    }
+                    let now = latest.map_or(packet.time, |l| l.max(packet.time));
+                    silence = silence.max(now.saturating_sub(latest.unwrap_or(now)));
+                    latest = Some(now);
+                    learner.push(&packet);
+                }
                 Ok(false) => break,
                 Err(error) => {
                     learner.doubt(Warning::warning(
@@ -119,6 +148,15 @@ pub(crate) fn read(traces: &[PathBuf], name: String, note: String) -> Result<Lea
         read.push((named, reader.format().name(), reader.counts().clone()));
     }
     bar.finish_and_clear();
+    if silence > LONG_SILENCE {
+        learner.doubt(Warning::warning(
+            "gap-in-trace",
+            format!(
+                "no packet for {:.0} s on end: a gap between traces, or a clock that was set; it counts as time without load",
+                silence as f64 / 1e9
+            ),
+        ));
+    }
     Ok(Learnt {
         model: learner.finish(),
         traces: read,

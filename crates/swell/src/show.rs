@@ -100,7 +100,12 @@ fn model(model: &Model, args: &ShowArgs, json: bool) -> Result<(), Fail> {
 
 fn trace(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     let traces = std::slice::from_ref(&args.what);
-    let learnt = learn::read(traces, args.what.display().to_string(), String::new())?;
+    let learnt = learn::read(
+        traces,
+        args.what.display().to_string(),
+        String::new(),
+        swell_learn::Options::default().parameters,
+    )?;
     pictures::of_model(&learnt.model, args)?;
     if json {
         out::json(&serde_json::json!({

@@ -471,3 +471,33 @@ fn lookup() -> Vec<u8> {
     }
     file
 }
+
+/// Two one-packet traces, the second an hour after the first.
+fn two_traces(dir: &Scratch) {
+    for (name, seconds) in [("early.pcap", 1_000u32), ("late.pcap", 4_600)] {
+        // A pcap header (Ethernet, microseconds) and one UDP packet of 42 bytes.
+        let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        file.extend([0; 8]);
+        file.extend(65_535u32.to_le_bytes());
+        file.extend(1u32.to_le_bytes());
+        for word in [seconds, 0, 42, 42] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend([0; 12]);
+        file.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
+        file.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x30, 0x39, 0, 53, 0, 8, 0, 0]);
+        std::fs::write(dir.0.join(name), file).unwrap();
+    }
+}
+
+#[test]
+fn traces_out_of_order_are_refused_and_gaps_are_told() {
+    let dir = Scratch::new("order");
+    two_traces(&dir);
+    let good = run(&dir, &["learn", "early.pcap", "late.pcap", "-o", "m.json"]);
+    assert_eq!(good.status.code(), Some(0), "{}", text(&good.stderr));
+    assert!(text(&good.stderr).contains("[gap-in-trace]"));
+    let bad = run(&dir, &["learn", "late.pcap", "early.pcap", "-o", "n.json"]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(text(&bad.stderr).contains("early.pcap begins before"));
+}
