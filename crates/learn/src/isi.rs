@@ -35,6 +35,27 @@ const DURATION: f64 = 600.0;
 /// How long before its beginning sessions are drawn: longer than nearly all of them last (the
 /// longest have 637 pages with 45 s between, on average).
 const HISTORY: f64 = 43_200.0;
+/// Most pages or files of one kind that are drawn: about fifteen times the busiest kind of the ISI
+/// trace. Sessions a millisecond apart would take minutes and say nothing.
+const MAX_PAGES: u64 = 2_000_000;
+
+/// The largest values that are believed, by quantity, in its unit. Sums of them fit their integers.
+mod most {
+    /// Pauses and times between starts: eleven days.
+    pub const SECONDS: u32 = 1_000_000;
+    /// Pages or files of a session.
+    pub const COUNT: u32 = 1_000_000;
+    /// A page, file or request: a terabyte.
+    pub const KILOBYTES: u32 = 1_000_000_000;
+    /// A receive window: a gigabyte, the most that RFC 7323 can say.
+    pub const WINDOW: u32 = 1_048_576;
+    /// Half a round trip.
+    pub const DELAY: u32 = 1_000;
+    /// A bottleneck: a terabit per second.
+    pub const MEGABITS: u32 = 1_000_000;
+    /// Remote servers: each is a path in the model.
+    pub const SERVERS: u32 = 100_000;
+}
 
 /// Why no model could be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +73,29 @@ pub enum CdfError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// A value that cannot be meant.
+    #[error("{file}, line {line}: a value above {most}")]
+    TooLarge {
+        /// File name.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// The largest value of this quantity.
+        most: u32,
+    },
+    /// So many sessions, so long, that drawing them would take for ever.
+    #[error(
+        "{class} {side}: {pages} pages or files in twelve hours by the times between sessions and \
+         their lengths; {MAX_PAGES} at most"
+    )]
+    TooBusy {
+        /// `www` or `ftp`.
+        class: &'static str,
+        /// `inbound` or `outbound`.
+        side: &'static str,
+        /// How many to expect.
+        pages: u64,
+    },
 }
 
 /// A measured distribution.
@@ -64,7 +108,8 @@ struct Cdf {
 }
 
 impl Cdf {
-    fn parse(file: &str, text: &str, bin: f64) -> Result<Cdf, CdfError> {
+    /// Reads a distribution of values up to `most`, in bins `bin` wide.
+    fn parse(file: &str, text: &str, bin: f64, most: u32) -> Result<Cdf, CdfError> {
         let mut points: Vec<(f64, f64)> = Vec::new();
         for (i, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
             let bad = |reason| CdfError::Line {
@@ -80,6 +125,13 @@ impl Cdf {
             };
             if !(value.is_finite() && value >= 0.0 && (0.0..=1.0 + 1e-9).contains(&p)) {
                 return Err(bad("a negative value or a probability outside 0 to 1"));
+            }
+            if value > f64::from(most) {
+                return Err(CdfError::TooLarge {
+                    file: file.into(),
+                    line: i + 1,
+                    most,
+                });
             }
             if points.last().is_some_and(|l| l.0 >= value || l.1 > p) {
                 return Err(bad("values or probabilities do not increase"));
@@ -101,6 +153,18 @@ impl Cdf {
         let u = rng.uniform();
         let i = self.points.partition_point(|p| p.1 <= u);
         self.points[i.min(self.points.len() - 1)].0
+    }
+
+    /// The mean of `of` over the upper edges.
+    fn mean(&self, of: impl Fn(f64) -> f64) -> f64 {
+        let mut below = 0.0;
+        let mut sum = 0.0;
+        for &(value, p) in &self.points {
+            sum += of(value) * (p - below);
+            below = p;
+        }
+        // What is missing to 1 is drawn as the last value.
+        sum + self.points.last().map_or(0.0, |l| of(l.0) * (1.0 - below))
     }
 
     /// A value anywhere in its bin.
@@ -128,6 +192,28 @@ struct Kind {
     servers: Option<Cdf>,
 }
 
+impl Kind {
+    /// The time to the next session, of one drawn: a pause of zero would never end; the bin is a
+    /// millisecond or more.
+    fn gap(drawn: f64) -> f64 {
+        drawn.max(0.000_5)
+    }
+
+    /// Whether drawing it comes to an end.
+    fn check(&self) -> Result<(), CdfError> {
+        let sessions = (HISTORY + DURATION) / self.between_sessions.mean(Kind::gap);
+        let pages = (sessions * self.count.mean(|n| n.max(1.0))) as u64;
+        if pages <= MAX_PAGES {
+            return Ok(());
+        }
+        Err(CdfError::TooBusy {
+            class: ["www", "ftp"][usize::from(self.class == 1)],
+            side: ["inbound", "outbound"][usize::from(self.outside)],
+            pages,
+        })
+    }
+}
+
 /// Makes the model of `files`, given as (name, text). `provenance` says where they come from.
 ///
 /// Sessions arrive at the measured rate for twelve hours and ten minutes; the model is what a tap
@@ -135,37 +221,37 @@ struct Kind {
 /// quantities are drawn independently, for the files hold no joint distribution.
 ///
 /// # Errors
-/// A file that is missing or not such a distribution.
+/// A file that is missing or not such a distribution, and traffic beyond all measure.
 pub fn model(
     files: &[(String, String)],
     name: &str,
     provenance: Provenance,
     seed: u64,
 ) -> Result<Model, CdfError> {
-    let cdf = |suffix: &str, bin: f64| {
+    let cdf = |suffix: &str, bin: f64, most: u32| {
         let (file, text) = files
             .iter()
             .find(|f| f.0.ends_with(suffix))
             .ok_or_else(|| CdfError::Missing(suffix.into()))?;
-        Cdf::parse(file, text, bin)
+        Cdf::parse(file, text, bin, most)
     };
     // Bins as RAMP made them: 1 or 10 ms, 0.1 s and 1 s for pauses, 1 KiB, 1 kB, 1 kbit/s.
     let web = |long: &str, short: &str, outside: bool| -> Result<Kind, CdfError> {
         Ok(Kind {
             class: 0,
             outside,
-            between_sessions: cdf(&format!("www.{short}.sess.inter.cdf"), 0.001)?,
-            count: cdf(&format!("www.{short}.pagecnt.cdf"), 0.0)?,
-            pause: cdf(&format!("www.{short}.idle.cdf"), 0.1)?,
-            size: cdf(&format!("www.{short}.pagesize.cdf"), 1.0)?,
+            between_sessions: cdf(&format!("www.{short}.sess.inter.cdf"), 0.001, most::SECONDS)?,
+            count: cdf(&format!("www.{short}.pagecnt.cdf"), 0.0, most::COUNT)?,
+            pause: cdf(&format!("www.{short}.idle.cdf"), 0.1, most::SECONDS)?,
+            size: cdf(&format!("www.{short}.pagesize.cdf"), 1.0, most::KILOBYTES)?,
             unit: 1024.0,
-            request: Some(cdf(&format!("www.{short}.req.cdf"), 1.0)?),
-            client_window: cdf(&format!("www.{long}.winc.cdf"), 0.0)?,
-            server_window: cdf(&format!("www.{long}.wins.cdf"), 0.0)?,
-            delay: cdf(&format!("www.{long}.delay.cdf"), 0.001)?,
-            rate: cdf(&format!("www.{long}.BW.cdf"), 0.001)?,
+            request: Some(cdf(&format!("www.{short}.req.cdf"), 1.0, most::KILOBYTES)?),
+            client_window: cdf(&format!("www.{long}.winc.cdf"), 0.0, most::WINDOW)?,
+            server_window: cdf(&format!("www.{long}.wins.cdf"), 0.0, most::WINDOW)?,
+            delay: cdf(&format!("www.{long}.delay.cdf"), 0.001, most::DELAY)?,
+            rate: cdf(&format!("www.{long}.BW.cdf"), 0.001, most::MEGABITS)?,
             servers: (!outside)
-                .then(|| cdf("www.inbound.server.cdf", 0.0))
+                .then(|| cdf("www.inbound.server.cdf", 0.0, most::SERVERS))
                 .transpose()?,
         })
     };
@@ -173,18 +259,18 @@ pub fn model(
         Ok(Kind {
             class: 1,
             outside,
-            between_sessions: cdf(&format!("ftp.{long}.sess.inter.cdf"), 0.001)?,
-            count: cdf(&format!("ftp.{long}.fileno.cdf"), 0.0)?,
-            pause: cdf(&format!("ftp.{long}.file.inter.cdf"), 0.001)?,
-            size: cdf(&format!("ftp.{long}.size.cdf"), 1.0)?,
+            between_sessions: cdf(&format!("ftp.{long}.sess.inter.cdf"), 0.001, most::SECONDS)?,
+            count: cdf(&format!("ftp.{long}.fileno.cdf"), 0.0, most::COUNT)?,
+            pause: cdf(&format!("ftp.{long}.file.inter.cdf"), 0.001, most::SECONDS)?,
+            size: cdf(&format!("ftp.{long}.size.cdf"), 1.0, most::KILOBYTES)?,
             unit: 1000.0,
             request: None,
-            client_window: cdf(&format!("ftp.{long}.winc.cdf"), 0.0)?,
-            server_window: cdf(&format!("ftp.{long}.wins.cdf"), 0.0)?,
-            delay: cdf(&format!("ftp.{long}.delay.cdf"), 0.001)?,
-            rate: cdf(&format!("ftp.{long}.BW.cdf"), 0.001)?,
+            client_window: cdf(&format!("ftp.{long}.winc.cdf"), 0.0, most::WINDOW)?,
+            server_window: cdf(&format!("ftp.{long}.wins.cdf"), 0.0, most::WINDOW)?,
+            delay: cdf(&format!("ftp.{long}.delay.cdf"), 0.001, most::DELAY)?,
+            rate: cdf(&format!("ftp.{long}.BW.cdf"), 0.001, most::MEGABITS)?,
             servers: (!outside)
-                .then(|| cdf("ftp.inbound.server.cdf", 0.0))
+                .then(|| cdf("ftp.inbound.server.cdf", 0.0, most::SERVERS))
                 .transpose()?,
         })
     };
@@ -194,6 +280,9 @@ pub fn model(
         ftp("inbound", false)?,
         ftp("outbound", true)?,
     ];
+    for kind in &kinds {
+        kind.check()?;
+    }
     let mut rng = Stream::new(seed, "isi");
     let mut town = Town::default();
     for kind in &kinds {
@@ -225,8 +314,7 @@ impl Town {
         }
         let mut start = 0.0;
         while start < HISTORY + DURATION {
-            // A pause of zero would never end; the bin is a millisecond or more.
-            start += kind.between_sessions.edge(rng).max(0.000_5);
+            start += Kind::gap(kind.between_sessions.edge(rng));
             self.session(kind, start - HISTORY, first_server, rng);
         }
     }

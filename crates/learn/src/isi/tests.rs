@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_distribution_is_drawn_as_it_was_measured() {
-    let cdf = Cdf::parse("x", "1 5 0.5\n2 6 0.6\n10 10 1\n", 1.0).unwrap();
+    let cdf = Cdf::parse("x", "1 5 0.5\n2 6 0.6\n10 10 1\n", 1.0, 10).unwrap();
     let mut rng = Stream::new(1, "cdf");
     let n = 20_000;
     let mut counts = [0u32; 3];
@@ -36,7 +36,7 @@ fn other_files_are_refused_with_their_line() {
         ("nan 1 1\n", 1),
         ("1 1 2\n", 1),
     ] {
-        let Err(CdfError::Line { line: got, .. }) = Cdf::parse("x", text, 0.0) else {
+        let Err(CdfError::Line { line: got, .. }) = Cdf::parse("x", text, 0.0, 10) else {
             panic!("{text:?} was read");
         };
         assert_eq!(got, line, "{text:?}");
@@ -45,4 +45,83 @@ fn other_files_are_refused_with_their_line() {
         model(&[], "x", Provenance::default(), 1),
         Err(CdfError::Missing(_))
     ));
+}
+
+/// Every file that [`model`] asks for, a small value in each.
+fn files() -> Vec<(String, String)> {
+    let mut names: Vec<String> = Vec::new();
+    for side in ["inbound", "outbound"] {
+        for of in ["winc", "wins", "delay", "BW"] {
+            names.extend(["www", "ftp"].map(|class| format!("{class}.{side}.{of}.cdf")));
+        }
+        for of in ["sess.inter", "fileno", "file.inter", "size"] {
+            names.push(format!("ftp.{side}.{of}.cdf"));
+        }
+    }
+    for side in ["in", "out"] {
+        for of in ["sess.inter", "pagecnt", "idle", "pagesize", "req"] {
+            names.push(format!("www.{side}.{of}.cdf"));
+        }
+    }
+    names.extend(["www", "ftp"].map(|class| format!("{class}.inbound.server.cdf")));
+    names.into_iter().map(|n| (n, "2 1 1\n".into())).collect()
+}
+
+/// [`files`], the one called `name` replaced.
+fn with(name: &str, text: &str) -> Vec<(String, String)> {
+    let mut files = files();
+    let file = files.iter_mut().find(|f| f.0 == name).unwrap();
+    file.1 = text.into();
+    files
+}
+
+fn made(files: &[(String, String)]) -> Result<Model, CdfError> {
+    model(files, "x", Provenance::default(), 1)
+}
+
+#[test]
+fn small_files_make_a_model_that_may_be_written() {
+    let model = made(&files()).unwrap();
+    model.check().unwrap();
+    // Sessions two seconds apart, of two pages or files each, of four kinds, for 600 s.
+    assert!(
+        (1190..=1210).contains(&model.sessions.len()),
+        "{}",
+        model.sessions.len()
+    );
+    assert_eq!(model.server_paths.len(), 2 + 1 + 2 + 1);
+}
+
+#[test]
+fn values_that_cannot_be_meant_are_refused() {
+    for name in [
+        "www.inbound.server.cdf",
+        "www.in.pagecnt.cdf",
+        "www.in.pagesize.cdf",
+        "www.in.idle.cdf",
+        "ftp.outbound.delay.cdf",
+        "ftp.outbound.BW.cdf",
+    ] {
+        let error = made(&with(name, "1 1 0.5\n1e300 2 1\n")).unwrap_err();
+        assert!(
+            matches!(&error, CdfError::TooLarge { file, line: 2, .. } if file == name),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn traffic_without_end_is_refused() {
+    for (name, text, pages) in [
+        // A session each half of a millisecond, 43 800 s, two pages each.
+        ("www.in.sess.inter.cdf", "0 1 1\n", 175_200_000),
+        // A session every two seconds, of a million files.
+        ("ftp.outbound.fileno.cdf", "1000000 1 1\n", 21_900_000_000),
+    ] {
+        let error = made(&with(name, text)).unwrap_err();
+        assert!(
+            matches!(error, CdfError::TooBusy { pages: p, .. } if p == pages),
+            "{error}"
+        );
+    }
 }
