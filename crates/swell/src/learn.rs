@@ -1,10 +1,7 @@
 //! `swell learn`.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use indicatif::ProgressBar;
 use swell_base::Warning;
 use swell_capture::{Counts, Packet, Reader, Skip};
 use swell_learn::{Learner, Options};
@@ -12,6 +9,7 @@ use swell_traffic::{Model, Parameters, Provenance};
 
 use crate::cli::LearnArgs;
 use crate::fail::Fail;
+use crate::source::Source;
 use crate::{out, show, tables};
 
 /// A silence longer than this many nanoseconds is told: ten minutes.
@@ -96,12 +94,14 @@ pub(crate) fn read(
         ..Options::default()
     });
     let mut read = Vec::new();
+    let mut digests = Vec::new();
     // Time of the latest packet of all traces so far, and the longest silence.
     let mut latest: Option<i64> = None;
     let mut silence = 0;
     for path in traces {
         let named = path.display().to_string();
-        let mut reader = open(path, &bar).map_err(Fail::usage)?;
+        let source = Source::open(path, &bar).map_err(|e| Fail::usage(format!("{named}: {e}")))?;
+        let mut reader = Reader::named(&named, source.clone()).map_err(Fail::usage)?;
         let mut packet = Packet::default();
         let before = latest;
         let mut first = true;
@@ -146,6 +146,8 @@ pub(crate) fn read(
             }
         }
         read.push((named, reader.format().name(), reader.counts().clone()));
+        drop(reader);
+        digests.push(source.digest().map_err(Fail::failed)?);
     }
     bar.finish_and_clear();
     if silence > LONG_SILENCE {
@@ -157,37 +159,12 @@ pub(crate) fn read(
             ),
         ));
     }
+    let mut model = learner.finish();
+    model.provenance.digests = digests;
     Ok(Learnt {
-        model: learner.finish(),
+        model,
         traces: read,
     })
-}
-
-fn open(path: &Path, bar: &ProgressBar) -> Result<Reader<'static>, String> {
-    if path.as_os_str() == "-" {
-        return Reader::open(path).map_err(|e| e.to_string());
-    }
-    let named = path.display().to_string();
-    let file = File::open(path).map_err(|e| format!("{named}: {e}"))?;
-    let source = Counted {
-        source: file,
-        bar: bar.clone(),
-    };
-    Reader::named(&named, source).map_err(|e| e.to_string())
-}
-
-/// Moves a progress bar by the bytes read.
-struct Counted {
-    source: File,
-    bar: ProgressBar,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.source.read(buffer)?;
-        self.bar.inc(n as u64);
-        Ok(n)
-    }
 }
 
 fn file_name(path: &Path) -> String {

@@ -9,6 +9,7 @@ mod pictures;
 mod report;
 mod run;
 mod show;
+mod source;
 mod tables;
 
 use std::process::ExitCode;

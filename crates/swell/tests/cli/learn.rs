@@ -1,0 +1,176 @@
+//! `swell learn`, and `swell show` of what it makes.
+
+use sha2::{Digest, Sha256};
+
+use crate::{Scratch, run, swell, text};
+
+#[test]
+fn show_of_nothing_says_so() {
+    let dir = Scratch::new("show");
+    let out = run(&dir, &["show", "nowhere"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).starts_with("error: no file, no run directory and no bundled model"));
+    dir.write("x.pcap", "this is no trace");
+    let trace = run(&dir, &["show", "x.pcap"]);
+    assert_eq!(trace.status.code(), Some(2));
+    assert!(
+        text(&trace.stderr).contains("x.pcap"),
+        "{}",
+        text(&trace.stderr)
+    );
+}
+
+/// A pcap of a DNS lookup, made by hand: learnt, shown, drawn.
+#[test]
+fn a_trace_becomes_a_model_becomes_pictures() {
+    let dir = Scratch::new("learn");
+    std::fs::write(dir.0.join("lookup.pcap"), lookup()).unwrap();
+    let learnt = run(
+        &dir,
+        &[
+            "learn",
+            "lookup.pcap",
+            "-o",
+            "lookup.json",
+            "--note",
+            "by hand",
+            "--json",
+        ],
+    );
+    assert!(learnt.status.success(), "{}", text(&learnt.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&learnt.stdout).unwrap();
+    assert_eq!(value["traces"][0]["udp"], 2);
+    assert_eq!(value["summary"]["udp_flows"], 1);
+    assert_eq!(value["summary"]["note"], "by hand");
+    let shown = run(
+        &dir,
+        &["show", "lookup.json", "--svg", "p.svg", "--html", "p.html"],
+    );
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    assert!(
+        text(&shown.stdout).contains("dns"),
+        "{}",
+        text(&shown.stdout)
+    );
+    assert!(
+        std::fs::read_to_string(dir.0.join("p.svg"))
+            .unwrap()
+            .starts_with("<svg")
+    );
+    assert!(dir.0.join("p.html").exists());
+    let refused = run(
+        &dir,
+        &["show", "lookup.json", "--svg", "p.svg", "--picture", "size"],
+    );
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("did you mean `sizes`?"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+/// Two UDP packets, raw IPv4 (link type 101), microseconds.
+fn lookup() -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 101] {
+        file.extend(word.to_le_bytes());
+    }
+    let hosts = [[10, 0, 0, 1], [192, 0, 2, 80]];
+    for (us, from, payload) in [(0u32, 0usize, 30u16), (25_000, 1, 200)] {
+        let ports = if from == 0 { [4000u16, 53] } else { [53, 4000] };
+        let mut packet = vec![0x45, 0];
+        packet.extend((payload + 28).to_be_bytes());
+        packet.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+        packet.extend(hosts[from]);
+        packet.extend(hosts[1 - from]);
+        packet.extend(ports[0].to_be_bytes());
+        packet.extend(ports[1].to_be_bytes());
+        packet.extend((payload + 8).to_be_bytes());
+        packet.extend([0, 0]);
+        packet.resize(usize::from(payload) + 28, 0);
+        for word in [1_700_000_000, us, packet.len() as u32, packet.len() as u32] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    file
+}
+
+/// Two one-packet traces, the second an hour after the first.
+fn two_traces(dir: &Scratch) {
+    for (name, seconds) in [("early.pcap", 1_000u32), ("late.pcap", 4_600)] {
+        // A pcap header (Ethernet, microseconds) and one UDP packet of 42 bytes.
+        let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        file.extend([0; 8]);
+        file.extend(65_535u32.to_le_bytes());
+        file.extend(1u32.to_le_bytes());
+        for word in [seconds, 0, 42, 42] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend([0; 12]);
+        file.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
+        file.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x30, 0x39, 0, 53, 0, 8, 0, 0]);
+        std::fs::write(dir.0.join(name), file).unwrap();
+    }
+}
+
+#[test]
+fn traces_out_of_order_are_refused_and_gaps_are_told() {
+    let dir = Scratch::new("order");
+    two_traces(&dir);
+    let good = run(&dir, &["learn", "early.pcap", "late.pcap", "-o", "m.json"]);
+    assert_eq!(good.status.code(), Some(0), "{}", text(&good.stderr));
+    assert!(text(&good.stderr).contains("[gap-in-trace]"));
+    let bad = run(&dir, &["learn", "late.pcap", "early.pcap", "-o", "n.json"]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(text(&bad.stderr).contains("early.pcap begins before"));
+}
+
+/// What the model says of its sources, and what `sha256sum` would.
+#[test]
+fn a_model_names_the_digest_of_every_source_as_it_was_read() {
+    let dir = Scratch::new("digest");
+    let whole = lookup();
+    // The second packet is cut short: what the reader did not take counts all the same.
+    let cut = &whole[..whole.len() - 100];
+    let mut damaged = whole.clone();
+    // A record of two gigabytes, and bytes behind it.
+    damaged[40 + 58 + 8..][..4].copy_from_slice(&[0, 0, 0, 0x7f]);
+    for (name, bytes) in [("whole", &whole[..]), ("cut", cut), ("damaged", &damaged)] {
+        std::fs::write(dir.0.join(name), bytes).unwrap();
+        let learnt = run(&dir, &["learn", name, "-o", "m.json"]);
+        assert!(learnt.status.success(), "{}", text(&learnt.stderr));
+        assert_eq!(digests(&dir), [sha256(bytes)], "{name}");
+    }
+
+    let mut child = swell(&dir)
+        .args(["learn", "-", "-o", "m.json"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), &whole).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(digests(&dir), [sha256(&whole)], "standard input");
+
+    two_traces(&dir);
+    run(&dir, &["learn", "early.pcap", "late.pcap", "-o", "m.json"]);
+    let each = ["early.pcap", "late.pcap"].map(|f| sha256(&std::fs::read(dir.0.join(f)).unwrap()));
+    assert_eq!(digests(&dir), each, "two traces");
+}
+
+/// The digests in `m.json`.
+fn digests(dir: &Scratch) -> Vec<String> {
+    let text = std::fs::read(dir.0.join("m.json")).unwrap();
+    let model: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    serde_json::from_value(model["provenance"]["digests"].clone()).unwrap()
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}

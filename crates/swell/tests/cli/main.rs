@@ -1,0 +1,49 @@
+//! The program as its users meet it: the real binary, what it prints, what it leaves.
+
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "each step of a test looks at what its own command said"
+)]
+
+mod learn;
+mod run;
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// A directory that goes away with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("swell-cli-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn swell(dir: &Scratch) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swell"));
+    command.current_dir(&dir.0).env("NO_COLOR", "1");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn run(dir: &Scratch, args: &[&str]) -> Output {
+    swell(dir).args(args).output().unwrap()
+}
