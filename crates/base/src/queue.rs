@@ -10,7 +10,7 @@ use self::near::{BUCKETS, Near};
 
 /// A bucket spans 2^17 ns, 131 us: a few transmissions on a busy link. All [`BUCKETS`] of them reach
 /// 67 ms ahead, most round trips.
-const BUCKET_BITS: u32 = 17;
+const BUCKET_BITS: u32 = 14;
 
 /// Events ordered by time; events at one instant come out in the order they went in.
 ///

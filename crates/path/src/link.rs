@@ -6,6 +6,9 @@ use crate::flight::Flight;
 use crate::qdisc::AnyQdisc;
 use crate::{Backlog, Discipline, Element, Ledger, Loss, LossProcess, Meter, Qdisc};
 
+/// Nanoseconds that a byte takes at one bit per second.
+const BYTE: u64 = 8_000_000_000;
+
 /// What a link is made of. The default passes packets on at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
@@ -42,146 +45,232 @@ impl Default for LinkConfig {
 /// As soon as a transmission begins, its end is known; the packet then moves to the delay line with
 /// its arrival at the far end, so a packet costs one wake-up per link. The queue is brought up to
 /// date, each dequeue at its own instant, whenever the link is touched.
+///
+/// The order of the fields is the order of use: what a packet needs that finds the link idle fills
+/// the first cache line. With thousands of links that is what a hop costs.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Link {
-    rate: u64,
-    overhead: u64,
-    delay: Dur,
     /// End of the last transmission begun.
     free_at: Time,
+    delay: Dur,
+    /// Nanoseconds per byte where the rate makes that a whole number, else zero.
+    per_byte: u64,
+    flight: Flight,
+    arrived: u64,
+    departed: u64,
+    /// Packets waiting.
+    waiting: u64,
+    /// What few links have.
+    extra: Option<Box<Extra>>,
+    /// Bits per second; zero = transmission takes no time.
+    rate: u64,
     /// What the division of bits by rate left over in this busy period, so that rates do not drift.
     carry: u64,
+    dropped: [u64; 3],
     queue: AnyQdisc,
-    loss: Option<Box<LossProcess>>,
-    flight: Flight,
-    ledger: Ledger,
-    meter: Option<Box<Meter>>,
+}
+
+/// Link-layer bytes, loss, and somebody who counts.
+#[derive(Clone, Debug, Default)]
+struct Extra {
+    overhead: u64,
+    loss: Option<LossProcess>,
+    meter: Option<Meter>,
 }
 
 impl Link {
     /// A link called `name`, whose random stream derives from `seed` and the name.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Link {
-        let loss = (config.loss != Loss::None)
-            .then(|| Box::new(LossProcess::new(config.loss, Stream::new(seed, name))));
+        let rate = config.rate.map_or(0, Rate::bps);
+        let extra = (config.loss != Loss::None || config.overhead > 0).then(|| {
+            Box::new(Extra {
+                overhead: u64::from(config.overhead),
+                loss: (config.loss != Loss::None)
+                    .then(|| LossProcess::new(config.loss, Stream::new(seed, name))),
+                meter: None,
+            })
+        });
         Link {
-            rate: config.rate.map_or(0, Rate::bps),
-            overhead: u64::from(config.overhead),
-            delay: config.delay,
             free_at: Time::ZERO,
-            carry: 0,
-            queue: AnyQdisc::new(config.discipline, config.queue, config.rate),
-            loss,
+            delay: config.delay,
+            per_byte: if rate > 0 && BYTE.is_multiple_of(rate) {
+                BYTE / rate
+            } else {
+                0
+            },
             flight: Flight::new(),
-            ledger: Ledger::default(),
-            meter: None,
+            arrived: 0,
+            departed: 0,
+            waiting: 0,
+            extra,
+            rate,
+            carry: 0,
+            dropped: [0; 3],
+            queue: AnyQdisc::new(config.discipline, config.queue, config.rate),
         }
     }
 
     /// Counts what passes from now on.
     pub fn set_meter(&mut self, meter: Meter) {
-        self.meter = Some(Box::new(meter));
+        self.extra.get_or_insert_default().meter = Some(meter);
     }
 
     /// The meter, if one was set.
     pub fn meter(&self) -> Option<&Meter> {
-        self.meter.as_deref()
+        self.extra.as_deref()?.meter.as_ref()
     }
 
     /// What waits in the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
-        self.advance(now);
+        self.advance(now, &mut stays);
         self.queue.backlog()
     }
 
-    /// Begins every transmission due by `now`.
+    /// Begins every transmission due by `now`; `express` is asked as in [`Link::push_express`].
     #[inline]
-    fn advance(&mut self, now: Time) {
-        while self.free_at <= now && self.queue.backlog().packets > 0 {
+    pub fn advance(&mut self, now: Time, express: &mut impl FnMut(Time, &Packet) -> bool) {
+        while self.waiting > 0 && self.free_at <= now {
             let start = self.free_at;
-            let (ledger, meter) = (&mut self.ledger, &mut self.meter);
+            let (dropped, extra) = (&mut self.dropped, &mut self.extra);
             let next = self.queue.dequeue(start, &mut |packet, reason| {
-                ledger.count(reason);
-                if let Some(m) = meter {
+                dropped[reason as usize] += 1;
+                if let Some(m) = extra.as_mut().and_then(|e| e.meter.as_mut()) {
                     m.count_drop(start, &packet);
                 }
             });
+            self.waiting = self.queue.backlog().packets;
             let Some(packet) = next else { break };
-            self.transmit(start, &packet);
+            self.transmit(start, &packet, express);
         }
     }
 
+    /// Begins the transmission of a packet at `start`.
     #[inline]
-    fn transmit(&mut self, start: Time, packet: &Packet) {
-        // Sizes are 16 bits and a second has 1e9 nanoseconds: 2^17 * 8e9 + rate fits 64 bits.
-        let work = (u64::from(packet.size) + self.overhead) * 8_000_000_000 + self.carry;
-        let end = start + Dur::from_nanos(work / self.rate);
-        self.carry = work % self.rate;
+    fn transmit(
+        &mut self,
+        start: Time,
+        packet: &Packet,
+        express: &mut impl FnMut(Time, &Packet) -> bool,
+    ) {
+        let mut bytes = u64::from(packet.size);
+        if let Some(extra) = &self.extra {
+            bytes += extra.overhead;
+        }
+        let took = if self.per_byte > 0 {
+            bytes * self.per_byte
+        } else {
+            // Sizes are 16 bits and a second has 1e9 nanoseconds: 2^17 * 8e9 + rate fits 64 bits.
+            let work = bytes * BYTE + self.carry;
+            self.carry = work % self.rate;
+            work / self.rate
+        };
+        let end = start + Dur::from_nanos(took);
         self.free_at = end;
-        self.launch(end, packet);
+        self.launch(end, packet, express);
     }
 
     /// The last bit leaves at `end`.
     #[inline]
-    fn launch(&mut self, end: Time, packet: &Packet) {
-        if let Some(m) = &mut self.meter {
-            m.departure(end, packet);
-        }
-        if let Some(loss) = &mut self.loss
-            && loss.loses()
+    fn launch(
+        &mut self,
+        end: Time,
+        packet: &Packet,
+        express: &mut impl FnMut(Time, &Packet) -> bool,
+    ) {
+        if let Some(extra) = &mut self.extra
+            && extra.loses(end, packet)
         {
-            self.ledger.count(DropReason::Loss);
-            if let Some(m) = &mut self.meter {
-                m.count_drop(end, packet);
-            }
+            self.dropped[DropReason::Loss as usize] += 1;
             return;
         }
-        self.flight.push(end + self.delay, packet);
+        if express(end + self.delay, packet) {
+            self.departed += 1;
+        } else {
+            self.flight.push(end + self.delay, packet);
+        }
     }
-}
 
-impl Link {
     /// [`Element::push`] without moving the packet about.
     #[inline]
     pub fn push_ref(&mut self, at: Time, packet: &Packet) {
-        self.ledger.arrived += 1;
-        if self.rate == 0 {
-            if let Some(m) = &mut self.meter {
-                m.arrival(at, packet, Backlog::default());
-            }
-            self.launch(at, packet);
-            return;
+        self.push_express(at, packet, &mut stays);
+    }
+
+    /// As [`Link::push_ref`]; but every packet whose transmission begins is shown to `express` with
+    /// the instant of its arrival at the far end, and what `express` takes (true) has left the link.
+    /// Arrivals are shown in order. A caller that always takes a packet saves the wake-up for it; it
+    /// must touch the link by [`Link::touch_at`].
+    #[inline]
+    pub fn push_express(
+        &mut self,
+        at: Time,
+        packet: &Packet,
+        express: &mut impl FnMut(Time, &Packet) -> bool,
+    ) {
+        self.arrived += 1;
+        if self.waiting > 0 {
+            self.advance(at, express);
         }
-        self.advance(at);
-        if let Some(m) = &mut self.meter {
-            m.arrival(at, packet, self.queue.backlog());
+        if let Some(extra) = &mut self.extra {
+            extra.arrival(at, packet, &self.queue);
+        }
+        if self.rate == 0 {
+            self.launch(at, packet, express);
+            return;
         }
         if self.free_at < at {
             // The serializer was idle: a new busy period owes nothing.
             self.free_at = at;
             self.carry = 0;
         }
-        if self.free_at == at && self.queue.passes_when_idle() {
-            self.transmit(at, packet);
-            return;
+        if self.free_at == at && self.waiting == 0 && self.queue.passes_when_idle() {
+            self.transmit(at, packet, express);
+        } else {
+            self.enqueue(at, packet, express);
         }
+    }
+
+    fn enqueue(
+        &mut self,
+        at: Time,
+        packet: &Packet,
+        express: &mut impl FnMut(Time, &Packet) -> bool,
+    ) {
         match self.queue.enqueue(at, *packet) {
-            Ok(()) => self.advance(at),
+            Ok(()) => {
+                self.waiting = self.queue.backlog().packets;
+                self.advance(at, express);
+            }
             Err(reason) => {
-                self.ledger.count(reason);
-                if let Some(m) = &mut self.meter {
+                self.dropped[reason as usize] += 1;
+                if let Some(m) = self.extra.as_mut().and_then(|e| e.meter.as_mut()) {
                     m.count_drop(at, packet);
                 }
             }
         }
     }
 
+    /// Until when nothing happens that a caller of [`Link::push_express`] must attend to: a packet
+    /// that it left in the link arrives, or one that it will be shown could be due.
+    #[inline]
+    pub fn touch_at(&self) -> Option<Time> {
+        self.flight
+            .arrival()
+            .or_else(|| (self.waiting > 0).then(|| self.free_at + self.delay))
+    }
+
     /// The next departure if it is not later than `now`, left in place: [`Element::pop`] in two
     /// steps, the second being [`Link::pop_front`].
     #[inline]
     pub fn front(&mut self, now: Time) -> Option<&mut Packet> {
-        if self.rate != 0 {
-            self.advance(now);
-        }
+        self.advance(now, &mut stays);
+        self.arrived_by(now)
+    }
+
+    /// As [`Link::front`], of a link that was advanced to `now`.
+    #[inline]
+    pub fn arrived_by(&mut self, now: Time) -> Option<&mut Packet> {
         match self.flight.arrival() {
             Some(at) if at <= now => self.flight.front(),
             _ => None,
@@ -197,8 +286,33 @@ impl Link {
     /// Lets the packet go that [`Link::front`] showed.
     #[inline]
     pub fn pop_front(&mut self) {
-        self.ledger.departed += u64::from(self.flight.pop());
+        self.departed += u64::from(self.flight.pop());
     }
+}
+
+impl Extra {
+    fn arrival(&mut self, at: Time, packet: &Packet, queue: &AnyQdisc) {
+        if let Some(m) = &mut self.meter {
+            m.arrival(at, packet, queue.backlog());
+        }
+    }
+
+    /// Counts a departure and says whether the wire loses the packet.
+    fn loses(&mut self, end: Time, packet: &Packet) -> bool {
+        if let Some(m) = &mut self.meter {
+            m.departure(end, packet);
+        }
+        let lost = self.loss.as_mut().is_some_and(LossProcess::loses);
+        if lost && let Some(m) = &mut self.meter {
+            m.count_drop(end, packet);
+        }
+        lost
+    }
+}
+
+/// Every packet stays in the link until it has arrived.
+fn stays(_: Time, _: &Packet) -> bool {
+    false
 }
 
 impl Element for Link {
@@ -209,10 +323,10 @@ impl Element for Link {
 
     #[inline]
     fn poll_at(&self) -> Option<Time> {
-        self.flight.arrival().or_else(|| {
-            // What was in transmission was lost on the wire, but more waits behind it.
-            (self.queue.backlog().packets > 0).then_some(self.free_at)
-        })
+        // What was in transmission may have been lost on the wire while more waits behind it.
+        self.flight
+            .arrival()
+            .or_else(|| (self.waiting > 0).then_some(self.free_at))
     }
 
     #[inline]
@@ -224,6 +338,10 @@ impl Element for Link {
     }
 
     fn ledger(&self) -> Ledger {
-        self.ledger
+        Ledger {
+            arrived: self.arrived,
+            departed: self.departed,
+            dropped: self.dropped,
+        }
     }
 }

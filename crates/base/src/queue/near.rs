@@ -3,7 +3,7 @@
 use crate::Time;
 
 /// Buckets ahead of the present one. A power of two, at most 64 words of bits.
-pub(super) const BUCKETS: usize = 512;
+pub(super) const BUCKETS: usize = 4096;
 const WORDS: usize = BUCKETS / 64;
 /// The end of a bucket's list, and of the free list.
 const END: u32 = u32::MAX;
