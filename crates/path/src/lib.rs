@@ -47,4 +47,9 @@ pub use ledger::Ledger;
 pub use link::{Link, LinkConfig};
 pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter};
-pub use qdisc::{Backlog, Discipline, Fifo, Qdisc};
+pub use qdisc::{
+    Backlog, Classifier, CoDel, CoDelConfig, Discipline, Drr, DrrConfig, Fifo, FqCoDel,
+    FqCoDelConfig, Outlet, Pie, PieConfig, PieDelay, Priority, PriorityConfig, Qdisc, Red,
+    RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim,
+    RedWeight,
+};

@@ -4,7 +4,7 @@ use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 
 use crate::flight::Flight;
 use crate::qdisc::AnyQdisc;
-use crate::{Backlog, Discipline, Element, Ledger, Loss, LossProcess, Meter, Qdisc};
+use crate::{Backlog, Discipline, Element, Ledger, Loss, LossProcess, Meter, Outlet, Qdisc};
 
 /// Nanoseconds that a byte takes at one bit per second.
 const BYTE: u64 = 8_000_000_000;
@@ -91,6 +91,12 @@ impl Link {
                 meter: None,
             })
         });
+        let outlet = Outlet {
+            limit: config.queue,
+            rate: config.rate,
+            overhead: config.overhead,
+            delay: config.delay,
+        };
         Link {
             free_at: Time::ZERO,
             delay: config.delay,
@@ -107,7 +113,7 @@ impl Link {
             rate,
             carry: 0,
             dropped: [0; 3],
-            queue: AnyQdisc::new(config.discipline, config.queue, config.rate),
+            queue: AnyQdisc::new(&config.discipline, &outlet, seed, name),
         }
     }
 
@@ -125,6 +131,11 @@ impl Link {
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.advance(now, &mut stays);
         self.queue.backlog()
+    }
+
+    /// Packets that the queue marked instead of dropping them, so far.
+    pub fn marked(&self) -> u64 {
+        self.queue.marked()
     }
 
     /// Begins every transmission due by `now`; `express` is asked as in [`Link::push_express`].
@@ -237,11 +248,16 @@ impl Link {
         packet: &Packet,
         express: &mut impl FnMut(Time, &Packet) -> bool,
     ) {
-        match self.queue.enqueue(at, *packet) {
-            Ok(()) => {
-                self.waiting = self.queue.backlog().packets;
-                self.advance(at, express);
+        let (dropped, extra) = (&mut self.dropped, &mut self.extra);
+        let accepted = self.queue.enqueue(at, *packet, &mut |other, reason| {
+            dropped[reason as usize] += 1;
+            if let Some(m) = extra.as_mut().and_then(|e| e.meter.as_mut()) {
+                m.count_drop(at, &other);
             }
+        });
+        self.waiting = self.queue.backlog().packets;
+        match accepted {
+            Ok(()) => self.advance(at, express),
             Err(reason) => {
                 self.dropped[reason as usize] += 1;
                 if let Some(m) = self.extra.as_mut().and_then(|e| e.meter.as_mut()) {

@@ -1,8 +1,28 @@
 //! Queueing disciplines: what waits in front of a serializer, in which order, and what is refused.
 
-use std::collections::VecDeque;
+mod classifier;
+mod codel;
+mod drr;
+mod fifo;
+mod fq_codel;
+mod pie;
+mod priority;
+mod red;
+mod store;
 
-use swell_base::{Bytes, DropReason, Dur, Packet, QueueLimit, Rate, Time};
+use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream};
+
+pub use classifier::Classifier;
+pub use codel::{CoDel, CoDelConfig};
+pub use drr::{Drr, DrrConfig};
+pub use fifo::Fifo;
+pub use fq_codel::{FqCoDel, FqCoDelConfig};
+pub use pie::{Pie, PieConfig, PieDelay};
+pub use priority::{Priority, PriorityConfig};
+pub use red::{Red, RedAdaptive, RedConfig, RedDialect, RedSpacing, RedThresholds, RedWeight};
+pub use red::{RedMeasure, RedVictim};
+
+use swell_base::Time;
 
 /// What waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,101 +33,118 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// A queueing discipline. `now` never decreases from call to call.
+impl Backlog {
+    fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.size);
+    }
+    fn remove(&mut self, packet: &Packet) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.size);
+    }
+}
+
+/// A queueing discipline. `now` never decreases from call to call. A packet handed in is at every
+/// instant in one of four states: waiting ([`Qdisc::backlog`]), given out by `dequeue`, refused by
+/// `enqueue`, or handed to `dropped`.
 pub trait Qdisc {
-    /// Accepts a packet or refuses it, saying why.
-    fn enqueue(&mut self, now: Time, packet: Packet) -> Result<(), DropReason>;
+    /// Accepts a packet or refuses it, saying why. Packets that must make room, if any, are handed
+    /// to `dropped`; the new one may be among them, accepted first and dropped at once.
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason>;
 
     /// The next packet to transmit. Packets that the discipline drops on the way are handed to
-    /// `dropped`.
+    /// `dropped`; it may drop all it has and give none.
     fn dequeue(&mut self, now: Time, dropped: &mut dyn FnMut(Packet, DropReason))
     -> Option<Packet>;
 
     /// What waits.
     fn backlog(&self) -> Backlog;
+
+    /// Packets marked Congestion Experienced instead of dropped, so far.
+    fn marked(&self) -> u64 {
+        0
+    }
 }
 
-/// Which discipline a link has, by name and limit.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
+/// Which discipline a link has, with its parameters. `docs/queues.md` has a chapter on each.
+#[derive(Clone, Debug, PartialEq, Default)]
 pub enum Discipline {
     /// First in, first out; a packet that finds the queue full is dropped (drop tail).
     #[default]
     Fifo,
+    /// Random early detection.
+    Red(RedConfig),
+    /// Strict priority without preemption.
+    Priority(PriorityConfig),
+    /// Deficit round robin.
+    Drr(DrrConfig),
+    /// Controlled delay.
+    CoDel(CoDelConfig),
+    /// A controlled-delay queue for each flow, served in turn.
+    FqCoDel(FqCoDelConfig),
+    /// Proportional integral controller, enhanced.
+    Pie(PieConfig),
 }
 
-/// First in, first out with a limit on what waits: packets, bytes or time at the link's rate.
-#[derive(Clone, Debug)]
-pub struct Fifo {
-    waiting: VecDeque<Packet>,
-    bytes: u64,
-    max_packets: u64,
-    max_bytes: u64,
-}
-
-impl Fifo {
-    /// A queue holding at most `limit`. A limit in time is turned into bytes at `rate` (without a
-    /// rate nothing ever waits); one in bandwidth-delay products must have been resolved before and
-    /// counts as unlimited here.
-    pub fn new(limit: QueueLimit, rate: Option<Rate>) -> Fifo {
-        let (max_packets, max_bytes) = match limit {
-            QueueLimit::Packets(n) => (n, u64::MAX),
-            QueueLimit::Bytes(b) => (u64::MAX, b.0),
-            QueueLimit::Time(d) => (u64::MAX, rate.map_or(u64::MAX, |r| r.carried_in(d).0)),
-            QueueLimit::Bdp(_) => (u64::MAX, u64::MAX),
-        };
-        Fifo {
-            waiting: VecDeque::new(),
-            bytes: 0,
-            max_packets,
-            max_bytes,
+impl Discipline {
+    /// The same with every limit in bandwidth-delay products turned into bytes.
+    pub fn resolved(mut self, rate: Rate, round_trip: Dur) -> Discipline {
+        if let Discipline::Priority(p) = &mut self {
+            for limit in &mut p.limits {
+                if let QueueLimit::Bdp(k) = *limit {
+                    *limit = Fifo::bdp(k, rate, round_trip);
+                }
+            }
         }
-    }
-
-    /// A limit of `k` bandwidth-delay products in bytes, at least one full packet.
-    pub fn bdp(k: f64, rate: Rate, round_trip: Dur) -> QueueLimit {
-        let bytes = rate.carried_in(round_trip).0 as f64 * k;
-        QueueLimit::Bytes(Bytes((bytes as u64).max(1500)))
+        self
     }
 }
 
-impl Qdisc for Fifo {
-    #[inline]
-    fn enqueue(&mut self, _now: Time, packet: Packet) -> Result<(), DropReason> {
-        let size = u64::from(packet.size);
-        if self.waiting.len() as u64 >= self.max_packets || self.bytes + size > self.max_bytes {
-            return Err(DropReason::QueueFull);
-        }
-        self.bytes += size;
-        self.waiting.push_back(packet);
-        Ok(())
-    }
-
-    #[inline]
-    fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
-        let packet = self.waiting.pop_front()?;
-        self.bytes -= u64::from(packet.size);
-        Some(packet)
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        Backlog {
-            packets: self.waiting.len() as u64,
-            bytes: self.bytes,
-        }
-    }
+/// What a discipline may know of the link it serves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlet {
+    /// How much may wait.
+    pub limit: QueueLimit,
+    /// Rate of the serializer; none = nothing ever waits.
+    pub rate: Option<Rate>,
+    /// Bytes that the link layer adds to each packet.
+    pub overhead: u16,
+    /// Propagation delay.
+    pub delay: Dur,
 }
 
-/// The disciplines, dispatched without a pointer.
+/// The disciplines, dispatched without a pointer; all but the hot one are boxed.
 #[derive(Clone, Debug)]
 pub(crate) enum AnyQdisc {
     Fifo(Fifo),
+    Red(Box<Red>),
+    Priority(Box<Priority>),
+    Drr(Box<Drr>),
+    CoDel(Box<CoDel>),
+    FqCoDel(Box<FqCoDel>),
+    Pie(Box<Pie>),
 }
 
 impl AnyQdisc {
-    pub(crate) fn new(discipline: Discipline, limit: QueueLimit, rate: Option<Rate>) -> AnyQdisc {
-        match discipline {
-            Discipline::Fifo => AnyQdisc::Fifo(Fifo::new(limit, rate)),
+    /// The queue of the link called `name`, whose random stream derives from `seed` and the name.
+    pub(crate) fn new(d: &Discipline, outlet: &Outlet, seed: u64, name: &str) -> AnyQdisc {
+        // Not the name itself: that is the stream of the link's losses.
+        let stream = || Stream::new(seed, &format!("{name}/queue"));
+        match d {
+            Discipline::Fifo => AnyQdisc::Fifo(Fifo::new(outlet.limit, outlet.rate)),
+            Discipline::Red(c) => AnyQdisc::Red(Box::new(Red::new(c, outlet, stream()))),
+            Discipline::Priority(c) => AnyQdisc::Priority(Box::new(Priority::new(c, outlet))),
+            Discipline::Drr(c) => AnyQdisc::Drr(Box::new(Drr::new(c, outlet, stream()))),
+            Discipline::CoDel(c) => AnyQdisc::CoDel(Box::new(CoDel::new(c, outlet))),
+            Discipline::FqCoDel(c) => {
+                AnyQdisc::FqCoDel(Box::new(FqCoDel::new(c, outlet, stream())))
+            }
+            Discipline::Pie(c) => AnyQdisc::Pie(Box::new(Pie::new(c, outlet, stream()))),
         }
     }
 
@@ -116,16 +153,58 @@ impl AnyQdisc {
     #[inline]
     pub(crate) fn passes_when_idle(&self) -> bool {
         match self {
-            AnyQdisc::Fifo(q) => q.waiting.is_empty(),
+            AnyQdisc::Fifo(q) => q.is_empty(),
+            // Averages, first-packet-above times and drop probabilities are made of such packets.
+            AnyQdisc::Red(_) | AnyQdisc::CoDel(_) | AnyQdisc::FqCoDel(_) | AnyQdisc::Pie(_) => {
+                false
+            }
+            // A class that empties keeps nothing: a deficit is forgotten with the last packet.
+            AnyQdisc::Priority(q) => q.backlog().packets == 0,
+            AnyQdisc::Drr(q) => q.backlog().packets == 0,
+        }
+    }
+
+    /// The disciplines off the hot path.
+    #[cold]
+    #[inline(never)]
+    fn other_mut(&mut self) -> &mut dyn Qdisc {
+        match self {
+            AnyQdisc::Fifo(q) => q,
+            AnyQdisc::Red(q) => &mut **q,
+            AnyQdisc::Priority(q) => &mut **q,
+            AnyQdisc::Drr(q) => &mut **q,
+            AnyQdisc::CoDel(q) => &mut **q,
+            AnyQdisc::FqCoDel(q) => &mut **q,
+            AnyQdisc::Pie(q) => &mut **q,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other(&self) -> &dyn Qdisc {
+        match self {
+            AnyQdisc::Fifo(q) => q,
+            AnyQdisc::Red(q) => &**q,
+            AnyQdisc::Priority(q) => &**q,
+            AnyQdisc::Drr(q) => &**q,
+            AnyQdisc::CoDel(q) => &**q,
+            AnyQdisc::FqCoDel(q) => &**q,
+            AnyQdisc::Pie(q) => &**q,
         }
     }
 }
 
 impl Qdisc for AnyQdisc {
     #[inline]
-    fn enqueue(&mut self, now: Time, packet: Packet) -> Result<(), DropReason> {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
         match self {
-            AnyQdisc::Fifo(q) => q.enqueue(now, packet),
+            AnyQdisc::Fifo(q) => q.enqueue(now, packet, dropped),
+            _ => self.other_mut().enqueue(now, packet, dropped),
         }
     }
     #[inline]
@@ -136,60 +215,17 @@ impl Qdisc for AnyQdisc {
     ) -> Option<Packet> {
         match self {
             AnyQdisc::Fifo(q) => q.dequeue(now, dropped),
+            _ => self.other_mut().dequeue(now, dropped),
         }
     }
     #[inline]
     fn backlog(&self) -> Backlog {
         match self {
             AnyQdisc::Fifo(q) => q.backlog(),
+            _ => self.other().backlog(),
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn packet(size: u16) -> Packet {
-        Packet {
-            size,
-            ..Packet::default()
-        }
-    }
-    fn none(_: Packet, _: DropReason) {
-        unreachable!("a FIFO never drops what it accepted");
-    }
-
-    #[test]
-    fn limits_in_packets_bytes_and_time() {
-        let rate = Some(Rate::from_bps(8_000_000));
-        for (limit, fits) in [
-            ("3pkt", 3),
-            ("3500B", 3),
-            ("3ms", 3),
-            ("0pkt", 0),
-            ("999B", 0),
-        ] {
-            let mut q = Fifo::new(limit.parse().unwrap(), rate);
-            let accepted = (0..10)
-                .filter(|_| q.enqueue(Time::ZERO, packet(1000)).is_ok())
-                .count();
-            assert_eq!(accepted, fits, "{limit}");
-            assert_eq!(
-                q.backlog(),
-                Backlog {
-                    packets: fits as u64,
-                    bytes: fits as u64 * 1000
-                }
-            );
-            while q.dequeue(Time::ZERO, &mut none).is_some() {}
-            assert_eq!(q.backlog(), Backlog::default());
-        }
-    }
-
-    #[test]
-    fn one_and_a_half_bandwidth_delay_products() {
-        let limit = Fifo::bdp(1.5, Rate::from_bps(20_000_000), Dur::from_millis(40));
-        assert_eq!(limit, QueueLimit::Bytes(Bytes(150_000)));
+    fn marked(&self) -> u64 {
+        self.other().marked()
     }
 }

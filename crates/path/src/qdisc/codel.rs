@@ -1,0 +1,203 @@
+//! Controlled delay (CoDel).
+
+use swell_base::{DropReason, Dur, Packet, Time};
+
+use super::store::{Bound, Stamped, mark};
+use super::{Backlog, Outlet, Qdisc};
+
+/// Controlled delay, RFC 8289.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoDelConfig {
+    /// Standing delay that is tolerated (section 4.3: 5 ms).
+    pub target: Dur,
+    /// How long the delay must stay above the target before the first drop, about a worst round
+    /// trip (section 4.2: 100 ms).
+    pub interval: Dur,
+    /// Bytes that may wait whatever their delay: a packet of maximal size, so that the link never
+    /// runs dry (section 5.5, `maxpacket_`).
+    pub mtu: u16,
+    /// Mark packets of senders that understand it instead of dropping them (RFC 3168).
+    pub ecn: bool,
+}
+
+impl Default for CoDelConfig {
+    fn default() -> Self {
+        CoDelConfig {
+            target: Dur::from_millis(5),
+            interval: Dur::from_millis(100),
+            mtu: 1500,
+            ecn: false,
+        }
+    }
+}
+
+/// A queue under CoDel.
+#[derive(Clone, Debug)]
+pub struct CoDel {
+    config: CoDelConfig,
+    bound: Bound,
+    queue: Stamped,
+    control: Control,
+    marked: u64,
+}
+
+impl CoDel {
+    /// The discipline in front of `outlet`.
+    pub fn new(config: &CoDelConfig, outlet: &Outlet) -> CoDel {
+        CoDel {
+            config: *config,
+            bound: Bound::new(outlet.limit, outlet.rate),
+            queue: Stamped::default(),
+            control: Control::default(),
+            marked: 0,
+        }
+    }
+}
+
+impl Qdisc for CoDel {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        _: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        if self.bound.refuses(self.queue.backlog(), &packet) {
+            return Err(DropReason::QueueFull);
+        }
+        self.queue.push(now, packet);
+        Ok(())
+    }
+
+    fn dequeue(
+        &mut self,
+        now: Time,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Option<Packet> {
+        self.control
+            .dequeue(now, &self.config, &mut self.queue, &mut |fate| match fate {
+                Fate::Marked => self.marked += 1,
+                Fate::Dropped(packet) => dropped(packet, DropReason::Aqm),
+            })
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn marked(&self) -> u64 {
+        self.marked
+    }
+}
+
+/// What became of a packet that CoDel signalled with.
+pub(super) enum Fate {
+    /// It goes on, marked.
+    Marked,
+    /// It is gone.
+    Dropped(Packet),
+}
+
+/// The control loop, one per queue (RFC 8289 section 5.3, the variables of the queue object).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Control {
+    /// When the delay will have been above the target for an interval; none = it is below.
+    first_above: Option<Time>,
+    /// When the next packet is due to be dropped.
+    drop_next: Time,
+    /// Drops since this dropping state began.
+    count: u32,
+    /// `count` as that state began.
+    last_count: u32,
+    dropping: bool,
+}
+
+impl Control {
+    /// The next packet of `queue` that is not dropped (RFC 8289 section 5.5).
+    pub fn dequeue(
+        &mut self,
+        now: Time,
+        config: &CoDelConfig,
+        queue: &mut Stamped,
+        tell: &mut dyn FnMut(Fate),
+    ) -> Option<Packet> {
+        let (mut packet, mut may_drop) = self.take(now, config, queue)?;
+        if self.dropping {
+            if !may_drop {
+                self.dropping = false;
+            }
+            while self.dropping && now >= self.drop_next {
+                self.count = self.count.saturating_add(1);
+                if config.ecn && mark(&mut packet) {
+                    // One signal was given; the packet goes on (Linux `codel_dequeue`).
+                    tell(Fate::Marked);
+                    self.drop_next = self.law(config, self.drop_next);
+                    break;
+                }
+                tell(Fate::Dropped(packet));
+                let Some(next) = self.take(now, config, queue) else {
+                    self.dropping = false;
+                    return None;
+                };
+                (packet, may_drop) = next;
+                if may_drop {
+                    self.drop_next = self.law(config, self.drop_next);
+                } else {
+                    self.dropping = false;
+                }
+            }
+            return Some(packet);
+        }
+        if may_drop {
+            let next = if config.ecn && mark(&mut packet) {
+                tell(Fate::Marked);
+                Some(packet)
+            } else {
+                tell(Fate::Dropped(packet));
+                // Whatever comes next is let through: the law begins with this drop.
+                self.take(now, config, queue).map(|(p, _)| p)
+            };
+            self.dropping = true;
+            // Soon after the last time, the rate that controlled the queue then is tried again.
+            let delta = self.count.saturating_sub(self.last_count);
+            let recent = now.since(self.drop_next) < config.interval * 16;
+            self.count = if delta > 1 && recent { delta } else { 1 };
+            self.last_count = self.count;
+            self.drop_next = self.law(config, now);
+            return next;
+        }
+        Some(packet)
+    }
+
+    /// Takes a packet and says whether the delay has been too long for an interval (section 5.6,
+    /// `dodequeue`).
+    fn take(
+        &mut self,
+        now: Time,
+        config: &CoDelConfig,
+        queue: &mut Stamped,
+    ) -> Option<(Packet, bool)> {
+        let Some((came, packet)) = queue.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        let short =
+            now.since(came) < config.target || queue.backlog().bytes <= u64::from(config.mtu);
+        if short {
+            self.first_above = None;
+            return Some((packet, false));
+        }
+        match self.first_above {
+            None => {
+                self.first_above = Some(now + config.interval);
+                Some((packet, false))
+            }
+            Some(at) => Some((packet, now >= at)),
+        }
+    }
+
+    /// The control law: gaps between drops shrink with the square root of their number, so that the
+    /// throughput of a TCP sender falls linearly (section 5.6, `control_law`).
+    fn law(&self, config: &CoDelConfig, from: Time) -> Time {
+        from + config.interval.scale(1.0 / f64::from(self.count).sqrt())
+    }
+}

@@ -1,0 +1,156 @@
+//! Deficit round robin.
+
+use std::collections::VecDeque;
+
+use swell_base::{DropReason, Packet, Stream, Time};
+
+use super::store::Bound;
+use super::{Backlog, Classifier, Outlet, Qdisc};
+
+/// Deficit round robin (Shreedhar & Varghese, SIGCOMM 1995 and ToN 4(3), 1996).
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrrConfig {
+    /// Which queue a packet belongs to.
+    pub classifier: Classifier,
+    /// How many queues (at least 1).
+    pub queues: u16,
+    /// Bytes that a queue may send more in each round (0 counts as 1). The paper's section 4 asks
+    /// for at least the largest packet, so that each visit sends one.
+    pub quantum: u32,
+    /// Quanta of single queues, where they differ: shares of the rate are in proportion to them.
+    pub quanta: Vec<u32>,
+}
+
+impl Default for DrrConfig {
+    /// Every flow for itself, in as many queues as FQ-CoDel has, a full packet in each round.
+    fn default() -> Self {
+        DrrConfig {
+            classifier: Classifier::Hash,
+            queues: 1024,
+            quantum: 1500,
+            quanta: Vec::new(),
+        }
+    }
+}
+
+/// Deficit round robin. When no room is left, the longest queue (in bytes) loses its last packet:
+/// the paper's "buffer stealing" (section 3, after McKenney 1990).
+#[derive(Clone, Debug)]
+pub struct Drr {
+    classifier: Classifier,
+    queues: Vec<Queue>,
+    /// Queues with packets, in the order of their turns.
+    active: VecDeque<u16>,
+    bound: Bound,
+    total: Backlog,
+    salt: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Queue {
+    waiting: VecDeque<Packet>,
+    bytes: u64,
+    deficit: u64,
+    quantum: u64,
+    /// Whether this turn's quantum was already given.
+    served: bool,
+}
+
+impl Drr {
+    /// The discipline in front of `outlet`; `stream` salts the hash.
+    pub fn new(config: &DrrConfig, outlet: &Outlet, mut stream: Stream) -> Drr {
+        let queue = |i| Queue {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            deficit: 0,
+            quantum: u64::from(*config.quanta.get(i).unwrap_or(&config.quantum)).max(1),
+            served: false,
+        };
+        Drr {
+            classifier: config.classifier.clone(),
+            queues: (0..usize::from(config.queues.max(1))).map(queue).collect(),
+            active: VecDeque::new(),
+            bound: Bound::new(outlet.limit, outlet.rate),
+            total: Backlog::default(),
+            salt: stream.bits(),
+        }
+    }
+
+    /// The last packet of the longest queue; the first of equals.
+    fn steal(&mut self) -> Option<Packet> {
+        let longest = *self
+            .active
+            .iter()
+            .max_by_key(|&&i| (self.queues[usize::from(i)].bytes, u16::MAX - i))?;
+        let q = &mut self.queues[usize::from(longest)];
+        let packet = q.waiting.pop_back()?;
+        q.bytes -= u64::from(packet.size);
+        self.total.remove(&packet);
+        if q.waiting.is_empty() {
+            q.rest();
+            self.active.retain(|&i| i != longest);
+        }
+        Some(packet)
+    }
+}
+
+impl Queue {
+    /// An empty queue saves nothing up.
+    fn rest(&mut self) {
+        self.deficit = 0;
+        self.served = false;
+    }
+}
+
+impl Qdisc for Drr {
+    fn enqueue(
+        &mut self,
+        _: Time,
+        packet: Packet,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        let class = self.classifier.class(&packet, self.queues.len(), self.salt);
+        let q = &mut self.queues[class];
+        if q.waiting.is_empty() {
+            self.active.push_back(class as u16);
+        }
+        q.waiting.push_back(packet);
+        q.bytes += u64::from(packet.size);
+        self.total.add(&packet);
+        while self.bound.exceeded(self.total)
+            && let Some(victim) = self.steal()
+        {
+            dropped(victim, DropReason::QueueFull);
+        }
+        Ok(())
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
+        loop {
+            let index = *self.active.front()?;
+            let q = &mut self.queues[usize::from(index)];
+            if !q.served {
+                q.deficit += q.quantum;
+                q.served = true;
+            }
+            let size = u64::from(q.waiting.front()?.size);
+            if size <= q.deficit {
+                let packet = q.waiting.pop_front()?;
+                q.deficit -= size;
+                q.bytes -= size;
+                self.total.remove(&packet);
+                if q.waiting.is_empty() {
+                    q.rest();
+                    self.active.pop_front();
+                }
+                return Some(packet);
+            }
+            q.served = false;
+            self.active.rotate_left(1);
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.total
+    }
+}

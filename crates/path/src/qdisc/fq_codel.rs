@@ -1,0 +1,179 @@
+//! Flow queues under CoDel (FQ-CoDel).
+
+use std::collections::VecDeque;
+
+use swell_base::{DropReason, Packet, Stream, Time};
+
+use super::codel::{Control, Fate};
+use super::store::{Bound, Stamped};
+use super::{Backlog, Classifier, CoDelConfig, Outlet, Qdisc};
+
+/// Flow queues under CoDel, RFC 8290.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FqCoDelConfig {
+    /// Number of queues that flows are hashed to (section 5.2.4: 1024; at least 1).
+    pub flows: u16,
+    /// Bytes that a queue may send in each round (section 5.2.3: 1514; 0 counts as 1).
+    pub quantum: u32,
+    /// Most packets dropped at once when the limit is exceeded (section 5.2.7: 64).
+    pub drop_batch: u16,
+    /// The CoDel of each queue.
+    pub codel: CoDelConfig,
+}
+
+impl Default for FqCoDelConfig {
+    fn default() -> Self {
+        FqCoDelConfig {
+            flows: 1024,
+            quantum: 1514,
+            drop_batch: 64,
+            // Section 5.2.5: marks by default.
+            codel: CoDelConfig {
+                ecn: true,
+                ..CoDelConfig::default()
+            },
+        }
+    }
+}
+
+/// Queues of flows, served in rounds, new ones first, each under its own CoDel.
+#[derive(Clone, Debug)]
+pub struct FqCoDel {
+    config: FqCoDelConfig,
+    bound: Bound,
+    queues: Vec<Queue>,
+    /// Queues that became active since their last turn (section 4.1), by number.
+    new: VecDeque<u16>,
+    /// The others that are active.
+    old: VecDeque<u16>,
+    total: Backlog,
+    salt: u64,
+    marked: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    waiting: Stamped,
+    control: Control,
+    credits: i64,
+    /// Whether it is on one of the lists.
+    active: bool,
+}
+
+impl FqCoDel {
+    /// The discipline in front of `outlet`; `stream` salts the hash.
+    pub fn new(config: &FqCoDelConfig, outlet: &Outlet, mut stream: Stream) -> FqCoDel {
+        FqCoDel {
+            config: config.clone(),
+            bound: Bound::new(outlet.limit, outlet.rate),
+            queues: vec![Queue::default(); usize::from(config.flows.max(1))],
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            total: Backlog::default(),
+            salt: stream.bits(),
+            marked: 0,
+        }
+    }
+
+    fn quantum(&self) -> i64 {
+        i64::from(self.config.quantum.max(1))
+    }
+
+    /// Half the packets of the fattest queue, from its head, but no more than a batch (section 4.1).
+    fn shed(&mut self, dropped: &mut dyn FnMut(Packet, DropReason)) {
+        // Of equals the one with the lowest number, so that the choice has one answer.
+        let fattest = self
+            .queues
+            .iter_mut()
+            .rev()
+            .max_by_key(|q| q.waiting.backlog().bytes);
+        let Some(q) = fattest else { return };
+        let half = q.waiting.backlog().packets.div_ceil(2);
+        for _ in 0..half.min(u64::from(self.config.drop_batch.max(1))) {
+            let Some((_, packet)) = q.waiting.pop() else {
+                return;
+            };
+            self.total.remove(&packet);
+            dropped(packet, DropReason::QueueFull);
+        }
+    }
+}
+
+impl Qdisc for FqCoDel {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        let index = Classifier::Hash.class(&packet, self.queues.len(), self.salt);
+        let quantum = self.quantum();
+        let q = &mut self.queues[index];
+        q.waiting.push(now, packet);
+        self.total.add(&packet);
+        if !q.active {
+            q.active = true;
+            q.credits = quantum;
+            self.new.push_back(index as u16);
+        }
+        while self.bound.exceeded(self.total) {
+            self.shed(dropped);
+        }
+        Ok(())
+    }
+
+    fn dequeue(
+        &mut self,
+        now: Time,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Option<Packet> {
+        let quantum = self.quantum();
+        loop {
+            // Section 4.2: the new ones first.
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let index = *list.front()?;
+            let q = &mut self.queues[usize::from(index)];
+            if q.credits <= 0 {
+                q.credits += quantum;
+                list.pop_front();
+                self.old.push_back(index);
+                continue;
+            }
+            let (total, marked) = (&mut self.total, &mut self.marked);
+            let next =
+                q.control.dequeue(
+                    now,
+                    &self.config.codel,
+                    &mut q.waiting,
+                    &mut |fate| match fate {
+                        Fate::Marked => *marked += 1,
+                        Fate::Dropped(packet) => {
+                            total.remove(&packet);
+                            dropped(packet, DropReason::Aqm);
+                        }
+                    },
+                );
+            if let Some(packet) = next {
+                q.credits -= i64::from(packet.size);
+                total.remove(&packet);
+                return Some(packet);
+            }
+            list.pop_front();
+            if is_new {
+                // Once through the old ones, so that a flow of single packets cannot starve them.
+                self.old.push_back(index);
+            } else {
+                q.active = false;
+            }
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.total
+    }
+
+    fn marked(&self) -> u64 {
+        self.marked
+    }
+}

@@ -1,0 +1,286 @@
+//! Proportional integral controller, enhanced (PIE).
+
+use swell_base::{DropReason, Dur, Packet, Stream, Time};
+
+use super::store::{Bound, Stamped, mark};
+use super::{Backlog, Outlet, Qdisc};
+
+/// PIE, RFC 8033.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieConfig {
+    /// Delay to be kept (section 4.2, QDELAY_REF: 15 ms).
+    pub target: Dur,
+    /// How often the drop probability is computed (section 4.2, T_UPDATE: 15 ms).
+    pub update: Dur,
+    /// How long a burst may last before anything is dropped (section 4.4, MAX_BURST: 150 ms).
+    pub max_burst: Dur,
+    /// Gain on the distance from the target, per second (section 4.2: 1/8).
+    pub alpha: f64,
+    /// Gain on the change since the last computation, per second (section 4.2: 1 + 1/4).
+    pub beta: f64,
+    /// Mean packet in bytes: a queue of two is left alone (section 4.1, MEAN_PKTSIZE).
+    pub mean_packet: u16,
+    /// How the delay is learnt.
+    pub delay: PieDelay,
+    /// Whether drops are spread out (section 5.4).
+    pub derandomize: bool,
+    /// Whether the probability grows by 2 % at most once it has reached 10 % (section 5.5).
+    pub capped: bool,
+    /// Mark packets of senders that understand it instead of dropping them (section 5.1).
+    pub ecn: bool,
+    /// Above this probability packets are dropped all the same (section 5.1: 10 %).
+    pub mark_below: f64,
+}
+
+impl Default for PieConfig {
+    fn default() -> Self {
+        PieConfig {
+            target: Dur::from_millis(15),
+            update: Dur::from_millis(15),
+            max_burst: Dur::from_millis(150),
+            alpha: 0.125,
+            beta: 1.25,
+            mean_packet: 1500,
+            delay: PieDelay::Timestamps,
+            derandomize: true,
+            capped: true,
+            ecn: false,
+            mark_below: 0.1,
+        }
+    }
+}
+
+/// How PIE learns the delay (RFC 8033 sections 4.3 and 5.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PieDelay {
+    /// The time that the packet last taken has waited; zero when nothing waits.
+    #[default]
+    Timestamps,
+    /// Little's law: backlog over the rate of departures, measured over 16 KiB at a time and
+    /// averaged with weight 1/8.
+    DepartureRate,
+}
+
+/// Bytes over which the rate of departures is measured (RFC 8033 section 5.2, DQ_THRESHOLD).
+const MEASURED: u64 = 1 << 14;
+
+/// A queue under PIE.
+#[derive(Clone, Debug)]
+pub struct Pie {
+    config: PieConfig,
+    bound: Bound,
+    rng: Stream,
+    queue: Stamped,
+    probability: f64,
+    /// Sum of probabilities since the last drop.
+    accumulated: f64,
+    /// Delay at the last computation.
+    delay_old: Dur,
+    /// What the packet last taken has waited.
+    last_wait: Dur,
+    burst_allowance: Dur,
+    next_update: Time,
+    /// Departures in bytes per second; 0 = not known.
+    departure_rate: f64,
+    /// Beginning of the measurement under way and the bytes sent since.
+    measuring: Option<(Time, u64)>,
+    marked: u64,
+}
+
+impl Pie {
+    /// The discipline in front of `outlet`, drawing from `rng`.
+    pub fn new(config: &PieConfig, outlet: &Outlet, rng: Stream) -> Pie {
+        Pie {
+            config: PieConfig {
+                update: config.update.max(Dur::from_nanos(1)),
+                ..*config
+            },
+            bound: Bound::new(outlet.limit, outlet.rate),
+            rng,
+            queue: Stamped::default(),
+            probability: 0.0,
+            accumulated: 0.0,
+            delay_old: Dur::ZERO,
+            last_wait: Dur::ZERO,
+            burst_allowance: config.max_burst,
+            next_update: Time::ZERO + config.update,
+            departure_rate: 0.0,
+            measuring: None,
+            marked: 0,
+        }
+    }
+
+    /// The drop probability as last computed.
+    pub fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    /// Computes the probability at every instant due by `now`. Nothing happens to the queue between
+    /// two calls, so this is what a timer would have done.
+    fn advance(&mut self, now: Time) {
+        while self.next_update <= now {
+            if self.resting() {
+                // Nothing will change any more: over the rest in one step.
+                let step = self.config.update.as_nanos();
+                let steps = now.since(self.next_update).as_nanos() / step;
+                self.next_update += Dur::from_nanos(steps * step);
+            }
+            self.update();
+            self.next_update += self.config.update;
+        }
+    }
+
+    fn resting(&self) -> bool {
+        self.queue.backlog().packets == 0
+            && self.probability == 0.0
+            && self.delay_old == Dur::ZERO
+            && self.burst_allowance == self.config.max_burst
+    }
+
+    fn current_delay(&self) -> Dur {
+        let backlog = self.queue.backlog();
+        match self.config.delay {
+            _ if backlog.packets == 0 => Dur::ZERO,
+            PieDelay::Timestamps => self.last_wait,
+            PieDelay::DepartureRate if self.departure_rate == 0.0 => Dur::ZERO,
+            PieDelay::DepartureRate => {
+                Dur::from_secs_f64(backlog.bytes as f64 / self.departure_rate)
+            }
+        }
+    }
+
+    /// RFC 8033 section 4.2 and appendix A, `calculate_drop_prob`.
+    fn update(&mut self) {
+        let c = &self.config;
+        let delay = self.current_delay();
+        let (now, old) = (delay.as_secs_f64(), self.delay_old.as_secs_f64());
+        let mut step = c.alpha * (now - c.target.as_secs_f64()) + c.beta * (now - old);
+        // The steps are scaled to the probability's size, so that the loop stays stable.
+        step /= match self.probability {
+            p if p < 0.000_001 => 2048.0,
+            p if p < 0.000_01 => 512.0,
+            p if p < 0.000_1 => 128.0,
+            p if p < 0.001 => 32.0,
+            p if p < 0.01 => 8.0,
+            p if p < 0.1 => 2.0,
+            _ => 1.0,
+        };
+        if c.capped && self.probability >= 0.1 && step > 0.02 {
+            step = 0.02;
+        }
+        self.probability += step;
+        if delay == Dur::ZERO && self.delay_old == Dur::ZERO {
+            self.probability *= 0.98;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+
+        // Section 4.4.
+        self.burst_allowance -= c.update;
+        let half = c.target / 2;
+        if self.probability == 0.0 && delay < half && self.delay_old < half {
+            self.burst_allowance = c.max_burst;
+        }
+        self.delay_old = delay;
+    }
+
+    /// Whether an arriving packet is dropped or marked (RFC 8033 sections 4.1 and 5.4, appendix A,
+    /// `drop_early`).
+    fn chooses(&mut self) -> bool {
+        let c = &self.config;
+        if self.burst_allowance > Dur::ZERO
+            || self.delay_old < c.target / 2 && self.probability < 0.2
+            || self.queue.backlog().bytes <= 2 * u64::from(c.mean_packet)
+        {
+            return false;
+        }
+        if !c.derandomize {
+            return self.rng.chance(self.probability);
+        }
+        if self.probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += self.probability;
+        let chosen = if self.accumulated < 0.85 {
+            false
+        } else {
+            self.accumulated >= 8.5 || self.rng.chance(self.probability)
+        };
+        if chosen {
+            self.accumulated = 0.0;
+        }
+        chosen
+    }
+
+    /// Measures the rate of departures (RFC 8033 section 5.2). Bytes count once their transmission
+    /// is over, that is when the packet behind them is taken; the RFC counts them as they are
+    /// taken, which over 16 KiB of full packets is a tenth too many.
+    fn measure(&mut self, now: Time, packet: &Packet, before: Backlog) {
+        if let Some((start, bytes)) = self.measuring
+            && bytes >= MEASURED
+        {
+            let seconds = now.since(start).as_secs_f64();
+            if seconds > 0.0 {
+                let rate = bytes as f64 / seconds;
+                self.departure_rate = if self.departure_rate == 0.0 {
+                    rate
+                } else {
+                    self.departure_rate * 0.875 + rate * 0.125
+                };
+            }
+            self.measuring = None;
+        }
+        if self.measuring.is_none() && before.bytes >= MEASURED {
+            self.measuring = Some((now, 0));
+        }
+        if let Some((_, bytes)) = &mut self.measuring {
+            *bytes += u64::from(packet.size);
+        }
+        if before.packets == 1 {
+            // The link may rest now, and a rest is no departure.
+            self.measuring = None;
+        }
+    }
+}
+
+impl Qdisc for Pie {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        mut packet: Packet,
+        _: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        self.advance(now);
+        if self.bound.refuses(self.queue.backlog(), &packet) {
+            self.accumulated = 0.0;
+            return Err(DropReason::QueueFull);
+        }
+        if self.chooses() {
+            let gently = self.config.ecn && self.probability <= self.config.mark_below;
+            if !(gently && mark(&mut packet)) {
+                return Err(DropReason::Aqm);
+            }
+            self.marked += 1;
+        }
+        self.queue.push(now, packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
+        self.advance(now);
+        let before = self.queue.backlog();
+        let (came, packet) = self.queue.pop()?;
+        self.last_wait = now.since(came);
+        if self.config.delay == PieDelay::DepartureRate {
+            self.measure(now, &packet, before);
+        }
+        Some(packet)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn marked(&self) -> u64 {
+        self.marked
+    }
+}

@@ -1,0 +1,98 @@
+//! Strict priority.
+
+use std::collections::VecDeque;
+
+use swell_base::{DropReason, Packet, QueueLimit, Time};
+
+use super::store::Bound;
+use super::{Backlog, Classifier, Outlet, Qdisc};
+
+/// Bands of first-in-first-out queues; a band is served only while those above it are empty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PriorityConfig {
+    /// Which band a packet belongs to; 0 is served first.
+    pub classifier: Classifier,
+    /// How many bands (at least 1).
+    pub bands: u16,
+    /// How much may wait in each band; bands without an entry take the link's limit, each its own.
+    pub limits: Vec<QueueLimit>,
+}
+
+impl Default for PriorityConfig {
+    /// The application under study before everything else.
+    fn default() -> Self {
+        PriorityConfig {
+            classifier: Classifier::Tag {
+                foreground: 0,
+                background: 1,
+            },
+            bands: 2,
+            limits: Vec::new(),
+        }
+    }
+}
+
+/// Strict priority without preemption: a transmission once begun is finished.
+#[derive(Clone, Debug)]
+pub struct Priority {
+    classifier: Classifier,
+    bands: Vec<Band>,
+    total: Backlog,
+}
+
+#[derive(Clone, Debug)]
+struct Band {
+    waiting: VecDeque<Packet>,
+    backlog: Backlog,
+    bound: Bound,
+}
+
+impl Priority {
+    /// The discipline in front of `outlet`.
+    pub fn new(config: &PriorityConfig, outlet: &Outlet) -> Priority {
+        let band = |i| Band {
+            waiting: VecDeque::new(),
+            backlog: Backlog::default(),
+            bound: Bound::new(
+                config.limits.get(i).copied().unwrap_or(outlet.limit),
+                outlet.rate,
+            ),
+        };
+        Priority {
+            classifier: config.classifier.clone(),
+            bands: (0..usize::from(config.bands.max(1))).map(band).collect(),
+            total: Backlog::default(),
+        }
+    }
+}
+
+impl Qdisc for Priority {
+    fn enqueue(
+        &mut self,
+        _: Time,
+        packet: Packet,
+        _: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        let class = self.classifier.class(&packet, self.bands.len(), 0);
+        let band = &mut self.bands[class];
+        if band.bound.refuses(band.backlog, &packet) {
+            return Err(DropReason::QueueFull);
+        }
+        band.backlog.add(&packet);
+        band.waiting.push_back(packet);
+        self.total.add(&packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
+        let band = self.bands.iter_mut().find(|b| !b.waiting.is_empty())?;
+        let packet = band.waiting.pop_front()?;
+        band.backlog.remove(&packet);
+        self.total.remove(&packet);
+        Some(packet)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.total
+    }
+}

@@ -1,0 +1,241 @@
+//! RED's parameters and named sets of them.
+
+use swell_base::{Dur, Rate};
+
+/// Random early detection. Named sets: [`RedConfig::classic`] (the default), [`RedConfig::adaptive`],
+/// [`RedConfig::ns2_era`], [`RedConfig::ns2_modern`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedConfig {
+    /// Between which averages drops become likelier.
+    pub thresholds: RedThresholds,
+    /// Drop probability as the average reaches the upper threshold, 0..=1.
+    pub max_p: f64,
+    /// Weight of the newest sample in the average.
+    pub weight: RedWeight,
+    /// Mean packet in bytes: what thresholds and idle times are counted in.
+    pub mean_packet: u16,
+    /// What is averaged (ns-2 `queue_in_bytes_`).
+    pub measure: RedMeasure,
+    /// Whether a packet is dropped in proportion to its size over the mean packet's (ns-2 `bytes_`).
+    pub by_size: bool,
+    /// How drops are spread out.
+    pub spacing: RedSpacing,
+    /// Whether the probability goes on to 1 at twice the upper threshold instead of jumping there.
+    pub gentle: bool,
+    /// Whether `max_p` is only where adaptation begins.
+    pub adaptive: Option<RedAdaptive>,
+    /// Mark packets of senders that understand it instead of dropping them (RFC 3168), as far as
+    /// they are chosen at random.
+    pub ecn: bool,
+    /// Marks only while the probability by the average is at most this (ns-2 `mark_p_`); none = at
+    /// any probability below the upper threshold, where drops are forced (ns-2 `use_mark_p_` off).
+    pub mark_below: Option<f64>,
+    /// Which packet goes when the drop is forced.
+    pub victim: RedVictim,
+    /// Whose bookkeeping.
+    pub dialect: RedDialect,
+}
+
+impl RedConfig {
+    /// Floyd & Jacobson 1993, with the parameters of its section 6: thresholds 5 and 15, `max_p`
+    /// 1/50, weight 0.002.
+    pub fn classic() -> RedConfig {
+        RedConfig {
+            thresholds: RedThresholds::Packets {
+                min: 5.0,
+                max: 15.0,
+            },
+            max_p: 0.02,
+            weight: RedWeight::Fixed(0.002),
+            mean_packet: 500,
+            measure: RedMeasure::Packets,
+            by_size: false,
+            spacing: RedSpacing::Uniform,
+            gentle: false,
+            adaptive: None,
+            ecn: false,
+            mark_below: None,
+            victim: RedVictim::Arriving,
+            dialect: RedDialect::Paper,
+        }
+    }
+
+    /// Floyd, Gummadi & Shenker 2001: thresholds from a target delay of 5 ms, a weight that looks
+    /// back over a second, gentle, `max_p` between 0.01 and 0.5.
+    pub fn adaptive() -> RedConfig {
+        RedConfig {
+            thresholds: RedThresholds::Delay(Dur::from_millis(5)),
+            max_p: 0.1,
+            weight: RedWeight::OneSecond,
+            gentle: true,
+            adaptive: Some(RedAdaptive::default()),
+            ..RedConfig::classic()
+        }
+    }
+
+    /// ns-2 as of 1999-2000, re-created with 2.35's switches: thresholds 5 and 15 packets, weight
+    /// 0.002, not gentle, packets.
+    pub fn ns2_era() -> RedConfig {
+        RedConfig {
+            max_p: 0.1, // linterm_ 10
+            spacing: RedSpacing::Wait,
+            dialect: RedDialect::Ns2,
+            ..RedConfig::classic()
+        }
+    }
+
+    /// ns-2.35 as released: thresholds and weight by themselves, gentle, bytes.
+    pub fn ns2_modern() -> RedConfig {
+        RedConfig {
+            thresholds: RedThresholds::Delay(Dur::from_millis(5)), // targetdelay_
+            weight: RedWeight::TenRoundTrips,                      // q_weight_ -1
+            measure: RedMeasure::Bytes,
+            by_size: true,
+            gentle: true,
+            mark_below: Some(0.1),
+            ..RedConfig::ns2_era()
+        }
+    }
+}
+
+impl Default for RedConfig {
+    fn default() -> Self {
+        RedConfig::classic()
+    }
+}
+
+/// RED's two thresholds of the average queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RedThresholds {
+    /// In packets of mean size, `min <= max`.
+    Packets {
+        /// Below it nothing is dropped.
+        min: f64,
+        /// From it on everything is, unless gentle.
+        max: f64,
+    },
+    /// The lower one is half of what the link sends in this time, at least 5 packets; the upper
+    /// one three times that (Floyd, Gummadi & Shenker 2001, section 4; ns-2 with `thresh_` 0).
+    Delay(Dur),
+}
+
+impl RedThresholds {
+    /// Both in packets, for a link that sends `packet_rate` mean packets in a second.
+    pub(super) fn packets(self, packet_rate: f64) -> (f64, f64) {
+        match self {
+            RedThresholds::Packets { min, max } => (min, max),
+            RedThresholds::Delay(target) => {
+                let min = (target.as_secs_f64() * packet_rate / 2.0).max(5.0);
+                (min, 3.0 * min)
+            }
+        }
+    }
+}
+
+/// Weight of the newest sample in RED's average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RedWeight {
+    /// As given, 0..=1.
+    Fixed(f64),
+    /// A time constant of one second: 1 - exp(-1/C), C the link's rate in mean packets a second
+    /// (Floyd, Gummadi & Shenker 2001, section 4; ns-2 `q_weight_` 0).
+    OneSecond,
+    /// A time constant of ten round trips of three link delays and transmissions, each round trip
+    /// at least 100 ms (ns-2 `q_weight_` -1).
+    TenRoundTrips,
+}
+
+impl RedWeight {
+    /// The weight on a link that sends `packet_rate` mean packets a second and delays by `delay`.
+    pub(super) fn value(self, packet_rate: f64, delay: Dur) -> f64 {
+        let samples = match self {
+            RedWeight::Fixed(w) => return w,
+            RedWeight::OneSecond => packet_rate,
+            RedWeight::TenRoundTrips => {
+                let round_trip = (3.0 * (delay.as_secs_f64() + 1.0 / packet_rate)).max(0.1);
+                10.0 * round_trip * packet_rate
+            }
+        };
+        1.0 - libm::exp(-1.0 / samples)
+    }
+}
+
+/// What RED averages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RedMeasure {
+    /// Packets waiting.
+    #[default]
+    Packets,
+    /// Bytes waiting.
+    Bytes,
+}
+
+/// How RED spreads its drops out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RedSpacing {
+    /// Each packet for itself: gaps are geometric (Floyd & Jacobson 1993, section 7, method 1).
+    Geometric,
+    /// Gaps are uniform (method 2, the paper's choice).
+    #[default]
+    Uniform,
+    /// No drop within 1/p packets of the last, gaps uniform after that (ns-2 `wait_`).
+    Wait,
+}
+
+/// Which packet goes when RED must drop one: the queue is full or the average too high.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RedVictim {
+    /// The one that arrives.
+    #[default]
+    Arriving,
+    /// The second in the queue (ns-2 `drop_front_`).
+    Front,
+    /// Any (ns-2 `drop_rand_`).
+    Random,
+}
+
+/// Whose bookkeeping RED follows. They differ in where the count of packets since the last drop
+/// begins, in how sizes and idle times enter, and in whether a queue of one packet is spared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RedDialect {
+    /// Floyd & Jacobson 1993, figure 2.
+    #[default]
+    Paper,
+    /// ns-2.35, queue/red.cc.
+    Ns2,
+}
+
+/// How adaptive RED moves `max_p` (Floyd, Gummadi & Shenker 2001, figure 3).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedAdaptive {
+    /// How often it is looked at.
+    pub interval: Dur,
+    /// Added where the average is too high, but no more than a quarter of `max_p`.
+    pub increase: f64,
+    /// Factor where the average is too low.
+    pub decrease: f64,
+    /// Greatest value.
+    pub ceiling: f64,
+    /// Least value; none = 0.01 or, on fast links, what one connection with 1000-byte packets and
+    /// a round trip of 100 ms sends in a round trip (ns-2 `bottom_` 0).
+    pub floor: Option<f64>,
+}
+
+impl Default for RedAdaptive {
+    fn default() -> Self {
+        RedAdaptive {
+            interval: Dur::from_millis(500),
+            increase: 0.01,
+            decrease: 0.9,
+            ceiling: 0.5,
+            floor: Some(0.01),
+        }
+    }
+}
+
+impl RedAdaptive {
+    pub(super) fn floor(&self, rate: Rate) -> f64 {
+        self.floor
+            .unwrap_or_else(|| (80_000.0 / rate.bps() as f64).min(0.01))
+    }
+}

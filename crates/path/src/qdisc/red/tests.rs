@@ -1,0 +1,1 @@
+//! Red against the paper and against ns-2.
