@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use swell_base::Stream;
+
+use crate::index::Index;
 
 /// Samples kept of each measured quantity of a host.
 const RESERVOIR: usize = 64;
@@ -81,7 +81,7 @@ struct Host {
 /// All hosts seen.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    index: HashMap<u128, u32, FixedState>,
+    index: Index<u128>,
     hosts: Vec<Host>,
     rng: Stream,
     /// Flows between two hosts that other flows say are on the same side.
@@ -93,7 +93,7 @@ pub(crate) struct Hosts {
 impl Hosts {
     pub(crate) fn new() -> Hosts {
         Hosts {
-            index: HashMap::with_hasher(FixedState::with_seed(0)),
+            index: Index::new(),
             hosts: Vec::new(),
             rng: Stream::new(0, "learn-reservoir"),
             conflicts: 0,
@@ -104,7 +104,7 @@ impl Hosts {
     /// The host with this address.
     pub(crate) fn id(&mut self, address: IpAddr) -> u32 {
         let next = self.hosts.len() as u32;
-        let id = *self.index.entry(bits(address)).or_insert(next);
+        let id = self.index.get_or_insert(bits(address), next);
         if id == next {
             self.hosts.push(Host {
                 parent: id,
@@ -121,7 +121,7 @@ impl Hosts {
     }
 
     pub(crate) fn known(&self, address: IpAddr) -> Option<u32> {
-        self.index.get(&bits(address)).copied()
+        self.index.get(&bits(address))
     }
 
     /// Notes that the host opened a TCP connection.
@@ -256,10 +256,13 @@ impl Hosts {
     }
 }
 
+/// The bits before an IPv4-mapped address (RFC 4291 section 2.5.5.2).
+pub(crate) const MAPPED: u128 = 0xffff_0000_0000;
+
 /// An address as 128 bits; IPv4 as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2).
 pub(crate) fn bits(address: IpAddr) -> u128 {
     match address {
-        IpAddr::V4(a) => 0xffff_0000_0000 | u128::from(a.to_bits()),
+        IpAddr::V4(a) => MAPPED | u128::from(a.to_bits()),
         IpAddr::V6(a) => a.to_bits(),
     }
 }

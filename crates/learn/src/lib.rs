@@ -49,6 +49,7 @@
 mod chunks;
 mod doubts;
 mod hosts;
+mod index;
 pub mod isi;
 mod learner;
 mod load;

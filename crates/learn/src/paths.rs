@@ -16,13 +16,12 @@
 
 use std::collections::BTreeMap;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use swell_base::{Dur, Rate, Stream};
 use swell_traffic::{Path, Session};
 
 use crate::doubts::Counts;
 use crate::hosts::{Hosts, Measured};
+use crate::index::Index;
 
 /// Samples from which on an RTT is called sound (Swing).
 const SOUND_RTT: u32 = 5;
@@ -36,7 +35,7 @@ const DATA_QUANTILE: f64 = 0.1;
 /// Hosts of one role in order of first use.
 #[derive(Debug)]
 struct Role {
-    index: HashMap<u32, u32, FixedState>,
+    index: Index<u32>,
     /// Host and the class of the session that used it first.
     hosts: Vec<(u32, u32)>,
 }
@@ -44,14 +43,14 @@ struct Role {
 impl Role {
     fn new() -> Role {
         Role {
-            index: HashMap::with_hasher(FixedState::with_seed(0)),
+            index: Index::new(),
             hosts: Vec::new(),
         }
     }
 
     fn place(&mut self, host: u32, class: u32) -> u32 {
         let next = self.hosts.len() as u32;
-        let i = *self.index.entry(host).or_insert(next);
+        let i = self.index.get_or_insert(host, next);
         if i == next {
             self.hosts.push((host, class));
         }

@@ -6,10 +6,10 @@
 //! the handshake): Swing takes the FIN instead, but a server that keeps an idle connection open for a
 //! minute is not a user who is busy, and a replayed group ends with its last data, too.
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use swell_base::Dur;
 use swell_traffic::{Connection, Group, Session};
+
+use crate::index::Index;
 
 /// A session is cut here, so that a resolver or a proxy that never rests needs bounded memory.
 const MAX_CONNECTIONS: u32 = 2_000;
@@ -58,7 +58,7 @@ struct User {
 /// Sessions under way.
 #[derive(Debug)]
 pub(crate) struct Users {
-    index: HashMap<(u32, u8), u32, FixedState>,
+    index: Index<(u32, u8)>,
     users: Vec<User>,
     free_users: Vec<u32>,
     sessions: Vec<Option<Pending>>,
@@ -73,7 +73,7 @@ pub(crate) struct Users {
 impl Users {
     pub(crate) fn new(group_timeout: Dur, session_timeout: Dur) -> Users {
         Users {
-            index: HashMap::with_hasher(FixedState::with_seed(0)),
+            index: Index::new(),
             users: Vec::new(),
             free_users: Vec::new(),
             sessions: Vec::new(),
@@ -96,7 +96,7 @@ impl Users {
     ) -> Place {
         let key = (client, class);
         let user = match self.index.get(&key) {
-            Some(&u) => u,
+            Some(u) => u,
             None => {
                 let fresh = User {
                     session: u32::MAX,

@@ -1,4 +1,8 @@
 //! Real traces, where they are: `SWELL_TRACES`, or `../shared/traces` beside the workspace.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the traces lie where the tester has them"
+)]
 
 use std::path::PathBuf;
 
@@ -6,10 +10,6 @@ use swell_capture::Reader;
 use swell_learn::{Learner, Options};
 use swell_traffic::{Marginals, Model, Quantity};
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the traces lie where the tester has them"
-)]
 fn trace(name: &str) -> Option<PathBuf> {
     let dir = std::env::var("SWELL_TRACES").unwrap_or_else(|_| {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces").to_string()

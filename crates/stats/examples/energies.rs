@@ -7,6 +7,10 @@
 //! energies -- special < a.txt               zeta(2, a) and the chi-square tail with a degrees at 2a
 //! ```
 #![expect(clippy::print_stdout, reason = "the output of a program")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an example has arguments and reads its input"
+)]
 
 use std::io::{self, Read};
 

@@ -7,6 +7,10 @@
 //! ns-2 beside it.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a bench has arguments and reads the clock of its process"
+)]
 
 use std::sync::Arc;
 
