@@ -1,15 +1,13 @@
 //! The contract, run over every element and over random chains of them.
 
-use swell_base::{Dur, FlowId, Packet, QueueLimit, Rate, Stream, Time};
+mod common;
+
+use common::random_discipline;
+use swell_base::{Dur, FlowId, Packet, Rate, Stream, Tag, Time};
 use swell_path::{Chain, Element, Link, LinkConfig, Loss};
 
 fn random_link(rng: &mut Stream, seed: u64, name: &str) -> Link {
-    let queue = match rng.below(4) {
-        0 => QueueLimit::Packets(rng.below(30)),
-        1 => QueueLimit::Bytes(swell_base::Bytes(rng.below(30_000))),
-        2 => QueueLimit::Time(Dur::from_micros(rng.below(20_000))),
-        _ => QueueLimit::Packets(u64::MAX),
-    };
+    let queue = common::random_limit(rng);
     let loss = match rng.below(3) {
         0 => Loss::None,
         1 => Loss::Independent {
@@ -28,9 +26,9 @@ fn random_link(rng: &mut Stream, seed: u64, name: &str) -> Link {
             .then(|| Rate::from_bps(rng.below(50_000_000) + 7)),
         delay: Dur::from_nanos(rng.below(30_000_000)),
         queue,
+        discipline: random_discipline(rng),
         overhead: rng.below(40) as u16,
         loss,
-        ..LinkConfig::default()
     };
     Link::new(&config, seed, name)
 }
@@ -69,32 +67,36 @@ fn arrivals(seed: u64) -> Vec<(Time, Packet)> {
                 _ => Dur::from_nanos(rng.below(3_000_000)),
             };
             let size = rng.below(1461) as u16 + 40;
-            (
-                at,
-                Packet {
-                    flow: FlowId(i),
+            (at, {
+                let mut packet = Packet {
+                    flow: FlowId(rng.below(12) as u32),
                     size,
+                    tag: [Tag::Foreground, Tag::Background][rng.below(2) as usize],
                     ..Packet::default()
-                },
-            )
+                };
+                // Who it is: flows come back, and some disciplines tell them apart.
+                packet.seg.seq = i;
+                packet.seg.ecn = rng.below(4) as u8;
+                packet
+            })
         })
         .collect()
 }
 
 /// Drives `element`, checking its promises; polls as soon as it asks to be, and besides at random
 /// late moments if `late`.
-fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u32)> {
+fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u64)> {
     let mut rng = Stream::new(seed, "poller");
     let mut arrived_at = std::collections::BTreeMap::new();
-    let mut out: Vec<(Time, u32)> = Vec::new();
+    let mut out: Vec<(Time, u64)> = Vec::new();
     let mut inside = 0i64;
-    let collect = |from: &mut Box<dyn Element>, now: Time, to: &mut Vec<(Time, u32)>| {
+    let collect = |from: &mut Box<dyn Element>, now: Time, to: &mut Vec<(Time, u64)>| {
         while let Some((at, packet)) = from.pop(now) {
             assert!(at <= now, "a departure from the future");
             if let Some(&(last, _)) = to.last() {
                 assert!(at >= last, "departures went back in time");
             }
-            to.push((at, packet.flow.0));
+            to.push((at, packet.seg.seq));
         }
     };
     for (at, packet) in arrivals(seed) {
@@ -111,7 +113,7 @@ fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u32
         } else if rng.chance(0.1) {
             collect(&mut element, at, &mut out);
         }
-        arrived_at.insert(packet.flow.0, at);
+        arrived_at.insert(packet.seg.seq, at);
         element.push(at, packet);
         inside += 1;
         let l = element.ledger();

@@ -86,7 +86,7 @@ impl FqCoDel {
             .queues
             .iter_mut()
             .rev()
-            .max_by_key(|q| q.waiting.backlog().bytes);
+            .max_by_key(|q| (q.waiting.backlog().bytes, q.waiting.backlog().packets));
         let Some(q) = fattest else { return };
         let half = q.waiting.backlog().packets.div_ceil(2);
         for _ in 0..half.min(u64::from(self.config.drop_batch.max(1))) {

@@ -1,8 +1,6 @@
 //! Random early detection (RED).
 
 mod config;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 

@@ -1,1 +1,0 @@
-//! Red against the paper and against ns-2.

@@ -1,0 +1,168 @@
+//! Deficit round robin against Shreedhar & Varghese 1996.
+
+use swell_base::{DropReason, FlowId, QueueLimit, Stream, Time};
+use swell_path::{Classifier, Drr, DrrConfig, Outlet, Qdisc};
+
+use crate::{never, outlet, packet};
+
+/// Flow k in queue k.
+fn by_number(queues: u16) -> Classifier {
+    Classifier::FlowsFrom((0..queues).map(|k| (FlowId(u32::from(k)), k)).collect())
+}
+
+fn config(quantum: u32, quanta: &[u32]) -> DrrConfig {
+    DrrConfig {
+        classifier: by_number(4),
+        queues: 4,
+        quantum,
+        quanta: quanta.to_vec(),
+    }
+}
+
+fn drr(config: &DrrConfig) -> Drr {
+    Drr::new(config, &outlet(), Stream::new(1, "drr"))
+}
+
+/// The paper's figure 3, over plain lists: a whole visit at a time.
+fn rounds(queues: &[Vec<u64>], quanta: &[u64]) -> Vec<usize> {
+    let mut queues = queues.to_vec();
+    let mut deficit = vec![0; queues.len()];
+    let mut order = Vec::new();
+    while queues.iter().any(|q| !q.is_empty()) {
+        for i in 0..queues.len() {
+            if queues[i].is_empty() {
+                continue;
+            }
+            deficit[i] += quanta[i];
+            while let Some(&size) = queues[i].first() {
+                if size > deficit[i] {
+                    break;
+                }
+                deficit[i] -= size;
+                queues[i].remove(0);
+                order.push(i);
+            }
+            if queues[i].is_empty() {
+                deficit[i] = 0;
+            }
+        }
+    }
+    order
+}
+
+#[test]
+fn serves_in_the_order_of_the_paper() {
+    for seed in 0..50 {
+        let mut rng = Stream::new(seed, "sizes");
+        let quanta: Vec<u32> = (0..4).map(|_| rng.below(3000) as u32 + 50).collect();
+        let mut q = drr(&config(1, &quanta));
+        // The queues become active in the order of their numbers.
+        let mut queues = vec![Vec::new(); 4];
+        for i in 0..200 {
+            let k = if i < 4 { i } else { rng.below(4) as usize };
+            let size = rng.below(1460) + 40;
+            queues[k].push(size);
+            let p = packet(k as u32, i as u64, size as u16);
+            assert_eq!(q.enqueue(Time::ZERO, p, &mut never), Ok(()));
+        }
+        let mut got = Vec::new();
+        while let Some(p) = q.dequeue(Time::ZERO, &mut never) {
+            got.push(p.flow.0 as usize);
+        }
+        let wide: Vec<u64> = quanta.iter().map(|&x| u64::from(x)).collect();
+        assert_eq!(got, rounds(&queues, &wide), "seed {seed}");
+    }
+}
+
+#[test]
+fn backlogged_flows_differ_by_no_more_than_the_papers_bound() {
+    // Theorem 2 of the paper: over any interval, for flows with packets waiting throughout, bytes
+    // over share differ by at most Quantum + 2 Max.
+    let mut rng = Stream::new(3, "sizes");
+    let (quantum, largest) = (2_000.0, 1_500.0);
+    let mut q = drr(&config(quantum as u32, &[]));
+    let size = |k: u32, draw: &mut Stream| match k {
+        0 => 1_500,
+        1 => 40,
+        2 => draw.below(1_461) as u16 + 40,
+        _ => [40, 1_500][draw.below(2) as usize],
+    };
+    for k in 0..4 {
+        for i in 0..100 {
+            let p = packet(k, i, size(k, &mut rng));
+            assert_eq!(q.enqueue(Time::ZERO, p, &mut never), Ok(()));
+        }
+    }
+    let mut sent = [0.0f64; 4];
+    let mut range = [[(0.0f64, 0.0f64); 4]; 4];
+    for i in 0..200_000 {
+        let p = q
+            .dequeue(Time::ZERO, &mut never)
+            .expect("always backlogged");
+        let k = p.flow.0;
+        sent[k as usize] += f64::from(p.size);
+        let again = packet(k, i, size(k, &mut rng));
+        assert_eq!(q.enqueue(Time::ZERO, again, &mut never), Ok(()));
+        for a in 0..4 {
+            for b in 0..4 {
+                let d = sent[a] - sent[b];
+                let (low, high) = range[a][b];
+                range[a][b] = (low.min(d), high.max(d));
+            }
+        }
+    }
+    for (low, high) in range.into_iter().flatten() {
+        assert!(high - low <= quantum + 2.0 * largest, "{low} to {high}");
+    }
+}
+
+#[test]
+fn shares_are_in_proportion_to_quanta() {
+    let mut q = drr(&config(1_500, &[1_500, 3_000, 6_000]));
+    for k in 0..3 {
+        for i in 0..50 {
+            assert_eq!(
+                q.enqueue(Time::ZERO, packet(k, i, 1000), &mut never),
+                Ok(())
+            );
+        }
+    }
+    let mut sent = [0u32; 3];
+    for i in 0..7_000 {
+        let p = q
+            .dequeue(Time::ZERO, &mut never)
+            .expect("always backlogged");
+        sent[p.flow.0 as usize] += 1;
+        let again = packet(p.flow.0, i, 1000);
+        assert_eq!(q.enqueue(Time::ZERO, again, &mut never), Ok(()));
+    }
+    for (packets, share) in sent.into_iter().zip([1_000, 2_000, 4_000]) {
+        // Within a round of 10 500 bytes.
+        assert!(packets.abs_diff(share) <= 11, "{packets} against {share}");
+    }
+}
+
+#[test]
+fn the_longest_queue_makes_room() {
+    let small = Outlet {
+        limit: QueueLimit::Packets(10),
+        ..outlet()
+    };
+    let mut q = Drr::new(&config(1_500, &[]), &small, Stream::new(1, "drr"));
+    for i in 0..10 {
+        assert_eq!(
+            q.enqueue(Time::ZERO, packet(0, i, 1000), &mut never),
+            Ok(())
+        );
+    }
+    let mut victims = Vec::new();
+    for i in 0..3 {
+        let accepted = q.enqueue(Time::ZERO, packet(1, 100 + i, 1000), &mut |p, why| {
+            assert_eq!(why, DropReason::QueueFull);
+            victims.push(p.seg.seq);
+        });
+        assert_eq!(accepted, Ok(()));
+    }
+    assert_eq!(victims, [9, 8, 7], "the last of the longest");
+    assert_eq!(q.backlog().packets, 10);
+}

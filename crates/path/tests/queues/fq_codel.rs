@@ -1,0 +1,224 @@
+//! FQ-CoDel against RFC 8290.
+
+use swell_base::{DropReason, Dur, Packet, QueueLimit, Stream, Time};
+use swell_path::{CoDel, CoDelConfig, FqCoDel, FqCoDelConfig, Outlet, Qdisc};
+
+use crate::{at_ms, never, outlet, packet};
+
+fn fq(config: &FqCoDelConfig, limit: u64) -> FqCoDel {
+    let outlet = Outlet {
+        limit: QueueLimit::Packets(limit),
+        ..outlet()
+    };
+    FqCoDel::new(config, &outlet, Stream::new(1, "fq"))
+}
+
+/// The scheduler of section 4 over plain lists, one queue per flow, CoDel never stirring.
+#[derive(Default)]
+struct Rfc {
+    queues: [Vec<(u64, i64)>; 5],
+    credits: [i64; 5],
+    new: Vec<usize>,
+    old: Vec<usize>,
+}
+
+impl Rfc {
+    const QUANTUM: i64 = 1514;
+
+    fn enqueue(&mut self, flow: usize, number: u64, size: i64) {
+        self.queues[flow].push((number, size));
+        if !self.new.contains(&flow) && !self.old.contains(&flow) {
+            self.new.push(flow);
+            self.credits[flow] = Rfc::QUANTUM;
+        }
+    }
+    fn dequeue(&mut self) -> Option<u64> {
+        loop {
+            let from_new = !self.new.is_empty();
+            let list = if from_new {
+                &mut self.new
+            } else {
+                &mut self.old
+            };
+            let flow = *list.first()?;
+            if self.credits[flow] <= 0 {
+                self.credits[flow] += Rfc::QUANTUM;
+                list.remove(0);
+                self.old.push(flow);
+                continue;
+            }
+            if self.queues[flow].is_empty() {
+                list.remove(0);
+                if from_new {
+                    self.old.push(flow);
+                }
+                continue;
+            }
+            let (number, size) = self.queues[flow].remove(0);
+            self.credits[flow] -= size;
+            return Some(number);
+        }
+    }
+}
+
+#[test]
+fn serves_in_the_order_of_the_rfc() {
+    let patient = FqCoDelConfig {
+        codel: CoDelConfig {
+            target: Dur::MAX,
+            ..CoDelConfig::default()
+        },
+        ..FqCoDelConfig::default()
+    };
+    for seed in 0..30 {
+        let mut rng = Stream::new(seed, "calls");
+        let mut ours = fq(&patient, u64::MAX);
+        let mut rfc = Rfc::default();
+        let busy = 0.4 + rng.uniform() * 0.2;
+        for number in 0..5_000 {
+            if rng.chance(busy) {
+                let (flow, size) = (rng.below(5), rng.below(1461) + 40);
+                let p = packet(flow as u32, number, size as u16);
+                assert_eq!(ours.enqueue(Time::ZERO, p, &mut never), Ok(()));
+                rfc.enqueue(flow as usize, number, size as i64);
+            } else {
+                let got = ours.dequeue(Time::ZERO, &mut never).map(|p| p.seg.seq);
+                assert_eq!(got, rfc.dequeue(), "seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_single_flow_has_the_drops_of_codel() {
+    let config = FqCoDelConfig {
+        codel: CoDelConfig::default(),
+        ..FqCoDelConfig::default()
+    };
+    let mut fq = fq(&config, u64::MAX);
+    let mut codel = CoDel::new(&config.codel, &outlet());
+    let mut rng = Stream::new(9, "calls");
+    let mut number = 0;
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for t in 0..20_000 {
+        // 1000 packets a second are served; 1100 come, in the second half 700.
+        while rng.chance(if t < 10_000 { 0.524 } else { 0.412 }) {
+            let p = packet(7, number, 1000);
+            assert_eq!(fq.enqueue(at_ms(t), p, &mut never), Ok(()));
+            assert_eq!(codel.enqueue(at_ms(t), p, &mut never), Ok(()));
+            number += 1;
+        }
+        if codel.backlog().packets > 0 {
+            let x = fq.dequeue(at_ms(t), &mut |p, _| a.push(p.seg.seq));
+            let y = codel.dequeue(at_ms(t), &mut |p, _| b.push(p.seg.seq));
+            assert_eq!(x, y, "at {t} ms");
+        }
+    }
+    assert_eq!(a, b);
+    assert!(a.len() > 100, "{}", a.len());
+}
+
+#[test]
+fn a_sparse_flow_goes_first() {
+    let mut q = fq(&FqCoDelConfig::default(), u64::MAX);
+    for flow in 0..10 {
+        for i in 0..20 {
+            let p = packet(flow, i, 1500);
+            assert_eq!(q.enqueue(Time::ZERO, p, &mut never), Ok(()));
+        }
+    }
+    // A round, so that the ten are old.
+    for _ in 0..20 {
+        assert!(q.dequeue(Time::ZERO, &mut never).is_some());
+    }
+    assert_eq!(
+        q.enqueue(Time::ZERO, packet(99, 1000, 100), &mut never),
+        Ok(())
+    );
+    let next = q.dequeue(Time::ZERO, &mut never);
+    assert_eq!(next.map(|p| p.flow.0), Some(99));
+    // But it cannot hold them up: back at once, it is an old one and waits for its turn.
+    assert_eq!(
+        q.enqueue(Time::ZERO, packet(99, 1001, 1500), &mut never),
+        Ok(())
+    );
+    let turn = (0..20)
+        .position(|_| q.dequeue(Time::ZERO, &mut never).map(|p| p.flow.0) == Some(99))
+        .expect("within two rounds");
+    assert!(turn <= 11, "{turn}");
+}
+
+#[test]
+fn the_fattest_flow_loses_half_its_packets_from_the_head() {
+    let run = |batch| {
+        let config = FqCoDelConfig {
+            drop_batch: batch,
+            ..FqCoDelConfig::default()
+        };
+        let mut q = fq(&config, 100);
+        for i in 0..60 {
+            assert_eq!(
+                q.enqueue(Time::ZERO, packet(1, i, 1000), &mut never),
+                Ok(())
+            );
+        }
+        for i in 0..40 {
+            assert_eq!(q.enqueue(Time::ZERO, packet(2, i, 200), &mut never), Ok(()));
+        }
+        let mut victims: Vec<Packet> = Vec::new();
+        let accepted = q.enqueue(Time::ZERO, packet(2, 40, 200), &mut |p, why| {
+            assert_eq!(why, DropReason::QueueFull);
+            victims.push(p);
+        });
+        assert_eq!(accepted, Ok(()));
+        assert!(victims.iter().all(|p| p.flow.0 == 1));
+        victims.iter().map(|p| p.seg.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(run(64), (0..30).collect::<Vec<_>>());
+    assert_eq!(run(8), (0..8).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_flood_does_no_harm_to_the_others() {
+    // Three flows of 250 packets/s and one of 2000 packets/s, of which 1000 can be sent.
+    let mut q = fq(&FqCoDelConfig::default(), 1000);
+    let mut sent = [0u32; 4];
+    let mut lost = [0u32; 4];
+    for t in 0..20_000u64 {
+        let comes = [t % 4 == 0, t % 4 == 1, t % 4 == 2].into_iter().zip(0..3);
+        for flow in comes
+            .filter_map(|(yes, flow)| yes.then_some(flow))
+            .chain([3, 3])
+        {
+            let accepted = q.enqueue(at_ms(t), packet(flow, t, 1000), &mut |p, _| {
+                lost[p.flow.0 as usize] += 1;
+            });
+            assert_eq!(accepted, Ok(()));
+        }
+        if let Some(p) = q.dequeue(at_ms(t), &mut |p, _| lost[p.flow.0 as usize] += 1) {
+            sent[p.flow.0 as usize] += 1;
+        }
+    }
+    // Each of the three gets its 5000 within a round, the flood what is left.
+    for (flow, packets) in sent.into_iter().enumerate() {
+        assert!(packets.abs_diff(5_000) <= 20, "flow {flow}: {packets}");
+    }
+    assert_eq!(lost[..3], [0, 0, 0]);
+}
+
+#[test]
+fn marks_are_the_default_for_those_who_understand() {
+    let mut q = fq(&FqCoDelConfig::default(), u64::MAX);
+    let mut marks = 0;
+    for t in 0..2_000 {
+        for _ in 0..if t == 0 { 100 } else { 1 } {
+            let mut p = packet(1, t, 1000);
+            p.seg.ecn = 2;
+            assert_eq!(q.enqueue(at_ms(t), p, &mut never), Ok(()));
+        }
+        let p = q.dequeue(at_ms(t), &mut never).expect("backlogged");
+        marks += u64::from(p.seg.ecn == 3);
+    }
+    assert!(marks > 50);
+    assert_eq!(q.marked(), marks);
+}
