@@ -49,8 +49,10 @@ pub struct Red {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,
-    /// Chosen at random: dropped or marked.
-    Chosen,
+    /// Chosen at random: it is dropped, or marked where that is allowed.
+    Chosen {
+        may_mark: bool,
+    },
     /// The average is too high: dropped whatever the sender understands.
     Forced,
 }
@@ -227,7 +229,7 @@ impl Red {
         let p = self.spaced(base, packet.size);
         if self.rng.chance(p) {
             self.count = 0;
-            return Verdict::Chosen;
+            return self.chosen(base);
         }
         Verdict::Pass
     }
@@ -259,13 +261,17 @@ impl Red {
         // Not `chance`: a probability of 1 must drop always, one of 0 never.
         if p > 0.0 && self.rng.uniform() <= p {
             self.start_count();
-            return if self.config.mark_below.is_none_or(|most| base <= most) {
-                Verdict::Chosen
-            } else {
-                Verdict::Forced
-            };
+            return self.chosen(base);
         }
         Verdict::Pass
+    }
+
+    /// Chosen at probability `base` by the average.
+    fn chosen(&self, base: f64) -> Verdict {
+        let gently = self.config.mark_below.is_none_or(|most| base <= most);
+        Verdict::Chosen {
+            may_mark: self.config.ecn && gently,
+        }
     }
 
     fn start_count(&mut self) {
@@ -326,8 +332,12 @@ impl Qdisc for Red {
         }
         match verdict {
             Verdict::Pass => {}
-            Verdict::Chosen if self.config.ecn && mark(&mut packet) => self.marked += 1,
-            Verdict::Chosen => return Err(DropReason::Aqm),
+            Verdict::Chosen { may_mark } => {
+                if !(may_mark && mark(&mut packet)) {
+                    return Err(DropReason::Aqm);
+                }
+                self.marked += 1;
+            }
             Verdict::Forced => return self.force(packet, DropReason::Aqm, dropped),
         }
         self.accept(packet);

@@ -1,1 +1,196 @@
-//! Comparison with ns-2.
+//! RED against ns-2.35: `benches/peers/red.tcl` feeds its RED queue from an open-loop source, and
+//! what it said is held against ours.
+
+use swell_base::{Bytes, Dur, QueueLimit, Rate, Stream, Time};
+use swell_path::{
+    Outlet, Qdisc, Red, RedAdaptive, RedConfig, RedSpacing, RedThresholds, RedWeight,
+};
+
+use crate::{never, packet};
+
+const RATE: Rate = Rate::from_bps(10_000_000);
+
+/// A RED queue before a serializer of 10 Mbit/s.
+struct Served {
+    red: Red,
+    free_at: Time,
+    /// Packets times seconds.
+    area: f64,
+    last: Time,
+}
+
+impl Served {
+    fn new(config: &RedConfig, delay: Dur, limit: u64, seed: u64) -> Served {
+        let outlet = Outlet {
+            limit: QueueLimit::Packets(limit),
+            rate: Some(RATE),
+            overhead: 0,
+            delay,
+        };
+        Served {
+            red: Red::new(config, &outlet, Stream::new(seed, "red")),
+            free_at: Time::ZERO,
+            area: 0.0,
+            last: Time::ZERO,
+        }
+    }
+
+    fn pass_to(&mut self, now: Time) {
+        self.area += self.red.backlog().packets as f64 * now.since(self.last).as_secs_f64();
+        self.last = now;
+    }
+
+    fn serve(&mut self, until: Time) {
+        while self.free_at <= until && self.red.backlog().packets > 0 {
+            let start = self.free_at;
+            self.pass_to(start);
+            if let Some(p) = self.red.dequeue(start, &mut never) {
+                self.free_at = start + RATE.transmit(Bytes(u64::from(p.size)));
+            }
+        }
+    }
+
+    /// False if the packet is dropped.
+    fn arrive(&mut self, at: Time, size: u16) -> bool {
+        self.serve(at);
+        self.free_at = self.free_at.max(at);
+        self.pass_to(at);
+        let accepted = self.red.enqueue(at, packet(0, 0, size), &mut never);
+        self.serve(at);
+        accepted.is_ok()
+    }
+}
+
+#[test]
+fn the_average_is_ns2s_at_every_arrival() {
+    let high = |config| RedConfig {
+        thresholds: RedThresholds::Packets {
+            min: 100.0,
+            max: 300.0,
+        },
+        ..config
+    };
+    let packets = RedConfig {
+        weight: RedWeight::Fixed(0.02),
+        mean_packet: 1000,
+        ..high(RedConfig::ns2_era())
+    };
+    let bytes = high(RedConfig::ns2_modern());
+    let mut by_packets = Served::new(&packets, Dur::from_millis(10), 1000, 1);
+    let mut by_bytes = Served::new(&bytes, Dur::from_millis(50), 1000, 1);
+    let mut compared = 0;
+    for line in include_str!("data/ns2_red_average.tsv").lines() {
+        if line.starts_with('#') {
+            continue;
+        }
+        let fields: Vec<f64> = line
+            .split('\t')
+            .map(|f| f.parse().expect("a number in our own file"))
+            .collect();
+        let at = Time::from_secs_f64(fields[0]);
+        assert!(by_packets.arrive(at, fields[1] as u16));
+        assert!(by_bytes.arrive(at, fields[1] as u16));
+        for (ours, theirs) in [
+            (by_packets.red.average(), fields[2]),
+            (by_bytes.red.average(), fields[3]),
+        ] {
+            // ns-2 prints six digits.
+            assert!(
+                (ours - theirs).abs() <= 1e-5 * theirs,
+                "at {at}: {ours} against {theirs}"
+            );
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 1200);
+}
+
+/// What ns-2.35 said: mean and standard error over seeds of the share of packets dropped and of the
+/// mean queue in packets, in 300 s at that load.
+struct Row {
+    load: f64,
+    dropped: (f64, f64),
+    queue: (f64, f64),
+}
+
+fn mean_and_error(x: &[f64]) -> (f64, f64) {
+    let n = x.len() as f64;
+    let mean = x.iter().sum::<f64>() / n;
+    let square = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, (square / n).sqrt())
+}
+
+/// Runs the same as ns-2 with Poisson arrivals of `sizes` in turn, and compares.
+fn compare(name: &str, config: &RedConfig, limit: u64, sizes: &[u16], rows: &[Row]) {
+    let mean = sizes.iter().map(|&s| f64::from(s)).sum::<f64>() / sizes.len() as f64;
+    for row in rows {
+        let gap = mean * 8.0 / RATE.bps() as f64 / row.load;
+        let (mut dropped, mut queue) = (Vec::new(), Vec::new());
+        for seed in 0..12 {
+            let mut served = Served::new(config, Dur::from_millis(10), limit, seed);
+            let mut rng = Stream::new(seed, "source");
+            let (mut now, mut n, mut lost) = (0.0, 0usize, 0usize);
+            while now < 300.0 {
+                now += rng.exponential(gap);
+                let size = sizes[n % sizes.len()];
+                lost += usize::from(!served.arrive(Time::from_secs_f64(now), size));
+                n += 1;
+            }
+            dropped.push(lost as f64 / n as f64);
+            queue.push(served.area / 300.0);
+        }
+        for (what, ours, theirs) in [
+            ("dropped", mean_and_error(&dropped), row.dropped),
+            ("queue", mean_and_error(&queue), row.queue),
+        ] {
+            // 3.3 standard errors: once in a thousand times by chance. The printed row shows how
+            // far apart the two are.
+            let error = ours.1.hypot(theirs.1);
+            println!(
+                "{name} {} {what}: {:.5} against {:.5}, {:+.2} %, {:+.1} errors",
+                row.load,
+                ours.0,
+                theirs.0,
+                100.0 * (ours.0 / theirs.0 - 1.0),
+                (ours.0 - theirs.0) / error
+            );
+            assert!(
+                (ours.0 - theirs.0).abs() < 3.3 * error,
+                "{name} {} {what}: {ours:?} against {theirs:?}",
+                row.load
+            );
+        }
+    }
+}
+
+const TEN_TO_FORTY: RedThresholds = RedThresholds::Packets {
+    min: 10.0,
+    max: 40.0,
+};
+
+#[test]
+fn drops_and_queue_are_those_of_the_era() {
+    let config = RedConfig {
+        thresholds: TEN_TO_FORTY,
+        mean_packet: 1000,
+        ..RedConfig::ns2_era()
+    };
+    let rows = [
+        Row {
+            load: 0.95,
+            dropped: (0.001932, 0.000121),
+            queue: (8.2100, 0.0963),
+        },
+        Row {
+            load: 1.1,
+            dropped: (0.092655, 0.000411),
+            queue: (35.2697, 0.0611),
+        },
+        Row {
+            load: 1.3,
+            dropped: (0.231993, 0.000285),
+            queue: (39.6096, 0.0082),
+        },
+    ];
+    compare("era", &config, 50, &[1000], &rows);
+}

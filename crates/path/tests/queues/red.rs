@@ -320,7 +320,7 @@ fn those_who_understand_are_marked_as_often_as_others_are_dropped() {
             mark_below: Some(0.04),
             ..config
         };
-        if dialect == RedDialect::Ns2 {
+        {
             let mut other = filled(&strict, 1000);
             let mut p = packet(0, 0, 1000);
             p.seg.ecn = 2;
