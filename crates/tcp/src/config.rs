@@ -48,6 +48,8 @@ pub struct Config {
     /// Selective acknowledgements (RFC 2018) and recovery with them (RFC 6675). Both ends must
     /// agree: options are not negotiated.
     pub sack: bool,
+    /// Bytes of the IP header: 20 for IPv4, 40 for IPv6.
+    pub ip_header: u16,
     /// Whether segments carry the 12 bytes of a timestamp option (RFC 7323), and an
     /// acknowledgement of a retransmission ends the RTO back-off as a timestamp would allow.
     pub timestamps: bool,
@@ -108,6 +110,9 @@ pub struct Config {
     pub loss_base: LossBase,
     /// Delay acknowledgements (RFC 1122 section 4.2.3.2).
     pub delayed_ack: bool,
+    /// Full segments after which a delayed acknowledgement goes at once: 2 (RFC 9293 section
+    /// 3.8.6.3); more where the hardware or a middlebox thins them out.
+    pub ack_every: u8,
     /// How long an acknowledgement may wait: 40 ms in Linux (`TCP_DELACK_MIN`; its adaptation up
     /// to 200 ms is not modelled), 100 ms in ns-2, 200 ms in BSD.
     pub ack_delay: Dur,
@@ -131,6 +136,7 @@ impl Config {
             mss: 1448,
             algorithm: Algorithm::Cubic,
             sack: true,
+            ip_header: 20,
             timestamps: true,
             initial_window: 10,
             initial_ssthresh: None,
@@ -154,6 +160,7 @@ impl Config {
             idle_restart: IdleRestart::Decay,
             loss_base: LossBase::Window,
             delayed_ack: true,
+            ack_every: 2,
             ack_delay: Dur::from_millis(40),
             quick_acks: 16,
             handshake: true,
@@ -193,7 +200,7 @@ impl Config {
         }
     }
 
-    /// Network-layer bytes of `seg`: 20 for IPv4, 20 for TCP, options, payload. Largest 65 535.
+    /// Network-layer bytes of `seg`: IP header, 20 for TCP, options, payload. Largest 65 535.
     pub fn wire_size(&self, seg: &Segment) -> u16 {
         let options = if seg.flags.has(Flags::SYN) {
             // MSS 4, SACK permitted 2 (RFC 2018), timestamps 10 and window scale 3 (RFC 7323),
@@ -210,7 +217,7 @@ impl Config {
             };
             12 * u32::from(self.timestamps) + sack
         };
-        u16::try_from(seg.len.saturating_add(40 + options)).unwrap_or(u16::MAX)
+        u16::try_from(seg.len.saturating_add(20 + u32::from(self.ip_header) + options)).unwrap_or(u16::MAX)
     }
 
     /// `mss` within its range.

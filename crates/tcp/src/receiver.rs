@@ -111,7 +111,8 @@ impl Receiver {
         self.nxt = end;
         self.mss = self.mss.max(len);
         // RFC 1122 section 4.2.3.2: at least every second full segment.
-        if !cfg.delayed_ack || self.quick > 0 || self.unacked > self.mss {
+        let most = u32::from(cfg.ack_every.max(1) - 1).saturating_mul(self.mss);
+        if !cfg.delayed_ack || self.quick > 0 || self.unacked > most {
             self.ack_now = true;
         } else if self.deadline == Time::MAX {
             self.deadline = now + cfg.ack_delay;
