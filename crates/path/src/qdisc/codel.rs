@@ -8,13 +8,13 @@ use super::{Backlog, Outlet, Qdisc};
 /// Controlled delay, RFC 8289.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoDelConfig {
-    /// Standing delay that is tolerated (section 4.3: 5 ms).
+    /// Standing delay that is tolerated (section 5.3, TARGET: 5 ms).
     pub target: Dur,
     /// How long the delay must stay above the target before the first drop, about a worst round
-    /// trip (section 4.2: 100 ms).
+    /// trip (section 5.3, INTERVAL: 100 ms).
     pub interval: Dur,
     /// Bytes that may wait whatever their delay: a packet of maximal size, so that the link never
-    /// runs dry (section 5.5, `maxpacket_`).
+    /// runs dry (section 5.2, `maxpacket_`).
     pub mtu: u16,
     /// Mark packets of senders that understand it instead of dropping them (RFC 3168).
     pub ecn: bool,
@@ -97,7 +97,7 @@ pub(super) enum Fate {
     Dropped(Packet),
 }
 
-/// The control loop, one per queue (RFC 8289 section 5.3, the variables of the queue object).
+/// The control loop, one per queue (RFC 8289 section 5.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Control {
     /// When the delay will have been above the target for an interval; none = it is below.
@@ -120,7 +120,10 @@ impl Control {
         queue: &mut Stamped,
         tell: &mut dyn FnMut(Fate),
     ) -> Option<Packet> {
-        let (mut packet, mut may_drop) = self.take(now, config, queue)?;
+        let Some((mut packet, mut may_drop)) = self.take(now, config, queue) else {
+            self.dropping = false;
+            return None;
+        };
         if self.dropping {
             if !may_drop {
                 self.dropping = false;

@@ -14,8 +14,8 @@ pub struct DrrConfig {
     pub classifier: Classifier,
     /// How many queues (at least 1).
     pub queues: u16,
-    /// Bytes that a queue may send more in each round (0 counts as 1). The paper's section 4 asks
-    /// for at least the largest packet, so that each visit sends one.
+    /// Bytes that a queue may send more in each round (0 counts as 1). With at least the largest
+    /// packet each visit sends one, and the work per packet is constant.
     pub quantum: u32,
     /// Quanta of single queues, where they differ: shares of the rate are in proportion to them.
     pub quanta: Vec<u32>,
@@ -34,7 +34,7 @@ impl Default for DrrConfig {
 }
 
 /// Deficit round robin. When no room is left, the longest queue (in bytes) loses its last packet:
-/// the paper's "buffer stealing" (section 3, after McKenney 1990).
+/// the paper's buffer stealing, after McKenney 1990.
 #[derive(Clone, Debug)]
 pub struct Drr {
     classifier: Classifier,

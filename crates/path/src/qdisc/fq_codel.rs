@@ -11,11 +11,11 @@ use super::{Backlog, Classifier, CoDelConfig, Outlet, Qdisc};
 /// Flow queues under CoDel, RFC 8290.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FqCoDelConfig {
-    /// Number of queues that flows are hashed to (section 5.2.4: 1024; at least 1).
+    /// Number of queues that flows are hashed to (section 5.2.5: 1024; at least 1).
     pub flows: u16,
-    /// Bytes that a queue may send in each round (section 5.2.3: 1514; 0 counts as 1).
+    /// Bytes that a queue may send in each round (section 5.2.4: 1514; 0 counts as 1).
     pub quantum: u32,
-    /// Most packets dropped at once when the limit is exceeded (section 5.2.7: 64).
+    /// Most packets dropped at once when the limit is exceeded (section 4.1: 64).
     pub drop_batch: u16,
     /// The CoDel of each queue.
     pub codel: CoDelConfig,
@@ -27,7 +27,7 @@ impl Default for FqCoDelConfig {
             flows: 1024,
             quantum: 1514,
             drop_batch: 64,
-            // Section 5.2.5: marks by default.
+            // Section 5.2.6: marks by default.
             codel: CoDelConfig {
                 ecn: true,
                 ..CoDelConfig::default()

@@ -141,7 +141,7 @@ impl Red {
     }
 
     /// Adaptive RED: keeps the average near the middle between the thresholds (Floyd, Gummadi &
-    /// Shenker 2001, section 4 and fig. 3), looked at when a packet arrives.
+    /// Shenker 2001), looked at when a packet arrives.
     fn adapt(&mut self, now: Time) {
         let Some(a) = self.config.adaptive else {
             return;

@@ -23,7 +23,7 @@ fn drr(config: &DrrConfig) -> Drr {
     Drr::new(config, &outlet(), Stream::new(1, "drr"))
 }
 
-/// The paper's figure 3, over plain lists: a whole visit at a time.
+/// The paper's algorithm over plain lists: a whole visit at a time.
 fn rounds(queues: &[Vec<u64>], quanta: &[u64]) -> Vec<usize> {
     let mut queues = queues.to_vec();
     let mut deficit = vec![0; queues.len()];
@@ -76,7 +76,7 @@ fn serves_in_the_order_of_the_paper() {
 
 #[test]
 fn backlogged_flows_differ_by_no_more_than_the_papers_bound() {
-    // Theorem 2 of the paper: over any interval, for flows with packets waiting throughout, bytes
+    // The paper's fairness theorem: over any interval, for flows with packets waiting throughout, bytes
     // over share differ by at most Quantum + 2 Max.
     let mut rng = Stream::new(3, "sizes");
     let (quantum, largest) = (2_000.0, 1_500.0);

@@ -2,9 +2,7 @@
 //! what it said is held against ours.
 
 use swell_base::{Bytes, Dur, QueueLimit, Rate, Stream, Time};
-use swell_path::{
-    Outlet, Qdisc, Red, RedAdaptive, RedConfig, RedSpacing, RedThresholds, RedWeight,
-};
+use swell_path::{Outlet, Qdisc, Red, RedAdaptive, RedConfig, RedThresholds, RedWeight};
 
 use crate::{never, packet};
 
@@ -143,17 +141,8 @@ fn compare(name: &str, config: &RedConfig, limit: u64, sizes: &[u16], rows: &[Ro
             ("dropped", mean_and_error(&dropped), row.dropped),
             ("queue", mean_and_error(&queue), row.queue),
         ] {
-            // 3.3 standard errors: once in a thousand times by chance. The printed row shows how
-            // far apart the two are.
+            // 3.3 standard errors: once in a thousand times by chance.
             let error = ours.1.hypot(theirs.1);
-            println!(
-                "{name} {} {what}: {:.5} against {:.5}, {:+.2} %, {:+.1} errors",
-                row.load,
-                ours.0,
-                theirs.0,
-                100.0 * (ours.0 / theirs.0 - 1.0),
-                (ours.0 - theirs.0) / error
-            );
             assert!(
                 (ours.0 - theirs.0).abs() < 3.3 * error,
                 "{name} {} {what}: {ours:?} against {theirs:?}",
@@ -193,4 +182,56 @@ fn drops_and_queue_are_those_of_the_era() {
         },
     ];
     compare("era", &config, 50, &[1000], &rows);
+}
+
+#[test]
+fn drops_and_queue_are_those_of_the_release() {
+    // Sizes of 40 to 1500 bytes, averages in bytes, drops by size, thresholds in mean packets.
+    let config = RedConfig {
+        thresholds: TEN_TO_FORTY,
+        ..RedConfig::ns2_modern()
+    };
+    let rows = [
+        Row {
+            load: 0.95,
+            dropped: (0.004045, 0.000145),
+            queue: (7.5361, 0.0333),
+        },
+        Row {
+            load: 1.1,
+            dropped: (0.062635, 0.000222),
+            queue: (17.7044, 0.0421),
+        },
+        Row {
+            load: 1.3,
+            dropped: (0.140411, 0.000198),
+            queue: (27.3227, 0.0202),
+        },
+    ];
+    let sizes = [40, 1500, 552, 40, 1500, 1500];
+    compare("modern", &config, 1000, &sizes, &rows);
+}
+
+#[test]
+fn drops_and_queue_are_those_of_the_adaptation() {
+    let config = RedConfig {
+        thresholds: RedThresholds::Packets {
+            min: 20.0,
+            max: 60.0,
+        },
+        weight: RedWeight::OneSecond, // qw=0
+        mean_packet: 1000,
+        gentle: true,
+        adaptive: Some(RedAdaptive {
+            floor: None,
+            ..RedAdaptive::default()
+        }),
+        ..RedConfig::ns2_era()
+    };
+    let rows = [Row {
+        load: 1.1,
+        dropped: (0.093779, 0.000761),
+        queue: (46.7670, 0.0126),
+    }];
+    compare("adaptive", &config, 200, &[1000], &rows);
 }

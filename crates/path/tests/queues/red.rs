@@ -241,7 +241,7 @@ fn while_the_link_rests_small_packets_could_have_been_sent() {
 
 #[test]
 fn weights_and_thresholds_from_the_link() {
-    // Floyd, Gummadi & Shenker 2001, section 4: at 1.5 Mbit/s and 500-byte packets C = 375/s;
+    // Floyd, Gummadi & Shenker 2001: at 1.5 Mbit/s and 500-byte packets C = 375/s;
     // w = 1 - exp(-1/C) = 0.00266, min_th 5.
     let slow = Outlet {
         rate: Some(Rate::from_bps(1_500_000)),
@@ -265,7 +265,7 @@ fn weights_and_thresholds_from_the_link() {
 
 #[test]
 fn adaptation_keeps_the_average_between_the_thresholds() {
-    // Section 4: into 0.4 to 0.6 of the way between them.
+    // Into 0.4 to 0.6 of the way between them.
     for load in [1.05, 1.15, 1.4] {
         let mut q = red(&RedConfig {
             thresholds: RedThresholds::Packets {

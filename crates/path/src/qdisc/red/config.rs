@@ -37,7 +37,7 @@ pub struct RedConfig {
 }
 
 impl RedConfig {
-    /// Floyd & Jacobson 1993, with the parameters of its section 6: thresholds 5 and 15, `max_p`
+    /// Floyd & Jacobson 1993, with the parameters of its simulations: thresholds 5 and 15, `max_p`
     /// 1/50, weight 0.002.
     pub fn classic() -> RedConfig {
         RedConfig {
@@ -115,7 +115,7 @@ pub enum RedThresholds {
         max: f64,
     },
     /// The lower one is half of what the link sends in this time, at least 5 packets; the upper
-    /// one three times that (Floyd, Gummadi & Shenker 2001, section 4; ns-2 with `thresh_` 0).
+    /// one three times that (Floyd, Gummadi & Shenker 2001; ns-2 with `thresh_` 0).
     Delay(Dur),
 }
 
@@ -138,7 +138,7 @@ pub enum RedWeight {
     /// As given, 0..=1.
     Fixed(f64),
     /// A time constant of one second: 1 - exp(-1/C), C the link's rate in mean packets a second
-    /// (Floyd, Gummadi & Shenker 2001, section 4; ns-2 `q_weight_` 0).
+    /// (Floyd, Gummadi & Shenker 2001; ns-2 `q_weight_` 0).
     OneSecond,
     /// A time constant of ten round trips of three link delays and transmissions, each round trip
     /// at least 100 ms (ns-2 `q_weight_` -1).
@@ -205,7 +205,7 @@ pub enum RedDialect {
     Ns2,
 }
 
-/// How adaptive RED moves `max_p` (Floyd, Gummadi & Shenker 2001, figure 3).
+/// How adaptive RED moves `max_p` (Floyd, Gummadi & Shenker 2001).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedAdaptive {
     /// How often it is looked at.
