@@ -32,7 +32,7 @@
 //! * in = out + held + dropped, at every instant; nothing held if and only if `poll_at` is `None`;
 //! * at one instant departures come before arrivals: a queue has room for a packet that arrives
 //!   just as another one's transmission begins;
-//! * random losses come from a stream named after the element.
+//! * random losses and drops come from streams named after the element.
 
 mod element;
 mod flight;
