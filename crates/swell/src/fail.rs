@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::out;
+
 /// Why a command did not do what it was asked, and the exit code that says so.
 #[derive(Debug)]
 pub(crate) struct Fail {
@@ -11,6 +13,9 @@ pub(crate) struct Fail {
 }
 
 impl Fail {
+    /// The exit code of an interruption, as shells have it: 128 + SIGINT.
+    pub(crate) const INTERRUPTED: u8 = 130;
+
     /// It went wrong: exit code 1.
     pub(crate) fn failed(message: impl Display) -> Fail {
         Fail {
@@ -26,11 +31,18 @@ impl Fail {
             ..Fail::failed(message)
         }
     }
-    /// The user interrupted it: exit code 130, as shells have it (128 + SIGINT).
+    /// The user interrupted it.
     pub(crate) fn interrupted(message: impl Display) -> Fail {
         Fail {
-            code: 130,
+            code: Fail::INTERRUPTED,
             ..Fail::failed(message)
+        }
+    }
+    /// Says it on standard error.
+    pub(crate) fn say(&self) {
+        out::say(&format!("error: {}", self.message));
+        if let Some(hint) = &self.hint {
+            out::say(&format!("hint: {hint}"));
         }
     }
     /// With what would help.

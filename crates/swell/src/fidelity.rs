@@ -8,7 +8,7 @@ use swell_traffic::{Dependency, Model};
 
 use crate::cli::FidelityArgs;
 use crate::fail::Fail;
-use crate::{out, show};
+use crate::{interrupt, out, show};
 
 pub(crate) fn fidelity(args: &FidelityArgs, json: bool) -> Result<(), Fail> {
     let model = show::any_model(&args.model)?;
@@ -30,6 +30,10 @@ pub(crate) fn fidelity(args: &FidelityArgs, json: bool) -> Result<(), Fail> {
         };
         playback.knobs.independent.push(*dependency);
     }
+    interrupt::ends(
+        "interrupted; what was played is not kept",
+        "the same command begins anew; fewer --seeds take less time",
+    );
     let runs = replay(&model, &playback, args.seeds.into())?;
     let fidelity = compare(&model, &runs);
     if json {

@@ -10,7 +10,7 @@ use swell_traffic::{Model, Parameters, Provenance};
 use crate::cli::LearnArgs;
 use crate::fail::Fail;
 use crate::source::Source;
-use crate::{out, show, tables};
+use crate::{interrupt, out, show, tables};
 
 /// A silence longer than this many nanoseconds is told: ten minutes.
 const LONG_SILENCE: i64 = 600_000_000_000;
@@ -33,6 +33,10 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         session_timeout: args.session_timeout,
         ..Options::default().parameters
     };
+    interrupt::ends(
+        "interrupted; no model was written",
+        "the same command begins anew",
+    );
     let Learnt { model, traces } = read(&args.traces, name, args.note.clone(), parameters)?;
     let compress = output.extension().is_some_and(|e| e == "zst");
     let mut bytes = Vec::new();

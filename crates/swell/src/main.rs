@@ -3,6 +3,7 @@
 mod cli;
 mod fail;
 mod fidelity;
+mod interrupt;
 mod learn;
 mod out;
 mod pictures;
@@ -21,7 +22,7 @@ use fail::Fail;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let done = match cli.command {
+    let done = interrupt::listen().and_then(|()| match cli.command {
         Command::Run(args) => run::run(&args, cli.json),
         Command::Report(args) => report::report(&args, cli.json),
         Command::Learn(args) => learn::learn(&args, cli.json),
@@ -29,14 +30,11 @@ fn main() -> ExitCode {
         Command::Fidelity(args) => fidelity::fidelity(&args, cli.json),
         Command::Schema => schema(),
         Command::Models => models(cli.json),
-    };
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(fail) => {
-            out::say(&format!("error: {}", fail.message));
-            if let Some(hint) = &fail.hint {
-                out::say(&format!("hint: {hint}"));
-            }
+            fail.say();
             ExitCode::from(fail.code)
         }
     }

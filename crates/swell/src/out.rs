@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use swell_base::{Severity, Warning};
 
 use crate::fail::Fail;
-use crate::tables;
+use crate::{interrupt, tables};
 
 /// Prints data. A reader that has seen enough (a closed pipe) is no error.
 pub(crate) fn data(text: &str) {
@@ -70,6 +70,7 @@ pub(crate) fn parent_exists(path: &Path) -> Result<(), Fail> {
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Fail> {
     let fail = |e: io::Error| Fail::failed(format!("{}: {e}", path.display()));
     parent_exists(path)?;
+    let _held = interrupt::held();
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     std::fs::write(&partial, bytes).map_err(fail)?;

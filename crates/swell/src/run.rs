@@ -1,8 +1,6 @@
 //! `swell run`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::ProgressDrawTarget;
 use swell_base::Dur;
@@ -13,7 +11,7 @@ use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled, file
 
 use crate::cli::RunArgs;
 use crate::fail::Fail;
-use crate::{out, report, tables};
+use crate::{interrupt, out, report, tables};
 
 /// The bundled experiment that runs when none is given.
 const QUICK_START: &str = "quickstart";
@@ -36,7 +34,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
         threads: args.threads.map_or_else(parallelism, usize::from),
         fresh: args.fresh,
     };
-    let cancelled = interruptions()?;
+    interrupt::wishes();
     // Nothing is drawn before the first stage says how long it is.
     let bar = out::bar(
         0,
@@ -77,9 +75,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
         }
         Event::Finished(_) => {}
     };
-    let ended = swell_experiment::run::run(&plan, backend, &options, &events, &|| {
-        cancelled.load(Ordering::Relaxed)
-    });
+    let ended = swell_experiment::run::run(&plan, backend, &options, &events, &interrupt::wished);
     bar.finish_and_clear();
     let results = match ended {
         Ok(Ended::Complete(results)) => *results,
@@ -103,6 +99,11 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
         }
         Err(failure) => return Err(Fail::failed(failure)),
     };
+    let dir = options.dir.display();
+    interrupt::ends(
+        &format!("interrupted; all runs are kept in {dir}, the report is not written"),
+        &format!("`swell report {dir}` writes it"),
+    );
     let page = options.dir.join(report::PAGE);
     report::write(&results, &page)?;
     say(&results, &page, json);
@@ -255,17 +256,4 @@ fn directory(args: &RunArgs, plan: &Plan) -> PathBuf {
 
 fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Set by the first Ctrl-C; the second ends the program at once. Finished runs are on disk.
-fn interruptions() -> Result<Arc<AtomicBool>, Fail> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&flag);
-    ctrlc::set_handler(move || {
-        if seen.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .map_err(|e| Fail::failed(format!("cannot listen for Ctrl-C: {e}")))?;
-    Ok(flag)
 }

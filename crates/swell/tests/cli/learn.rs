@@ -161,6 +161,38 @@ fn a_model_names_the_digest_of_every_source_as_it_was_read() {
     assert_eq!(digests(&dir), each, "two traces");
 }
 
+/// Ctrl-C while the rest of a trace is awaited.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_learning_at_once_and_leaves_nothing() {
+    let dir = Scratch::new("learn-ctrl-c");
+    let mut child = swell(&dir)
+        .args(["learn", "-", "-o", "m.json"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Once more than a pipe holds is taken, the program is up and reading.
+    let mut trace = lookup();
+    trace.resize(1 << 20, 0);
+    let mut pipe = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut pipe, &trace).unwrap();
+    let id = child.id().to_string();
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", &id])
+        .status();
+    assert!(kill.unwrap().success());
+    let out = child.wait_with_output().unwrap();
+    drop(pipe);
+    assert_eq!(out.status.code(), Some(130));
+    assert_eq!(
+        text(&out.stderr),
+        "error: interrupted; no model was written\nhint: the same command begins anew\n"
+    );
+    assert_eq!(std::fs::read_dir(&dir.0).unwrap().count(), 0);
+}
+
 /// The digests in `m.json`.
 fn digests(dir: &Scratch) -> Vec<String> {
     let text = std::fs::read(dir.0.join("m.json")).unwrap();
