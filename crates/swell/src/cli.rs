@@ -84,7 +84,7 @@ pub(crate) struct LearnArgs {
     #[arg(long)]
     pub name: Option<String>,
     /// What the trace is and its licence, in free text; kept in the model.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", hide_default_value = true)]
     pub note: String,
     /// A connection that starts within this of a group of connections belongs to it.
     #[arg(long, value_name = "TIME", default_value = "30s")]
@@ -119,10 +119,11 @@ pub(crate) struct FidelityArgs {
     /// How many seeds to play.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: u16,
-    /// Rate of the link it is played over. Default: 100Mbit.
+    /// Rate of the link it is played over, both directions. Default: 100Mbit.
     #[arg(long)]
     pub rate: Option<swell_base::Rate>,
-    /// Drop a dependency of the model, to see what that does; may be repeated.
+    /// Drop a dependency of the model, to see what that does; an unknown name lists them. May be
+    /// repeated.
     #[arg(long, value_name = "NAME")]
     pub independent: Vec<String>,
 }

@@ -108,18 +108,18 @@ fn markdown(fidelity: &Fidelity, playback: &Playback) -> String {
         .unwrap_or(8);
     let _ = writeln!(
         text,
-        "| {:width$} | trace    | replayed | off     | seeds             | met  |",
+        "| {:width$} | trace     | replayed  | off      | seeds               | met    |",
         "quantity"
     );
     let _ = writeln!(
         text,
-        "|-{:-<width$}-|---------:|---------:|--------:|-------------------|------|",
+        "|-{:-<width$}-|----------:|----------:|---------:|---------------------|--------|",
         ""
     );
     for r in &fidelity.rows {
         let _ = writeln!(
             text,
-            "| {:width$} | {:>8} | {:>8} | {:>7} | {:>8}–{:<8} | {:4} |",
+            "| {:width$} | {:>9} | {:>9} | {:>8} | {:>9}–{:<9} | {:6} |",
             r.quantity,
             number(r.trace),
             number(r.regenerated),

@@ -124,13 +124,7 @@ pub(crate) fn read(
                 }
                 Ok(false) => break,
                 Err(error) => {
-                    learner.doubt(Warning::warning(
-                        "trace-damaged",
-                        format!(
-                            "{error}; {} packets before that were used",
-                            reader.counts().packets
-                        ),
-                    ));
+                    learner.doubt(Warning::warning("trace-damaged", error.to_string()));
                     break;
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use swell_capture::{Counts, Skip};
 use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile};
 use swell_traffic::Model;
@@ -11,6 +11,18 @@ use crate::show::mean_bps;
 
 const WIDTH: usize = 80;
 
+/// What left and right are, where a table speaks of directions on a link.
+const SIDES: &str =
+    "left of the tapped link is the inside, where most clients are; right the outside";
+
+/// A table whose rows are one line each.
+fn list(header: &[&str]) -> Table {
+    let mut list = table(header);
+    list.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+    list
+}
+
+/// A table whose rows are several lines each.
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
@@ -87,7 +99,16 @@ fn ratio(x: f64) -> String {
     }
 }
 
-/// Three significant digits.
+/// Millions, to three digits.
+fn mega(x: f64) -> String {
+    match x {
+        0.0 => "0".into(),
+        x if x < 1e3 => "<0.001".into(),
+        _ => significant(x / 1e6),
+    }
+}
+
+/// Three significant digits, thousandths at least.
 fn significant(x: f64) -> String {
     match x.abs() {
         x if x >= 100.0 => format!("{x:.0}"),
@@ -123,14 +144,20 @@ pub(crate) fn wrapped(text: &str) -> String {
 
 /// The bundled models.
 pub(crate) fn models(listed: &[(&str, Model)]) -> String {
-    let mut table = table(&["model", "seconds", "Mbit/s up", "Mbit/s down", "sessions"]);
+    let mut table = list(&[
+        "model",
+        "seconds",
+        "Mbit/s\nto the right",
+        "Mbit/s\nto the left",
+        "sessions",
+    ]);
     for (name, model) in listed {
-        let [up, down] = mean_bps(model);
+        let [right, left] = mean_bps(model);
         table.add_row([
             (*name).to_owned(),
             format!("{:.0}", model.duration.as_secs_f64()),
-            format!("{:.2}", up / 1e6),
-            format!("{:.2}", down / 1e6),
+            mega(right),
+            mega(left),
             model.sessions.len().to_string(),
         ]);
     }
@@ -139,7 +166,7 @@ pub(crate) fn models(listed: &[(&str, Model)]) -> String {
         .filter(|(_, m)| !m.provenance.note.is_empty())
         .map(|(name, m)| wrapped(&format!("{name}: {}", m.provenance.note)))
         .collect();
-    format!("{table}\n{}", notes.join("\n"))
+    format!("{table}\n{SIDES}\n\n{}", notes.join("\n"))
 }
 
 /// A model in figures: totals, then classes.
@@ -147,20 +174,21 @@ pub(crate) fn model(model: &Model) -> String {
     let rate = mean_bps(model);
     let t = &model.totals;
     let mut text = format!(
-        "{}: {:.1} s, {:.2} Mbit/s up, {:.2} Mbit/s down\n\
-         {} TCP connections ({} with handshake), {} UDP flows, {} packets not modelled\n\
-         {} sessions kept, {} client and {} server paths\n",
+        "{}: {:.1} s; {} Mbit/s to the right, {} Mbit/s to the left\n\
+         {SIDES}\n\
+         {} TCP connections ({} with handshake), {} UDP flows\n\
+         {} sessions kept, {} client and {} server paths, {} packets not modelled\n",
         model.name,
         model.duration.as_secs_f64(),
-        rate[0] / 1e6,
-        rate[1] / 1e6,
+        mega(rate[0]),
+        mega(rate[1]),
         t.tcp_connections,
         t.tcp_handshakes,
         t.udp_flows,
-        t.unmodelled_packets,
         model.sessions.len(),
         model.client_paths.len(),
         model.server_paths.len(),
+        t.unmodelled_packets,
     );
     let mut by_class: BTreeMap<u32, (f64, f64, [f64; 2])> = BTreeMap::new();
     for s in &model.sessions {
@@ -172,7 +200,13 @@ pub(crate) fn model(model: &Model) -> String {
         sums.2[0] += s.weight * bytes[0] as f64;
         sums.2[1] += s.weight * bytes[1] as f64;
     }
-    let mut table = table(&["class", "sessions", "connections", "MB up", "MB down"]);
+    let mut table = list(&[
+        "class",
+        "sessions",
+        "connections",
+        "MB to servers",
+        "MB to clients",
+    ]);
     let mut rows: Vec<_> = by_class.into_iter().collect();
     rows.sort_by(|a, b| (b.1.2[0] + b.1.2[1]).total_cmp(&(a.1.2[0] + a.1.2[1])));
     for (class, (sessions, connections, [up, down])) in rows {
@@ -181,15 +215,15 @@ pub(crate) fn model(model: &Model) -> String {
             shortened(name, 24),
             format!("{sessions:.0}"),
             format!("{connections:.0}"),
-            format!("{:.2}", up / 1e6),
-            format!("{:.2}", down / 1e6),
+            mega(up),
+            mega(down),
         ]);
     }
     text += &table.to_string();
     text
 }
 
-/// What was read of a trace, in a line.
+/// What was read of a trace, in a sentence.
 pub(crate) fn counts_line(file: &str, format: &str, c: &Counts) -> String {
     let mut text = format!(
         "{file} ({format}): {} records, {} packets ({} TCP, {} UDP, {} ICMP, {} other), {:.1} MB on the wire",
@@ -207,7 +241,7 @@ pub(crate) fn counts_line(file: &str, format: &str, c: &Counts) -> String {
             text += &format!("; {n} skipped: {}", skip.text());
         }
     }
-    text
+    wrapped(&text)
 }
 
 /// What was read of a trace, as JSON.
