@@ -111,8 +111,8 @@ pub struct Packet {
     pub flow: FlowId,
     /// Network-layer size in bytes: IP header, transport header and payload.
     pub size: u16,
-    /// Position on the route: how many links were crossed. The top bit is the direction.
-    pub hop: u8,
+    /// Which way it goes: 0 to the server, 1 to the client.
+    pub way: u8,
     /// Whose traffic it is.
     pub tag: Tag,
 }

@@ -141,6 +141,12 @@ impl Link {
     /// Begins every transmission due by `now`; `express` is asked as in [`Link::push_express`].
     #[inline]
     pub fn advance(&mut self, now: Time, express: &mut impl FnMut(Time, &Packet) -> bool) {
+        if self.waiting > 0 {
+            self.dequeue(now, express);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, express: &mut impl FnMut(Time, &Packet) -> bool) {
         while self.waiting > 0 && self.free_at <= now {
             let start = self.free_at;
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
@@ -220,9 +226,7 @@ impl Link {
         express: &mut impl FnMut(Time, &Packet) -> bool,
     ) {
         self.arrived += 1;
-        if self.waiting > 0 {
-            self.advance(at, express);
-        }
+        self.advance(at, express);
         if let Some(extra) = &mut self.extra {
             extra.arrival(at, packet, &self.queue);
         }

@@ -86,25 +86,26 @@ mod pending {
 
 /// One end of one connection. See the [crate's front page](crate) for how it is driven.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Endpoint {
     cfg: Arc<Config>,
-    send: Sender,
-    recv: Receiver,
-    state: State,
-    events: u8,
     /// Bytes received and not yet told.
     received: u64,
-    acks: u64,
-    /// SYN or SYN/ACK to be sent.
-    syn_due: bool,
-    /// SYNs or SYN/ACKs sent, and when the first went.
-    syns: u8,
-    syn_at: Time,
+    /// A segment that a timer sent.
+    extra: Option<Box<Out>>,
+    acks: u32,
+    state: State,
+    events: u8,
     /// The last part of the handshake goes alone, before data, as from a kernel whose
     /// application writes after `connect` returns.
     bare_ack: bool,
-    /// A segment that a timer sent.
-    extra: Option<Box<Out>>,
+    /// SYN or SYN/ACK to be sent.
+    syn_due: bool,
+    recv: Receiver,
+    send: Sender,
+    /// SYNs or SYN/ACKs sent, and when the first went.
+    syns: u8,
+    syn_at: Time,
     /// RST to be sent, and its sequence number.
     rst_due: bool,
     rst_seq: u64,
@@ -142,11 +143,11 @@ impl Endpoint {
     }
 
     /// The application writes `bytes`; the send buffer has no limit. Allowed before the
-    /// handshake is complete. After [`close`](Self::close) or the end it does nothing.
-    pub fn send(&mut self, bytes: u64) {
-        if !self.send.fin_queued && !self.is_closed() {
-            self.send.write(&self.cfg, bytes);
-        }
+    /// handshake is complete. After [`close`](Self::close) or the end it does nothing. False where
+    /// nothing can have become ready to be sent: more of what already waited waits.
+    #[inline]
+    pub fn send(&mut self, bytes: u64) -> bool {
+        !self.send.fin_queued && !self.is_closed() && self.send.write(&self.cfg, bytes)
     }
 
     /// No more data after what was written: a FIN follows it. Before the handshake is complete the
@@ -261,9 +262,9 @@ impl Endpoint {
         let syns = u64::from(self.syns);
         let again = syns.saturating_sub(1);
         Stats {
-            segments: s.count.segments + syns,
-            retransmitted: s.count.resent + again,
-            acks: self.acks,
+            segments: u64::from(s.count.segments) + syns,
+            retransmitted: u64::from(s.count.resent) + again,
+            acks: u64::from(self.acks),
             rtos: s.count.rtos,
             recoveries: s.count.recoveries,
             probes: s.count.probes,

@@ -76,6 +76,7 @@ impl Delivered {
 }
 
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
     /// Bytes selectively acknowledged.

@@ -51,20 +51,86 @@ pub(crate) struct Out {
 /// Counters for [`crate::Stats`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) segments: u64,
-    pub(crate) resent: u64,
+    pub(crate) segments: u32,
+    pub(crate) resent: u32,
     pub(crate) rtos: u32,
     pub(crate) recoveries: u32,
     pub(crate) probes: u32,
 }
 
-/// Writes not yet sent, as (size, how many), oldest first.
+/// Writes not yet sent, in runs of equal ones: (size, how many).
 #[derive(Clone, Debug, Default)]
 struct Writes {
-    runs: VecDeque<(u32, u32)>,
+    /// The oldest run; none of size zero.
+    first: (u32, u32),
+    /// The others, oldest first. Sources that write packets of one size have none.
+    others: Option<Box<Runs>>,
 }
 
+#[derive(Clone, Debug, Default)]
+struct Runs(VecDeque<(u32, u32)>);
+
+impl Writes {
+    #[inline]
+    fn add(&mut self, size: u32, n: u32) {
+        if size == 0 || n == 0 {
+            return;
+        }
+        if self.first.1 == 0 {
+            self.first = (size, n);
+        } else if self.others.is_none() && self.first.0 == size {
+            self.first.1 = self.first.1.saturating_add(n);
+        } else {
+            let Runs(others) = &mut **self.others.get_or_insert_default();
+            match others.back_mut() {
+                Some((s, count)) if *s == size => *count = count.saturating_add(n),
+                _ => others.push_back((size, n)),
+            }
+        }
+    }
+
+    /// How much of the oldest is unsent; without limit where there is none.
+    #[inline]
+    fn left(&self) -> u32 {
+        if self.first.1 == 0 {
+            u32::MAX
+        } else {
+            self.first.0
+        }
+    }
+
+    /// `len` bytes of the oldest were sent.
+    #[inline]
+    fn take(&mut self, len: u32) {
+        let (size, n) = self.first;
+        if n == 0 || len == 0 {
+            return;
+        }
+        if size > len {
+            // The receive window cut a write in two.
+            self.first = (size - len, 1);
+            if n > 1 {
+                let Runs(others) = &mut **self.others.get_or_insert_default();
+                others.push_front((size, n - 1));
+            }
+        } else if n > 1 {
+            self.first.1 = n - 1;
+        } else {
+            self.first = (0, 0);
+            if let Some(Runs(others)) = self.others.as_deref_mut() {
+                self.first = others.pop_front().unwrap_or_default();
+                if others.is_empty() {
+                    self.others = None;
+                }
+            }
+        }
+    }
+}
+
+/// The order of the fields is the order of use, in cache lines: what every segment and
+/// acknowledgement needs comes first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
     /// SND.UNA and SND.NXT (RFC 9293 section 3.3.1).
     pub(crate) una: u64,
@@ -73,34 +139,12 @@ pub(crate) struct Sender {
     edge: u64,
     /// One past the last byte written.
     end: u64,
-    board: Scoreboard,
-    /// Only with [`Config::packets`], and only while there is something to send.
-    writes: Option<Box<Writes>>,
-    pub(crate) window: Window,
-    /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
-    /// acknowledgements may take it below zero.
-    inflation: f64,
-    pub(crate) rtt: Rtt,
-    pub(crate) phase: Phase,
-    /// SND.NXT when the phase began.
-    recover: u64,
-    dupacks: u32,
-    /// In fast recovery with [`Config::prr`].
-    prr: Option<Box<Prr>>,
-    rack: Rack,
-    /// During the first slow start with [`Config::hystart`].
-    hystart: Option<Box<HyStart>>,
-    /// The one segment being timed, as (end, sent at); end 0 for none.
-    timed: (u64, Time),
-    /// Whether the window was the limit in the last flight, what that flight was, and where it
-    /// ends: Linux `tcp_cwnd_validate`.
-    limited: bool,
-    flight_bytes: u64,
-    flight_end: u64,
-    last_sent: Time,
-    timer: Timer,
     /// `Time::MAX` when not running.
     pub(crate) deadline: Time,
+    /// Only with [`Config::packets`].
+    writes: Writes,
+    timer: Timer,
+    pub(crate) phase: Phase,
     /// Consecutive RTOs.
     timeouts: u8,
     /// Retransmit the oldest segment whatever the window.
@@ -108,7 +152,29 @@ pub(crate) struct Sender {
     partial_acked: bool,
     pub(crate) fin_queued: bool,
     pub(crate) fin_sent: bool,
+    /// Whether the window was the limit in the last flight, what that flight was, and where it
+    /// ends: Linux `tcp_cwnd_validate`.
+    limited: bool,
+    board: Scoreboard,
+    pub(crate) window: Window,
+    /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
+    /// acknowledgements may take it below zero.
+    inflation: f64,
+    /// The one segment being timed, as (end, sent at); end 0 for none.
+    timed: (u64, Time),
+    last_sent: Time,
+    /// SND.NXT when the phase began.
+    recover: u64,
+    flight_bytes: u64,
+    flight_end: u64,
+    pub(crate) rtt: Rtt,
+    dupacks: u32,
     pub(crate) count: Counters,
+    /// In fast recovery with [`Config::prr`].
+    prr: Option<Box<Prr>>,
+    /// During the first slow start with [`Config::hystart`].
+    hystart: Option<Box<HyStart>>,
+    rack: Rack,
 }
 
 impl Sender {
@@ -120,7 +186,7 @@ impl Sender {
             edge: 1 + u64::from(cfg.recv_window()),
             end: 1,
             board: Scoreboard::default(),
-            writes: None,
+            writes: Writes::default(),
             window: Window::new(cfg),
             inflation: 0.0,
             rtt: Rtt::new(cfg),
@@ -147,26 +213,25 @@ impl Sender {
         }
     }
 
-    /// The application writes.
-    pub(crate) fn write(&mut self, cfg: &Config, bytes: u64) {
+    /// The application writes. False if what was written before still waits, so that this does too.
+    pub(crate) fn write(&mut self, cfg: &Config, bytes: u64) -> bool {
+        // Only Nagle's rule lets more data set free what waits.
+        let ready = self.end <= self.nxt || cfg.nagle;
         // Half the sequence space is more than any run can send and cannot overflow.
         let bytes = bytes.min((u64::MAX / 2).saturating_sub(self.end));
         self.end += bytes;
         if !cfg.packets {
-            return;
+            return ready;
         }
         let mss = u64::from(cfg.mss());
-        let whole = u32::try_from(bytes / mss).unwrap_or(u32::MAX);
-        for (size, n) in [(cfg.mss(), whole), ((bytes % mss) as u32, 1)] {
-            if size == 0 || n == 0 {
-                continue;
-            }
-            let writes = &mut self.writes.get_or_insert_default().runs;
-            match writes.back_mut() {
-                Some((s, count)) if *s == size => *count = count.saturating_add(n),
-                _ => writes.push_back((size, n)),
-            }
+        if bytes <= mss {
+            self.writes.add(bytes as u32, 1); // at most the segment size, a u32
+            return ready;
         }
+        let whole = u32::try_from(bytes / mss).unwrap_or(u32::MAX);
+        self.writes.add(cfg.mss(), whole);
+        self.writes.add((bytes % mss) as u32, 1);
+        ready
     }
 
     /// The handshake is over: `window` is what the peer allows from sequence number 1.
@@ -201,7 +266,7 @@ impl Sender {
     /// The connection is over: nothing is in flight and nothing will be sent.
     pub(crate) fn release(&mut self) {
         self.board = Scoreboard::default();
-        self.writes = None;
+        self.writes = Writes::default();
         self.una = self.nxt;
         self.deadline = Time::MAX;
     }
@@ -294,7 +359,7 @@ impl Sender {
     fn send_new(&mut self, cfg: &Config, now: Time, pending: u64) -> Option<Out> {
         let mss = cfg.mss();
         let mut len = pending.min(u64::from(mss)) as u32;
-        len = len.min(self.write_left());
+        len = len.min(self.writes.left());
         let outstanding = self.outstanding();
         if outstanding == 0 {
             self.wake(cfg, now);
@@ -345,7 +410,7 @@ impl Sender {
         self.board.push(record);
         self.nxt = record.end();
         self.fin_sent |= fin;
-        self.take_write(len);
+        self.writes.take(len);
         if self.timed.0 == 0 {
             self.timed = (self.nxt, now);
         }
@@ -360,37 +425,6 @@ impl Sender {
             self.rearm(cfg, now);
         }
         Out { seq, len, fin }
-    }
-
-    /// How much of the oldest write is unsent; without limit where writes are a stream.
-    fn write_left(&self) -> u32 {
-        match &self.writes {
-            Some(w) => w.runs.front().map_or(u32::MAX, |w| w.0),
-            None => u32::MAX,
-        }
-    }
-
-    /// `len` bytes of the oldest write were sent.
-    fn take_write(&mut self, len: u32) {
-        let Some(Writes { runs: writes }) = self.writes.as_deref_mut() else {
-            return;
-        };
-        if let Some((size, n)) = writes.front_mut()
-            && len > 0
-        {
-            // The receive window may cut a write in two.
-            let rest = size.saturating_sub(len);
-            *n -= 1;
-            if *n == 0 {
-                writes.pop_front();
-            }
-            if rest > 0 {
-                writes.push_front((rest, 1));
-            }
-        }
-        if writes.is_empty() {
-            self.writes = None;
-        }
     }
 
     /// Data is about to be sent with nothing in flight.

@@ -72,6 +72,8 @@ pub struct Info {
     pub server_retransmissions: u32,
     /// Smallest round-trip time measured at either end, if any.
     pub min_rtt: Option<Dur>,
+    /// Payload bytes received by the client's and by the server's application.
+    pub received: [u64; 2],
 }
 
 /// Where a connection runs.
@@ -91,6 +93,9 @@ pub struct Open {
     pub client_window: u32,
     /// Cap on the server's receive window, bytes; 0 = the profile's.
     pub server_window: u32,
+    /// [`Event::Received`] and [`Event::Datagram`] are not wanted: what arrives is counted in
+    /// [`Info::received`] only. For sources that nothing answers, which would do no more than count.
+    pub silent: bool,
 }
 
 /// A path between a host and the bottleneck.

@@ -54,7 +54,8 @@ pub struct Parametric {
     mean_gap: [f64; 2],
     /// Remainder of the constant gap in 1/rate nanoseconds, so that it does not drift.
     carry: [u64; 2],
-    received: Vec<(u64, Option<Time>)>,
+    /// When each connection was opened, until its record is written.
+    opened: Vec<Option<Time>>,
     records: Vec<Record>,
 }
 
@@ -78,7 +79,7 @@ impl Parametric {
             ],
             turn: [0; 2],
             carry: [0; 2],
-            received: vec![(0, None); flows],
+            opened: vec![None; flows],
             records: Vec::new(),
         }
     }
@@ -138,13 +139,14 @@ impl Workload for Parametric {
                             from_right: direction == 1,
                             client,
                             server,
+                            silent: true,
                             ..Open::default()
                         });
                         actions.push(match self.config.transport {
                             Transport::Udp => Action::Datagrams(conn, open),
                             Transport::Tcp => Action::Connect(conn, open),
                         });
-                        self.received[conn.0 as usize].1 = Some(now);
+                        self.opened[conn.0 as usize] = Some(now);
                     }
                     let first = self.first(direction as usize);
                     actions.push(Action::Timer(first, u64::from(direction)));
@@ -163,10 +165,6 @@ impl Workload for Parametric {
                 let gap = self.gap(d);
                 actions.push(Action::Timer(gap, direction));
             }
-            Event::Received(conn, End::Server, n) => self.received[conn.0 as usize].0 += n,
-            Event::Datagram(conn, End::Server, n) => {
-                self.received[conn.0 as usize].0 += u64::from(n);
-            }
             _ => {}
         }
     }
@@ -176,7 +174,7 @@ impl Workload for Parametric {
     }
 
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
-        for i in 0..self.received.len() as u32 {
+        for i in 0..self.opened.len() as u32 {
             self.record(Conn(i), info(Conn(i)));
         }
     }
@@ -184,10 +182,11 @@ impl Workload for Parametric {
 
 impl Parametric {
     fn record(&mut self, conn: Conn, info: Info) {
-        let (bytes, Some(start)) = self.received[conn.0 as usize] else {
+        let Some(start) = self.opened[conn.0 as usize].take() else {
             return;
         };
-        self.received[conn.0 as usize].1 = None;
+        // The sender opens, so what counts arrived at the server.
+        let bytes = info.received[1];
         let (up, down) = if conn.0 < self.config.sources {
             (bytes, 0)
         } else {

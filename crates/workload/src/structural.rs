@@ -192,6 +192,7 @@ impl Structural {
             class: session.class,
             client_window: connection.client_window,
             server_window: connection.server_window,
+            silent: false,
         });
         match connection.exchange {
             Exchange::Sequential(_) | Exchange::Concurrent { .. } => {

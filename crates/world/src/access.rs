@@ -15,30 +15,37 @@ pub(crate) struct Pair {
     pub down: LinkIndex,
     pub users: u32,
     /// Under which it is shared.
-    name: (u32, u64),
+    name: Name,
 }
+
+/// Workload, trunk that the host sends onto (hosts on the left are not those on the right), key.
+type Name = (u32, LinkIndex, u64);
 
 /// Access paths in use by handle.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
     pairs: BTreeMap<u64, Pair>,
-    /// Handles of shared paths by (workload, key).
-    shared: BTreeMap<(u32, u64), u64>,
+    /// Handles of shared paths.
+    shared: BTreeMap<Name, u64>,
     next: u64,
 }
 
 /// A host right at the bottleneck.
 pub(crate) const AT_BOTTLENECK: u64 = 0;
 
+/// Names of the two links of a path, in which their random streams are rooted.
+pub(crate) const UP: &str = "access/up";
+const DOWN: &str = "access/down";
+
 impl Accesses {
     /// The path for `access`: its handle and links. `make` builds a link.
     pub fn take(
         &mut self,
-        workload: u32,
+        (workload, side): (u32, LinkIndex),
         access: &Access,
         mut make: impl FnMut(&LinkConfig, u64, &str) -> LinkIndex,
     ) -> (u64, Pair) {
-        let name = (workload, access.key);
+        let name = (workload, side, access.key);
         if access.key != 0
             && let Some(handle) = self.shared.get(&name)
             && let Some(pair) = self.pairs.get_mut(handle)
@@ -65,8 +72,8 @@ impl Accesses {
             config.map_or(NONE, |c| make(&c, handle, direction))
         };
         let pair = Pair {
-            up: build(up, "access/up"),
-            down: build(down, "access/down"),
+            up: build(up, UP),
+            down: build(down, DOWN),
             users: 1,
             name,
         };

@@ -4,7 +4,7 @@ use swell_base::{FlowId, Packet, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info};
 
-/// A link's place in the world; `NONE` ends a route.
+/// A link's place in the world: trunks first, then leaves. `NONE` ends a route.
 pub(crate) type LinkIndex = u32;
 pub(crate) const NONE: LinkIndex = u32::MAX;
 
@@ -31,17 +31,20 @@ pub trait Tap: Send {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet);
 }
 
-/// Links from client to server and back, without gaps: every route crosses the bottleneck, access
-/// links are left out where there are none, and `NONE` fills what is left.
-pub(crate) type Routes = [[LinkIndex; 3]; 2];
+/// The leaf that leads to the server and the one that leads to the client; `NONE` where the host is
+/// right at the trunk. What lies before needs no looking up: a host sends onto its first link, and a
+/// leaf leads onto one trunk.
+pub(crate) type Routes = [LinkIndex; 2];
 
-/// Top bit of [`Packet::hop`]: set on the way from server to client.
-const TO_CLIENT: u8 = 0x80;
-
+#[repr(C)]
 pub(crate) struct Flow {
     pub workload: u32,
     pub conn: Conn,
+    /// The link that the client and the server send onto.
+    pub first: [LinkIndex; 2],
     pub tag: Tag,
+    /// Its workload does not want to know what arrives.
+    pub silent: bool,
     pub transport: Transport,
     /// Who the two ends are, for taps.
     pub parties: Parties,
@@ -57,23 +60,33 @@ pub(crate) enum Transport {
     Tcp(TcpPair),
     Datagrams {
         sent: u64,
+        /// Payload bytes that arrived at the client and at the server.
+        received: [u64; 2],
     },
     /// Over; packets on the way still find their route.
     Gone,
 }
 
+#[repr(C)]
 pub(crate) struct TcpPair {
-    pub ends: [Endpoint; 2],
     /// When the earliest wake-up queued for each end is due.
     pub wake_at: [Time; 2],
     pub closed: [bool; 2],
+    pub ends: [Endpoint; 2],
 }
 
 impl Flow {
     /// What the transport knows of it.
     pub fn info(&self) -> Info {
-        let Transport::Tcp(pair) = &self.transport else {
-            return Info::default();
+        let pair = match &self.transport {
+            Transport::Tcp(pair) => pair,
+            Transport::Datagrams { received, .. } => {
+                return Info {
+                    received: *received,
+                    ..Info::default()
+                };
+            }
+            Transport::Gone => return Info::default(),
         };
         let stats = pair.ends.each_ref().map(Endpoint::stats);
         let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
@@ -81,47 +94,18 @@ impl Flow {
             client_retransmissions: count(stats[0].retransmitted),
             server_retransmissions: count(stats[1].retransmitted),
             min_rtt: stats.iter().filter_map(|s| s.min_rtt).min(),
+            received: [stats[0].delivered, stats[1].delivered],
         }
     }
 }
 
-/// An empty packet that `end` sends onto the first link of its route.
+/// An empty packet that `end` sends.
 #[inline]
 pub(crate) fn packet(flow: u32, end: End, tag: Tag) -> Packet {
-    let hop = match end {
-        End::Client => 0,
-        End::Server => TO_CLIENT,
-    };
     Packet {
         flow: FlowId(flow),
-        hop,
+        way: end as u8,
         tag,
         ..Packet::default()
     }
-}
-
-/// Which way a packet goes (0 = to the server) and how many links it has crossed.
-#[inline]
-pub(crate) fn progress(packet: &Packet) -> (usize, usize) {
-    (
-        usize::from(packet.hop >> 7),
-        usize::from(packet.hop & !TO_CLIENT),
-    )
-}
-
-/// The link that a packet crosses next; `None` at the end of its route.
-#[inline]
-pub(crate) fn next_link(routes: &Routes, packet: &Packet) -> Option<LinkIndex> {
-    let (way, crossed) = progress(packet);
-    routes[way].get(crossed).copied().filter(|&l| l != NONE)
-}
-
-/// A route over those of `links` that are there.
-pub(crate) fn route(links: [LinkIndex; 3]) -> [LinkIndex; 3] {
-    let mut route = [NONE; 3];
-    let there = links.into_iter().filter(|&l| l != NONE);
-    for (place, link) in route.iter_mut().zip(there) {
-        *place = link;
-    }
-    route
 }

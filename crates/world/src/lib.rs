@@ -25,6 +25,7 @@ mod access;
 mod flow;
 mod links;
 mod wake;
+mod watch;
 mod worker;
 mod world;
 

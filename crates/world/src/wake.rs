@@ -33,7 +33,11 @@ impl Wake {
     }
 }
 
-/// Timers of workloads that are set: their wake-ups name a place here.
+/// Workloads and tokens below these fit a word and need no place in [`Timers`].
+const SMALL_WORKLOAD: u32 = 1 << 20;
+const SMALL_TOKEN: u64 = 1 << 40;
+
+/// Timers of workloads that are set and do not fit a word: their wake-ups name a place here.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     set: Vec<(u32, u64)>,
@@ -44,7 +48,14 @@ impl Timers {
     /// The wake-up of a new timer.
     #[inline]
     pub fn set(&mut self, workload: u32, token: u64) -> Wake {
-        let place = match self.free.pop() {
+        if workload < SMALL_WORKLOAD && token < SMALL_TOKEN {
+            return Wake(token << 23 | u64::from(workload) << 3 | 3);
+        }
+        Wake(u64::from(self.place(workload, token)) << 3 | 7)
+    }
+
+    fn place(&mut self, workload: u32, token: u64) -> u32 {
+        match self.free.pop() {
             Some(place) => {
                 self.set[place as usize] = (workload, token);
                 place
@@ -53,8 +64,7 @@ impl Timers {
                 self.set.push((workload, token));
                 self.set.len() as u32 - 1
             }
-        };
-        Wake(u64::from(place) << 2 | 3)
+        }
     }
 
     /// What a wake-up is about; a timer is thereby spent.
@@ -68,9 +78,14 @@ impl Timers {
                 end: (index & 1) as u8,
             },
             2 => Due::Reap(index),
+            _ if wake.0 & 4 == 0 => Due::Work {
+                workload: (wake.0 >> 3) as u32 % SMALL_WORKLOAD,
+                token: wake.0 >> 23,
+            },
             _ => {
-                self.free.push(index);
-                let (workload, token) = self.set[index as usize];
+                let place = (wake.0 >> 3) as u32;
+                self.free.push(place);
+                let (workload, token) = self.set[place as usize];
                 Due::Work { workload, token }
             }
         }

@@ -8,13 +8,11 @@ use swell_path::{Link, LinkConfig, Meter};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
-use crate::access::{AT_BOTTLENECK, Accesses};
-use crate::flow::{
-    Flow, LinkIndex, NONE, Parties, Routes, Tap, TcpPair, Transport, next_link, packet, progress,
-    route,
-};
-use crate::links::Links;
+use crate::access::{AT_BOTTLENECK, Accesses, UP};
+use crate::flow::{Flow, LinkIndex, NONE, Parties, Routes, Tap, TcpPair, Transport, packet};
+use crate::links::{Around, Links, TRUNKS};
 use crate::wake::{Due, Timers, Wake};
+use crate::watch::Watch;
 use crate::worker::Worker;
 
 /// A direction across the bottleneck.
@@ -48,7 +46,7 @@ pub struct World {
     inbox: VecDeque<(u32, Event)>,
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
-    tap: Option<Box<dyn Tap>>,
+    watch: Option<Box<Watch>>,
     hops: u64,
     packets: u64,
 }
@@ -69,12 +67,12 @@ impl World {
             inbox: VecDeque::new(),
             touched: Vec::new(),
             actions: Vec::new(),
-            tap: None,
+            watch: None,
             hops: 0,
             packets: 0,
         };
         for (config, name) in links.iter().zip(["bottleneck/up", "bottleneck/down"]) {
-            world.links.add(Link::new(config, seed, name));
+            world.links.add_trunk(Link::new(config, seed, name));
         }
         world
     }
@@ -82,14 +80,14 @@ impl World {
     /// Counts what passes the bottleneck, in bins of these widths.
     pub fn meter(&mut self, fine: Dur, coarse: Dur) {
         for direction in [Direction::Up, Direction::Down] {
-            let link = self.links.get_mut(direction as LinkIndex);
+            let link = self.links.trunk_mut(direction as LinkIndex);
             link.set_meter(Meter::new(fine, coarse));
         }
     }
 
     /// Shows every packet that leaves the bottleneck from now on to `tap`.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
-        self.tap = Some(tap);
+        self.watch = Some(Box::new(Watch::new(tap)));
     }
 
     /// Adds a workload whose packets carry `tag` and whose connections use `tcp`; its first event
@@ -116,6 +114,9 @@ impl World {
     pub fn advance(&mut self, until: Time) {
         while let Some((at, wake)) = self.queue.pop_until(until) {
             self.now = at;
+            if let Some(watch) = &mut self.watch {
+                watch.show(at, &self.flows);
+            }
             match self.timers.open(wake) {
                 Due::Link(link) => self.link_due(link),
                 Due::Tcp { flow, end } => self.timer_due(flow, end),
@@ -127,11 +128,18 @@ impl World {
             }
         }
         self.now = self.now.max(until);
+        for trunk in 0..TRUNKS {
+            let (links, mut around) = self.around();
+            links.advance(&mut around, trunk);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.show(self.now, &self.flows);
+        }
     }
 
     /// The bottleneck link of a direction.
     pub fn bottleneck(&self, direction: Direction) -> &Link {
-        self.links.get(direction as LinkIndex)
+        self.links.trunk(direction as LinkIndex)
     }
 
     /// What workload `index` finished since the last call.
@@ -148,7 +156,7 @@ impl World {
 
     /// Packet-hops so far: packets completely received at the far end of a link.
     pub fn hops(&self) -> u64 {
-        self.hops
+        self.hops + self.links.hops
     }
 
     /// TCP segments and datagrams sent so far.
@@ -168,58 +176,59 @@ impl World {
 
     // Packets.
 
+    /// The links, and what they need to know.
     #[inline]
-    fn link_due(&mut self, index: LinkIndex) {
-        if !self.links.is_due(self.now, index) {
-            return;
-        }
-        while let Some(packet) = self.links.front(self.now, index) {
-            self.hops += 1;
-            packet.hop += 1;
-            if index <= Direction::Down as LinkIndex
-                && let Some(tap) = &mut self.tap
-                && let Some(flow) = &self.flows[packet.flow.0 as usize]
-            {
-                tap.packet(self.now, &flow.parties, progress(packet).0 == 0, packet);
-            }
-            match next_link(&self.routes[packet.flow.0 as usize], packet) {
-                Some(next) => self.links.forward(&mut self.queue, self.now, index, next),
-                None => self.deliver(index),
-            }
-        }
-        self.links.rearm(&mut self.queue, index);
+    fn around(&mut self) -> (&mut Links, Around<'_>) {
+        let around = Around {
+            now: self.now,
+            queue: &mut self.queue,
+            routes: &self.routes,
+            watch: self.watch.as_deref_mut(),
+        };
+        (&mut self.links, around)
     }
 
-    /// Hands the packet at the far end of a link to its endpoint.
+    /// Hands what has crossed its last link to its endpoint.
     #[inline]
-    fn deliver(&mut self, link: LinkIndex) {
-        let Some(packet) = self.links.front_again(link) else {
-            return;
+    fn link_due(&mut self, link: LinkIndex) {
+        let mut around = Around {
+            now: self.now,
+            queue: &mut self.queue,
+            routes: &self.routes,
+            watch: self.watch.as_deref_mut(),
         };
-        let (index, end) = (packet.flow.0, progress(packet).0 ^ 1);
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+        while let Some(packet) = self.links.due(&mut around, link) {
+            // A leaf at the end of a route was entered from a trunk without an event.
+            self.hops += 1 + u64::from(link >= TRUNKS);
+            let index = packet.flow.0;
+            let end = usize::from(packet.way & 1) ^ 1;
+            if let Some(flow) = self.flows[index as usize].as_deref_mut() {
+                match &mut flow.transport {
+                    Transport::Tcp(pair) => {
+                        pair.ends[end].handle_segment(self.now, &packet.seg);
+                        self.touched.push((index, end as u8));
+                    }
+                    Transport::Datagrams { received, .. } => {
+                        let len = packet.seg.len;
+                        received[end] += u64::from(len);
+                        if !flow.silent {
+                            let end = if end == 0 { End::Client } else { End::Server };
+                            let event = Event::Datagram(flow.conn, end, len);
+                            self.inbox.push_back((flow.workload, event));
+                        }
+                    }
+                    Transport::Gone => {}
+                }
+            }
             self.links.remove(link);
-            return;
-        };
-        match &mut flow.transport {
-            Transport::Tcp(pair) => {
-                pair.ends[end].handle_segment(self.now, &packet.seg);
-                self.links.remove(link);
-                self.drain(index, end as u8);
-            }
-            Transport::Datagrams { .. } => {
-                let end = if end == 0 { End::Client } else { End::Server };
-                let event = Event::Datagram(flow.conn, end, packet.seg.len);
-                let workload = flow.workload;
-                self.links.remove(link);
-                self.tell(workload, event);
-            }
-            Transport::Gone => {
-                self.links.remove(link);
-                return;
-            }
+            self.settle();
+            around = Around {
+                now: self.now,
+                queue: &mut self.queue,
+                routes: &self.routes,
+                watch: self.watch.as_deref_mut(),
+            };
         }
-        self.settle();
     }
 
     // Endpoints and workloads.
@@ -265,14 +274,16 @@ impl World {
         let mut actions = std::mem::take(&mut self.actions);
         let worker = &mut self.workers[workload as usize];
         worker.machine.handle(self.now, event, &mut actions);
-        for action in actions.drain(..) {
+        for action in &mut actions {
             self.act(workload, action);
         }
+        actions.clear();
         self.actions = actions;
     }
 
     /// Tells the workload what happened at an endpoint; what it answers goes out together with
     /// what the endpoint itself has to say.
+    #[inline]
     fn drain(&mut self, index: u32, end: u8) {
         let e = usize::from(end);
         let who = if end == 0 { End::Client } else { End::Server };
@@ -280,45 +291,55 @@ impl World {
             let Some(flow) = self.flows[index as usize].as_deref_mut() else {
                 return;
             };
-            let (workload, conn) = (flow.workload, flow.conn);
+            let (workload, conn, silent) = (flow.workload, flow.conn, flow.silent);
             let Transport::Tcp(pair) = &mut flow.transport else {
                 return;
             };
             let Some(event) = pair.ends[e].poll() else {
                 break;
             };
-            pair.closed[e] |= matches!(event, TcpEvent::Reset | TcpEvent::Closed);
             let event = match event {
-                TcpEvent::Connected => Event::Connected(conn, who),
+                TcpEvent::Received(_) if silent => continue,
                 TcpEvent::Received(n) => Event::Received(conn, who, n),
+                TcpEvent::Connected => Event::Connected(conn, who),
                 TcpEvent::Drained => Event::Drained(conn, who),
                 TcpEvent::Eof => Event::Eof(conn, who),
-                TcpEvent::Reset => Event::Reset(conn, who),
-                TcpEvent::Closed => continue,
+                TcpEvent::Reset => {
+                    pair.closed[e] = true;
+                    Event::Reset(conn, who)
+                }
+                TcpEvent::Closed => {
+                    pair.closed[e] = true;
+                    continue;
+                }
             };
             self.tell(workload, event);
         }
-        if self.transmit(index, who) {
-            self.close(index);
-        }
+        self.transmit(index, who);
     }
 
-    /// Sends what an endpoint has to send and sets its timer; says whether both ends are closed.
-    fn transmit(&mut self, index: u32, who: End) -> bool {
+    /// Sends what an endpoint has to send and sets its timer.
+    #[inline]
+    fn transmit(&mut self, index: u32, who: End) {
         let (now, e) = (self.now, who as usize);
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
-            return false;
+            return;
         };
         let Transport::Tcp(pair) = &mut flow.transport else {
-            return false;
+            return;
         };
         let endpoint = &mut pair.ends[e];
-        let link = self.routes[index as usize][e][0];
         let mut packet = packet(index, who, flow.tag);
         while endpoint.transmit_into(now, &mut packet.seg) {
             packet.size = endpoint.config().wire_size(&packet.seg);
             self.packets += 1;
-            self.links.push(&mut self.queue, now, link, &packet);
+            let mut around = Around {
+                now,
+                queue: &mut self.queue,
+                routes: &self.routes,
+                watch: self.watch.as_deref_mut(),
+            };
+            self.links.push(&mut around, flow.first[e], &packet);
         }
         if let Some(due) = endpoint.poll_timeout()
             && due < pair.wake_at[e]
@@ -327,7 +348,9 @@ impl World {
             pair.wake_at[e] = due;
             self.queue.push(due, Wake::tcp(index, who as u8));
         }
-        pair.closed == [true; 2]
+        if pair.closed == [true; 2] {
+            self.close(index);
+        }
     }
 
     /// Both ends of a TCP connection are closed.
@@ -355,7 +378,7 @@ impl World {
             return;
         };
         // What is still on the way goes no further: its links may become another flow's.
-        self.routes[index as usize] = [[NONE; 3]; 2];
+        self.routes[index as usize] = [NONE; 2];
         for handle in flow.access {
             let Some(pair) = self.accesses.give_back(handle) else {
                 continue;
@@ -368,9 +391,23 @@ impl World {
         }
     }
 
-    fn act(&mut self, workload: u32, action: Action) {
-        match action {
-            Action::Connect(conn, open) => {
+    #[inline]
+    fn act(&mut self, workload: u32, action: &mut Action) {
+        match *action {
+            Action::Send(conn, end, n) => self.endpoint(workload, conn, end, |e| e.send(n)),
+            Action::Timer(pause, token) => {
+                let wake = self.timers.set(workload, token);
+                self.queue.push(self.now + pause, wake);
+            }
+            Action::SendDatagram(conn, end, n) => self.datagram(workload, conn, end, n),
+            _ => self.act_rarely(workload, action),
+        }
+    }
+
+    #[inline(never)]
+    fn act_rarely(&mut self, workload: u32, action: &Action) {
+        match *action {
+            Action::Connect(conn, ref open) => {
                 let tcp = &self.workers[workload as usize].tcp;
                 let ends = [
                     Endpoint::client(window(tcp, open.client_window)),
@@ -381,15 +418,20 @@ impl World {
                     wake_at: [Time::MAX; 2],
                     closed: [false; 2],
                 };
-                let index = self.open(workload, conn, &open, Transport::Tcp(pair));
+                let index = self.open(workload, conn, open, Transport::Tcp(pair));
                 self.touched.push((index, 0));
             }
-            Action::Datagrams(conn, open) => {
-                self.open(workload, conn, &open, Transport::Datagrams { sent: 0 });
+            Action::Datagrams(conn, ref open) => {
+                let nothing = Transport::Datagrams {
+                    sent: 0,
+                    received: [0; 2],
+                };
+                self.open(workload, conn, open, nothing);
             }
-            Action::Send(conn, end, n) => self.endpoint(workload, conn, end, |e| e.send(n)),
-            Action::Close(conn, end) => self.endpoint(workload, conn, end, Endpoint::close),
-            Action::SendDatagram(conn, end, n) => self.datagram(workload, conn, end, n),
+            Action::Close(conn, end) => self.endpoint(workload, conn, end, |e| {
+                e.close();
+                true
+            }),
             Action::Abort(conn) => {
                 let Some(index) = self.workers[workload as usize].flow(conn) else {
                     return;
@@ -399,18 +441,18 @@ impl World {
                 {
                     self.forget(index);
                 } else {
-                    self.endpoint(workload, conn, End::Client, Endpoint::abort);
+                    self.endpoint(workload, conn, End::Client, |e| {
+                        e.abort();
+                        true
+                    });
                 }
-            }
-            Action::Timer(pause, token) => {
-                let wake = self.timers.set(workload, token);
-                self.queue.push(self.now + pause, wake);
             }
             Action::Ask(conn) => {
                 let flow = self.flow(workload, conn);
                 let info = flow.map_or_else(Info::default, |(_, flow)| flow.info());
                 self.inbox.push_back((workload, Event::Info(conn, info)));
             }
+            Action::Send(..) | Action::Timer(..) | Action::SendDatagram(..) => {}
         }
     }
 
@@ -419,16 +461,13 @@ impl World {
         Some((index, self.flows[index as usize].as_deref_mut()?))
     }
 
-    fn endpoint(&mut self, w: u32, conn: Conn, end: End, act: impl FnOnce(&mut Endpoint)) {
-        if let Some((
-            index,
-            Flow {
-                transport: Transport::Tcp(pair),
-                ..
-            },
-        )) = self.flow(w, conn)
+    /// Does something to an endpoint; `act` says whether it may have something to say after that.
+    #[inline]
+    fn endpoint(&mut self, w: u32, conn: Conn, end: End, act: impl FnOnce(&mut Endpoint) -> bool) {
+        if let Some((index, flow)) = self.flow(w, conn)
+            && let Transport::Tcp(pair) = &mut flow.transport
+            && act(&mut pair.ends[end as usize])
         {
-            act(&mut pair.ends[end as usize]);
             self.touched.push((index, end as u8));
         }
     }
@@ -440,10 +479,10 @@ impl World {
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
             return;
         };
-        let Transport::Datagrams { sent } = &mut flow.transport else {
+        let Transport::Datagrams { sent, .. } = &mut flow.transport else {
             return;
         };
-        let link = self.routes[index as usize][end as usize][0];
+        let link = flow.first[end as usize];
         let mut packet = packet(index, end, flow.tag);
         let mut left = bytes;
         loop {
@@ -453,7 +492,13 @@ impl World {
             packet.size = (len + UDP_HEADERS) as u16;
             *sent += 1;
             self.packets += 1;
-            self.links.push(&mut self.queue, self.now, link, &packet);
+            let mut around = Around {
+                now: self.now,
+                queue: &mut self.queue,
+                routes: &self.routes,
+                watch: self.watch.as_deref_mut(),
+            };
+            self.links.push(&mut around, link, &packet);
             left -= len;
             if left == 0 {
                 return;
@@ -463,30 +508,36 @@ impl World {
 
     fn open(&mut self, workload: u32, conn: Conn, open: &Open, transport: Transport) -> u32 {
         let index = self.flows.len() as u32;
+        // The trunk from the client to the server, and back.
+        let trunks = if open.from_right { [1, 0] } else { [0, 1] };
         let mut access = [AT_BOTTLENECK; 2];
-        let mut links = [(NONE, NONE); 2];
+        let mut first = trunks;
+        let mut routes = [NONE; 2];
         for (i, path) in [&open.client, &open.server].into_iter().enumerate() {
-            let mut accesses = std::mem::take(&mut self.accesses);
-            let seed = self.seed;
-            let (handle, pair) = accesses.take(workload, path, |config, handle, name| {
-                let own = derived(seed, u64::from(workload) << 48 | handle);
-                self.links.add(Link::new(config, own, name))
-            });
-            self.accesses = accesses;
+            let (seed, links) = (self.seed, &mut self.links);
+            let side = trunks[i];
+            let (handle, pair) =
+                self.accesses
+                    .take((workload, side), path, |config, handle, name| {
+                        let own = derived(seed, u64::from(workload) << 48 | handle);
+                        let onto = if name == UP { side } else { NONE };
+                        links.add_leaf(Link::new(config, own, name), onto)
+                    });
             access[i] = handle;
-            links[i] = (pair.up, pair.down);
+            if pair.up != NONE {
+                first[i] = pair.up;
+            }
+            // What goes to the server ends on the server's leaf.
+            routes[i ^ 1] = pair.down;
         }
-        let (to_server, to_client) = if open.from_right { (1, 0) } else { (0, 1) };
-        let [(client_up, client_down), (server_up, server_down)] = links;
         let worker = &mut self.workers[workload as usize];
-        self.routes.push([
-            route([client_up, to_server, server_down]),
-            route([server_up, to_client, client_down]),
-        ]);
+        self.routes.push(routes);
         self.flows.push(Some(Box::new(Flow {
             workload,
             conn,
+            first,
             tag: worker.tag,
+            silent: open.silent,
             parties: Parties {
                 workload,
                 conn,

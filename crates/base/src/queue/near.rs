@@ -14,7 +14,7 @@ const END: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Near<T> {
     /// First entry of each bucket.
-    heads: Vec<u32>,
+    heads: Box<[u32; BUCKETS]>,
     pool: Vec<Entry<T>>,
     /// First of the pool's entries that are not in use.
     free: u32,
@@ -33,7 +33,7 @@ struct Entry<T> {
 impl<T: Copy> Near<T> {
     pub fn new() -> Self {
         Near {
-            heads: vec![END; BUCKETS],
+            heads: Box::new([END; BUCKETS]),
             pool: Vec::new(),
             free: END,
             occupied: [0; WORDS],
@@ -58,6 +58,33 @@ impl<T: Copy> Near<T> {
         self.words |= 1 << (i / 64);
     }
 
+    /// Takes the only event of a bucket that holds one, if it is not later than `until`; `None`
+    /// where there are more, or none so early.
+    #[inline]
+    pub fn take_only(&mut self, bucket: u64, until: Time) -> Option<(Time, T)> {
+        let i = bucket as usize % BUCKETS;
+        let head = self.heads[i];
+        let entry = self.pool.get_mut(head as usize)?;
+        if entry.next != END || entry.at > until {
+            return None;
+        }
+        let only = (entry.at, entry.event);
+        entry.next = self.free;
+        self.free = head;
+        self.heads[i] = END;
+        self.empty(i);
+        Some(only)
+    }
+
+    #[inline]
+    fn empty(&mut self, i: usize) {
+        let left = self.occupied[i / 64] & !(1 << (i % 64));
+        self.occupied[i / 64] = left;
+        if left == 0 {
+            self.words &= !(1 << (i / 64));
+        }
+    }
+
     /// Moves what a bucket holds to the end of `to`, latest addition first.
     #[inline]
     pub fn take(&mut self, bucket: u64, to: &mut Vec<(Time, T)>) {
@@ -68,10 +95,7 @@ impl<T: Copy> Near<T> {
             let next = std::mem::replace(&mut entry.next, self.free);
             self.free = std::mem::replace(&mut place, next);
         }
-        self.occupied[i / 64] &= !(1 << (i % 64));
-        if self.occupied[i / 64] == 0 {
-            self.words &= !(1 << (i / 64));
-        }
+        self.empty(i);
     }
 
     /// When the earliest event of a bucket is due.

@@ -37,8 +37,8 @@ impl Classifier {
                 after.checked_sub(1).map_or(0, |i| usize::from(ranges[i].1))
             }
             Classifier::Hash => {
-                // The top bit of `hop` is the direction. Index 0 would give the salt itself.
-                let flow = u64::from(packet.flow.0) << 1 | u64::from(packet.hop >> 7);
+                // Both directions apart. Index 0 would give the salt itself.
+                let flow = u64::from(packet.flow.0) << 1 | u64::from(packet.way);
                 return (derived(salt, flow + 1) % classes as u64) as usize;
             }
         };
@@ -93,7 +93,7 @@ mod tests {
         assert!((25.0..103.0).contains(&chi2), "{chi2}");
         assert_ne!(counts, count(2));
         let back = Packet {
-            hop: 0x80,
+            way: 1,
             ..flow(1)
         };
         let both = |salt| {

@@ -271,7 +271,7 @@ impl Sender {
         let fresh = len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len);
         self.rack.probe_end = u64::MAX; // no second probe while this one is sent
         let out = if fresh {
-            self.push(cfg, now, len.min(self.write_left()))
+            self.push(cfg, now, len.min(self.writes.left()))
         } else if let Some(r) = self.board.resend_as_is(now, true, true) {
             self.sent_again(cfg, now, &r)
         } else {

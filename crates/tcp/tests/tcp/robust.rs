@@ -283,7 +283,9 @@ proptest! {
         for op in ops {
             match op {
                 Op::Segment(s) => e.handle_segment(now, &s),
-                Op::Send(n) => e.send(n),
+                Op::Send(n) => {
+                    e.send(n);
+                }
                 Op::Close => e.close(),
                 Op::Abort => e.abort(),
                 Op::Wait(ns) => now += Dur::from_nanos(u64::from(ns)),
