@@ -229,3 +229,13 @@ impl Qdisc for AnyQdisc {
         self.other().marked()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choice_of_a_discipline_costs_a_fifo_no_byte() {
+        assert_eq!(size_of::<AnyQdisc>(), size_of::<Fifo>());
+    }
+}

@@ -92,10 +92,7 @@ mod tests {
         // 63 degrees of freedom: mean 63, standard deviation 11.2; p = 0.001 at 103.
         assert!((25.0..103.0).contains(&chi2), "{chi2}");
         assert_ne!(counts, count(2));
-        let back = Packet {
-            way: 1,
-            ..flow(1)
-        };
+        let back = Packet { way: 1, ..flow(1) };
         let both = |salt| {
             Classifier::Hash.class(&back, 64, salt) == Classifier::Hash.class(&flow(1), 64, salt)
         };

@@ -166,3 +166,23 @@ fn the_longest_queue_makes_room() {
     assert_eq!(victims, [9, 8, 7], "the last of the longest");
     assert_eq!(q.backlog().packets, 10);
 }
+
+#[test]
+fn a_queue_that_runs_empty_saves_nothing_up() {
+    let mut q = drr(&config(1_500, &[]));
+    let calls = [(0, 100, 1), (1, 1_500, 9), (0, 1_400, 9)];
+    let mut order = Vec::new();
+    for (flow, size, n) in calls {
+        if size == 1_400 {
+            // By now flow 0 has left 1400 of its quantum behind.
+            order.extend((0..2).map(|_| q.dequeue(Time::ZERO, &mut never).map(|p| p.flow.0)));
+        }
+        for i in 0..n {
+            let p = packet(flow, i, size);
+            assert_eq!(q.enqueue(Time::ZERO, p, &mut never), Ok(()));
+        }
+    }
+    // With them it could send two packets at its next turn.
+    order.extend((0..4).map(|_| q.dequeue(Time::ZERO, &mut never).map(|p| p.flow.0)));
+    assert_eq!(order, [0, 1, 0, 1, 0, 1].map(Some));
+}

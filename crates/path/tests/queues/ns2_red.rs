@@ -230,8 +230,8 @@ fn drops_and_queue_are_those_of_the_adaptation() {
     };
     let rows = [Row {
         load: 1.1,
-        dropped: (0.093779, 0.000761),
-        queue: (46.7670, 0.0126),
+        dropped: (0.093678, 0.000358),
+        queue: (46.6641, 0.0875),
     }];
     compare("adaptive", &config, 200, &[1000], &rows);
 }
