@@ -22,6 +22,8 @@ use facts::{bytes, duration};
 
 /// Points at which the band of a distribution function is computed.
 const BAND_POINTS: usize = 80;
+/// Replications shown over time: to see what differs, and a page small enough to send.
+const SHOWN: usize = 3;
 
 /// Everything the page shows about `results` and the `verdict` on them.
 pub fn report_data(results: &Results, verdict: &Verdict) -> ReportData {
@@ -144,8 +146,10 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
         energies: [0, 1].map(|direction| energies(&runs, direction)),
         load: [0, 1].map(|direction| load(&runs, direction)),
         series: runs
-            .first()
-            .map_or_else(Series::default, |run| series(results, run)),
+            .iter()
+            .take(SHOWN)
+            .map(|run| [0, 1].map(|direction| series(results, run, direction)))
+            .collect(),
         ..Condition::default()
     };
     for (i, p) in QUANTILES.into_iter().enumerate() {
@@ -288,15 +292,21 @@ fn load(runs: &[&RunResult], direction: u8) -> Load {
     }
 }
 
-/// The down direction of one run. A bin that the table lacks stays empty.
-fn series(results: &Results, run: &RunResult) -> Series {
+/// One direction of one run. A bin that the table lacks stays empty.
+fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
     let bin = results.experiment.run.bins.as_secs_f64();
     let seconds = results.experiment.run.duration.as_secs_f64();
-    let rate = results.experiment.network.links()[1].rate.bps() as f64;
+    let rate = results.experiment.network.links()[usize::from(direction)]
+        .rate
+        .bps() as f64;
     if bin <= 0.0 || rate <= 0.0 {
         return Series::default();
     }
-    let rows = run.observed.bins.iter().filter(|b| b.direction == 1);
+    let rows = run
+        .observed
+        .bins
+        .iter()
+        .filter(|b| b.direction == direction);
     let place = |time: f64| (time / bin).round().max(0.0) as usize;
     // Bins beyond the run's end are no part of it, whatever a table says.
     let most = place(seconds) + 1;

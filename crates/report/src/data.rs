@@ -98,8 +98,8 @@ pub struct Condition {
     pub energies: [Vec<Energy>; 2],
     /// Rates and drops at the bottleneck, up then down.
     pub load: [Load; 2],
-    /// The first replication over time, the down direction.
-    pub series: Series,
+    /// The first replications over time, each up then down.
+    pub series: Vec<[Series; 2]>,
 }
 
 /// A point of a log-scale diagram.
@@ -132,7 +132,7 @@ pub struct Load {
     pub dropped: f64,
 }
 
-/// The bottleneck over time, down direction. One value per bin.
+/// One direction of the bottleneck over time. One value per bin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Replication number shown.

@@ -3,7 +3,7 @@
 use crate::chart::{
     Axis, Bar, BarChart, BarGroup, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
 };
-use crate::data::{Condition, Energy, ForegroundData, QUANTILES, ReportData};
+use crate::data::{Condition, Energy, ForegroundData, QUANTILES, ReportData, Series};
 use crate::human::{Quantity, count, significant, trimmed};
 use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::Role;
@@ -309,20 +309,40 @@ fn energy_table(curves: &[(&str, usize, &[Energy])]) -> Table {
     table
 }
 
-/// Utilisation, queue and drops of one replication, a picture per background, equal axes.
-pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Option<Figure> {
-    let shown: Vec<&Named<'_>> = named
+/// The bottleneck over time: the first replication's down direction in the open, the other direction
+/// and a few other replications folded away.
+pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
+    let most = named.iter().map(|n| n.condition.series.len()).max();
+    (0..most.unwrap_or(0))
+        .flat_map(|nth| [(nth, 1), (nth, 0)])
+        .filter_map(|(nth, direction)| timelines_of(id, named, nth, direction))
+        .enumerate()
+        .map(|(i, (figure, name))| match i {
+            0 => figure,
+            _ => figure.folded(name),
+        })
+        .collect()
+}
+
+/// Utilisation, queue and drops of one direction in the `nth` replication, a picture per background,
+/// equal axes; and what it shows in a few words.
+fn timelines_of(
+    id: &str,
+    named: &[Named<'_>],
+    nth: usize,
+    direction: usize,
+) -> Option<(Figure, String)> {
+    let shown: Vec<(&Named<'_>, &Series)> = named
         .iter()
-        .filter(|n| n.condition.series.bin > 0.0 && !n.condition.series.used[0].is_empty())
+        .filter_map(|n| Some((n, &n.condition.series.get(nth)?[direction])))
+        .filter(|(_, s)| s.bin > 0.0 && !s.used[0].is_empty())
         .collect();
-    let first = shown.first()?;
-    let queue = shown
-        .iter()
-        .flat_map(|n| n.condition.series.queue_max.iter().copied());
+    let (_, first) = shown.first()?;
+    let queue = shown.iter().flat_map(|(_, s)| s.queue_max.iter().copied());
     let queue = Axis::linear("Queue", Quantity::Bytes, queue, true).nice(STRIP);
     let mut charts: Vec<Timeline> = shown
         .iter()
-        .map(|n| timeline(n, &queue, &format!("{id}-time")))
+        .map(|(n, s)| timeline(n, s, &queue, &format!("{id}-time")))
         .collect();
     let drops = charts
         .iter()
@@ -347,8 +367,7 @@ pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Option<Figure> {
         "longest queue",
         "packets dropped",
     ]);
-    for n in &shown {
-        let s = &n.condition.series;
+    for (n, s) in &shown {
         let mean = |v: &mut dyn Iterator<Item = f64>| {
             let (k, sum) = v
                 .filter(|x| x.is_finite())
@@ -366,31 +385,34 @@ pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Option<Figure> {
             Cell::text(count((dropped * s.bin).round().max(0.0) as u64)),
         ]);
     }
+    let side = ["up", "down"][direction];
     let caption = format!(
-        "Replication {}, down direction, the whole run with its warm-up: share of the capacity \
+        "Replication {}, {side} direction, the whole run with its warm-up: share of the capacity \
          used by the foreground (dark) and the background, the queue that arriving packets found \
          (mean, and highest in pale), and packets dropped. Equal axes throughout.",
-        first.condition.series.replication
+        first.replication
     );
-    Some(
-        Figure::both(
-            &format!("{id}-time"),
-            "What the bottleneck saw.",
-            &caption,
-            |canvas, width| {
-                charts
-                    .iter()
-                    .enumerate()
-                    .map(|(i, c)| c.svg(&canvas(&format!("-{i}"), c.height(STRIP, width))))
-                    .collect()
-            },
-        )
-        .numbers(table),
+    let figure_id = match (nth, direction) {
+        (0, 1) => format!("{id}-time"),
+        _ => format!("{id}-time-{nth}-{side}"),
+    };
+    let figure = Figure::both(
+        &figure_id,
+        "What the bottleneck saw.",
+        &caption,
+        |canvas, width| {
+            charts
+                .iter()
+                .enumerate()
+                .map(|(i, c)| c.svg(&canvas(&format!("-{i}"), c.height(STRIP, width))))
+                .collect()
+        },
     )
+    .numbers(table);
+    Some((figure, format!("Replication {}, {side}", first.replication)))
 }
 
-fn timeline(n: &Named<'_>, queue: &Axis, link: &str) -> Timeline {
-    let s = &n.condition.series;
+fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
     let layer = |name: &str, slot, kind, values: &[f64]| Layer {
         name: name.into(),
         slot,

@@ -42,6 +42,8 @@ pub(crate) struct Figure {
     pub(crate) id: String,
     pub(crate) lead: String,
     pub(crate) caption: String,
+    /// What it is folded away under, if it is.
+    pub(crate) folded: String,
     pub(crate) wide: Vec<Value>,
     pub(crate) narrow: Vec<Value>,
     pub(crate) numbers: Option<Table>,
@@ -116,10 +118,15 @@ impl Figure {
             id: id.into(),
             lead: lead.into(),
             caption: caption.into(),
+            folded: String::new(),
             wide: version(WIDE, "w"),
             narrow: version(NARROW, "n"),
             numbers: None,
         }
+    }
+    pub(crate) fn folded(mut self, under: String) -> Figure {
+        self.folded = under;
+        self
     }
     pub(crate) fn numbers(mut self, table: Table) -> Figure {
         self.numbers = Some(table);
@@ -231,7 +238,7 @@ fn foreground_section(
         },
         Part {
             heading: "The bottleneck over time".into(),
-            figures: figures::timelines(&id, &named).into_iter().collect(),
+            figures: figures::timelines(&id, &named),
             ..Part::default()
         },
     ];

@@ -162,12 +162,12 @@ fn condition(i: usize) -> Condition {
             utilisation: 0.7 * k,
             dropped: 0.002 * i as f64,
         }),
-        series: series(i),
+        series: vec![[series(i, 0), series(i, 1)], [series(i, 2), series(i, 3)]],
     }
 }
 
-fn series(i: usize) -> Series {
-    let mut rng = Stream::indexed(2, "sample", i as u64);
+fn series(i: usize, draw: usize) -> Series {
+    let mut rng = Stream::indexed(2, "sample", (i + 100 * draw) as u64);
     let bins = 6000;
     let busy: Vec<f64> = (0..bins)
         .map(|k| {
@@ -188,7 +188,7 @@ fn series(i: usize) -> Series {
         .map(|b| 75e3 * (0.3 + 0.7 * rng.uniform() * (0.4 + b).min(1.0)))
         .collect();
     Series {
-        replication: 0,
+        replication: draw as u32 / 2,
         start: 0.0,
         bin: 0.1,
         used: [web, busy.clone()],

@@ -14,6 +14,8 @@ pub(crate) const ROW: f64 = 20.0;
 pub(crate) enum Sample {
     /// A piece of the line, with its dashes.
     Line,
+    /// A piece of the line where its dashes would hide how it jumps.
+    Solid,
     /// A filled box, with its hatch.
     Fill,
     /// A filled box.
@@ -63,7 +65,7 @@ fn key_width(key: &Key, width: f64) -> f64 {
 /// Room for the sample: a line needs some length to show its dashes.
 fn sample_width(key: &Key) -> f64 {
     match key.sample {
-        Sample::Line => SAMPLE,
+        Sample::Line | Sample::Solid => SAMPLE,
         Sample::Fill | Sample::Box | Sample::Pale => 18.0,
     }
 }
@@ -100,9 +102,15 @@ pub(crate) fn draw(svg: &mut Svg, keys: &[Key], x: f64, y: f64, width: f64, id: 
             .attr("fill", "transparent")
             .empty();
         match key.sample {
-            Sample::Line => svg
+            Sample::Line | Sample::Solid => svg
                 .tag("path")
-                .attr("class", &format!("line c{0} d{0}", key.slot))
+                .attr(
+                    "class",
+                    &match key.sample {
+                        Sample::Line => format!("line c{0} d{0}", key.slot),
+                        _ => format!("line c{}", key.slot),
+                    },
+                )
                 .attr("d", &super::frame::line(kx, middle, kx + SAMPLE, middle))
                 .empty(),
             Sample::Fill | Sample::Box | Sample::Pale => {

@@ -175,7 +175,7 @@ impl Timeline {
                 sample: match layer.kind {
                     LayerKind::Stacked => Sample::Box,
                     LayerKind::Range | LayerKind::Peak => Sample::Pale,
-                    LayerKind::Mean => Sample::Line,
+                    LayerKind::Mean => Sample::Solid,
                 },
             });
         }

@@ -66,8 +66,9 @@ fn the_page_comes_in_the_order_of_the_questions() {
 fn every_picture_is_drawn_for_both_widths_with_its_own_ids_and_numbers_behind_it() {
     let page = page(&sample::report(&NAMES));
     let pictures = pictures(&page);
-    // CDF, slowdown, two diagrams, four timelines, the network; wide and narrow.
-    assert_eq!(pictures.len(), 2 * (1 + 1 + 2 + 4 + 1));
+    // CDF, slowdown, two diagrams, four timelines of both directions of two replications, the network;
+    // wide and narrow.
+    assert_eq!(pictures.len(), 2 * (1 + 1 + 2 + 4 * 2 * 2 + 1));
     let mut ids = std::collections::BTreeSet::new();
     for picture in &pictures {
         let doc = Document::parse(picture).unwrap();
@@ -85,7 +86,19 @@ fn every_picture_is_drawn_for_both_widths_with_its_own_ids_and_numbers_behind_it
                 .any(|n| n.has_tag_name("desc") && n.text().is_some())
         );
     }
-    assert_eq!(page.matches("<summary>Numbers</summary>").count(), 5);
+    assert_eq!(page.matches("<summary>Numbers</summary>").count(), 8);
+    // The down direction of the first replication is in the open, the others are folded away.
+    for other in [
+        "Replication 0, up",
+        "Replication 1, down",
+        "Replication 1, up",
+    ] {
+        assert_eq!(
+            page.matches(&format!("<summary>{other}</summary>")).count(),
+            1,
+            "{other}"
+        );
+    }
     // The horizontal axis of the log-scale diagram is in milliseconds, not in octaves.
     let diagram = &page[page.find("id=\"f0-lsd-down\"").unwrap()..];
     assert!(diagram.contains(">10\u{a0}ms<") && diagram.contains(">1\u{a0}s<"));
@@ -207,8 +220,10 @@ fn a_report_of_nothing_is_a_page() {
         condition.energies[1]
             .iter_mut()
             .for_each(|e| e.y = f64::NEG_INFINITY);
-        condition.series.queue_max.fill(f64::NAN);
-        condition.series.bin = f64::NAN;
+        for series in condition.series.iter_mut().flatten() {
+            series.queue_max.fill(f64::NAN);
+            series.bin = f64::NAN;
+        }
     }
     for picture in pictures(&page(&nan)) {
         assert!(!picture.contains("NaN\""), "{picture}");
