@@ -34,6 +34,7 @@
 //!   just as another one's transmission begins;
 //! * random losses and drops come from streams named after the element.
 
+mod census;
 mod element;
 mod flight;
 mod ledger;
@@ -42,6 +43,7 @@ mod loss;
 mod meter;
 mod qdisc;
 
+pub use census::{Census, Histogram, Tally};
 pub use element::{Chain, Element};
 pub use ledger::Ledger;
 pub use link::{Link, LinkConfig};

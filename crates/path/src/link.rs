@@ -4,7 +4,9 @@ use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 
 use crate::flight::Flight;
 use crate::qdisc::AnyQdisc;
-use crate::{Backlog, Discipline, Element, Ledger, Loss, LossProcess, Meter, Outlet, Qdisc};
+use crate::{
+    Backlog, Census, Discipline, Element, Ledger, Loss, LossProcess, Meter, Outlet, Qdisc,
+};
 
 /// Nanoseconds that a byte takes at one bit per second.
 const BYTE: u64 = 8_000_000_000;
@@ -77,6 +79,7 @@ struct Extra {
     overhead: u64,
     loss: Option<LossProcess>,
     meter: Option<Meter>,
+    census: Option<Census>,
 }
 
 impl Link {
@@ -89,6 +92,7 @@ impl Link {
                 loss: (config.loss != Loss::None)
                     .then(|| LossProcess::new(config.loss, Stream::new(seed, name))),
                 meter: None,
+                census: None,
             })
         });
         let outlet = Outlet {
@@ -127,6 +131,21 @@ impl Link {
         self.extra.as_deref()?.meter.as_ref()
     }
 
+    /// Keeps account of groups of flows from now on.
+    pub fn set_census(&mut self, census: Census) {
+        self.extra.get_or_insert_default().census = Some(census);
+    }
+
+    /// The census, if one was set.
+    pub fn census(&self) -> Option<&Census> {
+        self.extra.as_deref()?.census.as_ref()
+    }
+
+    /// The same, to assign flows.
+    pub fn census_mut(&mut self) -> Option<&mut Census> {
+        self.extra.as_deref_mut()?.census.as_mut()
+    }
+
     /// What waits in the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.advance(now, &mut stays);
@@ -152,8 +171,8 @@ impl Link {
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
             let next = self.queue.dequeue(start, &mut |packet, reason| {
                 dropped[reason as usize] += 1;
-                if let Some(m) = extra.as_mut().and_then(|e| e.meter.as_mut()) {
-                    m.count_drop(start, &packet);
+                if let Some(extra) = extra {
+                    extra.count_drop(start, &packet, false);
                 }
             });
             self.waiting = self.queue.backlog().packets;
@@ -171,7 +190,8 @@ impl Link {
         express: &mut impl FnMut(Time, &Packet) -> bool,
     ) {
         let mut bytes = u64::from(packet.size);
-        if let Some(extra) = &self.extra {
+        if let Some(extra) = &mut self.extra {
+            extra.begins(start, packet);
             bytes += extra.overhead;
         }
         let took = if self.per_byte > 0 {
@@ -231,6 +251,9 @@ impl Link {
             extra.arrival(at, packet, &self.queue);
         }
         if self.rate == 0 {
+            if let Some(extra) = &mut self.extra {
+                extra.begins(at, packet);
+            }
             self.launch(at, packet, express);
             return;
         }
@@ -255,8 +278,8 @@ impl Link {
         let (dropped, extra) = (&mut self.dropped, &mut self.extra);
         let accepted = self.queue.enqueue(at, *packet, &mut |other, reason| {
             dropped[reason as usize] += 1;
-            if let Some(m) = extra.as_mut().and_then(|e| e.meter.as_mut()) {
-                m.count_drop(at, &other);
+            if let Some(extra) = extra {
+                extra.count_drop(at, &other, false);
             }
         });
         self.waiting = self.queue.backlog().packets;
@@ -264,8 +287,8 @@ impl Link {
             Ok(()) => self.advance(at, express),
             Err(reason) => {
                 self.dropped[reason as usize] += 1;
-                if let Some(m) = self.extra.as_mut().and_then(|e| e.meter.as_mut()) {
-                    m.count_drop(at, packet);
+                if let Some(e) = &mut self.extra {
+                    e.count_drop(at, packet, true);
                 }
             }
         }
@@ -314,6 +337,24 @@ impl Extra {
     fn arrival(&mut self, at: Time, packet: &Packet, queue: &AnyQdisc) {
         if let Some(m) = &mut self.meter {
             m.arrival(at, packet, queue.backlog());
+        }
+        if let Some(c) = &mut self.census {
+            c.arrival(at, packet);
+        }
+    }
+
+    fn begins(&mut self, start: Time, packet: &Packet) {
+        if let Some(c) = &mut self.census {
+            c.begins(start, packet);
+        }
+    }
+
+    fn count_drop(&mut self, at: Time, packet: &Packet, refused: bool) {
+        if let Some(m) = &mut self.meter {
+            m.count_drop(at, packet);
+        }
+        if let Some(c) = &mut self.census {
+            c.count_drop(packet, refused);
         }
     }
 

@@ -217,7 +217,11 @@ impl Config {
             };
             12 * u32::from(self.timestamps) + sack
         };
-        u16::try_from(seg.len.saturating_add(20 + u32::from(self.ip_header) + options)).unwrap_or(u16::MAX)
+        u16::try_from(
+            seg.len
+                .saturating_add(20 + u32::from(self.ip_header) + options),
+        )
+        .unwrap_or(u16::MAX)
     }
 
     /// `mss` within its range.

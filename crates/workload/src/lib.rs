@@ -9,19 +9,25 @@
 //! |---|---|
 //! | [`Web`] | foreground: fetches objects, back to back or with think times |
 //! | [`Parametric`] | background: constant or Poisson packets over UDP or TCP |
+//! | [`Greedy`] | connections that always have something to send |
+//! | [`Replay`] | background: the packets of a trace at their own times |
 //! | [`Structural`] | background: users, sessions and exchanges of a learnt traffic model |
 //!
 //! A workload plays both ends of its connections ([`End`]); each end acts only on what that end
 //! could know.
 
+mod greedy;
 mod machine;
 mod parametric;
 mod record;
+mod replay;
 mod structural;
 mod web;
 
+pub use greedy::{Greedy, GreedyConfig};
 pub use machine::{Access, Action, Conn, End, Event, Info, Open, Workload};
 pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord};
+pub use replay::{Packets, Replay, ReplayConfig};
 pub use structural::Structural;
 pub use web::{Web, WebConfig};

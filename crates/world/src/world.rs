@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use swell_base::{Dur, EventQueue, Tag, Time, derived};
-use swell_path::{Link, LinkConfig, Meter};
+use swell_path::{Census, Link, LinkConfig, Meter};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
@@ -82,6 +82,15 @@ impl World {
         for direction in [Direction::Up, Direction::Down] {
             let link = self.links.trunk_mut(direction as LinkIndex);
             link.set_meter(Meter::new(fine, coarse));
+        }
+    }
+
+    /// Keeps account, at the bottleneck, of the packets of each workload: groups of the
+    /// [`Census`] are the workloads' numbers. To be called before any workload is added.
+    pub fn take_census(&mut self) {
+        for direction in [Direction::Up, Direction::Down] {
+            let link = self.links.trunk_mut(direction as LinkIndex);
+            link.set_census(Census::default());
         }
     }
 
@@ -529,6 +538,11 @@ impl World {
             }
             // What goes to the server ends on the server's leaf.
             routes[i ^ 1] = pair.down;
+        }
+        for trunk in trunks {
+            if let Some(census) = self.links.trunk_mut(trunk).census_mut() {
+                census.assign(index, workload);
+            }
         }
         let worker = &mut self.workers[workload as usize];
         self.routes.push(routes);

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, QueueLimit, Rate, Tag, Time};
-use swell_path::{Element, LinkConfig, Loss};
+use swell_path::{Discipline, Element, LinkConfig, Loss, PriorityConfig};
 use swell_tcp::{Algorithm, Config};
 use swell_workload::{
-    Access, Action, Conn, End, Event, Info, Law, Open, Outcome, Parametric, ParametricConfig,
-    Record, RequestRecord, Transport, Web, WebConfig, Workload,
+    Access, Action, Conn, End, Event, Greedy, GreedyConfig, Info, Law, Open, Outcome, Packets,
+    Parametric, ParametricConfig, Record, Replay, ReplayConfig, RequestRecord, Transport, Web,
+    WebConfig, Workload,
 };
 use swell_world::{Direction, World};
 
@@ -339,4 +340,131 @@ impl Workload for Bursts {
         Vec::new()
     }
     fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
+}
+
+#[test]
+fn a_replay_arrives_at_its_own_times_and_loses_nothing_on_a_wide_link() {
+    let up: Packets = (0..1000u64)
+        .map(|i| {
+            (
+                Dur::from_micros(i * i % 977 + 1000 * i),
+                40 + (i % 1461) as u32,
+            )
+        })
+        .collect();
+    let down: Packets = Arc::new([(Dur::from_millis(3), 1500), (Dur::from_millis(3), 40)]);
+    let bytes: u64 = up.iter().map(|p| u64::from(p.1)).sum();
+    let mut world = dumbbell("1Gbit", 1, "1000pkt", 1);
+    world.take_census();
+    let w = world.add(
+        Box::new(Replay::new(ReplayConfig::exact([up.clone(), down]))),
+        Tag::Background,
+        Arc::new(Config::linux()),
+    );
+    // To the nanosecond: nothing waits, so what has arrived at an instant is what was due by then.
+    for i in [0, 1, 500, 999] {
+        world.advance(Time::ZERO + up[i].0);
+        let due = up.iter().filter(|p| p.0 <= up[i].0).count() as u64;
+        assert_eq!(world.bottleneck(Direction::Up).ledger().arrived, due);
+    }
+    world.advance(Time::from_secs_f64(2.0));
+    let tally = world
+        .bottleneck(Direction::Up)
+        .census()
+        .expect("taken")
+        .tally(w as u32);
+    assert_eq!(
+        (tally.arrived, tally.sent_bytes, tally.dropped),
+        (1000, bytes, 0)
+    );
+    assert_eq!(world.bottleneck(Direction::Down).ledger().arrived, 2);
+}
+
+#[test]
+fn a_stretched_replay_on_a_grid_keeps_the_order_and_the_grid() {
+    let packets: Packets = (0..100u64)
+        .map(|i| (Dur::from_micros(i * 730), 100))
+        .collect();
+    let config = ReplayConfig {
+        stretch: 2.0,
+        grid: Dur::from_millis(1),
+        ..ReplayConfig::exact([packets, Arc::new([])])
+    };
+    let mut world = dumbbell("1Gbit", 0, "1000pkt", 1);
+    world.meter(Dur::from_micros(500), Dur::from_secs(1));
+    world.add(
+        Box::new(Replay::new(config)),
+        Tag::Background,
+        Arc::new(Config::linux()),
+    );
+    world.advance(Time::from_secs_f64(1.0));
+    let meter = world.bottleneck(Direction::Up).meter().expect("metered");
+    let bins = &meter.fine_packets[1];
+    // Half-millisecond bins: whatever lies on the grid is in an even one.
+    assert!(bins.iter().skip(1).step_by(2).all(|&n| n == 0));
+    assert_eq!(bins.iter().sum::<u32>(), 100);
+    assert_eq!(bins.len() / 2, 99 * 730 * 2 / 1000 + 1);
+}
+
+#[test]
+fn a_greedy_transfer_fills_the_link() {
+    let mut world = dumbbell("10Mbit", 20, "100pkt", 1);
+    let w = world.add(
+        Box::new(Greedy::new(GreedyConfig::default())),
+        Tag::Foreground,
+        Arc::new(Config::linux()),
+    );
+    world.advance(Time::from_secs_f64(60.0));
+    world.finish();
+    let Some(Record::Flow(flow)) = world.take_records(w).pop() else {
+        panic!("a greedy connection is one record");
+    };
+    let payload_share = 1448.0 / 1500.0;
+    let rate = flow.up as f64 * 8.0 / 60.0;
+    assert!(rate > 0.97 * payload_share * 10e6, "{rate}");
+    assert!(rate < payload_share * 10e6, "{rate}");
+}
+
+/// Two classes in strict priority without preemption: the mean wait of the upper one is the residual
+/// transmission over one minus its own load (Cobham 1954), whatever the lower class is.
+#[test]
+fn the_wait_under_priority_is_the_formula_of_m_g_1() {
+    let fast = |rate| LinkConfig {
+        discipline: Discipline::Priority(PriorityConfig::default()),
+        ..link(rate, Dur::from_millis(5), "100000pkt")
+    };
+    let mut world = World::new(&[fast("10Mbit"), fast("10Mbit")], 3);
+    world.take_census();
+    let tcp = Arc::new(Config::linux());
+    let poisson = |packet, rate: &str| ParametricConfig {
+        packet,
+        rate: [rate.parse().unwrap(), Rate::from_bps(0)],
+        sources: 1,
+        ..udp(Law::Poisson, "1bit")
+    };
+    let upper = world.add(
+        Box::new(Parametric::new(poisson(400, "3Mbit"), 1)),
+        Tag::Foreground,
+        tcp.clone(),
+    );
+    let lower = world.add(
+        Box::new(Parametric::new(poisson(1500, "5Mbit"), 2)),
+        Tag::Background,
+        tcp,
+    );
+    world.advance(Time::from_secs_f64(2000.0));
+    let census = world.bottleneck(Direction::Up).census().expect("taken");
+    let (s_upper, s_lower) = (400.0 * 8.0 / 10e6, 1500.0 * 8.0 / 10e6);
+    let residual = (0.3 * s_upper + 0.5 * s_lower) / 2.0;
+    for (who, formula) in [
+        (upper, residual / (1.0 - 0.3)),
+        (lower, residual / ((1.0 - 0.3) * (1.0 - 0.8))),
+    ] {
+        let wait = census.tally(who as u32).mean_wait().as_secs_f64();
+        // A million packets; the lower class's correlated waits make its mean the rougher one.
+        assert!(
+            (wait / formula - 1.0).abs() < 0.02,
+            "{wait} against {formula}"
+        );
+    }
 }

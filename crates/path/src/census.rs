@@ -1,0 +1,213 @@
+//! What happened at a link to the packets of each group of flows.
+
+use std::collections::VecDeque;
+
+use swell_base::{Dur, Packet, Time};
+
+/// Buckets of a [`Histogram`] per factor of two.
+const PER_OCTAVE: u32 = 8;
+
+/// Counts packets and how long they waited, by group. A group is a number that the caller gives to
+/// flows: the workload they belong to.
+#[derive(Clone, Debug, Default)]
+pub struct Census {
+    /// Group of each flow.
+    groups: Vec<u32>,
+    tallies: Vec<Tally>,
+    /// Packets waiting, by flow, as (sequence number, acknowledgement, arrival): what a packet
+    /// itself has no room for.
+    waiting: Vec<VecDeque<(u64, u64, Time)>>,
+}
+
+/// What happened to the packets of a group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Packets that arrived at the queue.
+    pub arrived: u64,
+    /// Their network-layer bytes.
+    pub arrived_bytes: u64,
+    /// Packets whose transmission began.
+    pub sent: u64,
+    /// Their network-layer bytes.
+    pub sent_bytes: u64,
+    /// Packets dropped at the queue.
+    pub dropped: u64,
+    /// Time between arrival and beginning of transmission, summed over the packets sent,
+    /// nanoseconds.
+    pub wait: u128,
+    /// The same, as a distribution.
+    pub waits: Histogram,
+}
+
+impl Tally {
+    /// Mean time in the queue of packets sent; zero for none.
+    pub fn mean_wait(&self) -> Dur {
+        Dur::from_nanos((self.wait / u128::from(self.sent.max(1))) as u64)
+    }
+
+    /// Mean network-layer size of packets sent, bytes; zero for none.
+    pub fn mean_size(&self) -> f64 {
+        self.sent_bytes as f64 / self.sent.max(1) as f64
+    }
+
+    /// Share of the arrivals that was dropped.
+    pub fn drop_share(&self) -> f64 {
+        self.dropped as f64 / self.arrived.max(1) as f64
+    }
+}
+
+/// Durations in buckets that grow by an eighth of an octave: within 9 % of the truth, from a
+/// nanosecond to centuries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histogram {
+    /// Durations of zero.
+    zero: u64,
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    fn add(&mut self, d: Dur) {
+        let ns = d.as_nanos();
+        if ns == 0 {
+            self.zero += 1;
+            return;
+        }
+        let octave = ns.ilog2();
+        // The three bits below the highest.
+        let eighth = (ns << 3 >> octave) as u32 & (PER_OCTAVE - 1);
+        let i = (octave * PER_OCTAVE + eighth) as usize;
+        if self.counts.len() <= i {
+            self.counts.resize(i + 1, 0);
+        }
+        self.counts[i] += 1;
+    }
+
+    /// Durations counted.
+    pub fn total(&self) -> u64 {
+        self.zero + self.counts.iter().sum::<u64>()
+    }
+
+    /// Buckets that are not empty, as (from, to, how many), ascending; from = to for zero.
+    pub fn buckets(&self) -> impl Iterator<Item = (Dur, Dur, u64)> + '_ {
+        let zero = (self.zero > 0).then_some((Dur::ZERO, Dur::ZERO, self.zero));
+        let edge = |i: usize| {
+            let (octave, eighth) = (i as u32 / PER_OCTAVE, i as u64 % u64::from(PER_OCTAVE));
+            Dur::from_nanos((((8 + eighth) as u128) << octave >> 3) as u64)
+        };
+        let counts = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
+        zero.into_iter()
+            .chain(counts.map(move |(i, &n)| (edge(i), edge(i + 1), n)))
+    }
+
+    /// The upper edge of the bucket in which the share `q` of all durations is reached.
+    pub fn quantile(&self, q: f64) -> Dur {
+        let rank = (q * self.total() as f64).ceil() as u64;
+        let mut sum = 0;
+        for (_, to, n) in self.buckets() {
+            sum += n;
+            if sum >= rank {
+                return to;
+            }
+        }
+        Dur::ZERO
+    }
+}
+
+impl Census {
+    /// Puts a flow into a group, before its first packet. Flows that nobody puts anywhere are in
+    /// group 0.
+    pub fn assign(&mut self, flow: u32, group: u32) {
+        let i = flow as usize;
+        if self.groups.len() <= i {
+            self.groups.resize(i + 1, 0);
+        }
+        self.groups[i] = group;
+    }
+
+    /// What happened to a group; nothing, where it sent nothing.
+    pub fn tally(&self, group: u32) -> Tally {
+        self.tallies
+            .get(group as usize)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    fn tally_of(&mut self, flow: u32) -> &mut Tally {
+        let group = self.groups.get(flow as usize).map_or(0, |&g| g as usize);
+        if self.tallies.len() <= group {
+            self.tallies.resize(group + 1, Tally::default());
+        }
+        &mut self.tallies[group]
+    }
+
+    pub(crate) fn arrival(&mut self, at: Time, packet: &Packet) {
+        let i = packet.flow.0 as usize;
+        if self.waiting.len() <= i {
+            self.waiting.resize(i + 1, VecDeque::new());
+        }
+        self.waiting[i].push_back((packet.seg.seq, packet.seg.ack, at));
+        let tally = self.tally_of(packet.flow.0);
+        tally.arrived += 1;
+        tally.arrived_bytes += u64::from(packet.size);
+    }
+
+    /// The transmission of a packet begins.
+    pub(crate) fn begins(&mut self, at: Time, packet: &Packet) {
+        // Disciplines keep the order within a flow: this is the first that waits.
+        let arrival = self.take(packet, false).unwrap_or(at);
+        let wait = at.since(arrival);
+        let tally = self.tally_of(packet.flow.0);
+        tally.sent += 1;
+        tally.sent_bytes += u64::from(packet.size);
+        tally.wait += u128::from(wait.as_nanos());
+        tally.waits.add(wait);
+    }
+
+    /// A packet was dropped; `refused`: as it came.
+    pub(crate) fn count_drop(&mut self, packet: &Packet, refused: bool) {
+        self.take(packet, refused);
+        self.tally_of(packet.flow.0).dropped += 1;
+    }
+
+    /// Forgets a waiting packet and says when it came.
+    fn take(&mut self, packet: &Packet, newest: bool) -> Option<Time> {
+        let queue = self.waiting.get_mut(packet.flow.0 as usize)?;
+        let same =
+            |&(seq, ack, _): &(u64, u64, Time)| (seq, ack) == (packet.seg.seq, packet.seg.ack);
+        let place = if newest {
+            queue.iter().rposition(same)
+        } else {
+            queue.iter().position(same)
+        }?;
+        queue.remove(place).map(|(_, _, at)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_hold_what_lies_between_their_edges() {
+        let mut h = Histogram::default();
+        let values = [0, 1, 2, 3, 7, 8, 9, 1000, 123_456_789, u64::MAX >> 8];
+        for ns in values {
+            h.add(Dur::from_nanos(ns));
+        }
+        assert_eq!(h.total(), values.len() as u64);
+        for ns in values.into_iter().filter(|&ns| ns > 0) {
+            let d = Dur::from_nanos(ns);
+            assert!(
+                h.buckets().any(|(from, to, _)| from <= d && d < to),
+                "{ns} is in no bucket"
+            );
+        }
+        // Above eight nanoseconds a bucket is an eighth of its octave.
+        for (from, to, _) in h.buckets().filter(|b| b.0 >= Dur::from_nanos(8)) {
+            let ratio = to.as_nanos() as f64 / from.as_nanos() as f64;
+            assert!(ratio <= 1.125, "{ratio}");
+        }
+        assert_eq!(h.quantile(0.1), Dur::ZERO);
+        assert!(h.quantile(0.5) >= Dur::from_nanos(7) && h.quantile(0.5) <= Dur::from_nanos(8));
+    }
+}

@@ -1,0 +1,164 @@
+//! The replay of a packet trace, open loop.
+
+use std::sync::Arc;
+
+use swell_base::{Dur, Time};
+
+use crate::{
+    Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Transport, Workload,
+};
+
+/// Packets of one direction: (time since the beginning, network-layer size in bytes), in order of
+/// time.
+pub type Packets = Arc<[(Dur, u32)]>;
+
+/// How a trace is replayed.
+#[derive(Clone, Debug)]
+pub struct ReplayConfig {
+    /// Packets from left to right and from right to left.
+    pub packets: [Packets; 2],
+    /// Over UDP every packet is a datagram of its size at its time, whatever happens to it. Over TCP
+    /// one connection per direction is given the packets as writes at their times, and sends them
+    /// when it may.
+    pub transport: Transport,
+    /// Times are multiplied by this (more than 1: slower), at least 0.
+    pub stretch: f64,
+    /// Times are rounded up to multiples of this; zero leaves them exact.
+    pub grid: Dur,
+    /// Path of the host on the left.
+    pub left: Access,
+    /// Path of the host on the right.
+    pub right: Access,
+}
+
+impl ReplayConfig {
+    /// The exact replay of `packets` over UDP between hosts right at the bottleneck.
+    pub fn exact(packets: [Packets; 2]) -> ReplayConfig {
+        ReplayConfig {
+            packets,
+            transport: Transport::Udp,
+            stretch: 1.0,
+            grid: Dur::ZERO,
+            left: Access::default(),
+            right: Access::default(),
+        }
+    }
+}
+
+/// Replays a trace. It does not react to anything; over TCP the transport does.
+#[derive(Debug)]
+pub struct Replay {
+    config: ReplayConfig,
+    start: Time,
+    next: [usize; 2],
+    records: Vec<Record>,
+}
+
+/// IPv4 and UDP headers (RFC 791, RFC 768): what a datagram has beside its payload.
+const UDP_HEADERS: u32 = 28;
+/// IPv4 and TCP headers with timestamps (RFC 7323).
+const TCP_HEADERS: u32 = 52;
+
+impl Replay {
+    /// The replay, ready to start.
+    pub fn new(config: ReplayConfig) -> Replay {
+        Replay {
+            config,
+            start: Time::ZERO,
+            next: [0; 2],
+            records: Vec::new(),
+        }
+    }
+
+    /// When a packet of the trace is due, since the beginning.
+    fn due(&self, at: Dur) -> Dur {
+        let at = if self.config.stretch == 1.0 {
+            at
+        } else {
+            at.scale(self.config.stretch.max(0.0))
+        };
+        let grid = self.config.grid.as_nanos();
+        if grid == 0 {
+            return at;
+        }
+        Dur::from_nanos(at.as_nanos().div_ceil(grid).saturating_mul(grid))
+    }
+
+    /// Sends what is due now in a direction and waits for what comes then.
+    fn send(&mut self, d: usize, now: Time, actions: &mut Vec<Action>) {
+        let conn = Conn(d as u32);
+        while let Some(&(at, size)) = self.config.packets[d].get(self.next[d]) {
+            let due = self.start + self.due(at);
+            if due > now {
+                actions.push(Action::Timer(due.since(now), d as u64));
+                return;
+            }
+            self.next[d] += 1;
+            actions.push(match self.config.transport {
+                Transport::Udp => {
+                    Action::SendDatagram(conn, End::Client, size.saturating_sub(UDP_HEADERS))
+                }
+                Transport::Tcp => {
+                    let payload = size.saturating_sub(TCP_HEADERS).max(1);
+                    Action::Send(conn, End::Client, u64::from(payload))
+                }
+            });
+        }
+    }
+}
+
+impl Workload for Replay {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => {
+                self.start = now;
+                let (left, right) = (self.config.left, self.config.right);
+                for (d, (client, server)) in [(left, right), (right, left)].into_iter().enumerate()
+                {
+                    if self.config.packets[d].is_empty() {
+                        continue;
+                    }
+                    let open = Box::new(Open {
+                        from_right: d == 1,
+                        client,
+                        server,
+                        silent: true,
+                        ..Open::default()
+                    });
+                    let conn = Conn(d as u32);
+                    actions.push(match self.config.transport {
+                        Transport::Udp => Action::Datagrams(conn, open),
+                        Transport::Tcp => Action::Connect(conn, open),
+                    });
+                    self.send(d, now, actions);
+                }
+            }
+            Event::Timer(d) => self.send(d as usize & 1, now, actions),
+            _ => {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
+        for d in 0..2 {
+            if self.config.packets[d].is_empty() {
+                continue;
+            }
+            let facts = info(Conn(d as u32));
+            let mut bytes = [0; 2];
+            bytes[d] = facts.received[1];
+            self.records.push(Record::Flow(FlowRecord {
+                class: 0,
+                start: self.start,
+                end: None,
+                up: bytes[0],
+                down: bytes[1],
+                min_rtt: facts.min_rtt,
+                retransmissions: facts.client_retransmissions + facts.server_retransmissions,
+            }));
+        }
+    }
+}
