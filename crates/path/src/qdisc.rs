@@ -154,6 +154,15 @@ impl AnyQdisc {
     pub(crate) fn passes_when_idle(&self) -> bool {
         match self {
             AnyQdisc::Fifo(q) => q.is_empty(),
+            _ => self.other_passes_when_idle(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_passes_when_idle(&self) -> bool {
+        match self {
+            AnyQdisc::Fifo(q) => q.is_empty(),
             // Averages, first-packet-above times and drop probabilities are made of such packets.
             AnyQdisc::Red(_) | AnyQdisc::CoDel(_) | AnyQdisc::FqCoDel(_) | AnyQdisc::Pie(_) => {
                 false
@@ -165,8 +174,6 @@ impl AnyQdisc {
     }
 
     /// The disciplines off the hot path.
-    #[cold]
-    #[inline(never)]
     fn other_mut(&mut self) -> &mut dyn Qdisc {
         match self {
             AnyQdisc::Fifo(q) => q,
@@ -179,8 +186,6 @@ impl AnyQdisc {
         }
     }
 
-    #[cold]
-    #[inline(never)]
     fn other(&self) -> &dyn Qdisc {
         match self {
             AnyQdisc::Fifo(q) => q,
@@ -191,6 +196,35 @@ impl AnyQdisc {
             AnyQdisc::FqCoDel(q) => &**q,
             AnyQdisc::Pie(q) => &**q,
         }
+    }
+
+    // Out of line, so that what is inlined into a link is the FIFO and one call.
+
+    #[cold]
+    #[inline(never)]
+    fn enqueue_other(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        self.other_mut().enqueue(now, *packet, dropped)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn dequeue_other(
+        &mut self,
+        now: Time,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Option<Packet> {
+        self.other_mut().dequeue(now, dropped)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn backlog_other(&self) -> Backlog {
+        self.other().backlog()
     }
 }
 
@@ -204,7 +238,7 @@ impl Qdisc for AnyQdisc {
     ) -> Result<(), DropReason> {
         match self {
             AnyQdisc::Fifo(q) => q.enqueue(now, packet, dropped),
-            _ => self.other_mut().enqueue(now, packet, dropped),
+            _ => self.enqueue_other(now, &packet, dropped),
         }
     }
     #[inline]
@@ -215,14 +249,14 @@ impl Qdisc for AnyQdisc {
     ) -> Option<Packet> {
         match self {
             AnyQdisc::Fifo(q) => q.dequeue(now, dropped),
-            _ => self.other_mut().dequeue(now, dropped),
+            _ => self.dequeue_other(now, dropped),
         }
     }
     #[inline]
     fn backlog(&self) -> Backlog {
         match self {
             AnyQdisc::Fifo(q) => q.backlog(),
-            _ => self.other().backlog(),
+            _ => self.backlog_other(),
         }
     }
     fn marked(&self) -> u64 {
