@@ -21,6 +21,64 @@ const DIRECTION: Column = column(
     "`up` (left to right) or `down` (right to left: towards the foreground's clients).",
 );
 
+// What arrived at the bottleneck, left it and was dropped: counted in every bin and in total.
+const ARRIVED_FOREGROUND_BYTES: Column = column(
+    "arrived_foreground_bytes",
+    U64,
+    "B",
+    "Network-layer bytes of the foreground that arrived at the queue.",
+);
+const ARRIVED_BACKGROUND_BYTES: Column = column(
+    "arrived_background_bytes",
+    U64,
+    "B",
+    "The same of the background.",
+);
+const ARRIVED_FOREGROUND_PACKETS: Column = column(
+    "arrived_foreground_packets",
+    U64,
+    "",
+    "Packets of the foreground that arrived at the queue.",
+);
+const ARRIVED_BACKGROUND_PACKETS: Column = column(
+    "arrived_background_packets",
+    U64,
+    "",
+    "The same of the background.",
+);
+const DEPARTED_FOREGROUND_BYTES: Column = column(
+    "departed_foreground_bytes",
+    U64,
+    "B",
+    "Network-layer bytes of the foreground that left on the wire.",
+);
+const DEPARTED_BACKGROUND_BYTES: Column = column(
+    "departed_background_bytes",
+    U64,
+    "B",
+    "The same of the background.",
+);
+const DROPPED_FOREGROUND_PACKETS: Column = column(
+    "dropped_foreground_packets",
+    U64,
+    "",
+    "Packets of the foreground dropped.",
+);
+const DROPPED_BACKGROUND_PACKETS: Column = column(
+    "dropped_background_packets",
+    U64,
+    "",
+    "The same of the background.",
+);
+
+/// What a bin holds of it fits 32 bits.
+const fn in_32_bits(column: Column) -> Column {
+    Column {
+        kind: U32,
+        ..column
+    }
+}
+
 fn put_direction(values: &mut Columns, direction: u8) {
     values.text(if direction == 0 { "up" } else { "down" });
 }
@@ -126,54 +184,14 @@ impl Row for Bin {
             "Start of the bin, since the start of the run (warm-up included).",
         ),
         DIRECTION,
-        column(
-            "arrived_foreground_bytes",
-            U64,
-            "B",
-            "Network-layer bytes of the foreground that arrived at the queue.",
-        ),
-        column(
-            "arrived_background_bytes",
-            U64,
-            "B",
-            "The same of the background.",
-        ),
-        column(
-            "arrived_foreground_packets",
-            U32,
-            "",
-            "Packets of the foreground that arrived at the queue.",
-        ),
-        column(
-            "arrived_background_packets",
-            U32,
-            "",
-            "The same of the background.",
-        ),
-        column(
-            "departed_foreground_bytes",
-            U64,
-            "B",
-            "Network-layer bytes of the foreground that left on the wire.",
-        ),
-        column(
-            "departed_background_bytes",
-            U64,
-            "B",
-            "The same of the background.",
-        ),
-        column(
-            "dropped_foreground_packets",
-            U32,
-            "",
-            "Packets of the foreground dropped.",
-        ),
-        column(
-            "dropped_background_packets",
-            U32,
-            "",
-            "The same of the background.",
-        ),
+        ARRIVED_FOREGROUND_BYTES,
+        ARRIVED_BACKGROUND_BYTES,
+        in_32_bits(ARRIVED_FOREGROUND_PACKETS),
+        in_32_bits(ARRIVED_BACKGROUND_PACKETS),
+        DEPARTED_FOREGROUND_BYTES,
+        DEPARTED_BACKGROUND_BYTES,
+        in_32_bits(DROPPED_FOREGROUND_PACKETS),
+        in_32_bits(DROPPED_BACKGROUND_PACKETS),
         column(
             "queue_max_bytes",
             U64,
@@ -338,54 +356,14 @@ impl Row for LinkTotals {
             "s",
             "How long was observed, after the warm-up.",
         ),
-        column(
-            "arrived_foreground_bytes",
-            U64,
-            "B",
-            "Network-layer bytes of the foreground that arrived at the queue.",
-        ),
-        column(
-            "arrived_background_bytes",
-            U64,
-            "B",
-            "The same of the background.",
-        ),
-        column(
-            "arrived_foreground_packets",
-            U64,
-            "",
-            "Packets of the foreground that arrived at the queue.",
-        ),
-        column(
-            "arrived_background_packets",
-            U64,
-            "",
-            "The same of the background.",
-        ),
-        column(
-            "departed_foreground_bytes",
-            U64,
-            "B",
-            "Network-layer bytes of the foreground that left on the wire.",
-        ),
-        column(
-            "departed_background_bytes",
-            U64,
-            "B",
-            "The same of the background.",
-        ),
-        column(
-            "dropped_foreground_packets",
-            U64,
-            "",
-            "Packets of the foreground dropped.",
-        ),
-        column(
-            "dropped_background_packets",
-            U64,
-            "",
-            "The same of the background.",
-        ),
+        ARRIVED_FOREGROUND_BYTES,
+        ARRIVED_BACKGROUND_BYTES,
+        ARRIVED_FOREGROUND_PACKETS,
+        ARRIVED_BACKGROUND_PACKETS,
+        DEPARTED_FOREGROUND_BYTES,
+        DEPARTED_BACKGROUND_BYTES,
+        DROPPED_FOREGROUND_PACKETS,
+        DROPPED_BACKGROUND_PACKETS,
         column(
             "dropped_queue_full_packets",
             U64,
