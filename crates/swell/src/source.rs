@@ -5,10 +5,15 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use indicatif::ProgressBar;
 use sha2::{Digest, Sha256};
+
+/// Blocks on their way to the hashing thread: a few, so that neither waits for the other's every step.
+const BLOCKS: usize = 8;
 
 /// A file, or standard input for `-`. The clone that the reader takes and this one are the same bytes.
 #[derive(Clone)]
@@ -16,7 +21,9 @@ pub(crate) struct Source(Arc<Mutex<Hashed>>);
 
 struct Hashed {
     bytes: Box<dyn Read + Send>,
-    hash: Sha256,
+    /// To a thread of its own, for hashing takes as long as reading and learning together.
+    blocks: SyncSender<Vec<u8>>,
+    hash: JoinHandle<Sha256>,
     bar: ProgressBar,
 }
 
@@ -27,20 +34,33 @@ impl Source {
         } else {
             Box::new(File::open(path)?)
         };
+        let (blocks, to_hash) = sync_channel::<Vec<u8>>(BLOCKS);
+        let hash = thread::spawn(move || {
+            let mut hash = Sha256::new();
+            to_hash.iter().for_each(|block| hash.update(&block));
+            hash
+        });
         Ok(Source(Arc::new(Mutex::new(Hashed {
             bytes,
-            hash: Sha256::new(),
+            blocks,
+            hash,
             bar: bar.clone(),
         }))))
     }
 
-    /// SHA-256 of all bytes, hex; reads what the reader left, as it does behind damage.
+    /// SHA-256 of all bytes, hex; reads what the reader left, as it does behind damage. The reader
+    /// must be gone.
     pub(crate) fn digest(self) -> io::Result<String> {
-        let mut hashed = self.lock();
-        io::copy(&mut *hashed, &mut io::sink())?;
-        let digest = std::mem::take(&mut hashed.hash).finalize();
+        let mut hashed = Arc::into_inner(self.0)
+            .expect("the reader, which held the only other handle, is gone")
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        io::copy(&mut hashed, &mut io::sink())?;
+        let Hashed { blocks, hash, .. } = hashed;
+        drop(blocks);
+        let hash = hash.join().expect("hashing does not panic");
         let mut hex = String::with_capacity(64);
-        for byte in digest {
+        for byte in hash.finalize() {
             let _ = write!(hex, "{byte:02x}");
         }
         Ok(hex)
@@ -61,7 +81,8 @@ impl Read for Source {
 impl Read for Hashed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.bytes.read(buffer)?;
-        self.hash.update(&buffer[..n]);
+        // It ends when this sender does.
+        let _ = self.blocks.send(buffer[..n].to_vec());
         self.bar.inc(n as u64);
         Ok(n)
     }
