@@ -228,9 +228,11 @@ impl Timeline {
                 .num("x", pad)
                 .num("y", area.y - 9.0)
                 .text(&fit(&strip.y.full_title(), 11.0, width));
-            frame::y_axis(&mut svg, &strip.y, area);
+            if bins > 0 {
+                frame::y_axis(&mut svg, &strip.y, area);
+            }
             let last = i + 1 == self.strips.len();
-            if last {
+            if last && bins > 0 {
                 frame::x_axis(&mut svg, &time, area, self.titled);
             }
             frame::open_plot(&mut svg, &time, &strip.y, area, &self.link);

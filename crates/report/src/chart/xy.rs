@@ -98,8 +98,11 @@ impl XyChart {
                 12.0,
                 canvas.width - 20.0,
             ));
-        frame::y_axis(&mut svg, &self.y, area);
-        frame::x_axis(&mut svg, &self.x, area, true);
+        let empty = self.curves.iter().all(|c| self.places(c, area).is_empty());
+        if !empty {
+            frame::y_axis(&mut svg, &self.y, area);
+            frame::x_axis(&mut svg, &self.x, area, true);
+        }
         frame::open_plot(&mut svg, &self.x, &self.y, area, &self.link);
         for &mark in &self.marks {
             if let Some(t) = self.y.at(mark) {
@@ -117,7 +120,7 @@ impl XyChart {
             self.draw_curve(&mut svg, curve, series, area);
         }
         svg.close();
-        if self.curves.iter().all(|c| self.places(c, area).is_empty()) {
+        if empty {
             frame::nothing(&mut svg, area);
         }
         svg.finish()
