@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use swell_base::{Dur, EventQueue, Tag, Time, derived};
 use swell_path::{Census, Link, LinkConfig, Meter};
-use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent};
+use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Stats};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses, UP};
@@ -154,6 +154,16 @@ impl World {
     /// What workload `index` finished since the last call.
     pub fn take_records(&mut self, index: usize) -> Vec<Record> {
         self.workers[index].machine.take_records()
+    }
+
+    /// What both ends, client and server, know of connection `conn` of workload `index`; `None` where
+    /// it is no TCP connection or is gone.
+    pub fn tcp_stats(&self, index: usize, conn: Conn) -> Option<[Stats; 2]> {
+        let flow = self.workers.get(index)?.flow(conn)?;
+        match &self.flows[flow as usize].as_deref()?.transport {
+            Transport::Tcp(pair) => Some(pair.ends.each_ref().map(Endpoint::stats)),
+            Transport::Datagrams { .. } | Transport::Gone => None,
+        }
     }
 
     /// Ends the run: every workload turns what is unfinished into records.
