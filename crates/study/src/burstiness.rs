@@ -1,0 +1,3 @@
+//! Burstiness of aggregate TCP traffic.
+pub mod lineup;
+pub mod scenario;

@@ -1,0 +1,145 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+/// Squares its number and counts how often it was asked.
+struct Square<'c> {
+    n: u32,
+    settings: &'static str,
+    runs: &'c AtomicUsize,
+}
+
+impl Cell for Square<'_> {
+    const KEYS: &'static [&'static str] = &["n"];
+    const NUMBERS: &'static [&'static str] = &["square", "nothing"];
+    fn key(&self) -> Vec<String> {
+        vec![self.n.to_string()]
+    }
+    fn settings(&self) -> String {
+        self.settings.into()
+    }
+    fn cost(&self) -> f64 {
+        f64::from(self.n)
+    }
+    fn run(&self) -> Vec<f64> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        vec![f64::from(self.n * self.n) / 3.0, f64::NAN]
+    }
+}
+
+fn cells<'c>(runs: &'c AtomicUsize, settings: &'static str) -> Vec<Square<'c>> {
+    (0..8).map(|n| Square { n, settings, runs }).collect()
+}
+
+fn options(dir: &tempfile::TempDir) -> Options {
+    Options {
+        file: dir.path().join("runs.csv"),
+        jobs: 3,
+        fresh: false,
+    }
+}
+
+const GO: fn() -> bool = || false;
+
+fn squares(ended: Ended) -> Vec<f64> {
+    match ended {
+        Ended::Complete(rows) => rows.iter().map(|r| r[0]).collect(),
+        Ended::Interrupted { .. } => Vec::new(),
+    }
+}
+
+#[test]
+fn what_is_finished_is_kept_and_used_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir);
+    let count = AtomicUsize::new(0);
+    let all = cells(&count, "a");
+    let stop = || count.load(Ordering::Relaxed) >= 3;
+    let ended = run(&all, &options, &|_| {}, &stop).unwrap();
+    let Ended::Interrupted { finished, runs } = ended else {
+        panic!("it was stopped");
+    };
+    // Workers that had begun come to an end.
+    assert!((3..=5).contains(&finished), "{finished}");
+    assert_eq!(runs, 8);
+    // A row cut in the middle is run again.
+    let text = fs::read_to_string(&options.file).unwrap();
+    fs::write(&options.file, &text[..text.len() - 2]).unwrap();
+
+    let seen = Mutex::new(Vec::new());
+    let tell = |p: Progress| seen.lock().unwrap().push(p);
+    let ended = run(&all, &options, &tell, &GO).unwrap();
+    let expected: Vec<f64> = (0..8).map(|n| f64::from(n * n) / 3.0).collect();
+    assert_eq!(squares(ended), expected);
+    assert_eq!(count.load(Ordering::Relaxed), 8 + 1);
+    let seen = seen.into_inner().unwrap();
+    assert_eq!((seen[0].done, seen[0].kept), (finished - 1, finished - 1));
+    let last = seen[seen.len() - 1];
+    assert_eq!((last.done, last.runs), (8, 8));
+    assert!((last.share - 1.0).abs() < 1e-12);
+
+    let text = fs::read_to_string(&options.file).unwrap();
+    assert_eq!(
+        squares(run(&all, &options, &|_| {}, &GO).unwrap()),
+        expected
+    );
+    assert_eq!(count.load(Ordering::Relaxed), 9);
+    assert_eq!(fs::read_to_string(&options.file).unwrap(), text);
+}
+
+#[test]
+fn the_number_of_jobs_changes_nothing() {
+    let [one, four] = [1, 4].map(|jobs| {
+        let dir = tempfile::tempdir().unwrap();
+        let count = AtomicUsize::new(0);
+        let options = Options {
+            jobs,
+            ..options(&dir)
+        };
+        run(&cells(&count, "a"), &options, &|_| {}, &GO).unwrap();
+        fs::read_to_string(&options.file).unwrap()
+    });
+    assert_eq!(one, four);
+    assert!(one.starts_with("n,settings,square,nothing\n0,"));
+}
+
+#[test]
+fn other_settings_and_fresh_run_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir);
+    let count = AtomicUsize::new(0);
+    let done = |settings, options: &Options| {
+        run(&cells(&count, settings), options, &|_| {}, &GO).unwrap();
+        count.swap(0, Ordering::Relaxed)
+    };
+    assert_eq!(done("a", &options), 8);
+    assert_eq!(done("b", &options), 8);
+    // What was there is still there.
+    assert_eq!(done("a", &options), 0);
+    let fresh = Options {
+        fresh: true,
+        ..options.clone()
+    };
+    assert_eq!(done("a", &fresh), 8);
+    assert_eq!(done("b", &options), 8);
+}
+
+#[test]
+fn a_table_of_something_else_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir);
+    let count = AtomicUsize::new(0);
+    for (text, at) in [
+        ("a,b\n", 1),
+        ("n,settings,square,nothing\n1,2,3\n", 2),
+        ("n,settings,square,nothing\n1,2,3,\n1,2,x,\n", 3),
+    ] {
+        fs::write(&options.file, text).unwrap();
+        let error = run(&cells(&count, "a"), &options, &|_| {}, &GO).unwrap_err();
+        let GridError::Table { line, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(line, at, "{text:?}");
+        assert_eq!(fs::read_to_string(&options.file).unwrap(), text);
+    }
+}
