@@ -173,7 +173,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// The file name up to its first dot.
-fn stem(path: &Path) -> String {
+pub(crate) fn stem(path: &Path) -> String {
     let name = file_name(path);
     let stem = name.split('.').next().unwrap_or("");
     if stem.is_empty() || stem == "-" {

@@ -102,7 +102,7 @@ fn trace(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     let traces = std::slice::from_ref(&args.what);
     let learnt = learn::read(
         traces,
-        args.what.display().to_string(),
+        learn::stem(&args.what),
         String::new(),
         swell_learn::Options::default().parameters,
     )?;
