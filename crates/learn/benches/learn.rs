@@ -2,17 +2,19 @@
 //! and 20 000 connections, made in memory, read and learnt on one core.
 //!
 //! `cargo bench -p swell-learn` prints MB of pcap per second of one core, nanoseconds per packet and the peak of
-//! allocated memory beyond the file itself, for the reader alone and for reader and learner.
+//! allocated memory beyond the file itself, for the reader alone and for reader and learner; then the
+//! peak of memory for a scan of a million addresses.
 #![expect(clippy::print_stdout, reason = "printing is all a bench does")]
 #![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 #![expect(unsafe_code, reason = "a counting allocator has to be one")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use swell_base::Stream;
-use swell_capture::Reader;
+use swell_capture::{Packet, Reader, Tcp, Transport};
 use swell_learn::{Learner, Options};
 
 /// Counts what is allocated.
@@ -142,7 +144,71 @@ fn core_time(start: Instant) -> f64 {
         .map_or(start.elapsed().as_secs_f64(), |ns| ns / 1e9)
 }
 
+const SCANNED: u32 = 1_000_000;
+
+/// A host asks a million others for a connection within 500 s: eight in ten say nothing, one refuses,
+/// one accepts and is reset.
+fn scan() -> usize {
+    let mut learner = Learner::new(Options::default());
+    let scanner = IpAddr::from([10, 0, 0, 1]);
+    for i in 0..SCANNED {
+        let target = IpAddr::from((0x1400_0000 + i).to_be_bytes());
+        let ports = (1_024 + (i % 60_000) as u16, 443);
+        let mut at = i64::from(i) * 500_000;
+        let mut push = |from_scanner: bool, flags: u8, seq: u32, ack: u32| {
+            let (src, dst) = if from_scanner {
+                (scanner, target)
+            } else {
+                (target, scanner)
+            };
+            let (src_port, dst_port) = if from_scanner {
+                ports
+            } else {
+                (ports.1, ports.0)
+            };
+            learner.push(&Packet {
+                time: at,
+                wire_len: 74,
+                captured_len: 74,
+                ip_len: 60,
+                src,
+                dst,
+                ttl: 64,
+                transport: Transport::Tcp(Tcp {
+                    src_port,
+                    dst_port,
+                    flags,
+                    seq,
+                    ack,
+                    ..Tcp::default()
+                }),
+                ..Packet::default()
+            });
+            at += 20_000;
+        };
+        push(true, Tcp::SYN, i, 0);
+        match i % 10 {
+            0 => push(false, Tcp::RST | Tcp::ACK, 0, i + 1),
+            1 => {
+                push(false, Tcp::SYN | Tcp::ACK, 7, i + 1);
+                push(true, Tcp::RST, i + 1, 0);
+            }
+            _ => {}
+        }
+    }
+    learner.finish().sessions.len()
+}
+
 fn main() {
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let sessions = scan();
+    let peak = PEAK.load(Ordering::Relaxed) - before;
+    println!(
+        "scan of {SCANNED} addresses: peak {:.0} MB, {} B an address ({sessions} sessions kept)",
+        peak as f64 / 1e6,
+        peak / SCANNED as usize
+    );
     let begin = Instant::now();
     let (file, packets) = pcap();
     let megabytes = file.len() as f64 / 1e6;

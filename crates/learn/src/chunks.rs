@@ -1,11 +1,15 @@
 //! From data passing the tap to requests, responses and the pauses between them.
 
-use swell_base::Dur;
-use swell_traffic::{Exchange, Turn};
+mod exchange;
 
 /// Chunks held per connection; beyond it neighbours are merged, so that a connection that never ends
 /// needs bounded memory.
 const MAX_CHUNKS: usize = 4096;
+
+/// A write larger than an initial window (RFC 6928 section 2, of 1460-byte segments) takes round
+/// trips to send; what the time to the next one says is the network's as well. Such writes are not
+/// told from what follows.
+const AT_ONCE: u64 = 14_600;
 
 /// Data of one direction with no pause and no data of the other direction inside: an application
 /// data unit, as far as one can tell from outside.
@@ -16,9 +20,50 @@ struct Chunk {
     /// When its first and last packets passed the tap, nanoseconds.
     first: u64,
     last: u64,
-    /// Begins a unit of its direction: with everything before acknowledged, it came after an
-    /// application's pause there, or after data of the other direction that it may answer.
-    fresh: bool,
+    begins: Begins,
+    /// Bytes of the other direction that its sender had got.
+    after: u64,
+}
+
+/// What data begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Begins {
+    /// A unit of its direction: with everything before acknowledged, or the sender having had
+    /// nothing more to send, it came after an application's pause there, or after data of the other
+    /// direction that it may answer.
+    Unit,
+    /// A write: the sender had had nothing more to send.
+    Write,
+    /// Nothing that one could tell; data of the other direction passed before it.
+    Nothing,
+}
+
+/// New data as it passes the tap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Data {
+    /// From the server.
+    pub(crate) down: bool,
+    pub(crate) bytes: u64,
+    /// Nanoseconds.
+    pub(crate) at: u64,
+    /// Everything sent before in this direction had been acknowledged, so that a pause is the
+    /// application's and not a retransmission's.
+    pub(crate) settled: bool,
+    /// The segment before it in this direction was not full: what is sent now was written later.
+    pub(crate) write: bool,
+    /// Bytes of the other direction that its sender says it has got.
+    pub(crate) got: u64,
+}
+
+/// What passed of one direction so far.
+#[derive(Debug, Default)]
+struct Way {
+    bytes: u64,
+    /// When the last data passed, and what its sender had got then.
+    last: Option<u64>,
+    got: u64,
+    /// Bytes of the present write.
+    write: u64,
 }
 
 /// The data of one connection.
@@ -29,6 +74,8 @@ pub(crate) struct Chunks {
     concurrent: bool,
     /// Times the list was halved.
     pub(crate) merged: u32,
+    /// Of the client and of the server.
+    ways: [Way; 2],
 }
 
 impl Chunks {
@@ -44,18 +91,36 @@ impl Chunks {
         self.concurrent
     }
 
-    /// New data passed at `at`. `settled`: everything sent before in this direction had been
-    /// acknowledged, so that a pause is the application's and not a retransmission's.
+    /// New data passed. A silence longer than `quiet` is the application's.
     #[inline]
-    pub(crate) fn push(&mut self, down: bool, bytes: u64, at: u64, settled: bool, quiet: u64) {
-        let fresh = settled
-            && self
-                .list
-                .last()
-                .is_none_or(|c| c.down != down || at.saturating_sub(c.last) > quiet);
+    pub(crate) fn push(&mut self, data: &Data, quiet: u64) {
+        let &Data {
+            down, bytes, at, ..
+        } = data;
+        let other = self.ways[usize::from(!down)].bytes;
+        let way = &mut self.ways[usize::from(down)];
+        let after = data.got.min(other);
+        let fresh = match way.last {
+            None => true,
+            Some(last) => {
+                (data.settled || data.write) && (after > way.got || at.saturating_sub(last) > quiet)
+            }
+        };
+        let begins = match (fresh, data.write && way.write <= AT_ONCE) {
+            (true, _) => Begins::Unit,
+            (false, true) => Begins::Write,
+            (false, false) => Begins::Nothing,
+        };
+        way.bytes = way.bytes.saturating_add(bytes);
+        way.last = Some(at);
+        way.got = way.got.max(after);
+        if begins != Begins::Nothing {
+            way.write = 0;
+        }
+        way.write = way.write.saturating_add(bytes);
         if let Some(last) = self.list.last_mut()
             && last.down == down
-            && !fresh
+            && begins == Begins::Nothing
         {
             last.bytes = last.bytes.saturating_add(bytes);
             last.last = at;
@@ -69,7 +134,8 @@ impl Chunks {
             bytes,
             first: at,
             last: at,
-            fresh,
+            begins,
+            after,
         });
     }
 
@@ -80,11 +146,22 @@ impl Chunks {
         if let Some(i) = self.list.iter().rposition(|c| c.down == down) {
             let c = &mut self.list[i];
             c.bytes = c.bytes.saturating_add(bytes);
+            let way = &mut self.ways[usize::from(down)];
+            way.bytes = way.bytes.saturating_add(bytes);
+            way.write = way.write.saturating_add(bytes);
             if i + 1 == n {
                 c.last = at;
             }
         } else if bytes > 0 {
-            self.push(down, bytes, at, true, 0);
+            let data = Data {
+                down,
+                bytes,
+                at,
+                settled: true,
+                write: false,
+                got: 0,
+            };
+            self.push(&data, 0);
         }
     }
 
@@ -107,99 +184,9 @@ impl Chunks {
         }
         self.list = merged;
     }
-
-    /// The exchange, with pauses as the tap saw them; [`correct`] takes the paths out. `opened` is
-    /// when the handshake was complete.
-    pub(crate) fn exchange(&self, opened: u64) -> Exchange {
-        if self.concurrent {
-            Exchange::Concurrent {
-                up: self.chain(false, opened),
-                down: self.chain(true, opened),
-            }
-        } else {
-            Exchange::Sequential(self.turns(opened))
-        }
-    }
-
-    fn chain(&self, down: bool, opened: u64) -> Vec<(Dur, u64)> {
-        let mut chain: Vec<(Dur, u64)> = Vec::new();
-        let mut last = opened;
-        for c in self.list.iter().filter(|c| c.down == down) {
-            let pause = c.first.saturating_sub(last);
-            match chain.last_mut() {
-                Some(unit) if !c.fresh => unit.1 = unit.1.saturating_add(c.bytes),
-                _ => chain.push((Dur::from_nanos(pause), c.bytes)),
-            }
-            last = c.last;
-        }
-        chain
-    }
-
-    fn turns(&self, opened: u64) -> Vec<Turn> {
-        let mut turns: Vec<Turn> = Vec::new();
-        // The end of what came before, and in which direction it went.
-        let mut last = (opened, None);
-        for c in &self.list {
-            let pause = Dur::from_nanos(c.first.saturating_sub(last.0));
-            match (c.down, last.1) {
-                // A response to the request before it.
-                (true, Some(false)) => {
-                    if let Some(turn) = turns.last_mut() {
-                        turn.server_think = pause;
-                        turn.response = c.bytes;
-                    }
-                }
-                // The server goes on, or speaks first.
-                (true, _) => turns.push(Turn {
-                    server_think: pause,
-                    response: c.bytes,
-                    ..Turn::default()
-                }),
-                (false, before) => {
-                    if let Some(turn) = turns.last_mut() {
-                        turn.client_think = pause;
-                    } else if before.is_none() && pause >= OPENING_PAUSE {
-                        // The client connected, then waited before it asked.
-                        turns.push(Turn {
-                            client_think: pause,
-                            ..Turn::default()
-                        });
-                    }
-                    turns.push(Turn {
-                        request: c.bytes,
-                        ..Turn::default()
-                    });
-                }
-            }
-            last = (c.last, Some(c.down));
-        }
-        turns
-    }
 }
 
-/// Pauses between handshake and first request shorter than this are the host's scheduling.
-const OPENING_PAUSE: Dur = Dur::from_millis(1);
-
-/// Takes the round trips between the tap and the hosts out of pauses seen at the tap.
-///
-/// A response's first byte passes the tap one server-side RTT plus the server's think time after the
-/// request's last byte did; a request one client-side RTT plus the user's think time after the
-/// response. A pause inside one direction needs no correction: both ends of it took the same way.
-pub(crate) fn correct(exchange: &mut Exchange, client_rtt: Dur, server_rtt: Dur) {
-    let Exchange::Sequential(turns) = exchange else {
-        return;
-    };
-    for i in 0..turns.len() {
-        let next_is_request = turns.get(i + 1).is_some_and(|t| t.request > 0);
-        let t = &mut turns[i];
-        if t.response > 0 && (t.request > 0 || i == 0) {
-            t.server_think = t.server_think.saturating_sub(server_rtt);
-        }
-        if t.response > 0 && next_is_request {
-            t.client_think = t.client_think.saturating_sub(client_rtt);
-        }
-    }
-}
+pub(crate) use exchange::{Line, correct};
 
 #[cfg(test)]
 mod tests;

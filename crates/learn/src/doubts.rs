@@ -3,6 +3,7 @@
 use swell_base::{Dur, Warning};
 use swell_traffic::{Exchange, Model};
 
+use crate::clock::Oddities;
 use crate::hosts::Hosts;
 use crate::paths::SideCounts;
 use crate::tcp::Tracked;
@@ -10,9 +11,7 @@ use crate::tcp::Tracked;
 /// Counted on the way, for the warnings at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
-    pub(crate) backward: u64,
-    /// Largest step back, nanoseconds.
-    pub(crate) backward_most: u64,
+    pub(crate) clock: Oddities,
     pub(crate) icmp: u64,
     pub(crate) fragments: u64,
     pub(crate) truncated: u64,
@@ -61,6 +60,42 @@ fn percent(part: f64, whole: f64) -> f64 {
         100.0 * part / whole
     } else {
         0.0
+    }
+}
+
+fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
+    let span = |ns: u64| Dur::from_nanos(ns / 1000 * 1000);
+    if odd.backward > 0 {
+        w.push(Warning::warning(
+            "time-steps-back",
+            format!(
+                "{} packets are older than one before them, by up to {}: they count at the later time",
+                odd.backward,
+                span(odd.backward_most)
+            ),
+        ));
+    }
+    if odd.far_off > 0 {
+        w.push(Warning::warning(
+            "far-off-times",
+            format!(
+                "{} packets are stamped up to {} ahead of those around them: they count at the time of \
+                 the packet before",
+                odd.far_off,
+                span(odd.far_off_most)
+            ),
+        ));
+    }
+    if odd.set > 0 {
+        w.push(Warning::warning(
+            "clock-set",
+            format!(
+                "the time of the capture leaps {} times for good, by up to {}: the clock was set, or \
+                 captures were joined; the leaps are taken out",
+                odd.set,
+                span(odd.set_most)
+            ),
+        ));
     }
 }
 
@@ -144,16 +179,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64, offered: u6
             ));
         }
     }
-    if c.backward > 0 {
-        w.push(Warning::warning(
-            "time-steps-back",
-            format!(
-                "{} packets are older than one before them, by up to {}: they count at the later time",
-                c.backward,
-                Dur::from_nanos(c.backward_most / 1000 * 1000)
-            ),
-        ));
-    }
+    clock(&c.clock, &mut w);
     let mut left = 0.0;
     let mut udp = 0.0;
     let mut application = 0.0;

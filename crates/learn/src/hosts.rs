@@ -20,6 +20,10 @@ impl Reservoir {
     fn push(&mut self, value: u32, rng: &mut Stream) {
         self.seen = self.seen.saturating_add(1);
         if self.kept.len() < RESERVOIR {
+            // Most hosts are met once.
+            if self.kept.is_empty() {
+                self.kept.reserve_exact(1);
+            }
             self.kept.push(value);
         } else {
             let i = rng.below(u64::from(self.seen)) as usize;
@@ -38,28 +42,57 @@ impl Reservoir {
     }
 }
 
-/// What was measured between the tap and a host.
+impl Reservoir {
+    /// Where the kept values are densest on a logarithmic scale: the half-sample mode (Bickel &
+    /// Frühwirth, Computational Statistics & Data Analysis 50, 2006). `None` if nothing is kept.
+    pub(crate) fn mode(&self) -> Option<u32> {
+        let mut logs: Vec<f64> = self
+            .kept
+            .iter()
+            .map(|&v| f64::from(v.max(1)).ln())
+            .collect();
+        logs.sort_by(f64::total_cmp);
+        let mut part = &logs[..];
+        while part.len() > 2 {
+            let half = part.len().div_ceil(2);
+            let width = |w: &&[f64]| w[half - 1] - w[0];
+            part = part
+                .windows(half)
+                .min_by(|a, b| width(a).total_cmp(&width(b)))?;
+        }
+        let mean = part.iter().sum::<f64>() / part.len().max(1) as f64;
+        (!part.is_empty()).then(|| mean.exp().round() as u32)
+    }
+}
+
+/// What was measured between the tap and a host: some ten bytes for a host that was only ever asked,
+/// more as there is more to know.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
-    /// SYN to SYN/ACK or SYN/ACK to ACK, microseconds.
-    pub(crate) handshake: Reservoir,
-    /// Data to ACK, microseconds.
-    pub(crate) data: Reservoir,
-    /// Packet pairs sent by the host, kbit/s.
-    pub(crate) up: Reservoir,
-    /// Dispersion of the host's ACKs, kbit/s.
-    pub(crate) down: Reservoir,
+    /// By [`Sample`].
+    samples: [Option<Box<Reservoir>>; 4],
     /// Data packets from the host, and how many were lost before the tap.
-    pub(crate) sent: [u64; 2],
+    pub(crate) sent: [u32; 2],
     /// Data packets to the host, and how many were lost beyond the tap.
-    pub(crate) received: [u64; 2],
+    pub(crate) received: [u32; 2],
+}
+
+impl Measured {
+    /// The samples of a kind, if there are any.
+    pub(crate) fn get(&self, kind: Sample) -> Option<&Reservoir> {
+        self.samples[kind as usize].as_deref()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sample {
+    /// SYN to SYN/ACK or SYN/ACK to ACK, microseconds.
     Handshake,
+    /// Data to ACK, microseconds.
     Data,
+    /// Packet pairs sent by the host, kbit/s.
     Up,
+    /// Dispersion of the host's ACKs, kbit/s.
     Down,
 }
 
@@ -81,7 +114,9 @@ struct Host {
 /// All hosts seen.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    index: Index<u128>,
+    /// By address, IPv4 apart: most hosts are, and theirs is short.
+    v4: Index<u32>,
+    v6: Index<u128>,
     hosts: Vec<Host>,
     rng: Stream,
     /// Flows between two hosts that other flows say are on the same side.
@@ -93,7 +128,8 @@ pub(crate) struct Hosts {
 impl Hosts {
     pub(crate) fn new() -> Hosts {
         Hosts {
-            index: Index::new(),
+            v4: Index::new(),
+            v6: Index::new(),
             hosts: Vec::new(),
             rng: Stream::new(0, "learn-reservoir"),
             conflicts: 0,
@@ -104,7 +140,10 @@ impl Hosts {
     /// The host with this address.
     pub(crate) fn id(&mut self, address: IpAddr) -> u32 {
         let next = self.hosts.len() as u32;
-        let id = self.index.get_or_insert(bits(address), next);
+        let id = match address {
+            IpAddr::V4(a) => self.v4.get_or_insert(a.to_bits(), next),
+            IpAddr::V6(a) => self.v6.get_or_insert(a.to_bits(), next),
+        };
         if id == next {
             self.hosts.push(Host {
                 parent: id,
@@ -121,7 +160,10 @@ impl Hosts {
     }
 
     pub(crate) fn known(&self, address: IpAddr) -> Option<u32> {
-        self.index.get(&bits(address))
+        match address {
+            IpAddr::V4(a) => self.v4.get(&a.to_bits()),
+            IpAddr::V6(a) => self.v6.get(&a.to_bits()),
+        }
     }
 
     /// Notes that the host opened a TCP connection.
@@ -221,12 +263,7 @@ impl Hosts {
     pub(crate) fn sample(&mut self, id: u32, kind: Sample, value: u64) {
         let value = u32::try_from(value).unwrap_or(u32::MAX);
         let m = self.hosts[id as usize].measured.get_or_insert_default();
-        let reservoir = match kind {
-            Sample::Handshake => &mut m.handshake,
-            Sample::Data => &mut m.data,
-            Sample::Up => &mut m.up,
-            Sample::Down => &mut m.down,
-        };
+        let reservoir = m.samples[kind as usize].get_or_insert_default();
         reservoir.push(value, &mut self.rng);
     }
 
@@ -240,20 +277,24 @@ impl Hosts {
             .measured
             .get_or_insert_default()
             .sent;
-        sent[0] += packets;
-        sent[1] += before;
+        add(&mut sent[0], packets);
+        add(&mut sent[1], before);
         let received = &mut self.hosts[to as usize]
             .measured
             .get_or_insert_default()
             .received;
-        received[0] += packets;
-        received[1] += beyond;
+        add(&mut received[0], packets);
+        add(&mut received[1], beyond);
     }
 
     /// What was measured of a host.
     pub(crate) fn measured(&self, id: u32) -> Option<&Measured> {
         self.hosts[id as usize].measured.as_deref()
     }
+}
+
+fn add(sum: &mut u32, n: u64) {
+    *sum = sum.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
 }
 
 /// The bits before an IPv4-mapped address (RFC 4291 section 2.5.5.2).

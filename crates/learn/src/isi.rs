@@ -27,7 +27,7 @@
 use swell_base::{Dur, Rate, Stream, Warning};
 use swell_traffic::{
     Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session, Totals,
-    Turn,
+    Turn, Wire,
 };
 
 /// How long the model lasts.
@@ -373,6 +373,8 @@ impl Town {
                     }]),
                     client_window,
                     server_window,
+                    wire: Wire::default(),
+                    writes: Default::default(),
                     left_censored: false,
                     right_censored: false,
                 }],

@@ -1,128 +1,47 @@
 //! The one pass over the packets.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 use swell_base::{Dur, Warning};
 use swell_capture::{Packet, Tcp as Header, Transport};
-use swell_traffic::{
-    Class, Connection, Exchange, Model, Parameters, Provenance, Session, Thinner, Totals,
-};
+use swell_traffic::{Connection, Exchange, Thinner, Totals, Wire};
 
-use crate::chunks::correct;
-use crate::doubts::{Counts, doubts};
-use crate::hosts::{Hosts, Sample, bits, group};
+use crate::clock::Clock;
+use crate::doubts::Counts;
+use crate::hosts::{Hosts, Sample, group};
 use crate::load::Bins;
-use crate::paths::Paths;
-use crate::ports::{CLASSES, class, server_first};
+use crate::options::Options;
+use crate::ports::{class, server_first};
+use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::udp::Flow as UdpFlow;
-use crate::users::{Place, Users};
+use crate::users::Users;
 
-/// What may be chosen about learning.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Short name of the model.
-    pub name: String,
-    /// Where the packets come from. `made_by` is filled in if empty.
-    pub provenance: Provenance,
-    /// Time-outs of the session structure.
-    pub parameters: Parameters,
-    /// Silence that ends a UDP flow. 60 s.
-    pub udp_idle: Dur,
-    /// Silence that ends a TCP connection. 15 min.
-    pub tcp_idle: Dur,
-    /// Which quantile of the spacing of packet pairs gives the capacity. Swing's text allows for the
-    /// 0.25 and the 0.75; 0.25 recovers the capacity of simulated links, see `tests/truth.rs`.
-    pub pair_quantile: f64,
-    /// Most items (turns, chunks, datagrams, connections) kept in the model; sessions are thinned
-    /// beyond it. 40 000 keep the file under about 1 MB.
-    pub budget: usize,
-    /// Packets held back at the beginning, to find out which side of the tap hosts are on before
-    /// the first byte is counted.
-    pub preview: usize,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            name: String::new(),
-            provenance: Provenance::default(),
-            parameters: Parameters {
-                group_timeout: Dur::from_secs(30),
-                session_timeout: Dur::from_secs(300),
-                quiet: Dur::from_millis(500),
-            },
-            udp_idle: Dur::from_secs(60),
-            tcp_idle: Dur::from_secs(900),
-            pair_quantile: 0.25,
-            budget: 40_000,
-            preview: 50_000,
-        }
-    }
-}
-
+/// An attempt that nobody answers is over when no further SYN can come (Linux `tcp_syn_retries` = 6:
+/// pauses up to 64 s).
+const UNANSWERED: u64 = 75_000_000_000;
 /// After its end a TCP connection waits this long for stragglers before it is written down …
 const LINGER: u64 = 2_000_000_000;
 /// … and its ports are remembered this long, so that what still comes is not taken for a new one.
 const TOMBSTONE: u64 = 60_000_000_000;
 
-/// Both ends of a flow, the smaller first.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Key {
-    a: u128,
-    b: u128,
-    ports: u32,
-    udp: bool,
-}
-
-#[derive(Debug)]
-enum State {
-    Tcp(Box<Tracked>),
-    Udp(Box<UdpFlow>),
-    /// Ended; with the client's initial sequence number.
-    Closed(Option<u32>),
-    Free,
-}
-
-#[derive(Debug)]
-struct Slot {
-    key: Key,
-    state: State,
-    last: u64,
-    /// A TCP connection that has ended.
-    closed: bool,
-    /// The client is `key.a`.
-    client_is_a: bool,
-    /// Packets from `key.a` go left to right.
-    a_is_left: bool,
-    hosts: [u32; 2],
-    place: Option<Place>,
-}
-
 /// Learns a model from packets, one pass.
 #[derive(Debug)]
 pub struct Learner {
-    options: Options,
+    pub(crate) options: Options,
     preview: Vec<Packet>,
-    previewing: bool,
-    first: Option<i64>,
-    now: u64,
-    /// Slots by key; the keys themselves are in the slots, where they are needed anyway.
-    index: HashTable<u32>,
-    hasher: FixedState,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    cursor: usize,
+    pub(crate) previewing: bool,
+    pub(crate) clock: Clock,
+    /// A packet stamped far ahead of those before it.
+    pub(crate) leapt: Option<Box<Packet>>,
+    pub(crate) now: u64,
+    pub(crate) table: Table,
     turn: u8,
-    hosts: Hosts,
-    users: Users,
-    thinner: Thinner,
-    bins: Bins,
-    totals: Totals,
-    counts: Counts,
-    doubts: Vec<Warning>,
+    pub(crate) hosts: Hosts,
+    pub(crate) users: Users,
+    pub(crate) thinner: Thinner,
+    pub(crate) bins: Bins,
+    pub(crate) totals: Totals,
+    pub(crate) counts: Counts,
+    pub(crate) doubts: Vec<Warning>,
 }
 
 impl Learner {
@@ -132,13 +51,10 @@ impl Learner {
         Learner {
             preview: Vec::new(),
             previewing: options.preview > 0,
-            first: None,
+            clock: Clock::default(),
+            leapt: None,
             now: 0,
-            index: HashTable::new(),
-            hasher: FixedState::with_seed(0),
-            slots: Vec::new(),
-            free: Vec::new(),
-            cursor: 0,
+            table: Table::new(),
             turn: 0,
             hosts: Hosts::new(),
             users: Users::new(p.group_timeout, p.session_timeout),
@@ -171,7 +87,7 @@ impl Learner {
 
     /// Connections and flows held open at the moment: what memory grows with.
     pub fn open(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.table.len()
     }
 
     /// Learns sides from a packet.
@@ -191,7 +107,7 @@ impl Learner {
         }
     }
 
-    fn end_preview(&mut self) {
+    pub(crate) fn end_preview(&mut self) {
         self.hosts.decide();
         // Flows count their conflicts themselves.
         self.hosts.conflicts = 0;
@@ -203,13 +119,32 @@ impl Learner {
 
     #[inline]
     fn process(&mut self, p: &Packet) {
-        let first = *self.first.get_or_insert(p.time);
-        let at = u64::try_from(p.time.saturating_sub(first)).unwrap_or(0);
-        if at < self.now {
-            self.counts.backward += 1;
-            self.counts.backward_most = self.counts.backward_most.max(self.now - at);
+        if self.leapt.is_some() || self.clock.leaps(p.time) {
+            self.doubtful(p);
+        } else {
+            self.take(p);
         }
-        self.now = self.now.max(at);
+    }
+
+    /// A stamp far ahead waits for the next packet to bear it out.
+    #[cold]
+    fn doubtful(&mut self, p: &Packet) {
+        match self.leapt.take() {
+            Some(mut leapt) => {
+                if self.clock.far_off(leapt.time, p.time) {
+                    leapt.time = self.clock.stamp();
+                }
+                self.take(&leapt);
+                self.process(p);
+            }
+            None => self.leapt = Some(Box::new(*p)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, p: &Packet) {
+        self.clock.advance(p.time);
+        self.now = self.clock.now();
         let left = match &p.transport {
             Transport::Tcp(h) => self.tcp(p, h),
             &Transport::Udp {
@@ -255,12 +190,13 @@ impl Learner {
     #[inline]
     fn tcp(&mut self, p: &Packet, h: &Header) -> bool {
         let (key, from_a) = key(p, h.src_port, h.dst_port, false);
-        let mut slot = self.find(&key);
+        let mut slot = self.table.find(&key);
         let syn = h.has(Header::SYN) && !h.has(Header::ACK);
         if let Some(i) = slot {
-            let s = &self.slots[i as usize];
+            let s = self.table.get(i);
             let other_numbers = |isn: Option<u32>| syn && isn != Some(h.seq);
             let reused = match &s.state {
+                State::Asked(a) => other_numbers(Some(a.header.seq)) && s.client_is_a == from_a,
                 State::Tcp(t) => {
                     other_numbers(t.client_isn())
                         // A SYN from the other end of a live connection is no reuse.
@@ -271,16 +207,26 @@ impl Learner {
             };
             if reused {
                 self.close(i);
-                self.release(i);
+                self.table.release(i);
                 slot = None;
             }
         }
         let i = match slot {
             Some(i) => i,
-            None => self.open_tcp(p, h, key, from_a),
+            None => {
+                let i = self.open_tcp(p, h, key, from_a);
+                if syn {
+                    return from_a == self.table.get(i).a_is_left;
+                }
+                i
+            }
         };
-        let s = &mut self.slots[i as usize];
+        let s = self.table.get_mut(i);
         let left = from_a == s.a_is_left;
+        if let State::Asked(asked) = &s.state {
+            let tracked = asked.tracked(self.options.parameters.quiet.as_nanos());
+            s.state = State::Tcp(Box::new(tracked));
+        }
         let State::Tcp(t) = &mut s.state else {
             self.counts.stragglers += 1;
             return left;
@@ -313,16 +259,6 @@ impl Learner {
         left
     }
 
-    #[inline]
-    fn find(&self, key: &Key) -> Option<u32> {
-        let slots = &self.slots;
-        self.index
-            .find(self.hasher.hash_one(key), |&i| {
-                slots[i as usize].key == *key
-            })
-            .copied()
-    }
-
     fn open_tcp(&mut self, p: &Packet, h: &Header, key: Key, from_a: bool) -> u32 {
         let client_sent = match (h.has(Header::SYN), h.has(Header::ACK)) {
             (true, false) => true,
@@ -338,8 +274,16 @@ impl Learner {
         } else {
             (h.dst_port, h.src_port)
         };
-        let s = &mut self.slots[i as usize];
-        s.state = State::Tcp(Box::new(Tracked::new(self.now)));
+        let s = self.table.get_mut(i);
+        s.state = if client_sent && h.has(Header::SYN) {
+            State::Asked(Box::new(Asked {
+                at: self.now,
+                ip_len: p.ip_len,
+                header: *h,
+            }))
+        } else {
+            State::Tcp(Box::new(Tracked::new(self.now)))
+        };
         let client = s.hosts[0];
         if h.has(Header::SYN) {
             self.hosts.opened(client);
@@ -351,13 +295,12 @@ impl Learner {
 
     fn udp(&mut self, p: &Packet, src_port: u16, dst_port: u16, payload: u32) -> bool {
         let (key, from_a) = key(p, src_port, dst_port, true);
-        let mut slot = self.find(&key);
+        let mut slot = self.table.find(&key);
         if let Some(i) = slot
-            && self.now.saturating_sub(self.slots[i as usize].last)
-                > self.options.udp_idle.as_nanos()
+            && self.now.saturating_sub(self.table.get(i).last) > self.options.udp_idle.as_nanos()
         {
             self.close(i);
-            self.release(i);
+            self.table.release(i);
             slot = None;
         }
         let i = match slot {
@@ -373,13 +316,13 @@ impl Learner {
                 } else {
                     (dst_port, src_port)
                 };
-                self.slots[i as usize].state = State::Udp(Box::new(UdpFlow::new(self.now)));
+                self.table.get_mut(i).state = State::Udp(Box::new(UdpFlow::new(self.now)));
                 self.totals.udp_flows += 1;
                 self.begin(i, class(true, client_port, server_port));
                 i
             }
         };
-        let s = &mut self.slots[i as usize];
+        let s = self.table.get_mut(i);
         s.last = self.now;
         if let State::Udp(flow) = &mut s.state {
             flow.push(self.now, from_a == s.client_is_a, payload);
@@ -412,59 +355,49 @@ impl Learner {
             hosts: if client_sent { [src, dst] } else { [dst, src] },
             place: None,
         };
-        let i = match self.free.pop() {
-            Some(i) => {
-                self.slots[i as usize] = slot;
-                i
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        };
-        let (hasher, slots) = (&self.hasher, &self.slots);
-        self.index.insert_unique(hasher.hash_one(key), i, |&j| {
-            hasher.hash_one(slots[j as usize].key)
-        });
-        i
+        self.table.insert(slot)
     }
 
     fn begin(&mut self, slot: u32, class: u8) {
-        let client = self.slots[slot as usize].hosts[0];
+        let client = self.table.get(slot).hosts[0];
         let thinner = &mut self.thinner;
         let place = self
             .users
             .begin(client, class, self.now, &mut |s| thinner.push(s));
-        self.slots[slot as usize].place = Some(place);
+        self.table.get_mut(slot).place = Some(place);
     }
 
     /// Looks at one slot, in turn.
     #[inline]
     fn sweep(&mut self) {
-        self.cursor += 1;
-        if self.cursor >= self.slots.len() {
-            self.cursor = 0;
-        }
-        let Some(s) = self.slots.get(self.cursor) else {
+        let Some(i) = self.table.turn() else {
             return;
         };
+        let s = self.table.get(i);
         let idle = self.now.saturating_sub(s.last);
-        let i = self.cursor as u32;
         match &s.state {
-            State::Tcp(_) => {
-                if idle > LINGER && s.closed || idle > self.options.tcp_idle.as_nanos() {
+            State::Asked(_) => {
+                if idle > UNANSWERED {
+                    self.close(i);
+                }
+            }
+            State::Tcp(t) => {
+                if idle > LINGER && s.closed
+                    || idle > UNANSWERED && t.attempt()
+                    || idle > self.options.tcp_idle.as_nanos()
+                {
                     self.close(i);
                 }
             }
             State::Udp(_) => {
                 if idle > self.options.udp_idle.as_nanos() {
                     self.close(i);
-                    self.release(i);
+                    self.table.release(i);
                 }
             }
             State::Closed(_) => {
                 if idle > TOMBSTONE {
-                    self.release(i);
+                    self.table.release(i);
                 }
             }
             State::Free => {}
@@ -472,16 +405,22 @@ impl Learner {
     }
 
     /// Writes the flow in a slot down and leaves a tombstone.
-    fn close(&mut self, i: u32) {
-        let s = &mut self.slots[i as usize];
+    pub(crate) fn close(&mut self, i: u32) {
+        let s = self.table.get_mut(i);
         let isn = match &s.state {
+            State::Asked(a) => Some(a.header.seq),
             State::Tcp(t) => t.client_isn(),
             _ => None,
         };
         let state = std::mem::replace(&mut s.state, State::Closed(isn));
         let (hosts, place) = (s.hosts, s.place.take());
+        let ipv6 = s.key.ipv6();
         let connection = match state {
-            State::Tcp(t) => self.tcp_connection(&t, hosts),
+            State::Asked(a) => {
+                let t = a.tracked(self.options.parameters.quiet.as_nanos());
+                self.tcp_connection(&t, hosts, ipv6)
+            }
+            State::Tcp(t) => self.tcp_connection(&t, hosts, ipv6),
             State::Udp(flow) => {
                 let right_censored =
                     self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
@@ -491,6 +430,11 @@ impl Learner {
                     exchange: Exchange::Datagrams(flow.finish()),
                     client_window: 0,
                     server_window: 0,
+                    wire: Wire {
+                        ipv6,
+                        ..Wire::default()
+                    },
+                    writes: Default::default(),
                     left_censored: false,
                     right_censored,
                 })
@@ -504,17 +448,7 @@ impl Learner {
         }
     }
 
-    fn release(&mut self, i: u32) {
-        let s = &mut self.slots[i as usize];
-        s.state = State::Free;
-        let hash = self.hasher.hash_one(s.key);
-        if let Ok(entry) = self.index.find_entry(hash, |&j| j == i) {
-            entry.remove();
-        }
-        self.free.push(i);
-    }
-
-    fn tcp_connection(&mut self, t: &Tracked, hosts: [u32; 2]) -> Option<Connection> {
+    fn tcp_connection(&mut self, t: &Tracked, hosts: [u32; 2], ipv6: bool) -> Option<Connection> {
         for from in [0, 1] {
             let h = &t.halves[from];
             self.hosts.losses(
@@ -527,15 +461,16 @@ impl Learner {
         }
         self.counts.tcp(t);
         self.totals.tcp_handshakes += u64::from(t.handshake);
-        let exchange = if t.attempt() {
-            Exchange::Attempt {
+        let (exchange, writes) = if t.attempt() {
+            let attempt = Exchange::Attempt {
                 retries: t
                     .syns
                     .windows(2)
                     .map(|w| Dur::from_nanos(w[1] - w[0]))
                     .collect(),
                 refused: t.reset,
-            }
+            };
+            (attempt, Default::default())
         } else {
             if t.left_censored() && t.chunks.is_empty() {
                 self.counts.strays += 1;
@@ -549,145 +484,10 @@ impl Learner {
             exchange,
             client_window: t.halves[0].max_window,
             server_window: t.halves[1].max_window,
+            wire: t.wire(ipv6),
+            writes,
             left_censored: t.left_censored(),
             right_censored: !t.closed() && !t.attempt(),
         })
     }
-
-    /// The model of everything seen.
-    pub fn finish(mut self) -> Model {
-        if self.previewing {
-            self.end_preview();
-        }
-        for i in 0..self.slots.len() as u32 {
-            self.close(i);
-        }
-        let mut thinner = self.thinner;
-        self.users.finish(&mut |s| thinner.push(s));
-        let offered = thinner.seen();
-        let mut sessions = thinner.finish();
-        sessions.sort_by_key(|s| s.start);
-        // A trace of one packet lasts no time; a session needs some to lie in.
-        let duration = self.now + 1_000;
-
-        for s in &mut sessions {
-            s.outside = !self.hosts.inside(s.client, true);
-        }
-        let mut paths = Paths::new();
-        for s in &mut sessions {
-            paths.place(s);
-        }
-        let [client_paths, server_paths] =
-            paths.finish(&self.hosts, self.options.pair_quantile, &mut self.counts);
-        for s in &mut sessions {
-            let client = client_paths[s.client as usize].rtt;
-            for g in &mut s.groups {
-                // The user saw the last response, and the next SYN passed the tap, half a client-side
-                // round trip later each.
-                g.think = g.think.saturating_sub(client);
-                for c in &mut g.connections {
-                    let server = server_paths[c.server as usize].rtt;
-                    correct(&mut c.exchange, client, server);
-                }
-            }
-        }
-        let classes = used_classes(&mut sessions);
-        let mut provenance = self.options.provenance;
-        if provenance.made_by.is_empty() {
-            provenance.made_by = concat!("swell-learn ", env!("CARGO_PKG_VERSION")).into();
-        }
-        let mut model = Model {
-            name: self.options.name,
-            provenance,
-            warnings: Vec::new(),
-            duration: Dur::from_nanos(duration),
-            parameters: self.options.parameters,
-            totals: self.totals,
-            load: self.bins.finish(self.now),
-            classes,
-            client_paths,
-            server_paths,
-            sessions,
-        };
-        whole_micros(&mut model);
-        let cut = self.users.cut;
-        model.warnings = doubts(&model, &self.counts, &self.hosts, cut, offered);
-        model.warnings.splice(0..0, self.doubts);
-        model
-            .warnings
-            .sort_by_key(|w| std::cmp::Reverse(w.severity));
-        model
-    }
-}
-
-/// The classes that sessions use, renumbered.
-fn used_classes(sessions: &mut [Session]) -> Vec<Class> {
-    let mut number = [None; CLASSES.len()];
-    let mut classes = Vec::new();
-    for (i, row) in CLASSES.iter().enumerate() {
-        if sessions.iter().any(|s| s.class as usize == i) {
-            number[i] = Some(classes.len() as u32);
-            classes.push(Class {
-                name: row.name.into(),
-                udp: row.udp,
-            });
-        }
-    }
-    for s in sessions {
-        s.class = number[s.class as usize].unwrap_or(0);
-    }
-    classes
-}
-
-/// Rounds every time to whole microseconds, as the file has them, so that a model in memory and the
-/// same model read back are equal.
-fn whole_micros(m: &mut Model) {
-    let round = |d: &mut Dur| *d = Dur::from_micros((d.as_nanos() + 500) / 1000);
-    round(&mut m.duration);
-    for s in &mut m.sessions {
-        round(&mut s.start);
-        for g in &mut s.groups {
-            round(&mut g.think);
-            for c in &mut g.connections {
-                round(&mut c.gap);
-                match &mut c.exchange {
-                    Exchange::Sequential(turns) => {
-                        for t in turns {
-                            round(&mut t.server_think);
-                            round(&mut t.client_think);
-                        }
-                    }
-                    Exchange::Concurrent { up, down } => {
-                        up.iter_mut()
-                            .chain(down)
-                            .for_each(|unit| round(&mut unit.0));
-                    }
-                    Exchange::Attempt { retries, .. } => retries.iter_mut().for_each(round),
-                    Exchange::Datagrams(d) => d.packets.iter_mut().for_each(|p| round(&mut p.0)),
-                }
-            }
-        }
-    }
-}
-
-fn key(p: &Packet, src_port: u16, dst_port: u16, udp: bool) -> (Key, bool) {
-    let (a, b) = (bits(p.src), bits(p.dst));
-    let from_a = (a, src_port) <= (b, dst_port);
-    let join = |x: u16, y: u16| u32::from(x) << 16 | u32::from(y);
-    let key = if from_a {
-        Key {
-            a,
-            b,
-            ports: join(src_port, dst_port),
-            udp,
-        }
-    } else {
-        Key {
-            a: b,
-            b: a,
-            ports: join(dst_port, src_port),
-            udp,
-        }
-    };
-    (key, from_a)
 }

@@ -47,17 +47,22 @@
 //! Not learnt: applications by payload, congestion controls, anything from flow records.
 
 mod chunks;
+mod clock;
 mod doubts;
+mod finish;
 mod hosts;
 mod index;
 pub mod isi;
 mod learner;
 mod load;
+mod options;
 mod paths;
 mod ports;
+mod table;
 mod tcp;
 mod udp;
 mod users;
 
-pub use learner::{Learner, Options};
+pub use learner::Learner;
+pub use options::Options;
 pub use ports::server_port;

@@ -6,29 +6,37 @@
 //! second full-sized segment should have forced at once; queues and late acknowledgements still make
 //! some of them too long and nothing makes them too short, so their 10th percentile counts.
 //!
-//! *Capacity.* Swing keeps half of the packet-pair spacings and takes their median; which half is a
-//! parameter ([`Options::pair_quantile`](crate::Options)). With delayed ACKs half of the spacings
-//! are true pairs, the small ones.
+//! *Capacity.* Pairs that kept their spacing agree with each other; those that queues spread or
+//! squeezed, or that a capture stamped in one interrupt, lie anywhere. So the value where they are
+//! densest counts, their mode (Dovrolis, Ramanathan & Moore, IEEE/ACM ToN 12(6), 2004), and only where
+//! there are enough of them to have one. Swing takes the median of half of the spacings, which single
+//! outliers move where pairs are few.
 //!
-//! *Loss.* Lost packets over data packets. A share of few packets says nothing, and one large transfer
-//! over a bad line says nothing about other hosts: hosts with few packets get the mean of such hosts,
-//! hosts with none that of their side.
+//! *Loss.* Lost packets over data packets. A share of few packets says little, and one large transfer
+//! over a bad line says nothing about other hosts: each host's share is drawn towards its side's, the
+//! more the fewer packets there were.
 
 use std::collections::BTreeMap;
 
-use swell_base::{Dur, Rate, Stream};
+use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_traffic::{Path, Session};
 
 use crate::doubts::Counts;
-use crate::hosts::{Hosts, Measured};
+use crate::hosts::{Hosts, Measured, Sample};
 use crate::index::Index;
 
 /// Samples from which on an RTT is called sound (Swing).
 const SOUND_RTT: u32 = 5;
 /// Pairs from which on a capacity is given.
-const SOUND_PAIRS: u32 = 5;
-/// Data packets from which on a host's own loss share is used.
-const SOUND_LOSS: u64 = 10;
+const SOUND_PAIRS: u32 = 15;
+/// A host's share of lost packets is drawn towards that of its side as if this many packets of the
+/// side had been seen with its own: one in ten says little, one in a thousand much. No host counts
+/// for more packets than this in its side's share.
+const PRIOR: f64 = 100.0;
+/// Packets to and from the host that a round trip is measured by: a SYN or SYN/ACK and its answer,
+/// with the usual options; a full segment of data and its acknowledgement.
+const SYNS: (Bytes, Bytes) = (Bytes(60), Bytes(56));
+const FULL: (Bytes, Bytes) = (Bytes(1500), Bytes(52));
 /// Where only data acknowledgements tell the RTT.
 const DATA_QUANTILE: f64 = 0.1;
 
@@ -81,22 +89,11 @@ impl Paths {
     }
 
     /// Client paths and server paths.
-    pub(crate) fn finish(
-        self,
-        hosts: &Hosts,
-        pair_quantile: f64,
-        counts: &mut Counts,
-    ) -> [Vec<Path>; 2] {
+    pub(crate) fn finish(self, hosts: &Hosts, counts: &mut Counts) -> [Vec<Path>; 2] {
         let mut rng = Stream::new(0, "learn-borrow");
         let mut side = 0;
         self.roles.map(|role| {
-            let paths = paths(
-                &role,
-                hosts,
-                pair_quantile,
-                &mut rng,
-                &mut counts.sides[side],
-            );
+            let paths = paths(&role, hosts, &mut rng, &mut counts.sides[side]);
             side += 1;
             paths
         })
@@ -114,35 +111,23 @@ pub(crate) struct SideCounts {
     pub(crate) by_data: u64,
 }
 
-fn paths(
-    role: &Role,
-    hosts: &Hosts,
-    pair_quantile: f64,
-    rng: &mut Stream,
-    counts: &mut SideCounts,
-) -> Vec<Path> {
-    let (mut all, mut small) = ([0u64; 4], [0u64; 4]);
+fn paths(role: &Role, hosts: &Hosts, rng: &mut Stream, counts: &mut SideCounts) -> Vec<Path> {
+    let mut sums = [[0.0f64; 2]; 2];
     for m in role.hosts.iter().filter_map(|h| hosts.measured(h.0)) {
-        for (d, [packets, lost]) in [m.sent, m.received].into_iter().enumerate() {
-            let pools = [Some(&mut all), (packets < SOUND_LOSS).then_some(&mut small)];
-            for sums in pools.into_iter().flatten() {
-                sums[2 * d] += packets;
-                sums[2 * d + 1] += lost;
+        for (sum, [packets, lost]) in sums.iter_mut().zip([m.sent, m.received]) {
+            if packets > 0 {
+                let weight = f64::from(packets).min(PRIOR);
+                sum[0] += weight;
+                sum[1] += weight * f64::from(lost.min(packets)) / f64::from(packets);
             }
         }
     }
-    let pooled = [all, small].map(|n| [share(n[1], n[0]), share(n[3], n[2])]);
+    let pooled = sums.map(|[packets, lost]| if packets > 0.0 { lost / packets } else { 0.0 });
     let nothing = Measured::default();
     let own: Vec<(Path, bool)> = role
         .hosts
         .iter()
-        .map(|h| {
-            own_path(
-                hosts.measured(h.0).unwrap_or(&nothing),
-                pair_quantile,
-                pooled,
-            )
-        })
+        .map(|h| own_path(hosts.measured(h.0).unwrap_or(&nothing), pooled))
         .collect();
     // Donors of round trips, altogether and by class.
     let donors: Vec<usize> = (0..own.len())
@@ -170,43 +155,52 @@ fn paths(
     paths
 }
 
-/// The path as measured, and whether its RTT rests on data. `pooled`: losses from and to the hosts of this role, of all and of those with few packets.
-fn own_path(m: &Measured, pair_quantile: f64, pooled: [[f64; 2]; 2]) -> (Path, bool) {
-    let by_data = m.handshake.seen == 0 && m.data.seen > 0;
-    let (rtt, rtt_samples) = if by_data {
-        (m.data.quantile(DATA_QUANTILE), m.data.seen)
-    } else {
-        (m.handshake.quantile(0.5), m.handshake.seen)
+/// The path as measured, and whether its RTT rests on data. `pooled`:
+/// shares lost from and to the hosts of this role.
+fn own_path(m: &Measured, pooled: [f64; 2]) -> (Path, bool) {
+    let (by_data, timed) = match (m.get(Sample::Handshake), m.get(Sample::Data)) {
+        (None, Some(data)) => (true, data.quantile(DATA_QUANTILE).zip(Some(data.seen))),
+        (handshake, _) => (
+            false,
+            handshake.and_then(|h| h.quantile(0.5).zip(Some(h.seen))),
+        ),
     };
-    let rate = |r: &crate::hosts::Reservoir| {
-        // A small spacing is a high rate.
-        r.quantile(1.0 - pair_quantile)
+    let (rtt, rtt_samples) = timed.unwrap_or((0, 0));
+    let rate = |kind: Sample| {
+        let r = m.get(kind)?;
+        r.mode()
             .filter(|&kbit| r.seen >= SOUND_PAIRS && kbit > 0)
             .map(|kbit| Rate::from_bps(u64::from(kbit) * 1000))
     };
-    let loss = |[packets, lost]: [u64; 2], d: usize| match packets {
-        0 => pooled[0][d],
-        SOUND_LOSS.. => share(lost, packets),
-        _ => pooled[1][d],
+    let seen = |kind: Sample| m.get(kind).map_or(0, |r| r.seen);
+    let loss = |[packets, lost]: [u32; 2], d: usize| {
+        let packets = f64::from(packets);
+        let lost = f64::from(lost).min(packets);
+        share((lost + PRIOR * pooled[d]) / (packets + PRIOR))
     };
+    let [up, down] = [rate(Sample::Up), rate(Sample::Down)];
+    // What the packets themselves took on the host's line is not the path's.
+    let (to, from) = if by_data { FULL } else { SYNS };
+    let time = |rate: Option<Rate>, size: Bytes| rate.map_or(Dur::ZERO, |r| r.transmit(size));
+    let rtt = Dur::from_micros(u64::from(rtt));
     let path = Path {
-        rtt: Dur::from_micros(u64::from(rtt.unwrap_or(0))),
-        up: rate(&m.up),
-        down: rate(&m.down),
+        rtt: whole_micros(rtt - time(down, to) - time(up, from)),
+        up,
+        down,
         loss_up: loss(m.sent, 0),
         loss_down: loss(m.received, 1),
         rtt_samples,
-        capacity_samples: m.up.seen.saturating_add(m.down.seen),
-        loss_samples: u32::try_from(m.sent[0] + m.received[0]).unwrap_or(u32::MAX),
+        capacity_samples: seen(Sample::Up).saturating_add(seen(Sample::Down)),
+        loss_samples: m.sent[0].saturating_add(m.received[0]),
     };
     (path, by_data)
 }
 
+fn whole_micros(d: Dur) -> Dur {
+    Dur::from_micros((d.as_nanos() + 500) / 1000)
+}
+
 /// A share to six decimals: no digits in the file that mean nothing.
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        ((part.min(whole) as f64 / whole as f64) * 1e6).round() / 1e6
-    }
+fn share(x: f64) -> f64 {
+    (x * 1e6).round() / 1e6
 }

@@ -6,10 +6,15 @@
 
 use swell_capture::Tcp as Header;
 
-use crate::chunks::Chunks;
+use swell_traffic::{Wire, WireEnd};
 
+use crate::chunks::{Chunks, Data};
+
+mod acks;
 mod half;
+mod sizes;
 
+use half::By;
 pub(crate) use half::{Half, Seen};
 
 /// A connection being tracked. Index 0 is the client's direction, 1 the server's.
@@ -73,6 +78,25 @@ impl Tracked {
             handshake: false,
             reset: false,
             rtt: [None, None],
+        }
+    }
+
+    /// What its packets looked like. `ipv6` is not the connection's to know.
+    pub(crate) fn wire(&self, ipv6: bool) -> Wire {
+        let end = |i: usize| {
+            let [sends, answers] = [&self.halves[i], &self.halves[1 - i]];
+            WireEnd {
+                mss: sends.sizes.mss(answers.announced),
+                quick_acks: answers.acks.quick(),
+                ack_every: answers.acks.every(),
+            }
+        };
+        let timestamps = self.halves.iter().filter_map(|h| h.sizes.timestamps);
+        Wire {
+            ipv6,
+            // Sent by both ends or by none (RFC 7323 section 3.2).
+            timestamps: timestamps.reduce(|a, b| a && b),
+            ends: [end(0), end(1)],
         }
     }
 
@@ -141,7 +165,13 @@ impl Tracked {
         // What the sender says it got: progress of the other direction.
         let mut settled_by_tap = true;
         if h.has(Header::ACK) {
-            let unseen = self.halves[to].acknowledged(h.ack, at, &mut news);
+            let allowed = self.halves[from].announced;
+            let by = By {
+                pure: h.payload == 0 && !h.has(Header::FIN),
+                full: self.halves[to].sizes.full(allowed),
+                round_trip: self.rtt[to].unwrap_or(UNKNOWN_RTT),
+            };
+            let unseen = self.halves[to].acknowledged(h.ack, at, &by, &mut news);
             if let Some(sample) = self.halves[to].take_sample()
                 && sample <= LONGEST_RTT
             {
@@ -150,7 +180,15 @@ impl Tracked {
             if unseen > 0 {
                 // The other direction does not pass this tap: its bytes are known by the ACKs.
                 settled_by_tap = false;
-                self.chunks.push(!down, unseen, at, false, quiet);
+                let data = Data {
+                    down: !down,
+                    bytes: unseen,
+                    at,
+                    settled: false,
+                    write: false,
+                    got: 0,
+                };
+                self.chunks.push(&data, quiet);
                 news.data = true;
             }
         }
@@ -158,21 +196,34 @@ impl Tracked {
         // Data, and the proof of concurrency: this data was sent before the other side's latest had
         // arrived, and that other data before this had.
         let other_next = self.halves[to].data_next();
+        let allowed = self.halves[to].announced;
         let half = &mut self.halves[from];
         let settled = half.settled() && settled_by_tap;
-        match half.segment(at, ip_len, h, round_trip, &mut news) {
+        match half.segment(at, ip_len, h, round_trip, allowed, &mut news) {
             Seen::Nothing => {}
             Seen::Again => self.chunks.late(down, 0, at),
             Seen::Filled(bytes) => {
                 self.chunks.late(down, bytes, at);
                 news.data = true;
             }
-            Seen::New(bytes) => {
+            Seen::New(bytes, write) => {
                 if h.has(Header::ACK) && self.halves[to].data_beyond(h.ack, other_next) {
                     self.chunks.set_concurrent();
                 }
                 self.opened.get_or_insert(at);
-                self.chunks.push(down, bytes, at, settled, quiet);
+                let got = match h.has(Header::ACK) {
+                    true => self.halves[to].bytes_before(h.ack),
+                    false => 0,
+                };
+                let data = Data {
+                    down,
+                    bytes,
+                    at,
+                    settled,
+                    write,
+                    got,
+                };
+                self.chunks.push(&data, quiet);
                 news.data = true;
             }
         }
@@ -231,6 +282,7 @@ impl Tracked {
         }
         let half = &mut self.halves[from];
         half.window_scale.get_or_insert(h.options.window_scale);
+        half.announced = h.options.mss.filter(|&mss| mss > 0).or(half.announced);
     }
 }
 

@@ -25,7 +25,8 @@ fn ms(n: u64) -> Dur {
 #[test]
 fn sizes_thinks_and_round_trips_are_recovered() {
     let mut tap = Tap::new();
-    let server = Host::server(1, ms(40));
+    // Segments take no time to speak of.
+    let server = Host::server(1, ms(40)).at(100_000_000_000);
     for user in 0..20u8 {
         let client = Host::client(user, ms(2 + u64::from(user)));
         for visit in 0..3u64 {

@@ -142,7 +142,7 @@ fn responses(model: &Model, class: usize) -> Vec<(f64, f64)> {
                     out.extend(turns.iter().map(|t| (t.response as f64, session.weight)));
                 }
                 Exchange::Concurrent { down, .. } => {
-                    out.extend(down.iter().map(|d| (d.1 as f64, session.weight)));
+                    out.extend(down.iter().map(|d| (d.bytes as f64, session.weight)));
                 }
                 Exchange::Attempt { .. } | Exchange::Datagrams(_) => {}
             }
@@ -155,7 +155,7 @@ fn responses(model: &Model, class: usize) -> Vec<(f64, f64)> {
 fn volume(connection: &Connection) -> f64 {
     match &connection.exchange {
         Exchange::Sequential(turns) => turns.iter().map(|t| (t.request + t.response) as f64).sum(),
-        Exchange::Concurrent { up, down } => up.iter().chain(down).map(|c| c.1 as f64).sum(),
+        Exchange::Concurrent { up, down } => up.iter().chain(down).map(|u| u.bytes as f64).sum(),
         Exchange::Attempt { .. } => 0.0,
         Exchange::Datagrams(d) => {
             let kept: f64 = d.packets.iter().map(|p| f64::from(p.2)).sum();

@@ -63,7 +63,9 @@ fn the_curve_of_response_sizes_is_the_share_of_responses() {
                 .flat_map(|g| &g.connections)
                 .map(|c| match &c.exchange {
                     Exchange::Sequential(turns) => turns.iter().filter(|t| t.response > 0).count(),
-                    Exchange::Concurrent { down, .. } => down.iter().filter(|d| d.1 > 0).count(),
+                    Exchange::Concurrent { down, .. } => {
+                        down.iter().filter(|d| d.bytes > 0).count()
+                    }
                     Exchange::Attempt { .. } | Exchange::Datagrams(_) => 0,
                 })
                 .sum::<usize>();

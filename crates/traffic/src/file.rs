@@ -13,7 +13,7 @@ pub use error::ModelError;
 /// The value of the file's `format` key.
 pub const FORMAT: &str = "swell-traffic-model";
 /// The version this program writes, and the only one it reads.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Largest file taken in, in bytes after decompression. A model is meant to be under 1 MB; reading
 /// needs at most some thirty times the text in memory, whatever the text says.
 pub const MAX_BYTES: usize = 32 << 20;

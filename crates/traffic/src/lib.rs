@@ -7,7 +7,7 @@
 //! ```
 //! use swell_base::Dur;
 //! use swell_traffic::{Knobs, Model, Schedule};
-//! let text = br#"{"format":"swell-traffic-model","version":1,"name":"one","provenance":
+//! let text = br#"{"format":"swell-traffic-model","version":2,"name":"one","provenance":
 //!   {"made_by":"by hand","sources":[],"digests":[],"note":""},"warnings":[],"duration":10000000,
 //!   "parameters":{"group_timeout":30000000,"session_timeout":300000000,"quiet":500000},
 //!   "totals":{"packets":[0,0],"bytes":[0,0],"tcp_connections":1,"tcp_handshakes":1,
@@ -43,7 +43,7 @@ pub use file::{FORMAT, MAX_BYTES, ModelError, VERSION};
 pub use marginals::{Distance, Marginal, Marginals, Quantity, Sample};
 pub use model::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
-    Session, Totals, Turn,
+    Session, Totals, Turn, Unit, Wire, WireEnd, Write,
 };
 pub use schedule::{DrawError, Schedule, Start};
 pub use thin::Thinner;

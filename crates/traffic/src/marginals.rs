@@ -5,7 +5,7 @@ use std::fmt;
 use swell_base::Dur;
 use swell_stats::{Ecdf, ks, wasserstein_log2};
 
-use crate::{Exchange, Model, Path};
+use crate::{Connection, Exchange, Model, Path, Session, Unit};
 
 /// A quantity of the model whose distribution can be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,11 +16,11 @@ pub enum Quantity {
     Connections,
     /// Turns per sequential connection.
     Turns,
-    /// Request bytes per turn (chunks from the client, where both ends send at once).
+    /// Request bytes per turn. Where both ends send at once: what the client sends in a row.
     Request,
-    /// Response bytes per turn (chunks from the server).
+    /// Response bytes per turn. Where both ends send at once: what the server sends in a row.
     Response,
-    /// Server's think time per turn with request and response, seconds.
+    /// Server's think time between a request and its response, seconds.
     ServerThink,
     /// Client's think time between a response and the next request, seconds.
     ClientThink,
@@ -301,8 +301,43 @@ impl Marginals {
     }
 }
 
+/// How long receivers delay an acknowledgement, as the learner takes it.
+const DELAYED_ACK: Dur = Dur::from_millis(40);
+
+/// The silence that splits one object of a direction from the next, as the learner takes it.
+fn quiet(model: &Model, s: &Session, c: &Connection) -> Dur {
+    let client = model.client_paths.get(s.client as usize);
+    let server = model.server_paths.get(c.server as usize);
+    match (client, server) {
+        (Some(a), Some(b)) if a.rtt_samples > 0 && b.rtt_samples > 0 => {
+            let waits = a.rtt + b.rtt + DELAYED_ACK;
+            model.parameters.quiet.min(waits)
+        }
+        _ => model.parameters.quiet,
+    }
+}
+
+/// What one end sends in a row, where both send on their own: units until it hears something new
+/// or is silent; with the pause before, where it had heard something. What turns call a request or a
+/// response.
+fn objects(units: &[Unit], quiet: Dur) -> Vec<(u64, Option<Dur>)> {
+    let mut objects: Vec<(u64, Option<Dur>)> = Vec::new();
+    let mut after = 0;
+    for unit in units {
+        let heard = unit.after > after;
+        after = unit.after;
+        match objects.last_mut() {
+            Some(object) if !heard && unit.pause <= quiet => {
+                object.0 = object.0.saturating_add(unit.bytes);
+            }
+            _ => objects.push((unit.bytes, heard.then_some(unit.pause))),
+        }
+    }
+    objects
+}
+
 /// Every value of a session.
-fn each(model: &Model, s: &crate::Session, mut value: impl FnMut(Quantity, f64)) {
+fn each(model: &Model, s: &Session, mut value: impl FnMut(Quantity, f64)) {
     use Quantity as Q;
     let secs = |d: Dur| d.as_secs_f64();
     let loss = |p: &Path| 1.0 - (1.0 - p.loss_up) * (1.0 - p.loss_down);
@@ -358,9 +393,16 @@ fn each(model: &Model, s: &crate::Session, mut value: impl FnMut(Quantity, f64))
                     }
                 }
                 Exchange::Concurrent { up, down } => {
-                    up.iter().for_each(|unit| value(Q::Request, unit.1 as f64));
-                    down.iter()
-                        .for_each(|unit| value(Q::Response, unit.1 as f64));
+                    let quiet = quiet(model, s, c);
+                    for (units, size, think) in [
+                        (up, Q::Request, Q::ClientThink),
+                        (down, Q::Response, Q::ServerThink),
+                    ] {
+                        for (bytes, pause) in objects(units, quiet) {
+                            value(size, bytes as f64);
+                            pause.into_iter().for_each(|p| value(think, secs(p)));
+                        }
+                    }
                 }
                 Exchange::Attempt { .. } => {}
                 Exchange::Datagrams(d) => {

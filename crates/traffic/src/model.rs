@@ -160,10 +160,49 @@ pub struct Connection {
     pub client_window: u32,
     /// Largest receive window the server offered, bytes; 0 = not seen.
     pub server_window: u32,
+    /// How data was put into packets and acknowledged.
+    pub wire: Wire,
+    /// Where, inside its units of data, the client (0) and the server (1) wrote anew.
+    pub writes: [Vec<Write>; 2],
     /// Started before the trace did (no SYN seen).
     pub left_censored: bool,
     /// Still open when the trace ended, or idle for the time-out.
     pub right_censored: bool,
+}
+
+/// What an exchange looks like in packets: headers, segments, acknowledgements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wire {
+    /// IPv6: 20 bytes more of header in every packet than IPv4.
+    pub ipv6: bool,
+    /// Whether TCP segments carried timestamps (RFC 7323); `None` where no segment was seen.
+    pub timestamps: Option<bool>,
+    /// The client (0) and the server (1) as TCP ends.
+    pub ends: [WireEnd; 2],
+}
+
+/// One end of a TCP connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireEnd {
+    /// Payload of the full segments it sends, bytes; 0 = not known.
+    pub mss: u16,
+    /// Segments it acknowledged one by one and at once before it first waited for another; 255 or
+    /// more: it never waited. `None` where there was no occasion to see.
+    pub quick_acks: Option<u8>,
+    /// Full segments per acknowledgement in the middle of transfers, rounded; 0 = not known.
+    pub ack_every: u8,
+}
+
+/// The place in a direction's data where a write of the application ended and another began.
+///
+/// A segment that is not full ends a write: had more been there to send, it would have been
+/// filled. What follows was written later, whether or not the network was free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Write {
+    /// Bytes of the direction since the place before (or since the connection's beginning).
+    pub after: u64,
+    /// From the beginning of what was written before to the beginning of what follows.
+    pub gap: Dur,
 }
 
 /// The application's side of a connection.
@@ -171,12 +210,12 @@ pub struct Connection {
 pub enum Exchange {
     /// Requests and responses in turn.
     Sequential(Vec<Turn>),
-    /// Both directions at once, each a chain of (pause before, bytes).
+    /// Both directions at once, each a chain of units that may wait for units of the other.
     Concurrent {
         /// From the client.
-        up: Vec<(Dur, u64)>,
+        up: Vec<Unit>,
         /// From the server.
-        down: Vec<(Dur, u64)>,
+        down: Vec<Unit>,
     },
     /// A TCP connection that never came to be: SYNs with their spacing, and whether one was refused.
     Attempt {
@@ -201,6 +240,18 @@ pub struct Turn {
     pub response: u64,
     /// From the response's last byte at the client to the next request's first.
     pub client_think: Dur,
+}
+
+/// A unit of data of one end of a connection on which both send at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Unit {
+    /// From what it waited for to its first byte: the last byte of the unit before it at the same
+    /// end, or, where `after` is more than that one's, of the other end's unit it came after.
+    pub pause: Dur,
+    /// Bytes.
+    pub bytes: u64,
+    /// How many units of the other end had arrived, as its acknowledgement number says.
+    pub after: u32,
 }
 
 /// A UDP flow. Open loop: its packets do not wait for each other.

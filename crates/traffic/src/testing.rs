@@ -27,6 +27,8 @@ pub fn session(class: u32, start: Dur, response: u64) -> Session {
                 }]),
                 client_window: 65_535,
                 server_window: 65_535,
+                wire: Wire::default(),
+                writes: Default::default(),
                 left_censored: false,
                 right_censored: false,
             }],
@@ -84,7 +86,16 @@ fn tcp() -> impl Strategy<Value = Exchange> {
             client_think,
         },
     );
-    let chain = || vec((micros(), 0..1u64 << 50), 0..4);
+    let chain = || {
+        vec((micros(), 0..1u64 << 50), 0..4).prop_map(|units| {
+            let unit = |(pause, bytes)| Unit {
+                pause,
+                bytes,
+                after: 0,
+            };
+            units.into_iter().map(unit).collect()
+        })
+    };
     prop_oneof![
         vec(turn, 0..5).prop_map(Exchange::Sequential),
         (chain(), chain()).prop_map(|(up, down)| Exchange::Concurrent { up, down }),
@@ -129,6 +140,29 @@ fn path() -> impl Strategy<Value = Path> {
         })
 }
 
+fn wire() -> impl Strategy<Value = Wire> {
+    let end = any::<(u16, Option<u8>, u8)>().prop_map(|(mss, quick_acks, ack_every)| WireEnd {
+        mss,
+        quick_acks,
+        ack_every,
+    });
+    (any::<bool>(), any::<Option<bool>>(), [end.clone(), end]).prop_map(
+        |(ipv6, timestamps, ends)| Wire {
+            ipv6,
+            timestamps,
+            ends,
+        },
+    )
+}
+
+fn writes(udp_class: bool) -> impl Strategy<Value = Vec<Write>> + Clone {
+    let write = (1..1u64 << 40, 0..1_000_000u64).prop_map(|(after, us)| Write {
+        after,
+        gap: Dur::from_micros(us),
+    });
+    vec(write, if udp_class { 0..1 } else { 0..4 })
+}
+
 fn connection(udp_class: bool) -> impl Strategy<Value = Connection> {
     let exchange = if udp_class {
         udp().boxed()
@@ -141,16 +175,22 @@ fn connection(udp_class: bool) -> impl Strategy<Value = Connection> {
         exchange,
         any::<[u32; 2]>(),
         any::<[bool; 2]>(),
+        wire(),
+        [writes(udp_class), writes(udp_class)],
     )
-        .prop_map(|(gap, server, exchange, window, censored)| Connection {
-            gap,
-            server,
-            exchange,
-            client_window: window[0],
-            server_window: window[1],
-            left_censored: censored[0],
-            right_censored: censored[1],
-        })
+        .prop_map(
+            |(gap, server, exchange, window, censored, wire, writes)| Connection {
+                gap,
+                server,
+                exchange,
+                client_window: window[0],
+                server_window: window[1],
+                wire,
+                writes,
+                left_censored: censored[0],
+                right_censored: censored[1],
+            },
+        )
 }
 
 fn any_session() -> impl Strategy<Value = Session> {

@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Rate, Stream};
 
-use crate::{Exchange, Model, Path};
+use crate::{Connection, Exchange, Model, Path};
 
 /// What a user may turn on a model. The default leaves it as it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,8 +92,13 @@ impl Model {
             m.drop_dependency(d, &mut Stream::new(seed, d.name()));
         }
         if knobs.request != 1.0 || knobs.response != 1.0 {
-            for e in m.exchanges_mut(None) {
-                resize(e, knobs.request, knobs.response);
+            for c in m.connections_mut(None) {
+                resize(&mut c.exchange, knobs.request, knobs.response);
+                for (writes, k) in c.writes.iter_mut().zip([knobs.request, knobs.response]) {
+                    for w in writes {
+                        w.after = scaled(w.after, k).max(1);
+                    }
+                }
             }
         }
         if knobs.think != 1.0 {
@@ -127,13 +132,12 @@ impl Model {
         m
     }
 
-    fn exchanges_mut(&mut self, class: Option<u32>) -> impl Iterator<Item = &mut Exchange> {
+    fn connections_mut(&mut self, class: Option<u32>) -> impl Iterator<Item = &mut Connection> {
         self.sessions
             .iter_mut()
             .filter(move |s| class.is_none_or(|c| s.class == c))
             .flat_map(|s| &mut s.groups)
             .flat_map(|g| &mut g.connections)
-            .map(|c| &mut c.exchange)
     }
 
     fn drop_dependency(&mut self, dependency: Dependency, rng: &mut Stream) {
@@ -167,7 +171,17 @@ impl Model {
                 permute(connections, rng, |c| &mut c.server);
             }
             Dependency::WithinSession => {
-                classes.for_each(|c| permute(self.exchanges_mut(Some(c)), rng, |e| e));
+                for class in classes {
+                    let taken = self.connections_mut(Some(class)).map(|c| {
+                        let nothing = Exchange::Sequential(Vec::new());
+                        let exchange = std::mem::replace(&mut c.exchange, nothing);
+                        (exchange, std::mem::take(&mut c.writes))
+                    });
+                    let taken = shuffled(taken.collect(), rng);
+                    for (c, (exchange, writes)) in self.connections_mut(Some(class)).zip(taken) {
+                        (c.exchange, c.writes) = (exchange, writes);
+                    }
+                }
             }
             Dependency::CapacityOnRtt => {
                 for paths in [&mut self.client_paths, &mut self.server_paths] {
@@ -185,36 +199,42 @@ impl Model {
     }
 
     fn turns_mut(&mut self, class: Option<u32>) -> impl Iterator<Item = &mut crate::Turn> {
-        self.exchanges_mut(class).flat_map(|e| match e {
-            Exchange::Sequential(turns) => turns.as_mut_slice(),
-            _ => &mut [],
-        })
+        self.connections_mut(class)
+            .flat_map(|c| match &mut c.exchange {
+                Exchange::Sequential(turns) => turns.as_mut_slice(),
+                _ => &mut [],
+            })
+    }
+}
+
+/// What was there stays there: a byte at least, unless the knob says zero.
+fn scaled(bytes: u64, k: f64) -> u64 {
+    match (bytes as f64 * k).round() as u64 {
+        0 if bytes > 0 && k > 0.0 => 1,
+        scaled => scaled,
     }
 }
 
 fn resize(exchange: &mut Exchange, request: f64, response: f64) {
-    // What was there stays there: a byte at least, unless the knob says zero.
-    let scale = |bytes: u64, k: f64| match (bytes as f64 * k).round() as u64 {
-        0 if bytes > 0 && k > 0.0 => 1,
-        scaled => scaled,
-    };
     match exchange {
         Exchange::Sequential(turns) => {
             for t in turns {
-                t.request = scale(t.request, request);
-                t.response = scale(t.response, response);
+                t.request = scaled(t.request, request);
+                t.response = scaled(t.response, response);
             }
         }
         Exchange::Concurrent { up, down } => {
-            up.iter_mut().for_each(|c| c.1 = scale(c.1, request));
-            down.iter_mut().for_each(|c| c.1 = scale(c.1, response));
+            up.iter_mut()
+                .for_each(|u| u.bytes = scaled(u.bytes, request));
+            down.iter_mut()
+                .for_each(|u| u.bytes = scaled(u.bytes, response));
         }
         Exchange::Attempt { .. } => {}
         Exchange::Datagrams(d) => {
             for (_, client, bytes) in &mut d.packets {
                 let k = if *client { request } else { response };
                 // A UDP payload is at most 65507 bytes over IPv4 (RFC 768, RFC 791).
-                *bytes = scale(u64::from(*bytes), k).min(65_507) as u32;
+                *bytes = scaled(u64::from(*bytes), k).min(65_507) as u32;
             }
         }
     }

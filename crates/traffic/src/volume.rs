@@ -2,7 +2,7 @@
 
 use swell_base::Dur;
 
-use crate::{Connection, Datagrams, Exchange, Model, Session};
+use crate::{Connection, Datagrams, Exchange, Model, Session, Unit};
 
 impl Datagrams {
     /// How many packets of the flow each kept packet stands for; 1 where all were kept.
@@ -27,7 +27,7 @@ impl Exchange {
                 ]
             }),
             Exchange::Concurrent { up, down } => {
-                let sum = |c: &[(Dur, u64)]| c.iter().fold(0u64, |s, x| s.saturating_add(x.1));
+                let sum = |c: &[Unit]| c.iter().fold(0u64, |s, u| s.saturating_add(u.bytes));
                 [sum(up), sum(down)]
             }
             Exchange::Attempt { .. } => [0, 0],
@@ -64,7 +64,7 @@ impl Exchange {
                 turns.iter().map(|t| t.server_think + t.client_think).sum()
             }
             Exchange::Concurrent { up, down } => {
-                let sum = |c: &[(Dur, u64)]| c.iter().map(|x| x.0).sum::<Dur>();
+                let sum = |c: &[Unit]| c.iter().map(|u| u.pause).sum::<Dur>();
                 sum(up).max(sum(down))
             }
             Exchange::Attempt { retries, .. } => retries.iter().copied().sum(),
@@ -87,9 +87,12 @@ impl Session {
         })
     }
 
-    /// Items kept of it ([`Exchange::items`]), one more for each connection.
+    /// Items kept of it ([`Exchange::items`] and writes), one more for each connection.
     pub fn items(&self) -> usize {
-        self.connections().map(|c| c.exchange.items() + 1).sum()
+        let writes = |c: &Connection| c.writes.iter().map(Vec::len).sum::<usize>();
+        self.connections()
+            .map(|c| c.exchange.items() + writes(c) + 1)
+            .sum()
     }
 
     /// When half of its bytes were asked for, since its start, over a network that takes no time:

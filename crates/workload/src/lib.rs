@@ -30,4 +30,5 @@ pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord};
 pub use replay::{Packets, Replay, ReplayConfig};
 pub use structural::Structural;
+pub use swell_traffic::{Wire, WireEnd};
 pub use web::{Web, WebConfig};

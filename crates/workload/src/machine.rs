@@ -1,6 +1,7 @@
 //! The contract between a workload and whatever carries it: the simulator or kernel sockets.
 
 use swell_base::{Dur, Rate, Time};
+use swell_traffic::Wire;
 
 use crate::Record;
 
@@ -93,6 +94,8 @@ pub struct Open {
     pub client_window: u32,
     /// Cap on the server's receive window, bytes; 0 = the profile's.
     pub server_window: u32,
+    /// Headers, segment sizes and acknowledgements where they are known; the rest is the profile's.
+    pub wire: Wire,
     /// [`Event::Received`] and [`Event::Datagram`] are not wanted: what arrives is counted in
     /// [`Info::received`] only. For sources that nothing answers, which would do no more than count.
     pub silent: bool,

@@ -192,6 +192,7 @@ impl Structural {
             class: session.class,
             client_window: connection.client_window,
             server_window: connection.server_window,
+            wire: connection.wire,
             silent: false,
         });
         match connection.exchange {

@@ -8,7 +8,7 @@ use common::Ideal;
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
-    Schedule, Session, Start, Totals, Turn,
+    Schedule, Session, Start, Totals, Turn, Unit, Wire, Write,
 };
 use swell_workload::{Action, FlowRecord, Record, Structural};
 
@@ -22,8 +22,18 @@ fn connection(gap: Dur, exchange: Exchange) -> Connection {
         exchange,
         client_window: 0,
         server_window: 0,
+        wire: Wire::default(),
+        writes: Default::default(),
         left_censored: false,
         right_censored: false,
+    }
+}
+
+fn unit(pause: u64, bytes: u64, after: u32) -> Unit {
+    Unit {
+        pause: MS * pause,
+        bytes,
+        after,
     }
 }
 
@@ -172,8 +182,13 @@ fn groups_wait_for_the_last_connection_and_the_user() {
 #[test]
 fn both_directions_at_once() {
     let exchange = Exchange::Concurrent {
-        up: vec![(Dur::ZERO, 100), (MS * 500, 200)],
-        down: vec![(MS * 30, 1000), (MS * 1, 50), (MS * 600, 2000)],
+        up: vec![unit(0, 100, 0), unit(500, 200, 0), unit(10, 300, 3)],
+        down: vec![
+            unit(30, 1000, 0),
+            unit(1, 50, 1),
+            unit(600, 20_000, 1),
+            unit(7, 70, 1),
+        ],
     };
     let group = Group {
         think: Dur::ZERO,
@@ -182,19 +197,57 @@ fn both_directions_at_once() {
     let (flows, log) = play(vec![group]);
     let mut sent = sends(&log);
     sent.sort_unstable();
-    // A chain's next pause counts from its own data, of which a round trip has passed when the
-    // acknowledgement comes; shorter pauses than that cannot be kept.
+    // What fits a segment leaves at once, and the pause after it runs from there. After more than that
+    // it runs from half a round trip before the acknowledgement. What comes after something new of
+    // the other end's waits for that to arrive.
     assert_eq!(
         sent,
         [
             (1020, 100),
             (1050, 1000),
-            (1070, 50),
+            (1051, 50),
             (1520, 200),
-            (1670, 2000)
+            (1651, 20_000),
+            (1671, 70),
+            (1671, 300),
         ]
     );
-    assert_eq!((flows[0].up, flows[0].down), (300, 3050));
+    assert_eq!((flows[0].up, flows[0].down), (600, 21_120));
+}
+
+#[test]
+fn units_are_written_in_pieces() {
+    let mut c = connection(
+        Dur::ZERO,
+        Exchange::Sequential(vec![turn(100, 20, 5_000, 300), turn(60, 0, 90, 0)]),
+    );
+    let place = |after, gap| Write {
+        after,
+        gap: MS * gap,
+    };
+    // Inside the first request; inside the first response, before the second, beyond all.
+    c.writes = [
+        vec![place(40, 7)],
+        vec![place(1_000, 9), place(4_000, 50), place(1_000, 3)],
+    ];
+    let group = Group {
+        think: Dur::ZERO,
+        connections: vec![c],
+    };
+    let (flows, log) = play(vec![group]);
+    assert_eq!(
+        sends(&log),
+        [
+            (1020, 40),
+            (1027, 60),
+            // The server waits for all of it, the client for all of the response.
+            (1057, 1_000),
+            (1066, 4_000),
+            (1376, 60),
+            (1386, 90),
+        ]
+    );
+    assert_eq!((flows[0].up, flows[0].down), (160, 5_090));
 }
 
 #[test]

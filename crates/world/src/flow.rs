@@ -2,7 +2,7 @@
 
 use swell_base::{FlowId, Packet, Tag, Time};
 use swell_tcp::Endpoint;
-use swell_workload::{Conn, End, Info};
+use swell_workload::{Conn, End, Info, Wire};
 
 /// A link's place in the world: trunks first, then leaves. `NONE` ends a route.
 pub(crate) type LinkIndex = u32;
@@ -23,6 +23,8 @@ pub struct Parties {
     pub from_right: bool,
     /// A TCP connection, not a datagram flow.
     pub tcp: bool,
+    /// What was asked for of its packets.
+    pub wire: Wire,
 }
 
 /// Sees every packet that has crossed the bottleneck.
@@ -60,6 +62,8 @@ pub(crate) enum Transport {
     Tcp(TcpPair),
     Datagrams {
         sent: u64,
+        /// Bytes of IP and UDP headers.
+        headers: u32,
         /// Payload bytes that arrived at the client and at the server.
         received: [u64; 2],
     },

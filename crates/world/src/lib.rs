@@ -24,6 +24,7 @@
 mod access;
 mod flow;
 mod links;
+mod profiles;
 mod wake;
 mod watch;
 mod worker;

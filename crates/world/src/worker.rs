@@ -7,13 +7,14 @@ use swell_tcp::Config;
 use swell_workload::{Conn, Info, Workload};
 
 use crate::flow::Flow;
+use crate::profiles::Profiles;
 
 const CLOSED: u32 = u32::MAX;
 
 pub(crate) struct Worker {
     pub machine: Box<dyn Workload>,
     pub tag: Tag,
-    pub tcp: Arc<Config>,
+    pub profiles: Profiles,
     /// Flow of each connection; workloads number theirs from zero up.
     flows: Vec<u32>,
     open: usize,
@@ -24,7 +25,7 @@ impl Worker {
         Worker {
             machine,
             tag,
-            tcp,
+            profiles: Profiles::new(tcp),
             flows: Vec::new(),
             open: 0,
         }

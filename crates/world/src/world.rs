@@ -24,10 +24,10 @@ pub enum Direction {
     Down,
 }
 
-/// IPv4 and UDP headers (RFC 791, RFC 768).
-const UDP_HEADERS: u32 = 28;
-/// Largest UDP payload of a packet on a 1500-byte MTU.
-const UDP_MAX: u32 = 1500 - UDP_HEADERS;
+/// IPv4 and UDP headers (RFC 791, RFC 768), and IPv6 and UDP headers (RFC 8200).
+const UDP_HEADERS: [u32; 2] = [28, 48];
+/// Largest packet that a datagram is sent in.
+const MTU: u32 = 1500;
 /// How long the route of a flow that is over is kept for packets still on the way.
 const LINGER: Dur = Dur::from_secs(10);
 
@@ -427,10 +427,10 @@ impl World {
     fn act_rarely(&mut self, workload: u32, action: &Action) {
         match *action {
             Action::Connect(conn, ref open) => {
-                let tcp = &self.workers[workload as usize].tcp;
+                let tcp = &mut self.workers[workload as usize].profiles;
                 let ends = [
-                    Endpoint::client(window(tcp, open.client_window)),
-                    Endpoint::server(window(tcp, open.server_window)),
+                    Endpoint::client(tcp.of(open.client_window, &open.wire, 0)),
+                    Endpoint::server(tcp.of(open.server_window, &open.wire, 1)),
                 ];
                 let pair = TcpPair {
                     ends,
@@ -443,6 +443,7 @@ impl World {
             Action::Datagrams(conn, ref open) => {
                 let nothing = Transport::Datagrams {
                     sent: 0,
+                    headers: UDP_HEADERS[usize::from(open.wire.ipv6)],
                     received: [0; 2],
                 };
                 self.open(workload, conn, open, nothing);
@@ -498,17 +499,17 @@ impl World {
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
             return;
         };
-        let Transport::Datagrams { sent, .. } = &mut flow.transport else {
+        let Transport::Datagrams { sent, headers, .. } = &mut flow.transport else {
             return;
         };
         let link = flow.first[end as usize];
         let mut packet = packet(index, end, flow.tag);
         let mut left = bytes;
         loop {
-            let len = left.min(UDP_MAX);
+            let len = left.min(MTU - *headers);
             packet.seg.seq = *sent;
             packet.seg.len = len;
-            packet.size = (len + UDP_HEADERS) as u16;
+            packet.size = (len + *headers) as u16;
             *sent += 1;
             self.packets += 1;
             let mut around = Around {
@@ -569,6 +570,7 @@ impl World {
                 hosts: [open.client.key, open.server.key],
                 from_right: open.from_right,
                 tcp: matches!(transport, Transport::Tcp(_)),
+                wire: open.wire,
             },
             transport,
             access,
@@ -576,15 +578,4 @@ impl World {
         worker.opened(conn, index);
         index
     }
-}
-
-/// The transport's configuration with its receive window capped, shared where it is not.
-fn window(tcp: &Arc<TcpConfig>, cap: u32) -> Arc<TcpConfig> {
-    if cap == 0 || cap >= tcp.recv_buffer {
-        return Arc::clone(tcp);
-    }
-    Arc::new(TcpConfig {
-        recv_buffer: cap,
-        ..TcpConfig::clone(tcp)
-    })
 }

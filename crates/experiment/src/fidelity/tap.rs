@@ -1,18 +1,22 @@
 //! Packets of the world as a capture on the link would show them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swell_base::{Flags, Packet, Segment, Time};
 use swell_capture::{self as capture, Tcp, TcpOptions, Transport};
 use swell_learn::{Learner, server_port};
 use swell_traffic::Class;
+use swell_workload::Wire;
 use swell_world::{Parties, Tap};
 
 /// Shift of every window scale option: up to 4 MiB.
 const WINDOW_SCALE: u8 = 6;
-const MSS: u16 = 1448;
+/// What Ethernet allows (RFC 894: 1500 bytes less 40 of headers), where the model does not say.
+const MSS: u16 = 1460;
+/// What timestamps take of it in every segment (RFC 7323 appendix A).
+const TIMESTAMPS: u16 = 12;
 /// Bytes of Ethernet framing in front of a packet.
 const ETHERNET: u32 = 14;
 
@@ -39,11 +43,19 @@ impl LearnerTap {
     }
 
     /// An address for a host: 10.0.0.0/8 on the left, 198.18.0.0/15 (for benchmarks, RFC 2544) and
-    /// beyond on the right.
-    fn address(&mut self, right: bool, key: u64) -> IpAddr {
+    /// beyond on the right; of IPv6, fd00::/8 and 2001:2::/48 (RFC 5180).
+    fn address(&mut self, right: bool, key: u64, ipv6: bool) -> IpAddr {
         let hosts = &mut self.hosts[usize::from(right)];
         let next = hosts.len() as u32;
         let number = *hosts.entry(key).or_insert(next);
+        if ipv6 {
+            let base: u128 = if right {
+                0x2001_0002 << 96
+            } else {
+                0xfd00 << 112
+            };
+            return IpAddr::V6(Ipv6Addr::from_bits(base + u128::from(number)));
+        }
         let base = if right { 0xc612_0000 } else { 0x0a00_0001 };
         IpAddr::V4(Ipv4Addr::from_bits(base + number))
     }
@@ -52,8 +64,9 @@ impl LearnerTap {
 impl Tap for LearnerTap {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         let [client, server] = parties.hosts;
-        let client = self.address(parties.from_right, client);
-        let server = self.address(!parties.from_right, server);
+        let ipv6 = parties.wire.ipv6;
+        let client = self.address(parties.from_right, client, ipv6);
+        let server = self.address(!parties.from_right, server, ipv6);
         let &(port, udp) = self
             .classes
             .get(parties.class as usize)
@@ -66,9 +79,15 @@ impl Tap for LearnerTap {
             (server, client, (ports.1, ports.0))
         };
         let transport = if parties.tcp {
-            Transport::Tcp(header(src_port, dst_port, &packet.seg))
+            Transport::Tcp(header(
+                src_port,
+                dst_port,
+                to_server,
+                &parties.wire,
+                &packet.seg,
+            ))
         } else if udp {
-            let payload = u32::from(packet.size).saturating_sub(28);
+            let payload = u32::from(packet.size).saturating_sub(if ipv6 { 48 } else { 28 });
             Transport::Udp {
                 src_port,
                 dst_port,
@@ -107,7 +126,7 @@ impl Tap for LearnerTap {
     }
 }
 
-fn header(src_port: u16, dst_port: u16, seg: &Segment) -> Tcp {
+fn header(src_port: u16, dst_port: u16, to_server: bool, wire: &Wire, seg: &Segment) -> Tcp {
     let syn = seg.flags.has(Flags::SYN);
     let window = if syn {
         seg.window.min(0xffff)
@@ -116,9 +135,19 @@ fn header(src_port: u16, dst_port: u16, seg: &Segment) -> Tcp {
     };
     // Sequence numbers wrap as on the wire.
     let ack = seg.ack as u32;
-    let mut options = TcpOptions::default();
+    let timestamps = wire.timestamps.unwrap_or(true);
+    let mut options = TcpOptions {
+        timestamps: timestamps.then_some((0, 0)),
+        ..TcpOptions::default()
+    };
     if syn {
-        options.mss = Some(MSS);
+        // An end announces what the other may send.
+        let allowed = wire.ends[usize::from(to_server)].mss;
+        let beside = if timestamps { TIMESTAMPS } else { 0 };
+        options.mss = Some(match allowed {
+            0 => MSS,
+            full => full.saturating_add(beside),
+        });
         options.window_scale = Some(WINDOW_SCALE);
         options.sack_permitted = true;
     }

@@ -1,7 +1,30 @@
+use swell_base::{Dur, Rate};
+use swell_traffic::{Exchange, Turn, Unit, Write};
+
 use super::*;
 
 const MS: u64 = 1_000_000;
 const QUIET: u64 = 500 * MS;
+
+/// Data whose sender had got everything that passed in the other direction.
+fn push(c: &mut Chunks, down: bool, bytes: u64, at: u64, settled: bool) {
+    let data = Data {
+        down,
+        bytes,
+        at,
+        settled,
+        write: false,
+        got: u64::MAX,
+    };
+    c.push(&data, QUIET);
+}
+
+fn line(rtt: u64) -> Line {
+    Line {
+        rtt: ms(rtt),
+        ..Line::default()
+    }
+}
 
 fn ms(n: u64) -> Dur {
     Dur::from_millis(n)
@@ -10,13 +33,13 @@ fn ms(n: u64) -> Dur {
 #[test]
 fn requests_and_responses_with_their_pauses() {
     let mut c = Chunks::default();
-    c.push(false, 100, 0, true, QUIET);
-    c.push(true, 1_000, 60 * MS, true, QUIET);
-    c.push(true, 500, 70 * MS, false, QUIET);
-    c.push(false, 200, 1_080 * MS, true, QUIET);
-    c.push(true, 10, 1_150 * MS, true, QUIET);
-    let mut e = c.exchange(0);
-    correct(&mut e, ms(10), ms(50));
+    push(&mut c, false, 100, 0, true);
+    push(&mut c, true, 1_000, 60 * MS, true);
+    push(&mut c, true, 500, 70 * MS, false);
+    push(&mut c, false, 200, 1_080 * MS, true);
+    push(&mut c, true, 10, 1_150 * MS, true);
+    let mut e = c.exchange(0).0;
+    correct(&mut e, &line(10), &line(50));
     let turn = |request, server, response, client| Turn {
         request,
         server_think: ms(server),
@@ -32,11 +55,11 @@ fn requests_and_responses_with_their_pauses() {
 #[test]
 fn silence_splits_units_unless_data_is_under_way() {
     let mut c = Chunks::default();
-    c.push(true, 100, 0, true, QUIET);
-    c.push(true, 100, 600 * MS, true, QUIET);
-    c.push(true, 100, 1_300 * MS, false, QUIET);
-    let mut e = c.exchange(0);
-    correct(&mut e, ms(10), ms(50));
+    push(&mut c, true, 100, 0, true);
+    push(&mut c, true, 100, 600 * MS, true);
+    push(&mut c, true, 100, 1_300 * MS, false);
+    let mut e = c.exchange(0).0;
+    correct(&mut e, &line(10), &line(50));
     let Exchange::Sequential(turns) = e else {
         panic!("{e:?}");
     };
@@ -50,55 +73,152 @@ fn silence_splits_units_unless_data_is_under_way() {
 #[test]
 fn a_client_that_waits_after_connecting() {
     let mut c = Chunks::default();
-    c.push(false, 100, 300 * MS, true, QUIET);
-    let Exchange::Sequential(turns) = c.exchange(100 * MS) else {
+    push(&mut c, false, 100, 300 * MS, true);
+    let Exchange::Sequential(turns) = c.exchange(100 * MS).0 else {
         panic!("not sequential");
     };
     assert_eq!((turns[0].request, turns[0].client_think), (0, ms(200)));
     assert_eq!((turns.len(), turns[1].request), (2, 100));
 }
 
+fn unit(pause: u64, bytes: u64, after: u32) -> Unit {
+    Unit {
+        pause: ms(pause),
+        bytes,
+        after,
+    }
+}
+
 #[test]
 fn concurrent_data_becomes_two_chains() {
-    // Both sides keep data under way: one unit each, until a pause.
+    // Both sides keep data under way, of which nothing is acknowledged: one unit each, until a pause.
     let mut c = Chunks::default();
     for i in 0..10 {
-        c.push(false, 10, i * 100 * MS, i == 0, QUIET);
-        c.push(true, 1_000, (i * 100 + 50) * MS, i == 0, QUIET);
+        for (down, bytes, at) in [
+            (false, 10, i * 100 * MS),
+            (true, 1_000, (i * 100 + 50) * MS),
+        ] {
+            let data = Data {
+                down,
+                bytes,
+                at,
+                settled: i == 0,
+                write: false,
+                got: 0,
+            };
+            c.push(&data, QUIET);
+        }
     }
-    c.push(true, 7, 3_000 * MS, true, QUIET);
+    push(&mut c, true, 7, 3_000 * MS, true);
     c.set_concurrent();
     assert_eq!(
-        c.exchange(0),
+        c.exchange(0).0,
         Exchange::Concurrent {
-            up: vec![(ms(0), 100)],
-            down: vec![(ms(50), 10_000), (ms(2_050), 7)],
+            up: vec![unit(0, 100, 0)],
+            down: vec![unit(50, 10_000, 0), unit(2_100, 7, 1)],
         }
     );
 }
 
 #[test]
-fn an_answer_begins_a_unit_of_a_chain_once_all_before_was_acknowledged() {
+fn units_of_a_chain_wait_for_what_their_sender_had_got() {
     let mut c = Chunks::default();
-    for (down, bytes, at, settled) in [
-        (false, 10, 0, true),
-        (true, 1_000, 50, true),
+    for (down, bytes, at, settled, got) in [
+        (false, 10, 0, true, 0),
+        (true, 1_000, 50, true, 10),
         // Sent into the response …
-        (false, 20, 60, false),
-        (true, 2_000, 70, false),
+        (false, 20, 60, false, 500),
+        (true, 2_000, 70, false, 10),
         // … and after it.
-        (false, 30, 160, true),
-        (true, 3_000, 210, true),
+        (false, 30, 160, true, 3_000),
+        (true, 3_000, 210, true, 60),
     ] {
-        c.push(down, bytes, at * MS, settled, QUIET);
+        let data = Data {
+            down,
+            bytes,
+            at: at * MS,
+            settled,
+            write: false,
+            got,
+        };
+        c.push(&data, QUIET);
     }
     c.set_concurrent();
-    assert_eq!(
-        c.exchange(0),
-        Exchange::Concurrent {
-            up: vec![(ms(0), 30), (ms(100), 30)],
-            down: vec![(ms(50), 3_000), (ms(140), 3_000)],
-        }
+    let (mut e, _) = c.exchange(0);
+    let chains = |pauses: [u64; 4]| Exchange::Concurrent {
+        up: vec![unit(pauses[0], 30, 0), unit(pauses[1], 30, 1)],
+        down: vec![unit(pauses[2], 3_000, 0), unit(pauses[3], 3_000, 2)],
+    };
+    assert_eq!(e, chains([0, 90, 50, 50]));
+    // Only what answers something crossed the path to the host and back.
+    correct(&mut e, &line(4), &line(30));
+    assert_eq!(e, chains([0, 86, 50, 20]));
+}
+
+#[test]
+fn writes_inside_a_unit_keep_their_places() {
+    let mut c = Chunks::default();
+    for (bytes, at, write) in [
+        (300, 0, false),
+        (1_448, 5, true),
+        (1_448, 6, false),
+        (90, 9, false),
+    ] {
+        let data = Data {
+            down: true,
+            bytes,
+            at: at * MS,
+            settled: at == 0,
+            write,
+            got: 0,
+        };
+        c.push(&data, QUIET);
+    }
+    // More than leaves at once: what comes after a short segment is not told from it.
+    for (bytes, at, write) in [(20_000, 10, true), (50, 300, true)] {
+        let data = Data {
+            down: true,
+            bytes,
+            at: at * MS,
+            settled: false,
+            write,
+            got: 0,
+        };
+        c.push(&data, QUIET);
+    }
+    let (exchange, writes) = c.exchange(0);
+    assert_eq!(exchange.bytes(), [0, 23_336]);
+    let place = |after, gap| Write {
+        after,
+        gap: ms(gap),
+    };
+    assert_eq!(writes, [vec![], vec![place(300, 5), place(2_986, 5)]]);
+}
+
+#[test]
+fn what_segments_take_on_the_hosts_line_is_no_thought() {
+    let mut c = Chunks::default();
+    push(&mut c, false, 1_948, 0, true);
+    push(&mut c, true, 5_000, 60 * MS, true);
+    let (mut e, _) = c.exchange(0);
+    let server = Line {
+        rtt: ms(30),
+        up: Some(Rate::from_bps(1_200_000)),
+        down: Some(Rate::from_bps(4_320_000)),
+        sends: 1_448,
+        gets: 1_448,
+        headers: 52,
+    };
+    correct(&mut e, &line(5), &server);
+    // 500 + 52 bytes to it, 1448 + 52 back.
+    let Exchange::Sequential(turns) = e else {
+        panic!("not in turn");
+    };
+    let took = Dur::from_nanos(1_022_222) + ms(10);
+    let off = turns[0].server_think + took + ms(30) - ms(60);
+    assert!(
+        off < Dur::from_micros(1) && turns[0].server_think < ms(19),
+        "{turns:?}"
     );
 }
 
@@ -106,10 +226,10 @@ fn an_answer_begins_a_unit_of_a_chain_once_all_before_was_acknowledged() {
 fn an_endless_connection_needs_bounded_memory_and_keeps_its_bytes() {
     let mut c = Chunks::default();
     for i in 0..1_000_000u64 {
-        c.push(i % 2 == 1, 1 + i % 3, i * MS, true, QUIET);
+        push(&mut c, i % 2 == 1, 1 + i % 3, i * MS, true);
     }
     assert!(c.list.len() <= MAX_CHUNKS && c.merged > 0);
     let up: u64 = (0..1_000_000u64).step_by(2).map(|i| 1 + i % 3).sum();
     let down: u64 = (1..1_000_000u64).step_by(2).map(|i| 1 + i % 3).sum();
-    assert_eq!(c.exchange(0).bytes(), [up, down]);
+    assert_eq!(c.exchange(0).0.bytes(), [up, down]);
 }

@@ -2,6 +2,8 @@
 
 use swell_capture::Tcp as Header;
 
+use super::acks::Acks;
+use super::sizes::Sizes;
 use super::{DUPLICATE, News};
 
 /// Holes remembered per direction; more at once than any sane loss episode leaves.
@@ -27,8 +29,9 @@ pub(crate) enum Seen {
     Again,
     /// Payload that fills a hole left before: it counts for the unit that was under way.
     Filled(u64),
-    /// New payload bytes.
-    New(u64),
+    /// New payload bytes, and whether a write begins with them: what came before was sent when there
+    /// was nothing more to send.
+    New(u64, bool),
 }
 
 /// One direction of a connection.
@@ -47,11 +50,19 @@ pub(crate) struct Half {
     pub(crate) fin: bool,
     pub(super) window_scale: Option<Option<u8>>,
     pub(crate) max_window: u32,
+    /// MSS option that this end announced.
+    pub(super) announced: Option<u16>,
+    pub(super) sizes: Sizes,
+    /// The other end's acknowledgements of this direction.
+    pub(super) acks: Acks,
     holes: Vec<Hole>,
     /// Data packets, and how many were lost before and beyond the tap.
     pub(crate) packets: u64,
     pub(crate) lost_before: u64,
     pub(crate) lost_beyond: u64,
+    /// Data sent again and not acknowledged since, and when the last passed: lost beyond the tap,
+    /// unless the other end turns out to be gone.
+    again: (u64, u64),
     /// Copies made by the capture.
     pub(crate) duplicates: u64,
     /// Jumps in sequence numbers that were not believed.
@@ -71,6 +82,16 @@ pub(crate) struct Half {
     last_ack: Option<u64>,
     pairs: u8,
     ack_pairs: u8,
+}
+
+/// The segment that brought an acknowledgement.
+pub(super) struct By {
+    /// It carried nothing else.
+    pub(super) pure: bool,
+    /// Payload of a full segment of the direction acknowledged.
+    pub(super) full: u32,
+    /// From the tap to its sender and back, nanoseconds.
+    pub(super) round_trip: u64,
 }
 
 #[derive(Debug)]
@@ -113,6 +134,12 @@ impl Half {
                 .is_some_and(|a| a >= 0 && (a as u64) < next)
     }
 
+    /// Bytes of data before the one with number `ack`.
+    pub(super) fn bytes_before(&self, ack: u32) -> u64 {
+        let offset = self.offset(ack).and_then(|o| u64::try_from(o).ok());
+        offset.map_or(0, |o| o.saturating_sub(1))
+    }
+
     /// Everything sent was acknowledged.
     pub(super) fn settled(&self) -> bool {
         self.acked >= self.next
@@ -129,7 +156,7 @@ impl Half {
 
     /// The other end acknowledged up to `ack`. Returns the bytes this proves that the tap has not
     /// seen, where no packet of this direction passes the tap.
-    pub(super) fn acknowledged(&mut self, ack: u32, at: u64, news: &mut News) -> u64 {
+    pub(super) fn acknowledged(&mut self, ack: u32, at: u64, by: &By, news: &mut News) -> u64 {
         if !self.known {
             // Acknowledged data begins at offset 1.
             self.anchor(ack, 1);
@@ -151,6 +178,17 @@ impl Half {
             self.probe = None;
         }
         self.spread(offset, at, news);
+        if self.acked >= 1 {
+            let bytes = offset - self.acked;
+            self.acks.acknowledged(offset, bytes, at, by);
+        }
+        let (again, last) = std::mem::take(&mut self.again);
+        // An acknowledgement that comes sooner than the path allows answers the first copy.
+        if at.saturating_sub(last) >= by.round_trip / 4 * 3 {
+            self.lost_beyond += again;
+        } else {
+            self.lost_beyond += again.saturating_sub(1);
+        }
         let before = self.acked;
         self.acked = offset;
         self.unacked_packets = 0;
@@ -199,9 +237,11 @@ impl Half {
         ip_len: u32,
         h: &Header,
         round_trip: u64,
+        allowed: Option<u16>,
         news: &mut News,
     ) -> Seen {
         let syn = h.has(Header::SYN);
+        self.sizes.timestamps = Some(h.options.timestamps.is_some());
         if syn && (!self.known || !self.seen) {
             self.anchor(h.seq, 0);
             self.next = 1;
@@ -255,6 +295,8 @@ impl Half {
             });
         }
         let in_order = offset == self.next;
+        let write = self.sizes.segment(h, allowed) && in_order;
+        self.acks.data(self.settled(), end, at);
         self.pair(in_order, end, at, ip_len, news);
         // A receiver acknowledges every second full-sized segment at once (RFC 9293 section
         // 3.8.6.3), so only the second one's acknowledgement times the path; a first one's may wait.
@@ -263,7 +305,7 @@ impl Half {
         }
         let bytes = end - self.next.max(offset).max(1);
         self.next = end;
-        Seen::New(bytes)
+        Seen::New(bytes, write)
     }
 
     /// Payload that lies wholly before `next`.
@@ -304,7 +346,11 @@ impl Half {
                 Seen::Filled(to - from)
             }
             None => {
-                self.lost_beyond += 1;
+                // Sent again though it had arrived: no packet was lost but an acknowledgement, or
+                // the sender was impatient.
+                if end as u64 > self.acked {
+                    self.again = (self.again.0 + 1, at);
+                }
                 Seen::Again
             }
         }

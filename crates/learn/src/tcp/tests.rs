@@ -54,7 +54,7 @@ fn sequence_numbers_wrap() {
     for i in 0..10 {
         data(&mut t, isn, i * 1_460, 1_460, (40 + u64::from(i)) * MS);
     }
-    assert_eq!(t.chunks.exchange(0).bytes(), [0, 14_600]);
+    assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 14_600]);
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (0, 0));
 }
 
@@ -73,16 +73,80 @@ fn losses_before_and_beyond_the_tap_and_reordering() {
     // The third comes a round trip and more later: it was lost on its way to the tap.
     data(&mut t, 9, 2_000, 1_000, 90 * MS);
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 0));
-    // Sent again although it had passed: lost beyond.
+    // Sent again although it had passed: lost beyond, once the other end shows that it is there.
     data(&mut t, 9, 3_000, 1_000, 130 * MS);
+    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 0));
+    t.packet(
+        0,
+        134 * MS,
+        52,
+        &header(Header::ACK, 2, 10 + 5_000, 0),
+        QUIET,
+    );
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
     // The seventh before the sixth, 1 ms apart: reordering.
     data(&mut t, 9, 6_000, 1_000, 140 * MS);
     data(&mut t, 9, 5_000, 1_000, 141 * MS);
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
     assert_eq!(t.halves[1].missing, 0);
-    assert_eq!(t.chunks.exchange(0).bytes(), [0, 7_000]);
+    assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 7_000]);
     assert_eq!(t.halves[1].packets, 8);
+}
+
+#[test]
+fn what_had_arrived_or_is_never_answered_was_not_lost() {
+    let mut t = open(1, 9);
+    let ack = |t: &mut Tracked, to: u32, time| {
+        t.packet(0, time, 52, &header(Header::ACK, 2, 10 + to, 0), QUIET);
+    };
+    data(&mut t, 9, 0, 1_000, 40 * MS);
+    ack(&mut t, 1_000, 45 * MS);
+    // The acknowledgement was on its way.
+    data(&mut t, 9, 0, 1_000, 46 * MS);
+    // Sent again too early: the answer is to the first copy, 1 ms after the second.
+    data(&mut t, 9, 1_000, 1_000, 100 * MS);
+    data(&mut t, 9, 1_000, 1_000, 140 * MS);
+    ack(&mut t, 2_000, 141 * MS);
+    assert_eq!(t.halves[1].lost_beyond, 0);
+    // Twice lost, then there.
+    for i in 0..3 {
+        data(&mut t, 9, 2_000, 1_000, (200 + 50 * i) * MS);
+    }
+    ack(&mut t, 3_000, 304 * MS);
+    assert_eq!(t.halves[1].lost_beyond, 2);
+    // The other end is gone.
+    for i in 0..6 {
+        data(&mut t, 9, 3_000, 1_000, (1_000 << i) * MS);
+    }
+    assert_eq!(t.halves[1].lost_beyond, 2);
+}
+
+#[test]
+fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
+    let mut t = open(0, 9);
+    // Four segments of which the last is short, acknowledged two by two; an application's pause;
+    // one more.
+    for (i, len) in [1_260, 1_260, 1_260, 200].into_iter().enumerate() {
+        data(&mut t, 9, 1_260 * i as u32, len, (40 + i as u64) * MS);
+    }
+    for (to, time) in [(2_520, 60), (3_980, 61)] {
+        t.packet(0, time * MS, 52, &header(Header::ACK, 2, 10 + to, 0), QUIET);
+    }
+    data(&mut t, 9, 3_980, 100, 62 * MS);
+    let wire = t.wire(false);
+    assert_eq!((wire.ends[1].mss, wire.ends[0].mss), (1_260, 0));
+    assert_eq!(
+        (wire.ends[0].quick_acks, wire.timestamps),
+        (Some(0), Some(false))
+    );
+    let (_, writes) = t.chunks.exchange(0);
+    assert_eq!(writes[1].len(), 1);
+    assert_eq!(writes[1][0].after, 3_980);
+    // A last segment alone, acknowledged at once.
+    let mut t = open(1, 9);
+    data(&mut t, 9, 0, 100, 40 * MS);
+    t.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
+    assert_eq!(t.wire(true).ends[0].quick_acks, Some(255));
 }
 
 #[test]
@@ -91,7 +155,7 @@ fn what_the_capture_misses_is_counted_apart() {
     data(&mut t, 9, 0, 1_000, 40 * MS);
     data(&mut t, 9, 5_000, 1_000, 41 * MS);
     assert_eq!(t.halves[1].missing, 4_000);
-    assert_eq!(t.chunks.exchange(0).bytes(), [0, 2_000]);
+    assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 2_000]);
 }
 
 #[test]
@@ -102,7 +166,7 @@ fn copies_and_keep_alives_are_not_losses() {
     assert_eq!((t.halves[1].duplicates, t.halves[1].lost_beyond), (1, 0));
     data(&mut t, 9, 999, 1, 10_000 * MS);
     assert_eq!(t.halves[1].lost_beyond, 0);
-    assert_eq!(t.chunks.exchange(0).bytes(), [0, 1_000]);
+    assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 1_000]);
 }
 
 #[test]
@@ -162,7 +226,7 @@ fn one_direction_is_known_by_its_acknowledgements() {
     t.packet(0, 120 * MS, 52, &header(Header::ACK, 102, 3_020, 0), QUIET);
     t.packet(0, 125 * MS, 52, &header(Header::ACK, 102, 5_940, 0), QUIET);
     t.packet(0, 130 * MS, 52, &header(Header::ACK, 102, 5_941, 0), QUIET);
-    assert_eq!(t.chunks.exchange(0).bytes(), [100, 5_840]);
+    assert_eq!(t.chunks.exchange(0).0.bytes(), [100, 5_840]);
     assert_eq!(t.halves[1].unseen, 5_840);
 }
 

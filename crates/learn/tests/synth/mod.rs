@@ -115,6 +115,8 @@ impl Wire<'_> {
         let count = bytes.div_ceil(MSS);
         let mut flight = at;
         let mut last = at;
+        // When the last lost one of a flight comes again: nothing behind it is acknowledged before.
+        let mut whole = at;
         let first_seq = self.next[1];
         for i in 0..count {
             if i % 10 == 0 && i > 0 {
@@ -134,13 +136,14 @@ impl Wire<'_> {
                 let again = t + round_trip + 6 * spacing + 1_000_000;
                 self.data(again, seq, len);
                 last = last.max(again);
+                whole = again;
             }
             last = last.max(t);
             if i % 2 == 1 && i % 10 > 6 && i + 1 < count {
                 // After the whole flight: acknowledgements between would break the pairs up, as
                 // they should.
                 let ack = first_seq.wrapping_add((i + 1) * MSS);
-                self.ack(t + client.rtt, ack);
+                self.ack(t.max(whole) + client.rtt, ack);
             }
         }
         self.next[1] = first_seq.wrapping_add(bytes);

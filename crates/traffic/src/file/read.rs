@@ -7,7 +7,7 @@ use swell_base::{Dur, Rate, Warning};
 use super::{FORMAT, MAX_BYTES, ModelError, VERSION};
 use crate::model::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
-    Session, Totals, Turn,
+    Session, Totals, Turn, Unit, Wire, WireEnd, Write,
 };
 
 mod check;
@@ -147,16 +147,27 @@ struct FileConnection {
     server: u32,
     #[serde(default)]
     window: [u32; 2],
+    #[serde(default)]
+    ipv6: bool,
+    timestamps: Option<bool>,
+    #[serde(default)]
+    ends: [FileEnd; 2],
+    #[serde(default)]
+    writes: [Vec<(u64, Micros)>; 2],
     censored: Option<Censored>,
     turns: Option<Vec<(u64, Micros, u64, Micros)>>,
-    up: Option<Vec<(Micros, u64)>>,
-    down: Option<Vec<(Micros, u64)>>,
+    up: Option<Vec<(Micros, u64, u32)>>,
+    down: Option<Vec<(Micros, u64, u32)>>,
     syn_retries: Option<Vec<Micros>>,
     refused: Option<bool>,
     datagrams: Option<Vec<(Micros, u8, u32)>>,
     packets: Option<u64>,
     block: Option<u32>,
 }
+
+/// Full segments' payload, segments acknowledged at once, segments per acknowledgement.
+#[derive(Default, Deserialize)]
+struct FileEnd(u16, Option<u8>, u8);
 
 pub(super) fn parse(text: &[u8]) -> Result<Model, ModelError> {
     if text.len() > MAX_BYTES {
@@ -285,7 +296,16 @@ impl FileSession {
 
 impl FileConnection {
     fn into_connection(self) -> Result<Connection, &'static str> {
-        let chain = |c: Vec<(Micros, u64)>| c.into_iter().map(|(p, b)| (p.0, b)).collect();
+        let chain = |units: Vec<(Micros, u64, u32)>| {
+            units
+                .into_iter()
+                .map(|(pause, bytes, after)| Unit {
+                    pause: pause.0,
+                    bytes,
+                    after,
+                })
+                .collect()
+        };
         let exchange = match self {
             FileConnection {
                 turns: Some(turns),
@@ -379,6 +399,21 @@ impl FileConnection {
             exchange,
             client_window: self.window[0],
             server_window: self.window[1],
+            wire: Wire {
+                ipv6: self.ipv6,
+                timestamps: self.timestamps,
+                ends: self.ends.map(|e| WireEnd {
+                    mss: e.0,
+                    quick_acks: e.1,
+                    ack_every: e.2,
+                }),
+            },
+            writes: self.writes.map(|writes| {
+                writes
+                    .into_iter()
+                    .map(|(after, gap)| Write { after, gap: gap.0 })
+                    .collect()
+            }),
             left_censored,
             right_censored,
         })

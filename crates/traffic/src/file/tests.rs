@@ -69,8 +69,8 @@ fn errors_say_where_and_why() {
             "swell-run",
             "`format` is \"swell-run\"",
         ),
-        ("\"version\":1", "\"version\":2", "`version` is 2"),
-        ("\"version\":1", "\"version\":\"1\"", "`version` is \"1\""),
+        ("\"version\":2", "\"version\":3", "`version` is 3"),
+        ("\"version\":2", "\"version\":\"2\"", "`version` is \"2\""),
         (
             "\"class\":1",
             "\"class\":3",

@@ -7,7 +7,7 @@ use serde::Serialize;
 use swell_base::{Dur, Rate};
 
 use super::{FORMAT, VERSION};
-use crate::{Connection, Exchange, Model, Path, Session};
+use crate::{Connection, Exchange, Model, Path, Session, Unit, Wire, WireEnd};
 
 /// Microseconds, rounded to the nearest.
 pub(super) fn micros(d: Dur) -> u64 {
@@ -151,10 +151,40 @@ fn session(out: &mut String, s: &Session) -> std::fmt::Result {
     Ok(())
 }
 
+fn wire(out: &mut String, w: &Wire) -> std::fmt::Result {
+    if w.ipv6 {
+        out.push_str(",\"ipv6\":true");
+    }
+    if let Some(timestamps) = w.timestamps {
+        write!(out, ",\"timestamps\":{timestamps}")?;
+    }
+    if w.ends != [WireEnd::default(); 2] {
+        out.push_str(",\"ends\":[");
+        comma(out, &w.ends, |out, e| {
+            write!(out, "[{},{},{}]", e.mss, json(&e.quick_acks), e.ack_every)
+        })?;
+        out.push(']');
+    }
+    Ok(())
+}
+
 fn connection(out: &mut String, c: &Connection) -> std::fmt::Result {
     write!(out, "{{\"gap\":{},\"server\":{}", micros(c.gap), c.server)?;
     if c.client_window != 0 || c.server_window != 0 {
         write!(out, ",\"window\":[{},{}]", c.client_window, c.server_window)?;
+    }
+    wire(out, &c.wire)?;
+    if c.writes.iter().any(|w| !w.is_empty()) {
+        out.push_str(",\"writes\":[");
+        comma(out, &c.writes, |out, writes| {
+            out.push('[');
+            comma(out, writes, |out, w| {
+                write!(out, "[{},{}]", w.after, micros(w.gap))
+            })?;
+            out.push(']');
+            Ok(())
+        })?;
+        out.push(']');
     }
     match (c.left_censored, c.right_censored) {
         (false, false) => {}
@@ -172,9 +202,9 @@ fn connection(out: &mut String, c: &Connection) -> std::fmt::Result {
             out.push_str("]}");
         }
         Exchange::Concurrent { up, down } => {
-            let chain = |text: &mut String, units: &[(Dur, u64)]| {
-                comma(text, units, |text, &(pause, bytes)| {
-                    write!(text, "[{},{bytes}]", micros(pause))
+            let chain = |text: &mut String, units: &[Unit]| {
+                comma(text, units, |text, u| {
+                    write!(text, "[{},{},{}]", micros(u.pause), u.bytes, u.after)
                 })
             };
             out.push_str(",\"up\":[");

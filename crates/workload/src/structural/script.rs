@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use swell_base::{Dur, Stream, Time};
-use swell_traffic::{Exchange, Model};
+use swell_traffic::{Connection, Exchange, Model, Unit};
 
 use crate::End;
+
+use pour::Pour;
+
+mod pour;
 
 /// Where in the model an exchange is: session, group, connection.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +43,12 @@ pub(super) struct Script {
     awaited: [u64; 2],
     /// When data last arrived, by receiving end.
     arrived: [Time; 2],
+    /// What the client and the server are writing.
+    pours: [Pour; 2],
+    /// The pause before an end's next unit runs.
+    pausing: [bool; 2],
+    /// Units of the other end that arrived completely, and their bytes, by receiving end.
+    heard: [(u32, u64); 2],
     state: State,
     /// Chooses the blocks of long datagram flows.
     rng: Stream,
@@ -64,6 +74,8 @@ const NEXT_TURN: u8 = 1;
 const CHUNK_UP: u8 = 2;
 const CHUNK_DOWN: u8 = 3;
 const PACKET: u8 = 4;
+const WRITE_UP: u8 = 5;
+const WRITE_DOWN: u8 = 6;
 
 /// Payload of the datagram that stands for a SYN: with 28 bytes of headers, the 60 bytes of a SYN
 /// with the options that Linux sends.
@@ -81,6 +93,9 @@ impl Script {
             received: [0; 2],
             awaited: [0; 2],
             arrived: [Time::ZERO; 2],
+            pours: [Pour::default(); 2],
+            pausing: [false; 2],
+            heard: [(0, 0); 2],
             state: State::Idle,
             rng,
             sent: 0,
@@ -107,12 +122,13 @@ impl Script {
             Exchange::Concurrent { up, down } => {
                 self.state = State::Both;
                 self.awaited = [total(down), total(up)];
-                self.chunk(up, End::Client, Dur::ZERO, steps);
+                self.next_unit(End::Client, Some(Dur::ZERO), steps);
                 // The client learns that the connection is there half its round trip before its ACK,
                 // from which pauses count, is on the link; the server's data takes half of its own.
-                if let Some(&(pause, _)) = down.first() {
-                    let pause = pause + self.rtt[0] / 2 - self.rtt[1] / 2;
+                if let Some(unit) = down.first().filter(|u| u.after == 0) {
+                    let pause = unit.pause + self.rtt[0] / 2 - self.rtt[1] / 2;
                     steps.push(Step::Wait(pause, CHUNK_DOWN));
+                    self.pausing[End::Server as usize] = true;
                 }
                 self.check_both(steps);
             }
@@ -124,20 +140,26 @@ impl Script {
     pub fn timer(&mut self, what: u8, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         match (exchange(&model, self.place), what) {
+            (Exchange::Sequential(_) | Exchange::Concurrent { .. }, WRITE_UP) => {
+                self.pour(End::Client, steps);
+            }
+            (Exchange::Sequential(_) | Exchange::Concurrent { .. }, WRITE_DOWN) => {
+                self.pour(End::Server, steps);
+            }
             (Exchange::Sequential(turns), ANSWER) => {
                 let Some(turn) = turns.get(self.next[0] as usize) else {
                     return;
                 };
-                steps.push(Step::Send(End::Server, turn.response));
                 self.awaited[End::Client as usize] += turn.response;
                 self.state = State::Response;
+                self.write(End::Server, turn.response, steps);
             }
             (Exchange::Sequential(_), _) => {
                 self.next[0] += 1;
                 self.turn(steps);
             }
-            (Exchange::Concurrent { up, .. }, CHUNK_UP) => self.send_chunk(up, End::Client, steps),
-            (Exchange::Concurrent { down, .. }, _) => self.send_chunk(down, End::Server, steps),
+            (Exchange::Concurrent { up, .. }, CHUNK_UP) => self.send_unit(up, End::Client, steps),
+            (Exchange::Concurrent { down, .. }, _) => self.send_unit(down, End::Server, steps),
             (Exchange::Attempt { .. }, _) => self.syn(steps),
             (Exchange::Datagrams(d), _) => {
                 let Some(&(_, client, bytes)) = d.packets.get(self.next[0] as usize) else {
@@ -155,6 +177,9 @@ impl Script {
     pub fn received(&mut self, end: End, n: u64, now: Time, steps: &mut Vec<Step>) {
         self.arrived[end as usize] = now;
         self.received[end as usize] += n;
+        if self.state == State::Both {
+            self.next_unit(end, None, steps);
+        }
         if self.received[end as usize] < self.awaited[end as usize] {
             return;
         }
@@ -171,6 +196,13 @@ impl Script {
         // The pause runs, on the link where it was seen, from the passing of the last data: half
         // a round trip before `end` could see it arrive. An acknowledgement that was delayed took
         // longer, and the pause has run for that long, too.
+        let pour = &mut self.pours[end as usize];
+        if pour.left > 0 {
+            if std::mem::take(&mut pour.blocked) {
+                self.pour(end, steps);
+            }
+            return;
+        }
         let arrived = self.arrived[1 - end as usize];
         let waited = now.since(arrived) + self.rtt() / 2;
         match (exchange(&model, self.place), self.state) {
@@ -195,10 +227,7 @@ impl Script {
                     }
                 }
             }
-            (Exchange::Concurrent { up, down }, _) => {
-                let chain = if end == End::Client { up } else { down };
-                self.chunk(chain, end, waited, steps);
-            }
+            (Exchange::Concurrent { .. }, _) => self.next_unit(end, Some(waited), steps),
             _ => {}
         }
     }
@@ -223,9 +252,9 @@ impl Script {
             return;
         };
         if turn.request > 0 {
-            steps.push(Step::Send(End::Client, turn.request));
             self.awaited[End::Server as usize] += turn.request;
             self.state = State::Request;
+            self.write(End::Client, turn.request, steps);
         } else {
             self.answer(steps);
         }
@@ -270,25 +299,53 @@ impl Script {
         }
     }
 
-    /// Waits for the next chunk of a chain; `waited` is how long its pause has run already.
-    fn chunk(&mut self, chain: &[(Dur, u64)], end: End, waited: Dur, steps: &mut Vec<Step>) {
-        if let Some(&(pause, _)) = chain.get(self.next[end as usize] as usize) {
-            let what = if end == End::Client {
-                CHUNK_UP
-            } else {
-                CHUNK_DOWN
-            };
-            steps.push(Step::Wait(pause - waited, what));
+    /// Waits for the next unit of `end`'s chain, if the time has come: what it comes after has
+    /// arrived, or, where that is nothing new, the unit before it was sent `sent` ago.
+    fn next_unit(&mut self, end: End, sent: Option<Dur>, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        let Exchange::Concurrent { up, down } = exchange(&model, self.place) else {
+            return;
+        };
+        let (e, (own, other, what)) = match end {
+            End::Client => (0, (up, down, CHUNK_UP)),
+            End::Server => (1, (down, up, CHUNK_DOWN)),
+        };
+        if self.pausing[e] || self.pours[e].left > 0 {
+            return;
         }
+        let Some(unit) = own.get(self.next[e] as usize) else {
+            return;
+        };
+        let after = unit.after as usize;
+        // Count what has arrived: units of the other end, complete.
+        while let Some(o) = other.get(self.heard[e].0 as usize)
+            && self.heard[e].1.saturating_add(o.bytes) <= self.received[e]
+        {
+            self.heard[e].0 += 1;
+            self.heard[e].1 += o.bytes;
+        }
+        if (self.heard[e].0 as usize) < after {
+            return;
+        }
+        let before = self.next[e].checked_sub(1);
+        let before = before.map_or(0, |i| own[i as usize].after);
+        let pause = match sent {
+            _ if unit.after > before => unit.pause,
+            Some(sent) => unit.pause - sent,
+            None => return,
+        };
+        self.pausing[e] = true;
+        steps.push(Step::Wait(pause, what));
     }
 
-    fn send_chunk(&mut self, chain: &[(Dur, u64)], end: End, steps: &mut Vec<Step>) {
-        if let Some(&(_, bytes)) = chain.get(self.next[end as usize] as usize) {
+    fn send_unit(&mut self, chain: &[Unit], end: End, steps: &mut Vec<Step>) {
+        self.pausing[end as usize] = false;
+        if let Some(unit) = chain.get(self.next[end as usize] as usize) {
             self.next[end as usize] += 1;
-            if bytes > 0 {
-                steps.push(Step::Send(end, bytes));
+            if unit.bytes > 0 {
+                self.write(end, unit.bytes, steps);
             } else {
-                self.chunk(chain, end, Dur::ZERO, steps);
+                self.next_unit(end, Some(Dur::ZERO), steps);
             }
         }
     }
@@ -350,12 +407,15 @@ impl Script {
     }
 }
 
-fn exchange(model: &Model, place: Place) -> &Exchange {
+fn connection(model: &Model, place: Place) -> &Connection {
     &model.sessions[place.session as usize].groups[place.group as usize].connections
         [place.connection as usize]
-        .exchange
 }
 
-fn total(chain: &[(Dur, u64)]) -> u64 {
-    chain.iter().map(|c| c.1).sum()
+fn exchange(model: &Model, place: Place) -> &Exchange {
+    &connection(model, place).exchange
+}
+
+fn total(chain: &[Unit]) -> u64 {
+    chain.iter().map(|u| u.bytes).sum()
 }

@@ -3,7 +3,7 @@
 use swell_base::Dur;
 
 use super::ModelError;
-use crate::{Connection, Exchange, Model, Path};
+use crate::{Connection, Exchange, Model, Path, Unit};
 
 pub(super) fn connection_path(session: usize, group: usize, connection: usize) -> String {
     format!("sessions[{session}].groups[{group}].connections[{connection}]")
@@ -80,6 +80,12 @@ pub(crate) fn check(m: &Model) -> Result<(), ModelError> {
 
 fn check_connection(m: &Model, c: &Connection, udp: bool) -> Result<(), String> {
     index(c.server, m.server_paths.len(), "server_paths").map_err(|r| format!("server: {r}"))?;
+    if udp && c.writes.iter().any(|w| !w.is_empty()) {
+        return Err("`writes` in a UDP class".into());
+    }
+    if c.writes.iter().flatten().any(|w| w.after == 0) {
+        return Err("`writes` names an empty write".into());
+    }
     match &c.exchange {
         Exchange::Datagrams(d) => {
             if !udp {
@@ -100,9 +106,33 @@ fn check_connection(m: &Model, c: &Connection, udp: bool) -> Result<(), String> 
             }
         }
         _ if udp => return Err("a TCP exchange in a UDP class".into()),
-        Exchange::Sequential(_) | Exchange::Concurrent { .. } | Exchange::Attempt { .. } => {}
+        Exchange::Concurrent { up, down } => chains(up, down)?,
+        Exchange::Sequential(_) | Exchange::Attempt { .. } => {}
     }
     Ok(())
+}
+
+/// Whether no unit waits for what waits for it: sent one after another, each as soon as those it
+/// comes after have been, all get their turn.
+fn chains(up: &[Unit], down: &[Unit]) -> Result<(), String> {
+    let chains = [up, down];
+    let mut sent = [0usize; 2];
+    loop {
+        let ready = (0..2).find(|&d| {
+            let next = chains[d].get(sent[d]);
+            next.is_some_and(|u| u.after as usize <= sent[1 - d])
+        });
+        match ready {
+            Some(d) => sent[d] += 1,
+            None if sent == [up.len(), down.len()] => return Ok(()),
+            None => {
+                return Err(format!(
+                    "`up[{}]` and `down[{}]` come after units that never go",
+                    sent[0], sent[1]
+                ));
+            }
+        }
+    }
 }
 
 fn index(i: u32, len: usize, list: &str) -> Result<(), String> {

@@ -1,0 +1,214 @@
+//! From chunks to the model's exchanges.
+
+use swell_base::{Bytes, Dur, Rate};
+use swell_traffic::{Exchange, Turn, Unit, Write};
+
+use super::{Begins, Chunk, Chunks};
+
+/// Pauses between handshake and first request shorter than this are the host's scheduling.
+const OPENING_PAUSE: Dur = Dur::from_millis(1);
+
+impl Chunks {
+    /// The exchange, with pauses as the tap saw them ([`correct`] takes the paths out), and where
+    /// the ends wrote inside the units of turns. `opened` is when the handshake was complete.
+    pub(crate) fn exchange(&self, opened: u64) -> (Exchange, [Vec<Write>; 2]) {
+        if self.concurrent {
+            let [up, down] = [self.units(false), self.units(true)];
+            let exchange = Exchange::Concurrent {
+                up: chain(&up, &down, opened),
+                down: chain(&down, &up, opened),
+            };
+            return (exchange, Default::default());
+        }
+        let turns = Exchange::Sequential(self.turns(opened));
+        (turns, [self.writes(false), self.writes(true)])
+    }
+
+    /// The units of one direction where both ends send on their own. Each write is one: it may wait
+    /// for something of its own.
+    fn units(&self, down: bool) -> Vec<Chunk> {
+        let mut units: Vec<Chunk> = Vec::new();
+        for &c in self.list.iter().filter(|c| c.down == down) {
+            match units.last_mut() {
+                Some(unit) if c.begins == Begins::Nothing => {
+                    unit.bytes = unit.bytes.saturating_add(c.bytes);
+                    unit.last = c.last;
+                }
+                _ => units.push(c),
+            }
+        }
+        units
+    }
+
+    fn turns(&self, opened: u64) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = Vec::new();
+        // The end of what came before, and in which direction it went.
+        let mut last = (opened, None);
+        for c in &self.list {
+            let pause = Dur::from_nanos(c.first.saturating_sub(last.0));
+            match (c.down, last.1) {
+                // More of the same unit.
+                (down, Some(before)) if down == before && c.begins != Begins::Unit => {
+                    if let Some(turn) = turns.last_mut() {
+                        let bytes = if down {
+                            &mut turn.response
+                        } else {
+                            &mut turn.request
+                        };
+                        *bytes = bytes.saturating_add(c.bytes);
+                    }
+                }
+                // A response to the request before it.
+                (true, Some(false)) => {
+                    if let Some(turn) = turns.last_mut() {
+                        turn.server_think = pause;
+                        turn.response = c.bytes;
+                    }
+                }
+                // The server goes on, or speaks first.
+                (true, _) => turns.push(Turn {
+                    server_think: pause,
+                    response: c.bytes,
+                    ..Turn::default()
+                }),
+                (false, before) => {
+                    if let Some(turn) = turns.last_mut() {
+                        turn.client_think = pause;
+                    } else if before.is_none() && pause >= OPENING_PAUSE {
+                        // The client connected, then waited before it asked.
+                        turns.push(Turn {
+                            client_think: pause,
+                            ..Turn::default()
+                        });
+                    }
+                    turns.push(Turn {
+                        request: c.bytes,
+                        ..Turn::default()
+                    });
+                }
+            }
+            last = (c.last, Some(c.down));
+        }
+        turns
+    }
+
+    /// Where writes of one direction begin inside the units of turns.
+    fn writes(&self, down: bool) -> Vec<Write> {
+        let mut places = Vec::new();
+        let mut after = 0u64;
+        let mut before: Option<&Chunk> = None;
+        for c in &self.list {
+            if c.down == down {
+                if c.begins != Begins::Unit
+                    && let Some(before) = before.filter(|b| b.down == down)
+                {
+                    places.push(Write {
+                        after: std::mem::take(&mut after),
+                        gap: Dur::from_nanos(c.first.saturating_sub(before.first)),
+                    });
+                }
+                after = after.saturating_add(c.bytes);
+            }
+            before = Some(c);
+        }
+        places.retain(|w| w.after > 0);
+        places
+    }
+}
+
+/// One end's units, with what each waited for among the `other` end's.
+fn chain(own: &[Chunk], other: &[Chunk], opened: u64) -> Vec<Unit> {
+    let mut arrived = 0;
+    let mut arrived_bytes = 0u64;
+    let mut last = opened;
+    own.iter()
+        .map(|c| {
+            let before = arrived;
+            while let Some(o) = other.get(arrived)
+                && arrived_bytes.saturating_add(o.bytes) <= c.after
+            {
+                arrived_bytes = arrived_bytes.saturating_add(o.bytes);
+                arrived += 1;
+            }
+            let since = if arrived > before {
+                other[arrived - 1].last
+            } else {
+                last
+            };
+            last = c.last;
+            Unit {
+                pause: Dur::from_nanos(c.first.saturating_sub(since)),
+                bytes: c.bytes,
+                after: arrived as u32,
+            }
+        })
+        .collect()
+}
+
+/// What a packet between the tap and a host takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Line {
+    pub(crate) rtt: Dur,
+    /// From and to the host.
+    pub(crate) up: Option<Rate>,
+    pub(crate) down: Option<Rate>,
+    /// Payload of full segments that the host sends and gets.
+    pub(crate) sends: u64,
+    pub(crate) gets: u64,
+    /// Bytes of headers in front of them.
+    pub(crate) headers: u64,
+}
+
+impl Line {
+    /// From the passing of the last segment of `before` to that of the first of `after`, if the host
+    /// answers at once.
+    fn turnaround(&self, before: u64, after: u64) -> Dur {
+        let time = |rate: Option<Rate>, payload: u64| {
+            rate.map_or(Dur::ZERO, |r| r.transmit(Bytes(payload + self.headers)))
+        };
+        let tail = match before % self.gets.max(1) {
+            0 => self.gets,
+            part => part,
+        };
+        let head = after.min(self.sends);
+        self.rtt + time(self.down, tail) + time(self.up, head)
+    }
+}
+
+/// Takes the round trips between the tap and the hosts out of pauses seen at the tap.
+///
+/// A response's first segment passes the tap one server-side round trip plus the server's think time
+/// after the request's last one did; a request one client-side round trip plus the user's think time
+/// after the response. The segments themselves take time on their host's line, too. A pause inside
+/// one direction needs no correction: both ends of it took the same way.
+pub(crate) fn correct(exchange: &mut Exchange, client: &Line, server: &Line) {
+    let turns = match exchange {
+        Exchange::Sequential(turns) => turns,
+        Exchange::Concurrent { up, down } => {
+            let bytes = |units: &[Unit]| units.iter().map(|u| u.bytes).collect::<Vec<_>>();
+            let [sent_up, sent_down] = [bytes(up), bytes(down)];
+            for (units, other, line) in [(up, sent_down, client), (down, sent_up, server)] {
+                let mut before = 0;
+                for unit in units {
+                    if unit.after > before {
+                        let heard = other[unit.after as usize - 1];
+                        unit.pause -= line.turnaround(heard, unit.bytes);
+                    }
+                    before = unit.after;
+                }
+            }
+            return;
+        }
+        _ => return,
+    };
+    for i in 0..turns.len() {
+        let next_request = turns.get(i + 1).map_or(0, |t| t.request);
+        let t = &mut turns[i];
+        if t.response > 0 && (t.request > 0 || i == 0) {
+            t.server_think -= server.turnaround(t.request, t.response);
+        }
+        if t.response > 0 && next_request > 0 {
+            t.client_think -= client.turnaround(t.response, next_request);
+        }
+    }
+}

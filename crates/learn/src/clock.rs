@@ -1,0 +1,162 @@
+//! The time of the capture, where its clock can be believed.
+//!
+//! A packet may be older than one before it: captures from several interfaces are merged that way.
+//! It counts at the later time. A single stamp far off, ahead of all others, would stretch the model
+//! over time in which nothing happened; a clock that was set would do so, or press the rest of the
+//! trace into an instant. Both are noticed here and told.
+
+/// A step ahead of more than this has to be borne out by the next packet; a step back of more than this,
+/// by several, is the clock's.
+const FAR: i64 = 60_000_000_000;
+/// Silence longer than this was not observed: the clock was set, or captures were joined.
+const DAY: i64 = 86_400_000_000_000;
+/// What is left of such a silence, where there was a trace before it: longer than any session's.
+const LEFT: i64 = 600_000_000_000;
+/// Packets that say that the clock was set back.
+const AGREE: u32 = 8;
+
+/// What was wrong with the capture's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Oddities {
+    /// Packets older than one before them, and the largest step, nanoseconds.
+    pub(crate) backward: u64,
+    pub(crate) backward_most: u64,
+    /// Packets stamped far ahead of those before and after, and the farthest, nanoseconds.
+    pub(crate) far_off: u64,
+    pub(crate) far_off_most: u64,
+    /// Times the clock was set, and the largest step, nanoseconds.
+    pub(crate) set: u64,
+    pub(crate) set_most: u64,
+}
+
+/// From stamps to nanoseconds since the beginning.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    /// What to take from a stamp, once there was one.
+    origin: Option<i64>,
+    now: i64,
+    seen: u32,
+    behind: u32,
+    pub(crate) odd: Oddities,
+}
+
+impl Clock {
+    /// The latest time.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.now.unsigned_abs()
+    }
+
+    /// Whether the stamp is so far ahead that the next one should bear it out.
+    #[inline]
+    pub(crate) fn leaps(&self, stamp: i64) -> bool {
+        self.origin
+            .is_some_and(|origin| stamp.saturating_sub(origin) > self.now.saturating_add(FAR))
+    }
+
+    /// Whether a stamp that leapt is not borne out by the `next`. Counts it, if so.
+    pub(crate) fn far_off(&mut self, stamp: i64, next: i64) -> bool {
+        let off = next < stamp.saturating_sub(FAR);
+        if off {
+            let origin = self.origin.unwrap_or(stamp);
+            let ahead = stamp.saturating_sub(origin).saturating_sub(self.now);
+            self.odd.far_off += 1;
+            self.odd.far_off_most = self.odd.far_off_most.max(ahead.unsigned_abs());
+        }
+        off
+    }
+
+    /// Whether a stamp that leapt and has none after it cannot be believed. Counts it, if so.
+    pub(crate) fn incredible(&mut self, stamp: i64) -> bool {
+        let now = self.stamp();
+        stamp.saturating_sub(now) > DAY && self.far_off(stamp, now)
+    }
+
+    /// The stamp that would be now.
+    pub(crate) fn stamp(&self) -> i64 {
+        self.origin.unwrap_or(0).saturating_add(self.now)
+    }
+
+    /// A packet with this stamp is taken: time goes on, or stays.
+    #[inline]
+    pub(crate) fn advance(&mut self, stamp: i64) {
+        let origin = *self.origin.get_or_insert(stamp);
+        let at = stamp.saturating_sub(origin);
+        let step = at.saturating_sub(self.now);
+        self.seen = self.seen.saturating_add(1);
+        if (0..=DAY).contains(&step) {
+            self.now = at;
+            self.behind = 0;
+        } else {
+            self.odd_step(origin, step);
+        }
+    }
+
+    #[cold]
+    fn odd_step(&mut self, origin: i64, step: i64) {
+        if step > 0 {
+            let left = if self.seen > AGREE { LEFT } else { 0 };
+            self.set(origin.saturating_add(step - left), step);
+            self.now = self.now.saturating_add(left);
+            return;
+        }
+        self.odd.backward += 1;
+        self.odd.backward_most = self.odd.backward_most.max(step.unsigned_abs());
+        self.behind = if step < -FAR { self.behind + 1 } else { 0 };
+        if self.behind >= AGREE {
+            self.set(origin.saturating_add(step), step);
+        }
+    }
+
+    fn set(&mut self, origin: i64, step: i64) {
+        self.origin = Some(origin);
+        self.behind = 0;
+        self.odd.set += 1;
+        self.odd.set_most = self.odd.set_most.max(step.unsigned_abs());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    fn clock(stamps: impl IntoIterator<Item = i64>) -> Clock {
+        let mut c = Clock::default();
+        stamps.into_iter().for_each(|s| c.advance(s));
+        c
+    }
+
+    #[test]
+    fn time_never_runs_back() {
+        let c = clock([5 * S, 7 * S, 6 * S, 8 * S]);
+        assert_eq!(c.now(), 3 * S as u64);
+        assert_eq!((c.odd.backward, c.odd.backward_most), (1, S as u64));
+        assert_eq!((c.odd.set, c.odd.far_off), (0, 0));
+    }
+
+    #[test]
+    fn a_leap_is_far_off_unless_the_next_packet_bears_it_out() {
+        let mut c = clock((0..20).map(|i| i * S));
+        let leap = 4_000 * S;
+        assert!(c.leaps(leap) && !c.leaps(70 * S));
+        assert!(!c.far_off(leap, leap + S) && c.odd.far_off == 0);
+        assert!(c.far_off(leap, 20 * S));
+        assert_eq!((c.odd.far_off, c.odd.far_off_most), (1, 3_981 * S as u64));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_neither_stretches_nor_stops_time() {
+        let year = 365 * DAY;
+        let ahead = clock((0..20).map(|i| i * S).chain((0..20).map(|i| year + i * S)));
+        assert_eq!(ahead.now(), (19 * S + LEFT + 19 * S) as u64);
+        assert_eq!(ahead.odd.set, 1);
+        // A first packet from 1970 is not a trace of its own.
+        let first = clock([0].into_iter().chain((0..20).map(|i| year + i * S)));
+        assert_eq!(first.now(), 19 * S as u64);
+        let back = clock((0..20).map(|i| year + i * S).chain((0..20).map(|i| i * S)));
+        assert_eq!(back.now(), (19 * S + 12 * S) as u64);
+        assert_eq!((back.odd.set, back.odd.backward), (1, 8));
+    }
+}

@@ -1,0 +1,160 @@
+//! The end of the pass: from what was gathered to the model.
+
+use swell_base::Dur;
+use swell_traffic::{Class, Exchange, Model, Path, Session, Wire};
+
+use crate::chunks::{Line, correct};
+use crate::doubts::doubts;
+use crate::learner::Learner;
+use crate::paths::Paths;
+use crate::ports::CLASSES;
+
+impl Learner {
+    /// The model of everything seen.
+    pub fn finish(mut self) -> Model {
+        if self.previewing {
+            self.end_preview();
+        }
+        // Nothing came after it to bear it out.
+        if let Some(mut leapt) = self.leapt.take() {
+            if self.clock.incredible(leapt.time) {
+                leapt.time = self.clock.stamp();
+            }
+            self.take(&leapt);
+        }
+        self.counts.clock = self.clock.odd;
+        for i in 0..self.table.slots() {
+            self.close(i);
+        }
+        let mut thinner = self.thinner;
+        self.users.finish(&mut |s| thinner.push(s));
+        let offered = thinner.seen();
+        let mut sessions = thinner.finish();
+        sessions.sort_by_key(|s| s.start);
+        // A trace of one packet lasts no time; a session needs some to lie in.
+        let duration = self.now + 1_000;
+
+        for s in &mut sessions {
+            s.outside = !self.hosts.inside(s.client, true);
+        }
+        let mut paths = Paths::new();
+        for s in &mut sessions {
+            paths.place(s);
+        }
+        let [client_paths, server_paths] = paths.finish(&self.hosts, &mut self.counts);
+        for s in &mut sessions {
+            let client = &client_paths[s.client as usize];
+            for g in &mut s.groups {
+                // The user saw the last response, and the next SYN passed the tap, half a client-side
+                // round trip later each.
+                g.think = g.think.saturating_sub(client.rtt);
+                for c in &mut g.connections {
+                    let server = &server_paths[c.server as usize];
+                    let [client, server] = [line(client, &c.wire, 0), line(server, &c.wire, 1)];
+                    correct(&mut c.exchange, &client, &server);
+                }
+            }
+        }
+        let classes = used_classes(&mut sessions);
+        let mut provenance = self.options.provenance;
+        if provenance.made_by.is_empty() {
+            provenance.made_by = concat!("swell-learn ", env!("CARGO_PKG_VERSION")).into();
+        }
+        let mut model = Model {
+            name: self.options.name,
+            provenance,
+            warnings: Vec::new(),
+            duration: Dur::from_nanos(duration),
+            parameters: self.options.parameters,
+            totals: self.totals,
+            load: self.bins.finish(self.now),
+            classes,
+            client_paths,
+            server_paths,
+            sessions,
+        };
+        whole_micros(&mut model);
+        let cut = self.users.cut;
+        model.warnings = doubts(&model, &self.counts, &self.hosts, cut, offered);
+        model.warnings.splice(0..0, self.doubts);
+        model
+            .warnings
+            .sort_by_key(|w| std::cmp::Reverse(w.severity));
+        model
+    }
+}
+
+/// The line of one end of a connection.
+fn line(path: &Path, wire: &Wire, end: usize) -> Line {
+    let full = |end: usize| match wire.ends[end].mss {
+        0 => 1448,
+        mss => u64::from(mss),
+    };
+    let timestamps = if wire.timestamps == Some(false) {
+        0
+    } else {
+        12
+    };
+    Line {
+        rtt: path.rtt,
+        up: path.up,
+        down: path.down,
+        sends: full(end),
+        gets: full(1 - end),
+        headers: if wire.ipv6 { 60 } else { 40 } + timestamps,
+    }
+}
+
+/// The classes that sessions use, renumbered.
+fn used_classes(sessions: &mut [Session]) -> Vec<Class> {
+    let mut number = [None; CLASSES.len()];
+    let mut classes = Vec::new();
+    for (i, row) in CLASSES.iter().enumerate() {
+        if sessions.iter().any(|s| s.class as usize == i) {
+            number[i] = Some(classes.len() as u32);
+            classes.push(Class {
+                name: row.name.into(),
+                udp: row.udp,
+            });
+        }
+    }
+    for s in sessions {
+        s.class = number[s.class as usize].unwrap_or(0);
+    }
+    classes
+}
+
+/// Rounds every time to whole microseconds, as the file has them, so that a model in memory and the
+/// same model read back are equal.
+fn whole_micros(m: &mut Model) {
+    let round = |d: &mut Dur| *d = Dur::from_micros((d.as_nanos() + 500) / 1000);
+    round(&mut m.duration);
+    for s in &mut m.sessions {
+        round(&mut s.start);
+        for g in &mut s.groups {
+            round(&mut g.think);
+            for c in &mut g.connections {
+                round(&mut c.gap);
+                c.writes
+                    .iter_mut()
+                    .flatten()
+                    .for_each(|w| round(&mut w.gap));
+                match &mut c.exchange {
+                    Exchange::Sequential(turns) => {
+                        for t in turns {
+                            round(&mut t.server_think);
+                            round(&mut t.client_think);
+                        }
+                    }
+                    Exchange::Concurrent { up, down } => {
+                        up.iter_mut()
+                            .chain(down)
+                            .for_each(|unit| round(&mut unit.pause));
+                    }
+                    Exchange::Attempt { retries, .. } => retries.iter_mut().for_each(round),
+                    Exchange::Datagrams(d) => d.packets.iter_mut().for_each(|p| round(&mut p.0)),
+                }
+            }
+        }
+    }
+}

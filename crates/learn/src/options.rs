@@ -1,0 +1,43 @@
+//! What may be chosen about learning.
+
+use swell_base::Dur;
+use swell_traffic::{Parameters, Provenance};
+
+/// What may be chosen about learning.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Short name of the model.
+    pub name: String,
+    /// Where the packets come from. `made_by` is filled in if empty.
+    pub provenance: Provenance,
+    /// Time-outs of the session structure.
+    pub parameters: Parameters,
+    /// Silence that ends a UDP flow. 60 s.
+    pub udp_idle: Dur,
+    /// Silence that ends a TCP connection. 15 min.
+    pub tcp_idle: Dur,
+    /// Most items (turns, chunks, datagrams, connections) kept in the model; sessions are thinned
+    /// beyond it. 100 000 keep the file under about 1 MB.
+    pub budget: usize,
+    /// Packets held back at the beginning, to find out which side of the tap hosts are on before
+    /// the first byte is counted.
+    pub preview: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            name: String::new(),
+            provenance: Provenance::default(),
+            parameters: Parameters {
+                group_timeout: Dur::from_secs(30),
+                session_timeout: Dur::from_secs(300),
+                quiet: Dur::from_millis(500),
+            },
+            udp_idle: Dur::from_secs(60),
+            tcp_idle: Dur::from_secs(900),
+            budget: 100_000,
+            preview: 50_000,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How large the segments of one direction are, and where writes end.
+
+use swell_capture::Tcp as Header;
+
+/// Any path carries segments this large (RFC 9293 section 3.7.1, `SendMSS` by default): a largest
+/// segment below it says what was written, not what fits.
+const LEAST_MSS: u32 = 536;
+/// What timestamps take of every segment, padding included (RFC 7323 appendix A).
+const TIMESTAMPS: u32 = 12;
+
+/// The segments of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    /// Whether the last segment seen, SYN or not, carried timestamps.
+    pub(crate) timestamps: Option<bool>,
+    /// Payload of the largest segment, and how many had that size.
+    largest: u32,
+    largest_seen: u32,
+    /// The last segment was not full: its sender had nothing more to send.
+    ended: bool,
+}
+
+impl Sizes {
+    /// Payload of a full segment, as far as one can tell: what the handshake allows (the other
+    /// end's MSS option, `allowed`), or the largest seen, where paths carry less. Captures taken
+    /// before segmentation or after reassembly by the hardware show larger ones.
+    pub(super) fn full(&self, allowed: Option<u16>) -> u32 {
+        let allowed = allowed.map(|a| {
+            let timestamps = if self.timestamps == Some(true) {
+                TIMESTAMPS
+            } else {
+                0
+            };
+            u32::from(a).saturating_sub(timestamps).max(1)
+        });
+        match allowed {
+            Some(a) if self.largest < LEAST_MSS.min(a) || self.largest > a => a,
+            Some(_) => self.largest,
+            None => self.largest.max(LEAST_MSS),
+        }
+    }
+
+    /// A segment in order passed. Returns whether it begins a write: the one before was not full.
+    pub(super) fn segment(&mut self, h: &Header, allowed: Option<u16>) -> bool {
+        if h.payload > self.largest {
+            (self.largest, self.largest_seen) = (h.payload, 0);
+        }
+        self.largest_seen += u32::from(h.payload == self.largest);
+        let ended = !h.payload.is_multiple_of(self.full(allowed));
+        std::mem::replace(&mut self.ended, ended)
+    }
+
+    /// Payload of full segments for the model; 0 where nothing tells. Only a size that came twice
+    /// is taken for what the path carries: the largest of a few is where a write happened to end.
+    pub(crate) fn mss(&self, allowed: Option<u16>) -> u16 {
+        let full = match (self.largest_seen, allowed) {
+            (0 | 1, None) => 0,
+            (0 | 1, Some(_)) => Sizes {
+                largest: 0,
+                ..*self
+            }
+            .full(allowed),
+            (_, None) if self.largest < LEAST_MSS => 0,
+            _ => self.full(allowed),
+        };
+        u16::try_from(full).unwrap_or(u16::MAX)
+    }
+}

@@ -1,0 +1,119 @@
+//! Writing a unit of data as its application did: in pieces, each at its time.
+
+use std::sync::Arc;
+
+use swell_base::Dur;
+use swell_traffic::{Connection, Exchange, Turn};
+
+use super::{ANSWER, NEXT_TURN, Script, State, Step, WRITE_DOWN, WRITE_UP, connection};
+use crate::End;
+
+/// What is written and not yet at the other end may be so much before the writer has to wait: a few
+/// times the 16 KiB that Linux begins with (`tcp_wmem`).
+const SEND_BUFFER: u64 = 64 << 10;
+/// Payload of a full segment where the model does not say.
+const FULL: u64 = 1448;
+
+/// One end's unit under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pour {
+    /// Bytes of the unit not yet written.
+    pub left: u64,
+    /// The buffer is full: what is left waits for everything to be acknowledged.
+    pub blocked: bool,
+    /// The next place in the model's list of writes, and the bytes written since the last.
+    place: u32,
+    since: u64,
+    /// Bytes written altogether.
+    written: u64,
+}
+
+impl Script {
+    /// `end` has `bytes` to send.
+    pub(super) fn write(&mut self, end: End, bytes: u64, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        let places = &connection(&model, self.place).writes[end as usize];
+        let pour = &mut self.pours[end as usize];
+        pour.left += bytes;
+        // The place lies between this unit and the one before.
+        if let Some(w) = places.get(pour.place as usize)
+            && pour.since >= w.after
+        {
+            pour.place += 1;
+            pour.since = 0;
+        }
+        self.pour(end, steps);
+    }
+
+    /// Writes up to the next place.
+    pub(super) fn pour(&mut self, end: End, steps: &mut Vec<Step>) {
+        let model = Arc::clone(&self.model);
+        let connection = connection(&model, self.place);
+        let there = self.received[1 - end as usize];
+        let pour = &mut self.pours[end as usize];
+        if pour.left == 0 {
+            return;
+        }
+        pour.blocked = pour.written.saturating_sub(there) > SEND_BUFFER;
+        if pour.blocked {
+            return;
+        }
+        let place = connection.writes[end as usize].get(pour.place as usize);
+        let piece = place.map_or(u64::MAX, |w| w.after.saturating_sub(pour.since).max(1));
+        let piece = piece.min(pour.left);
+        steps.push(Step::Send(end, piece));
+        pour.left -= piece;
+        pour.since += piece;
+        pour.written += piece;
+        if pour.left == 0 {
+            self.poured(connection, end, piece, steps);
+            return;
+        }
+        pour.place += 1;
+        pour.since = 0;
+        let what = match end {
+            End::Client => WRITE_UP,
+            End::Server => WRITE_DOWN,
+        };
+        // Two writes at one instant would be one.
+        let gap = place.map_or(Dur::ZERO, |w| w.gap).max(Dur::from_nanos(1));
+        steps.push(Step::Wait(gap, what));
+    }
+
+    /// If the next unit of turns is the same end's, waits for it from now.
+    fn goes_on(&mut self, turns: &[Turn], end: End, steps: &mut Vec<Step>) {
+        let here = self.next[0] as usize;
+        let (Some(turn), Some(next)) = (turns.get(here), turns.get(here + 1)) else {
+            return;
+        };
+        match end {
+            End::Client if turn.response == 0 && next.request > 0 => {
+                self.state = State::Idle;
+                steps.push(Step::Wait(turn.client_think, NEXT_TURN));
+            }
+            End::Server if next.request == 0 && next.response > 0 => {
+                self.state = State::Idle;
+                self.next[0] += 1;
+                steps.push(Step::Wait(turn.client_think + next.server_think, ANSWER));
+            }
+            _ => {}
+        }
+    }
+
+    /// The unit is written, last a piece of `bytes`. What fits one segment has left at once: where
+    /// the same end goes on by itself, its pause runs from now, not from the acknowledgement.
+    fn poured(&mut self, connection: &Connection, end: End, bytes: u64, steps: &mut Vec<Step>) {
+        let full = match connection.wire.ends[end as usize].mss {
+            0 => FULL,
+            mss => u64::from(mss),
+        };
+        let there = self.received[1 - end as usize];
+        let under_way = self.pours[end as usize].written.saturating_sub(there);
+        let sent = (bytes <= full && under_way <= SEND_BUFFER).then_some(Dur::ZERO);
+        match &connection.exchange {
+            Exchange::Concurrent { .. } => self.next_unit(end, sent, steps),
+            Exchange::Sequential(turns) if sent.is_some() => self.goes_on(turns, end, steps),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The TCP configurations of a workload's connections: one for each set of settings, shared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swell_tcp::Config;
+use swell_workload::{Wire, WireEnd};
+
+/// What a connection may have of its own: receive window, timestamps, IPv6, the end.
+type Key = (u32, Option<bool>, bool, (u16, Option<u8>, u8));
+
+/// The profile of a workload and its variants made so far.
+pub(crate) struct Profiles {
+    profile: Arc<Config>,
+    variants: BTreeMap<Key, Arc<Config>>,
+}
+
+impl Profiles {
+    pub fn new(profile: Arc<Config>) -> Profiles {
+        Profiles {
+            profile,
+            variants: BTreeMap::new(),
+        }
+    }
+
+    /// The configuration of end `end` of a connection whose receive window there is capped (0: it
+    /// is not).
+    pub fn of(&mut self, cap: u32, wire: &Wire, end: usize) -> Arc<Config> {
+        let profile = &self.profile;
+        let capped = cap != 0 && cap < profile.recv_buffer;
+        if !capped && *wire == Wire::default() {
+            return Arc::clone(profile);
+        }
+        let window = if capped { cap } else { profile.recv_buffer };
+        let e = wire.ends[end];
+        let own = (e.mss, e.quick_acks, e.ack_every);
+        let key = (window, wire.timestamps, wire.ipv6, own);
+        let variant = self.variants.entry(key);
+        Arc::clone(variant.or_insert_with(|| Arc::new(variant_of(profile, window, wire, e))))
+    }
+}
+
+fn variant_of(profile: &Config, window: u32, wire: &Wire, end: WireEnd) -> Config {
+    let mut config = Config {
+        recv_buffer: window,
+        ip_header: if wire.ipv6 { 40 } else { profile.ip_header },
+        timestamps: wire.timestamps.unwrap_or(profile.timestamps),
+        ..profile.clone()
+    };
+    if end.mss > 0 {
+        config.mss = u32::from(end.mss);
+    }
+    if let Some(quick) = end.quick_acks {
+        config.delayed_ack = quick < u8::MAX;
+        config.quick_acks = quick;
+    }
+    if end.ack_every > 0 {
+        config.ack_every = end.ack_every;
+    }
+    config
+}
