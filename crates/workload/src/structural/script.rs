@@ -53,6 +53,9 @@ pub(super) struct Script {
     /// Chooses the blocks of long datagram flows.
     rng: Stream,
     sent: u64,
+    /// Whether the last datagram was the client's, and nanoseconds it was late.
+    from_client: bool,
+    late: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +102,8 @@ impl Script {
             state: State::Idle,
             rng,
             sent: 0,
+            from_client: true,
+            late: 0,
         }
     }
 
@@ -380,6 +385,16 @@ impl Script {
         }
     }
 
+    /// The pause before a datagram for it to pass the link `gap` after the one before: the two may have
+    /// different ways there. What cannot be kept is made up for later.
+    fn at_link(&mut self, gap: Dur, client: bool) -> Dur {
+        let way = |client: bool| signed(self.rtt[usize::from(!client)]) / 2;
+        let pause = signed(gap) + way(self.from_client) - way(client) - self.late;
+        self.from_client = client;
+        self.late = (-pause).max(0);
+        Dur::from_nanos(pause.max(0).unsigned_abs())
+    }
+
     /// Waits for the next packet of a datagram flow. Where only blocks were kept, the end of one
     /// leads to a random one until the flow has as many packets as it had.
     fn await_packet(&mut self, steps: &mut Vec<Step>) {
@@ -400,11 +415,17 @@ impl Script {
         if self.next[0] as usize >= d.packets.len() {
             self.next[0] = 0;
         }
-        let pause = d.packets[self.next[0] as usize].0;
+        let (gap, client, _) = d.packets[self.next[0] as usize];
+        let pause = self.at_link(gap, client);
         // Even a burst of simultaneous packets goes through the timer, one after another, so that
         // a long flow never recurses.
         steps.push(Step::Wait(pause.max(Dur::from_nanos(1)), PACKET));
     }
+}
+
+/// Nanoseconds, signed.
+fn signed(d: Dur) -> i64 {
+    i64::try_from(d.as_nanos()).unwrap_or(i64::MAX / 4)
 }
 
 fn connection(model: &Model, place: Place) -> &Connection {
