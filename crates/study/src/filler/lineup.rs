@@ -1,0 +1,64 @@
+//! The transports that filler is tried over. One more is one row.
+
+use swell_tcp::{Algorithm, Config};
+
+/// A transport for filler.
+#[derive(Clone, Copy, Debug)]
+pub struct FillerKind {
+    /// As in tables.
+    pub name: &'static str,
+    /// As in legends.
+    pub label: &'static str,
+    config: fn() -> Config,
+}
+
+impl FillerKind {
+    /// The configuration of both ends.
+    pub fn config(&self) -> Config {
+        (self.config)()
+    }
+}
+
+/// The paper's filler: its place in [`FILLERS`].
+pub const PAPER: usize = 0;
+
+/// Every transport.
+pub const FILLERS: &[FillerKind] = &[
+    FillerKind {
+        name: "sack",
+        label: "SACK (the paper's)",
+        config: sack,
+    },
+    FillerKind {
+        name: "cubic",
+        label: "CUBIC",
+        config: || linux(Algorithm::Cubic),
+    },
+];
+
+/// The paper's: selective and delayed acknowledgements, a window of 20 000 packets of 1000 bytes, as
+/// ns-2 runs it.
+fn sack() -> Config {
+    Config {
+        // 1000 bytes on the wire, headers included.
+        mss: 960,
+        sack: true,
+        delayed_ack: true,
+        send_window: Some(20_000),
+        initial_ssthresh: Some(20_000),
+        recv_buffer: 20_000 * 1000,
+        packets: false,
+        ..Config::classic()
+    }
+}
+
+/// Linux with another congestion control, in packets of the same size.
+fn linux(algorithm: Algorithm) -> Config {
+    Config {
+        // 1000 bytes on the wire, headers and timestamps included.
+        mss: 948,
+        algorithm,
+        recv_buffer: 20_000 * 1000,
+        ..Config::linux()
+    }
+}
