@@ -334,6 +334,10 @@ impl Learner {
     }
 
     fn open_slot(&mut self, p: &Packet, key: Key, from_a: bool, client_sent: bool) -> u32 {
+        // Two looked after for each that comes: what has fallen silent is found in time however many
+        // flows of one packet there are.
+        self.sweep();
+        self.sweep();
         let (src, dst) = (self.hosts.id(p.src), self.hosts.id(p.dst));
         if group(p.dst) || group(p.src) || src == dst {
             self.counts.group_flows += 1;

@@ -30,9 +30,9 @@ const SOUND_RTT: u32 = 5;
 /// Pairs from which on a capacity is given.
 const SOUND_PAIRS: u32 = 15;
 /// A host's share of lost packets is drawn towards that of its side as if this many packets of the
-/// side had been seen with its own: one in ten says little, one in a thousand much. No host counts
-/// for more packets than this in its side's share.
-const PRIOR: f64 = 100.0;
+/// side had been seen with its own: one in five says little, one in a hundred much. Few, for bad lines
+/// are few and most lose nothing. No host counts for more packets than this in its side's share.
+const PRIOR: f64 = 10.0;
 /// Packets to and from the host that a round trip is measured by: a SYN or SYN/ACK and its answer,
 /// with the usual options; a full segment of data and its acknowledgement.
 const SYNS: (Bytes, Bytes) = (Bytes(60), Bytes(56));

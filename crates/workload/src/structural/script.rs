@@ -182,6 +182,11 @@ impl Script {
     pub fn received(&mut self, end: End, n: u64, now: Time, steps: &mut Vec<Step>) {
         self.arrived[end as usize] = now;
         self.received[end as usize] += n;
+        let other = match end {
+            End::Client => End::Server,
+            End::Server => End::Client,
+        };
+        self.unblock(other, steps);
         if self.state == State::Both {
             self.next_unit(end, None, steps);
         }
@@ -201,11 +206,8 @@ impl Script {
         // The pause runs, on the link where it was seen, from the passing of the last data: half
         // a round trip before `end` could see it arrive. An acknowledgement that was delayed took
         // longer, and the pause has run for that long, too.
-        let pour = &mut self.pours[end as usize];
+        let pour = &self.pours[end as usize];
         if pour.left > 0 {
-            if std::mem::take(&mut pour.blocked) {
-                self.pour(end, steps);
-            }
             return;
         }
         let arrived = self.arrived[1 - end as usize];

@@ -8,9 +8,9 @@ use swell_traffic::{Connection, Exchange, Turn};
 use super::{ANSWER, NEXT_TURN, Script, State, Step, WRITE_DOWN, WRITE_UP, connection};
 use crate::End;
 
-/// What is written and not yet at the other end may be so much before the writer has to wait: a few
-/// times the 16 KiB that Linux begins with (`tcp_wmem`).
-const SEND_BUFFER: u64 = 64 << 10;
+/// What is written and not yet at the other end may be so much before the writer has to wait: Linux's
+/// send buffer, 16 KiB to begin with (`tcp_wmem`), grown to twice a window of some hundred segments.
+const SEND_BUFFER: u64 = 256 << 10;
 /// Payload of a full segment where the model does not say.
 const FULL: u64 = 1448;
 
@@ -19,13 +19,21 @@ const FULL: u64 = 1448;
 pub(super) struct Pour {
     /// Bytes of the unit not yet written.
     pub left: u64,
-    /// The buffer is full: what is left waits for everything to be acknowledged.
+    /// The buffer is full: what is left waits for some of it to arrive.
     pub blocked: bool,
     /// The next place in the model's list of writes, and the bytes written since the last.
     place: u32,
     since: u64,
     /// Bytes written altogether.
     written: u64,
+}
+
+/// The token with which an end writes on.
+fn more(end: End) -> u8 {
+    match end {
+        End::Client => WRITE_UP,
+        End::Server => WRITE_DOWN,
+    }
 }
 
 impl Script {
@@ -43,6 +51,18 @@ impl Script {
             pour.since = 0;
         }
         self.pour(end, steps);
+    }
+
+    /// Data of `end` arrived at the other end. If it had to wait for that, it goes on when the
+    /// acknowledgement is back.
+    pub(super) fn unblock(&mut self, end: End, steps: &mut Vec<Step>) {
+        let there = self.received[1 - end as usize];
+        let back = self.rtt() / 2;
+        let pour = &mut self.pours[end as usize];
+        if pour.blocked && pour.written.saturating_sub(there) <= SEND_BUFFER {
+            pour.blocked = false;
+            steps.push(Step::Wait(back.max(Dur::from_nanos(1)), more(end)));
+        }
     }
 
     /// Writes up to the next place.
@@ -71,13 +91,9 @@ impl Script {
         }
         pour.place += 1;
         pour.since = 0;
-        let what = match end {
-            End::Client => WRITE_UP,
-            End::Server => WRITE_DOWN,
-        };
         // Two writes at one instant would be one.
         let gap = place.map_or(Dur::ZERO, |w| w.gap).max(Dur::from_nanos(1));
-        steps.push(Step::Wait(gap, what));
+        steps.push(Step::Wait(gap, more(end)));
     }
 
     /// If the next unit of turns is the same end's, waits for it from now.
