@@ -11,6 +11,9 @@ pub enum Algorithm {
     NewReno,
     /// RFC 9438; without SACK losses are repaired as by NewReno.
     Cubic,
+    /// L. Brakmo, L. Peterson, "TCP Vegas", IEEE JSAC 13(8), 1995, in the form of ns-2 (`tcp/tcp-vegas.cc`):
+    /// always with ns-2's sender, whatever [`Config::ns2`] and [`Config::sack`] say.
+    Vegas,
 }
 
 /// From what the slow-start threshold is computed when a loss is found.
@@ -35,6 +38,34 @@ pub enum IdleRestart {
     Decay,
 }
 
+/// What tells ns-2's TCP of about 2000 from that of 2.35 and has no other place in [`Config`]. The
+/// names are ns-2's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ns2 {
+    /// A halved window may be a fraction (`precisionReduce_`). The threshold is whole always.
+    pub precision_reduce: bool,
+    /// The least RTO is applied before back-off, not after, and back-off goes on up to
+    /// [`Config::max_rto`] (`rfc2988_`).
+    pub rfc2988: bool,
+    /// An acknowledgement starts the timer after the RTT estimate is brought up to date, not before
+    /// (`timerfix_`).
+    pub timerfix: bool,
+    /// Vegas begins with one packet, and takes the initial window when the second is acknowledged
+    /// (`delay_growth_`). Other senders do this by [`Config::handshake`].
+    pub delay_growth: bool,
+}
+
+/// What TCP Vegas wants queued, in packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VegasConfig {
+    /// Below this many the window grows (ns-2 `v_alpha_`).
+    pub alpha: u16,
+    /// Above this many it shrinks (`v_beta_`).
+    pub beta: u16,
+    /// Above this many slow start ends (`v_gamma_`).
+    pub gamma: u16,
+}
+
 /// Everything that can be chosen about an endpoint. Start from [`Config::linux`] or
 /// [`Config::classic`] and change fields by struct update syntax. Values out of their range are
 /// brought into it where they are used; none can make an endpoint panic.
@@ -45,6 +76,12 @@ pub struct Config {
     pub mss: u32,
     /// Congestion control.
     pub algorithm: Algorithm,
+    /// Send as ns-2's one-way agents do, packet for packet, where there is one for `algorithm` and `sack`:
+    /// `Agent/TCP/Reno`, `Newreno`, `Vegas`. They count in packets, time in ticks, go back N
+    /// after a time-out and know no receive window. `None`: as the RFCs and kernels.
+    pub ns2: Option<Ns2>,
+    /// Thresholds of [`Algorithm::Vegas`].
+    pub vegas: VegasConfig,
     /// Selective acknowledgements (RFC 2018) and recovery with them (RFC 6675). Both ends must
     /// agree: options are not negotiated.
     pub sack: bool,
@@ -119,6 +156,9 @@ pub struct Config {
     /// Acknowledgements sent at once at the start of a connection: 16 in Linux
     /// (`TCP_MAX_QUICKACKS`).
     pub quick_acks: u8,
+    /// Acknowledge at once what fills a part of the holes (RFC 5681 section 4.2; ns-2
+    /// `RFC2581_immediate_ack_`); without, only what fills the last hole, as before RFC 2581.
+    pub ack_filling: bool,
     /// SYN exchange before data. Without it both ends are connected from the start, as ns-2's
     /// one-way TCP is.
     pub handshake: bool,
@@ -135,6 +175,12 @@ impl Config {
         Config {
             mss: 1448,
             algorithm: Algorithm::Cubic,
+            ns2: None,
+            vegas: VegasConfig {
+                alpha: 1,
+                beta: 3,
+                gamma: 1,
+            },
             sack: true,
             ip_header: 20,
             timestamps: true,
@@ -163,6 +209,7 @@ impl Config {
             ack_every: 2,
             ack_delay: Dur::from_millis(40),
             quick_acks: 16,
+            ack_filling: true,
             handshake: true,
             nagle: false,
             packets: false,
@@ -200,6 +247,55 @@ impl Config {
         }
     }
 
+    /// ns-2 of 1999 to 2000: one-way TCP with the defaults of that time. Reno, every segment a packet
+    /// that the application submitted; packets of 1500 bytes and acknowledgements of 40.
+    /// `docs/tcp.md` has the list with dates.
+    pub fn ns2_era() -> Config {
+        Config {
+            ns2: Some(Ns2 {
+                precision_reduce: false,
+                rfc2988: false,
+                timerfix: false,
+                delay_growth: false,
+            }),
+            initial_window: 1,
+            recv_buffer: 1 << 30,
+            min_rto: Dur::ZERO, // the floor is two ticks
+            max_rto: Dur::from_secs(64),
+            initial_rto: Dur::from_secs(6),
+            tick: Dur::from_millis(100),
+            retries: u8::MAX,
+            ack_filling: false,
+            quick_acks: 1, // `SYN_immediate_ack_`: the first packet stands for the SYN
+            handshake: false,
+            packets: true,
+            ..Config::classic()
+        }
+    }
+
+    /// ns-2.35 as released, one-way TCP: as [`ns2_era`](Self::ns2_era) otherwise. The first packet is a
+    /// SYN of 40 bytes (`syn_`), so `handshake` is on; Vegas has none.
+    pub fn ns2_modern() -> Config {
+        Config {
+            ns2: Some(Ns2 {
+                precision_reduce: true,
+                rfc2988: true,
+                timerfix: true,
+                delay_growth: true,
+            }),
+            initial_window: 2,
+            min_rto: Dur::from_millis(200),
+            max_rto: Dur::from_secs(60),
+            initial_rto: Dur::from_secs(3),
+            tick: Dur::from_millis(10),
+            limited_transmit: true,
+            ack_filling: true,
+            quick_acks: 0,
+            handshake: true,
+            ..Config::ns2_era()
+        }
+    }
+
     /// Network-layer bytes of `seg`: IP header, 20 for TCP, options, payload. Largest 65 535.
     pub fn wire_size(&self, seg: &Segment) -> u16 {
         let options = if seg.flags.has(Flags::SYN) {
@@ -222,6 +318,26 @@ impl Config {
                 .saturating_add(20 + u32::from(self.ip_header) + options),
         )
         .unwrap_or(u16::MAX)
+    }
+
+    /// The switches of ns-2's sender where it is in use.
+    #[inline]
+    pub(crate) fn ns2_sender(&self) -> Option<Ns2> {
+        match self.algorithm {
+            Algorithm::Reno | Algorithm::NewReno if !self.sack => self.ns2,
+            Algorithm::Vegas => Some(self.ns2.unwrap_or(Ns2 {
+                precision_reduce: true,
+                rfc2988: true,
+                timerfix: true,
+                delay_growth: false,
+            })),
+            _ => None,
+        }
+    }
+
+    /// Whether a SYN is exchanged. ns-2's Vegas has its own `output`, which sends none.
+    pub(crate) fn handshake(&self) -> bool {
+        self.handshake && !(self.algorithm == Algorithm::Vegas && self.ns2.is_some())
     }
 
     /// `mss` within its range.

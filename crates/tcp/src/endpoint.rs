@@ -103,12 +103,13 @@ pub struct Endpoint {
     syn_due: bool,
     recv: Receiver,
     send: Sender,
-    /// SYNs or SYN/ACKs sent, and when the first went.
+    /// SYNs or SYN/ACKs sent.
     syns: u8,
-    syn_at: Time,
-    /// RST to be sent, and its sequence number.
+    /// RST to be sent.
     rst_due: bool,
-    rst_seq: u64,
+    /// The sequence number of that RST; before the connection is open, when the first SYN went,
+    /// in nanoseconds.
+    note: u64,
 }
 
 impl Endpoint {
@@ -123,7 +124,7 @@ impl Endpoint {
     }
 
     fn new(cfg: Arc<Config>, state: State) -> Endpoint {
-        let open = !cfg.handshake;
+        let open = !cfg.handshake();
         Endpoint {
             send: Sender::new(&cfg),
             recv: Receiver::new(&cfg),
@@ -133,11 +134,10 @@ impl Endpoint {
             acks: 0,
             syn_due: !open && state == State::Idle,
             syns: 0,
-            syn_at: Time::ZERO,
             bare_ack: false,
             extra: None,
             rst_due: false,
-            rst_seq: 0,
+            note: 0,
             cfg,
         }
     }
@@ -167,7 +167,7 @@ impl Endpoint {
         }
         if !matches!(self.state, State::Idle | State::Listen) {
             self.rst_due = true;
-            self.rst_seq = self.send.nxt.max(1);
+            self.note = self.send.nxt.max(1);
         }
         self.finish(State::Dead);
     }
@@ -273,9 +273,9 @@ impl Endpoint {
             delivered: self.recv.delivered,
             srtt: s.rtt.smoothed(),
             min_rtt: s.rtt.min(),
-            rto: s.rtt.rto(&self.cfg),
-            cwnd: s.window.cwnd as u64,
-            ssthresh: s.window.ssthresh as u64,
+            rto: s.rto(&self.cfg),
+            cwnd: (s.window.cwnd * s.unit(&self.cfg)) as u64,
+            ssthresh: (s.window.ssthresh * s.unit(&self.cfg)) as u64,
             in_flight: s.in_flight(),
         }
     }
@@ -326,7 +326,7 @@ impl Endpoint {
             State::Dead if has(Flags::RST) => {}
             State::Dead => {
                 self.rst_due = true;
-                self.rst_seq = if has(Flags::ACK) { seg.ack } else { 0 };
+                self.note = if has(Flags::ACK) { seg.ack } else { 0 };
                 self.recv.nxt = seg.seq.saturating_add(seg.seq_len());
             }
             State::Closed => self.recv.ack_now |= seg.seq_len() > 0 && !has(Flags::RST),
@@ -381,7 +381,8 @@ impl Endpoint {
         if acked {
             self.recv.nxt = 1;
             self.open(now, seg.window);
-            self.bare_ack = true;
+            // A one-way TCP of ns-2 sends data instead.
+            self.bare_ack = !self.send.has_unsent() || !self.send.is_ns2();
         } else if !seg.flags.has(Flags::ACK) {
             // Both open at once: section 3.5, figure 8.
             self.recv.nxt = 1;
@@ -397,14 +398,16 @@ impl Endpoint {
         self.send.open(window);
         // Only time-outs count: a SYN that the network doubled is answered twice as well.
         match self.send.count.rtos {
-            0 if self.syns == 1 => self.send.rtt.sample(&self.cfg, now.since(self.syn_at)),
+            0 if self.syns == 1 => self
+                .send
+                .sample(&self.cfg, Time::from_nanos(self.note), now),
             0 => {}
             1 => self.send.rtt.after_handshake_timeout(),
             _ => {
                 self.send.rtt.after_handshake_timeout();
                 // RFC 5681 section 3.1 asks for one segment after a lost SYN; Linux
                 // (`tcp_init_cwnd`) forgives the first.
-                self.send.window.cwnd = f64::from(self.cfg.mss());
+                self.send.window.cwnd = f64::from(self.cfg.mss()) / self.send.unit(&self.cfg);
             }
         }
     }
@@ -445,7 +448,7 @@ impl Endpoint {
     fn transmit_unusual(&mut self, now: Time, seg: &mut Segment) -> bool {
         if std::mem::take(&mut self.rst_due) {
             *seg = Segment {
-                seq: self.rst_seq,
+                seq: self.note,
                 flags: Flags::RST.with(Flags::ACK),
                 ack: self.recv.nxt,
                 ..Segment::default()
@@ -463,7 +466,7 @@ impl Endpoint {
     fn syn(&mut self, now: Time) -> Segment {
         self.syn_due = false;
         if self.syns == 0 {
-            self.syn_at = now;
+            self.note = now.as_nanos();
         }
         self.syns = self.syns.saturating_add(1);
         self.send.deadline = now + self.send.rtt.rto(&self.cfg);

@@ -91,5 +91,5 @@ mod rtt;
 mod scoreboard;
 mod sender;
 
-pub use config::{Algorithm, Config, IdleRestart, LossBase};
+pub use config::{Algorithm, Config, IdleRestart, LossBase, Ns2, VegasConfig};
 pub use endpoint::{Endpoint, Event, Stats};

@@ -42,7 +42,7 @@ struct Gaps {
 impl Receiver {
     pub(crate) fn new(cfg: &Config) -> Receiver {
         Receiver {
-            nxt: u64::from(!cfg.handshake),
+            nxt: u64::from(!cfg.handshake()),
             fin: u64::MAX,
             fin_taken: false,
             gaps: None,
@@ -90,8 +90,15 @@ impl Receiver {
                 self.ack_now = true; // seen before
             }
         } else {
-            self.ack_now = true; // out of order, or fills a gap (RFC 5681 section 4.2)
+            let pending = self.deadline != Time::MAX;
             self.insert(cfg, seg.seq.max(self.nxt), end);
+            // Out of order, or fills a gap (RFC 5681 section 4.2).
+            let plain = self.nxt == end && self.gaps.is_some() && end > before;
+            if cfg.ack_filling || !plain || pending || !cfg.delayed_ack {
+                self.ack_now = true;
+            } else {
+                self.deadline = now + cfg.ack_delay;
+            }
         }
         if self.nxt > self.fin {
             self.fin_taken = true;

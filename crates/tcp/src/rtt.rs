@@ -1,23 +1,42 @@
 //! Round-trip times and the retransmission timeout (RFC 6298).
 
-use swell_base::Dur;
+use swell_base::{Dur, Time};
 
 use crate::Config;
+use crate::config::Ns2;
+
+/// ns-2's estimator, in whole ticks (`TcpAgent::rtt_update`), after BSD's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ticks {
+    /// SRTT with 3 bits after the point (`T_SRTT_BITS`) and RTTVAR with 2 (`T_RTTVAR_BITS`).
+    srtt: i32,
+    var: i32,
+    /// Where this host's clock stands within a tick, in nanoseconds (`boot_time_`).
+    phase: u32,
+}
 
 /// The estimator. SRTT is zero until the first sample.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Rtt {
     srtt: Dur,
     var: Dur,
     min: Dur,
     /// Without back-off.
     base: Dur,
+    ticks: Ticks,
     backoff: u8,
 }
 
 impl Rtt {
     pub(crate) fn new(cfg: &Config) -> Rtt {
         Rtt {
+            ticks: Ticks {
+                // `rttvar_init_` is 12 s.
+                var: i32::try_from(Dur::from_secs(12).as_nanos() / tick(cfg)).unwrap_or(1 << 20)
+                    << 2,
+                ..Ticks::default()
+            },
             srtt: Dur::ZERO,
             var: Dur::ZERO,
             min: Dur::MAX,
@@ -47,6 +66,55 @@ impl Rtt {
         };
         self.base = ceil_to(rto, cfg.tick).max(Dur::from_nanos(1));
         self.backoff = 0;
+    }
+
+    /// As [`sample`](Self::sample), by ns-2's arithmetic: `now` is when the acknowledgement of what was
+    /// sent at `sent` came.
+    pub(crate) fn sample_in_ticks(&mut self, cfg: &Config, sent: Time, now: Time) {
+        let rtt = now.since(sent).max(Dur::from_nanos(1));
+        self.min = self.min.min(rtt);
+        let (tick, t) = (tick(cfg), &mut self.ticks);
+        if self.srtt == Dur::ZERO {
+            // ns-2 draws the phase; here it is as good as drawn, from when the connection began.
+            t.phase = (scatter(sent.as_nanos()) % tick) as u32; // a tick is below 4 s
+        }
+        let since_tick = (sent.as_nanos() + u64::from(t.phase)) % tick;
+        let r = ((rtt.as_nanos() + since_tick) / tick).clamp(1, 1 << 20) as i32;
+        if t.srtt == 0 {
+            t.srtt = r << 3;
+            t.var = r << 1;
+        } else {
+            let d = r - (t.srtt >> 3);
+            t.srtt = (t.srtt + d).max(1);
+            t.var = (t.var + d.abs() - (t.var >> 2)).max(1);
+        }
+        let rto = (i64::from(t.var) * 8 + i64::from(t.srtt)) >> 3;
+        self.base = Dur::from_nanos(tick) * rto.unsigned_abs();
+        self.srtt = (Dur::from_nanos(tick) * u64::from(t.srtt.unsigned_abs())) / 8;
+        self.backoff = 0;
+    }
+
+    /// `TcpAgent::rtt_backoff`.
+    pub(crate) fn back_off_in_ticks(&mut self, cfg: &Config, ns2: Ns2) {
+        if self.backoff < 6 || ns2.rfc2988 && self.rto_in_ticks(cfg, ns2) < cfg.max_rto {
+            self.backoff = self.backoff.saturating_add(1);
+        }
+        if self.backoff > 3 {
+            // The estimate is doubted: it is kept in the variance alone.
+            self.ticks.var = self.ticks.var.saturating_add(self.ticks.srtt >> 3);
+            self.ticks.srtt = 0;
+        }
+    }
+
+    /// `TcpAgent::rtt_timeout`.
+    pub(crate) fn rto_in_ticks(&self, cfg: &Config, ns2: Ns2) -> Dur {
+        let factor = 1u64 << self.backoff.min(40);
+        let rto = if ns2.rfc2988 {
+            self.base.max(cfg.min_rto) * factor
+        } else {
+            (self.base * factor).max(cfg.min_rto)
+        };
+        rto.min(cfg.max_rto).max(Dur::from_nanos(2 * tick(cfg)))
     }
 
     /// The timer went off: the next one waits twice as long (section 5.5).
@@ -80,6 +148,18 @@ impl Rtt {
     pub(crate) fn min(&self) -> Option<Dur> {
         (self.min != Dur::MAX).then_some(self.min)
     }
+}
+
+/// Nanoseconds of a tick, within reason.
+fn tick(cfg: &Config) -> u64 {
+    cfg.tick.as_nanos().clamp(1_000, 4_000_000_000)
+}
+
+/// Numbers that are near come out far apart (the finaliser of SplitMix64: Steele, Lea & Flood 2014).
+fn scatter(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 fn ceil_to(d: Dur, tick: Dur) -> Dur {

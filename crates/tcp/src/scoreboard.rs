@@ -105,6 +105,8 @@ struct Rare {
 
 /// Above this many records the memory is given back when nothing is in flight.
 const KEEP: usize = 8;
+/// The same with ns-2's sender, whose window is 20 packets by default.
+const KEEP_PACKETS: usize = 32;
 
 impl Scoreboard {
     pub(crate) fn push(&mut self, record: Record) {
@@ -184,6 +186,41 @@ impl Scoreboard {
                 }
             }
         }
+    }
+
+    /// Everything below `ack` arrived, nothing is ever judged: how many segments that were, and the
+    /// last of them.
+    #[inline]
+    pub(crate) fn take_acked(&mut self, ack: u64) -> (u32, Option<Record>) {
+        let (mut n, mut last) = (0, None);
+        while let Some(r) = self.records.front_mut() {
+            if r.end() > ack {
+                // Part of a segment, as above.
+                let cut = ack.saturating_sub(r.seq);
+                r.seq += cut;
+                r.len -= u32::try_from(cut).unwrap_or(r.len).min(r.len);
+                break;
+            }
+            n += 1;
+            last = self.records.pop_front();
+        }
+        if self.records.is_empty() && self.records.capacity() > KEEP_PACKETS {
+            self.records = VecDeque::new();
+        }
+        (n, last)
+    }
+
+    /// The segment at `index` from the oldest.
+    pub(crate) fn at(&self, index: u32) -> Option<&Record> {
+        self.records.get(index as usize)
+    }
+
+    /// Sends the segment at `index` from the oldest again.
+    pub(crate) fn resend_at(&mut self, now: Time, index: u32) -> Option<Record> {
+        let r = self.records.get_mut(index as usize)?;
+        r.resent = true;
+        r.sent_at = now;
+        Some(*r)
     }
 
     /// The bytes `start..end` arrived; `d` collects what was new.

@@ -3,6 +3,7 @@
 mod dupack;
 mod hystart;
 mod loss;
+mod ns2;
 
 use std::collections::VecDeque;
 
@@ -15,6 +16,7 @@ use crate::{Algorithm, Config};
 use hystart::HyStart;
 pub(crate) use loss::Expired;
 use loss::{Prr, Rack};
+use ns2::Action;
 
 /// What the sender does about losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +145,15 @@ pub(crate) struct Sender {
     pub(crate) deadline: Time,
     /// Only with [`Config::packets`].
     writes: Writes,
+    /// The sender is ns-2's: windows are in packets, and the fields below are in use.
+    ns2: bool,
+    /// The last thing that changed the window.
+    action: Action,
+    /// A duplicate acknowledgement allows one more packet.
+    extra: bool,
+    /// How many of the packets in flight, from the oldest, are sent since the last time-out:
+    /// `t_seqno_` counted from `highest_ack_`.
+    index: u32,
     timer: Timer,
     pub(crate) phase: Phase,
     /// Consecutive RTOs.
@@ -170,33 +181,43 @@ pub(crate) struct Sender {
     pub(crate) rtt: Rtt,
     dupacks: u32,
     pub(crate) count: Counters,
-    /// In fast recovery with [`Config::prr`].
-    prr: Option<Box<Prr>>,
-    /// During the first slow start with [`Config::hystart`].
-    hystart: Option<Box<HyStart>>,
+    episode: Option<Box<Episode>>,
     rack: Rack,
+}
+
+/// What is kept for a while only. The first reduction of the window ends the first slow start.
+#[derive(Clone, Debug)]
+enum Episode {
+    /// In fast recovery with [`Config::prr`].
+    Recovery(Prr),
+    /// During the first slow start with [`Config::hystart`].
+    SlowStart(HyStart),
 }
 
 impl Sender {
     /// A sender whose SYN takes sequence number 0; without a handshake it counts as acknowledged.
     pub(crate) fn new(cfg: &Config) -> Sender {
         Sender {
-            una: u64::from(!cfg.handshake),
-            nxt: u64::from(!cfg.handshake),
+            una: u64::from(!cfg.handshake()),
+            nxt: u64::from(!cfg.handshake()),
             edge: 1 + u64::from(cfg.recv_window()),
             end: 1,
             board: Scoreboard::default(),
             writes: Writes::default(),
             window: Window::new(cfg),
+            ns2: cfg.ns2_sender().is_some(),
+            action: Action::None,
+            extra: false,
+            index: 0,
             inflation: 0.0,
             rtt: Rtt::new(cfg),
             phase: Phase::Open,
-            recover: 0,
+            // ns-2 begins with packet 0 as if it had been recovered.
+            recover: u64::from(cfg.ns2_sender().is_some()),
             dupacks: 0,
-            prr: None,
             rack: Rack::default(),
-            hystart: (cfg.hystart && cfg.algorithm == Algorithm::Cubic)
-                .then(|| Box::new(HyStart::new())),
+            episode: (cfg.hystart && cfg.algorithm == Algorithm::Cubic)
+                .then(|| Box::new(Episode::SlowStart(HyStart::new()))),
             timed: (0, Time::ZERO),
             limited: false,
             flight_bytes: 0,
@@ -268,11 +289,39 @@ impl Sender {
         self.board = Scoreboard::default();
         self.writes = Writes::default();
         self.una = self.nxt;
+        self.index = 0;
+        self.force = false;
+        self.extra = false;
         self.deadline = Time::MAX;
     }
 
-    fn rto(&self, cfg: &Config) -> Dur {
-        self.rtt.rto(cfg)
+    pub(crate) fn rto(&self, cfg: &Config) -> Dur {
+        match self.ns2.then(|| cfg.ns2_sender()).flatten() {
+            Some(ns2) => self.rtt.rto_in_ticks(cfg, ns2),
+            None => self.rtt.rto(cfg),
+        }
+    }
+
+    /// What was sent at `sent`, once, is acknowledged.
+    pub(crate) fn sample(&mut self, cfg: &Config, sent: Time, now: Time) {
+        if self.ns2 {
+            self.rtt.sample_in_ticks(cfg, sent, now);
+        } else {
+            self.rtt.sample(cfg, now.since(sent));
+        }
+    }
+
+    /// Bytes of the unit that windows are counted in.
+    pub(crate) fn unit(&self, cfg: &Config) -> f64 {
+        if self.ns2 { f64::from(cfg.mss()) } else { 1.0 }
+    }
+
+    pub(crate) fn is_ns2(&self) -> bool {
+        self.ns2
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.end > self.nxt
     }
 
     fn arm(&mut self, timer: Timer, at: Time) {
@@ -302,7 +351,11 @@ impl Sender {
     }
 
     /// The next segment that may go now.
+    #[inline]
     pub(crate) fn next(&mut self, cfg: &Config, now: Time) -> Option<Out> {
+        if self.ns2 {
+            return self.next_packet(cfg, now);
+        }
         if self.force || self.board.lost() > 0 {
             return self.resend(cfg, now);
         }
@@ -470,6 +523,9 @@ impl Sender {
         if ack < self.una || ack > self.nxt {
             return 0; // old, or of what was never sent
         }
+        if self.ns2 {
+            return self.packets_acked(cfg, now, seg);
+        }
         let edge = ack.saturating_add(u64::from(seg.window));
         let same_edge = edge <= self.edge;
         if !same_edge {
@@ -548,7 +604,7 @@ impl Sender {
 
     /// HyStart: the first slow start ends where the path shows that it is full.
     fn mind_slow_start(&mut self, now: Time, rtt: Dur, cfg: &Config) {
-        let Some(hystart) = &mut self.hystart else {
+        let Some(Episode::SlowStart(hystart)) = self.episode.as_deref_mut() else {
             return;
         };
         let window = self.window.cwnd / f64::from(cfg.mss());
@@ -558,7 +614,7 @@ impl Sender {
             if first {
                 self.window.ssthresh = self.window.cwnd;
             }
-            self.hystart = None;
+            self.episode = None;
         }
     }
 

@@ -2,11 +2,14 @@
 //! [`Control`], a file beside this one, and its arms below.
 
 mod cubic;
+mod vegas;
 
 use swell_base::{Dur, Time};
 
-use crate::config::{Algorithm, Config, IdleRestart};
+use crate::config::{Algorithm, Config, IdleRestart, Ns2};
+use crate::scoreboard::Record;
 use cubic::Cubic;
+pub(crate) use vegas::Vegas;
 
 /// What an acknowledgement tells a congestion control.
 pub(crate) struct Acked {
@@ -17,7 +20,7 @@ pub(crate) struct Acked {
     pub(crate) srtt: Dur,
 }
 
-/// Window and threshold in bytes. They are fractional because congestion avoidance adds less
+/// Window and threshold in bytes, in packets with ns-2's sender. They are fractional because congestion avoidance adds less
 /// than a byte per acknowledgement at large windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
@@ -30,21 +33,59 @@ pub(crate) struct Window {
 enum Control {
     Reno,
     Cubic(Cubic),
+    /// Moved by ns-2's sender.
+    Vegas(Box<Vegas>),
 }
 
 impl Window {
     pub(crate) fn new(cfg: &Config) -> Window {
-        let mss = f64::from(cfg.mss());
+        let mut unit = f64::from(cfg.mss());
+        let mut first = f64::from(cfg.initial_window.max(1));
+        if let Some(ns2) = cfg.ns2_sender() {
+            unit = 1.0;
+            if ns2.delay_growth && cfg.algorithm == Algorithm::Vegas {
+                first = 1.0;
+            }
+        }
         Window {
-            cwnd: cfg.initial_cwnd(),
+            cwnd: first * unit,
             ssthresh: cfg
                 .initial_ssthresh
-                .map_or(f64::INFINITY, |s| f64::from(s.max(1)) * mss),
+                .map_or(f64::INFINITY, |s| f64::from(s.max(1)) * unit),
             control: match cfg.algorithm {
                 Algorithm::Reno | Algorithm::NewReno => Control::Reno,
                 Algorithm::Cubic => Control::Cubic(Cubic::default()),
+                Algorithm::Vegas => Control::Vegas(Box::default()),
             },
         }
+    }
+
+    pub(crate) fn vegas(&mut self) -> Option<&mut Vegas> {
+        match &mut self.control {
+            Control::Vegas(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// See [`Vegas::on_new_ack`].
+    pub(crate) fn vegas_new_ack(
+        &mut self,
+        cfg: &Config,
+        now: Time,
+        acked: (u32, Option<Record>),
+        dupacks: u32,
+        flying: (u32, Option<Time>),
+        ns2: Ns2,
+    ) -> bool {
+        let Control::Vegas(v) = &mut self.control else {
+            return false;
+        };
+        let windows = (&mut self.cwnd, &mut self.ssthresh);
+        v.on_new_ack(cfg, now, acked, dupacks, flying, windows, ns2)
+    }
+
+    pub(crate) fn is_vegas(&self) -> bool {
+        matches!(self.control, Control::Vegas(_))
     }
 
     pub(crate) fn in_slow_start(&self) -> bool {
@@ -76,7 +117,7 @@ impl Window {
         }
         match &mut self.control {
             // RFC 5681 equation 3, summed over the bytes.
-            Control::Reno => self.cwnd += mss * bytes / self.cwnd,
+            Control::Reno | Control::Vegas(_) => self.cwnd += mss * bytes / self.cwnd,
             Control::Cubic(c) => {
                 self.cwnd = c.on_ack(self.cwnd / mss, bytes / mss, ack.now, ack.srtt) * mss;
             }
@@ -88,7 +129,7 @@ impl Window {
     pub(crate) fn on_loss(&mut self, cfg: &Config, base: f64) {
         let mss = f64::from(cfg.mss());
         let factor = match &mut self.control {
-            Control::Reno => 0.5,
+            Control::Reno | Control::Vegas(_) => 0.5,
             Control::Cubic(c) => {
                 c.on_loss(self.cwnd / mss);
                 cubic::BETA

@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Segment, Time};
 
-use super::{Out, Phase, Sender, Timer};
+use super::{Episode, Out, Phase, Sender, Timer};
 use crate::Config;
 use crate::config::LossBase;
 use crate::scoreboard::Delivered;
@@ -60,7 +60,7 @@ impl Sender {
                 self.window.cwnd = self.window.ssthresh;
             }
             self.phase = Phase::Open;
-            self.prr = None;
+            self.end_pacing();
             if self.board.lost() > 0 {
                 self.enter_recovery(cfg, now, d.bytes);
             }
@@ -85,11 +85,11 @@ impl Sender {
         if cfg.prr {
             // RFC 9937 section 6: what was in the network just before this acknowledgement.
             let flight = (self.outstanding() - self.board.sacked() + delivered).max(1);
-            self.prr = Some(Box::new(Prr {
+            self.episode = Some(Box::new(Episode::Recovery(Prr {
                 delivered: 0,
                 out: 0,
                 flight,
-            }));
+            })));
             self.pace(cfg, delivered, false);
         } else {
             self.window.cwnd = self.window.ssthresh;
@@ -105,7 +105,7 @@ impl Sender {
         let in_flight = self.in_flight() as f64;
         let ssthresh = self.window.ssthresh;
         let mss = f64::from(cfg.mss());
-        let Some(p) = &mut self.prr else {
+        let Some(Episode::Recovery(p)) = self.episode.as_deref_mut() else {
             return;
         };
         p.delivered += delivered;
@@ -128,8 +128,15 @@ impl Sender {
     /// `bytes` of sequence space left.
     #[inline]
     pub(super) fn note_sent(&mut self, bytes: u64) {
-        if let Some(p) = &mut self.prr {
+        if let Some(Episode::Recovery(p)) = self.episode.as_deref_mut() {
             p.out += bytes;
+        }
+    }
+
+    /// Fast recovery is over.
+    fn end_pacing(&mut self) {
+        if let Some(Episode::Recovery(_)) = self.episode.as_deref() {
+            self.episode = None;
         }
     }
 
@@ -146,10 +153,18 @@ impl Sender {
     pub(crate) fn on_timer(&mut self, cfg: &Config, now: Time) -> Option<Expired> {
         match self.timer {
             Timer::Rto => {
+                if self.ns2 && self.outstanding() == 0 {
+                    self.idle_timeout(cfg);
+                    return None;
+                }
                 if self.timeouts >= cfg.retries {
                     return Some(Expired::GiveUp);
                 }
-                self.retransmission_timeout(cfg, now);
+                if self.ns2 {
+                    self.packet_timeout(cfg, now);
+                } else {
+                    self.retransmission_timeout(cfg, now);
+                }
                 None
             }
             Timer::Probe => self.send_probe(cfg, now).map(Expired::Send),
@@ -198,7 +213,7 @@ impl Sender {
         self.force = false;
         self.timed.0 = 0;
         self.rack.probe_end = 0;
-        self.prr = None;
+        self.end_pacing();
         self.phase = Phase::Loss;
         self.recover = self.nxt;
         self.board.lose_all();
