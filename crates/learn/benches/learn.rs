@@ -199,7 +199,7 @@ fn scan() -> usize {
     learner.finish().sessions.len()
 }
 
-fn main() {
+fn measure_scan() {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let sessions = scan();
@@ -209,6 +209,10 @@ fn main() {
         peak as f64 / 1e6,
         peak / SCANNED as usize
     );
+}
+
+fn main() {
+    measure_scan();
     let begin = Instant::now();
     let (file, packets) = pcap();
     let megabytes = file.len() as f64 / 1e6;

@@ -86,7 +86,7 @@ impl Learner {
 
 /// The line of one end of a connection.
 fn line(path: &Path, wire: &Wire, end: usize) -> Line {
-    let full = |end: usize| match wire.ends[end].mss {
+    let full = |sender: usize| match wire.ends[sender].mss {
         0 => 1448,
         mss => u64::from(mss),
     };

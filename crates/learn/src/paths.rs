@@ -181,7 +181,7 @@ fn own_path(m: &Measured, pooled: [f64; 2]) -> (Path, bool) {
     let [up, down] = [rate(Sample::Up), rate(Sample::Down)];
     // What the packets themselves took on the host's line is not the path's.
     let (to, from) = if by_data { FULL } else { SYNS };
-    let time = |rate: Option<Rate>, size: Bytes| rate.map_or(Dur::ZERO, |r| r.transmit(size));
+    let time = |line: Option<Rate>, size: Bytes| line.map_or(Dur::ZERO, |r| r.transmit(size));
     let rtt = Dur::from_micros(u64::from(rtt));
     let path = Path {
         rtt: whole_micros(rtt - time(down, to) - time(up, from)),

@@ -390,7 +390,7 @@ impl Script {
     /// The pause before a datagram for it to pass the link `gap` after the one before: the two may have
     /// different ways there. What cannot be kept is made up for later.
     fn at_link(&mut self, gap: Dur, client: bool) -> Dur {
-        let way = |client: bool| signed(self.rtt[usize::from(!client)]) / 2;
+        let way = |clients: bool| signed(self.rtt[usize::from(!clients)]) / 2;
         let pause = signed(gap) + way(self.from_client) - way(client) - self.late;
         self.from_client = client;
         self.late = (-pause).max(0);
