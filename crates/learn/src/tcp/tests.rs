@@ -96,8 +96,8 @@ fn losses_before_and_beyond_the_tap_and_reordering() {
 #[test]
 fn what_had_arrived_or_is_never_answered_was_not_lost() {
     let mut t = open(1, 9);
-    let ack = |t: &mut Tracked, to: u32, time| {
-        t.packet(0, time, 52, &header(Header::ACK, 2, 10 + to, 0), QUIET);
+    let ack = |to_tracked: &mut Tracked, to: u32, time| {
+        to_tracked.packet(0, time, 52, &header(Header::ACK, 2, 10 + to, 0), QUIET);
     };
     data(&mut t, 9, 0, 1_000, 40 * MS);
     ack(&mut t, 1_000, 45 * MS);
@@ -143,10 +143,10 @@ fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
     assert_eq!(writes[1].len(), 1);
     assert_eq!(writes[1][0].after, 3_980);
     // A last segment alone, acknowledged at once.
-    let mut t = open(1, 9);
-    data(&mut t, 9, 0, 100, 40 * MS);
-    t.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
-    assert_eq!(t.wire(true).ends[0].quick_acks, Some(255));
+    let mut lone = open(1, 9);
+    data(&mut lone, 9, 0, 100, 40 * MS);
+    lone.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
+    assert_eq!(lone.wire(true).ends[0].quick_acks, Some(255));
 }
 
 #[test]
