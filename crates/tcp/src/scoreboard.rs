@@ -215,6 +215,13 @@ impl Scoreboard {
         self.records.get(index as usize)
     }
 
+    /// The newest segment passes for one sent before.
+    pub(crate) fn mark_newest_resent(&mut self) {
+        if let Some(r) = self.records.back_mut() {
+            r.resent = true;
+        }
+    }
+
     /// Sends the segment at `index` from the oldest again.
     pub(crate) fn resend_at(&mut self, now: Time, index: u32) -> Option<Record> {
         let r = self.records.get_mut(index as usize)?;

@@ -151,6 +151,8 @@ pub(crate) struct Sender {
     action: Action,
     /// A duplicate acknowledgement allows one more packet.
     extra: bool,
+    /// Packets that the last acknowledgement may still send ([`ns2::NO_LIMIT`]: as the window allows).
+    burst: u8,
     /// How many of the packets in flight, from the oldest, are sent since the last time-out:
     /// `t_seqno_` counted from `highest_ack_`.
     index: u32,
@@ -208,6 +210,7 @@ impl Sender {
             ns2: cfg.ns2_sender().is_some(),
             action: Action::None,
             extra: false,
+            burst: ns2::NO_LIMIT,
             index: 0,
             inflation: 0.0,
             rtt: Rtt::new(cfg),
@@ -238,6 +241,7 @@ impl Sender {
     pub(crate) fn write(&mut self, cfg: &Config, bytes: u64) -> bool {
         // Only Nagle's rule lets more data set free what waits.
         let ready = self.end <= self.nxt || cfg.nagle;
+        self.burst = ns2::NO_LIMIT;
         // Half the sequence space is more than any run can send and cannot overflow.
         let bytes = bytes.min((u64::MAX / 2).saturating_sub(self.end));
         self.end += bytes;

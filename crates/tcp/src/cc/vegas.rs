@@ -24,6 +24,9 @@ pub(crate) struct Vegas {
     round_start: u64,
     /// Packets acknowledged in all: `last_ack_` + 1.
     acked: u64,
+    /// Packets that will pass for sent before. ns-2 notes transmissions in a ring of `window_` slots,
+    /// and does not clear them when one acknowledgement goes past the end of the ring.
+    stale: (u64, u64),
     /// Growth per acknowledgement in this round (`v_incr_`); in slow start every other one
     /// (`v_inc_flag_`).
     step: f64,
@@ -49,6 +52,7 @@ impl Default for Vegas {
             round_time: 0.0,
             round_start: 0,
             acked: 0,
+            stale: (0, 0),
             step: 0.0,
             grow_round: true,
             worried: 0,
@@ -61,6 +65,12 @@ impl Default for Vegas {
 impl Vegas {
     pub(crate) fn begin(&mut self, now: Time) {
         self.first_sent = now;
+    }
+
+    /// Whether the packet now sent after `flying` others is one whose slot was not cleared.
+    pub(crate) fn takes_for_resent(&self, flying: u32) -> bool {
+        let packet = self.acked + u64::from(flying);
+        self.stale.0 <= packet && packet < self.stale.1
     }
 
     /// The coarse timer went off: the window to go on with (`v_slowstart_`).
@@ -166,7 +176,12 @@ impl Vegas {
             *cwnd = self.new_cwnd; // no longer inflated
             *ssthresh = 2.0;
         }
+        let ring = u64::from(cfg.send_window.unwrap_or(u32::MAX).max(1));
+        let before = self.acked;
         self.acked += u64::from(acked);
+        if acked > 0 && before % ring > (self.acked - 1) % ring {
+            self.stale = (before + ring, self.acked + ring);
+        }
         if self.acked > self.round_start {
             let next = self.acked + u64::from(flying);
             self.round(cfg, clock, next, cwnd, ssthresh);

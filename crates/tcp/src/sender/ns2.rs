@@ -19,6 +19,9 @@ pub(super) enum Action {
     Exited,
 }
 
+/// No limit to the packets that one acknowledgement sends (`maxburst_` 0).
+pub(super) const NO_LIMIT: u8 = u8::MAX;
+
 impl Sender {
     /// `send_much`: the next packet that may go now.
     #[inline]
@@ -29,7 +32,7 @@ impl Sender {
                 return Some(self.packet_again(cfg, now, &r));
             }
         }
-        if self.index >= self.packets_allowed(cfg) && !self.extra {
+        if (self.index >= self.packets_allowed(cfg) || self.burst == 0) && !self.extra {
             return None;
         }
         self.extra = false;
@@ -37,6 +40,7 @@ impl Sender {
             // After a time-out everything goes again, arrived or not.
             let r = self.board.resend_at(now, self.index)?;
             self.index += 1;
+            self.burst = self.burst.saturating_sub(u8::from(self.burst < NO_LIMIT));
             return Some(self.packet_again(cfg, now, &r));
         }
         let pending = self.end.saturating_sub(self.nxt);
@@ -45,6 +49,7 @@ impl Sender {
         }
         let len = pending.min(u64::from(cfg.mss())) as u32; // at most the segment size, a u32
         self.index += 1;
+        self.burst = self.burst.saturating_sub(u8::from(self.burst < NO_LIMIT));
         Some(self.new_packet(cfg, now, len.min(self.writes.left())))
     }
 
@@ -58,6 +63,11 @@ impl Sender {
             v.begin(now);
         }
         let out = self.push(cfg, now, len);
+        if let Some(v) = self.window.vegas()
+            && v.takes_for_resent(self.index - 1)
+        {
+            self.board.mark_newest_resent();
+        }
         // Vegas has an `output` of its own, which leaves a running timer alone.
         if idle && !self.window.is_vegas() {
             self.arm(Timer::Rto, now + self.rto(cfg));
@@ -92,6 +102,7 @@ impl Sender {
     pub(super) fn packets_acked(&mut self, cfg: &Config, now: Time, seg: &Segment) -> u64 {
         let ns2 = cfg.ns2_sender().unwrap_or(NONE);
         let moved = seg.ack - self.una;
+        self.burst = NO_LIMIT;
         if moved > 0 {
             self.timeouts = 0;
             if self.window.is_vegas() {
@@ -187,11 +198,15 @@ impl Sender {
             self.rtt.end_backoff();
         }
         self.force = true;
+        self.burst = 2;
     }
 
     fn reno_dup_ack(&mut self, cfg: &Config, now: Time, ns2: Ns2) {
         self.dupacks = self.dupacks.saturating_add(1);
         let threshold = cfg.dup_threshold.max(1);
+        if cfg.algorithm == Algorithm::NewReno {
+            self.burst = 2; // `send_much(0, 0, 2)` on duplicates
+        }
         if self.dupacks == threshold {
             // `dupack_action` with `bugFix_`: what was sent before the last reduction does not cause
             // another; Reno's recovery may begin anew.
@@ -294,6 +309,7 @@ impl Sender {
         self.phase = Phase::Loss;
         self.action = Action::Timeout;
         self.slow_down(cfg, ns2);
+        self.burst = NO_LIMIT;
         self.window.cwnd = 1.0;
         if let Some(cwnd) = self.window.vegas().map(|v| v.timeout(now)) {
             self.window.cwnd = cwnd;
