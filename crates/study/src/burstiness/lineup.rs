@@ -50,28 +50,9 @@ impl Profile {
 
     /// The TCP of this profile with the paper's window.
     fn tcp(self) -> Config {
-        let ns2 = Config {
-            mss: 1460,
-            send_window: Some(WINDOW),
-            initial_ssthresh: Some(WINDOW),
-            min_rto: Dur::from_millis(200),
-            handshake: false,
-            packets: true,
-            ..Config::classic()
-        };
         match self {
-            Profile::Era => Config {
-                initial_window: 1,
-                initial_rto: Dur::from_secs(6),
-                max_rto: Dur::from_secs(64),
-                tick: Dur::from_millis(100),
-                ..ns2
-            },
-            Profile::Modern => Config {
-                limited_transmit: true,
-                handshake: true,
-                ..ns2
-            },
+            Profile::Era => ns2(Config::ns2_era()),
+            Profile::Modern => ns2(Config::ns2_modern()),
             Profile::Today => {
                 let linux = Config::linux();
                 Config {
@@ -104,6 +85,15 @@ impl Profile {
     }
 }
 
+/// ns-2's `window_` is where slow start ends at first, too.
+fn ns2(config: Config) -> Config {
+    Config {
+        send_window: Some(WINDOW),
+        initial_ssthresh: Some(WINDOW),
+        ..config
+    }
+}
+
 /// What carries a client's packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Transport {
@@ -126,6 +116,14 @@ pub const TRANSPORTS: &[Transport] = &[
     tcp("renodelack", "Reno, delayed ACKs", |c| Config {
         algorithm: Algorithm::Reno,
         delayed_ack: true,
+        ..c
+    }),
+    // ns-2's Vegas sends no SYN whatever the defaults (`VegasTcpAgent` ignores `syn_`); alpha 1, beta 3,
+    // gamma 1 are the paper's as well as ns-2's.
+    tcp("vegas", "Vegas", |c| Config {
+        algorithm: Algorithm::Vegas,
+        delayed_ack: false,
+        handshake: false,
         ..c
     }),
     tcp("newreno", "NewReno", |c| Config {

@@ -1,0 +1,109 @@
+//! A mean over seeds and its interval.
+
+use serde::Serialize;
+
+/// A mean and its 95 % interval by Student's t; no interval from a single value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The mean.
+    pub value: f64,
+    /// Lower and upper end.
+    pub interval: Option<[f64; 2]>,
+    /// Standard deviation of the values (divisor n - 1).
+    pub sd: Option<f64>,
+    /// How many values.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// From one value for each seed; none from no value. Values that are not numbers do not count.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Estimate> {
+        let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+        let value = swell_stats::mean(&values)?;
+        let sd = swell_stats::sd(&values);
+        Some(Estimate::known(value, sd.unwrap_or(0.0), values.len()))
+    }
+
+    /// From a mean and a standard deviation that somebody else found over `n` values.
+    pub fn known(value: f64, sd: f64, n: usize) -> Estimate {
+        let interval = (n > 1).then(|| ends(value, sd, n));
+        Estimate {
+            value,
+            interval,
+            sd: (n > 1).then_some(sd),
+            n,
+        }
+    }
+
+    /// The lower end of the interval, or the value.
+    pub fn low(&self) -> f64 {
+        self.interval.map_or(self.value, |i| i[0])
+    }
+
+    /// The upper end of the interval, or the value.
+    pub fn high(&self) -> f64 {
+        self.interval.map_or(self.value, |i| i[1])
+    }
+
+    /// The quotient of two means; its interval takes them as independent.
+    pub fn over(&self, divisor: &Estimate) -> Estimate {
+        let value = self.value / divisor.value;
+        let share = |e: &Estimate| e.interval.map(|i| (i[1] - i[0]) / 2.0 / e.value.abs());
+        let interval = share(self).zip(share(divisor)).map(|(a, b)| {
+            let half = value.abs() * (a * a + b * b).sqrt();
+            [value - half, value + half]
+        });
+        Estimate {
+            value,
+            interval,
+            sd: None,
+            n: self.n.min(divisor.n),
+        }
+    }
+
+    /// `f`, which rises or falls throughout, of value and interval.
+    #[must_use]
+    pub fn map(&self, f: impl Fn(f64) -> f64) -> Estimate {
+        let interval = self.interval.map(|i| {
+            let [a, b] = i.map(&f);
+            [a.min(b), a.max(b)]
+        });
+        Estimate {
+            value: f(self.value),
+            interval,
+            sd: None,
+            n: self.n,
+        }
+    }
+
+    /// Variance of the mean; zero where it is not known.
+    pub(crate) fn variance_of_mean(&self) -> f64 {
+        self.sd.map_or(0.0, |sd| sd * sd / self.n as f64)
+    }
+}
+
+fn ends(value: f64, sd: f64, n: usize) -> [f64; 2] {
+    let half = swell_stats::t_quantile(0.975, (n - 1) as f64) * sd / (n as f64).sqrt();
+    [value - half, value + half]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Estimate;
+
+    #[test]
+    fn by_hand() {
+        // Mean 3, s = 1.5811, t(0.975; 4) = 2.7764, half = 2.7764 x 1.5811 / sqrt(5) = 1.9632.
+        let e = Estimate::of([1.0, 2.0, f64::NAN, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!((e.value, e.n), (3.0, 5));
+        assert!((e.high() - 4.963_2).abs() < 1e-4 && (e.low() - 1.036_8).abs() < 1e-4);
+        assert!((e.variance_of_mean() - 0.5).abs() < 1e-12);
+        let half = e.over(&Estimate::known(6.0, 0.0, 3));
+        assert!((half.value - 0.5).abs() < 1e-12 && (half.high() - 0.827_2).abs() < 1e-4);
+        let falling = e.map(|x| -x);
+        assert_eq!((falling.low(), falling.high()), (-e.high(), -e.low()));
+        let one = Estimate::of([7.0]).unwrap();
+        assert_eq!((one.low(), one.high(), one.interval), (7.0, 7.0, None));
+        assert_eq!(Estimate::of([]), None);
+    }
+}

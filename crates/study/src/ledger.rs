@@ -1,0 +1,103 @@
+//! The ledger: a paper's claims, what it says, what we find, and a verdict by a rule that was
+//! written down before.
+
+use serde::Serialize;
+
+use crate::Estimate;
+
+/// What becomes of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As stated, with the stated numbers.
+    Holds,
+    /// In direction, not in the stated numbers or not everywhere.
+    InKind,
+    /// Not even in direction.
+    DoesNotHold,
+    /// The runs that it needs are not there.
+    NotTested,
+}
+
+impl Verdict {
+    /// The better of "holds" and "in kind" that is true, or "does not hold".
+    pub fn of(holds: bool, in_kind: bool) -> Verdict {
+        match (holds, in_kind) {
+            (true, _) => Verdict::Holds,
+            (false, true) => Verdict::InKind,
+            (false, false) => Verdict::DoesNotHold,
+        }
+    }
+
+    /// In words, as short as can be.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::InKind => "in kind",
+            Verdict::DoesNotHold => "does not",
+            Verdict::NotTested => "not tested",
+        }
+    }
+}
+
+/// What was found about a claim under one set of circumstances.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// By the claim's rule.
+    pub verdict: Verdict,
+    /// The number that decides, with its unit; may be empty.
+    pub value: String,
+    /// Its interval, where it was found and what else is to be said; may be empty.
+    pub detail: String,
+    /// The number itself.
+    pub measured: Option<Estimate>,
+    /// The same number from a reference simulator, with its unit; may be empty.
+    pub reference: String,
+}
+
+impl Finding {
+    /// The runs are not there.
+    pub fn not_tested() -> Finding {
+        Finding {
+            verdict: Verdict::NotTested,
+            value: String::new(),
+            detail: String::new(),
+            measured: None,
+            reference: String::new(),
+        }
+    }
+}
+
+/// A claim.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    /// Its name, `S2.4a`.
+    pub id: String,
+    /// What is claimed, in a few words.
+    pub claim: String,
+    /// The paper's figure or words; short.
+    pub paper: String,
+    /// By which rule the verdicts are found.
+    pub rule: String,
+    /// One for each column of the ledger.
+    pub findings: Vec<Finding>,
+}
+
+/// Claims in rows, circumstances in columns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Ledger {
+    /// What it holds.
+    pub title: String,
+    /// Circumstances: short names.
+    pub columns: Vec<String>,
+    /// The claims.
+    pub entries: Vec<Entry>,
+}
+
+impl Ledger {
+    /// How many findings have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        let all = self.entries.iter().flat_map(|e| &e.findings);
+        all.filter(|f| f.verdict == verdict).count()
+    }
+}

@@ -1,0 +1,109 @@
+//! What a study leaves, as plain data: the ledger, pictures, tables. `swell-report` draws it.
+
+use serde::Serialize;
+use swell_base::Warning;
+
+use crate::{Estimate, Ledger};
+
+/// A study that was run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Study {
+    /// As on the command line.
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// Which paper, in full.
+    pub paper: String,
+    /// What to doubt.
+    pub doubts: Vec<Warning>,
+    /// Ledgers, the main one first.
+    pub ledgers: Vec<Ledger>,
+    /// Everything else.
+    pub sections: Vec<Section>,
+    /// The command that runs it again.
+    pub command: String,
+    /// Facts about the run: name and value.
+    pub facts: Vec<(String, String)>,
+}
+
+/// A part of a study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// What it is, in a few sentences.
+    pub what: String,
+    /// Pictures.
+    pub pictures: Vec<Picture>,
+    /// Tables.
+    pub tables: Vec<Table>,
+}
+
+/// Lines over an axis, with intervals.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Picture {
+    /// Name for files: letters, digits, `-`. Unique in the study.
+    pub name: String,
+    /// Title.
+    pub title: String,
+    /// What it shows and what to see in it.
+    pub caption: String,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis.
+    pub y: Axis,
+    /// The lines; the first may be a reference.
+    pub lines: Vec<Line>,
+}
+
+/// An axis of a picture.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Axis {
+    /// Title without unit.
+    pub title: String,
+    /// What its numbers are.
+    pub unit: Unit,
+    /// Logarithmic.
+    pub log: bool,
+}
+
+/// What numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Counts and numbers without unit.
+    Plain,
+    /// Shares of one, written in percent.
+    Share,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// Bits per second.
+    BitsPerSecond,
+}
+
+/// A line of a picture.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// What the legend says.
+    pub name: String,
+    /// Look: 0 is the reference, 1 to 7 are series; equal numbers mean the same thing in all
+    /// pictures of a study.
+    pub slot: usize,
+    /// Points joined by straight lines, x rising.
+    pub points: Vec<(f64, Estimate)>,
+    /// Measured, so drawn with a mark and an interval at each point; else a curve.
+    pub measured: bool,
+}
+
+/// A table of texts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// Heading; may be empty.
+    pub title: String,
+    /// Columns.
+    pub head: Vec<String>,
+    /// Rows, as long as the head.
+    pub rows: Vec<Vec<String>>,
+}
