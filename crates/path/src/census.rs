@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Dur, Packet, Time};
+use swell_base::{Dur, Flags, Packet, Time};
 
 /// Buckets of a [`Histogram`] per factor of two.
 const PER_OCTAVE: u32 = 8;
@@ -17,6 +17,10 @@ pub struct Census {
     /// Packets waiting, by flow, as (sequence number, acknowledgement, arrival): what a packet
     /// itself has no room for.
     waiting: Vec<VecDeque<(u64, u64, Time)>>,
+    /// Arrival and beginning of transmission of the latest pure acknowledgement, by flow.
+    last_ack: Vec<Option<(Time, Time)>>,
+    /// When packets of which flows were dropped, in order.
+    drops: Vec<(Time, u32)>,
 }
 
 /// What happened to the packets of a group.
@@ -37,12 +41,22 @@ pub struct Tally {
     pub wait: u128,
     /// The same, as a distribution.
     pub waits: Histogram,
+    /// Pure acknowledgements sent after another of their flow.
+    pub acks: u64,
+    /// Those of them that left at less than half the distance at which they came: ACK compression
+    /// (Zhang, Shenker & Clark, SIGCOMM 1991), as far as this queue makes it.
+    pub compressed_acks: u64,
 }
 
 impl Tally {
     /// Mean time in the queue of packets sent; zero for none.
     pub fn mean_wait(&self) -> Dur {
         Dur::from_nanos((self.wait / u128::from(self.sent.max(1))) as u64)
+    }
+
+    /// Share of the acknowledgements that the queue compressed.
+    pub fn compression(&self) -> f64 {
+        self.compressed_acks as f64 / self.acks.max(1) as f64
     }
 
     /// Mean network-layer size of packets sent, bytes; zero for none.
@@ -91,8 +105,9 @@ impl Histogram {
     pub fn buckets(&self) -> impl Iterator<Item = (Dur, Dur, u64)> + '_ {
         let zero = (self.zero > 0).then_some((Dur::ZERO, Dur::ZERO, self.zero));
         let edge = |i: usize| {
-            let (octave, eighth) = (i as u32 / PER_OCTAVE, i as u64 % u64::from(PER_OCTAVE));
-            Dur::from_nanos((((8 + eighth) as u128) << octave >> 3) as u64)
+            let (octave, eighth) = (i as u32 / PER_OCTAVE, i as u128 % u128::from(PER_OCTAVE));
+            // Rounded up: below eight nanoseconds eighths of an octave are no whole numbers.
+            Dur::from_nanos(((8 + eighth) << octave).div_ceil(8) as u64)
         };
         let counts = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
         zero.into_iter()
@@ -132,6 +147,11 @@ impl Census {
             .unwrap_or_default()
     }
 
+    /// When packets were dropped at the queue, and of which flows, in order of time.
+    pub fn drops(&self) -> &[(Time, u32)] {
+        &self.drops
+    }
+
     fn tally_of(&mut self, flow: u32) -> &mut Tally {
         let group = self.groups.get(flow as usize).map_or(0, |&g| g as usize);
         if self.tallies.len() <= group {
@@ -161,11 +181,31 @@ impl Census {
         tally.sent_bytes += u64::from(packet.size);
         tally.wait += u128::from(wait.as_nanos());
         tally.waits.add(wait);
+        if packet.seg.len == 0 && packet.seg.flags == Flags::ACK {
+            self.ack_begins(packet.flow.0, arrival, at);
+        }
+    }
+
+    fn ack_begins(&mut self, flow: u32, arrival: Time, at: Time) {
+        let i = flow as usize;
+        if self.last_ack.len() <= i {
+            self.last_ack.resize(i + 1, None);
+        }
+        let before = self.last_ack[i].replace((arrival, at));
+        let Some((arrived, began)) = before else {
+            return;
+        };
+        let tally = self.tally_of(flow);
+        tally.acks += 1;
+        if at.since(began) * 2 < arrival.since(arrived) {
+            tally.compressed_acks += 1;
+        }
     }
 
     /// A packet was dropped; `refused`: as it came.
-    pub(crate) fn count_drop(&mut self, packet: &Packet, refused: bool) {
+    pub(crate) fn count_drop(&mut self, at: Time, packet: &Packet, refused: bool) {
         self.take(packet, refused);
+        self.drops.push((at, packet.flow.0));
         self.tally_of(packet.flow.0).dropped += 1;
     }
 

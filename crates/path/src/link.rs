@@ -354,7 +354,7 @@ impl Extra {
             m.count_drop(at, packet);
         }
         if let Some(c) = &mut self.census {
-            c.count_drop(packet, refused);
+            c.count_drop(at, packet, refused);
         }
     }
 

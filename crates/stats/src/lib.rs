@@ -59,6 +59,7 @@ mod scaling;
 mod sketch;
 mod special;
 mod survival;
+mod synchrony;
 mod timescale;
 mod wavelet;
 
@@ -74,5 +75,6 @@ pub use scaling::{FitError, MIN_COEFFICIENTS, Scaling};
 pub use sketch::{SKETCH_ERROR, Sketch};
 pub use special::{chi2_tail, hurwitz_zeta, normal_cdf, normal_quantile, t_quantile};
 pub use survival::{KaplanMeier, Observation, SurvivalStep};
+pub use synchrony::{Synchrony, synchrony};
 pub use timescale::{Dispersion, aggregate, autocorrelation, dispersion, dispersions};
 pub use wavelet::{MAX_VANISHING, daubechies, details};

@@ -47,6 +47,8 @@ pub(crate) struct Flow {
     pub tag: Tag,
     /// Its workload does not want to know what arrives.
     pub silent: bool,
+    /// Somebody looks at its inside.
+    pub probed: bool,
     pub transport: Transport,
     /// Who the two ends are, for taps.
     pub parties: Parties,

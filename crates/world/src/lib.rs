@@ -24,6 +24,7 @@
 mod access;
 mod flow;
 mod links;
+mod probe;
 mod profiles;
 mod wake;
 mod watch;
@@ -31,4 +32,5 @@ mod worker;
 mod world;
 
 pub use flow::{Parties, Tap};
+pub use probe::{Probe, Sample};
 pub use world::{Direction, World};

@@ -11,6 +11,7 @@ use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 use crate::access::{AT_BOTTLENECK, Accesses, UP};
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Routes, Tap, TcpPair, Transport, packet};
 use crate::links::{Around, Links, TRUNKS};
+use crate::probe::Probe;
 use crate::wake::{Due, Timers, Wake};
 use crate::watch::Watch;
 use crate::worker::Worker;
@@ -47,6 +48,7 @@ pub struct World {
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
     watch: Option<Box<Watch>>,
+    probes: Vec<Probe>,
     hops: u64,
     packets: u64,
 }
@@ -68,6 +70,7 @@ impl World {
             touched: Vec::new(),
             actions: Vec::new(),
             watch: None,
+            probes: Vec::new(),
             hops: 0,
             packets: 0,
         };
@@ -92,6 +95,21 @@ impl World {
             let link = self.links.trunk_mut(direction as LinkIndex);
             link.set_census(Census::default());
         }
+    }
+
+    /// Samples the inside of one end of a connection from its beginning, which must lie ahead.
+    pub fn probe(&mut self, workload: usize, conn: Conn, end: End) {
+        self.probes.push(Probe {
+            workload: workload as u32,
+            conn,
+            end: end as usize,
+            samples: Vec::new(),
+        });
+    }
+
+    /// What probes have seen, in the order in which they were asked for.
+    pub fn probes(&self) -> &[Probe] {
+        &self.probes
     }
 
     /// Shows every packet that leaves the bottleneck from now on to `tap`.
@@ -360,6 +378,13 @@ impl World {
             };
             self.links.push(&mut around, flow.first[e], &packet);
         }
+        if flow.probed {
+            let asked = self
+                .probes
+                .iter_mut()
+                .filter(|p| (p.workload, p.conn, p.end) == (flow.workload, flow.conn, e));
+            asked.for_each(|p| p.look(now, endpoint));
+        }
         if let Some(due) = endpoint.poll_timeout()
             && due < pair.wake_at[e]
         {
@@ -563,6 +588,10 @@ impl World {
             first,
             tag: worker.tag,
             silent: open.silent,
+            probed: self
+                .probes
+                .iter()
+                .any(|p| (p.workload, p.conn) == (workload, conn)),
             parties: Parties {
                 workload,
                 conn,

@@ -468,3 +468,57 @@ fn the_wait_under_priority_is_the_formula_of_m_g_1() {
         );
     }
 }
+
+#[test]
+fn a_probe_sees_the_sawtooth() {
+    let mut world = dumbbell("10Mbit", 20, "40pkt", 1);
+    let tcp = Arc::new(Config {
+        algorithm: Algorithm::NewReno,
+        ..Config::linux()
+    });
+    world.probe(0, Conn(0), End::Client);
+    let greedy = Greedy::new(GreedyConfig::default());
+    assert_eq!(world.add(Box::new(greedy), Tag::Foreground, tcp), 0);
+    world.advance(Time::from_secs_f64(60.0));
+    let samples = &world.probes()[0].samples;
+    assert!(samples.windows(2).all(|w| w[0].at <= w[1].at));
+    let last = samples.last().expect("there are some");
+    let rtt = last.srtt.expect("there are samples").as_secs_f64();
+    // 40 ms on the way and at most 40 packets of 1.2 ms in the queue.
+    assert!((0.040..0.090).contains(&rtt), "{rtt}");
+    assert!(last.retransmitted > 0);
+    // Halvings: the window after one is about half of that before.
+    let steady = samples.iter().filter(|s| s.at > Time::from_secs_f64(20.0));
+    let windows = steady.map(|s| s.cwnd).collect::<Vec<_>>();
+    let (low, high) = windows
+        .iter()
+        .fold((u64::MAX, 0), |(l, h), &w| (l.min(w), h.max(w)));
+    let ratio = low as f64 / high as f64;
+    assert!((0.35..0.6).contains(&ratio), "{low} to {high}");
+}
+
+#[test]
+fn acknowledgements_behind_data_are_compressed_and_alone_are_not() {
+    // Zhang, Shenker & Clark: data on the way back makes acknowledgements leave in bunches.
+    let compression = |both_ways: bool| {
+        let mut world = dumbbell("10Mbit", 20, "50pkt", 1);
+        world.take_census();
+        let tcp = Arc::new(Config::linux());
+        let greedy = |from_right| {
+            Box::new(Greedy::new(GreedyConfig {
+                from_right,
+                ..GreedyConfig::default()
+            }))
+        };
+        let there = world.add(greedy(false), Tag::Foreground, tcp.clone());
+        if both_ways {
+            world.add(greedy(true), Tag::Background, tcp);
+        }
+        world.advance(Time::from_secs_f64(60.0));
+        let back = world.bottleneck(Direction::Down).census().expect("taken");
+        back.tally(there as u32).compression()
+    };
+    let (alone, behind_data) = (compression(false), compression(true));
+    assert!(alone < 0.01, "{alone}");
+    assert!(behind_data > 0.3, "{behind_data}");
+}

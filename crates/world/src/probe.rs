@@ -1,0 +1,53 @@
+//! The inside of chosen connections over time.
+
+use swell_base::{Dur, Time};
+use swell_tcp::Endpoint;
+use swell_workload::Conn;
+
+/// What a sender thought at an instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// When.
+    pub at: Time,
+    /// Congestion window, bytes.
+    pub cwnd: u64,
+    /// Slow-start threshold, bytes; `u64::MAX` when unlimited.
+    pub ssthresh: u64,
+    /// Bytes thought to be in the network.
+    pub in_flight: u64,
+    /// Smoothed round trip; none before the first sample.
+    pub srtt: Option<Dur>,
+    /// Segments sent again so far.
+    pub retransmitted: u64,
+}
+
+/// One end of one connection, sampled whenever something happened to it.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// Number of the workload.
+    pub workload: u32,
+    /// The connection.
+    pub conn: Conn,
+    /// 0 = its client, 1 = its server.
+    pub end: usize,
+    /// Samples in order of time; equal neighbours are left out.
+    pub samples: Vec<Sample>,
+}
+
+impl Probe {
+    pub(crate) fn look(&mut self, now: Time, endpoint: &Endpoint) {
+        let s = endpoint.stats();
+        let sample = Sample {
+            at: now,
+            cwnd: s.cwnd,
+            ssthresh: s.ssthresh,
+            in_flight: s.in_flight,
+            srtt: s.srtt,
+            retransmitted: s.retransmitted,
+        };
+        let same = |last: &Sample| Sample { at: now, ..*last } == sample;
+        if !self.samples.last().is_some_and(same) {
+            self.samples.push(sample);
+        }
+    }
+}
