@@ -90,6 +90,10 @@ pub struct Segment {
     pub flags: Flags,
     /// ECN codepoint of the IP header (RFC 3168): 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
+    /// For transports that measure one-way delays, in microseconds: with payload, when the segment was
+    /// sent (it wraps after 71 minutes); without, how long the segment that it answers was under way.
+    /// Else zero.
+    pub stamp: u32,
 }
 
 impl Segment {

@@ -14,6 +14,18 @@ pub enum Algorithm {
     /// L. Brakmo, L. Peterson, "TCP Vegas", IEEE JSAC 13(8), 1995, in the form of ns-2 (`tcp/tcp-vegas.cc`):
     /// always with ns-2's sender, whatever [`Config::ns2`] and [`Config::sack`] say.
     Vegas,
+    /// Westwood+ (Grieco & Mascolo 2004).
+    Westwood,
+    /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00). Paced; wants `sack`.
+    Bbr,
+    /// RFC 6817, less than best effort by one-way delay.
+    Ledbat,
+    /// draft-irtf-iccrg-ledbat-plus-plus-01, by round-trip time.
+    LedbatPlusPlus,
+    /// TCP-LP (Kuzmanovic & Knightly 2003), by one-way delay.
+    Lp,
+    /// TCP Nice (Venkataramani, Kokku & Dahlin 2002), by round-trip time.
+    Nice,
 }
 
 /// From what the slow-start threshold is computed when a loss is found.
@@ -82,6 +94,9 @@ pub struct Config {
     pub ns2: Option<Ns2>,
     /// Thresholds of [`Algorithm::Vegas`].
     pub vegas: VegasConfig,
+    /// Explicit congestion notification (RFC 3168), as if negotiated: data is sent as ECT(0), marks come
+    /// back as ECE until CWR, and reduce the window as a loss would, once per window.
+    pub ecn: bool,
     /// Selective acknowledgements (RFC 2018) and recovery with them (RFC 6675). Both ends must
     /// agree: options are not negotiated.
     pub sack: bool,
@@ -181,6 +196,7 @@ impl Config {
                 beta: 3,
                 gamma: 1,
             },
+            ecn: false,
             sack: true,
             ip_header: 20,
             timestamps: true,
@@ -338,6 +354,12 @@ impl Config {
     /// Whether a SYN is exchanged. ns-2's Vegas has its own `output`, which sends none.
     pub(crate) fn handshake(&self) -> bool {
         self.handshake && !(self.algorithm == Algorithm::Vegas && self.ns2.is_some())
+    }
+
+    /// Whether segments carry what one-way delays are measured by.
+    #[inline]
+    pub(crate) fn stamps(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Ledbat | Algorithm::Lp)
     }
 
     /// `mss` within its range.

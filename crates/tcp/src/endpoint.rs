@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
 
 use crate::Config;
-use crate::receiver::Receiver;
+use crate::receiver::{Receiver, micros};
 use crate::sender::{Expired, Out, Sender};
 
 /// What happened, for the application.
@@ -41,6 +41,8 @@ pub struct Stats {
     pub recoveries: u32,
     /// Tail loss probes sent.
     pub probes: u32,
+    /// Reductions of the window because of marks (RFC 3168).
+    pub marks: u32,
     /// Bytes cumulatively acknowledged by the peer, the FIN counting one.
     pub acked: u64,
     /// Payload bytes delivered in order to the application here.
@@ -58,6 +60,9 @@ pub struct Stats {
     /// Bytes thought to be in the network.
     pub in_flight: u64,
 }
+
+/// RFC 3168 section 5.
+const ECT0: u8 = 2;
 
 /// The states of RFC 9293 section 3.3.2 as far as they differ in what may happen; which side
 /// closed is told by the FINs.
@@ -103,11 +108,7 @@ pub struct Endpoint {
     syn_due: bool,
     recv: Receiver,
     send: Sender,
-    /// SYNs or SYN/ACKs sent.
-    syns: u8,
-    /// RST to be sent.
-    rst_due: bool,
-    /// The sequence number of that RST; before the connection is open, when the first SYN went,
+    /// The sequence number of a RST to be sent; before the connection is open, when the first SYN went,
     /// in nanoseconds.
     note: u64,
 }
@@ -133,10 +134,8 @@ impl Endpoint {
             received: 0,
             acks: 0,
             syn_due: !open && state == State::Idle,
-            syns: 0,
             bare_ack: false,
             extra: None,
-            rst_due: false,
             note: 0,
             cfg,
         }
@@ -166,7 +165,7 @@ impl Endpoint {
             return;
         }
         if !matches!(self.state, State::Idle | State::Listen) {
-            self.rst_due = true;
+            self.send.rst_due = true;
             self.note = self.send.nxt.max(1);
         }
         self.finish(State::Dead);
@@ -220,9 +219,9 @@ impl Endpoint {
             self.bare_ack = false;
             self.pure_ack(seg);
         } else if let Some(out) = self.extra.take() {
-            self.data(*out, seg);
+            self.data(now, *out, seg);
         } else if let Some(out) = self.send.next(&self.cfg, now) {
-            self.data(out, seg);
+            self.data(now, out, seg);
         } else if self.recv.ack_now {
             self.pure_ack(seg);
         } else {
@@ -233,7 +232,11 @@ impl Endpoint {
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let t = self.send.deadline.min(self.recv.deadline);
+        let t = self
+            .send
+            .deadline
+            .min(self.recv.deadline)
+            .min(self.send.pacing_deadline());
         (t != Time::MAX).then_some(t)
     }
 
@@ -259,7 +262,7 @@ impl Endpoint {
     /// Counters and estimates.
     pub fn stats(&self) -> Stats {
         let s = &self.send;
-        let syns = u64::from(self.syns);
+        let syns = u64::from(self.send.syns);
         let again = syns.saturating_sub(1);
         Stats {
             segments: u64::from(s.count.segments) + syns,
@@ -268,6 +271,7 @@ impl Endpoint {
             rtos: s.count.rtos,
             recoveries: s.count.recoveries,
             probes: s.count.probes,
+            marks: s.count.marks,
             // The SYN has number 0 and is no data.
             acked: s.una.saturating_sub(1),
             delivered: self.recv.delivered,
@@ -325,7 +329,7 @@ impl Endpoint {
             // RFC 9293 section 3.10.7.1: a connection that is no more.
             State::Dead if has(Flags::RST) => {}
             State::Dead => {
-                self.rst_due = true;
+                self.send.rst_due = true;
                 self.note = if has(Flags::ACK) { seg.ack } else { 0 };
                 self.recv.nxt = seg.seq.saturating_add(seg.seq_len());
             }
@@ -398,9 +402,10 @@ impl Endpoint {
         self.send.open(window);
         // Only time-outs count: a SYN that the network doubled is answered twice as well.
         match self.send.count.rtos {
-            0 if self.syns == 1 => self
-                .send
-                .sample(&self.cfg, Time::from_nanos(self.note), now),
+            0 if self.send.syns == 1 => {
+                self.send
+                    .sample(&self.cfg, Time::from_nanos(self.note), now)
+            }
             0 => {}
             1 => self.send.rtt.after_handshake_timeout(),
             _ => {
@@ -414,7 +419,7 @@ impl Endpoint {
 
     fn handshake_timeout(&mut self) {
         self.send.deadline = Time::MAX;
-        if self.syns > self.cfg.syn_retries {
+        if self.send.syns > self.cfg.syn_retries {
             self.reset();
         } else {
             self.send.count.rtos += 1;
@@ -446,7 +451,7 @@ impl Endpoint {
 
     #[inline(never)]
     fn transmit_unusual(&mut self, now: Time, seg: &mut Segment) -> bool {
-        if std::mem::take(&mut self.rst_due) {
+        if std::mem::take(&mut self.send.rst_due) {
             *seg = Segment {
                 seq: self.note,
                 flags: Flags::RST.with(Flags::ACK),
@@ -465,10 +470,10 @@ impl Endpoint {
 
     fn syn(&mut self, now: Time) -> Segment {
         self.syn_due = false;
-        if self.syns == 0 {
+        if self.send.syns == 0 {
             self.note = now.as_nanos();
         }
-        self.syns = self.syns.saturating_add(1);
+        self.send.syns = self.send.syns.saturating_add(1);
         self.send.deadline = now + self.send.rtt.rto(&self.cfg);
         let flags = if self.state == State::SynReceived {
             Flags::SYN.with(Flags::ACK)
@@ -486,13 +491,22 @@ impl Endpoint {
     }
 
     #[inline]
-    fn data(&mut self, out: Out, seg: &mut Segment) {
+    fn data(&mut self, now: Time, out: Out, seg: &mut Segment) {
         let flags = if out.fin {
             Flags::ACK.with(Flags::FIN)
         } else {
             Flags::ACK
         };
         self.segment(out.seq, out.len, flags, seg);
+        if self.cfg.ecn && out.fresh && out.len > 0 {
+            seg.ecn = ECT0;
+            if std::mem::take(&mut self.send.cwr) {
+                seg.flags = seg.flags.with(Flags::CWR);
+            }
+        }
+        if self.cfg.stamps() {
+            seg.stamp = micros(now);
+        }
     }
 
     #[inline]
@@ -512,8 +526,13 @@ impl Endpoint {
         } else {
             SackBlocks::default()
         };
-        seg.flags = flags;
+        seg.flags = if self.recv.echo {
+            flags.with(Flags::ECE)
+        } else {
+            flags
+        };
         seg.ecn = 0;
+        seg.stamp = self.recv.one_way;
         self.recv.acked();
     }
 }

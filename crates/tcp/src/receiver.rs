@@ -7,6 +7,14 @@ use crate::Config;
 /// Full-segment size assumed before one was seen (Linux `tcp_initialize_rcv_mss`).
 const FIRST_MSS: u32 = 536;
 
+/// Congestion experienced (RFC 3168 section 5).
+const CE: u8 = 3;
+
+/// The clock of stamps.
+pub(crate) fn micros(now: Time) -> u32 {
+    (now.as_nanos() / 1000) as u32 // wraps, as stamps do
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     /// RCV.NXT.
@@ -14,10 +22,14 @@ pub(crate) struct Receiver {
     /// Where the peer's FIN stands; `u64::MAX` until it is seen.
     fin: u64,
     pub(crate) fin_taken: bool,
+    /// A mark is to be echoed until the sender says that it acted (RFC 3168 section 6.1.3).
+    pub(crate) echo: bool,
     /// What arrived above `nxt`; `None` when nothing did.
     gaps: Option<Box<Gaps>>,
     /// Largest payload seen.
     mss: u32,
+    /// One-way delay of the last data, microseconds.
+    pub(crate) one_way: u32,
     /// Payload bytes in order since the last acknowledgement sent.
     unacked: u32,
     /// Immediate acknowledgements left.
@@ -45,6 +57,8 @@ impl Receiver {
             nxt: u64::from(!cfg.handshake()),
             fin: u64::MAX,
             fin_taken: false,
+            echo: false,
+            one_way: 0,
             gaps: None,
             mss: FIRST_MSS,
             unacked: 0,
@@ -63,6 +77,16 @@ impl Receiver {
             // segments without payload are acknowledgements overtaken by later ones.
             self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
             return 0;
+        }
+        if cfg.ecn {
+            self.echo &= !seg.flags.has(Flags::CWR);
+            let marked = seg.ecn == CE;
+            // A change of marks is told at once, so that delayed acknowledgements do not hide it.
+            self.ack_now |= marked && !self.echo;
+            self.echo |= marked;
+        }
+        if cfg.stamps() {
+            self.one_way = micros(now).wrapping_sub(seg.stamp);
         }
         if self.fin_taken {
             self.ack_now = true; // data or FIN again: our acknowledgement was lost

@@ -4,10 +4,11 @@ mod dupack;
 mod hystart;
 mod loss;
 mod ns2;
+mod paced;
 
 use std::collections::VecDeque;
 
-use swell_base::{Dur, Segment, Time};
+use swell_base::{Dur, Flags, Segment, Time};
 
 use crate::cc::{Acked, Window};
 use crate::rtt::Rtt;
@@ -48,6 +49,8 @@ pub(crate) struct Out {
     pub(crate) seq: u64,
     pub(crate) len: u32,
     pub(crate) fin: bool,
+    /// Data sent for the first time (RFC 3168 section 6.1.5: nothing else is ECT).
+    pub(crate) fresh: bool,
 }
 
 /// Counters for [`crate::Stats`].
@@ -58,6 +61,7 @@ pub(crate) struct Counters {
     pub(crate) rtos: u32,
     pub(crate) recoveries: u32,
     pub(crate) probes: u32,
+    pub(crate) marks: u32,
 }
 
 /// Writes not yet sent, in runs of equal ones: (size, how many).
@@ -129,6 +133,11 @@ impl Writes {
     }
 }
 
+/// Window sizes are compared with it; none is beyond 4 GB.
+fn saturated(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
 /// The order of the fields is the order of use, in cache lines: what every segment and
 /// acknowledgement needs comes first.
 #[derive(Clone, Debug)]
@@ -147,15 +156,19 @@ pub(crate) struct Sender {
     writes: Writes,
     /// The sender is ns-2's: windows are in packets, and the fields below are in use.
     ns2: bool,
+    /// Sending is paced.
+    paced: bool,
+    /// The peer is to be told that the window was reduced (CWR), with the next new data.
+    pub(crate) cwr: bool,
     /// The last thing that changed the window.
     action: Action,
     /// A duplicate acknowledgement allows one more packet.
     extra: bool,
     /// Packets that the last acknowledgement may still send ([`ns2::NO_LIMIT`]: as the window allows).
     burst: u8,
-    /// How many of the packets in flight, from the oldest, are sent since the last time-out:
-    /// `t_seqno_` counted from `highest_ack_`.
-    index: u32,
+    /// Of the endpoint, kept here where there is room: SYNs or SYN/ACKs sent, and a RST to be sent.
+    pub(crate) syns: u8,
+    pub(crate) rst_due: bool,
     timer: Timer,
     pub(crate) phase: Phase,
     /// Consecutive RTOs.
@@ -168,6 +181,9 @@ pub(crate) struct Sender {
     /// Whether the window was the limit in the last flight, what that flight was, and where it
     /// ends: Linux `tcp_cwnd_validate`.
     limited: bool,
+    /// How many of the packets in flight, from the oldest, are sent since the last time-out:
+    /// `t_seqno_` counted from `highest_ack_`.
+    index: u32,
     board: Scoreboard,
     pub(crate) window: Window,
     /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
@@ -178,10 +194,12 @@ pub(crate) struct Sender {
     last_sent: Time,
     /// SND.NXT when the phase began.
     recover: u64,
-    flight_bytes: u64,
     flight_end: u64,
+    /// Marks on what was sent below do not count: the window was reduced since.
+    ecn_recover: u64,
     pub(crate) rtt: Rtt,
     dupacks: u32,
+    flight_bytes: u32,
     pub(crate) count: Counters,
     episode: Option<Box<Episode>>,
     rack: Rack,
@@ -208,9 +226,14 @@ impl Sender {
             writes: Writes::default(),
             window: Window::new(cfg),
             ns2: cfg.ns2_sender().is_some(),
+            paced: cfg.algorithm == Algorithm::Bbr,
+            cwr: false,
+            ecn_recover: 0,
             action: Action::None,
             extra: false,
             burst: ns2::NO_LIMIT,
+            syns: 0,
+            rst_due: false,
             index: 0,
             inflation: 0.0,
             rtt: Rtt::new(cfg),
@@ -296,6 +319,9 @@ impl Sender {
         self.index = 0;
         self.force = false;
         self.extra = false;
+        if let Some(b) = self.window.bbr() {
+            b.waiting = false;
+        }
         self.deadline = Time::MAX;
     }
 
@@ -360,6 +386,9 @@ impl Sender {
         if self.ns2 {
             return self.next_packet(cfg, now);
         }
+        if self.paced && self.held_back(now) {
+            return None;
+        }
         if self.force || self.board.lost() > 0 {
             return self.resend(cfg, now);
         }
@@ -370,6 +399,9 @@ impl Sender {
             // A FIN alone passes whatever the window, as in Linux (`tcp_cwnd_test`).
             Some(self.push(cfg, now, 0))
         } else {
+            if self.paced {
+                self.nothing_to_send(cfg);
+            }
             None
         }
     }
@@ -406,10 +438,14 @@ impl Sender {
         if r.seq == self.una || self.deadline == Time::MAX {
             self.arm(Timer::Rto, now + self.rto(cfg));
         }
+        if self.paced {
+            self.note_paced(cfg, now, r.end(), r.len);
+        }
         Out {
             seq: r.seq,
             len: r.len,
             fin: r.fin,
+            fresh: false,
         }
     }
 
@@ -481,7 +517,15 @@ impl Sender {
         if self.deadline == Time::MAX || self.timer == Timer::Probe {
             self.rearm(cfg, now);
         }
-        Out { seq, len, fin }
+        if self.paced {
+            self.note_paced(cfg, now, self.nxt, len);
+        }
+        Out {
+            seq,
+            len,
+            fin,
+            fresh: true,
+        }
     }
 
     /// Data is about to be sent with nothing in flight.
@@ -499,13 +543,13 @@ impl Sender {
     /// The window is the limit now.
     fn note_limited(&mut self) {
         self.limited = true;
-        self.flight_bytes = self.outstanding();
+        self.flight_bytes = saturated(self.outstanding());
         self.flight_end = self.nxt;
     }
 
     /// Linux `tcp_cwnd_validate`: once per flight, was the window filled?
     fn validate(&mut self, cfg: &Config) {
-        let out = self.outstanding();
+        let out = saturated(self.outstanding());
         let full = self.in_flight() as f64 + f64::from(cfg.mss()) > self.limit(cfg);
         if full || self.una >= self.flight_end || (!self.limited && out > self.flight_bytes) {
             self.limited = full;
@@ -518,7 +562,8 @@ impl Sender {
     fn may_grow(&self, cfg: &Config) -> bool {
         !cfg.window_validation
             || self.limited
-            || (self.window.in_slow_start() && self.window.cwnd < 2.0 * self.flight_bytes as f64)
+            || (self.window.in_slow_start()
+                && self.window.cwnd < 2.0 * f64::from(self.flight_bytes))
     }
 
     /// An acknowledgement arrived. Returns how far SND.UNA moved.
@@ -540,8 +585,11 @@ impl Sender {
         }
         if self.outstanding() == 0 {
             self.timeouts = 0; // an answer to a window probe
-            self.probe_answered(cfg, ack, seg);
+            self.probe_answered(cfg, now, ack, seg);
             return 0;
+        }
+        if cfg.ecn && seg.flags.has(Flags::ECE) {
+            self.marked(cfg, now, ack);
         }
         let mut d = self.board.account();
         let moved = ack - self.una;
@@ -553,16 +601,20 @@ impl Sender {
         if cfg.sack && !seg.sack.is_empty() {
             self.sack(seg, &mut d);
         }
+        d.one_way = seg.stamp;
         if cfg.sack {
             if moved > 0 {
                 self.dupacks = 0;
             }
-            self.probe_answered(cfg, ack, seg);
+            self.probe_answered(cfg, now, ack, seg);
             self.recover_with_sack(cfg, now, moved, &d);
         } else if moved > 0 {
             self.new_ack_without_sack(cfg, now, moved, &d);
         } else if seg.len == 0 && same_edge && seg.seq_len() == 0 {
             self.dup_ack(cfg, now); // the definition of RFC 5681 section 2
+        }
+        if self.paced {
+            self.model(cfg, now, &d);
         }
         moved
     }
@@ -622,10 +674,32 @@ impl Sender {
         }
     }
 
-    fn grow(&mut self, cfg: &Config, now: Time, bytes: u64) {
-        if self.may_grow(cfg) {
+    #[inline]
+    fn grow(&mut self, cfg: &Config, now: Time, d: &Delivered) {
+        if !self.window.is_plain() {
+            let acked = self.acked(now, d);
+            if self.may_grow(cfg) || self.window.minds_delay() {
+                self.window.on_ack_measured(cfg, &acked);
+            }
+        } else if self.may_grow(cfg) {
             let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
-            self.window.on_ack(cfg, &Acked { now, bytes, srtt });
+            self.window.on_ack(cfg, now, d.bytes, srtt);
+        }
+    }
+
+    /// For the algorithms that look at more than losses.
+    fn acked(&self, now: Time, d: &Delivered) -> Acked {
+        let newest = d.last_sent.filter(|&(_, _, resent)| !resent);
+        Acked {
+            now,
+            bytes: d.bytes,
+            srtt: self.rtt.smoothed().unwrap_or(Dur::ZERO),
+            rtt: newest.map(|(sent, ..)| now.since(sent)),
+            min_rtt: self.rtt.min().unwrap_or(Dur::ZERO),
+            one_way: (d.one_way > 0).then(|| Dur::from_micros(u64::from(d.one_way))),
+            flight: self.in_flight(),
+            una: self.una,
+            nxt: self.nxt,
         }
     }
 }

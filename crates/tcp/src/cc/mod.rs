@@ -1,15 +1,25 @@
 //! Congestion control: a window, moved by a few notifications. A new algorithm is a variant of
 //! [`Control`], a file beside this one, and its arms below.
 
+mod bbr;
 mod cubic;
+mod ledbat;
+mod lp;
+mod nice;
 mod vegas;
+mod westwood;
 
 use swell_base::{Dur, Time};
 
 use crate::config::{Algorithm, Config, IdleRestart, Ns2};
 use crate::scoreboard::Record;
+pub(crate) use bbr::Bbr;
 use cubic::Cubic;
+use ledbat::Ledbat;
+use lp::Lp;
+use nice::Nice;
 pub(crate) use vegas::Vegas;
+use westwood::Westwood;
 
 /// What an acknowledgement tells a congestion control.
 pub(crate) struct Acked {
@@ -18,6 +28,16 @@ pub(crate) struct Acked {
     pub(crate) bytes: u64,
     /// Smoothed round trip; zero before the first sample.
     pub(crate) srtt: Dur,
+    /// The rest is for algorithms that look at more than losses: the round trip of the segment sent last
+    /// among those acknowledged, where it was sent once, and the smallest so far.
+    pub(crate) rtt: Option<Dur>,
+    pub(crate) min_rtt: Dur,
+    /// One-way delay of the segment that was answered.
+    pub(crate) one_way: Option<Dur>,
+    /// Bytes in flight now, and sequence numbers.
+    pub(crate) flight: u64,
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
 }
 
 /// Window and threshold in bytes, in packets with ns-2's sender. They are fractional because congestion avoidance adds less
@@ -35,6 +55,11 @@ enum Control {
     Cubic(Cubic),
     /// Moved by ns-2's sender.
     Vegas(Box<Vegas>),
+    Bbr(Box<Bbr>),
+    Westwood(Box<Westwood>),
+    Ledbat(Box<Ledbat>),
+    Lp(Box<Lp>),
+    Nice(Box<Nice>),
 }
 
 impl Window {
@@ -49,15 +74,67 @@ impl Window {
         }
         Window {
             cwnd: first * unit,
-            ssthresh: cfg
-                .initial_ssthresh
-                .map_or(f64::INFINITY, |s| f64::from(s.max(1)) * unit),
+            ssthresh: match cfg.algorithm {
+                Algorithm::Ledbat => unit, // RFC 6817 has no slow start
+                _ => cfg
+                    .initial_ssthresh
+                    .map_or(f64::INFINITY, |s| f64::from(s.max(1)) * unit),
+            },
             control: match cfg.algorithm {
                 Algorithm::Reno | Algorithm::NewReno => Control::Reno,
                 Algorithm::Cubic => Control::Cubic(Cubic::default()),
                 Algorithm::Vegas => Control::Vegas(Box::default()),
+                Algorithm::Bbr => Control::Bbr(Box::default()),
+                Algorithm::Westwood => Control::Westwood(Box::default()),
+                Algorithm::Ledbat => Control::Ledbat(Box::new(Ledbat::new(false))),
+                Algorithm::LedbatPlusPlus => Control::Ledbat(Box::new(Ledbat::new(true))),
+                Algorithm::Lp => Control::Lp(Box::default()),
+                Algorithm::Nice => Control::Nice(Box::default()),
             },
         }
+    }
+
+    pub(crate) fn bbr(&mut self) -> Option<&mut Bbr> {
+        match &mut self.control {
+            Control::Bbr(b) => Some(b),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn pacing_deadline(&self) -> Time {
+        match &self.control {
+            Control::Bbr(b) if b.waiting => b.next_send,
+            _ => Time::MAX,
+        }
+    }
+
+    /// See [`Bbr::on_ack`].
+    pub(crate) fn bbr_ack(&mut self, cfg: &Config, ack: &Acked, last_sent: (Time, u64)) {
+        if let Control::Bbr(b) = &mut self.control {
+            b.on_ack(cfg, ack, last_sent, &mut self.cwnd);
+        }
+    }
+
+    /// Recovery begins or ends for an algorithm that does not let it set the window; false for others.
+    pub(crate) fn bbr_recovery(&mut self, begins: Option<(u64, u64)>, mss: u32) -> bool {
+        let Control::Bbr(b) = &mut self.control else {
+            return false;
+        };
+        match begins {
+            Some((flight, until)) => {
+                b.begin_recovery(&mut self.cwnd, flight as f64, f64::from(mss), until);
+            }
+            None => b.end_recovery(&mut self.cwnd),
+        }
+        true
+    }
+
+    /// Whether acknowledgements matter to it though the window is not in use: it may have to shrink.
+    pub(crate) fn minds_delay(&self) -> bool {
+        matches!(
+            self.control,
+            Control::Ledbat(_) | Control::Lp(_) | Control::Nice(_)
+        )
     }
 
     pub(crate) fn vegas(&mut self) -> Option<&mut Vegas> {
@@ -92,14 +169,33 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
+    /// Whether only losses, bytes and time matter to it, so that [`on_ack`](Self::on_ack) will do.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.control, Control::Reno | Control::Cubic(_))
+    }
+
+    /// As [`on_ack`](Self::on_ack) for the others.
+    pub(crate) fn on_ack_measured(&mut self, cfg: &Config, ack: &Acked) {
+        match &mut self.control {
+            Control::Reno | Control::Cubic(_) | Control::Vegas(_) => {}
+            Control::Westwood(w) => w.on_ack(ack),
+            Control::Bbr(_) => return, // by `bbr_ack`
+            Control::Ledbat(l) => return l.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh),
+            Control::Nice(n) => return n.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh),
+            Control::Lp(l) => {
+                if !l.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh) {
+                    return;
+                }
+            }
+        }
+        self.on_ack(cfg, ack.now, ack.bytes, ack.srtt);
+    }
+
     /// New data was acknowledged outside fast recovery and the window was in use.
-    pub(crate) fn on_ack(&mut self, cfg: &Config, ack: &Acked) {
+    pub(crate) fn on_ack(&mut self, cfg: &Config, now: Time, acked: u64, srtt: Dur) {
         let mss = f64::from(cfg.mss());
-        let mut bytes = if cfg.byte_counting {
-            ack.bytes as f64
-        } else {
-            mss
-        };
+        let mut bytes = if cfg.byte_counting { acked as f64 } else { mss };
         if self.cwnd < self.ssthresh {
             // Slow start, RFC 5681 section 3.1. With byte counting, what reaches the threshold
             // is left for congestion avoidance (Linux `tcp_slow_start`); without it RFC 3465's
@@ -116,24 +212,33 @@ impl Window {
             }
         }
         match &mut self.control {
-            // RFC 5681 equation 3, summed over the bytes.
-            Control::Reno | Control::Vegas(_) => self.cwnd += mss * bytes / self.cwnd,
             Control::Cubic(c) => {
-                self.cwnd = c.on_ack(self.cwnd / mss, bytes / mss, ack.now, ack.srtt) * mss;
+                self.cwnd = c.on_ack(self.cwnd / mss, bytes / mss, now, srtt) * mss;
             }
+            // RFC 5681 equation 3, summed over the bytes.
+            _ => self.cwnd += mss * bytes / self.cwnd,
         }
     }
 
     /// A loss was found; `base` is what the threshold is computed from. The window itself is
     /// set by the recovery in use.
-    pub(crate) fn on_loss(&mut self, cfg: &Config, base: f64) {
+    pub(crate) fn on_loss(&mut self, cfg: &Config, now: Time, srtt: Dur, base: f64) {
         let mss = f64::from(cfg.mss());
         let factor = match &mut self.control {
-            Control::Reno | Control::Vegas(_) => 0.5,
+            Control::Westwood(w) => {
+                if let Some(threshold) = w.threshold() {
+                    self.ssthresh = threshold.max(2.0 * mss);
+                    return;
+                }
+                0.5
+            }
+            Control::Ledbat(l) => l.factor(now, srtt),
+            Control::Bbr(_) => return,
             Control::Cubic(c) => {
                 c.on_loss(self.cwnd / mss);
                 cubic::BETA
             }
+            _ => 0.5,
         };
         // Never below two segments: RFC 5681 equation 4, RFC 9438 section 4.6.
         self.ssthresh = (base * factor).max(2.0 * mss);
@@ -143,6 +248,9 @@ impl Window {
     pub(crate) fn on_idle(&mut self, cfg: &Config, idle: Dur, rto: Dur) {
         if let Control::Cubic(c) = &mut self.control {
             c.shift(idle);
+        }
+        if let Control::Bbr(_) = self.control {
+            return; // section 4.4.4: it paces instead
         }
         if idle <= rto || self.cwnd <= cfg.initial_cwnd() {
             return;

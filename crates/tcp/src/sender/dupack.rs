@@ -18,7 +18,7 @@ impl Sender {
     ) {
         self.dupacks = 0;
         match self.phase {
-            Phase::Open => self.grow(cfg, now, d.bytes),
+            Phase::Open => self.grow(cfg, now, d),
             Phase::Recovery if self.una < self.recover && cfg.algorithm != Algorithm::Reno => {
                 // RFC 6582 section 3.2 step 3, partial acknowledgement: repair the next hole,
                 // deflate by what was acknowledged, add back a segment.
@@ -31,11 +31,13 @@ impl Sender {
             }
             Phase::Recovery => {
                 self.inflation = 0.0;
-                self.window.cwnd = self.window.ssthresh;
+                if !self.paced {
+                    self.window.cwnd = self.window.ssthresh;
+                }
                 self.phase = Phase::Open;
             }
             Phase::Loss => {
-                self.grow(cfg, now, d.bytes);
+                self.grow(cfg, now, d);
                 if self.una >= self.recover {
                     self.phase = Phase::Open;
                 }
@@ -50,9 +52,14 @@ impl Sender {
             // RFC 6582 section 3.2 step 2: `recover` keeps duplicates of what was sent before the
             // last recovery from starting another.
             Phase::Open if self.dupacks == cfg.dup_threshold.max(1) && self.una > self.recover => {
-                self.reduce(cfg);
+                self.reduce(cfg, now);
                 self.inflation = f64::from(cfg.dup_threshold) * f64::from(cfg.mss());
-                self.window.cwnd = self.window.ssthresh;
+                if !self
+                    .window
+                    .bbr_recovery(Some((self.in_flight(), self.nxt)), cfg.mss())
+                {
+                    self.window.cwnd = self.window.ssthresh;
+                }
                 self.phase = Phase::Recovery;
                 self.recover = self.nxt;
                 self.partial_acked = false;

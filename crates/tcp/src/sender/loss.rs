@@ -56,7 +56,7 @@ impl Sender {
             }
         }
         if self.phase != Phase::Open && self.una >= self.recover {
-            if self.phase == Phase::Recovery {
+            if self.phase == Phase::Recovery && !self.paced {
                 self.window.cwnd = self.window.ssthresh;
             }
             self.phase = Phase::Open;
@@ -68,7 +68,7 @@ impl Sender {
         }
         match self.phase {
             Phase::Open if self.board.lost() > 0 => self.enter_recovery(cfg, now, d.bytes),
-            Phase::Open | Phase::Loss if moved > 0 => self.grow(cfg, now, d.bytes),
+            Phase::Open | Phase::Loss if moved > 0 => self.grow(cfg, now, d),
             Phase::Recovery if d.bytes > 0 => {
                 let safe = moved > 0 && self.board.lost() <= lost_before;
                 self.pace(cfg, d.bytes, safe);
@@ -78,11 +78,14 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, cfg: &Config, now: Time, delivered: u64) {
-        self.reduce(cfg);
+        self.reduce(cfg, now);
         self.phase = Phase::Recovery;
         self.recover = self.nxt;
         self.count.recoveries += 1;
-        if cfg.prr {
+        let begins = Some((self.in_flight(), self.nxt));
+        if self.window.bbr_recovery(begins, cfg.mss()) {
+            self.force = self.board.lost() > 0;
+        } else if cfg.prr {
             // RFC 9937 section 6: what was in the network just before this acknowledgement.
             let flight = (self.outstanding() - self.board.sacked() + delivered).max(1);
             self.episode = Some(Box::new(Episode::Recovery(Prr {
@@ -141,12 +144,13 @@ impl Sender {
     }
 
     /// Sets the threshold after a loss.
-    pub(super) fn reduce(&mut self, cfg: &Config) {
+    pub(super) fn reduce(&mut self, cfg: &Config, now: Time) {
         let base = match cfg.loss_base {
             LossBase::Window => self.window.cwnd.min(cfg.window_cap()),
             LossBase::Flight => self.outstanding() as f64,
         };
-        self.window.on_loss(cfg, base);
+        let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
+        self.window.on_loss(cfg, now, srtt, base);
     }
 
     /// The timer is due.
@@ -192,6 +196,7 @@ impl Sender {
                     seq: self.una - 1,
                     len: 0,
                     fin: false,
+                    fresh: false,
                 }))
             }
         }
@@ -205,9 +210,11 @@ impl Sender {
         // A window already reduced in this recovery is not reduced again (Linux
         // `tcp_enter_loss`); without SACK it is, as in RFC 5681 and ns-2.
         if !(again || cfg.sack && self.phase == Phase::Recovery) {
-            self.reduce(cfg);
+            self.reduce(cfg, now);
         }
-        self.window.cwnd = f64::from(cfg.mss());
+        if !self.window.bbr_recovery(Some((0, self.nxt)), cfg.mss()) {
+            self.window.cwnd = f64::from(cfg.mss());
+        }
         self.inflation = 0.0;
         self.dupacks = 0;
         self.force = false;
@@ -303,7 +310,7 @@ impl Sender {
     }
 
     /// RFC 8985 section 7.4.2: did the probe repair a loss?
-    pub(super) fn probe_answered(&mut self, cfg: &Config, ack: u64, seg: &Segment) {
+    pub(super) fn probe_answered(&mut self, cfg: &Config, now: Time, ack: u64, seg: &Segment) {
         if self.rack.probe_end == 0 || ack < self.rack.probe_end {
             return;
         }
@@ -313,8 +320,10 @@ impl Sender {
             // Later data is acknowledged and the second copy never was: one of the two was lost.
             self.rack.probe_end = 0;
             if self.phase == Phase::Open {
-                self.reduce(cfg);
-                self.window.cwnd = self.window.ssthresh;
+                self.reduce(cfg, now);
+                if !self.paced {
+                    self.window.cwnd = self.window.ssthresh;
+                }
             }
         } else if self.una == ack && seg.seq_len() == 0 && seg.sack.is_empty() && self.rack.echoed {
             self.rack.probe_end = 0; // a duplicate: both copies arrived

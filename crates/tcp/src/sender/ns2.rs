@@ -3,7 +3,7 @@
 //! backquotes are theirs. Windows are in packets. What is in flight is numbered from the oldest, so that
 //! `highest_ack_` is always -1 and `t_seqno_` is [`Sender::index`].
 
-use swell_base::{Segment, Time};
+use swell_base::{Flags, Segment, Time};
 
 use super::{Out, Phase, Sender, Timer};
 use crate::config::{Algorithm, Config, IdleRestart, Ns2};
@@ -15,6 +15,7 @@ pub(super) enum Action {
     None,
     DupAck,
     Timeout,
+    Ecn,
     /// Recovery is over.
     Exited,
 }
@@ -86,6 +87,7 @@ impl Sender {
             seq: r.seq,
             len: r.len,
             fin: r.fin,
+            fresh: false,
         }
     }
 
@@ -103,12 +105,24 @@ impl Sender {
         let ns2 = cfg.ns2_sender().unwrap_or(NONE);
         let moved = seg.ack - self.una;
         self.burst = NO_LIMIT;
+        if cfg.ecn
+            && seg.flags.has(Flags::ECE)
+            && (seg.ack > self.recover || self.action == Action::Timeout)
+        {
+            // `ecn`
+            self.recover = self.nxt;
+            self.action = Action::Ecn;
+            self.window.cwnd = self.slow_down(cfg, ns2).max(1.0);
+            self.cwr = true;
+            self.count.marks += 1;
+        }
         if moved > 0 {
             self.timeouts = 0;
             if self.window.is_vegas() {
                 self.vegas_new_ack(cfg, now, seg.ack, ns2);
             } else {
-                self.reno_new_ack(cfg, now, seg.ack, ns2);
+                let marked = cfg.ecn && seg.flags.has(Flags::ECE);
+                self.reno_new_ack(cfg, now, seg.ack, marked, ns2);
             }
         } else if seg.seq_len() == 0 && self.outstanding() > 0 {
             if self.window.is_vegas() {
@@ -121,7 +135,7 @@ impl Sender {
     }
 
     #[inline]
-    fn reno_new_ack(&mut self, cfg: &Config, now: Time, ack: u64, ns2: Ns2) {
+    fn reno_new_ack(&mut self, cfg: &Config, now: Time, ack: u64, marked: bool, ns2: Ns2) {
         if cfg.algorithm == Algorithm::NewReno
             && self.action == Action::DupAck
             && ack < self.recover
@@ -137,6 +151,9 @@ impl Sender {
         self.partial_acked = false;
         self.new_ack(cfg, now, ack, ns2);
         // `opencwnd`
+        if marked {
+            return; // no growth while marks come back
+        }
         let w = &mut self.window;
         w.cwnd += if w.cwnd < w.ssthresh {
             1.0

@@ -6,6 +6,13 @@ use swell_tcp::{Algorithm, Config, Endpoint, Event};
 use crate::net::{CLIENT, Net, SERVER, deliver, lose, ms};
 use proptest::prelude::*;
 
+fn with(cfg: &Config, algorithm: Algorithm) -> Config {
+    Config {
+        algorithm,
+        ..cfg.clone()
+    }
+}
+
 /// Settings that differ in every switch that recovery depends on.
 fn variants() -> Vec<(&'static str, Config)> {
     let linux = Config::linux();
@@ -53,7 +60,46 @@ fn variants() -> Vec<(&'static str, Config)> {
             Config {
                 recv_buffer: 700,
                 nagle: true,
-                ..linux
+                ..linux.clone()
+            },
+        ),
+        ("bbr", with(&linux, Algorithm::Bbr)),
+        ("westwood", with(&linux, Algorithm::Westwood)),
+        ("ledbat", with(&linux, Algorithm::Ledbat)),
+        ("ledbat++", with(&linux, Algorithm::LedbatPlusPlus)),
+        ("tcp-lp", with(&linux, Algorithm::Lp)),
+        ("nice", with(&linux, Algorithm::Nice)),
+        (
+            "bbr without sack",
+            Config {
+                sack: false,
+                ..with(&linux, Algorithm::Bbr)
+            },
+        ),
+        (
+            "linux ecn",
+            Config {
+                ecn: true,
+                ..linux.clone()
+            },
+        ),
+        ("ns-2 era", Config::ns2_era()),
+        ("ns-2 modern", Config::ns2_modern()),
+        (
+            "ns-2 newreno",
+            with(&Config::ns2_modern(), Algorithm::NewReno),
+        ),
+        ("ns-2 vegas", with(&Config::ns2_era(), Algorithm::Vegas)),
+        (
+            "ns-2 vegas modern",
+            with(&Config::ns2_modern(), Algorithm::Vegas),
+        ),
+        (
+            "ns-2 delayed, stream",
+            Config {
+                packets: false,
+                delayed_ack: true,
+                ..Config::ns2_era()
             },
         ),
         ("classic reno", classic.clone()),
@@ -201,6 +247,7 @@ fn any_segment() -> impl Strategy<Value = Segment> {
                 sack,
                 flags: Flags(flags),
                 ecn,
+                stamp: window,
             }
         })
 }

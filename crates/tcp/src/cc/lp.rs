@@ -1,0 +1,71 @@
+//! TCP-LP (A. Kuzmanovic, E. Knightly, INFOCOM 2003): Reno that gives way as soon as one-way delays rise.
+
+use swell_base::{Dur, Time};
+
+use super::Acked;
+use crate::config::Config;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Lp {
+    min: f64,
+    max: f64,
+    /// Smoothed one-way delay, seconds.
+    smooth: f64,
+    /// Until when a further sign means that others are at work (the inference phase).
+    infers_until: Time,
+    acted: Time,
+}
+
+/// The paper, section III: delta, gamma, and an inference phase of three round trips.
+const DELTA: f64 = 0.15;
+const GAMMA: f64 = 1.0 / 8.0;
+const INFERENCE: u64 = 3;
+
+impl Default for Lp {
+    fn default() -> Lp {
+        Lp {
+            min: f64::INFINITY,
+            max: 0.0,
+            smooth: 0.0,
+            infers_until: Time::ZERO,
+            acted: Time::ZERO,
+        }
+    }
+}
+
+impl Lp {
+    /// Whether Reno's growth may go on.
+    pub(crate) fn on_ack(
+        &mut self,
+        cfg: &Config,
+        a: &Acked,
+        cwnd: &mut f64,
+        ssthresh: &mut f64,
+    ) -> bool {
+        let mss = f64::from(cfg.mss());
+        if let Some(d) = a.one_way.map(Dur::as_secs_f64) {
+            self.min = self.min.min(d);
+            self.max = self.max.max(d);
+            self.smooth = if self.smooth == 0.0 {
+                d
+            } else {
+                self.smooth + (d - self.smooth) * GAMMA
+            };
+        }
+        let inferring = a.now < self.infers_until;
+        let early = self.smooth > self.min + DELTA * (self.max - self.min);
+        // A sign counts once per round trip: the delay seen before the reduction is still under way.
+        if early && a.now >= self.acted + a.srtt {
+            self.acted = a.now;
+            if inferring {
+                *cwnd = mss;
+            } else {
+                *cwnd = (*cwnd / 2.0).max(mss);
+            }
+            *ssthresh = cwnd.max(2.0 * mss);
+            self.infers_until = a.now + a.srtt * INFERENCE;
+            return false;
+        }
+        !inferring
+    }
+}

@@ -1,0 +1,51 @@
+//! Westwood+ (L. Grieco, S. Mascolo, CCR 34(2), 2004) in the form of Linux's `tcp_westwood.c`: the
+//! threshold after a loss is what the measured bandwidth keeps in flight over the smallest round trip.
+
+use swell_base::Time;
+
+use super::Acked;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Westwood {
+    /// Bytes acknowledged in this round, and when it began.
+    bytes: u64,
+    since: Option<Time>,
+    /// Bandwidth in bytes per second, filtered once and twice; zero before the first round.
+    once: f64,
+    twice: f64,
+    /// Smallest round trip in seconds, the last one for the length of rounds.
+    min_rtt: f64,
+}
+
+/// Shortest round (`TCP_WESTWOOD_RTT_MIN`), seconds.
+const SHORTEST: f64 = 0.05;
+
+impl Westwood {
+    pub(crate) fn on_ack(&mut self, a: &Acked) {
+        self.min_rtt = a.min_rtt.as_secs_f64();
+        self.bytes += a.bytes;
+        let Some(since) = self.since else {
+            self.since = Some(a.now);
+            self.bytes = 0;
+            return;
+        };
+        let took = a.now.since(since).as_secs_f64();
+        if took > a.srtt.as_secs_f64().max(SHORTEST) {
+            let sample = self.bytes as f64 / took;
+            if self.once == 0.0 {
+                self.once = sample;
+                self.twice = sample;
+            } else {
+                self.once = (7.0 * self.once + sample) / 8.0;
+                self.twice = (7.0 * self.twice + self.once) / 8.0;
+            }
+            self.bytes = 0;
+            self.since = Some(a.now);
+        }
+    }
+
+    /// The threshold in bytes; `None` before anything was measured.
+    pub(crate) fn threshold(&self) -> Option<f64> {
+        (self.twice > 0.0).then_some(self.twice * self.min_rtt)
+    }
+}

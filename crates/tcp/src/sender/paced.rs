@@ -1,0 +1,72 @@
+//! What a sender does beside recovery: pacing and the model of BBR, and marks (RFC 3168).
+
+use swell_base::{Dur, Time};
+
+use super::{Phase, Sender};
+use crate::Config;
+use crate::scoreboard::Delivered;
+
+impl Sender {
+    /// Whether the next segment must wait for its time.
+    pub(super) fn held_back(&mut self, now: Time) -> bool {
+        let ready = self.force || self.board.lost() > 0 || self.end > self.nxt;
+        let Some(b) = self.window.bbr() else {
+            return false;
+        };
+        b.waiting = ready && now < b.next_send;
+        b.waiting
+    }
+
+    /// When a segment that waits for its time may go.
+    pub(crate) fn pacing_deadline(&self) -> Time {
+        if self.paced {
+            self.window.pacing_deadline()
+        } else {
+            Time::MAX
+        }
+    }
+
+    /// Everything that was written is sent.
+    pub(super) fn nothing_to_send(&mut self, cfg: &Config) {
+        let flight = self.in_flight();
+        if self.window.cwnd >= (flight + u64::from(cfg.mss())) as f64
+            && let Some(b) = self.window.bbr()
+        {
+            b.app_limited(flight);
+        }
+    }
+
+    /// A segment up to `end` was put into flight.
+    pub(super) fn note_paced(&mut self, cfg: &Config, now: Time, end: u64, len: u32) {
+        let flight = self.in_flight().saturating_sub(u64::from(len));
+        let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
+        let cwnd = self.window.cwnd;
+        let size = len.saturating_add(u32::from(cfg.ip_header) + 20);
+        if let Some(b) = self.window.bbr() {
+            b.on_send(now, end, size, flight, srtt, cwnd);
+        }
+    }
+
+    /// An acknowledgement delivered `d`: BBR's model, in every phase.
+    pub(super) fn model(&mut self, cfg: &Config, now: Time, d: &Delivered) {
+        if let Some((sent, end, _)) = d.last_sent {
+            let acked = self.acked(now, d);
+            self.window.bbr_ack(cfg, &acked, (sent, end));
+        }
+        if self.phase == Phase::Open {
+            self.window.bbr_recovery(None, cfg.mss());
+        }
+    }
+
+    /// An acknowledgement carries ECE. RFC 3168 section 6.1.2: as a loss, once per window of data.
+    pub(super) fn marked(&mut self, cfg: &Config, now: Time, ack: u64) {
+        if self.phase != Phase::Open || ack <= self.ecn_recover || self.paced {
+            return;
+        }
+        self.ecn_recover = self.nxt;
+        self.cwr = true;
+        self.reduce(cfg, now);
+        self.window.cwnd = self.window.ssthresh;
+        self.count.marks += 1;
+    }
+}
