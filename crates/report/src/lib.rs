@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Single pictures are SVG files with their style inside: [`cdf_svg`], [`lsd_svg`],
-//! [`slowdown_svg`] of results, [`ModelPicture`] of a traffic model; [`png`] draws one as pixels.
+//! [`slowdown_svg`] of results, [`ModelPicture`] of a traffic model, [`study_svg`] of a study
+//! ([`study_html`] is its page); [`png`] draws one as pixels.
 //! [`chart`] is the drawing itself: axes, curves, bars, timelines, and nothing about networks.
 //!
 //! Decisions:
@@ -40,6 +41,7 @@ mod palette;
 mod png;
 #[cfg(test)]
 mod sample;
+mod study;
 mod svg;
 
 use swell_experiment::{Results, Verdict};
@@ -50,6 +52,7 @@ pub use model::{ModelPicture, model_html};
 pub use page::page;
 pub use palette::Role;
 pub use png::{PngError, png};
+pub use study::{study_html, study_svg};
 
 use chart::Canvas;
 use data::{ForegroundData, ReportData};

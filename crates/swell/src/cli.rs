@@ -31,6 +31,9 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Play a model and hold what it brings back against its trace.
     Fidelity(FidelityArgs),
+    /// Rerun a founding paper and hold what comes out against it.
+    #[command(subcommand)]
+    Study(StudyCommand),
     /// Print the JSON schema of experiment files.
     Schema,
     /// List the bundled traffic models.
@@ -110,6 +113,32 @@ pub(crate) struct ShowArgs {
     /// Which picture --svg and --png draw; an unknown name lists them. Default: the first.
     #[arg(long, value_name = "NAME")]
     pub picture: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyCommand {
+    /// How bursty is the sum of many TCP connections? Tinnakornsrisuphap, Feng & Philp (2000).
+    Burstiness(StudyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyArgs {
+    /// A first look: few settings, short runs, one seed.
+    #[arg(long)]
+    pub quick: bool,
+    /// How many seeds. Default: 5, with --quick 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: Option<u16>,
+    /// Runs at the same time. Default: as many as there are processors. The results are the same.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// The study's directory. Default: studies/NAME. A study that was interrupted goes on where it
+    /// stopped.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Throw away the runs that the directory holds, and begin anew.
+    #[arg(long)]
+    pub fresh: bool,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ mod report;
 mod run;
 mod show;
 mod source;
+mod study;
 mod tables;
 
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Learn(args) => learn::learn(&args, cli.json),
         Command::Show(args) => show::show(&args, cli.json),
         Command::Fidelity(args) => fidelity::fidelity(&args, cli.json),
+        Command::Study(which) => study::study(&which, cli.json),
         Command::Schema => schema(),
         Command::Models => models(cli.json),
     });

@@ -254,6 +254,6 @@ fn directory(args: &RunArgs, plan: &Plan) -> PathBuf {
     })
 }
 
-fn parallelism() -> usize {
+pub(crate) fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

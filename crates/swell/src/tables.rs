@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, presets};
 use swell_capture::{Counts, Skip};
 use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile};
+use swell_study::Ledger;
 use swell_traffic::Model;
 
 use crate::show::mean_bps;
@@ -140,6 +141,38 @@ pub(crate) fn wrapped(text: &str) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// A ledger: claims in rows, circumstances in columns.
+pub(crate) fn ledger(ledger: &Ledger) -> String {
+    let mut header = vec!["", "claim", "paper"];
+    header.extend(ledger.columns.iter().map(String::as_str));
+    let mut table = list(&header);
+    // What is left of 80 columns beside the others and the room between them.
+    let wide = WIDTH - 6 - 12 - ledger.columns.len() * 15 - header.len();
+    let widths = [6, wide, 12].into_iter();
+    let widths = widths.chain(std::iter::repeat_n(15, ledger.columns.len()));
+    for ((i, column), width) in table.column_iter_mut().enumerate().zip(widths) {
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width as u16)));
+        if i < 3 {
+            column.set_cell_alignment(CellAlignment::Left);
+        }
+    }
+    for entry in &ledger.entries {
+        let mut row = vec![entry.id.clone(), entry.claim.clone(), entry.paper.clone()];
+        row.extend(entry.findings.iter().map(|f| {
+            let mut text = f.verdict.words().to_owned();
+            if !f.value.is_empty() {
+                text += &format!("\n{}", f.value);
+            }
+            if !f.reference.is_empty() {
+                text += &format!("\nns-2: {}", f.reference);
+            }
+            text
+        }));
+        table.add_row(row);
+    }
+    format!("{}\n{table}", ledger.title)
 }
 
 /// The bundled models.

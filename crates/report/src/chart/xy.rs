@@ -14,6 +14,8 @@ pub enum Shape {
     Line,
     /// Straight lines with a mark at each point.
     Marked,
+    /// As marked, and the band is drawn as an upright bar at each point.
+    Intervals,
 }
 
 /// A series.
@@ -30,7 +32,7 @@ pub struct Curve {
     /// (x, y), x rising.
     pub points: Vec<(f64, f64)>,
     /// (x, lower y, upper y), x rising: a band behind the curve, its corners joined by straight
-    /// lines whatever the shape; may be empty.
+    /// lines whatever the shape, or a bar at each x ([`Shape::Intervals`]); may be empty.
     pub band: Vec<(f64, f64, f64)>,
 }
 
@@ -147,10 +149,22 @@ impl XyChart {
                 Some((self.x.at(x)? * area.width, place(lo)?, place(hi)?))
             })
             .collect();
+        let mut d = PathData::default();
+        if curve.shape == Shape::Intervals {
+            for &(x, low, high) in &edges {
+                d.move_to(x, low);
+                d.line_to(x, high);
+            }
+            svg.tag("path")
+                .attr("class", &format!("bar c{}", curve.slot))
+                .attr("data-s", &series.to_string())
+                .attr("d", &d.finish())
+                .empty();
+            return;
+        }
         if edges.len() < 2 {
             return;
         }
-        let mut d = PathData::default();
         outline(&mut d, edges.iter().map(|e| (e.0, e.2)), true);
         outline(&mut d, edges.iter().rev().map(|e| (e.0, e.1)), false);
         d.close();
@@ -181,13 +195,13 @@ impl XyChart {
                     d.upright(y);
                 }
             }
-            Shape::Line | Shape::Marked => {
+            Shape::Line | Shape::Marked | Shape::Intervals => {
                 outline(&mut d, thin_line(&places).into_iter(), true);
             }
         }
         let kind = match curve.shape {
             Shape::Step => "step",
-            Shape::Line | Shape::Marked => "poly",
+            Shape::Line | Shape::Marked | Shape::Intervals => "poly",
         };
         svg.tag("path")
             .attr("class", &format!("line c{0} d{0}", curve.slot))
@@ -196,7 +210,7 @@ impl XyChart {
             .attr("data-kind", kind)
             .attr("d", &d.finish())
             .empty();
-        if curve.shape == Shape::Marked {
+        if matches!(curve.shape, Shape::Marked | Shape::Intervals) {
             let mut dots = PathData::default();
             for (x, y) in places {
                 dots.dot(x, y);

@@ -1,7 +1,7 @@
 //! Who takes part: profiles, transports, queues and the lines of the figures, as tables. A transport
 //! or a queue more is one row here, a line of a figure another.
 
-use swell_base::{Dur, QueueLimit};
+use swell_base::QueueLimit;
 use swell_path::{CoDelConfig, Discipline, FqCoDelConfig, PieConfig};
 use swell_path::{RedConfig, RedThresholds, RedWeight};
 use swell_tcp::{Algorithm, Config};
@@ -139,6 +139,11 @@ pub const TRANSPORTS: &[Transport] = &[
     }),
     tcp("cubic", "CUBIC", |c| Config {
         algorithm: Algorithm::Cubic,
+        sack: true,
+        ..c
+    }),
+    tcp("bbr", "BBR", |c| Config {
+        algorithm: Algorithm::Bbr,
         sack: true,
         ..c
     }),

@@ -7,6 +7,7 @@
 
 mod learn;
 mod run;
+mod study;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,0 +1,254 @@
+//! A study: its ledger, its pictures, its page.
+
+use minijinja::context;
+use swell_base::Severity;
+use swell_study::{Estimate, Finding, Ledger, Picture, Study, Unit, Verdict};
+
+use crate::chart::{Axis, Canvas, Curve, Shape, XyChart};
+use crate::human::{Quantity, significant};
+use crate::page::{self, Cell, Figure, Part, Section, Table};
+
+/// The page about a study: what to doubt, the ledger, the pictures with their numbers.
+pub fn study_html(study: &Study) -> String {
+    let mut sections: Vec<Section> = study
+        .ledgers
+        .iter()
+        .enumerate()
+        .map(|(i, ledger)| ledger_section(ledger, i))
+        .collect();
+    sections.extend(study.sections.iter().enumerate().map(|(i, s)| {
+        Section {
+            id: format!("section{i}"),
+            title: s.title.clone(),
+            what: s.what.clone(),
+            parts: [
+                Part {
+                    figures: s.pictures.iter().map(figure).collect(),
+                    ..Part::default()
+                },
+                Part {
+                    tables: s.tables.iter().take(1).map(table).collect(),
+                    ..Part::default()
+                },
+            ]
+            .into_iter()
+            .chain(s.tables.iter().skip(1).map(|t| Part {
+                heading: t.title.clone(),
+                tables: vec![table(t)],
+                ..Part::default()
+            }))
+            .collect(),
+        }
+    }));
+    sections.push(Section {
+        id: "rerun".into(),
+        title: "How to run it again".into(),
+        what: "Equal command and version give equal numbers, bit for bit.".into(),
+        parts: vec![Part {
+            code: study.command.clone(),
+            facts: study.facts.clone(),
+            ..Part::default()
+        }],
+    });
+    let doubts = |grave: bool| -> Vec<minijinja::Value> {
+        let mine = study
+            .doubts
+            .iter()
+            .filter(|d| (d.severity == Severity::Warning) == grave);
+        mine.map(|d| {
+            context! { grave => grave, code => &d.code, message => &d.message, place => "" }
+        })
+        .collect()
+    };
+    let extra = context! {
+        report => true,
+        verdict => sentences(study),
+        warnings => doubts(true),
+        notes => doubts(false),
+    };
+    page::html(&study.title, &study.paper, extra, &sections)
+}
+
+/// A picture of a study.
+pub fn study_svg(picture: &Picture, canvas: &Canvas) -> String {
+    chart(picture).svg(canvas)
+}
+
+/// How the claims fare, circumstance by circumstance.
+fn sentences(study: &Study) -> Vec<String> {
+    let Some(main) = study.ledgers.first() else {
+        return Vec::new();
+    };
+    let of = |column: usize, verdict: Verdict| {
+        let findings = main.entries.iter().filter_map(|e| e.findings.get(column));
+        findings.filter(|f| f.verdict == verdict).count()
+    };
+    let each: Vec<String> = main
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(i, name)| {
+            let mut text = format!(
+                "{name}: {} of {} claims hold, {} in kind, {} not",
+                of(i, Verdict::Holds),
+                main.entries.len(),
+                of(i, Verdict::InKind),
+                of(i, Verdict::DoesNotHold)
+            );
+            let open = of(i, Verdict::NotTested);
+            if open > 0 {
+                text += &format!(", {open} not tested");
+            }
+            text + "."
+        })
+        .collect();
+    vec![each.join(" ")]
+}
+
+fn ledger_section(ledger: &Ledger, index: usize) -> Section {
+    let mut head = vec!["", "claim", "paper"];
+    head.extend(ledger.columns.iter().map(String::as_str));
+    let mut table = Table::new(&head);
+    for entry in &ledger.entries {
+        let mut row = vec![
+            Cell::text(&entry.id),
+            Cell::text(&entry.claim).small(format!("Rule: {}.", entry.rule)),
+            Cell::text(&entry.paper),
+        ];
+        row.extend(entry.findings.iter().map(finding));
+        table.rows.push(row);
+    }
+    Section {
+        id: format!("ledger{index}"),
+        title: ledger.title.clone(),
+        what: "Each verdict follows from its rule. Intervals are of 95 %, over seeds; “ns-2” is \
+               what ns-2.35 says under the same defaults, where it was run."
+            .into(),
+        parts: vec![Part {
+            tables: vec![table],
+            ..Part::default()
+        }],
+    }
+}
+
+fn finding(f: &Finding) -> Cell {
+    let mut small = f.detail.clone();
+    if !f.reference.is_empty() {
+        if !small.is_empty() {
+            small += "; ";
+        }
+        small += &format!("ns-2: {}", f.reference);
+    }
+    Cell::text(format!("{} {}", f.verdict.words(), f.value).trim()).small(small)
+}
+
+fn table(t: &swell_study::Table) -> Table {
+    let head: Vec<&str> = t.head.iter().map(String::as_str).collect();
+    let mut table = Table::new(&head);
+    let rows = t.rows.iter();
+    table.rows = rows.map(|r| r.iter().map(Cell::text).collect()).collect();
+    table
+}
+
+fn figure(picture: &Picture) -> Figure {
+    let lead = format!("{}.", picture.title);
+    Figure::both(&picture.name, &lead, &picture.caption, |canvas, width| {
+        let height = if width < 500.0 { 380.0 } else { 400.0 };
+        vec![chart(picture).svg(&canvas("", height))]
+    })
+    .numbers(numbers(picture))
+}
+
+fn chart(picture: &Picture) -> XyChart {
+    let points = || picture.lines.iter().flat_map(|l| &l.points);
+    let xs = || points().map(|p| p.0);
+    // The reference may be far above what is measured where there are few clients.
+    let ys = || points().flat_map(|p| [p.1.low(), p.1.value, p.1.high()]);
+    let make = |axis: &swell_study::Axis, values: &mut dyn Iterator<Item = f64>, zero: bool| {
+        let quantity = quantity(axis.unit);
+        if axis.log {
+            Axis::log(&axis.title, quantity, values)
+        } else {
+            Axis::linear(&axis.title, quantity, values, zero)
+        }
+    };
+    let curves = picture.lines.iter().map(|line| Curve {
+        name: line.name.clone(),
+        note: String::new(),
+        slot: line.slot,
+        shape: if line.measured {
+            Shape::Intervals
+        } else {
+            Shape::Line
+        },
+        points: line.points.iter().map(|p| (p.0, p.1.value)).collect(),
+        band: line
+            .points
+            .iter()
+            .filter_map(|(x, e)| Some((*x, e.interval?[0], e.interval?[1])))
+            .collect(),
+    });
+    let zero = picture.y.unit != Unit::BitsPerSecond;
+    let y = make(&picture.y, &mut ys(), zero);
+    XyChart {
+        title: picture.title.clone(),
+        description: picture.caption.clone(),
+        x: make(&picture.x, &mut xs(), false).padded(0.02),
+        y: if zero {
+            y.nice(300.0)
+        } else {
+            y.padded(0.04).nice(300.0)
+        },
+        curves: curves.collect(),
+        marks: Vec::new(),
+        link: picture.name.clone(),
+    }
+}
+
+/// The measured points: a row for each x, a column for each line.
+fn numbers(picture: &Picture) -> Table {
+    let measured: Vec<_> = picture.lines.iter().filter(|l| l.measured).collect();
+    let mut head = vec![picture.x.title.as_str()];
+    head.extend(measured.iter().map(|l| l.name.as_str()));
+    let mut table = Table::new(&head);
+    let mut xs: Vec<f64> = measured
+        .iter()
+        .flat_map(|l| &l.points)
+        .map(|p| p.0)
+        .collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    for x in xs {
+        let mut row = vec![Cell::text(significant(x, 3))];
+        row.extend(measured.iter().map(|line| {
+            let point = line.points.iter().find(|p| p.0 == x);
+            point.map_or_else(
+                || Cell::text("–"),
+                |(_, e)| number(e, quantity(picture.y.unit)),
+            )
+        }));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn number(e: &Estimate, quantity: Quantity) -> Cell {
+    let cell = Cell::text(quantity.show(e.value, 4));
+    match e.interval {
+        Some([low, high]) => cell.small(page::interval(quantity, e.value, low, high)),
+        None => cell,
+    }
+}
+
+fn quantity(unit: Unit) -> Quantity {
+    match unit {
+        Unit::Plain => Quantity::Plain,
+        Unit::Share => Quantity::Share,
+        Unit::Seconds => Quantity::Duration,
+        Unit::Bytes => Quantity::Bytes,
+        Unit::BitsPerSecond => Quantity::Rate,
+    }
+}
+
+#[cfg(test)]
+mod tests;

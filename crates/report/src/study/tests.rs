@@ -1,0 +1,88 @@
+use super::*;
+use swell_study::{Entry, Line, Section};
+
+fn study() -> Study {
+    let point = |x: f64| (x, Estimate::known(x / 10.0, 0.01, 5));
+    Study {
+        name: "made-up".into(),
+        title: "A & B".into(),
+        ledgers: vec![Ledger {
+            title: "Claims".into(),
+            columns: vec!["then".into(), "now".into()],
+            entries: vec![Entry {
+                id: "X1".into(),
+                claim: "more < less".into(),
+                paper: "> 50 %".into(),
+                rule: "above".into(),
+                findings: vec![
+                    Finding {
+                        verdict: Verdict::Holds,
+                        value: "+60 %".into(),
+                        detail: "at M = 3".into(),
+                        measured: None,
+                        reference: "+61 %".into(),
+                    },
+                    Finding::not_tested(),
+                ],
+            }],
+        }],
+        sections: vec![Section {
+            title: "Pictures".into(),
+            pictures: vec![Picture {
+                name: "one".into(),
+                title: "One".into(),
+                caption: "What it is.".into(),
+                x: swell_study::Axis {
+                    title: "clients".into(),
+                    unit: Unit::Plain,
+                    log: false,
+                },
+                y: swell_study::Axis {
+                    title: "loss".into(),
+                    unit: Unit::Share,
+                    log: false,
+                },
+                lines: vec![Line {
+                    name: "TCP".into(),
+                    slot: 1,
+                    points: vec![point(1.0), point(2.0), point(3.0)],
+                    measured: true,
+                }],
+            }],
+            ..Section::default()
+        }],
+        command: "swell study made-up".into(),
+        ..Study::default()
+    }
+}
+
+#[test]
+fn the_page_has_the_ledger_first_and_every_number() {
+    let page = study_html(&study());
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(at("then: 1 of 1 claims hold") < at("X1"));
+    assert!(at("more &lt; less") < at("<figure id=\"one\""));
+    for text in [
+        "holds +60 %",
+        "at M = 3; ns-2: +61 %",
+        "not tested",
+        "swell study made-up",
+    ] {
+        at(text);
+    }
+    // The table of numbers: 0.2 and t(0.975; 4) x 0.01 / sqrt(5) = 0.0124 on both sides.
+    at("20\u{a0}%");
+    at("[18.8 … 21.2]");
+}
+
+#[test]
+fn a_measured_line_has_a_bar_at_every_point() {
+    let svg = study_svg(
+        &study().sections[0].pictures[0],
+        &Canvas::file(700.0, 400.0),
+    );
+    let bars = svg.split("class=\"bar c1\"").nth(1).unwrap();
+    let d = bars.split("d=\"").nth(1).unwrap();
+    let d = &d[..d.find('"').unwrap()];
+    assert_eq!(d.matches('M').count(), 3, "{d}");
+}

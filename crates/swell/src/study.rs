@@ -1,0 +1,143 @@
+//! `swell study`.
+
+use std::path::{Path, PathBuf};
+
+use indicatif::ProgressDrawTarget;
+use swell_report::chart::Canvas;
+use swell_study::burstiness::{Plan, tally};
+use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
+use swell_study::{Picture, Study};
+
+use crate::cli::{StudyArgs, StudyCommand};
+use crate::fail::Fail;
+use crate::{interrupt, out, report, run, tables};
+
+/// Name of the table of runs in a study's directory.
+const RUNS: &str = "runs.csv";
+/// Folder of the pictures in a study's directory.
+const PICTURES: &str = "pictures";
+/// Pixels of a picture, and pixels of a PNG per one of those.
+const SIZE: (f64, f64) = (700.0, 420.0);
+const PNG_SCALE: f32 = 2.0;
+
+pub(crate) fn study(which: &StudyCommand, json: bool) -> Result<(), Fail> {
+    match which {
+        StudyCommand::Burstiness(args) => {
+            let plan = Plan {
+                quick: args.quick,
+                seeds: seeds(args),
+            };
+            let cells = plan.scenarios();
+            let dir = directory(args, "burstiness")?;
+            let numbers = runs(&cells, args, &dir)?;
+            finish(&plan.study(&cells, &numbers), &dir, json)
+        }
+    }
+}
+
+fn seeds(args: &StudyArgs) -> u64 {
+    let default = if args.quick { 1 } else { 5 };
+    args.seeds.map_or(default, u64::from)
+}
+
+/// The study's directory, made where it is not there.
+fn directory(args: &StudyArgs, name: &str) -> Result<PathBuf, Fail> {
+    let dir = match &args.out {
+        Some(dir) => {
+            out::parent_exists(dir)?;
+            dir.clone()
+        }
+        None => Path::new("studies").join(if args.quick {
+            format!("{name}-quick")
+        } else {
+            name.to_owned()
+        }),
+    };
+    std::fs::create_dir_all(dir.join(PICTURES))
+        .map_err(|e| Fail::failed(format!("{}: {e}", dir.display())))?;
+    Ok(dir)
+}
+
+/// Runs the cells with a progress bar; what is finished is kept in the directory.
+fn runs<C: Cell>(cells: &[C], args: &StudyArgs, dir: &Path) -> Result<Vec<Vec<f64>>, Fail> {
+    interrupt::wishes();
+    let bar = out::bar(
+        1000,
+        "{msg:>13} [{bar:30}] runs, {elapsed} gone, {eta} to go",
+    );
+    bar.set_draw_target(ProgressDrawTarget::hidden());
+    let progress = |p: Progress| {
+        if bar.is_hidden() && p.done < p.runs {
+            bar.set_draw_target(out::draw_target());
+        }
+        if p.done == p.kept {
+            if p.kept > 0 {
+                bar.suspend(|| out::say(&format!("{} of {} runs are there", p.kept, p.runs)));
+            }
+            // What is there already says nothing about how long the rest takes.
+            bar.set_position((p.share * 1000.0) as u64);
+            bar.reset_eta();
+        }
+        bar.set_position((p.share * 1000.0) as u64);
+        bar.set_message(format!("{}/{}", p.done, p.runs));
+    };
+    let options = Options {
+        file: dir.join(RUNS),
+        jobs: args.jobs.map_or_else(run::parallelism, usize::from),
+        fresh: args.fresh,
+    };
+    let ended = grid::run(cells, &options, &progress, &interrupt::wished);
+    bar.finish_and_clear();
+    match ended {
+        Ok(Ended::Complete(numbers)) => Ok(numbers),
+        Ok(Ended::Interrupted { finished, runs }) => Err(Fail::interrupted(format!(
+            "interrupted; {finished} of {runs} runs are kept in {}",
+            dir.display()
+        ))
+        .hint("the same command goes on where it stopped")),
+        Err(error @ GridError::Table { .. }) => {
+            Err(Fail::usage(error).hint("--fresh throws it away; -o DIR writes elsewhere"))
+        }
+        Err(error @ GridError::Io { .. }) => Err(Fail::failed(error)),
+    }
+}
+
+/// Writes page and pictures, prints the ledgers.
+fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
+    let kept = format!("interrupted; all runs are kept in {}", dir.display());
+    interrupt::ends(&kept, "the same command writes the report");
+    let page = dir.join(report::PAGE);
+    out::write(&page, swell_report::study_html(study).as_bytes())?;
+    for picture in study.sections.iter().flat_map(|s| &s.pictures) {
+        draw(picture, dir)?;
+    }
+    if json {
+        out::json(&serde_json::json!({
+            "study": study, "report": page,
+            "verdicts": tally(study).map(|(v, n)| (v.words(), n)),
+        }));
+        return Ok(());
+    }
+    out::warnings(&study.doubts);
+    for ledger in &study.ledgers {
+        out::data(&tables::ledger(ledger));
+        out::data("");
+    }
+    for (name, value) in &study.facts {
+        out::data(&tables::wrapped(&format!("{name}: {value}")));
+    }
+    out::data(&format!("report: {}", page.display()));
+    Ok(())
+}
+
+fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
+    let svg = swell_report::study_svg(picture, &Canvas::file(SIZE.0, SIZE.1));
+    let path = |ending: &str| {
+        dir.join(PICTURES)
+            .join(format!("{}.{ending}", picture.name))
+    };
+    out::write(&path("svg"), svg.as_bytes())?;
+    // A machine without fonts was warned of by the page's own pictures.
+    let (bytes, _) = swell_report::png(&svg, PNG_SCALE).map_err(Fail::failed)?;
+    out::write(&path("png"), &bytes)
+}
