@@ -312,6 +312,9 @@ impl Endpoint {
                 }
             }
         }
+        if self.send.marks && seg.len > 0 {
+            self.recv.note(&self.cfg, now, seg);
+        }
         let had_fin = self.recv.fin_taken;
         self.received += self.recv.on_segment(&self.cfg, now, seg);
         if self.recv.fin_taken && !had_fin {
@@ -498,6 +501,14 @@ impl Endpoint {
             Flags::ACK
         };
         self.segment(out.seq, out.len, flags, seg);
+        if self.send.marks {
+            self.mark(now, out, seg);
+        }
+    }
+
+    /// ECN and the stamp of a segment with data.
+    #[inline(never)]
+    fn mark(&mut self, now: Time, out: Out, seg: &mut Segment) {
         if self.cfg.ecn && out.fresh && out.len > 0 {
             seg.ecn = ECT0;
             if std::mem::take(&mut self.send.cwr) {

@@ -1,8 +1,8 @@
 //! Simulated TCP endpoints: state machines that are handed segments and times, and hand out segments
 //! and deadlines. No payload is moved, only byte counts.
 //!
-//! Two types matter. A [`Config`] says what a TCP does; [`Config::linux`] and [`Config::classic`] are
-//! the two profiles, and single fields change by struct update syntax. An [`Endpoint`] is one end of
+//! Two types matter. A [`Config`] says what a TCP does; [`Config::linux`], [`Config::classic`],
+//! [`Config::ns2_era`] and [`Config::ns2_modern`] are the profiles, and single fields change by struct update syntax. An [`Endpoint`] is one end of
 //! one connection. Whoever owns it
 //!
 //! * gives it what arrives ([`Endpoint::handle_segment`]) and what is due ([`Endpoint::handle_timeout`]),
@@ -79,7 +79,7 @@
 //!   adapt.
 //! * Timestamps as values: they count on the wire and end the RTO's back-off, but a retransmitted
 //!   segment gives no RTT sample.
-//! * Segmentation offload, pacing, ECN, PMTU discovery, urgent data, keep-alives, Linux's adaptive
+//! * Segmentation offload, pacing other than BBR's, ECN negotiation, PMTU discovery, urgent data, keep-alives, Linux's adaptive
 //!   delayed-acknowledgement timer and its decay of a window used in part.
 //! * Attackers: RFC 5961 and SYN cookies.
 

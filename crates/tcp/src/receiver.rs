@@ -78,16 +78,6 @@ impl Receiver {
             self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
             return 0;
         }
-        if cfg.ecn {
-            self.echo &= !seg.flags.has(Flags::CWR);
-            let marked = seg.ecn == CE;
-            // A change of marks is told at once, so that delayed acknowledgements do not hide it.
-            self.ack_now |= marked && !self.echo;
-            self.echo |= marked;
-        }
-        if cfg.stamps() {
-            self.one_way = micros(now).wrapping_sub(seg.stamp);
-        }
         if self.fin_taken {
             self.ack_now = true; // data or FIN again: our acknowledgement was lost
             return 0;
@@ -133,6 +123,21 @@ impl Receiver {
         let readable = self.nxt - before - u64::from(self.fin_taken);
         self.delivered += readable;
         readable
+    }
+
+    /// Marks and stamps of a segment with data.
+    #[inline(never)]
+    pub(crate) fn note(&mut self, cfg: &Config, now: Time, seg: &Segment) {
+        if cfg.ecn {
+            self.echo &= !seg.flags.has(Flags::CWR);
+            let marked = seg.ecn == CE;
+            // The first mark is told at once.
+            self.ack_now |= marked && !self.echo;
+            self.echo |= marked;
+        }
+        if cfg.stamps() {
+            self.one_way = micros(now).wrapping_sub(seg.stamp);
+        }
     }
 
     #[inline]

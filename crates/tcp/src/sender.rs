@@ -184,6 +184,8 @@ pub(crate) struct Sender {
     /// How many of the packets in flight, from the oldest, are sent since the last time-out:
     /// `t_seqno_` counted from `highest_ack_`.
     index: u32,
+    /// Of the endpoint: segments are marked (ECN) or stamped at all.
+    pub(crate) marks: bool,
     board: Scoreboard,
     pub(crate) window: Window,
     /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
@@ -233,6 +235,7 @@ impl Sender {
             extra: false,
             burst: ns2::NO_LIMIT,
             syns: 0,
+            marks: cfg.ecn || cfg.stamps(),
             rst_due: false,
             index: 0,
             inflation: 0.0,

@@ -53,7 +53,8 @@ impl Lp {
             };
         }
         let inferring = a.now < self.infers_until;
-        let early = self.smooth > self.min + DELTA * (self.max - self.min);
+        // The paper learns the span of delays in slow start.
+        let early = *cwnd >= *ssthresh && self.smooth > self.min + DELTA * (self.max - self.min);
         // A sign counts once per round trip: the delay seen before the reduction is still under way.
         if early && a.now >= self.acted + a.srtt {
             self.acted = a.now;

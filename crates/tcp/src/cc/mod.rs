@@ -158,7 +158,7 @@ impl Window {
             return false;
         };
         let windows = (&mut self.cwnd, &mut self.ssthresh);
-        v.on_new_ack(cfg, now, acked, dupacks, flying, windows, ns2)
+        v.on_new_ack(cfg, now, acked, (dupacks, ns2), flying, windows)
     }
 
     pub(crate) fn is_vegas(&self) -> bool {

@@ -162,10 +162,9 @@ impl Vegas {
         cfg: &Config,
         now: Time,
         (acked, last): (u32, Option<Record>),
-        dupacks: u32,
+        (dupacks, ns2): (u32, Ns2),
         (flying, oldest): (u32, Option<Time>),
         (cwnd, ssthresh): (&mut f64, &mut f64),
-        ns2: Ns2,
     ) -> bool {
         let clock = self.clock(now);
         self.hear(clock);

@@ -5,5 +5,7 @@ mod golden;
 mod latency;
 mod laws;
 mod net;
+mod ns2;
 mod recovery;
 mod robust;
+mod transports;

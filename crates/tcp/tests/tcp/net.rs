@@ -49,6 +49,8 @@ pub struct Net {
     rate: Option<Rate>,
     /// Longest wait before serialisation; what would wait longer is dropped.
     queue: Dur,
+    /// Longest wait without a mark.
+    mark: Dur,
     busy_until: [Time; 2],
     flying: BTreeMap<(Time, u64), (usize, Segment)>,
     order: u64,
@@ -70,6 +72,7 @@ impl Net {
             delay,
             rate: None,
             queue: Dur::MAX,
+            mark: Dur::MAX,
             busy_until: [Time::ZERO; 2],
             flying: BTreeMap::new(),
             order: 0,
@@ -87,6 +90,12 @@ impl Net {
 
     pub fn queue(mut self, longest_wait: Dur) -> Net {
         self.queue = longest_wait;
+        self
+    }
+
+    /// Marks what understands it (RFC 3168) and would wait longer than this.
+    pub fn mark(mut self, wait: Dur) -> Net {
+        self.mark = wait;
         self
     }
 
@@ -215,11 +224,20 @@ impl Net {
             }
         }
         self.log.push((self.now, from, seg, fate.is_empty()));
+        let mut seg = seg;
+        if seg.ecn != 0 && departs.since(self.now) > self.mark {
+            seg.ecn = 3; // congestion experienced
+        }
         for late in fate {
             self.order += 1;
             let at = departs + self.delay + late;
             self.flying.insert((at, self.order), (1 - from, seg));
         }
+    }
+
+    /// How long what `from` sends now would wait.
+    pub fn backlog(&self, from: usize) -> Dur {
+        self.busy_until[from].since(self.now)
     }
 
     /// Bytes received in order at `end`.

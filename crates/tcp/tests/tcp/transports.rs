@@ -1,0 +1,235 @@
+//! What each congestion control is for, on a path of 10 Mbit/s and 20 ms each way, with one greedy sender.
+
+use swell_base::{Dur, Flags, Rate, Segment, Time};
+use swell_tcp::{Algorithm, Config, Endpoint, Event};
+
+use crate::net::{CLIENT, Net, SERVER, ms};
+
+const RATE: Rate = Rate::from_bps(10_000_000);
+/// Payload over packet, of 1448 in 1500 bytes.
+const HEADERS: f64 = 1448.0 / 1500.0;
+
+fn linux(algorithm: Algorithm) -> Config {
+    Config {
+        algorithm,
+        ..Config::linux()
+    }
+}
+
+/// The server sends without end.
+fn greedy(_: Time, end: usize, event: Event, e: &mut Endpoint) {
+    if (end, event) == (SERVER, Event::Connected) {
+        e.send(1 << 40);
+    }
+}
+
+struct Steady {
+    /// Of the rate less headers, in the last 30 s of a minute.
+    share: f64,
+    /// Mean and greatest wait of what is sent, milliseconds.
+    mean: f64,
+    most: f64,
+    lost: usize,
+}
+
+fn steady(cfg: Config, buffer: Dur) -> Steady {
+    let mut net = Net::new(cfg, ms(20)).rate(RATE).queue(buffer).app(greedy);
+    net.run_until(Time::from_secs_f64(30.0));
+    let before = net.ends[CLIENT].stats().delivered;
+    let (mut sum, mut most) = (0.0, 0.0f64);
+    for k in 0..3000 {
+        net.run_until(Time::from_secs_f64(30.0 + f64::from(k) * 0.01));
+        let queue = net.backlog(SERVER).as_millis_f64();
+        sum += queue;
+        most = most.max(queue);
+    }
+    let bytes = net.ends[CLIENT].stats().delivered - before;
+    let since = Time::from_secs_f64(30.0);
+    Steady {
+        share: bytes as f64 * 8.0 / (30.0 * RATE.bps() as f64 * HEADERS),
+        mean: sum / 3000.0,
+        most,
+        lost: net
+            .data(SERVER)
+            .iter()
+            .filter(|s| s.2 && s.0 > since)
+            .count(),
+    }
+}
+
+/// Brakmo & Peterson 1995: between alpha and beta packets wait in the network, and none is lost.
+#[test]
+fn vegas_keeps_one_to_three_packets_queued() {
+    for base in [Config::linux(), Config::ns2_modern(), Config::ns2_era()] {
+        let cfg = Config {
+            algorithm: Algorithm::Vegas,
+            send_window: None,
+            initial_ssthresh: None,
+            packets: false,
+            ..base
+        };
+        let packet = RATE.transmit(swell_base::Bytes(1500)).as_millis_f64();
+        let s = steady(cfg, ms(400));
+        assert!(s.share > 0.99, "{}", s.share);
+        // Vegas rounds what it thinks is queued to whole packets.
+        let bounds = 0.5 * packet..3.5 * packet;
+        assert!(bounds.contains(&s.mean), "{}", s.mean);
+        assert_eq!(s.lost, 0);
+    }
+}
+
+/// BBR fills the path and keeps the queue it makes while it probes below a quarter of the
+/// bandwidth-delay product, whatever the buffer.
+#[test]
+fn bbr_finds_the_rate_and_drains_the_queue() {
+    for buffer in [ms(40), ms(400)] {
+        let s = steady(linux(Algorithm::Bbr), buffer);
+        // Two tenths of a second of each ten in PROBE_RTT, and a pacing rate one percent low.
+        assert!(s.share > 0.95, "{}", s.share);
+        assert!(s.mean < 4.0, "{}", s.mean);
+        assert!(s.most <= 12.5, "{}", s.most);
+        assert_eq!(s.lost, 0);
+    }
+}
+
+/// Five percent of losses stop what takes losses for congestion, and not BBR.
+#[test]
+fn bbr_does_not_take_every_loss_for_congestion() {
+    let share = |algorithm| {
+        let mut stream = swell_base::Stream::new(1, "losses");
+        let mut net = Net::new(linux(algorithm), ms(20))
+            .rate(RATE)
+            .queue(ms(100))
+            .judge(move |s| {
+                if s.from == SERVER && stream.chance(0.05) {
+                    crate::net::lose()
+                } else {
+                    crate::net::deliver()
+                }
+            })
+            .app(greedy);
+        net.run_until(Time::from_secs_f64(30.0));
+        net.ends[CLIENT].stats().delivered as f64 * 8.0 / (30.0 * RATE.bps() as f64)
+    };
+    assert!(share(Algorithm::Bbr) > 0.75, "{}", share(Algorithm::Bbr));
+    assert!(
+        share(Algorithm::Cubic) < 0.35,
+        "{}",
+        share(Algorithm::Cubic)
+    );
+}
+
+/// RFC 6817: the queue is held at the target of 100 ms where the buffer allows; the draft's is 60 ms.
+#[test]
+fn ledbat_keeps_its_target_delay() {
+    let s = steady(linux(Algorithm::Ledbat), ms(400));
+    assert!(s.share > 0.99, "{}", s.share);
+    assert!((97.0..=102.5).contains(&s.mean), "{}", s.mean);
+    assert_eq!(s.lost, 0);
+    let plus = steady(linux(Algorithm::LedbatPlusPlus), ms(400));
+    assert!(plus.share > 0.9, "{}", plus.share); // slowdowns take a tenth of the time
+    assert!((45.0..=61.0).contains(&plus.mean), "{}", plus.mean);
+    assert!(plus.most < 66.0, "{}", plus.most);
+    assert_eq!(plus.lost, 0);
+}
+
+/// Low-priority transports use a path that nobody else uses.
+#[test]
+fn those_that_give_way_fill_an_idle_path() {
+    for algorithm in [Algorithm::Lp, Algorithm::Nice, Algorithm::Westwood] {
+        let s = steady(linux(algorithm), ms(100));
+        assert!(s.share > 0.8, "{algorithm:?} {}", s.share);
+    }
+}
+
+/// Westwood's threshold after a lone loss is what fills the path without a queue; Reno's is half the
+/// window, which on a path without buffers is half the rate.
+#[test]
+fn westwood_sets_the_threshold_to_what_fits_in_flight() {
+    let mut net = Net::new(
+        Config {
+            send_window: Some(20),
+            ..linux(Algorithm::Westwood)
+        },
+        ms(20),
+    )
+    .lose_data(&[2000])
+    .app(greedy);
+    net.run_until(Time::from_secs_f64(10.0));
+    let s = net.ends[SERVER].stats();
+    assert_eq!(s.recoveries, 1);
+    // Twenty segments per round trip; a round of measurement catches one window more or less.
+    let segments = s.ssthresh as f64 / 1448.0;
+    assert!((17.0..=23.0).contains(&segments), "{segments}");
+}
+
+fn ecn(base: Config) -> Config {
+    Config { ecn: true, ..base }
+}
+
+/// A path that marks what would wait longer than `mark` instead of dropping it.
+fn marking(cfg: Config, mark: Dur, until: f64) -> Net {
+    let mut net = Net::new(cfg, ms(20)).rate(RATE).mark(mark).app(greedy);
+    net.run_until(Time::from_secs_f64(until));
+    net
+}
+
+/// RFC 3168: marks keep the queue short without a loss, and reduce the window once per round trip.
+#[test]
+fn marks_take_the_place_of_losses() {
+    for base in [linux(Algorithm::NewReno), Config::linux()] {
+        let net = marking(ecn(base), ms(20), 30.0);
+        let s = net.ends[SERVER].stats();
+        assert_eq!((s.retransmitted, s.rtos, s.recoveries), (0, 0, 0));
+        assert!(s.marks > 10, "{}", s.marks);
+        let data = net.data(SERVER);
+        // Each reduction is told once, with new data, a round trip or more after the last.
+        let told: Vec<Time> = data
+            .iter()
+            .filter(|d| d.1.flags.has(Flags::CWR))
+            .map(|d| d.0)
+            .collect();
+        assert_eq!(told.len(), s.marks as usize);
+        assert!(told.windows(2).all(|w| w[1].since(w[0]) >= ms(40)));
+        assert!(data.iter().all(|d| d.1.ecn == 2), "ECT(0) on all new data");
+        let goodput = net.ends[CLIENT].stats().delivered as f64 * 8.0 / 30.0;
+        assert!(goodput > 0.9 * RATE.bps() as f64, "{goodput}");
+    }
+}
+
+/// RFC 3168 section 6.1.3: ECE on every acknowledgement until CWR, none after.
+#[test]
+fn a_mark_is_echoed_until_it_is_answered() {
+    let cfg = std::sync::Arc::new(Config {
+        handshake: false,
+        delayed_ack: false,
+        ..ecn(Config::linux())
+    });
+    let mut end = Endpoint::server(cfg);
+    let mut echo = |k: u64, ecn, flags: Flags| {
+        let seg = Segment {
+            seq: 1 + k * 100,
+            len: 100,
+            ack: 1,
+            window: 10_000,
+            flags: Flags::ACK.with(flags),
+            ecn,
+            ..Segment::default()
+        };
+        end.handle_segment(Time::ZERO, &seg);
+        let answer = end
+            .poll_transmit(Time::ZERO)
+            .expect("no delayed acknowledgements");
+        answer.flags.has(Flags::ECE)
+    };
+    let (ect, ce) = (2, 3);
+    assert!(!echo(0, ect, Flags::default()));
+    assert!(echo(1, ce, Flags::default()));
+    assert!(echo(2, ect, Flags::default()));
+    assert!(!echo(3, ect, Flags::CWR));
+    assert!(!echo(4, ect, Flags::default()));
+    assert!(
+        echo(5, ce, Flags::CWR),
+        "a new mark on the segment that answers the old one"
+    );
+}
