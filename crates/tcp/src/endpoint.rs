@@ -61,6 +61,9 @@ pub struct Stats {
     pub in_flight: u64,
 }
 
+/// How long a client that opens with its first write waits for one.
+const LONGEST_SILENCE: Dur = Dur::from_millis(100);
+
 /// RFC 3168 section 5.
 const ECT0: u8 = 2;
 
@@ -133,7 +136,8 @@ impl Endpoint {
             events: if open { pending::CONNECTED } else { 0 },
             received: 0,
             acks: 0,
-            syn_due: !open && state == State::Idle,
+            // ns-2's one-way agents are silent until there is something to send.
+            syn_due: !open && state == State::Idle && cfg.ns2_sender().is_none(),
             bare_ack: false,
             extra: None,
             note: 0,
@@ -146,7 +150,15 @@ impl Endpoint {
     /// nothing can have become ready to be sent: more of what already waited waits.
     #[inline]
     pub fn send(&mut self, bytes: u64) -> bool {
-        !self.send.fin_queued && !self.is_closed() && self.send.write(&self.cfg, bytes)
+        if self.send.fin_queued || self.is_closed() {
+            return false;
+        }
+        let ready = self.send.write(&self.cfg, bytes);
+        if self.state == State::Idle {
+            self.syn_due = true;
+            return true;
+        }
+        ready
     }
 
     /// No more data after what was written: a FIN follows it. Before the handshake is complete the
@@ -156,6 +168,7 @@ impl Endpoint {
             self.finish(State::Dead); // nobody is connected; who tries will be refused
         } else if !self.is_closed() {
             self.send.fin_queued = true;
+            self.syn_due |= self.state == State::Idle;
         }
     }
 
@@ -198,6 +211,7 @@ impl Endpoint {
             },
             State::Idle | State::Listen | State::Closed | State::Dead => {
                 self.send.deadline = Time::MAX;
+                self.syn_due = self.state == State::Idle;
             }
         }
     }
@@ -466,6 +480,10 @@ impl Endpoint {
         } else if self.state == State::Closed && self.recv.ack_now {
             self.pure_ack(seg);
         } else {
+            if self.state == State::Idle && self.send.deadline == Time::MAX {
+                // It may be the peer's application that speaks first.
+                self.send.deadline = now + LONGEST_SILENCE;
+            }
             return false;
         }
         true
