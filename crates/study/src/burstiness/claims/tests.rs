@@ -26,8 +26,10 @@ fn what_the_rules_say_of_ns2() {
         ("S2.3b", Holds, Holds),
         ("S2.4a", Holds, Holds),
         // The weight of RED's average: 210 to 317 % before, 6 to 85 % after.
-        ("S2.4b", Holds, No),
-        ("S2.4c", Holds, Holds),
+        // At 40 clients three seeds give 210 %, with an interval that reaches below 200.
+        ("S2.4b", InKind, No),
+        // At 40 to 42 clients the interval of three seeds is wider than the bar.
+        ("S2.4c", Holds, InKind),
         ("S2.5a", Holds, Holds),
         // Five per cent fewer packets before, four per cent more after.
         ("S2.5b", Holds, No),
@@ -35,14 +37,12 @@ fn what_the_rules_say_of_ns2() {
         ("S2.6", Holds, Holds),
         // A few pinned connections where nothing is congested.
         ("S2.7a", InKind, InKind),
-        ("S2.7b", Holds, InKind),
+        ("S2.7b", Holds, Holds),
         ("S2.8a", Holds, Holds),
         ("S2.8b", Holds, Holds),
     ];
-    for (id, era, modern) in expected {
-        assert_eq!(got[id], [era, modern, NotTested], "{id}");
-    }
-    assert_eq!(got.len(), expected.len());
+    let expected = expected.map(|(id, era, modern)| (id.to_owned(), vec![era, modern, NotTested]));
+    assert_eq!(got, BTreeMap::from(expected));
 }
 
 /// Every number of a metric the same, for chosen numbers of clients.
