@@ -370,29 +370,29 @@ fn moderate_without_harm(v: &View) -> Option<Found> {
 }
 
 fn heavy_excess(v: &View, line: (&str, &str), bar: f64) -> Option<Found> {
-    let (m, least) = v.extreme(line, HEAVY, false, |m| v.excess(line, m, Metric::Cov))?;
+    let (at, least) = v.extreme(line, HEAVY, false, |m| v.excess(line, m, Metric::Cov))?;
     let (_, most) = v.extreme(line, HEAVY, true, |m| v.excess(line, m, Metric::Cov))?;
     let verdict = Verdict::of(least.low() > bar, least.low() > bar / 2.0);
-    let rest = format!("at M = {m}; up to {}", percent(most.value));
+    let rest = format!("at M = {at}; up to {}", percent(most.value));
     Some(found(verdict, least, percent, &rest))
 }
 
 fn vegas_does_not_rise(v: &View) -> Option<Found> {
     let (vegas, reno) = (("vegas", "fifo"), ("reno", "fifo"));
-    let (m, most) = v.extreme(vegas, HEAVY, true, |m| v.excess(vegas, m, Metric::Cov))?;
+    let (at, most) = v.extreme(vegas, HEAVY, true, |m| v.excess(vegas, m, Metric::Cov))?;
     let (_, before) = v.extreme(vegas, MODERATE, true, |m| v.excess(vegas, m, Metric::Cov))?;
     let (_, other) = v.extreme(reno, HEAVY, false, |m| v.excess(reno, m, Metric::Cov))?;
     let verdict = Verdict::of(
         most.high() <= before.value + 0.1,
         most.high() < other.value / 2.0,
     );
-    let rest = format!("at M = {m}; {} before the knee", percent(before.value));
+    let rest = format!("at M = {at}; {} before the knee", percent(before.value));
     Some(found(verdict, most, percent, &rest))
 }
 
 fn reno_costs(v: &View) -> Option<Found> {
     let reno = ("reno", "fifo");
-    let (m, most) = v.extreme(reno, OVERLOAD, true, |m| {
+    let (at, most) = v.extreme(reno, OVERLOAD, true, |m| {
         let udp = v.get(("udp", "fifo"), m, Metric::Delivered)?;
         Some(v.get(reno, m, Metric::Delivered)?.over(&udp))
     })?;
@@ -401,13 +401,13 @@ fn reno_costs(v: &View) -> Option<Found> {
         verdict,
         most,
         share,
-        &format!("of UDP’s, at M = {m}"),
+        &format!("of UDP’s, at M = {at}"),
     ))
 }
 
 fn red_is_worse(v: &View) -> Option<Found> {
     let (red, fifo) = (("reno", "red"), ("reno", "fifo"));
-    let (m, most) = v.extreme(red, OVERLOAD, true, |m| {
+    let (at, most) = v.extreme(red, OVERLOAD, true, |m| {
         let without = v.get(fifo, m, Metric::Delivered)?;
         Some(v.get(red, m, Metric::Delivered)?.over(&without))
     })?;
@@ -420,7 +420,7 @@ fn red_is_worse(v: &View) -> Option<Found> {
     let less = most.high() < 1.0;
     let verdict = Verdict::of(less && loses_more, less || loses_more);
     let more = if loses_more { "more" } else { "not more" };
-    let rest = format!("of what FIFO delivers, at M = {m}; loses {more} at every M");
+    let rest = format!("of what FIFO delivers, at M = {at}; loses {more} at every M");
     Some(found(verdict, most, share, &rest))
 }
 
@@ -464,7 +464,7 @@ fn delayed_acks_matter(v: &View) -> Option<Found> {
         .collect();
     let all = all?;
     let clear = |e: &Estimate| e.low() >= 0.1 || e.high() <= -0.1;
-    let (m, least) = all
+    let (at, least) = all
         .iter()
         .copied()
         .min_by(|a, b| a.1.value.abs().total_cmp(&b.1.value.abs()))?;
@@ -476,7 +476,7 @@ fn delayed_acks_matter(v: &View) -> Option<Found> {
         verdict,
         least,
         percent,
-        &format!("at M = {m}, the least"),
+        &format!("at M = {at}, the least"),
     ))
 }
 
@@ -497,7 +497,7 @@ fn added_vegas_get_more(v: &View) -> Option<Found> {
         })
         .collect();
     let all = all?;
-    let (n, least) = pick(all.iter().copied(), false)?;
+    let (at, least) = pick(all.iter().copied(), false)?;
     let (_, most) = pick(all.iter().copied(), true)?;
     let congested = all.iter().filter(|(n, _)| *n >= 30);
     let verdict = Verdict::of(
@@ -509,7 +509,7 @@ fn added_vegas_get_more(v: &View) -> Option<Found> {
         .map(|(n, e)| format!("{n}: {}", share(e.value)))
         .collect();
     let rest = format!(
-        "of Reno’s with {n} added; by number added {}",
+        "of Reno’s with {at} added; by number added {}",
         each.join(", ")
     );
     Some(found(verdict, least, share, &rest))
@@ -521,7 +521,7 @@ fn added_vegas_lose_less(v: &View) -> Option<Found> {
         let loss = |transport| v.mixed(transport, "fifo", n, Metric::Loss);
         all.push((n, loss("vegas")?, loss("reno")?));
     }
-    let &(n, vegas, reno) = all.last()?;
+    let &(most, vegas, reno) = all.last()?;
     let sum = |f: fn(&(u16, Estimate, Estimate)) -> f64| all.iter().map(f).sum::<f64>();
     let verdict = Verdict::of(
         all.iter().all(|(_, a, b)| a.value <= b.value),
@@ -532,7 +532,7 @@ fn added_vegas_lose_less(v: &View) -> Option<Found> {
         .map(|(k, a, b)| format!("{k}: {} and {}", share(a.value), share(b.value)))
         .collect();
     let rest = format!(
-        "with {n} added, Reno {}; by number added {}",
+        "with {most} added, Reno {}; by number added {}",
         share(reno.value),
         each.join(", ")
     );

@@ -68,9 +68,9 @@ fn what_is_finished_is_kept_and_used_again() {
 
     let seen = Mutex::new(Vec::new());
     let tell = |p: Progress| seen.lock().unwrap().push(p);
-    let ended = run(&all, &options, &tell, &GO).unwrap();
+    let again = run(&all, &options, &tell, &GO).unwrap();
     let expected: Vec<f64> = (0..8).map(|n| f64::from(n * n) / 3.0).collect();
-    assert_eq!(squares(ended), expected);
+    assert_eq!(squares(again), expected);
     assert_eq!(count.load(Ordering::Relaxed), 8 + 1);
     let seen = seen.into_inner().unwrap();
     assert_eq!((seen[0].done, seen[0].kept), (finished - 1, finished - 1));
@@ -78,13 +78,13 @@ fn what_is_finished_is_kept_and_used_again() {
     assert_eq!((last.done, last.runs), (8, 8));
     assert!((last.share - 1.0).abs() < 1e-12);
 
-    let text = fs::read_to_string(&options.file).unwrap();
+    let whole = fs::read_to_string(&options.file).unwrap();
     assert_eq!(
         squares(run(&all, &options, &|_| {}, &GO).unwrap()),
         expected
     );
     assert_eq!(count.load(Ordering::Relaxed), 9);
-    assert_eq!(fs::read_to_string(&options.file).unwrap(), text);
+    assert_eq!(fs::read_to_string(&options.file).unwrap(), whole);
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn other_settings_and_fresh_run_again() {
     let dir = tempfile::tempdir().unwrap();
     let options = options(&dir);
     let count = AtomicUsize::new(0);
-    let done = |settings, options: &Options| {
-        run(&cells(&count, settings), options, &|_| {}, &GO).unwrap();
+    let done = |settings, with: &Options| {
+        run(&cells(&count, settings), with, &|_| {}, &GO).unwrap();
         count.swap(0, Ordering::Relaxed)
     };
     assert_eq!(done("a", &options), 8);
