@@ -119,6 +119,20 @@ pub(crate) struct ShowArgs {
 pub(crate) enum StudyCommand {
     /// How bursty is the sum of many TCP connections? Tinnakornsrisuphap, Feng & Philp (2000).
     Burstiness(StudyArgs),
+    /// What does traffic that fills idle bandwidth do to the traffic that was there? Feldman (2001).
+    Filler(FillerArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FillerArgs {
+    /// Packet traces to replay as pre-existing traffic, beside the built-in stand-ins for the paper's.
+    #[arg(value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// A first look: stand-ins of one minute instead of ten.
+    #[arg(long)]
+    pub quick: bool,
+    #[command(flatten)]
+    pub grid: GridArgs,
 }
 
 #[derive(Debug, Args)]
@@ -129,6 +143,13 @@ pub(crate) struct StudyArgs {
     /// How many seeds. Default: 5, with --quick 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: Option<u16>,
+    #[command(flatten)]
+    pub grid: GridArgs,
+}
+
+/// How the runs of a study are run and kept.
+#[derive(Debug, Args)]
+pub(crate) struct GridArgs {
     /// Runs at the same time. Default: as many as there are processors. The results are the same.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,

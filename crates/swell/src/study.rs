@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressDrawTarget;
+use swell_base::Dur;
 use swell_report::chart::Canvas;
 use swell_study::burstiness::{Plan, tally};
+use swell_study::filler;
 use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
 use swell_study::{Picture, Study};
 
-use crate::cli::{StudyArgs, StudyCommand};
+use crate::cli::{FillerArgs, GridArgs, StudyArgs, StudyCommand};
 use crate::fail::Fail;
 use crate::{interrupt, out, report, run, tables};
 
@@ -28,11 +30,40 @@ pub(crate) fn study(which: &StudyCommand, json: bool) -> Result<(), Fail> {
                 seeds: seeds(args),
             };
             let cells = plan.scenarios();
-            let dir = directory(args, "burstiness")?;
-            let numbers = runs(&cells, args, &dir)?;
+            let dir = directory(&args.grid, "burstiness", args.quick)?;
+            let numbers = runs(&cells, &args.grid, &dir)?;
             finish(&plan.study(&cells, &numbers), &dir, json)
         }
+        StudyCommand::Filler(args) => {
+            let traces = traces(args)?;
+            let cells = filler::cells::cells(&traces);
+            let dir = directory(&args.grid, "filler", args.quick)?;
+            let numbers = runs(&cells, &args.grid, &dir)?;
+            finish(&filler::study(&traces, &cells, &numbers), &dir, json)
+        }
     }
+}
+
+/// The stand-ins, then the traces asked for.
+fn traces(args: &FillerArgs) -> Result<Vec<filler::Trace>, Fail> {
+    let length = if args.quick {
+        Dur::from_secs(60)
+    } else {
+        filler::WHOLE
+    };
+    let mut traces = filler::stand_ins(length);
+    for path in &args.traces {
+        let trace = filler::captured(path).map_err(Fail::failed)?;
+        let clash = traces.iter().filter(|t| t.name == trace.name).count();
+        if clash > 0 {
+            return Err(Fail::usage(format!(
+                "{}: there is another trace of this name",
+                path.display()
+            )));
+        }
+        traces.push(trace);
+    }
+    Ok(traces)
 }
 
 fn seeds(args: &StudyArgs) -> u64 {
@@ -41,13 +72,13 @@ fn seeds(args: &StudyArgs) -> u64 {
 }
 
 /// The study's directory, made where it is not there.
-fn directory(args: &StudyArgs, name: &str) -> Result<PathBuf, Fail> {
+fn directory(args: &GridArgs, name: &str, quick: bool) -> Result<PathBuf, Fail> {
     let dir = match &args.out {
         Some(dir) => {
             out::parent_exists(dir)?;
             dir.clone()
         }
-        None => Path::new("studies").join(if args.quick {
+        None => Path::new("studies").join(if quick {
             format!("{name}-quick")
         } else {
             name.to_owned()
@@ -59,7 +90,7 @@ fn directory(args: &StudyArgs, name: &str) -> Result<PathBuf, Fail> {
 }
 
 /// Runs the cells with a progress bar; what is finished is kept in the directory.
-fn runs<C: Cell>(cells: &[C], args: &StudyArgs, dir: &Path) -> Result<Vec<Vec<f64>>, Fail> {
+fn runs<C: Cell>(cells: &[C], args: &GridArgs, dir: &Path) -> Result<Vec<Vec<f64>>, Fail> {
     interrupt::wishes();
     let bar = out::bar(
         1000,

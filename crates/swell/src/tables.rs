@@ -149,9 +149,12 @@ pub(crate) fn ledger(ledger: &Ledger) -> String {
     header.extend(ledger.columns.iter().map(String::as_str));
     let mut table = list(&header);
     // What is left of 80 columns beside the others and the room between them.
-    let wide = WIDTH - 6 - 12 - ledger.columns.len() * 15 - header.len();
+    let columns = ledger.columns.len();
+    let narrow = if columns > 2 { 12 } else { 15 };
+    let taken = 6 + 12 + columns * narrow + header.len();
+    let wide = WIDTH.saturating_sub(taken).max(12);
     let widths = [6, wide, 12].into_iter();
-    let widths = widths.chain(std::iter::repeat_n(15, ledger.columns.len()));
+    let widths = widths.chain(std::iter::repeat_n(narrow, columns));
     for ((i, column), width) in table.column_iter_mut().enumerate().zip(widths) {
         column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width as u16)));
         if i < 3 {

@@ -218,6 +218,12 @@ pub const PRICES: &[(Scheduler, &str)] = &[
     (Scheduler::FqCoDel, "sack"),
     (Scheduler::Fifo, "sack"),
     (Scheduler::Fifo, "cubic"),
+    (Scheduler::Fifo, "bbr"),
+    (Scheduler::Fifo, "vegas"),
+    (Scheduler::Fifo, "ledbat"),
+    (Scheduler::Fifo, "ledbat++"),
+    (Scheduler::Fifo, "tcp-lp"),
+    (Scheduler::Fifo, "nice"),
 ];
 
 /// Every cell for `traces`.

@@ -34,6 +34,36 @@ pub const FILLERS: &[FillerKind] = &[
         label: "CUBIC",
         config: || linux(Algorithm::Cubic),
     },
+    FillerKind {
+        name: "bbr",
+        label: "BBR",
+        config: || linux(Algorithm::Bbr),
+    },
+    FillerKind {
+        name: "vegas",
+        label: "Vegas",
+        config: || linux(Algorithm::Vegas),
+    },
+    FillerKind {
+        name: "ledbat",
+        label: "LEDBAT",
+        config: || linux(Algorithm::Ledbat),
+    },
+    FillerKind {
+        name: "ledbat++",
+        label: "LEDBAT++",
+        config: || linux(Algorithm::LedbatPlusPlus),
+    },
+    FillerKind {
+        name: "tcp-lp",
+        label: "TCP-LP",
+        config: || linux(Algorithm::Lp),
+    },
+    FillerKind {
+        name: "nice",
+        label: "TCP Nice",
+        config: || linux(Algorithm::Nice),
+    },
 ];
 
 /// The paper's: selective and delayed acknowledgements, a window of 20 000 packets of 1000 bytes, as
@@ -48,7 +78,7 @@ fn sack() -> Config {
         initial_ssthresh: Some(20_000),
         recv_buffer: 20_000 * 1000,
         packets: false,
-        ..Config::classic()
+        ..Config::ns2_modern()
     }
 }
 

@@ -31,7 +31,6 @@ use results::Results;
 pub fn study(traces: &[Trace], cells: &[FillerCell<'_>], numbers: &[Vec<f64>]) -> Study {
     let results = Results::new(cells, numbers);
     let (stand_ins, captures) = traces.split_at(traces.len().min(STAND_INS));
-    let compared = peers::compare(&results, stand_ins);
     let mut sections = vec![Section {
         title: "The paper's figures".to_string(),
         what: "The paper's traces are not to be had. These are stand-ins: two self-similar ones and a \
@@ -58,22 +57,20 @@ pub fn study(traces: &[Trace], cells: &[FillerCell<'_>], numbers: &[Vec<f64>]) -
     }
     sections.extend(traces.iter().take(1).map(|t| figures::price(&results, t)));
     sections.extend(captures.iter().map(|t| figures::price(&results, t)));
-    sections.push(Section {
-        title: "Against ns-2.35".to_string(),
-        what: format!(
-            "{} of {} numbers are within their tolerance: delays 2 %, throughputs 3 %, drops 10 % or \
-             0.05 points.",
-            compared.within, compared.compared
-        ),
-        pictures: Vec::new(),
-        tables: vec![compared.misses],
-    });
+    // ns-2 had the whole of the stand-ins.
+    let whole = stand_ins.iter().all(|t| t.duration == WHOLE);
+    sections.extend(whole.then(|| peers::section(&results, stand_ins)));
+    let mut ledgers = vec![claims::ledger(&results, stand_ins)];
+    ledgers.extend(captures.iter().map(|t| Ledger {
+        title: format!("The same claims on the captured trace {}", t.name),
+        ..claims::ledger(&results, std::slice::from_ref(t))
+    }));
     Study {
         name: "filler".to_string(),
         title: "What filler traffic does to the traffic that was there".to_string(),
         paper: "A. Feldman, Effects of filler traffic in IP networks, 2001".to_string(),
         doubts: Vec::new(),
-        ledgers: vec![claims::ledger(&results, traces)],
+        ledgers,
         sections,
         command: "swell study filler".to_string(),
         facts: vec![("runs".to_string(), cells.len().to_string())],
@@ -82,11 +79,8 @@ pub fn study(traces: &[Trace], cells: &[FillerCell<'_>], numbers: &[Vec<f64>]) -
 
 /// How many traces [`stand_ins`] are.
 const STAND_INS: usize = 3;
-
-/// The claims, by themselves: for tests and terminals.
-pub fn ledger(traces: &[Trace], cells: &[FillerCell<'_>], numbers: &[Vec<f64>]) -> Ledger {
-    claims::ledger(&Results::new(cells, numbers), traces)
-}
+/// How long they were in ns-2.
+pub const WHOLE: Dur = Dur::from_secs(600);
 
 /// Pre-existing traffic.
 #[derive(Clone, Debug)]
