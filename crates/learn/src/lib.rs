@@ -44,10 +44,13 @@
 //!
 //! Equal packets give equal models, byte for byte: hash maps have fixed seeds and are never iterated.
 //!
+//! A [`Splitter`] gives the packets themselves instead, by direction, for replay.
+//!
 //! Not learnt: applications by payload, congestion controls, anything from flow records.
 
 mod chunks;
 mod clock;
+mod directions;
 mod doubts;
 mod finish;
 mod hosts;
@@ -63,6 +66,7 @@ mod tcp;
 mod udp;
 mod users;
 
+pub use directions::{Directions, Splitter};
 pub use learner::Learner;
 pub use options::Options;
 pub use ports::server_port;

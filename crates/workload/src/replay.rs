@@ -21,6 +21,11 @@ pub struct ReplayConfig {
     /// one connection per direction is given the packets as writes at their times, and sends them
     /// when it may.
     pub transport: Transport,
+    /// Where in the trace the replay begins, in the trace's own time.
+    pub phase: Dur,
+    /// After how long, in the trace's own time, it begins again, at least its last packet's time and a
+    /// nanosecond; none: it ends.
+    pub period: Option<Dur>,
     /// Times are multiplied by this (more than 1: slower), at least 0.
     pub stretch: f64,
     /// Times are rounded up to multiples of this; zero leaves them exact.
@@ -37,6 +42,8 @@ impl ReplayConfig {
         ReplayConfig {
             packets,
             transport: Transport::Udp,
+            phase: Dur::ZERO,
+            period: None,
             stretch: 1.0,
             grid: Dur::ZERO,
             left: Access::default(),
@@ -50,7 +57,10 @@ impl ReplayConfig {
 pub struct Replay {
     config: ReplayConfig,
     start: Time,
+    /// Next packet of each direction, and how often the trace has begun again.
     next: [usize; 2],
+    round: [u64; 2],
+    period: Option<u64>,
     records: Vec<Record>,
 }
 
@@ -62,12 +72,42 @@ const TCP_HEADERS: u32 = 52;
 impl Replay {
     /// The replay, ready to start.
     pub fn new(config: ReplayConfig) -> Replay {
+        let ends = config.packets.each_ref().map(|p| p.last().map(|p| p.0));
+        let last = ends.into_iter().flatten().max().unwrap_or_default();
+        let next = config
+            .packets
+            .each_ref()
+            .map(|p| p.partition_point(|p| p.0 < config.phase));
         Replay {
+            // A trace pressed into an instant would begin again without end.
+            period: config
+                .period
+                .filter(|_| config.stretch > 0.0)
+                .map(|p| p.as_nanos().max(last.as_nanos().saturating_add(1))),
             config,
             start: Time::ZERO,
-            next: [0; 2],
+            next,
+            round: [0; 2],
             records: Vec::new(),
         }
+    }
+
+    /// The next packet of a direction: its time since the beginning of the replay, in the trace's
+    /// time, and its size.
+    fn peek(&mut self, d: usize) -> Option<(Dur, u32)> {
+        let packets = &self.config.packets[d];
+        if self.next[d] == packets.len()
+            && let Some(period) = self.period
+            && !packets.is_empty()
+            && self.round[d].checked_mul(period).is_some()
+        {
+            self.next[d] = 0;
+            self.round[d] += 1;
+        }
+        let &(at, size) = packets.get(self.next[d])?;
+        let past = self.round[d].saturating_mul(self.period.unwrap_or(0));
+        let at = Dur::from_nanos(at.as_nanos().saturating_add(past));
+        Some((at.saturating_sub(self.config.phase), size))
     }
 
     /// When a packet of the trace is due, since the beginning.
@@ -87,7 +127,7 @@ impl Replay {
     /// Sends what is due now in a direction and waits for what comes then.
     fn send(&mut self, d: usize, now: Time, actions: &mut Vec<Action>) {
         let conn = Conn(d as u32);
-        while let Some(&(at, size)) = self.config.packets[d].get(self.next[d]) {
+        while let Some((at, size)) = self.peek(d) {
             let due = self.start + self.due(at);
             if due > now {
                 actions.push(Action::Timer(due.since(now), d as u64));

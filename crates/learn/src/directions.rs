@@ -1,0 +1,301 @@
+//! A trace as two sequences of packets, one for each direction: what a replay needs.
+
+use swell_base::{Dur, Severity, Warning};
+use swell_capture::{Packet, Transport};
+
+use crate::hosts::{Hosts, group};
+
+/// Silence longer than this is told: the clock was set, or captures were joined.
+const SILENCE: Dur = Dur::from_secs(60);
+
+/// The packets of a trace by direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Directions {
+    /// Packets from inside out (left to right, up) and from outside in: time since the first packet
+    /// of the trace, and network-layer bytes; in order of time.
+    pub packets: [Vec<(Dur, u32)>; 2],
+    /// From the first packet to the last.
+    pub duration: Dur,
+    /// Packets between two hosts of one side: they are in neither direction.
+    pub left_out: u64,
+    /// Longest time without a packet.
+    pub silence: Dur,
+}
+
+impl Directions {
+    /// Network-layer bytes by direction.
+    pub fn bytes(&self) -> [u64; 2] {
+        self.packets
+            .each_ref()
+            .map(|way| way.iter().map(|p| u64::from(p.1)).sum())
+    }
+
+    /// After how long the trace begins again where it is played without end: its length and a mean
+    /// gap, so that the mean rate stays what it is.
+    pub fn period(&self) -> Dur {
+        let gaps = (self.packets[0].len() + self.packets[1].len()).saturating_sub(1) as u64;
+        // A trace of one packet has no gap; a second is as good as any.
+        let gap = match gaps {
+            0 => Dur::from_secs(1),
+            n => Dur::from_nanos((self.duration.as_nanos() / n).max(1)),
+        };
+        self.duration + gap
+    }
+
+    /// Doubts about the trace.
+    pub fn doubts(&self) -> Vec<Warning> {
+        let mut doubts = Vec::new();
+        let packets = (self.packets[0].len() + self.packets[1].len()) as u64;
+        if self.left_out > 0 {
+            let share = self.left_out as f64 / (packets + self.left_out) as f64;
+            let text = format!(
+                "{} packets ({:.2} %) are between hosts of one side and are left out",
+                self.left_out,
+                share * 100.0
+            );
+            let severity = if share > 0.05 {
+                Severity::Warning
+            } else {
+                Severity::Note
+            };
+            doubts.push(Warning {
+                severity,
+                code: "one-side".into(),
+                message: text,
+            });
+        }
+        if self.silence > SILENCE {
+            doubts.push(Warning::warning(
+                "silence",
+                format!(
+                    "no packet for {:.0} of {:.0} s: the clock was set, or captures were joined; the replay is silent as long",
+                    self.silence.as_secs_f64(),
+                    self.duration.as_secs_f64()
+                ),
+            ));
+        }
+        doubts
+    }
+}
+
+/// Takes the packets of a trace and tells their directions, by the rules of [`Learner`](crate::Learner)
+/// for which side hosts are on: inside are those that open TCP connections; else private addresses;
+/// else the first seen. So a replay of a trace and traffic from its model flow the same way.
+#[derive(Debug)]
+pub struct Splitter {
+    hosts: Hosts,
+    /// Whether a host's side follows from its own traffic, by host.
+    placed: Vec<bool>,
+    packets: Vec<Seen>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    time: i64,
+    size: u32,
+    from: u32,
+    /// [`NOBODY`] where it goes to many.
+    to: u32,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl Splitter {
+    /// Before the first packet.
+    #[expect(
+        clippy::new_without_default,
+        reason = "the learner beside it has no default either"
+    )]
+    pub fn new() -> Splitter {
+        Splitter {
+            hosts: Hosts::new(),
+            placed: Vec::new(),
+            packets: Vec::new(),
+        }
+    }
+
+    /// Takes the next packet. Some 24 bytes of it are kept.
+    pub fn push(&mut self, p: &Packet) {
+        let from = self.hosts.id(p.src);
+        let to = if group(p.dst) {
+            NOBODY
+        } else {
+            self.hosts.id(p.dst)
+        };
+        let most = from.max(if to == NOBODY { from } else { to }) as usize;
+        if self.placed.len() <= most {
+            self.placed.resize(most + 1, false);
+        }
+        let syn = match &p.transport {
+            Transport::Tcp(h) => {
+                Some(h.has(swell_capture::Tcp::SYN) && !h.has(swell_capture::Tcp::ACK))
+            }
+            Transport::Udp { .. } => Some(false),
+            // An error message of a router on the way says nothing of sides.
+            _ => None,
+        };
+        if let Some(syn) = syn
+            && to != NOBODY
+            && from != to
+        {
+            self.hosts.across(from, to);
+            if syn {
+                self.hosts.opened(from);
+            }
+            for host in [from, to] {
+                self.placed[host as usize] = true;
+            }
+        }
+        self.packets.push(Seen {
+            time: p.time,
+            size: p.ip_len,
+            from,
+            to,
+        });
+    }
+
+    /// Everything taken, by direction. Times that step backwards are put in order.
+    pub fn finish(mut self) -> Directions {
+        self.hosts.decide();
+        self.packets.sort_by_key(|p| p.time);
+        let mut directions = Directions::default();
+        let Some(first) = self.packets.first().map(|p| p.time) else {
+            return directions;
+        };
+        let mut before = Dur::ZERO;
+        for p in std::mem::take(&mut self.packets) {
+            let at = Dur::from_nanos(p.time.abs_diff(first));
+            directions.silence = directions.silence.max(at.saturating_sub(before));
+            before = at;
+            match self.outward(p) {
+                Some(outward) => directions.packets[usize::from(!outward)].push((at, p.size)),
+                None => directions.left_out += 1,
+            }
+        }
+        directions.duration = before;
+        directions
+    }
+
+    /// Whether a packet goes from inside out; `None` where it stays on one side.
+    fn outward(&mut self, p: Seen) -> Option<bool> {
+        let placed = |host: u32| self.placed.get(host as usize).is_some_and(|&p| p);
+        let (from, to) = (placed(p.from), p.to != NOBODY && placed(p.to));
+        if p.from == p.to {
+            return None;
+        }
+        if from && to {
+            let inside = self.hosts.inside(p.from, true);
+            return (inside != self.hosts.inside(p.to, false)).then_some(inside);
+        }
+        if to {
+            return Some(!self.hosts.inside(p.to, false));
+        }
+        Some(self.hosts.inside(p.from, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+    use swell_capture::Tcp;
+
+    fn ip(a: u8, d: u8) -> IpAddr {
+        IpAddr::from([a, 0, 0, d])
+    }
+
+    fn udp(ms: i64, src: IpAddr, dst: IpAddr, size: u32) -> Packet {
+        Packet {
+            time: ms * 1_000_000,
+            ip_len: size,
+            src,
+            dst,
+            transport: Transport::Udp {
+                src_port: 1000,
+                dst_port: 2000,
+                payload: size - 28,
+            },
+            ..Packet::default()
+        }
+    }
+
+    fn split(packets: &[Packet]) -> Directions {
+        let mut splitter = Splitter::new();
+        packets.iter().for_each(|p| splitter.push(p));
+        splitter.finish()
+    }
+
+    #[test]
+    fn private_addresses_are_inside_and_times_are_put_in_order() {
+        let (inside, outside) = (ip(10, 1), ip(198, 9));
+        let got = split(&[
+            udp(5, outside, inside, 100),
+            udp(9, inside, outside, 200),
+            udp(7, outside, inside, 300),
+        ]);
+        let ms = Dur::from_millis;
+        assert_eq!(got.packets[0], [(ms(4), 200)]);
+        assert_eq!(got.packets[1], [(ms(0), 100), (ms(2), 300)]);
+        assert_eq!((got.duration, got.left_out), (ms(4), 0));
+        assert_eq!(got.bytes(), [200, 400]);
+        assert_eq!(got.period(), ms(6));
+        assert_eq!(got.silence, ms(2));
+    }
+
+    #[test]
+    fn who_opens_connections_is_inside_whatever_its_address() {
+        let (opener, server) = (ip(198, 1), ip(10, 2));
+        let syn = Packet {
+            transport: Transport::Tcp(Tcp {
+                src_port: 1,
+                dst_port: 80,
+                seq: 1,
+                ack: 0,
+                flags: Tcp::SYN,
+                window: 1,
+                payload: 0,
+                options: swell_capture::TcpOptions::default(),
+            }),
+            ..udp(1, opener, server, 60)
+        };
+        let got = split(&[udp(0, server, opener, 500), syn]);
+        assert_eq!(got.packets[0].len(), 1);
+        assert_eq!(got.packets[1], [(Dur::ZERO, 500)]);
+    }
+
+    #[test]
+    fn what_stays_on_one_side_is_left_out_and_told() {
+        let (a, b, out) = (ip(10, 1), ip(10, 2), ip(198, 9));
+        let chat = udp(2, a, b, 80);
+        let got = split(&[udp(0, a, out, 100), udp(1, b, out, 100), chat]);
+        assert_eq!(got.left_out, 1);
+        let doubts = got.doubts();
+        assert_eq!((doubts.len(), doubts[0].code.as_str()), (1, "one-side"));
+    }
+
+    #[test]
+    fn messages_to_groups_and_from_routers_follow_who_is_known() {
+        let (a, out, router) = (ip(10, 1), ip(198, 9), ip(203, 7));
+        let icmp = Packet {
+            transport: Transport::Icmp,
+            ..udp(1, router, a, 56)
+        };
+        let group_message = udp(2, a, IpAddr::from([239, 1, 1, 1]), 90);
+        let got = split(&[udp(0, a, out, 100), icmp, group_message]);
+        assert_eq!(got.packets[0].len(), 2);
+        assert_eq!(got.packets[1], [(Dur::from_millis(1), 56)]);
+    }
+
+    #[test]
+    fn nothing_is_no_trace() {
+        assert_eq!(split(&[]), Directions::default());
+        assert!(Directions::default().period() > Dur::ZERO);
+    }
+
+    #[test]
+    fn long_silence_is_told() {
+        let (a, out) = (ip(10, 1), ip(198, 9));
+        let got = split(&[udp(0, a, out, 100), udp(61_000, a, out, 100)]);
+        assert_eq!(got.doubts()[0].code, "silence");
+    }
+}
