@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate};
 use swell_traffic::{Knobs, Model};
+use swell_workload::Packets;
 
-use crate::file::{Link, TcpSettings, Transport, Web};
+use crate::file::{Greedy, Link, Replay, TcpSettings, Transport, Web};
 use crate::observe::{Cell, Observations};
 
 /// What runs a run: a simulator, an emulator, real hosts.
@@ -135,6 +136,37 @@ pub enum BackgroundSpec {
         /// The TCP that users and servers run.
         tcp: TcpSettings,
     },
+    /// The packets of a trace.
+    Replay {
+        /// As in the file; `stretch`, `rate` and `reversed` are said below.
+        replay: Replay,
+        /// The trace.
+        trace: Arc<Trace>,
+        /// Times are multiplied by this.
+        stretch: f64,
+    },
+    /// Endless connections.
+    Greedy(Greedy),
+}
+
+/// The packets of a trace, in the directions in which they are replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// Up and down: time since the first packet, network-layer bytes.
+    pub packets: [Packets; 2],
+    /// After how long it begins again.
+    pub period: Dur,
+}
+
+impl Trace {
+    /// Mean rates up and down, bits per second of network-layer bytes.
+    pub fn bps(&self) -> [f64; 2] {
+        let seconds = self.period.as_secs_f64();
+        self.packets.each_ref().map(|way| {
+            let bytes: u64 = way.iter().map(|p| u64::from(p.1)).sum();
+            bytes as f64 * 8.0 / seconds
+        })
+    }
 }
 
 /// The intervals between packets.

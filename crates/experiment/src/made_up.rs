@@ -3,6 +3,7 @@
 use swell_base::{Stream, Warning};
 
 use crate::backend::{Backend, BackgroundSpec, ForegroundSpec, RunError, RunSpec};
+use crate::file::Direction;
 use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
 
 /// Makes observations up, as a pure function of the run. They say nothing about any network, and
@@ -171,6 +172,13 @@ fn load(spec: &RunSpec) -> ([f64; 2], f64) {
             let rate = model.totals.bytes.map(|b| b as f64 * 8.0 / seconds);
             // A little less than proportional, so that calibration has something to do.
             (rate.map(|r| r * knobs.sessions.powf(0.9)), 1.5)
+        }
+        BackgroundSpec::Replay { trace, stretch, .. } => (trace.bps().map(|r| r / stretch), 1.0),
+        BackgroundSpec::Greedy(greedy) => {
+            let mut rates = [0.0; 2];
+            let d = usize::from(greedy.direction == Direction::Down);
+            rates[d] = spec.links[d].rate.bps() as f64 * 0.9;
+            (rates, 0.5)
         }
     }
 }

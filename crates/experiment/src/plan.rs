@@ -1,13 +1,16 @@
 //! From a file to runs, each fully specified.
 
+mod traces;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swell_base::{Bytes, Dur, QueueLimit, Rate};
+use swell_base::{Dur, QueueLimit, Rate};
+use swell_path::Fifo;
 use swell_traffic::{Dependency, Knobs, Model};
 
-use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunSpec};
+use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunSpec, Trace};
 use crate::bundled;
 use crate::file::{
     self, Background, File, Foreground, Independence, Learnt, Link, Problem, Problems, RateSpec,
@@ -18,9 +21,6 @@ use crate::store::{Measured, ModelFacts};
 
 /// One-way access delay on each side where neither the foreground nor the network's `rtt` says.
 const ACCESS_DELAY: Dur = Dur::from_millis(5);
-
-/// The smallest queue that a multiple of the bandwidth-delay product resolves to: one full packet.
-const FULL_PACKET: u64 = 1500;
 
 /// An experiment, resolved: its models read, its runs listed.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// The models of learnt backgrounds, by background.
     pub models: BTreeMap<String, LoadedModel>,
+    /// The traces of replayed backgrounds, by background.
+    pub traces: BTreeMap<String, LoadedTrace>,
 }
 
 /// A model of a learnt background.
@@ -48,32 +50,52 @@ pub struct LoadedModel {
     pub copy: Option<(String, Vec<u8>)>,
 }
 
+/// A trace of a replayed background.
+#[derive(Clone, Debug)]
+pub struct LoadedTrace {
+    /// Its packets.
+    pub trace: Arc<Trace>,
+    /// What the manifest says of it. The capture itself is not copied: it may be large, and hold what
+    /// is nobody else's business.
+    pub facts: ModelFacts,
+}
+
 impl Plan {
-    /// Reads and resolves an experiment. `source` is what messages call it; model files are
-    /// looked for relative to `base`.
+    /// Reads and resolves an experiment. `source` is what messages call it; model files and captures
+    /// are looked for relative to `base`.
     ///
     /// # Errors
-    /// Every problem found in the file, or else with its models.
+    /// Every problem found in the file, or else with its models and captures.
     pub fn resolve(text: &str, source: &str, base: &Path) -> Result<Plan, Problems> {
         let mut file = file::read(text, source)?;
         let mut models = BTreeMap::new();
+        let mut traces = BTreeMap::new();
         let mut problems: Vec<Problem> = Vec::new();
         for (i, background) in file.background.iter_mut().enumerate() {
-            let Background::Learnt(learnt) = background else {
-                continue;
+            let mut complain = |key: &str, (message, hint): Complaint| {
+                let key = format!("background[{i}].{key}");
+                problems.push(file::problem(text, &key, message, hint));
             };
-            match load(&learnt.model, base) {
-                Ok(mut loaded) => {
-                    if let Some((name, _)) = &mut loaded.copy {
-                        *name = format!("models/{i}-{name}");
-                        learnt.model.clone_from(name);
+            match background {
+                Background::Learnt(learnt) => match load(&learnt.model, base) {
+                    Ok(mut loaded) => {
+                        if let Some((name, _)) = &mut loaded.copy {
+                            *name = format!("models/{i}-{name}");
+                            learnt.model.clone_from(name);
+                        }
+                        models.insert(learnt.name.clone(), loaded);
                     }
-                    models.insert(learnt.name.clone(), loaded);
-                }
-                Err((message, hint)) => {
-                    let key = format!("background[{i}].model");
-                    problems.push(file::problem(text, &key, message, hint));
-                }
+                    Err(complaint) => complain("model", complaint),
+                },
+                Background::Replay(replay) => match traces::load(replay, base) {
+                    Ok(loaded) => {
+                        // Relative to the run directory it would be another file.
+                        replay.trace.clone_from(&loaded.facts.source);
+                        traces.insert(replay.name.clone(), loaded);
+                    }
+                    Err((key, complaint)) => complain(key, complaint),
+                },
+                _ => {}
             }
         }
         if !problems.is_empty() {
@@ -89,6 +111,7 @@ impl Plan {
             source: source.into(),
             cells,
             models,
+            traces,
         })
     }
 
@@ -98,12 +121,17 @@ impl Plan {
             .part(crate::VERSION.as_bytes())
             .part(backend.as_bytes())
             .part(self.toml.as_bytes());
-        for (background, loaded) in &self.models {
-            hash = hash
-                .part(background.as_bytes())
-                .part(loaded.facts.hash.as_bytes());
+        for (background, facts) in self.facts() {
+            hash = hash.part(background.as_bytes()).part(facts.hash.as_bytes());
         }
         hash.hex()
+    }
+
+    /// What the manifest says of models and traces, by background.
+    pub fn facts(&self) -> impl Iterator<Item = (&str, &ModelFacts)> {
+        let models = self.models.iter().map(|(b, m)| (b.as_str(), &m.facts));
+        let traces = self.traces.iter().map(|(b, t)| (b.as_str(), &t.facts));
+        models.chain(traces)
     }
 
     /// The backgrounds that have to be measured alone first: those that another one matches and
@@ -118,10 +146,7 @@ impl Plan {
         self.file
             .background
             .iter()
-            .filter(|b| {
-                matched.contains(&b.name())
-                    || matches!(b, Background::Learnt(Learnt { rate: Some(_), .. }))
-            })
+            .filter(|b| matched.contains(&b.name()) || b.target().is_some())
             .collect()
     }
 
@@ -134,7 +159,8 @@ impl Plan {
             .foreground
             .iter()
             .find(|f| f.name() == cell.foreground)?;
-        let sessions = measured.get(background.name()).and_then(|m| m.sessions);
+        let found = measured.get(background.name());
+        let pace = found.and_then(|m| m.sessions.or(m.speed));
         Some(RunSpec {
             cell: cell.clone(),
             foreground: Some(match foreground {
@@ -143,18 +169,14 @@ impl Plan {
                     delay: self.access_delay(foreground),
                 },
             }),
-            background: self.background_spec(background, sessions, measured),
+            background: self.background_spec(background, pace, measured),
             ..self.bare(cell.clone())
         })
     }
 
-    /// A run of a background alone, to measure it; `sessions` overrides the file's.
-    pub fn alone(
-        &self,
-        background: &Background,
-        replication: u32,
-        sessions: Option<f64>,
-    ) -> RunSpec {
+    /// A run of a background alone, to measure it; `pace` overrides the file's sessions, or the
+    /// speed of a replay.
+    pub fn alone(&self, background: &Background, replication: u32, pace: Option<f64>) -> RunSpec {
         let cell = Cell {
             foreground: String::new(),
             background: background.name().into(),
@@ -162,14 +184,18 @@ impl Plan {
             seed: self.seed(replication),
         };
         RunSpec {
-            background: self.background_spec(background, sessions, &BTreeMap::new()),
+            background: self.background_spec(background, pace, &BTreeMap::new()),
             flows: false,
             ..self.bare(cell)
         }
     }
 
-    /// The model's own mean rate in the down direction, bits per second; zero where it has none.
+    /// The mean rate of a model or trace itself in the down direction, bits per second; zero where it
+    /// has none.
     pub fn native_bps(&self, background: &str) -> f64 {
+        if let Some(loaded) = self.traces.get(background) {
+            return loaded.trace.bps()[1];
+        }
         self.models.get(background).map_or(0.0, |loaded| {
             let model = &loaded.model;
             let seconds = model.duration.as_secs_f64();
@@ -231,22 +257,22 @@ impl Plan {
     /// The bottleneck, with queues in packets, bytes or time.
     pub fn links(&self) -> [Link; 2] {
         let rtt = self.rtt();
-        self.file.network.links().map(|link| Link {
-            queue: match link.queue {
-                QueueLimit::Bdp(k) => {
-                    let product = link.rate.carried_in(rtt.scale(k));
-                    QueueLimit::Bytes(product.max(Bytes(FULL_PACKET)))
+        self.file.network.links().map(|mut link| {
+            let rate = link.rate;
+            let limits = std::iter::once(&mut link.queue).chain(link.qdisc.limits_mut());
+            for limit in limits {
+                if let QueueLimit::Bdp(k) = *limit {
+                    *limit = Fifo::bdp(k, rate, rtt);
                 }
-                other => other,
-            },
-            ..link
+            }
+            link
         })
     }
 
     fn background_spec(
         &self,
         background: &Background,
-        sessions: Option<f64>,
+        pace: Option<f64>,
         measured: &BTreeMap<String, Measured>,
     ) -> BackgroundSpec {
         let (process, b) = match background {
@@ -257,10 +283,21 @@ impl Plan {
                 };
                 return BackgroundSpec::Learnt {
                     model: Arc::clone(&loaded.model),
-                    knobs: knobs(b, sessions),
+                    knobs: knobs(b, pace),
                     tcp: b.tcp.clone(),
                 };
             }
+            Background::Replay(b) => {
+                let Some(loaded) = self.traces.get(&b.name) else {
+                    return BackgroundSpec::None;
+                };
+                return BackgroundSpec::Replay {
+                    replay: b.clone(),
+                    trace: Arc::clone(&loaded.trace),
+                    stretch: pace.map_or(b.stretch.unwrap_or(1.0), |speed| 1.0 / speed),
+                };
+            }
+            Background::Greedy(b) => return BackgroundSpec::Greedy(b.clone()),
             Background::Poisson(b) => (Process::Poisson, b),
             Background::Cbr(b) => (Process::Cbr, b),
         };
@@ -323,8 +360,11 @@ fn cells(file: &File) -> Vec<Cell> {
     cells
 }
 
-/// A model by its bundled name or by its path; or what is wrong with it, and what helps.
-fn load(name: &str, base: &Path) -> Result<LoadedModel, (String, Option<String>)> {
+/// What is wrong with a model or a capture, and what helps.
+type Complaint = (String, Option<String>);
+
+/// A model by its bundled name or by its path.
+fn load(name: &str, base: &Path) -> Result<LoadedModel, Complaint> {
     let path = base.join(name);
     let (bytes, source, copy) = match bundled::model(name) {
         Some(bytes) => (bytes.to_vec(), "bundled".to_owned(), None),

@@ -1,7 +1,9 @@
 //! The simulated backend: a world, driven from deadline to deadline.
 
 mod build;
+mod discipline;
 mod observe;
+mod transport;
 
 use swell_base::{Dur, Tag, Time};
 use swell_world::World;
@@ -30,7 +32,7 @@ impl Backend for Simulator {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Observations, RunError> {
         let seed = spec.cell.seed;
-        let mut world = World::new(&spec.links.map(build::link), seed);
+        let mut world = World::new(&spec.links.each_ref().map(build::link), seed);
         world.meter(FINE, spec.bins);
         let background = build::background(&spec.background, spec.duration, seed)?
             .map(|(machine, tcp)| world.add(machine, Tag::Background, tcp));
@@ -78,7 +80,9 @@ impl Backend for Simulator {
                     .get(i as usize)
                     .map_or("", |c| &c.name)
                     .to_owned(),
-                _ => "parametric".to_owned(),
+                BackgroundSpec::Replay { .. } => "replay".to_owned(),
+                BackgroundSpec::Greedy(_) => "greedy".to_owned(),
+                BackgroundSpec::Parametric { .. } | BackgroundSpec::None => "parametric".to_owned(),
             };
             observed.flows = observe::flows(world.take_records(index), class);
         }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::Results;
-use swell_experiment::file::{Background, ConnectionUse, Foreground, RateSpec, Transport};
+use swell_experiment::file::{
+    Background, ConnectionUse, Direction, Foreground, RateSpec, Transport,
+};
 use swell_experiment::store::RunResult;
 use swell_experiment::verdict::{self, BackgroundVerdict, ForegroundVerdict, Verdict};
 use swell_stats::{Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, pool, sd};
@@ -67,21 +69,47 @@ fn background(background: &Background) -> BackgroundData {
                 Background::Cbr(_) => "CBR",
                 _ => "Poisson",
             };
-            let carrier = match p.transport {
-                Transport::Udp => "UDP",
-                Transport::Tcp => "TCP",
-            };
+            let carrier = carrier(p.transport);
             let rate = match &p.rate {
                 RateSpec::Fixed(_) => String::new(),
                 RateSpec::Match(other) => format!(", at the rate of {other}"),
             };
             (Role::Other, format!("{name} over {carrier}{rate}"))
         }
+        Background::Replay(r) => {
+            let trace = r.trace.rsplit(['/', '\\']).next().unwrap_or(&r.trace);
+            (
+                Role::Other,
+                format!("replay of {trace} over {}", carrier(r.transport)),
+            )
+        }
+        Background::Greedy(g) => {
+            let way = match g.direction {
+                Direction::Up => "up",
+                Direction::Down => "down",
+            };
+            let transfers = if g.connections == 1 {
+                "transfer"
+            } else {
+                "transfers"
+            };
+            (
+                Role::Other,
+                format!("{} endless {transfers} {way}", g.connections),
+            )
+        }
     };
     BackgroundData {
         name: background.name().into(),
         what,
         role,
+    }
+}
+
+fn carrier(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Udp => "UDP",
+        Transport::Tcp => "TCP",
     }
 }
 

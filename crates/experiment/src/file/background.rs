@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate, UnitError};
 
-use super::TcpSettings;
+use super::{Greedy, Replay, TcpSettings};
 
 /// Background traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,10 @@ pub enum Background {
     Poisson(Parametric),
     /// Packets of one size at equal intervals.
     Cbr(Parametric),
+    /// The packets of a capture at their own times.
+    Replay(Replay),
+    /// Endless connections.
+    Greedy(Greedy),
 }
 
 impl Background {
@@ -30,6 +34,8 @@ impl Background {
             Background::None(b) => &b.name,
             Background::Learnt(b) => &b.name,
             Background::Poisson(b) | Background::Cbr(b) => &b.name,
+            Background::Replay(b) => &b.name,
+            Background::Greedy(b) => &b.name,
         }
     }
     /// The kind, as the file writes it.
@@ -39,6 +45,8 @@ impl Background {
             Background::Learnt(_) => "learnt",
             Background::Poisson(_) => "poisson",
             Background::Cbr(_) => "cbr",
+            Background::Replay(_) => "replay",
+            Background::Greedy(_) => "greedy",
         }
     }
     /// The name of the background whose measured rates this one takes, if it does.
@@ -48,8 +56,20 @@ impl Background {
                 RateSpec::Match(name) => Some(name),
                 RateSpec::Fixed(_) => None,
             },
-            Background::None(_) | Background::Learnt(_) => None,
+            _ => None,
         }
+    }
+    /// The rate of the down direction that it is scaled to, if it is.
+    pub fn target(&self) -> Option<Rate> {
+        match self {
+            Background::Learnt(b) => b.rate,
+            Background::Replay(b) => b.rate,
+            _ => None,
+        }
+    }
+    /// Whether it has a rate of its own, that another background could take.
+    pub(super) fn has_rate(&self) -> bool {
+        self.matches().is_none() && !matches!(self, Background::None(_) | Background::Greedy(_))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Values that have the right shape and are impossible all the same.
 
+mod qdisc;
+
 use std::ops::RangeInclusive;
 
-use swell_base::{Bytes, Dur, Rate};
+use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
 use super::read::{suggest, unknown_name};
 use super::{Background, File, Foreground, Loss, RateSpec, TcpSettings};
@@ -16,10 +18,18 @@ pub(super) struct Impossible {
 
 /// Clients of one foreground.
 const CLIENTS: RangeInclusive<u32> = 1..=100_000;
+/// Connections of one greedy background.
+const CONNECTIONS: RangeInclusive<u32> = 1..=100_000;
+/// Beyond it a trace is another trace.
+const STRETCH: RangeInclusive<f64> = 0.001..=1000.0;
 /// Runs of each foreground against each background.
 const REPLICATIONS: RangeInclusive<u32> = 1..=10_000;
 /// A finer timer than this is no timer of a real host.
 const SHORTEST_RTO: Dur = Dur::from_millis(1);
+/// Coarser clocks than BSD's 500 ms are unheard of.
+const LONGEST_TICK: Dur = Dur::from_secs(1);
+/// RFC 1122 section 4.2.3.2.
+const LONGEST_ACK_DELAY: Dur = Dur::from_millis(500);
 /// What an element's 16 bits hold; more than any link layer adds.
 const OVERHEAD: Bytes = Bytes(65_535);
 /// A run's counts per millisecond take 16 bytes per direction: 2.8 GB for a day.
@@ -70,6 +80,36 @@ impl Findings {
         }
     }
 
+    /// Whether `n` is within `range`, which `hint` names.
+    fn within<T: PartialOrd>(
+        &mut self,
+        key: String,
+        range: RangeInclusive<T>,
+        n: T,
+        message: String,
+        hint: &str,
+    ) {
+        if !range.contains(&n) {
+            self.add(key, message, hint);
+        }
+    }
+
+    fn limit(&mut self, key: String, limit: QueueLimit) {
+        let empty = match limit {
+            QueueLimit::Packets(n) => n == 0,
+            QueueLimit::Bytes(b) => b == Bytes(0),
+            QueueLimit::Time(d) => d == Dur::ZERO,
+            QueueLimit::Bdp(k) => k <= 0.0,
+        };
+        if empty {
+            self.add(
+                key,
+                "a queue that holds nothing drops every packet that has to wait",
+                "write at least 1pkt",
+            );
+        }
+    }
+
     fn tcp(&mut self, key: &str, tcp: &TcpSettings) {
         if let Some(n) = tcp.initial_window
             && !(1..=1000).contains(&n)
@@ -97,6 +137,52 @@ impl Findings {
                 format!("a largest segment of {mss} is out of range"),
                 "write 64B to 65kB; 1460B fills an Ethernet frame",
             );
+        }
+        if let Some(tick) = tcp.tick
+            && tick > LONGEST_TICK
+        {
+            self.add(
+                format!("{key}.tick"),
+                format!("a clock that ticks every {tick} times nothing"),
+                "write 0s to 1s; BSD had 500ms",
+            );
+        }
+        if let Some(delay) = tcp.ack_delay
+            && delay > LONGEST_ACK_DELAY
+        {
+            self.add(
+                format!("{key}.ack_delay"),
+                format!("an acknowledgement delayed by {delay} comes after the time-out"),
+                "write 500ms or less, the most that RFC 1122 allows",
+            );
+        }
+        for (name, n) in [
+            ("send_window", tcp.send_window),
+            ("initial_ssthresh", tcp.initial_ssthresh),
+        ] {
+            if n == Some(0) {
+                self.add(
+                    format!("{key}.{name}"),
+                    "a window of 0 segments sends nothing",
+                    "write 1 or more",
+                );
+            }
+        }
+        if let Some(v) = tcp.vegas {
+            if v.alpha > v.beta {
+                self.add(
+                    format!("{key}.vegas"),
+                    format!("alpha ({}) is above beta ({})", v.alpha, v.beta),
+                    "the window grows below alpha and shrinks above beta",
+                );
+            }
+            if v.beta.max(v.gamma) > u32::from(u16::MAX) {
+                self.add(
+                    format!("{key}.vegas"),
+                    "more segments than any queue holds",
+                    "write 0 to 65535",
+                );
+            }
         }
         if tcp.receive_window == Some(Bytes(0)) {
             self.add(
@@ -150,13 +236,14 @@ fn network(file: &File, found: &mut Findings) {
             true => format!("network.{side}.{key}"),
             false => format!("network.{key}"),
         };
-        let own = |has: fn(&super::LinkOverrides) -> bool| overrides.as_ref().is_some_and(has);
+        type Has = fn(&super::LinkOverrides) -> bool;
+        let own = |has: Has| overrides.as_ref().is_some_and(has);
         // What both directions share is reported once.
-        let skip = |mine: bool| !mine && side == "down";
+        let skip = |has: Has| side == "down" && !own(has) && !network.up.as_ref().is_some_and(has);
 
         let own_rate = own(|o| o.rate.is_some());
         if own_rate || network.rate.is_some() {
-            if link.rate == Rate::default() && !skip(own_rate) {
+            if link.rate == Rate::default() && !skip(|o| o.rate.is_some()) {
                 found.add(
                     place("rate", own_rate),
                     "a link of rate 0 carries nothing",
@@ -171,23 +258,15 @@ fn network(file: &File, found: &mut Findings) {
             );
         }
         let own_queue = own(|o| o.queue.is_some());
-        if !skip(own_queue) {
-            let empty = match link.queue {
-                swell_base::QueueLimit::Packets(n) => n == 0,
-                swell_base::QueueLimit::Bytes(b) => b == Bytes(0),
-                swell_base::QueueLimit::Time(d) => d == Dur::ZERO,
-                swell_base::QueueLimit::Bdp(k) => k <= 0.0,
-            };
-            if empty {
-                found.add(
-                    place("queue", own_queue),
-                    "a queue that holds nothing drops every packet that has to wait",
-                    "write at least 1pkt",
-                );
-            }
+        if !skip(|o| o.queue.is_some()) {
+            found.limit(place("queue", own_queue), link.queue);
+        }
+        let own_qdisc = own(|o| o.qdisc.is_some());
+        if !skip(|o| o.qdisc.is_some()) {
+            qdisc::check(&place("qdisc", own_qdisc), &link.qdisc, found);
         }
         let own_overhead = own(|o| o.overhead.is_some());
-        if !skip(own_overhead) && link.overhead > OVERHEAD {
+        if !skip(|o| o.overhead.is_some()) && link.overhead > OVERHEAD {
             found.add(
                 place("overhead", own_overhead),
                 format!(
@@ -198,7 +277,7 @@ fn network(file: &File, found: &mut Findings) {
             );
         }
         let own_loss = own(|o| o.loss.is_some());
-        if !skip(own_loss) {
+        if !skip(|o| o.loss.is_some()) {
             let key = |name: &str| format!("{}.{name}", place("loss", own_loss));
             match link.loss {
                 Loss::None => {}
@@ -336,6 +415,49 @@ fn backgrounds(file: &File, found: &mut Findings) {
                 }
                 found.tcp(&key("tcp"), &b.tcp);
             }
+            Background::Replay(b) => {
+                if b.rate == Some(Rate::default()) {
+                    found.add(
+                        key("rate"),
+                        "a rate of 0 is no background",
+                        "use kind = \"none\"",
+                    );
+                }
+                if b.rate.is_some() && b.stretch.is_some() {
+                    found.add(
+                        key("stretch"),
+                        "`rate` and `stretch` both set the load",
+                        "give one of the two",
+                    );
+                }
+                if let Some(k) = b.stretch {
+                    found.within(
+                        key("stretch"),
+                        STRETCH,
+                        k,
+                        format!("a stretch of {k} is out of range"),
+                        "write 0.001 to 1000; 2 is half as fast",
+                    );
+                }
+                found.tcp(&key("tcp"), &b.tcp);
+            }
+            Background::Greedy(b) => {
+                found.within(
+                    key("connections"),
+                    CONNECTIONS,
+                    b.connections,
+                    format!("{} connections are out of range", b.connections),
+                    "write 1 to 100000",
+                );
+                if b.start >= file.run.duration {
+                    found.add(
+                        key("start"),
+                        format!("it begins at {}, when the run is over", b.start),
+                        "write less than `run.duration`",
+                    );
+                }
+                found.tcp(&key("tcp"), &b.tcp);
+            }
         }
         if let Some(target) = background.matches() {
             matching(file, &names, background, target, key("rate"), found);
@@ -355,7 +477,7 @@ fn matching(
     let others: Vec<&str> = file
         .background
         .iter()
-        .filter(|b| b.name() != background.name() && b.matches().is_none() && b.kind() != "none")
+        .filter(|b| b.name() != background.name() && b.has_rate())
         .map(Background::name)
         .collect();
     let hint = suggest(target, &others, "backgrounds with a rate of their own");
@@ -370,6 +492,12 @@ fn matching(
             key,
             format!("`{target}` itself matches `{next}`"),
             &format!("write match:{next}"),
+        );
+    } else if other.kind() == "greedy" {
+        found.add(
+            key,
+            format!("`{target}` takes all there is: it has no rate to match"),
+            &hint,
         );
     } else if other.kind() == "none" {
         found.add(

@@ -7,7 +7,9 @@ mod background;
 mod check;
 mod foreground;
 mod network;
+mod packets;
 mod problem;
+pub mod qdisc;
 mod read;
 mod shape;
 mod tcp;
@@ -18,11 +20,13 @@ use swell_base::Dur;
 
 pub use background::{Background, Independence, Learnt, Nothing, Parametric, RateSpec, Transport};
 pub use foreground::{ConnectionUse, Foreground, Objects, Web};
-pub use network::{Link, LinkOverrides, Loss, Network, QdiscKind};
+pub use network::{Link, LinkOverrides, Loss, Network};
+pub use packets::{Direction, Greedy, Replay};
 pub use problem::{Problem, Problems};
+pub use qdisc::Qdisc;
 pub use read::{override_keys, read, schema, unknown_name};
 pub(crate) use read::{problem, suggest};
-pub use tcp::{CongestionControl, TcpProfile, TcpSettings};
+pub use tcp::{CongestionControl, TcpProfile, TcpSettings, Vegas};
 
 /// An experiment: applications under study, crossed with background traffic, on one network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

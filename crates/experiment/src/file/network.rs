@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
+use super::qdisc::{Qdisc, QdiscSpec};
+
 /// A dumbbell: foreground clients and background users on the left, servers on the right, one
 /// bottleneck between. "Up" is left to right, "down" right to left: towards the clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,9 +21,10 @@ pub struct Network {
     /// multiples of the bandwidth-delay product (rate times `rtt`). Default 1BDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueLimit>,
-    /// Queueing discipline, both directions. Default fifo.
+    /// Queueing discipline, both directions: its name, or a table with `kind` and parameters.
+    /// Default fifo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub qdisc: Option<QdiscKind>,
+    pub qdisc: Option<QdiscSpec>,
     /// Random loss on the bottleneck, both directions. Default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
@@ -54,24 +57,15 @@ pub struct LinkOverrides {
     /// How much the queue holds in this direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueLimit>,
-    /// Queueing discipline in this direction.
+    /// Queueing discipline in this direction: its name, or a table with `kind` and parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub qdisc: Option<QdiscKind>,
+    pub qdisc: Option<QdiscSpec>,
     /// Random loss in this direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
     /// Link-layer bytes per packet that the rate counts in this direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Bytes>,
-}
-
-/// A queueing discipline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum QdiscKind {
-    /// First in, first out; arrivals to a full queue are dropped.
-    #[default]
-    Fifo,
 }
 
 /// Random loss.
@@ -106,16 +100,16 @@ fn one() -> f64 {
 }
 
 /// One direction of the bottleneck, everything said.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Link {
     /// Rate.
     pub rate: Rate,
     /// One-way propagation delay.
     pub delay: Dur,
-    /// How much the queue holds; never [`QueueLimit::Bdp`] once resolved.
+    /// How much the queue holds; never [`QueueLimit::Bdp`] once resolved, as in `qdisc`.
     pub queue: QueueLimit,
     /// Queueing discipline.
-    pub qdisc: QdiscKind,
+    pub qdisc: Qdisc,
     /// Random loss.
     pub loss: Loss,
     /// Link-layer bytes per packet that the rate counts on top of the network-layer bytes.
@@ -137,9 +131,9 @@ impl Network {
                 .or(self.queue)
                 .unwrap_or(QueueLimit::Bdp(1.0)),
             qdisc: side
-                .and_then(|o| o.qdisc)
-                .or(self.qdisc)
-                .unwrap_or_default(),
+                .and_then(|o| o.qdisc.as_ref())
+                .or(self.qdisc.as_ref())
+                .map_or_else(Qdisc::default, |spec| spec.0.clone()),
             loss: side.and_then(|o| o.loss).or(self.loss).unwrap_or_default(),
             overhead: side
                 .and_then(|o| o.overhead)

@@ -59,11 +59,8 @@ impl<'s> Shape<'s> {
             };
         }
         if let Some(choices) = schema["anyOf"].as_array() {
-            // An optional value is "this or null"; a list or one item differ by their types.
-            let fitting = choices
-                .iter()
-                .filter(|c| c["type"] != "null")
-                .find(|c| (c["type"] == "array") == value.is_array());
+            // An optional value is "this or null"; other choices differ by the types they take.
+            let fitting = choices.iter().find(|c| self.takes(c, value));
             let fallback = choices.iter().find(|c| c["type"] != "null");
             if let Some(choice) = fitting.or(fallback) {
                 self.value(choice, value, span, key);
@@ -130,6 +127,33 @@ impl<'s> Shape<'s> {
                 };
                 self.wrong_type(expected, value, span, key);
             }
+        }
+    }
+
+    /// Whether `value` has a type that `schema` speaks of, whatever is in it.
+    fn takes(&self, schema: &Value, value: &DeValue<'_>) -> bool {
+        if let Some(name) = schema["$ref"].as_str() {
+            let name = name.trim_start_matches("#/$defs/");
+            return match unit(name) {
+                Some(_) => value.is_str(),
+                None => self.takes(&self.definitions[name], value),
+            };
+        }
+        let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
+        if let Some(choices) = choices {
+            return choices.iter().any(|c| self.takes(c, value));
+        }
+        let types = schema["type"]
+            .as_array()
+            .map_or(std::slice::from_ref(&schema["type"]), Vec::as_slice);
+        match value {
+            DeValue::Table(_) => types.iter().any(|t| t == "object"),
+            DeValue::Array(_) => types.iter().any(|t| t == "array"),
+            DeValue::String(_) => types.iter().any(|t| t == "string"),
+            DeValue::Boolean(_) => types.iter().any(|t| t == "boolean"),
+            DeValue::Integer(_) => types.iter().any(|t| t == "integer" || t == "number"),
+            DeValue::Float(_) => types.iter().any(|t| t == "number"),
+            DeValue::Datetime(_) => false,
         }
     }
 

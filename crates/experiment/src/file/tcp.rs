@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
 
-/// The TCP that hosts run: a profile, and what differs from it.
+/// The TCP that hosts run: a profile, and what differs from it. `docs/tcp.md` says what each profile
+/// holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpSettings {
@@ -17,21 +18,66 @@ pub struct TcpSettings {
     /// Initial window in segments. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
+    /// Initial slow-start threshold in segments. Default: the profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_ssthresh: Option<u32>,
     /// Shortest retransmission time-out. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_rto: Option<Dur>,
+    /// Tick of the clock that times round trips and time-outs; 0s is exact. Default: the profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick: Option<Dur>,
     /// Selective acknowledgements. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sack: Option<bool>,
     /// Delayed acknowledgements. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delayed_ack: Option<bool>,
+    /// How long an acknowledgement may be delayed. Default: the profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_delay: Option<Dur>,
+    /// Nagle's algorithm: hold a short segment back while data is unacknowledged. Default: the
+    /// profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nagle: Option<bool>,
+    /// Limited transmit: new data on the first two duplicate acknowledgements. Default: the
+    /// profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_transmit: Option<bool>,
     /// Largest segment: payload bytes of a full packet. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss: Option<Bytes>,
-    /// Largest receive window. Default: the profile's.
+    /// Largest window that receivers advertise. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_window: Option<Bytes>,
+    /// The sender's own limit on its window in segments. Default: the profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_window: Option<u32>,
+    /// What Vegas wants queued. Default: the profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vegas: Option<Vegas>,
+}
+
+/// What TCP Vegas wants queued at the bottleneck, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Vegas {
+    /// Below this many the window grows.
+    pub alpha: u32,
+    /// Above this many it shrinks.
+    pub beta: u32,
+    /// Above this many slow start ends.
+    pub gamma: u32,
+}
+
+impl Default for Vegas {
+    fn default() -> Vegas {
+        Vegas {
+            alpha: 1,
+            beta: 3,
+            gamma: 1,
+        }
+    }
 }
 
 /// What kind of TCP.
@@ -41,8 +87,13 @@ pub enum TcpProfile {
     /// A current Linux: initial window 10, SACK, CUBIC, delayed ACKs.
     #[default]
     Linux,
-    /// What the early papers ran: NewReno without SACK, a small initial window, a coarse timer.
+    /// What the early papers ran: Reno without SACK, a small initial window, a coarse timer.
     Classic,
+    /// ns-2 of 1999 and 2000: one-way Reno without handshake, window of 20 packets, ticks of 100ms.
+    Ns2Era,
+    /// ns-2.35 as released: as `ns2-era`, with a SYN, limited transmit, an initial window of 2, ticks
+    /// of 10ms.
+    Ns2Modern,
 }
 
 /// A congestion control.
@@ -55,4 +106,6 @@ pub enum CongestionControl {
     Newreno,
     /// Reno (RFC 5681).
     Reno,
+    /// Vegas (Brakmo and Peterson 1995), as in ns-2.
+    Vegas,
 }

@@ -29,6 +29,39 @@ rate = "match:learnt"
 replications = 3
 "#;
 
+/// As [`GOOD`], with the disciplines, transports and backgrounds that it lacks.
+const RICH: &str = r#"
+name = "rich"
+[network]
+rate = "20Mbit"
+qdisc = { kind = "red", set = "ns2-modern", min = "5pkt", max = "15pkt", weight = 0.002, adaptive = { floor = 0.02 } }
+[network.up]
+qdisc = "fq-codel"
+[[foreground]]
+name = "a"
+kind = "web"
+object = "1MB"
+tcp = { profile = "ns2-modern", congestion = "vegas", vegas = { alpha = 2 }, nagle = true }
+[[background]]
+name = "trace"
+kind = "replay"
+trace = "monday.pcap"
+transport = "tcp"
+stretch = 2
+grid = "1ms"
+phase = "0s"
+[[background]]
+name = "bulk"
+kind = "greedy"
+connections = 3
+direction = "up"
+stagger = "1s"
+[[background]]
+name = "cbr"
+kind = "cbr"
+rate = "match:trace"
+"#;
+
 fn examples() -> Vec<(String, String)> {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
     let mut found: Vec<_> = std::fs::read_dir(dir)
@@ -48,10 +81,15 @@ fn examples() -> Vec<(String, String)> {
 
 /// What [`read`] says of [`GOOD`] with `from` replaced by `to`.
 fn complaint(from: &str, to: &str) -> String {
-    assert!(GOOD.contains(from), "{from}");
-    read(&GOOD.replacen(from, to, 1), "x.toml")
-        .unwrap_err()
-        .to_string()
+    complaint_in(GOOD, from, to)
+}
+
+fn complaint_in(good: &str, from: &str, to: &str) -> String {
+    assert!(good.contains(from), "{from}");
+    match read(&good.replacen(from, to, 1), "x.toml") {
+        Ok(_) => panic!("no complaint about {to}"),
+        Err(problems) => problems.to_string(),
+    }
 }
 
 #[test]
@@ -67,7 +105,10 @@ fn the_example_files_read() {
 
 #[test]
 fn a_resolved_file_reads_back_as_itself() {
-    for (name, text) in examples().into_iter().chain([("good".into(), GOOD.into())]) {
+    for (name, text) in examples()
+        .into_iter()
+        .chain([("good".into(), GOOD.into()), ("rich".into(), RICH.into())])
+    {
         let file = read(&text, &name).unwrap();
         let resolved = file.to_toml();
         assert_eq!(read(&resolved, &name).unwrap(), file, "{resolved}");
@@ -82,6 +123,48 @@ fn directions_override_what_both_share() {
     assert_eq!(down.rate, Rate::from_bps(20_000_000));
     assert_eq!(down.queue, QueueLimit::Bdp(1.0));
     assert_eq!(up.delay, down.delay);
+}
+
+#[test]
+fn each_direction_has_its_discipline() {
+    let [up, down] = read(RICH, "x").unwrap().network.links();
+    assert_eq!(up.qdisc, Qdisc::FqCodel(qdisc::FqCodel::default()));
+    let Qdisc::Red(red) = down.qdisc else {
+        panic!("{:?}", down.qdisc)
+    };
+    assert_eq!(red.set, qdisc::RedSet::Ns2Modern);
+    assert_eq!(red.min, Some(QueueLimit::Packets(5)));
+    assert_eq!(red.weight, Some(qdisc::Weight::Fixed(0.002)));
+    assert_eq!(
+        red.adaptive,
+        Some(qdisc::Adaptation {
+            floor: 0.02,
+            ..qdisc::Adaptation::default()
+        })
+    );
+}
+
+/// Defaults of a discipline that was named are in the resolved file.
+#[test]
+fn a_name_resolves_to_its_parameters() {
+    let resolved = read(RICH, "x").unwrap().to_toml();
+    for line in ["kind = \"fq-codel\"", "quantum = \"1.514kB\"", "ecn = true"] {
+        assert!(resolved.contains(line), "{line} in\n{resolved}");
+    }
+}
+
+/// What both directions share is judged though one of them has its own.
+#[test]
+fn a_shared_mistake_is_told_once_whoever_it_concerns() {
+    for up in ["", "[network.up]\nqueue = \"9pkt\""] {
+        let text = GOOD.replace(
+            "[network.up]\nrate = \"2Mbit\"\nqueue = \"20pkt\"",
+            &format!("queue = \"0pkt\"\n{up}"),
+        );
+        let problems = read(&text, "x.toml").unwrap_err().problems;
+        let keys: Vec<&str> = problems.iter().map(|p| p.key.as_str()).collect();
+        assert_eq!(keys, ["network.queue"], "{up}");
+    }
 }
 
 #[test]
@@ -324,6 +407,205 @@ fn each_kind_of_mistake_names_line_key_and_way_out() {
 }
 
 #[test]
+fn mistakes_in_disciplines_transports_and_backgrounds_are_shown_where_they_stand() {
+    let red = "kind = \"red\", set = \"ns2-modern\", min = \"5pkt\", max = \"15pkt\", weight = 0.002, adaptive = { floor = 0.02 }";
+    let up = "\"fq-codel\"";
+    let replay = "trace = \"monday.pcap\"";
+    let cases = [
+        (
+            up,
+            "\"fq-coddle\"",
+            "network.up.qdisc",
+            "did you mean `fq-codel`?",
+        ),
+        (up, "5", "network.up.qdisc", "found the number 5"),
+        (
+            up,
+            "{ target = \"5ms\" }",
+            "network.up.qdisc.kind",
+            "missing key `kind`",
+        ),
+        (
+            up,
+            "{ kind = \"coddle\" }",
+            "network.up.qdisc.kind",
+            "did you mean `codel`?",
+        ),
+        (
+            up,
+            "{ kind = \"codel\", traget = \"5ms\" }",
+            "network.up.qdisc.traget",
+            "did you mean `target`?",
+        ),
+        (
+            up,
+            "{ kind = \"codel\", target = 5 }",
+            "network.up.qdisc.target",
+            "write it as a string with its unit",
+        ),
+        (
+            up,
+            "{ kind = \"codel\", target = \"1s\" }",
+            "network.up.qdisc.target",
+            "above the interval (100ms)",
+        ),
+        (
+            up,
+            "{ kind = \"fifo\", target = \"1s\" }",
+            "network.up.qdisc.target",
+            "unknown key `target`",
+        ),
+        (
+            up,
+            "{ kind = \"fq-codel\", flows = 70000 }",
+            "network.up.qdisc.flows",
+            "write 1 to 65535",
+        ),
+        (
+            up,
+            "{ kind = \"pie\", update = \"1us\" }",
+            "network.up.qdisc.update",
+            "15ms is usual",
+        ),
+        (
+            up,
+            "{ kind = \"pie\", delay = \"departure\" }",
+            "network.up.qdisc.delay",
+            "unknown value `departure`",
+        ),
+        (
+            up,
+            "{ kind = \"priority\", foreground = 2 }",
+            "network.up.qdisc.foreground",
+            "there is no band 2",
+        ),
+        (
+            up,
+            "{ kind = \"priority\", limits = [\"9pkt\", \"0pkt\"] }",
+            "network.up.qdisc.limits[1]",
+            "write at least 1pkt",
+        ),
+        (
+            up,
+            "{ kind = \"drr\", by = \"traffic\", quanta = [\"1B\", \"1B\", \"1B\"] }",
+            "network.up.qdisc.quanta",
+            "3 quanta for 2 queues",
+        ),
+        (
+            red,
+            "kind = \"red\", min = \"5pkt\"",
+            "network.qdisc.min",
+            "`min` without `max`",
+        ),
+        (
+            red,
+            "kind = \"red\", min = \"15pkt\", max = \"5pkt\"",
+            "network.qdisc.min",
+            "above the upper one (5pkt)",
+        ),
+        (
+            red,
+            "kind = \"red\", weight = \"one-minute\"",
+            "network.qdisc.weight",
+            "known values: one-second, ten-round-trips",
+        ),
+        (
+            red,
+            "kind = \"red\", weight = 2",
+            "network.qdisc.weight",
+            "2 is no weight",
+        ),
+        (
+            red,
+            "kind = \"red\", adaptive = true",
+            "network.qdisc.adaptive",
+            "expected a table, found true",
+        ),
+        (
+            red,
+            "kind = \"red\", adaptive = { flor = 0.1 }",
+            "network.qdisc.adaptive.flor",
+            "did you mean `floor`?",
+        ),
+        (
+            "\"ns2-modern\", cong",
+            "\"ns2\", cong",
+            "foreground[0].tcp.profile",
+            "known values: linux, classic, ns2-era, ns2-modern",
+        ),
+        (
+            "congestion = \"vegas\"",
+            "congestion = \"vega\"",
+            "foreground[0].tcp.congestion",
+            "did you mean `vegas`?",
+        ),
+        (
+            "alpha = 2",
+            "alpha = 4",
+            "foreground[0].tcp.vegas",
+            "alpha (4) is above beta (3)",
+        ),
+        (
+            "nagle = true",
+            "send_window = 0",
+            "foreground[0].tcp.send_window",
+            "write 1 or more",
+        ),
+        (
+            "nagle = true",
+            "ack_delay = \"2s\"",
+            "foreground[0].tcp.ack_delay",
+            "write 500ms or less",
+        ),
+        (replay, "", "background[0].trace", "missing key `trace`"),
+        (
+            "stretch = 2",
+            "stretch = 0",
+            "background[0].stretch",
+            "2 is half as fast",
+        ),
+        (
+            "stretch = 2",
+            "stretch = 2\nrate = \"5Mbit\"",
+            "background[0].stretch",
+            "give one of the two",
+        ),
+        (
+            "direction = \"up\"",
+            "direction = \"left\"",
+            "background[1].direction",
+            "known values: up, down",
+        ),
+        (
+            "connections = 3",
+            "connections = 0",
+            "background[1].connections",
+            "write 1 to 100000",
+        ),
+        (
+            "connections = 3",
+            "start = \"120s\"",
+            "background[1].start",
+            "when the run is over",
+        ),
+        (
+            "match:trace",
+            "match:bulk",
+            "background[2].rate",
+            "it has no rate to match",
+        ),
+    ];
+    for (from, to, key, words) in cases {
+        let text = complaint_in(RICH, from, to);
+        assert!(
+            text.contains(&format!("(key {key})")),
+            "{to}: no {key} in\n{text}"
+        );
+        assert!(text.contains(words), "{to}: no `{words}` in\n{text}");
+    }
+}
+
+#[test]
 fn all_mistakes_are_told_at_once_in_the_order_of_lines() {
     let text = GOOD
         .replace("rate = \"20Mbit\"", "raet = \"20Mbit\"")
@@ -340,8 +622,8 @@ fn nothing_in_a_damaged_file_panics() {
     let words = [
         "=", "\"", "[", "]", "\n", "{}", "µ", "9e99", "-1", "kind", "[[x]]", "match:", "\0",
     ];
-    for _ in 0..3_000 {
-        let mut text = GOOD.to_owned();
+    for i in 0..6_000 {
+        let mut text = [GOOD, RICH][i % 2].to_owned();
         for _ in 0..=rng.below(3) {
             let mut cut = |n: usize| {
                 let mut at = rng.below(n as u64 + 1) as usize;

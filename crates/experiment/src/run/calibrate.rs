@@ -7,7 +7,7 @@ use swell_base::Warning;
 
 use super::{Directory, Event, Failure, Rates, pool};
 use crate::backend::{Backend, MeasuredRates, RunError, RunSpec};
-use crate::file::{Background, Learnt};
+use crate::file::Background;
 use crate::plan::Plan;
 use crate::store::{Measured, StoreError, write_atomically};
 
@@ -38,9 +38,9 @@ struct Search<'s> {
     index: usize,
     background: &'s Background,
     target: Option<f64>,
-    /// Sessions to try next; `None` for what has no such knob.
-    sessions: Option<f64>,
-    tried: Vec<Measured>,
+    /// Sessions, or the speed of a replay, to try next; `None` for what has no such knob.
+    pace: Option<f64>,
+    tried: Vec<(Option<f64>, Measured)>,
     done: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn calibrate(
         }
         let path = |&(i, replication): &(usize, u32)| {
             let s = &searches[i];
-            dir.measurement(s.index, replication, s.sessions)
+            dir.measurement(s.index, replication, s.pace)
         };
         let finished = jobs.iter().filter(|j| path(j).exists()).count();
         events(Event::Stage {
@@ -88,7 +88,7 @@ pub(super) fn calibrate(
                 return Ok(rates);
             }
             let search = &searches[job.0];
-            let spec: RunSpec = plan.alone(search.background, job.1, search.sessions);
+            let spec: RunSpec = plan.alone(search.background, job.1, search.pace);
             let rates = backend
                 .measure(&spec, &|share| progress.share(slot, share), cancelled)
                 .map_err(|reason| Failure::Run {
@@ -137,17 +137,16 @@ pub(super) fn calibrate(
 }
 
 fn begin<'p>(plan: &'p Plan, background: &'p Background) -> Search<'p> {
-    let (target, sessions) = match background {
-        Background::Learnt(Learnt { rate, sessions, .. }) => {
-            let target = rate.map(|r| r.bps() as f64);
-            let native = plan.native_bps(background.name());
-            let guess = match target {
-                Some(t) if native > 0.0 => t / native,
-                _ => sessions.unwrap_or(1.0),
-            };
-            (target, Some(guess))
-        }
-        Background::None(_) | Background::Poisson(_) | Background::Cbr(_) => (None, None),
+    let target = background.target().map(|r| r.bps() as f64);
+    let given = match background {
+        Background::Learnt(b) => Some(b.sessions.unwrap_or(1.0)),
+        Background::Replay(b) => Some(1.0 / b.stretch.unwrap_or(1.0)),
+        _ => None,
+    };
+    let native = plan.native_bps(background.name());
+    let pace = match target {
+        Some(t) if native > 0.0 => Some(t / native),
+        _ => given,
     };
     Search {
         index: plan
@@ -158,7 +157,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Background) -> Search<'p> {
             .unwrap_or(0),
         background,
         target,
-        sessions,
+        pace,
         tried: Vec::new(),
         done: false,
     }
@@ -169,14 +168,17 @@ impl Search<'_> {
     fn learn(&mut self, rates: &[MeasuredRates]) {
         let n = rates.len() as f64;
         let down_bps = rates.iter().map(|r| r.down_bps).sum::<f64>() / n;
-        self.tried.push(Measured {
+        let replay = matches!(self.background, Background::Replay(_));
+        let measured = Measured {
             up_bps: rates.iter().map(|r| r.up_bps).sum::<f64>() / n,
             down_bps,
             down_bps_each: rates.iter().map(|r| r.down_bps).collect(),
             target_bps: self.target,
-            sessions: self.sessions,
-        });
-        let (Some(target), Some(k)) = (self.target, self.sessions) else {
+            speed: self.pace.filter(|_| replay),
+            sessions: self.pace.filter(|_| !replay),
+        };
+        self.tried.push((self.pace, measured));
+        let (Some(target), Some(k)) = (self.target, self.pace) else {
             self.done = true;
             return;
         };
@@ -190,9 +192,9 @@ impl Search<'_> {
             k * LEAP
         };
         let next = match self.tried[..] {
-            [.., ref before, ref now] => {
+            [.., (before_pace, ref before), (now_pace, ref now)] => {
                 let rise = (now.down_bps - before.down_bps)
-                    / (now.sessions.unwrap_or(k) - before.sessions.unwrap_or(k));
+                    / (now_pace.unwrap_or(k) - before_pace.unwrap_or(k));
                 // More sessions never mean less traffic; where noise says so, do not believe it.
                 if rise.is_finite() && rise > 0.0 {
                     k + (target - down_bps) / rise
@@ -202,7 +204,7 @@ impl Search<'_> {
             }
             _ => proportional,
         };
-        self.sessions = Some(next.clamp(k / LEAP, k * LEAP));
+        self.pace = Some(next.clamp(k / LEAP, k * LEAP));
     }
 
     /// Adds the try nearest to the target, and a doubt where it is not near.
@@ -212,6 +214,7 @@ impl Search<'_> {
         let Some(best) = self
             .tried
             .into_iter()
+            .map(|(_, measured)| measured)
             .min_by(|a, b| off(a).total_cmp(&off(b)))
         else {
             return;
@@ -219,13 +222,20 @@ impl Search<'_> {
         if let Some(target) = self.target
             && off(&best) > DOUBTFUL
         {
+            let (mega, came) = (target / 1e6, best.down_bps / 1e6);
+            let how = match best.speed {
+                Some(speed) => format!(
+                    "a replay at {speed:.3} times its speed; longer runs or more replications"
+                ),
+                None => format!(
+                    "{:.3} x the model's sessions; longer runs or more replications",
+                    best.sessions.unwrap_or(1.0)
+                ),
+            };
             calibration.warnings.push(Warning::warning(
                 "rate-missed",
                 format!(
-                    "background {name}: {:.2} Mbit/s were asked for, {:.2} Mbit/s came of {:.3} x the model's sessions; longer runs or more replications steady the rate, and no number of sessions exceeds the link",
-                    target / 1e6,
-                    best.down_bps / 1e6,
-                    best.sessions.unwrap_or(1.0),
+                    "background {name}: {mega:.2} Mbit/s were asked for, {came:.2} Mbit/s came of {how} steady the rate, and nothing exceeds the link",
                 ),
             ));
         }
@@ -242,7 +252,7 @@ fn best_doubts(name: &str, m: &Measured) -> Vec<Warning> {
         doubts.push(Warning::warning(
             "up-exceeds-down",
             format!(
-                "background {name}: sessions were scaled until {:.2} Mbit/s flow down, and {:.2} Mbit/s flow up: the up link may be the bottleneck",
+                "background {name}: it was scaled until {:.2} Mbit/s flow down, and {:.2} Mbit/s flow up: the up link may be the bottleneck",
                 mega(m.down_bps),
                 mega(m.up_bps),
             ),
@@ -288,6 +298,7 @@ mod tests {
             down_bps: 8e6,
             down_bps_each: vec![7e6, 8.7e6],
             target_bps: Some(8e6),
+            speed: None,
             sessions: Some(9.9),
         };
         assert_eq!(codes(&fine), Vec::<String>::new());

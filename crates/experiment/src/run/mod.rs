@@ -191,10 +191,15 @@ pub fn run(
 
 fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifest {
     let mut warnings = Vec::new();
-    for (background, loaded) in &plan.models {
-        for doubt in &loaded.facts.warnings {
+    for (background, facts) in plan.facts() {
+        let what = if plan.traces.contains_key(background) {
+            "trace"
+        } else {
+            "model"
+        };
+        for doubt in &facts.warnings {
             warnings.push(Warning {
-                message: format!("model of background {background}: {}", doubt.message),
+                message: format!("{what} of background {background}: {}", doubt.message),
                 ..doubt.clone()
             });
         }
@@ -215,9 +220,8 @@ fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifes
         complete: false,
         cells: plan.cells.clone(),
         models: plan
-            .models
-            .iter()
-            .map(|(background, loaded)| (background.clone(), loaded.facts.clone()))
+            .facts()
+            .map(|(background, facts)| (background.to_owned(), facts.clone()))
             .collect(),
         measured: BTreeMap::new(),
         warnings,
@@ -399,8 +403,8 @@ impl<'d> Directory<'d> {
         entries.flatten().filter(kept).count()
     }
 
-    fn measurement(&self, background: usize, replication: u32, sessions: Option<f64>) -> PathBuf {
-        let bits = sessions.map_or(0, f64::to_bits);
+    fn measurement(&self, background: usize, replication: u32, pace: Option<f64>) -> PathBuf {
+        let bits = pace.map_or(0, f64::to_bits);
         self.root
             .join("measured")
             .join(format!("{background}-{replication}-{bits:016x}.json"))

@@ -2,27 +2,28 @@
 
 use std::sync::Arc;
 
-use swell_base::{Bytes, Dur, Warning};
-use swell_path::{Discipline, LinkConfig, Loss};
-use swell_tcp::{Algorithm, Config};
+use swell_base::{Dur, Stream, Warning};
+use swell_path::{LinkConfig, Loss};
+use swell_tcp::Config;
 use swell_traffic::Schedule;
 use swell_workload::{
-    Access, Law, Parametric, ParametricConfig, Structural, Transport, Web, WebConfig, Workload,
+    Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Replay, ReplayConfig,
+    Structural, Transport, Web, WebConfig, Workload,
 };
 
-use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunError, RunSpec};
-use crate::file::{self, CongestionControl, ConnectionUse, QdiscKind, TcpProfile, TcpSettings};
+use super::discipline::discipline;
+use super::transport::tcp;
+use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunError, RunSpec, Trace};
+use crate::file::{self, ConnectionUse};
 
 type Machine = (Box<dyn Workload>, Arc<Config>);
 
 /// One direction of the bottleneck.
-pub(super) fn link(link: file::Link) -> LinkConfig {
+pub(super) fn link(link: &file::Link) -> LinkConfig {
     LinkConfig {
         rate: Some(link.rate),
         delay: link.delay,
-        discipline: match link.qdisc {
-            QdiscKind::Fifo => Discipline::Fifo,
-        },
+        discipline: discipline(&link.qdisc, link.rate),
         queue: link.queue,
         overhead: u16::try_from(link.overhead.0).unwrap_or(u16::MAX),
         loss: match link.loss {
@@ -43,38 +44,9 @@ pub(super) fn link(link: file::Link) -> LinkConfig {
     }
 }
 
-/// The transport that a file asks for.
-pub(super) fn tcp(settings: &TcpSettings) -> Arc<Config> {
-    let mut config = match settings.profile {
-        TcpProfile::Linux => Config::linux(),
-        TcpProfile::Classic => Config::classic(),
-    };
-    if let Some(congestion) = settings.congestion {
-        config.algorithm = match congestion {
-            CongestionControl::Cubic => Algorithm::Cubic,
-            CongestionControl::Newreno => Algorithm::NewReno,
-            CongestionControl::Reno => Algorithm::Reno,
-        };
-    }
-    let bytes = |b: Bytes| u32::try_from(b.0).unwrap_or(u32::MAX);
-    let set = |to: &mut u32, from: Option<u32>| *to = from.unwrap_or(*to);
-    set(&mut config.initial_window, settings.initial_window);
-    set(&mut config.mss, settings.mss.map(bytes));
-    set(&mut config.recv_buffer, settings.receive_window.map(bytes));
-    config.min_rto = settings.min_rto.unwrap_or(config.min_rto);
-    config.delayed_ack = settings.delayed_ack.unwrap_or(config.delayed_ack);
-    config.sack = settings.sack.unwrap_or(config.sack);
-    // RACK needs SACK (RFC 8985 section 3).
-    config.rack_tlp &= config.sack;
-    Arc::new(config)
-}
-
 pub(super) fn foreground(spec: &ForegroundSpec, start: Dur) -> Machine {
     let ForegroundSpec::Web { web, delay } = spec;
-    let access = Access {
-        delay: *delay,
-        ..Access::default()
-    };
+    let access = access(*delay);
     let config = WebConfig {
         clients: web.clients,
         objects: web.object.sizes().to_vec(),
@@ -106,19 +78,13 @@ pub(super) fn background(
             delay,
             tcp: settings,
         } => {
-            let access = Access {
-                delay: *delay,
-                ..Access::default()
-            };
+            let access = access(*delay);
             let config = ParametricConfig {
                 law: match process {
                     Process::Cbr => Law::Constant,
                     Process::Poisson => Law::Poisson,
                 },
-                transport: match transport {
-                    file::Transport::Udp => Transport::Udp,
-                    file::Transport::Tcp => Transport::Tcp,
-                },
+                transport: carrier(*transport),
                 packet: u32::try_from(packet.0).unwrap_or(u32::MAX),
                 rate: *rates,
                 sources: *sources,
@@ -138,34 +104,128 @@ pub(super) fn background(
             let machine = Structural::new(Arc::new(played), &schedule, seed);
             Some((Box::new(machine), tcp(settings)))
         }
+        BackgroundSpec::Replay {
+            replay,
+            trace,
+            stretch,
+        } => {
+            let config = ReplayConfig {
+                transport: carrier(replay.transport),
+                phase: replay.phase.unwrap_or_else(|| phase(trace, seed)),
+                period: Some(trace.period),
+                stretch: *stretch,
+                grid: replay.grid,
+                left: access(replay.delay),
+                right: access(replay.delay),
+                ..ReplayConfig::exact(trace.packets.clone())
+            };
+            Some((Box::new(Replay::new(config)), tcp(&replay.tcp)))
+        }
+        BackgroundSpec::Greedy(greedy) => {
+            let config = GreedyConfig {
+                connections: greedy.connections,
+                from_right: greedy.direction == file::Direction::Down,
+                start: greedy.start,
+                stagger: greedy.stagger,
+                sender: access(greedy.delay),
+                receiver: access(greedy.delay),
+            };
+            Some((Box::new(Greedy::new(config)), tcp(&greedy.tcp)))
+        }
     })
+}
+
+fn access(delay: Dur) -> Access {
+    Access {
+        delay,
+        ..Access::default()
+    }
+}
+
+fn carrier(transport: file::Transport) -> Transport {
+    match transport {
+        file::Transport::Udp => Transport::Udp,
+        file::Transport::Tcp => Transport::Tcp,
+    }
+}
+
+/// Where in a trace a run with this seed begins.
+fn phase(trace: &Trace, seed: u64) -> Dur {
+    let mut stream = Stream::new(seed, "replay-phase");
+    Dur::from_nanos(stream.below(trace.period.as_nanos()))
 }
 
 /// Doubts that the run's own description raises.
 pub(super) fn doubts(spec: &RunSpec) -> Vec<Warning> {
-    let BackgroundSpec::Learnt { model, knobs, .. } = &spec.background else {
-        return Vec::new();
-    };
-    let mut doubts = Vec::new();
     let name = &spec.cell.background;
-    let warm_up = model.varied(knobs, spec.cell.seed).warm_up();
-    if spec.warmup < warm_up {
-        doubts.push(Warning::warning(
-            "short-warm-up",
+    match &spec.background {
+        BackgroundSpec::Learnt { model, knobs, .. } => {
+            let mut doubts = Vec::new();
+            let warm_up = model.varied(knobs, spec.cell.seed).warm_up();
+            if spec.warmup < warm_up {
+                doubts.push(Warning::warning(
+                    "short-warm-up",
+                    format!(
+                        "background `{name}` needs about {:.0} s from an empty link to its full load; the warm-up is {}",
+                        warm_up.as_secs_f64(),
+                        spec.warmup
+                    ),
+                ));
+            }
+            if spec.duration > model.duration {
+                doubts.push(Warning::note(
+                    "model-repeats",
+                    format!(
+                        "a run of {} is longer than the {:.0} s behind background `{name}`: its sessions come again, in another order",
+                        spec.duration,
+                        model.duration.as_secs_f64()
+                    ),
+                ));
+            }
+            doubts
+        }
+        BackgroundSpec::Replay {
+            replay,
+            trace,
+            stretch,
+        } => replayed(spec, replay, trace, *stretch),
+        BackgroundSpec::None | BackgroundSpec::Parametric { .. } | BackgroundSpec::Greedy(_) => {
+            Vec::new()
+        }
+    }
+}
+
+/// A trace stretched or compressed by more than this is doubtful: its bursts and its reactions to round
+/// trips have another length than anywhere.
+const STRETCHED: f64 = 2.0;
+
+fn replayed(spec: &RunSpec, replay: &file::Replay, trace: &Trace, stretch: f64) -> Vec<Warning> {
+    let mut doubts = Vec::new();
+    let name = &replay.name;
+    let length = trace.period.scale(stretch);
+    if spec.duration > length {
+        doubts.push(Warning::note(
+            "trace-repeats",
             format!(
-                "background `{name}` needs about {:.0} s from an empty link to its full load; the warm-up is {}",
-                warm_up.as_secs_f64(),
-                spec.warmup
+                "a run of {} is longer than the {:.1} s of the trace behind background `{name}`: it begins again",
+                spec.duration,
+                length.as_secs_f64()
             ),
         ));
     }
-    if spec.duration > model.duration {
+    if replay.phase.is_some() && spec.cell.replication > 0 {
         doubts.push(Warning::note(
-            "model-repeats",
+            "same-phase",
             format!(
-                "a run of {} is longer than the {:.0} s behind background `{name}`: its sessions come again, in another order",
-                spec.duration,
-                model.duration.as_secs_f64()
+                "every replication of background `{name}` has the same packets at the same times: intervals do not cover other times of the trace"
+            ),
+        ));
+    }
+    if !(1.0 / STRETCHED..=STRETCHED).contains(&stretch) {
+        doubts.push(Warning::warning(
+            "stretched",
+            format!(
+                "the times of background `{name}` are multiplied by {stretch:.3}: bursts last as much longer or shorter than in the trace"
             ),
         ));
     }

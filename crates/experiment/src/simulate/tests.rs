@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+mod replay;
+
 use super::*;
 use crate::Plan;
 use crate::observe::Outcome;
@@ -129,6 +131,167 @@ fn reasons_add_up_to_the_drops_with_loss_on_the_wire() {
         // 1250 packets of 1000 bytes pass in ten seconds; half of them are some 625, within 5 sd.
         assert!((535..=715).contains(&lost), "{down:?}");
         assert!(full > 10_000, "{down:?}");
+    }
+}
+
+/// Two greedy connections at a bottleneck of each discipline. The standing queue is what tells the
+/// disciplines apart: a FIFO's is the buffer, a controlled one's is near the target.
+#[test]
+fn every_discipline_carries_traffic_and_keeps_the_queue_that_it_should() {
+    let occupancy = |qdisc: &str| {
+        let file = FILE
+            .replace(
+                "rate = \"20Mbit\"",
+                &format!("rate = \"20Mbit\"\nqdisc = {qdisc}"),
+            )
+            .replace("queue = \"50ms\"", "queue = \"2BDP\"\nrtt = \"40ms\"")
+            .replace(
+                "kind = \"cbr\"\nrate = \"5Mbit\"",
+                "kind = \"greedy\"\nconnections = 2",
+            );
+        let (spec, o) = run_of(&file, 2);
+        let down = &o.links[1];
+        let used = (down.departed[0] + down.departed[1]) as f64 * 8.0 / down.duration / 20e6;
+        assert!((0.6..=1.001).contains(&used), "{qdisc}: {used}");
+        assert!(!o.requests.is_empty(), "{qdisc}");
+        let bins = o.bins.iter().filter(|b| b.direction == 1 && b.time >= 4.0);
+        let (sum, n) = bins.fold((0.0, 0u32), |(sum, n), b| {
+            if b.queue_mean.is_nan() {
+                (sum, n)
+            } else {
+                (sum + b.queue_mean, n + 1)
+            }
+        });
+        let delay = sum / f64::from(n) * 8.0 / spec.links[1].rate.bps() as f64;
+        (delay, o)
+    };
+    let (fifo, _) = occupancy("\"fifo\"");
+    assert!((0.02..0.08).contains(&fifo), "{fifo}");
+    for (name, low, high) in [
+        ("\"red\"", 0.0005, 0.02),
+        (
+            "{ kind = \"red\", set = \"adaptive\", mean_packet = \"1500B\" }",
+            0.001,
+            0.03,
+        ),
+        (
+            "{ kind = \"red\", set = \"ns2-era\", mean_packet = \"1500B\" }",
+            0.0005,
+            0.03,
+        ),
+        (
+            "{ kind = \"red\", set = \"ns2-modern\", mean_packet = \"1500B\" }",
+            0.001,
+            0.04,
+        ),
+        ("\"codel\"", 0.0005, 0.03),
+        ("\"fq-codel\"", 0.0005, 0.03),
+        ("\"pie\"", 0.0005, 0.04),
+        ("\"drr\"", 0.005, 0.1),
+        (
+            "{ kind = \"priority\", limits = [\"1BDP\", \"0.5BDP\"] }",
+            0.001,
+            0.08,
+        ),
+    ] {
+        let (delay, _) = occupancy(name);
+        assert!((low..high).contains(&delay), "{name}: {delay}");
+        assert!(
+            delay < fifo || name.contains("drr"),
+            "{name}: {delay} against {fifo}"
+        );
+    }
+}
+
+/// Limits of bands in bandwidth-delay products count with the link's own rate and round trip.
+#[test]
+fn limits_within_a_discipline_are_resolved_in_the_plan() {
+    let file = FILE
+        .replace(
+            "rate = \"20Mbit\"",
+            "rate = \"20Mbit\"\nrtt = \"40ms\"\nqdisc = { kind = \"priority\", limits = [\"1BDP\", \"10pkt\"] }\nup = { rate = \"2Mbit\", qdisc = { kind = \"red\", min = \"0.5BDP\", max = \"1BDP\" } }",
+        );
+    let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
+    let [mut up, mut down] = plan.links();
+    let limits =
+        |link: &mut crate::file::Link| -> Vec<_> { link.qdisc.limits_mut().map(|l| *l).collect() };
+    use swell_base::{Bytes, QueueLimit};
+    let bytes = |b| QueueLimit::Bytes(Bytes(b));
+    assert_eq!(limits(&mut down), [bytes(100_000), QueueLimit::Packets(10)]);
+    assert_eq!(limits(&mut up), [bytes(5_000), bytes(10_000)]);
+}
+
+/// Strict priority takes the background out of the application's way.
+#[test]
+fn priority_shields_the_application() {
+    let slowest = |qdisc: &str| {
+        let file = FILE
+            .replace(
+                "rate = \"20Mbit\"",
+                &format!("rate = \"20Mbit\"\nqdisc = {qdisc}"),
+            )
+            .replace("rate = \"15Mbit\"", "rate = \"25Mbit\"");
+        let done = |o: &Observations| {
+            o.requests
+                .iter()
+                .filter(|r| r.outcome == Outcome::Done)
+                .count()
+        };
+        (done(&run_of(&file, 0).1), done(&run_of(&file, 4).1))
+    };
+    let (alone, shielded) = slowest("\"priority\"");
+    assert!(shielded * 10 > alone * 8, "{shielded} of {alone}");
+    let (alone, exposed) = slowest("\"fifo\"");
+    assert!(exposed * 10 < alone * 5, "{exposed} of {alone}");
+}
+
+#[test]
+fn greedy_connections_fill_their_direction_from_their_start() {
+    let file = FILE.replace(
+        "kind = \"cbr\"\nrate = \"5Mbit\"",
+        "kind = \"greedy\"\nconnections = 3\ndirection = \"up\"\nstart = \"3s\"\nstagger = \"500ms\"",
+    );
+    let (_, o) = run_of(&file, 2);
+    assert_eq!(o.flows.len(), 3);
+    let starts: Vec<f64> = o.flows.iter().map(|f| f.start).collect();
+    assert_eq!(starts, [3.0, 3.5, 4.0]);
+    assert!(
+        o.flows
+            .iter()
+            .all(|f| f.up > 1_000_000 && f.down == 0 && f.class == "greedy")
+    );
+    let up = |from: f64, to: f64| -> u64 {
+        o.bins
+            .iter()
+            .filter(|b| b.direction == 0 && b.time >= from && b.time < to)
+            .map(|b| b.departed[1])
+            .sum()
+    };
+    assert_eq!(up(0.0, 2.9), 0);
+    let rate = up(6.0, 12.0) as f64 * 8.0 / 6.0;
+    assert!((0.9..1.001).contains(&(rate / 20e6)), "{rate}");
+}
+
+#[test]
+fn every_profile_and_congestion_control_carries_a_web_page() {
+    let profiles = ["linux", "classic", "ns2-era", "ns2-modern"];
+    let names = &crate::file::schema()["$defs"]["CongestionControl"]["oneOf"];
+    let names = names.as_array().expect("an enum").iter();
+    let names: Vec<&str> = names.filter_map(|c| c["const"].as_str()).collect();
+    let settings = profiles
+        .iter()
+        .map(|p| format!("profile = \"{p}\""))
+        .chain(names.iter().map(|n| format!("congestion = \"{n}\"")));
+    for setting in settings {
+        let file = FILE.replace(
+            "object = \"100kB\"",
+            &format!("object = \"100kB\"\ntcp = {{ {setting} }}"),
+        );
+        let (_, o) = run_of(&file, 2);
+        let done = o.requests.iter().filter(|r| r.outcome == Outcome::Done);
+        let bytes: u64 = done.clone().map(|r| r.bytes).sum();
+        assert!(done.count() > 10, "{setting}");
+        assert!(bytes.is_multiple_of(100_000), "{setting}");
     }
 }
 

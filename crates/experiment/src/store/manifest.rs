@@ -31,7 +31,7 @@ pub struct Manifest {
     pub complete: bool,
     /// The runs, in the order of the tables.
     pub cells: Vec<Cell>,
-    /// The models of learnt backgrounds, by background.
+    /// The models of learnt and the traces of replayed backgrounds, by background.
     pub models: BTreeMap<String, ModelFacts>,
     /// Measured mean rates of backgrounds alone, by background: those that another one matches
     /// and those that were scaled to a rate.
@@ -50,14 +50,14 @@ pub struct Manifest {
     pub run_s: BTreeMap<String, f64>,
 }
 
-/// A model that a background used.
+/// A model or a trace that a background used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelFacts {
     /// Its own name.
     pub name: String,
     /// `bundled`, or the path of the file.
     pub source: String,
-    /// Hash of the file's bytes.
+    /// Hash of the file's bytes; of a trace: of the times and sizes of its packets.
     pub hash: String,
     /// What it was made from, its licence.
     pub note: String,
@@ -77,6 +77,9 @@ pub struct Measured {
     pub down_bps_each: Vec<f64>,
     /// The rate asked for, down direction, where sessions were scaled to reach it.
     pub target_bps: Option<f64>,
+    /// How much faster than at its own times a trace was replayed, that gave these rates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<f64>,
     /// Sessions, as a multiple of the model's, that gave these rates.
     pub sessions: Option<f64>,
 }

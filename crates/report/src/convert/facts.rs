@@ -2,7 +2,7 @@
 
 use swell_base::{Bytes, Dur, QueueLimit};
 use swell_experiment::Results;
-use swell_experiment::file::{Background, Foreground, Link, Loss, QdiscKind};
+use swell_experiment::file::{Background, Foreground, Link, Loss};
 
 use crate::data::{NetworkData, Rerun};
 use crate::human::{Quantity, trimmed};
@@ -52,7 +52,6 @@ pub(super) fn network(results: &Results) -> NetworkData {
 }
 
 fn link(link: &Link, rtt: Dur) -> Vec<String> {
-    let QdiscKind::Fifo = link.qdisc;
     let queue = match link.queue {
         QueueLimit::Packets(n) => format!("{n} packets"),
         QueueLimit::Bytes(b) => bytes(&b),
@@ -65,7 +64,7 @@ fn link(link: &Link, rtt: Dur) -> Vec<String> {
     let mut parts = vec![
         Quantity::Rate.tick(link.rate.bps() as f64),
         duration(link.delay),
-        format!("FIFO {queue}"),
+        format!("{} {queue}", link.qdisc.label()),
     ];
     match link.loss {
         Loss::None => {}
@@ -97,8 +96,14 @@ pub(super) fn rerun(results: &Results) -> Rerun {
         ("Experiment".to_owned(), manifest.hash.clone()),
     ];
     for (background, model) in &manifest.models {
+        let replayed = results
+            .experiment
+            .background
+            .iter()
+            .any(|b| b.name() == background && b.kind() == "replay");
+        let what = if replayed { "Trace" } else { "Model" };
         facts.push((
-            format!("Model of {background}"),
+            format!("{what} of {background}"),
             format!("{} ({}), {}", model.name, model.source, model.hash),
         ));
         if !model.note.is_empty() {

@@ -1,0 +1,291 @@
+//! Queueing disciplines. `docs/queues.md` has a chapter on each, with the sources of the defaults.
+
+mod red;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, Dur, QueueLimit};
+
+pub use red::{Adaptation, Measure, Red, RedSet, Spacing, Victim, Weight, WeightRule};
+
+/// A queueing discipline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Qdisc {
+    /// First in, first out; arrivals to a full queue are dropped.
+    #[default]
+    Fifo,
+    /// Random early detection: arrivals are dropped, or marked, with a probability that grows with
+    /// the average of the queue.
+    Red(Red),
+    /// Strict priority between the applications under study and the background, without preemption.
+    Priority(Priority),
+    /// Deficit round robin.
+    Drr(Drr),
+    /// Controlled delay (RFC 8289).
+    Codel(Codel),
+    /// A controlled-delay queue for each flow, served in turn (RFC 8290).
+    FqCodel(FqCodel),
+    /// Proportional integral controller, enhanced (RFC 8033).
+    Pie(Pie),
+}
+
+impl Qdisc {
+    /// What pictures and reports call it.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Qdisc::Fifo => "FIFO",
+            Qdisc::Red(_) => "RED",
+            Qdisc::Priority(_) => "priority",
+            Qdisc::Drr(_) => "DRR",
+            Qdisc::Codel(_) => "CoDel",
+            Qdisc::FqCodel(_) => "FQ-CoDel",
+            Qdisc::Pie(_) => "PIE",
+        }
+    }
+
+    /// The limits that the discipline has of its own, each to be resolved like the link's.
+    pub(crate) fn limits_mut(&mut self) -> impl Iterator<Item = &mut QueueLimit> {
+        let (list, pair): (&mut [QueueLimit], _) = match self {
+            Qdisc::Priority(p) => (&mut p.limits, [None, None]),
+            Qdisc::Red(r) => (&mut [], [r.min.as_mut(), r.max.as_mut()]),
+            _ => (&mut [], [None, None]),
+        };
+        list.iter_mut().chain(pair.into_iter().flatten())
+    }
+}
+
+/// Bands of first-in-first-out queues; a band is served only while those above it are empty.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Priority {
+    /// How many bands. Band 0 is served first.
+    pub bands: u32,
+    /// Band of the applications under study.
+    pub foreground: u32,
+    /// Band of the background.
+    pub background: u32,
+    /// How much each band holds, from band 0 on. Bands without an entry hold what `queue` says,
+    /// each for itself.
+    pub limits: Vec<QueueLimit>,
+}
+
+impl Default for Priority {
+    fn default() -> Priority {
+        Priority {
+            bands: 2,
+            foreground: 0,
+            background: 1,
+            limits: Vec::new(),
+        }
+    }
+}
+
+/// Queues with packets take turns; at its turn a queue may send its quantum and what it left over
+/// the turn before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Drr {
+    /// Which packets share a queue.
+    pub by: DrrClasses,
+    /// How many queues flows are hashed to. With `by = "traffic"` there are two.
+    pub queues: u32,
+    /// Bytes that a queue may send more in each round: at least the largest packet.
+    pub quantum: Bytes,
+    /// Quanta of single queues, from the first on; with `by = "traffic"` of the applications under
+    /// study and of the background. Shares of the rate are in proportion to them.
+    pub quanta: Vec<Bytes>,
+}
+
+impl Default for Drr {
+    fn default() -> Drr {
+        Drr {
+            by: DrrClasses::Flow,
+            queues: 1024,
+            quantum: Bytes(1500),
+            quanta: Vec::new(),
+        }
+    }
+}
+
+/// Which packets share a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DrrClasses {
+    /// Those of a flow, by a hash: a few flows may meet in one queue.
+    #[default]
+    Flow,
+    /// Those of the applications under study in one queue, those of the background in another.
+    Traffic,
+}
+
+/// Drops from the head once packets have waited longer than the target for an interval, then at
+/// shorter and shorter intervals until they do not.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Codel {
+    /// Standing delay that is tolerated.
+    pub target: Dur,
+    /// How long the delay must stay above the target before the first drop: about the longest
+    /// round trip.
+    pub interval: Dur,
+    /// Bytes that may wait whatever their delay: the largest packet.
+    pub mtu: Bytes,
+    /// Mark packets of senders that understand ECN instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for Codel {
+    fn default() -> Codel {
+        Codel {
+            target: Dur::from_millis(5),
+            interval: Dur::from_millis(100),
+            mtu: Bytes(1500),
+            ecn: false,
+        }
+    }
+}
+
+/// Flows are hashed to queues, which take turns, new ones first; each is under its own CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FqCodel {
+    /// How many queues flows are hashed to.
+    pub flows: u32,
+    /// Bytes that a queue may send in each round.
+    pub quantum: Bytes,
+    /// Most packets dropped at once when no room is left.
+    pub drop_batch: u32,
+    /// Standing delay that is tolerated in each queue.
+    pub target: Dur,
+    /// How long the delay must stay above the target before the first drop.
+    pub interval: Dur,
+    /// Bytes that may wait in a queue whatever their delay: the largest packet.
+    pub mtu: Bytes,
+    /// Mark packets of senders that understand ECN instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for FqCodel {
+    fn default() -> FqCodel {
+        let codel = Codel::default();
+        FqCodel {
+            flows: 1024,
+            quantum: Bytes(1514),
+            drop_batch: 64,
+            target: codel.target,
+            interval: codel.interval,
+            mtu: codel.mtu,
+            ecn: true,
+        }
+    }
+}
+
+/// Arrivals are dropped with a probability that a controller moves so that the delay stays at its
+/// target.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pie {
+    /// Delay to be kept.
+    pub target: Dur,
+    /// How often the drop probability is computed.
+    pub update: Dur,
+    /// How long a burst may last before anything is dropped.
+    pub max_burst: Dur,
+    /// Gain on the distance from the target, per second.
+    pub alpha: f64,
+    /// Gain on the change since the last computation, per second.
+    pub beta: f64,
+    /// Size of a mean packet: a queue of two is left alone.
+    pub mean_packet: Bytes,
+    /// How the delay is learnt.
+    pub delay: PieDelay,
+    /// Whether drops are spread out.
+    pub derandomize: bool,
+    /// Whether the probability grows by 2 % at most once it has reached 10 %.
+    pub capped: bool,
+    /// Mark packets of senders that understand ECN instead of dropping them.
+    pub ecn: bool,
+    /// Above this probability packets are dropped all the same.
+    pub mark_below: f64,
+}
+
+impl Default for Pie {
+    fn default() -> Pie {
+        Pie {
+            target: Dur::from_millis(15),
+            update: Dur::from_millis(15),
+            max_burst: Dur::from_millis(150),
+            alpha: 0.125,
+            beta: 1.25,
+            mean_packet: Bytes(1500),
+            delay: PieDelay::Timestamps,
+            derandomize: true,
+            capped: true,
+            ecn: false,
+            mark_below: 0.1,
+        }
+    }
+}
+
+/// How PIE learns the delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PieDelay {
+    /// The time that the packet last taken has waited.
+    #[default]
+    Timestamps,
+    /// The backlog over the rate of departures, measured over 16 KiB at a time.
+    DepartureRate,
+}
+
+/// A discipline as a file writes it: by its name where every parameter has its default, else as a
+/// table with `kind`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct QdiscSpec(pub Qdisc);
+
+impl<'de> Deserialize<'de> for QdiscSpec {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<QdiscSpec, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = QdiscSpec;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a queueing discipline, or a table with its `kind`")
+            }
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<QdiscSpec, E> {
+                let table = [("kind", name)].into_iter();
+                Qdisc::deserialize(serde::de::value::MapDeserializer::new(table)).map(QdiscSpec)
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<QdiscSpec, A::Error> {
+                Qdisc::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(QdiscSpec)
+            }
+        }
+        d.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for QdiscSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "QdiscSpec".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let kinds = Qdisc::json_schema(generator).to_value();
+        let names: Vec<&serde_json::Value> = kinds["oneOf"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|kind| &kind["properties"]["kind"]["const"])
+            .collect();
+        let table = generator.subschema_for::<Qdisc>();
+        schemars::json_schema!({
+            "description": "A queueing discipline: its name, or a table with `kind` and parameters.",
+            "anyOf": [{"type": "string", "enum": names}, table]
+        })
+    }
+}

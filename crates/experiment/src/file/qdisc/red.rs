@@ -1,0 +1,159 @@
+//! RED's parameters.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, Dur, QueueLimit};
+
+/// Random early detection: a named set of parameters, and what differs from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Red {
+    /// The set of parameters everything else starts from.
+    #[serde(default)]
+    pub set: RedSet,
+    /// Average queue from which on packets are dropped now and then: packets of mean size, bytes,
+    /// time at the link's rate, or BDP. Together with `max`. Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<QueueLimit>,
+    /// Average queue at which the drop probability has reached `max_p`. Together with `min`.
+    /// Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<QueueLimit>,
+    /// Instead of `min` and `max`: the delay to aim at. `min` is then half of what the link sends in
+    /// this time, at least 5 packets, and `max` three times that. Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_delay: Option<Dur>,
+    /// Drop probability as the average reaches `max`. Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_p: Option<f64>,
+    /// Weight of the newest sample in the average: a number above 0 and up to 1, or a rule. Default:
+    /// the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<Weight>,
+    /// Size of a mean packet: what thresholds and idle times are counted in. Default 500B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_packet: Option<Bytes>,
+    /// What is averaged. Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
+    /// Whether a packet is dropped in proportion to its size. Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_size: Option<bool>,
+    /// How drops are spread out. Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spacing: Option<Spacing>,
+    /// Whether the probability goes on to 1 at twice `max` instead of jumping there. Default: the
+    /// set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gentle: Option<bool>,
+    /// Let `max_p` adapt so that the average stays in the middle: how. Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<Adaptation>,
+    /// Mark packets of senders that understand ECN instead of dropping them.
+    #[serde(default)]
+    pub ecn: bool,
+    /// Above this probability packets are dropped all the same; 1 for never. Default: the set's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark_below: Option<f64>,
+    /// Which packet goes when the queue is full or its average too long. Default: the one that
+    /// arrives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub victim: Option<Victim>,
+}
+
+/// A named set of RED's parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RedSet {
+    /// Floyd and Jacobson 1993: thresholds 5pkt and 15pkt, probability 0.02, weight 0.002.
+    #[default]
+    Classic,
+    /// Floyd, Gummadi and Shenker 2001: thresholds for 5ms, gentle, adapting its probability.
+    Adaptive,
+    /// ns-2 of 1999 and 2000: thresholds 5pkt and 15pkt, probability 0.1, weight 0.002.
+    Ns2Era,
+    /// ns-2.35 as released: thresholds and weight from the link, gentle, in bytes.
+    Ns2Modern,
+}
+
+/// Weight of the newest sample in the average.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Weight {
+    /// This number.
+    Fixed(f64),
+    /// What a rule makes of the link.
+    Rule(WeightRule),
+}
+
+/// How the weight follows from the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WeightRule {
+    /// The average looks back over a second.
+    OneSecond,
+    /// The average looks back over ten round trips of three link delays, at least 100ms each.
+    TenRoundTrips,
+}
+
+/// What RED averages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Packets waiting.
+    Packets,
+    /// Bytes waiting.
+    Bytes,
+}
+
+/// How RED spreads its drops out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spacing {
+    /// Each packet for itself.
+    Geometric,
+    /// Gaps between drops are uniform.
+    Uniform,
+    /// No drop within 1/p packets of the last, gaps uniform after that.
+    Wait,
+}
+
+/// Which packet goes when RED must drop one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Victim {
+    /// The one that arrives.
+    Arriving,
+    /// The second in the queue.
+    Front,
+    /// Any.
+    Random,
+}
+
+/// How adaptive RED moves its probability.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Adaptation {
+    /// How often it is looked at.
+    pub interval: Dur,
+    /// Added where the average is too long, but no more than a quarter of the probability.
+    pub increase: f64,
+    /// Factor where the average is too short.
+    pub decrease: f64,
+    /// Greatest probability.
+    pub ceiling: f64,
+    /// Least probability.
+    pub floor: f64,
+}
+
+impl Default for Adaptation {
+    fn default() -> Adaptation {
+        Adaptation {
+            interval: Dur::from_millis(500),
+            increase: 0.01,
+            decrease: 0.9,
+            ceiling: 0.5,
+            floor: 0.01,
+        }
+    }
+}

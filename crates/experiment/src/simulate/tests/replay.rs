@@ -1,0 +1,240 @@
+//! Replays of captures that the tests write.
+
+use std::fs;
+
+use super::*;
+use crate::test_support::Scratch;
+
+/// A packet: milliseconds, whether it leads outwards, network-layer bytes.
+type Sent = (u32, bool, u16);
+
+/// A pcap file (raw IP, microseconds) of UDP packets between 10.0.0.1 and 198.51.100.1, of which only
+/// the headers were captured.
+fn pcap(packets: &[Sent]) -> Vec<u8> {
+    let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    file.extend([96, 0, 0, 0, 101, 0, 0, 0]);
+    for &(ms, out, size) in packets {
+        let (inside, outside) = ([10, 0, 0, 1], [198, 51, 100, 1]);
+        let (src, dst) = if out {
+            (inside, outside)
+        } else {
+            (outside, inside)
+        };
+        file.extend((1_000 + ms / 1000).to_le_bytes());
+        file.extend((ms % 1000 * 1000).to_le_bytes());
+        file.extend(28u32.to_le_bytes());
+        file.extend(u32::from(size).to_le_bytes());
+        file.extend([0x45, 0]);
+        file.extend(size.to_be_bytes());
+        file.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+        file.extend(src);
+        file.extend(dst);
+        file.extend([0x0f, 0xa0, 0x0f, 0xa1]);
+        file.extend((size - 20).to_be_bytes());
+        file.extend([0, 0]);
+    }
+    file
+}
+
+/// Ten seconds: a packet of 1000 bytes down every 2 ms in the first half of each second, and one of
+/// 100 bytes up every 10 ms. The mean is 2 Mbit/s down, 0.08 Mbit/s up.
+fn bursts() -> Vec<Sent> {
+    (0..10_000)
+        .flat_map(|ms| {
+            let up = (ms % 10 == 1).then_some((ms, true, 100));
+            let down = (ms % 2 == 0 && ms % 1000 < 500).then_some((ms, false, 1000));
+            [up, down]
+        })
+        .flatten()
+        .collect()
+}
+
+fn file(background: &str) -> String {
+    format!(
+        r#"
+name = "test"
+[network]
+rate = "20Mbit"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "10kB"
+count = 1
+[[background]]
+name = "trace"
+kind = "replay"
+trace = "t.pcap"
+{background}
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "match:trace"
+[run]
+replications = 2
+warmup = "1s"
+duration = "11s"
+"#
+    )
+}
+
+fn plan(name: &str, packets: &[Sent], background: &str) -> (Scratch, Result<Plan, String>) {
+    let scratch = Scratch::new(name);
+    fs::write(scratch.0.join("t.pcap"), pcap(packets)).expect("it can be written");
+    let plan = Plan::resolve(&file(background), "x.toml", &scratch.0);
+    (scratch, plan.map_err(|p| p.to_string()))
+}
+
+fn observed(plan: &Plan, cell: usize) -> Observations {
+    let spec = plan
+        .spec(&plan.cells[cell], &BTreeMap::new())
+        .expect("a cell of the plan");
+    Simulator.run(&spec, &|_| {}, &|| false).expect("a run")
+}
+
+/// Background bytes that arrived per bin of 100 ms in a direction.
+fn arrived(o: &Observations, direction: u8) -> Vec<u64> {
+    let bins = o.bins.iter().filter(|b| b.direction == direction);
+    bins.map(|b| b.arrived[1]).collect()
+}
+
+#[test]
+fn packets_come_at_their_own_times_in_both_directions() {
+    let (_keep, plan) = plan("replay-times", &bursts(), "phase = \"0s\"\ndelay = \"0s\"");
+    let plan = plan.expect("a good file");
+    let o = observed(&plan, 0);
+    let down = arrived(&o, 1);
+    // 50 packets in each tenth of the first half of a second.
+    for (i, &bytes) in down[..99].iter().enumerate() {
+        assert_eq!(bytes, if i % 10 < 5 { 50_000 } else { 0 }, "bin {i}");
+    }
+    // The trace begins again a mean gap after its last packet: 9.991 s and 9.991 s / 3499.
+    assert_eq!(down[99..101], [4_000, 50_000]);
+    let up: u64 = arrived(&o, 0)[..99].iter().sum();
+    assert_eq!(up, 99_000);
+    let codes: Vec<&str> = o.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert!(codes.contains(&"trace-repeats"), "{codes:?}");
+    assert_eq!(o.flows.len(), 2);
+    assert!(o.flows.iter().all(|f| f.class == "replay"));
+}
+
+#[test]
+fn a_replay_can_be_stretched_put_on_a_grid_and_turned_round() {
+    let settings = "phase = \"0s\"\ndelay = \"0s\"\nstretch = 2\ngrid = \"200ms\"\nreversed = true";
+    let (_keep, plan) = plan("replay-stretch", &bursts(), settings);
+    let o = observed(&plan.expect("a good file"), 0);
+    let up = arrived(&o, 0);
+    let down: u64 = arrived(&o, 1).iter().sum();
+    assert!(down < 70_000, "the trace's up direction: {down}");
+    // Half as fast: half as much in each second of the first half of two; all of it at multiples of
+    // 200 ms, one at the beginning and four more. The packet at 0 goes at 0.
+    assert_eq!(up[0], 1_000);
+    for (i, &bytes) in up.iter().enumerate().skip(1).take(18) {
+        let want = match i {
+            2 | 4 | 6 | 8 => 50_000,
+            10 => 49_000,
+            _ => 0,
+        };
+        assert_eq!(bytes, want, "bin {i}");
+    }
+}
+
+#[test]
+fn every_seed_begins_elsewhere_unless_told() {
+    let (_keep, drawn) = plan("replay-phase", &bursts(), "");
+    let drawn = drawn.expect("a good file");
+    let first = arrived(&observed(&drawn, 0), 1);
+    assert_eq!(first, arrived(&observed(&drawn, 0), 1), "the same seed");
+    assert_ne!(first, arrived(&observed(&drawn, 1), 1), "another seed");
+    // The period is the trace's: every ten seconds carry all of it, less or more the last packet.
+    let bytes: u64 = first[..100].iter().sum();
+    assert!(bytes.abs_diff(2_500_000) <= 5_000, "{bytes}");
+    let (_keep_too, fixed) = plan("replay-fixed", &bursts(), "phase = \"3s\"");
+    let fixed = fixed.expect("a good file");
+    assert_eq!(
+        arrived(&observed(&fixed, 0), 1),
+        arrived(&observed(&fixed, 1), 1)
+    );
+}
+
+#[test]
+fn over_tcp_everything_arrives_and_something_is_acknowledged() {
+    let settings = "phase = \"0s\"\ntransport = \"tcp\"\ntcp = { profile = \"classic\" }";
+    let (_keep, plan) = plan("replay-tcp", &bursts(), settings);
+    let o = observed(&plan.expect("a good file"), 0);
+    let [up, down] = [0, 1].map(|d| {
+        let flow = o.flows.iter().find(|f| [f.up, f.down][d] > 0);
+        flow.map_or(0, |f| [f.up, f.down][d])
+    });
+    // Eleven seconds of payload: the packets less 52 bytes of headers, one more burst.
+    assert_eq!(down, 2_750 * (1000 - 52));
+    assert!(up.abs_diff(1_100 * (100 - 52)) < 2 * 48, "{up}");
+}
+
+#[test]
+fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
+    let scratch = Scratch::new("replay-rate");
+    fs::write(scratch.0.join("t.pcap"), pcap(&bursts())).expect("it can be written");
+    let plan = Plan::resolve(&file("rate = \"3Mbit\""), "x.toml", &scratch.0).expect("a good file");
+    let options = crate::run::Options {
+        dir: scratch.0.join("run"),
+        threads: 2,
+        fresh: false,
+    };
+    let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("it runs");
+    let crate::run::Ended::Complete(results) = ended else {
+        panic!("{ended:?}")
+    };
+    let measured = &results.manifest.measured["trace"];
+    assert!((measured.down_bps / 3e6 - 1.0).abs() < 0.05, "{measured:?}");
+    let speed = measured.speed.expect("a replay has a speed");
+    assert!((speed / 1.5 - 1.0).abs() < 0.2, "{speed}");
+    assert_eq!(measured.sessions, None);
+    let poisson: Vec<f64> = results
+        .of("web", "poisson")
+        .flat_map(|r| &r.observed.links)
+        .filter(|l| l.direction == 1)
+        .map(|l| l.arrived[1] as f64 * 8.0 / l.duration)
+        .collect();
+    // 3750 packets in ten seconds: standard deviation 1.6 % each.
+    let mean = poisson.iter().sum::<f64>() / poisson.len() as f64;
+    assert!((mean / measured.down_bps - 1.0).abs() < 0.06, "{poisson:?}");
+    let facts = &results.manifest.models["trace"];
+    assert_eq!(facts.name, "t.pcap");
+    assert!(
+        facts.note.contains("1000 packets up and 2500 down"),
+        "{}",
+        facts.note
+    );
+    // The run directory's own file finds the capture again, and the same hash.
+    let again =
+        Plan::resolve(&results.experiment_toml, "again", &options.dir).expect("it resolves");
+    assert_eq!(again.hash("simulated"), plan.hash("simulated"));
+}
+
+#[test]
+fn what_is_wrong_with_a_capture_is_said_at_its_key() {
+    let scratch = Scratch::new("replay-none");
+    let text = Plan::resolve(&file(""), "x.toml", &scratch.0)
+        .map(|_| ())
+        .expect_err("there is no capture")
+        .to_string();
+    assert!(text.contains("no file is called `t.pcap`"), "{text}");
+    assert!(text.contains("(key background[0].trace)"), "{text}");
+    fs::write(
+        scratch.0.join("t.pcap"),
+        b"not a capture at all, but some text",
+    )
+    .expect("written");
+    let text = Plan::resolve(&file(""), "x.toml", &scratch.0)
+        .map(|_| ())
+        .expect_err("it is no capture")
+        .to_string();
+    assert!(text.contains("(key background[0].trace)"), "{text}");
+    let upward: Vec<Sent> = bursts().into_iter().filter(|p| p.1).collect();
+    let (_b, silent) = plan("replay-silent", &upward, "rate = \"1Mbit\"");
+    let text = silent.map(|_| ()).expect_err("nothing flows down");
+    assert!(text.contains("no packets in the down direction"), "{text}");
+    let (_c, beyond) = plan("replay-beyond", &bursts(), "phase = \"11s\"");
+    let text = beyond.map(|_| ()).expect_err("the trace is over");
+    assert!(text.contains("lies beyond the trace's"), "{text}");
+}

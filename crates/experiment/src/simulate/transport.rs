@@ -1,0 +1,139 @@
+//! From the TCP in a file to that of the endpoints.
+
+use std::sync::Arc;
+
+use swell_base::Bytes;
+use swell_tcp::{Algorithm, Config, VegasConfig};
+
+use crate::file::{CongestionControl, TcpProfile, TcpSettings};
+
+/// Every congestion control by its name in files: where a new one is registered.
+const ALGORITHMS: &[(CongestionControl, Algorithm)] = &[
+    (CongestionControl::Cubic, Algorithm::Cubic),
+    (CongestionControl::Newreno, Algorithm::NewReno),
+    (CongestionControl::Reno, Algorithm::Reno),
+    (CongestionControl::Vegas, Algorithm::Vegas),
+];
+
+/// The transport that a file asks for.
+pub(super) fn tcp(settings: &TcpSettings) -> Arc<Config> {
+    let mut config = match settings.profile {
+        TcpProfile::Linux => Config::linux(),
+        TcpProfile::Classic => Config::classic(),
+        TcpProfile::Ns2Era => Config::ns2_era(),
+        TcpProfile::Ns2Modern => Config::ns2_modern(),
+    };
+    let chosen = ALGORITHMS
+        .iter()
+        .find(|(name, _)| Some(*name) == settings.congestion);
+    config.algorithm = chosen.map_or(config.algorithm, |a| a.1);
+    let bytes = |b: Bytes| u32::try_from(b.0).unwrap_or(u32::MAX);
+    set(&mut config.initial_window, settings.initial_window);
+    set(&mut config.mss, settings.mss.map(bytes));
+    set(&mut config.recv_buffer, settings.receive_window.map(bytes));
+    set(&mut config.min_rto, settings.min_rto);
+    set(&mut config.tick, settings.tick);
+    set(&mut config.delayed_ack, settings.delayed_ack);
+    set(&mut config.ack_delay, settings.ack_delay);
+    set(&mut config.sack, settings.sack);
+    set(&mut config.nagle, settings.nagle);
+    set(&mut config.limited_transmit, settings.limited_transmit);
+    config.initial_ssthresh = settings.initial_ssthresh.or(config.initial_ssthresh);
+    config.send_window = settings.send_window.or(config.send_window);
+    if let Some(v) = settings.vegas {
+        let [alpha, beta, gamma] =
+            [v.alpha, v.beta, v.gamma].map(|n| u16::try_from(n).unwrap_or(u16::MAX));
+        config.vegas = VegasConfig { alpha, beta, gamma };
+    }
+    // RACK needs SACK (RFC 8985 section 3).
+    config.rack_tlp &= config.sack;
+    Arc::new(config)
+}
+
+fn set<T>(to: &mut T, from: Option<T>) {
+    if let Some(value) = from {
+        *to = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(toml: &str) -> Config {
+        let settings: TcpSettings = toml::from_str(toml).expect("settings");
+        (*tcp(&settings)).clone()
+    }
+
+    #[test]
+    fn every_name_in_the_schema_is_an_algorithm_of_its_own() {
+        let names = &crate::file::schema()["$defs"]["CongestionControl"]["oneOf"];
+        let names: Vec<&str> = names
+            .as_array()
+            .expect("an enum")
+            .iter()
+            .filter_map(|c| c["const"].as_str())
+            .collect();
+        assert_eq!(names.len(), ALGORITHMS.len());
+        let mut seen = Vec::new();
+        for name in names {
+            let algorithm = of(&format!("congestion = '{name}'")).algorithm;
+            // `newreno`, `ledbat++`: as the code calls it, letters only.
+            let code = format!("{algorithm:?}").to_lowercase();
+            assert_eq!(code, name.replace('-', ""), "{name}");
+            assert!(!seen.contains(&algorithm), "{name}");
+            seen.push(algorithm);
+        }
+    }
+
+    #[test]
+    fn profiles_are_those_of_the_endpoints() {
+        assert_eq!(of(""), Config::linux());
+        assert_eq!(of("profile = 'classic'"), Config::classic());
+        assert_eq!(of("profile = 'ns2-era'"), Config::ns2_era());
+        assert_eq!(of("profile = 'ns2-modern'"), Config::ns2_modern());
+    }
+
+    #[test]
+    fn what_a_file_sets_differs_from_the_profile_and_nothing_else() {
+        let got = of(r#"
+            profile = "classic"
+            congestion = "vegas"
+            initial_window = 4
+            initial_ssthresh = 64
+            min_rto = "300ms"
+            tick = "500ms"
+            delayed_ack = true
+            ack_delay = "200ms"
+            nagle = true
+            limited_transmit = true
+            mss = "1000B"
+            receive_window = "64KiB"
+            send_window = 40
+            vegas = { alpha = 2, beta = 4 }
+        "#);
+        let want = Config {
+            algorithm: Algorithm::Vegas,
+            initial_window: 4,
+            initial_ssthresh: Some(64),
+            min_rto: swell_base::Dur::from_millis(300),
+            tick: swell_base::Dur::from_millis(500),
+            delayed_ack: true,
+            ack_delay: swell_base::Dur::from_millis(200),
+            nagle: true,
+            limited_transmit: true,
+            mss: 1000,
+            recv_buffer: 65_536,
+            send_window: Some(40),
+            vegas: VegasConfig {
+                alpha: 2,
+                beta: 4,
+                gamma: 1,
+            },
+            ..Config::classic()
+        };
+        assert_eq!(got, want);
+        let plain = of("sack = false");
+        assert!(!plain.sack && !plain.rack_tlp, "RACK needs SACK");
+    }
+}
