@@ -44,6 +44,10 @@ pub struct TcpSettings {
     /// profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_transmit: Option<bool>,
+    /// Explicit congestion notification: queues that mark may mark instead of dropping. Default: the
+    /// profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
     /// Largest segment: payload bytes of a full packet. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss: Option<Bytes>,
@@ -108,4 +112,17 @@ pub enum CongestionControl {
     Reno,
     /// Vegas (Brakmo and Peterson 1995), as in ns-2.
     Vegas,
+    /// Westwood+ (Grieco and Mascolo 2004).
+    Westwood,
+    /// BBR version 1. It wants SACK.
+    Bbr,
+    /// LEDBAT (RFC 6817): less than best effort, by one-way delay.
+    Ledbat,
+    /// LEDBAT++: less than best effort, by round-trip time.
+    #[serde(rename = "ledbat++")]
+    LedbatPlusPlus,
+    /// TCP-LP (Kuzmanovic and Knightly 2003): less than best effort, by one-way delay.
+    Lp,
+    /// TCP Nice (Venkataramani, Kokku and Dahlin 2002): less than best effort, by round-trip time.
+    Nice,
 }

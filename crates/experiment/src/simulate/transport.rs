@@ -13,6 +13,12 @@ const ALGORITHMS: &[(CongestionControl, Algorithm)] = &[
     (CongestionControl::Newreno, Algorithm::NewReno),
     (CongestionControl::Reno, Algorithm::Reno),
     (CongestionControl::Vegas, Algorithm::Vegas),
+    (CongestionControl::Westwood, Algorithm::Westwood),
+    (CongestionControl::Bbr, Algorithm::Bbr),
+    (CongestionControl::Ledbat, Algorithm::Ledbat),
+    (CongestionControl::LedbatPlusPlus, Algorithm::LedbatPlusPlus),
+    (CongestionControl::Lp, Algorithm::Lp),
+    (CongestionControl::Nice, Algorithm::Nice),
 ];
 
 /// The transport that a file asks for.
@@ -37,6 +43,7 @@ pub(super) fn tcp(settings: &TcpSettings) -> Arc<Config> {
     set(&mut config.ack_delay, settings.ack_delay);
     set(&mut config.sack, settings.sack);
     set(&mut config.nagle, settings.nagle);
+    set(&mut config.ecn, settings.ecn);
     set(&mut config.limited_transmit, settings.limited_transmit);
     config.initial_ssthresh = settings.initial_ssthresh.or(config.initial_ssthresh);
     config.send_window = settings.send_window.or(config.send_window);
@@ -78,9 +85,8 @@ mod tests {
         let mut seen = Vec::new();
         for name in names {
             let algorithm = of(&format!("congestion = '{name}'")).algorithm;
-            // `newreno`, `ledbat++`: as the code calls it, letters only.
             let code = format!("{algorithm:?}").to_lowercase();
-            assert_eq!(code, name.replace('-', ""), "{name}");
+            assert_eq!(code, name.replace('+', "plus"), "the name in the code");
             assert!(!seen.contains(&algorithm), "{name}");
             seen.push(algorithm);
         }
@@ -106,6 +112,7 @@ mod tests {
             delayed_ack = true
             ack_delay = "200ms"
             nagle = true
+            ecn = true
             limited_transmit = true
             mss = "1000B"
             receive_window = "64KiB"
@@ -121,6 +128,7 @@ mod tests {
             delayed_ack: true,
             ack_delay: swell_base::Dur::from_millis(200),
             nagle: true,
+            ecn: true,
             limited_transmit: true,
             mss: 1000,
             recv_buffer: 65_536,
