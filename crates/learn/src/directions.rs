@@ -178,7 +178,7 @@ impl Splitter {
 
     /// Whether a packet goes from inside out; `None` where it stays on one side.
     fn outward(&mut self, p: Seen) -> Option<bool> {
-        let placed = |host: u32| self.placed.get(host as usize).is_some_and(|&p| p);
+        let placed = |host: u32| self.placed.get(host as usize).is_some_and(|&known| known);
         let (from, to) = (placed(p.from), p.to != NOBODY && placed(p.to));
         if p.from == p.to {
             return None;

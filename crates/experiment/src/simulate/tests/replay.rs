@@ -213,28 +213,32 @@ fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
 
 #[test]
 fn what_is_wrong_with_a_capture_is_said_at_its_key() {
-    let scratch = Scratch::new("replay-none");
-    let text = Plan::resolve(&file(""), "x.toml", &scratch.0)
-        .map(|_| ())
-        .expect_err("there is no capture")
-        .to_string();
-    assert!(text.contains("no file is called `t.pcap`"), "{text}");
-    assert!(text.contains("(key background[0].trace)"), "{text}");
-    fs::write(
-        scratch.0.join("t.pcap"),
-        b"not a capture at all, but some text",
-    )
-    .expect("written");
-    let text = Plan::resolve(&file(""), "x.toml", &scratch.0)
-        .map(|_| ())
-        .expect_err("it is no capture")
-        .to_string();
-    assert!(text.contains("(key background[0].trace)"), "{text}");
+    let refused = |dir: &Scratch, background: &str, words: &str, key: &str| {
+        let text = Plan::resolve(&file(background), "x.toml", &dir.0)
+            .map(|_| ())
+            .expect_err(words)
+            .to_string();
+        assert!(text.contains(words), "{text}");
+        assert!(
+            text.contains(&format!("(key background[0].{key})")),
+            "{text}"
+        );
+    };
+    let scratch = Scratch::new("replay-wrong");
+    let capture = scratch.0.join("t.pcap");
+    refused(&scratch, "", "no file is called `t.pcap`", "trace");
+    fs::write(&capture, b"not a capture at all, but some text").expect("it can be written");
+    refused(&scratch, "", "t.pcap", "trace");
+    fs::write(&capture, pcap(&[])).expect("it can be written");
+    refused(&scratch, "", "no packet leads", "trace");
+    fs::write(&capture, pcap(&bursts())).expect("it can be written");
+    refused(&scratch, "phase = \"11s\"", "beyond the trace's", "phase");
     let upward: Vec<Sent> = bursts().into_iter().filter(|p| p.1).collect();
-    let (_b, silent) = plan("replay-silent", &upward, "rate = \"1Mbit\"");
-    let text = silent.map(|_| ()).expect_err("nothing flows down");
-    assert!(text.contains("no packets in the down direction"), "{text}");
-    let (_c, beyond) = plan("replay-beyond", &bursts(), "phase = \"11s\"");
-    let text = beyond.map(|_| ()).expect_err("the trace is over");
-    assert!(text.contains("lies beyond the trace's"), "{text}");
+    fs::write(&capture, pcap(&upward)).expect("it can be written");
+    refused(
+        &scratch,
+        "rate = \"1Mbit\"",
+        "no packets in the down",
+        "rate",
+    );
 }
