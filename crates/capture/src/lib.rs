@@ -1,4 +1,4 @@
-//! Other people's files, read into packets.
+//! Other people's files, read into packets, and our own, written.
 //!
 //! [`Reader`] yields [`Packet`]s: when, how large, between whom, and what the transport header says.
 //! [`Counts`] says what was read and what was lost on the way, [`Error`] where and why a file could
@@ -44,7 +44,11 @@
 //! * **Above**: IPv4, IPv6 with extension headers, jumbograms and offloaded packets without a
 //!   length, TCP with options, UDP; ICMP, fragments and other protocols are told apart.
 //!
-//! # What is not
+//! # What is written
+//!
+//! [`Writer`] writes pcapng: what is kept of a packet, its true length, its time in nanoseconds.
+//!
+//! # What is not read
 //!
 //! **Tunnels are not followed** (IP in IP, 6in4, GRE, VXLAN, Geneve, GTP, Teredo, pseudowires): the
 //! packet is the outer one, which is what the link carried. Fragments are not reassembled. Checksums
@@ -72,6 +76,7 @@ mod snoop;
 mod source;
 mod transport;
 mod window;
+mod writer;
 
 pub use counts::{Counts, Skip};
 pub use dissect::{Frame, dissect};
@@ -81,3 +86,4 @@ pub use packet::{Packet, Tcp, TcpOptions, Transport};
 pub use reader::{Format, Interface, Reader};
 pub use source::Compression;
 pub use transport::tcp_options;
+pub use writer::{Heading, Record, WriteError, Writer};

@@ -8,11 +8,11 @@ use crate::window::Window;
 use crate::{Frame, Interface, LinkType};
 
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
+pub(crate) const INTERFACE: u32 = 1;
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
-const ENHANCED_PACKET: u32 = 6;
-const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+pub(crate) const ENHANCED_PACKET: u32 = 6;
+pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 /// Largest block believed: libpcap's limit for pcapng blocks.
 const MOST: u32 = 16 << 20;

@@ -1,5 +1,6 @@
 //! What runs a run.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate};
@@ -91,6 +92,8 @@ pub struct RunSpec {
     pub bins: Dur,
     /// Whether to fill the table of background connections.
     pub flows: bool,
+    /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.
+    pub packets: Option<PathBuf>,
 }
 
 /// An application under study, everything said.

@@ -7,6 +7,7 @@ pub mod file;
 mod hash;
 pub mod made_up;
 pub mod observe;
+pub mod packets;
 pub mod plan;
 pub mod run;
 mod simulate;

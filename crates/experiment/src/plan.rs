@@ -227,6 +227,7 @@ impl Plan {
             duration: self.file.run.duration,
             bins: self.file.run.bins,
             flows: self.file.run.keep.flows,
+            packets: None,
         }
     }
 

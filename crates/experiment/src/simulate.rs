@@ -10,6 +10,7 @@ use swell_world::World;
 
 use crate::backend::{Backend, BackgroundSpec, RunError, RunSpec};
 use crate::observe::Observations;
+use crate::packets::Recorder;
 
 /// Bin width of the counts behind the log-scale diagrams.
 const FINE: Dur = Dur::from_millis(1);
@@ -34,12 +35,24 @@ impl Backend for Simulator {
         let seed = spec.cell.seed;
         let mut world = World::new(&spec.links.each_ref().map(build::link), seed);
         world.meter(FINE, spec.bins);
-        let background = build::background(&spec.background, spec.duration, seed)?
-            .map(|(machine, tcp)| world.add(machine, Tag::Background, tcp));
-        let foreground = spec.foreground.as_ref().map(|foreground| {
-            let (machine, tcp) = build::foreground(foreground, spec.warmup);
-            world.add(machine, Tag::Foreground, tcp)
-        });
+        let background = build::background(&spec.background, spec.duration, seed)?;
+        let foreground = spec
+            .foreground
+            .as_ref()
+            .map(|foreground| build::foreground(foreground, spec.warmup));
+        let recorder = match &spec.packets {
+            None => None,
+            Some(path) => {
+                let tcp = [&background, &foreground].map(|m| m.as_ref().map(|(_, tcp)| tcp));
+                let recorder = Recorder::create(path, build::sources(spec, tcp), seed)
+                    .map_err(|e| RunError::Failed(e.into()))?;
+                world.set_tap(recorder.tap());
+                Some(recorder)
+            }
+        };
+        // In the order of `build::sources`.
+        let background = background.map(|(machine, tcp)| world.add(machine, Tag::Background, tcp));
+        let foreground = foreground.map(|(machine, tcp)| world.add(machine, Tag::Foreground, tcp));
 
         let reach = |w: &mut World, from: Dur, to: Dur| {
             for step in 1..=STEPS {
@@ -51,6 +64,10 @@ impl Backend for Simulator {
                 let at = from + Dur::from_nanos(part as u64);
                 w.advance(Time::ZERO + at);
                 progress(at.as_secs_f64() / spec.duration.as_secs_f64());
+                // Why is told at the end.
+                if recorder.as_ref().is_some_and(Recorder::failed) {
+                    break;
+                }
             }
             Ok(())
         };
@@ -65,6 +82,10 @@ impl Backend for Simulator {
         let at_end = observe::ledgers(&world);
         world.advance(Time::ZERO + spec.duration);
         progress(1.0);
+        if let Some(recorder) = recorder {
+            let written = recorder.finish();
+            written.map_err(|e| RunError::Failed(e.into()))?;
+        }
         world.finish();
 
         let mut observed = observe::bottleneck(&world, spec, [&at_warmup, &at_end], FINE);

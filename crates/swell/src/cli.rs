@@ -60,6 +60,10 @@ pub(crate) struct RunArgs {
     /// background.learnt.rate=5Mbit (items of lists by name or number).
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Write the packets of every run to pcapng files in the run directory, headers only. The same as
+    /// --set run.keep.packets=true.
+    #[arg(long)]
+    pub packets: bool,
     /// Simulate nothing: make numbers up, to try a plan or a pipeline.
     #[arg(long)]
     pub dry_run: bool,

@@ -227,16 +227,19 @@ fn plan(args: &RunArgs, text: &str, source: &str, base: &Path) -> Result<Plan, F
             ],
         );
     }
+    if args.packets {
+        assignments.push("run.keep.packets=true".into());
+    }
     if assignments.is_empty() {
         return Plan::resolve(text, source, base).map_err(Fail::usage);
     }
     // What the file itself has wrong is told with the file's own lines.
     file::read(text, source).map_err(Fail::usage)?;
     let changed = file::override_keys(text, &assignments).map_err(Fail::usage)?;
-    let said = if args.set.is_empty() {
-        "--quick"
-    } else {
-        "--set"
+    let said = match (args.set.is_empty(), args.quick) {
+        (false, _) => "--set",
+        (true, true) => "--quick",
+        (true, false) => "--packets",
     };
     Plan::resolve(&changed, &format!("{source} with {said}"), base).map_err(Fail::usage)
 }

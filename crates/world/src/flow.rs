@@ -27,10 +27,16 @@ pub struct Parties {
     pub wire: Wire,
 }
 
-/// Sees every packet that has crossed the bottleneck.
+/// Sees every packet at both ends of the bottleneck, in the order of time.
 pub trait Tap: Send {
     /// A packet left the bottleneck at `at`, going `to_server` or back.
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet);
+
+    /// A packet arrived at the bottleneck's queue at `at`, going `to_server` or back; the queue has
+    /// yet to decide whether it takes it. Does nothing unless it is written.
+    fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        let _ = (at, parties, to_server, packet);
+    }
 }
 
 /// The leaf that leads to the server and the one that leads to the client; `NONE` where the host is

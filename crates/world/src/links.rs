@@ -41,7 +41,7 @@ pub(crate) struct Around<'a> {
     pub queue: &'a mut EventQueue<Wake>,
     /// By flow.
     pub routes: &'a [Routes],
-    /// Told of what crosses a trunk.
+    /// Told of what arrives at a trunk and what crosses one.
     pub watch: Option<&'a mut Watch>,
 }
 
@@ -86,6 +86,9 @@ impl Links {
             slot.link.push_ref(around.now, packet);
             slot.arm(around.queue, index);
             return;
+        }
+        if let Some(watch) = &mut around.watch {
+            watch.arrives(around.now, packet);
         }
         let slot = &mut self.trunks[index as usize];
         let (now, leaves) = (around.now, &mut self.leaves);

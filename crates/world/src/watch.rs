@@ -7,42 +7,78 @@ use swell_base::{Packet, Time};
 use crate::flow::{Flow, LinkIndex, Tap};
 use crate::links::TRUNKS;
 
-/// Packets are known when their transmission begins and shown when it is over and they have crossed
-/// the trunk, both trunks merged.
+/// Where [`Watch`] keeps arrivals at either trunk; what crosses has the trunk's number.
+const ARRIVALS: usize = TRUNKS as usize;
+
+/// Packets arrive at a trunk now. When their transmission begins it is known when they will have
+/// crossed it, and then they are shown again. Both trunks are merged.
 pub(crate) struct Watch {
     tap: Box<dyn Tap>,
-    /// By trunk, in order of arrival at its far end.
-    crossing: [VecDeque<(Time, Packet)>; TRUNKS as usize],
+    /// Crossings by trunk, then arrivals, each in the order of their instants.
+    seen: [VecDeque<Sight>; ARRIVALS + 1],
+    /// Sights so far.
+    count: u64,
+}
+
+struct Sight {
+    at: Time,
+    /// Tells which came first of two at one instant: what makes another one happen is known before.
+    number: u64,
+    packet: Packet,
 }
 
 impl Watch {
     pub fn new(tap: Box<dyn Tap>) -> Watch {
         Watch {
             tap,
-            crossing: Default::default(),
+            seen: Default::default(),
+            count: 0,
         }
+    }
+
+    /// A packet arrives at a trunk, whichever its route says.
+    #[cold]
+    #[inline(never)]
+    pub fn arrives(&mut self, at: Time, packet: &Packet) {
+        self.note(ARRIVALS, at, packet);
     }
 
     /// A packet will have crossed a trunk at `at`.
     pub fn crosses(&mut self, trunk: LinkIndex, at: Time, packet: &Packet) {
-        self.crossing[trunk as usize].push_back((at, *packet));
+        self.note(trunk as usize, at, packet);
     }
 
-    /// Shows what has crossed by `now`.
+    fn note(&mut self, place: usize, at: Time, packet: &Packet) {
+        self.count += 1;
+        self.seen[place].push_back(Sight {
+            at,
+            number: self.count,
+            packet: *packet,
+        });
+    }
+
+    /// Shows what has happened by `now`.
     pub fn show(&mut self, now: Time, flows: &[Option<Box<Flow>>]) {
-        loop {
-            let [up, down] = &mut self.crossing;
-            let due =
-                |queue: &VecDeque<(Time, Packet)>| queue.front().map_or(Time::MAX, |&(at, _)| at);
-            let first = if due(down) < due(up) { down } else { up };
-            if due(first) > now {
-                return;
-            }
-            let Some((at, packet)) = first.pop_front() else {
+        let heads = |seen: &[VecDeque<Sight>; ARRIVALS + 1]| {
+            let head = |(place, queue): (usize, &VecDeque<Sight>)| {
+                queue.front().map(|s| (s.at, s.number, place))
+            };
+            seen.iter().enumerate().filter_map(head).min()
+        };
+        while let Some((at, _, place)) = heads(&self.seen)
+            && at <= now
+        {
+            let Some(Sight { packet, .. }) = self.seen[place].pop_front() else {
                 return;
             };
-            if let Some(flow) = &flows[packet.flow.0 as usize] {
-                self.tap.packet(at, &flow.parties, packet.way == 0, &packet);
+            let Some(flow) = &flows[packet.flow.0 as usize] else {
+                continue;
+            };
+            let to_server = packet.way == 0;
+            if place == ARRIVALS {
+                self.tap.arrival(at, &flow.parties, to_server, &packet);
+            } else {
+                self.tap.packet(at, &flow.parties, to_server, &packet);
             }
         }
     }

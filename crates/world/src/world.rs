@@ -112,7 +112,7 @@ impl World {
         &self.probes
     }
 
-    /// Shows every packet that leaves the bottleneck from now on to `tap`.
+    /// Shows every packet that arrives at the bottleneck or leaves it from now on to `tap`.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.watch = Some(Box::new(Watch::new(tap)));
     }

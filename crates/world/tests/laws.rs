@@ -1,8 +1,9 @@
 //! Laws of whole worlds.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
 
-use swell_base::{Bytes, Dur, QueueLimit, Rate, Tag, Time};
+use swell_base::{Bytes, Dur, FlowId, Packet, QueueLimit, Rate, Tag, Time};
 use swell_path::{Discipline, Element, LinkConfig, Loss, PriorityConfig};
 use swell_tcp::{Algorithm, Config};
 use swell_workload::{
@@ -10,7 +11,7 @@ use swell_workload::{
     Parametric, ParametricConfig, Record, Replay, ReplayConfig, RequestRecord, Transport, Web,
     WebConfig, Workload,
 };
-use swell_world::{Direction, World};
+use swell_world::{Direction, Parties, Tap, World};
 
 fn link(rate: &str, delay: Dur, queue: &str) -> LinkConfig {
     LinkConfig {
@@ -521,4 +522,90 @@ fn acknowledgements_behind_data_are_compressed_and_alone_are_not() {
     let (alone, behind_data) = (compression(false), compression(true));
     assert!(alone < 0.01, "{alone}");
     assert!(behind_data > 0.3, "{behind_data}");
+}
+
+/// What a tap is shown: when, whether it arrives or has crossed, which way, and what tells a datagram
+/// from others.
+type Sight = (Time, bool, usize, Option<(FlowId, u8, u64)>);
+
+/// Tells what it is shown.
+struct Tells(mpsc::Sender<Sight>);
+
+impl Tells {
+    fn tell(&self, at: Time, arrives: bool, parties: &Parties, to_server: bool, packet: &Packet) {
+        let direction = usize::from(to_server == parties.from_right);
+        let datagram = (!parties.tcp).then_some((packet.flow, packet.way, packet.seg.seq));
+        self.0.send((at, arrives, direction, datagram)).unwrap();
+    }
+}
+
+impl Tap for Tells {
+    fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        self.tell(at, false, parties, to_server, packet);
+    }
+
+    fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        self.tell(at, true, parties, to_server, packet);
+    }
+}
+
+/// A tap sees everything that the ledgers count, and changes nothing.
+#[test]
+fn a_tap_sees_every_arrival_and_every_crossing_and_changes_nothing() {
+    let run = |tap: Option<Tells>| {
+        let mut world = dumbbell("5Mbit", 10, "10pkt", 1);
+        if let Some(tap) = tap {
+            world.set_tap(Box::new(tap));
+        }
+        let tcp = Arc::new(Config::linux());
+        let w = world.add(
+            Box::new(Web::new(web(50_000, 3, None))),
+            Tag::Foreground,
+            tcp.clone(),
+        );
+        world.add(
+            Box::new(Parametric::new(udp(Law::Poisson, "3Mbit"), 4)),
+            Tag::Background,
+            tcp,
+        );
+        world.advance(Time::from_secs_f64(20.0));
+        let ledgers = [Direction::Up, Direction::Down].map(|d| world.bottleneck(d).ledger());
+        (requests(&mut world, w), world.hops(), ledgers)
+    };
+    let (tells, told) = mpsc::channel();
+    let watched = run(Some(Tells(tells)));
+    assert!(watched == run(None));
+
+    let ledgers = watched.2;
+    let mut last = Time::ZERO;
+    let (mut arrivals, mut crossings) = ([0; 2], [0; 2]);
+    let mut waiting = BTreeMap::new();
+    for (at, arrives, direction, datagram) in told {
+        assert!(last <= at, "shown in the order of time");
+        last = at;
+        if arrives {
+            arrivals[direction] += 1;
+        } else {
+            crossings[direction] += 1;
+        }
+        match datagram {
+            None => {}
+            Some(key) if arrives => {
+                waiting.insert(key, at);
+            }
+            Some(key) => {
+                let arrived = waiting.remove(&key).expect("it arrived before");
+                assert!(arrived < at, "a packet takes time");
+            }
+        }
+    }
+    let dropped: u64 = ledgers[1].dropped.iter().sum();
+    assert!(dropped > 100, "{dropped}");
+    for (d, ledger) in ledgers.iter().enumerate() {
+        assert_eq!(arrivals[d], ledger.arrived);
+        // Ten may wait, one is being sent, and 10 ms of 5 Mbit/s have room for 120 of 52 bytes.
+        let lost: u64 = ledger.dropped.iter().sum();
+        let under_way = ledger.arrived - lost - crossings[d];
+        assert!(under_way <= 131, "{under_way}");
+    }
 }

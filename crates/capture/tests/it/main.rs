@@ -15,6 +15,7 @@ mod seeds;
 mod targets;
 mod transport;
 mod walk;
+mod writer;
 
 use swell_capture::{Counts, Error, Frame, LinkType, Packet, Reader, Skip, dissect};
 

@@ -63,16 +63,19 @@ pub struct Run {
     pub seed: u64,
     /// Bin width of the time series.
     pub bins: Dur,
-    /// Which large tables to keep.
+    /// Which large results to keep.
     pub keep: Keep,
 }
 
-/// Which large tables to keep.
+/// Which large results to keep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keep {
     /// Table `flows`: a row per background connection.
     pub flows: bool,
+    /// Directory `packets`: a pcapng file per run with the headers of every packet that arrives at
+    /// the bottleneck.
+    pub packets: bool,
 }
 
 impl Default for Run {
@@ -90,7 +93,10 @@ impl Default for Run {
 
 impl Default for Keep {
     fn default() -> Keep {
-        Keep { flows: true }
+        Keep {
+            flows: true,
+            packets: false,
+        }
     }
 }
 

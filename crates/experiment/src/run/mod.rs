@@ -13,7 +13,7 @@ use std::time::{Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
-use crate::backend::{Backend, RunError};
+use crate::backend::{Backend, RunError, RunSpec};
 use crate::observe::Cell;
 use crate::plan::Plan;
 use crate::store::{
@@ -161,10 +161,21 @@ pub fn run(
         let Some(spec) = plan.spec(cell, &manifest.measured) else {
             return Err(failed(RunError::Failed("no such run in the plan".into())));
         };
+        let packets = dir.packets(plan, index, cell)?;
+        let partial = packets.as_ref().map(|p| p.with_extension("partial"));
+        let spec = RunSpec {
+            packets: partial.clone(),
+            ..spec
+        };
         let started = Instant::now();
         let observed = backend
             .run(&spec, &|share| progress.share(slot, share), cancelled)
             .map_err(failed)?;
+        if let (Some(from), Some(to)) = (partial, packets)
+            && from.exists()
+        {
+            fs::rename(&from, &to).map_err(at(&to))?;
+        }
         dir.keep(index, cell, observed, started.elapsed().as_secs_f64())?;
         progress.share(slot, 1.0);
         events(Event::Finished(cell));
@@ -244,6 +255,8 @@ struct CellFacts {
 }
 
 const CELL_FACTS: &str = "run.json";
+/// Directory of packet traces.
+const PACKETS: &str = "packets";
 
 /// A run directory under way.
 struct Directory<'d> {
@@ -310,7 +323,7 @@ impl<'d> Directory<'d> {
             let path = self.root.join(name);
             gone(path.clone(), fs::remove_file(&path))?;
         }
-        for sub in ["cells", "measured", "models"] {
+        for sub in ["cells", "measured", "models", PACKETS] {
             let path = self.root.join(sub);
             gone(path.clone(), fs::remove_dir_all(&path))?;
         }
@@ -323,6 +336,35 @@ impl<'d> Directory<'d> {
 
     fn finished(&self, cells: &[Cell]) -> usize {
         (0..cells.len()).filter(|&i| self.cell(i).exists()).count()
+    }
+
+    /// Where the packets of a run are to be kept, if they are; the directory is made.
+    fn packets(
+        &self,
+        plan: &Plan,
+        index: usize,
+        cell: &Cell,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        if !plan.file.run.keep.packets {
+            return Ok(None);
+        }
+        let dir = self.root.join(PACKETS);
+        fs::create_dir_all(&dir).map_err(at(&dir))?;
+        let safe = |name: &str| -> String {
+            let allowed = |c: char| c.is_alphanumeric() || "-_".contains(c);
+            name.chars()
+                .map(|c| if allowed(c) { c } else { '_' })
+                .take(60)
+                .collect()
+        };
+        // The number tells runs apart whose names do not.
+        let name = format!(
+            "{index:05}-{}-{}-{}.pcapng",
+            safe(&cell.foreground),
+            safe(&cell.background),
+            cell.replication
+        );
+        Ok(Some(dir.join(name)))
     }
 
     /// Keeps a finished run: all of it or nothing.

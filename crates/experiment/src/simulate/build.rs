@@ -15,6 +15,7 @@ use super::discipline::discipline;
 use super::transport::tcp;
 use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunError, RunSpec, Trace};
 use crate::file::{self, ConnectionUse};
+use crate::packets::Source;
 
 type Machine = (Box<dyn Workload>, Arc<Config>);
 
@@ -153,6 +154,27 @@ fn carrier(transport: file::Transport) -> Transport {
 fn phase(trace: &Trace, seed: u64) -> Dur {
     let mut stream = Stream::new(seed, "replay-phase");
     Dur::from_nanos(stream.below(trace.period.as_nanos()))
+}
+
+/// What a recorder of packets must know of background and foreground, those that there are.
+pub(super) fn sources(spec: &RunSpec, tcp: [Option<&Arc<Config>>; 2]) -> Vec<Source> {
+    /// A web server's, and what iperf has used since its first version.
+    const PORTS: [u16; 2] = [5001, 80];
+    let classes = match &spec.background {
+        BackgroundSpec::Learnt { model, .. } => {
+            let class = |c: &swell_traffic::Class| (swell_learn::server_port(&c.name), c.udp);
+            model.classes.iter().map(class).collect()
+        }
+        _ => Vec::new(),
+    };
+    let of = |(i, config): (usize, Option<&Arc<Config>>)| {
+        Some(Source {
+            tcp: Arc::clone(config?),
+            classes: if i == 0 { classes.clone() } else { Vec::new() },
+            port: PORTS[i],
+        })
+    };
+    tcp.into_iter().enumerate().filter_map(of).collect()
 }
 
 /// Doubts that the run's own description raises.

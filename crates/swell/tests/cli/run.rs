@@ -338,3 +338,59 @@ fn schema_is_json_and_names_every_section() {
         assert!(schema["properties"][key].is_object(), "{key}");
     }
 }
+
+/// The packets of a run are a trace that our own tools read, and do not change the tables.
+#[test]
+fn packets_of_a_run_are_a_trace_to_learn_from() {
+    let dir = Scratch::new("packets");
+    dir.write("small.toml", EXPERIMENT);
+    let short = ["--set", "run.replications=2", "--set", "run.duration=5s"];
+    let plain = run(
+        &dir,
+        &[&["run", "small.toml", "-o", "plain"][..], &short].concat(),
+    );
+    assert!(plain.status.success(), "{}", text(&plain.stderr));
+    assert!(!dir.0.join("plain/packets").exists());
+    let args = ["run", "small.toml", "--packets", "-o", "traced"];
+    let traced = run(&dir, &[&args[..], &short].concat());
+    assert!(traced.status.success(), "{}", text(&traced.stderr));
+    assert!(tables(&dir.0.join("plain")) == tables(&dir.0.join("traced")));
+
+    let mut names: Vec<String> = std::fs::read_dir(dir.0.join("traced/packets"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "00000-web-none-0.pcapng",
+            "00001-web-none-1.pcapng",
+            "00002-web-poisson-0.pcapng",
+            "00003-web-poisson-1.pcapng"
+        ]
+    );
+    let trace = "traced/packets/00000-web-none-0.pcapng";
+    let learn = run(&dir, &["learn", trace, "-o", "model.json", "--json"]);
+    assert!(learn.status.success(), "{}", text(&learn.stderr));
+    let model = std::fs::read_to_string(dir.0.join("model.json")).unwrap();
+    let model: serde_json::Value = serde_json::from_str(&model).unwrap();
+    // A new connection for every object, all to port 80, all begun and ended in the trace.
+    let connections = model["totals"]["tcp_connections"].as_u64().unwrap();
+    assert!(connections > 10, "{connections}");
+    assert_eq!(model["totals"]["tcp_handshakes"], connections);
+    assert_eq!(model["totals"]["udp_flows"], 0);
+    assert_eq!(model["classes"][0]["name"], "http");
+
+    // Another wish is another experiment.
+    let again = run(
+        &dir,
+        &[&["run", "small.toml", "-o", "traced"][..], &short].concat(),
+    );
+    assert_eq!(again.status.code(), Some(2));
+    let said = text(&again.stderr);
+    assert!(
+        said.contains("run.keep.packets: there true, here false"),
+        "{said}"
+    );
+}

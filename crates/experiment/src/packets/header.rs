@@ -1,0 +1,171 @@
+//! IP, TCP and UDP headers, byte by byte, for payload of zeros.
+
+use std::net::IpAddr;
+
+use swell_capture::{Tcp, TcpOptions};
+
+/// The longest: IPv6 (40 bytes, RFC 8200) and TCP with all its options (60, RFC 9293).
+pub(super) const LONGEST: usize = 100;
+/// Most that the options of a TCP header take (RFC 9293 section 3.1: the data offset has 4 bits).
+const MOST_OPTIONS: usize = 40;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What the network layer says of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Network {
+    pub from: IpAddr,
+    pub to: IpAddr,
+    /// ECN codepoint (RFC 3168).
+    pub ecn: u8,
+    /// Network-layer size in bytes.
+    pub size: u16,
+}
+
+impl Network {
+    /// Bytes of its own header.
+    pub fn header(&self) -> u16 {
+        match self.from {
+            IpAddr::V4(_) => 20,
+            IpAddr::V6(_) => 40,
+        }
+    }
+}
+
+/// Writes the headers of a TCP segment over `out`. What `tcp` has in options is written as far as the
+/// packet's size leaves room beside `tcp.payload`, and no-operations (RFC 9293 section 3.2) fill the
+/// rest of that room.
+pub(super) fn tcp(out: &mut Vec<u8>, network: &Network, tcp: &Tcp) {
+    let carried = usize::from(network.size.saturating_sub(network.header()));
+    let room = carried.saturating_sub(20 + tcp.payload as usize) & !3;
+    let options = options(&tcp.options, room.min(MOST_OPTIONS));
+    internet(out, network, TCP);
+    let start = out.len();
+    out.extend(tcp.src_port.to_be_bytes());
+    out.extend(tcp.dst_port.to_be_bytes());
+    out.extend(tcp.seq.to_be_bytes());
+    out.extend(tcp.ack.to_be_bytes());
+    // Data offset in words of four bytes; no reserved bit is set.
+    out.push((((20 + options.len()) / 4) << 4) as u8);
+    out.push(tcp.flags);
+    out.extend(tcp.window.to_be_bytes());
+    // The checksum, and no urgent pointer.
+    out.extend([0; 4]);
+    out.extend(options);
+    let sum = transport_checksum(network, TCP, carried, &out[start..]);
+    out[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Writes the headers of a datagram over `out` (RFC 768).
+pub(super) fn udp(out: &mut Vec<u8>, network: &Network, ports: [u16; 2]) {
+    let carried = network.size.saturating_sub(network.header()).max(8);
+    internet(out, network, UDP);
+    let start = out.len();
+    out.extend(ports[0].to_be_bytes());
+    out.extend(ports[1].to_be_bytes());
+    out.extend(carried.to_be_bytes());
+    out.extend([0; 2]);
+    let sum = transport_checksum(network, UDP, usize::from(carried), &out[start..]);
+    // Zero would say that there is none.
+    let sum = if sum == 0 { 0xffff } else { sum };
+    out[start + 6..start + 8].copy_from_slice(&sum.to_be_bytes());
+}
+
+fn internet(out: &mut Vec<u8>, network: &Network, protocol: u8) {
+    const HOPS: u8 = 64;
+    out.clear();
+    match (network.from, network.to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            out.extend([0x45, network.ecn & 3]);
+            out.extend(network.size.to_be_bytes());
+            // Not to be fragmented, so that the identification says nothing (RFC 6864 section 4.1).
+            out.extend([0, 0, 0x40, 0, HOPS, protocol, 0, 0]);
+            out.extend(from.octets());
+            out.extend(to.octets());
+            let sum = !folded(sum(out));
+            out[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        (from, to) => {
+            // Version, traffic class, no flow label.
+            out.extend([0x60, (network.ecn & 3) << 4, 0, 0]);
+            out.extend(network.size.saturating_sub(40).to_be_bytes());
+            out.extend([protocol, HOPS]);
+            for address in [from, to] {
+                out.extend(match address {
+                    IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+                    IpAddr::V6(v6) => v6.octets(),
+                });
+            }
+        }
+    }
+}
+
+/// The options of a segment that fit into `room` bytes, which they fill.
+fn options(options: &TcpOptions, room: usize) -> Vec<u8> {
+    let mut list = Vec::with_capacity(MOST_OPTIONS);
+    let add = |to: &mut Vec<u8>, option: &[u8]| {
+        if to.len() + option.len() <= room {
+            to.extend(option);
+        }
+    };
+    if let Some(mss) = options.mss {
+        let [a, b] = mss.to_be_bytes();
+        add(&mut list, &[2, 4, a, b]);
+    }
+    if options.sack_permitted {
+        add(&mut list, &[4, 2]);
+    }
+    if let Some((value, echo)) = options.timestamps {
+        let mut option = vec![8, 10];
+        option.extend(value.to_be_bytes());
+        option.extend(echo.to_be_bytes());
+        // On their own they are aligned as every stack does (RFC 7323 appendix A).
+        let alone = options.mss.is_none() && room >= 12;
+        add(&mut list, if alone { &[1, 1] } else { &[] });
+        add(&mut list, &option);
+    }
+    if let Some(shift) = options.window_scale {
+        add(&mut list, &[3, 3, shift]);
+    }
+    let blocks: Vec<(u32, u32)> = options.sack.iter().flatten().copied().collect();
+    let fit = room.saturating_sub(list.len() + 4) / 8;
+    if !blocks.is_empty() && fit > 0 {
+        let blocks = &blocks[..blocks.len().min(fit)];
+        let mut option = vec![1, 1, 5, (2 + 8 * blocks.len()) as u8];
+        for (start, end) in blocks {
+            option.extend(start.to_be_bytes());
+            option.extend(end.to_be_bytes());
+        }
+        add(&mut list, &option);
+    }
+    list.resize(room, 1);
+    list
+}
+
+/// The checksum over the pseudo header, `header` and zeros (RFC 9293 section 3.1, RFC 8200 section 8.1).
+fn transport_checksum(network: &Network, protocol: u8, carried: usize, header: &[u8]) -> u16 {
+    let mut total = u64::from(protocol) + carried as u64 + sum(header);
+    for address in [network.from, network.to] {
+        total += match address {
+            IpAddr::V4(v4) => sum(&v4.octets()),
+            IpAddr::V6(v6) => sum(&v6.octets()),
+        };
+    }
+    !folded(total)
+}
+
+/// The sum of 16-bit words (RFC 1071), carries not yet added.
+fn sum(bytes: &[u8]) -> u64 {
+    let word = |pair: &[u8]| {
+        let low = pair.get(1).copied().unwrap_or(0);
+        u64::from(u16::from_be_bytes([pair[0], low]))
+    };
+    bytes.chunks(2).map(word).sum()
+}
+
+fn folded(mut total: u64) -> u16 {
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total as u16
+}

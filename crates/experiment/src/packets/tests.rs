@@ -1,0 +1,429 @@
+//! What the simulator writes, read by tshark and by the project's own reader.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use swell_base::{Dur, QueueLimit, Rate, Tag};
+use swell_capture::{Reader, Transport};
+use swell_path::{LinkConfig, Loss};
+use swell_tcp::Algorithm;
+use swell_workload::{
+    Access, Action, Conn, End, Event, Info, Law, Open, Parametric, ParametricConfig, Workload,
+};
+use swell_world::{Direction, World};
+
+use super::*;
+use crate::test_support::Scratch;
+
+/// Transfers both ways that begin one after the other and end properly.
+struct Transfers {
+    connections: u32,
+    bytes: u64,
+    access: Access,
+    ipv6: bool,
+    answered: Vec<bool>,
+    ended: Arc<Ended>,
+}
+
+/// What the two endpoints of connections say when they are closed.
+#[derive(Default)]
+struct Ended {
+    connections: AtomicU64,
+    retransmissions: AtomicU64,
+}
+
+impl Workload for Transfers {
+    fn handle(&mut self, _now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => actions.push(Action::Timer(Dur::ZERO, 0)),
+            Event::Timer(n) => {
+                let conn = Conn(n as u32);
+                self.answered.push(false);
+                let mut open = Open {
+                    from_right: n % 2 == 1,
+                    client: self.access,
+                    server: self.access,
+                    ..Open::default()
+                };
+                open.wire.ipv6 = self.ipv6;
+                actions.push(Action::Connect(conn, Box::new(open)));
+                actions.push(Action::Send(conn, End::Client, self.bytes / 3));
+                if n + 1 < u64::from(self.connections) {
+                    actions.push(Action::Timer(Dur::from_millis(700), n + 1));
+                }
+            }
+            Event::Received(conn, End::Server, _) if !self.answered[conn.0 as usize] => {
+                self.answered[conn.0 as usize] = true;
+                actions.push(Action::Send(conn, End::Server, self.bytes));
+                actions.push(Action::Close(conn, End::Server));
+            }
+            Event::Eof(conn, End::Client) => actions.push(Action::Close(conn, End::Client)),
+            Event::Closed(_, info) => {
+                let both = info.client_retransmissions + info.server_retransmissions;
+                self.ended.connections.fetch_add(1, Ordering::Relaxed);
+                let sum = &self.ended.retransmissions;
+                sum.fetch_add(u64::from(both), Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<swell_workload::Record> {
+        Vec::new()
+    }
+
+    fn finish(&mut self, _info: &dyn Fn(Conn) -> Info) {}
+}
+
+/// A small queue that overflows and a wire that loses one packet in a hundred, either way.
+fn lossy() -> [LinkConfig; 2] {
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(10_000_000)),
+        delay: Dur::from_millis(15),
+        queue: QueueLimit::Packets(20),
+        loss: Loss::Independent { p: 0.01 },
+        ..LinkConfig::default()
+    };
+    [link.clone(), link]
+}
+
+/// Runs transfers and UDP packets beside them; gives the endpoints' own count of retransmissions and
+/// how many packets arrived at the bottleneck.
+fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
+    let tcp = Arc::new(tcp);
+    let mut world = World::new(&lossy(), 3);
+    let source = |port| Source {
+        tcp: Arc::clone(&tcp),
+        classes: Vec::new(),
+        port,
+    };
+    let recorder = Recorder::create(path, vec![source(80), source(5001)], 3).unwrap();
+    world.set_tap(recorder.tap());
+    let ended = Arc::new(Ended::default());
+    let transfers = Transfers {
+        connections: 20,
+        bytes: 900_000,
+        access,
+        ipv6,
+        answered: Vec::new(),
+        ended: Arc::clone(&ended),
+    };
+    world.add(Box::new(transfers), Tag::Foreground, Arc::clone(&tcp));
+    let datagrams = ParametricConfig {
+        law: Law::Poisson,
+        transport: swell_workload::Transport::Udp,
+        packet: 500,
+        rate: [Rate::from_bps(100_000); 2],
+        sources: 2,
+        left: access,
+        right: access,
+    };
+    world.add(
+        Box::new(Parametric::new(datagrams, 3)),
+        Tag::Background,
+        tcp,
+    );
+    world.advance(Time::from_secs_f64(120.0));
+    recorder.finish().unwrap();
+    assert_eq!(ended.connections.load(Ordering::Relaxed), 20, "all ended");
+    let arrived = [Direction::Up, Direction::Down].map(|d| {
+        use swell_path::Element;
+        world.bottleneck(d).ledger().arrived
+    });
+    (
+        ended.retransmissions.load(Ordering::Relaxed),
+        arrived[0] + arrived[1],
+    )
+}
+
+/// Whether `program` is there; where it is not, says so, and fails in continuous integration.
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+fn there_is(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        assert!(std::env::var_os("CI").is_none(), "{program} is missing");
+        eprintln!("skipped: {program} is missing");
+    }
+    found
+}
+
+/// Fields that tshark sets where it has something to say, and how often it did.
+const REMARKS: [&str; 11] = [
+    "tcp.analysis.retransmission",
+    "tcp.analysis.fast_retransmission",
+    "tcp.analysis.spurious_retransmission",
+    "tcp.analysis.out_of_order",
+    "tcp.analysis.lost_segment",
+    "tcp.analysis.ack_lost_segment",
+    "tcp.analysis.keep_alive",
+    "tcp.analysis.reused_ports",
+    "tcp.analysis.zero_window",
+    "_ws.malformed",
+    "tcp.options.timestamp.tsval",
+];
+const CHECKSUMS: [&str; 3] = [
+    "ip.checksum.status",
+    "tcp.checksum.status",
+    "udp.checksum.status",
+];
+
+const PLACE: [&str; 4] = ["tcp.stream", "frame.interface_id", "tcp.seq", "tcp.nxtseq"];
+
+/// What tshark says of a trace.
+#[derive(Debug, Default)]
+struct Analysis {
+    /// Packets by remark, and by checksum and its status.
+    counts: BTreeMap<String, u64>,
+    /// Packets with a remark that says retransmission.
+    again: u64,
+    /// Packets said to be out of order all of whose sequence numbers the trace has before.
+    repeated: u64,
+}
+
+impl Analysis {
+    fn of(scratch: &Scratch, path: &Path) -> Analysis {
+        let mut command = Command::new("tshark");
+        // Not as some user has set it up.
+        command.env("WIRESHARK_CONFIG_DIR", &scratch.0);
+        command.arg("-r").arg(path);
+        for option in [
+            "ip.check_checksum:TRUE",
+            "tcp.check_checksum:TRUE",
+            "udp.check_checksum:TRUE",
+        ] {
+            command.args(["-o", option]);
+        }
+        command.args(["-T", "fields", "-E", "separator=;", "-E", "occurrence=f"]);
+        let columns = || REMARKS.into_iter().chain(CHECKSUMS).chain(PLACE);
+        for field in columns() {
+            command.args(["-e", field]);
+        }
+        let out = command.output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{said}");
+
+        let mut analysis = Analysis::default();
+        // Next sequence number by stream and interface.
+        let mut next: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for line in String::from_utf8(out.stdout).unwrap().lines() {
+            let row: BTreeMap<&str, &str> = columns().zip(line.split(';')).collect();
+            let mut count = |key: String| *analysis.counts.entry(key).or_default() += 1;
+            count("packets".into());
+            for name in REMARKS.into_iter().filter(|n| !row[n].is_empty()) {
+                count(name.into());
+            }
+            for name in CHECKSUMS.into_iter().filter(|n| !row[n].is_empty()) {
+                count(format!("{name}={}", row[name]));
+            }
+            let again = REMARKS[..3].iter().any(|name| !row[name].is_empty());
+            analysis.again += u64::from(again);
+            let Ok(end) = row["tcp.nxtseq"].parse::<u64>() else {
+                continue;
+            };
+            let way = (row["tcp.stream"].into(), row["frame.interface_id"].into());
+            let seen = next.entry(way).or_default();
+            let out_of_order = !row["tcp.analysis.out_of_order"].is_empty();
+            analysis.repeated += u64::from(out_of_order && end <= *seen);
+            *seen = end.max(*seen);
+        }
+        analysis
+    }
+
+    fn count(&self, key: &str) -> u64 {
+        self.counts.get(key).copied().unwrap_or(0)
+    }
+}
+
+/// The trace with payload of zeros in full, so that every checksum can be verified.
+fn in_full(from: &Path, to: &Path) {
+    let mut reader = Reader::open(from).unwrap();
+    let mut writer = Writer::create(to, "a test").unwrap();
+    writer.interface("all", LinkType::RAW, 0).unwrap();
+    while let Some(()) = reader
+        .next_frame(|frame| {
+            let mut data = frame.data.to_vec();
+            data.resize(frame.wire_len as usize, 0);
+            let record = swell_capture::Record {
+                interface: 0,
+                time: frame.time as u64,
+                wire_len: frame.wire_len,
+                heading: Heading::Unknown,
+                data: &data,
+            };
+            writer.packet(&record).unwrap();
+        })
+        .unwrap()
+    {}
+    writer.finish().unwrap();
+}
+
+fn profiles() -> [(&'static str, Config); 6] {
+    let with = |algorithm| Config {
+        algorithm,
+        ..Config::classic()
+    };
+    [
+        ("reno", with(Algorithm::Reno)),
+        ("newreno", with(Algorithm::NewReno)),
+        ("ns2", Config::ns2_modern()),
+        ("cubic-sack", Config::linux()),
+        (
+            "cubic-ecn",
+            Config {
+                ecn: true,
+                ..Config::linux()
+            },
+        ),
+        (
+            "cubic-delayed",
+            Config {
+                sack: false,
+                rack_tlp: false,
+                ..Config::linux()
+            },
+        ),
+    ]
+}
+
+/// tshark calls a segment that advances nothing "out of order", not "retransmission", where less time
+/// than the handshake's round trip has passed since the last one that did (3 ms without a handshake),
+/// whether or not it has seen the same bytes before (`tcp_analyze_sequence_number` of Wireshark 4.0).
+/// On a link that keeps the order, and where no sequence number is missing, that is another name for
+/// a retransmission: so both are counted, and for the second it is checked that its bytes had
+/// been there before.
+#[test]
+fn tshark_counts_the_retransmissions_that_the_endpoints_count() {
+    if !there_is("tshark") {
+        return;
+    }
+    let scratch = Scratch::new("tshark");
+    let far = Access {
+        delay: Dur::from_millis(10),
+        ..Access::default()
+    };
+    for (name, tcp) in profiles() {
+        let path = scratch.0.join(format!("{name}.pcapng"));
+        let (retransmitted, arrived) = run(&path, tcp.clone(), false, far);
+        let found = Analysis::of(&scratch, &path);
+        assert!(retransmitted > 100, "{name}: a lossy run, {retransmitted}");
+        assert_eq!(found.count("packets"), arrived, "{name}: all are there");
+        let out_of_order = found.count("tcp.analysis.out_of_order");
+        assert_eq!(
+            found.again + out_of_order,
+            retransmitted,
+            "{name}: {found:?}"
+        );
+        assert_eq!(found.repeated, out_of_order, "{name}: {found:?}");
+        for complaint in [
+            "tcp.analysis.lost_segment",
+            "tcp.analysis.ack_lost_segment",
+            "tcp.analysis.keep_alive",
+            "tcp.analysis.reused_ports",
+            "tcp.analysis.zero_window",
+            "_ws.malformed",
+            "ip.checksum.status=0",
+            "tcp.checksum.status=0",
+            "udp.checksum.status=0",
+        ] {
+            assert_eq!(found.count(complaint), 0, "{name}, {complaint}: {found:?}");
+        }
+        assert_eq!(found.count("ip.checksum.status=1"), arrived, "{name}");
+        let stamped = found.count("tcp.options.timestamp.tsval") > 0;
+        assert_eq!(stamped, tcp.timestamps, "{name}");
+    }
+}
+
+#[test]
+fn every_checksum_is_right_for_payload_of_zeros() {
+    if !there_is("tshark") {
+        return;
+    }
+    let scratch = Scratch::new("checksums");
+    for ipv6 in [false, true] {
+        let (path, full) = (scratch.0.join("cut.pcapng"), scratch.0.join("full.pcapng"));
+        let (_, arrived) = run(&path, Config::linux(), ipv6, Access::default());
+        in_full(&path, &full);
+        let found = Analysis::of(&scratch, &full);
+        let good = ["tcp", "udp"].map(|p| found.count(&format!("{p}.checksum.status=1")));
+        assert!(good[0] > 10_000 && good[1] > 1_000, "{found:?}");
+        assert_eq!(good[0] + good[1], arrived, "ipv6 {ipv6}: {found:?}");
+    }
+}
+
+/// What the headers say, against what went in.
+#[test]
+fn our_reader_finds_sizes_ports_options_and_times() {
+    let scratch = Scratch::new("reader");
+    let path = scratch.0.join("x.pcapng");
+    let (_, arrived) = run(&path, Config::linux(), false, Access::default());
+    let mut reader = Reader::open(&path).unwrap();
+    let (mut syns, mut sacks, mut last, mut largest) = (BTreeMap::new(), 0, 0, 0);
+    while let Some(packet) = reader.next_packet().unwrap() {
+        assert!(packet.time >= last, "in the order of time");
+        last = packet.time;
+        assert_eq!(packet.wire_len, packet.ip_len);
+        let left = |a: std::net::IpAddr| a.to_string().starts_with("10.");
+        assert_eq!(left(packet.src), packet.interface == 0, "up goes right");
+        assert_ne!(left(packet.src), left(packet.dst));
+        match packet.transport {
+            Transport::Tcp(tcp) => {
+                assert!(tcp.src_port == 80 || tcp.dst_port == 80);
+                assert!(tcp.options.timestamps.is_some());
+                if tcp.options.sack[0].is_some() {
+                    sacks += 1;
+                } else {
+                    // Blocks come on top of a full segment.
+                    largest = largest.max(packet.ip_len);
+                }
+                if tcp.has(Tcp::SYN) {
+                    // 6 MiB of receive window: 2^22.6 needs a shift of 7.
+                    assert_eq!(tcp.options.window_scale, Some(7));
+                    assert_eq!(tcp.options.mss, Some(1460));
+                    assert!(tcp.options.sack_permitted && tcp.window == 0xffff);
+                    if !tcp.has(Tcp::ACK) {
+                        let flow = (packet.src, tcp.src_port, packet.dst);
+                        let same = *syns.entry(flow).or_insert(tcp.seq) == tcp.seq;
+                        assert!(same, "two connections of one name");
+                    }
+                } else if !tcp.has(Tcp::RST) {
+                    assert_eq!(u32::from(tcp.window) << 7, 6 << 20);
+                }
+            }
+            Transport::Udp { payload, .. } => assert_eq!(payload + 28, packet.ip_len),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(reader.counts().packets, arrived);
+    assert_eq!((syns.len(), largest), (20, 1500));
+    assert!(sacks > 100, "{sacks}");
+    let again = scratch.0.join("again.pcapng");
+    run(&again, Config::linux(), false, Access::default());
+    assert!(std::fs::read(&path).unwrap() == std::fs::read(&again).unwrap());
+}
+
+#[test]
+fn a_file_that_cannot_be_made_is_named() {
+    let sources = Vec::new();
+    let missing = Path::new("/nowhere/at/all.pcapng");
+    let error = Recorder::create(missing, sources, 1).unwrap_err();
+    assert!(
+        error.to_string().starts_with("/nowhere/at/all.pcapng: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn shifts_are_the_smallest_that_fit() {
+    for (window, expected) in [
+        (0, 0),
+        (0xffff, 0),
+        (0x1_0000, 1),
+        (6 << 20, 7),
+        (u32::MAX, 14),
+    ] {
+        assert_eq!(shift(window), expected, "{window}");
+    }
+}
