@@ -343,8 +343,9 @@ pub fn in_time(trace: &Trace) -> Section {
     }
 }
 
-/// What filler costs others and what it gets, over every scheduler and transport.
-pub fn price(r: &Results<'_>, trace: &Trace) -> Section {
+/// What filler costs others and what it gets, over every scheduler and transport; `prefix` tells the
+/// pictures of several traces apart.
+pub fn price(r: &Results<'_>, trace: &Trace, prefix: &str) -> Section {
     let mut lines = Vec::new();
     let mut table = Table {
         title: format!("Trace {}, 10 Mbit/s, 20 ms, 1.3 BDP", trace.name),
@@ -398,7 +399,7 @@ pub fn price(r: &Results<'_>, trace: &Trace) -> Section {
                priority needs the network's help, the low-priority transports over one queue do not."
             .to_string(),
         pictures: vec![Picture {
-            name: "price".to_string(),
+            name: format!("{prefix}price"),
             title: "Harm against use".to_string(),
             caption: "One point for each way of sending filler.".to_string(),
             x: Axis {

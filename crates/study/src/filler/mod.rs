@@ -55,8 +55,10 @@ pub fn study(traces: &[Trace], cells: &[FillerCell<'_>], numbers: &[Vec<f64>]) -
             tables: Vec::new(),
         });
     }
-    sections.extend(traces.iter().take(1).map(|t| figures::price(&results, t)));
-    sections.extend(captures.iter().map(|t| figures::price(&results, t)));
+    sections.extend(stand_ins.first().map(|t| figures::price(&results, t, "")));
+    for (i, trace) in captures.iter().enumerate() {
+        sections.push(figures::price(&results, trace, &format!("c{i}-")));
+    }
     // ns-2 had the whole of the stand-ins.
     let whole = stand_ins.iter().all(|t| t.duration == WHOLE);
     sections.extend(whole.then(|| peers::section(&results, stand_ins)));
