@@ -169,7 +169,7 @@ pub(crate) fn ledger(ledger: &Ledger) -> String {
                 text += &format!("\n{}", f.value);
             }
             if !f.reference.is_empty() {
-                text += &format!("\nns-2: {}", f.reference);
+                text += &format!("\nns-2 {}", f.reference);
             }
             text
         }));

@@ -205,7 +205,10 @@ fn finding(claim: &Claim, source: &dyn Source, ns2: &Ns2, profile: Profile) -> F
         value: found.value,
         detail: found.detail,
         measured: found.measured,
-        reference: there.map_or_else(String::new, |f| f.value),
+        // Shorter runs carry more of the start than ns-2's did.
+        reference: there
+            .filter(|_| source.seconds() == ns2.seconds())
+            .map_or_else(String::new, |f| f.value),
     }
 }
 
