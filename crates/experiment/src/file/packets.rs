@@ -56,7 +56,7 @@ pub struct Greedy {
     /// Which way their data flows.
     #[serde(default)]
     pub direction: Direction,
-    /// When the first begins.
+    /// When the first begins, up to a second later: the seed draws by how much.
     #[serde(default)]
     pub start: Dur,
     /// Time between the beginning of one and of the next.

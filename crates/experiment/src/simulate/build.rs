@@ -123,10 +123,13 @@ pub(super) fn background(
             Some((Box::new(Replay::new(config)), tcp(&replay.tcp)))
         }
         BackgroundSpec::Greedy(greedy) => {
+            // Nothing else in it is random: without a phase of its own for every seed, replications
+            // would be one run repeated, and intervals would have no width.
+            let phase = Dur::from_secs(1).scale(Stream::new(seed, "greedy-phase").uniform());
             let config = GreedyConfig {
                 connections: greedy.connections,
                 from_right: greedy.direction == file::Direction::Down,
-                start: greedy.start,
+                start: greedy.start + phase,
                 stagger: greedy.stagger,
                 sender: access(greedy.delay),
                 receiver: access(greedy.delay),
