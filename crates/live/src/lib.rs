@@ -1,0 +1,5 @@
+//! The operating system: namespaces, devices, kernel sockets, the wall clock.
+//!
+//! The only room that touches any of them. It holds no model of a link or of traffic: the emulator
+//! drives a [`swell_world::World`] against the clock, and the generator runs the workloads of
+//! [`swell_workload`] over kernel sockets.
