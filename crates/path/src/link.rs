@@ -80,6 +80,8 @@ struct Extra {
     loss: Option<LossProcess>,
     meter: Option<Meter>,
     census: Option<Census>,
+    /// What was dropped and has not been taken, where somebody wants it.
+    lost: Option<Vec<(Time, Packet, DropReason)>>,
 }
 
 impl Link {
@@ -91,8 +93,7 @@ impl Link {
                 overhead: u64::from(config.overhead),
                 loss: (config.loss != Loss::None)
                     .then(|| LossProcess::new(config.loss, Stream::new(seed, name))),
-                meter: None,
-                census: None,
+                ..Extra::default()
             })
         });
         let outlet = Outlet {
@@ -146,6 +147,30 @@ impl Link {
         self.extra.as_deref_mut()?.census.as_mut()
     }
 
+    /// Keeps what is dropped from now on until it is taken.
+    pub fn keep_dropped(&mut self) {
+        self.extra
+            .get_or_insert_default()
+            .lost
+            .get_or_insert_default();
+    }
+
+    /// What was dropped since the last call, in the order in which that became known: when, what, why.
+    pub fn take_dropped(&mut self) -> Vec<(Time, Packet, DropReason)> {
+        let lost = self.extra.as_deref_mut().and_then(|e| e.lost.as_mut());
+        lost.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Propagation delay.
+    pub fn delay(&self) -> Dur {
+        self.delay
+    }
+
+    /// When the transmission of the first packet that waits begins; `None` where none waits.
+    pub fn next_start(&self) -> Option<Time> {
+        (self.waiting > 0).then_some(self.free_at)
+    }
+
     /// What waits in the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.advance(now, &mut stays);
@@ -172,7 +197,7 @@ impl Link {
             let next = self.queue.dequeue(start, &mut |packet, reason| {
                 dropped[reason as usize] += 1;
                 if let Some(extra) = extra {
-                    extra.count_drop(start, &packet, false);
+                    extra.count_drop(start, &packet, reason, false);
                 }
             });
             self.waiting = self.queue.backlog().packets;
@@ -279,7 +304,7 @@ impl Link {
         let accepted = self.queue.enqueue(at, *packet, &mut |other, reason| {
             dropped[reason as usize] += 1;
             if let Some(extra) = extra {
-                extra.count_drop(at, &other, false);
+                extra.count_drop(at, &other, reason, false);
             }
         });
         self.waiting = self.queue.backlog().packets;
@@ -288,7 +313,7 @@ impl Link {
             Err(reason) => {
                 self.dropped[reason as usize] += 1;
                 if let Some(e) = &mut self.extra {
-                    e.count_drop(at, packet, true);
+                    e.count_drop(at, packet, reason, true);
                 }
             }
         }
@@ -349,13 +374,14 @@ impl Extra {
         }
     }
 
-    fn count_drop(&mut self, at: Time, packet: &Packet, refused: bool) {
+    fn count_drop(&mut self, at: Time, packet: &Packet, reason: DropReason, refused: bool) {
         if let Some(m) = &mut self.meter {
             m.count_drop(at, packet);
         }
         if let Some(c) = &mut self.census {
             c.count_drop(at, packet, refused);
         }
+        self.keep(at, packet, reason);
     }
 
     /// Counts a departure and says whether the wire loses the packet.
@@ -367,7 +393,16 @@ impl Extra {
         if lost && let Some(m) = &mut self.meter {
             m.count_drop(end, packet);
         }
+        if lost {
+            self.keep(end, packet, DropReason::Loss);
+        }
         lost
+    }
+
+    fn keep(&mut self, at: Time, packet: &Packet, reason: DropReason) {
+        if let Some(lost) = &mut self.lost {
+            lost.push((at, *packet, reason));
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) const AT_BOTTLENECK: u64 = 0;
 
 /// Names of the two links of a path, in which their random streams are rooted.
 pub(crate) const UP: &str = "access/up";
-const DOWN: &str = "access/down";
+pub(crate) const DOWN: &str = "access/down";
 
 impl Accesses {
     /// The path for `access`: its handle and links. `make` builds a link.
@@ -102,7 +102,7 @@ impl Accesses {
 /// An access link queues a quarter of a second at its rate, and at least 64 KiB: room for a window
 /// of slow start, as home routers and modems give (Dischinger et al., IMC 2007, measure 100 ms to
 /// seconds).
-fn link(delay: Dur, rate: Option<Rate>, loss: f64) -> Option<LinkConfig> {
+pub(crate) fn link(delay: Dur, rate: Option<Rate>, loss: f64) -> Option<LinkConfig> {
     if delay == Dur::ZERO && rate.is_none() && loss <= 0.0 {
         return None;
     }

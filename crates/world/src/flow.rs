@@ -1,5 +1,6 @@
 //! What the world knows of a connection.
 
+use crate::port::Port;
 use swell_base::{FlowId, Packet, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info, Wire};
@@ -11,7 +12,7 @@ pub(crate) const NONE: LinkIndex = u32::MAX;
 /// Whose packets a tap sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parties {
-    /// Number of the workload.
+    /// Number of the workload; `u32::MAX` where packets come in by a port.
     pub workload: u32,
     /// The connection.
     pub conn: Conn,
@@ -75,6 +76,8 @@ pub(crate) enum Transport {
         /// Payload bytes that arrived at the client and at the server.
         received: [u64; 2],
     },
+    /// Packets of real programs between two ports.
+    Ports([Port; 2]),
     /// Over; packets on the way still find their route.
     Gone,
 }
@@ -98,7 +101,7 @@ impl Flow {
                     ..Info::default()
                 };
             }
-            Transport::Gone => return Info::default(),
+            Transport::Gone | Transport::Ports(_) => return Info::default(),
         };
         let stats = pair.ends.each_ref().map(Endpoint::stats);
         let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);

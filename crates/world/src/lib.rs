@@ -24,6 +24,7 @@
 mod access;
 mod flow;
 mod links;
+mod port;
 mod probe;
 mod profiles;
 mod wake;
@@ -32,5 +33,6 @@ mod worker;
 mod world;
 
 pub use flow::{Parties, Tap};
+pub use port::{Casualty, Delivery, Port, PortConfig};
 pub use probe::{Probe, Sample};
 pub use world::{Direction, World};

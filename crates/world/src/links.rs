@@ -73,6 +73,22 @@ impl Links {
         &mut self.trunks[index as usize].link
     }
 
+    /// Any link.
+    pub fn link(&self, index: LinkIndex) -> &Link {
+        match index.checked_sub(TRUNKS) {
+            None => self.trunk(index),
+            Some(leaf) => &self.leaves[leaf as usize].link,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn link_mut(&mut self, index: LinkIndex) -> &mut Link {
+        match index.checked_sub(TRUNKS) {
+            None => self.trunk_mut(index),
+            Some(leaf) => &mut self.leaves[leaf as usize].link,
+        }
+    }
+
     #[inline]
     fn leaf(&mut self, index: LinkIndex) -> &mut Slot {
         &mut self.leaves[(index - TRUNKS) as usize]

@@ -11,6 +11,7 @@ use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 use crate::access::{AT_BOTTLENECK, Accesses, UP};
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Routes, Tap, TcpPair, Transport, packet};
 use crate::links::{Around, Links, TRUNKS};
+use crate::port::Ports;
 use crate::probe::Probe;
 use crate::wake::{Due, Timers, Wake};
 use crate::watch::Watch;
@@ -34,23 +35,24 @@ const LINGER: Dur = Dur::from_secs(10);
 
 /// Hosts, links, transports and workloads around one bottleneck.
 pub struct World {
-    now: Time,
-    seed: u64,
-    queue: EventQueue<Wake>,
+    pub(crate) now: Time,
+    pub(crate) seed: u64,
+    pub(crate) queue: EventQueue<Wake>,
     timers: Timers,
-    links: Links,
+    pub(crate) links: Links,
     accesses: Accesses,
     /// The route of every flow there ever was; what else is known of it goes when it is over.
-    routes: Vec<Routes>,
-    flows: Vec<Option<Box<Flow>>>,
+    pub(crate) routes: Vec<Routes>,
+    pub(crate) flows: Vec<Option<Box<Flow>>>,
     workers: Vec<Worker>,
     inbox: VecDeque<(u32, Event)>,
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
     watch: Option<Box<Watch>>,
     probes: Vec<Probe>,
+    pub(crate) ports: Ports,
     hops: u64,
-    packets: u64,
+    pub(crate) packets: u64,
 }
 
 impl World {
@@ -71,6 +73,7 @@ impl World {
             actions: Vec::new(),
             watch: None,
             probes: Vec::new(),
+            ports: Ports::default(),
             hops: 0,
             packets: 0,
         };
@@ -139,6 +142,20 @@ impl World {
 
     /// Lets everything up to and including `until` happen.
     pub fn advance(&mut self, until: Time) {
+        self.happen(until);
+        for trunk in 0..TRUNKS {
+            let (links, mut around) = self.around();
+            links.advance(&mut around, trunk);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.show(self.now, &self.flows);
+        }
+    }
+
+    /// As [`World::advance`], for who does not look at the bottleneck: its queues are brought up to
+    /// date when somebody needs them. However time is cut into calls, what happens is the same to
+    /// the last event, ties too; that is what a recorded run is repeated by.
+    pub fn happen(&mut self, until: Time) {
         while let Some((at, wake)) = self.queue.pop_until(until) {
             self.now = at;
             if let Some(watch) = &mut self.watch {
@@ -155,13 +172,6 @@ impl World {
             }
         }
         self.now = self.now.max(until);
-        for trunk in 0..TRUNKS {
-            let (links, mut around) = self.around();
-            links.advance(&mut around, trunk);
-        }
-        if let Some(watch) = &mut self.watch {
-            watch.show(self.now, &self.flows);
-        }
     }
 
     /// The bottleneck link of a direction.
@@ -180,7 +190,7 @@ impl World {
         let flow = self.workers.get(index)?.flow(conn)?;
         match &self.flows[flow as usize].as_deref()?.transport {
             Transport::Tcp(pair) => Some(pair.ends.each_ref().map(Endpoint::stats)),
-            Transport::Datagrams { .. } | Transport::Gone => None,
+            Transport::Datagrams { .. } | Transport::Ports(_) | Transport::Gone => None,
         }
     }
 
@@ -215,7 +225,7 @@ impl World {
 
     /// The links, and what they need to know.
     #[inline]
-    fn around(&mut self) -> (&mut Links, Around<'_>) {
+    pub(crate) fn around(&mut self) -> (&mut Links, Around<'_>) {
         let around = Around {
             now: self.now,
             queue: &mut self.queue,
@@ -253,6 +263,9 @@ impl World {
                             let event = Event::Datagram(flow.conn, end, len);
                             self.inbox.push_back((flow.workload, event));
                         }
+                    }
+                    &mut Transport::Ports(ports) => {
+                        self.ports.deliver(self.now, ports[end], packet);
                     }
                     Transport::Gone => {}
                 }

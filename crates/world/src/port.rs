@@ -1,0 +1,221 @@
+//! Ports: where packets of real programs enter and leave the world.
+//!
+//! Whoever holds the bytes gives a packet a *handle* and gets that back with the instant at which the
+//! packet has crossed the world, or with the news that it was dropped: every handle comes back once.
+//! A port is a host behind an access path like any other, and its packets wait in the same queues.
+
+use std::collections::VecDeque;
+
+use swell_base::{DropReason, FlowId, Packet, Tag, Time, derived};
+use swell_path::{Element, Link, LinkConfig};
+use swell_workload::{Access, Conn, Wire};
+
+use crate::access::{DOWN, UP, link};
+use crate::flow::{Flow, LinkIndex, NONE, Parties, Transport};
+use crate::links::TRUNKS;
+use crate::world::World;
+
+/// A port, numbered in the order in which they were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u32);
+
+/// Where a port is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PortConfig {
+    /// On the right-hand side of the bottleneck instead of the left.
+    pub right: bool,
+    /// Path between the port and the bottleneck.
+    pub access: Access,
+}
+
+/// A packet that has left the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When; never later than the world's present.
+    pub at: Time,
+    /// Where.
+    pub port: Port,
+    /// Its flow.
+    pub flow: FlowId,
+    /// What it was injected with.
+    pub handle: u64,
+    /// ECN codepoint of the IP header, which a queue may have marked.
+    pub ecn: u8,
+}
+
+/// A packet that will never leave the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Casualty {
+    /// When it was dropped.
+    pub at: Time,
+    /// What it was injected with.
+    pub handle: u64,
+    /// Why.
+    pub reason: DropReason,
+}
+
+/// The ports of a world.
+#[derive(Debug, Default)]
+pub(crate) struct Ports {
+    places: Vec<Place>,
+    pub delivered: VecDeque<Delivery>,
+    /// Packets injected that have neither been delivered nor dropped.
+    inside: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    right: bool,
+    /// The link that it sends onto.
+    first: LinkIndex,
+    /// The link that leads to it.
+    last: LinkIndex,
+    up: LinkIndex,
+}
+
+impl World {
+    /// Adds a port.
+    pub fn add_port(&mut self, config: &PortConfig) -> Port {
+        let number = self.ports.places.len() as u32;
+        let trunk = LinkIndex::from(config.right);
+        let access = &config.access;
+        let mut leaf = |c: &LinkConfig, way: &str, onto| {
+            let seed = derived(self.seed, u64::from(number) | 1 << 63);
+            let mut link = Link::new(c, seed, way);
+            link.keep_dropped();
+            self.links.add_leaf(link, onto)
+        };
+        let up =
+            link(access.delay, access.up, access.loss_up).map_or(NONE, |c| leaf(&c, UP, trunk));
+        // Even without delay, so that it is known when something will arrive.
+        let to = link(access.delay, access.down, access.loss_down).unwrap_or_default();
+        let last = leaf(&to, DOWN, NONE);
+        for direction in 0..TRUNKS {
+            self.links.trunk_mut(direction).keep_dropped();
+        }
+        self.ports.places.push(Place {
+            right: config.right,
+            first: if up == NONE { trunk } else { up },
+            last,
+            up,
+        });
+        Port(number)
+    }
+
+    /// Opens a flow of packets between two ports on different sides; `None` where they are on one
+    /// side: such packets never reach the bottleneck. Queues that keep flows apart keep this apart.
+    pub fn join(&mut self, ports: [Port; 2], tag: Tag) -> Option<FlowId> {
+        let [a, b] = ports.map(|p| self.ports.places[p.0 as usize]);
+        if a.right == b.right {
+            return None;
+        }
+        let index = self.flows.len() as u32;
+        self.routes.push([b.last, a.last]);
+        self.flows.push(Some(Box::new(Flow {
+            workload: u32::MAX,
+            conn: Conn(u32::MAX),
+            first: [a.first, b.first],
+            tag,
+            silent: true,
+            probed: false,
+            transport: Transport::Ports(ports),
+            parties: Parties {
+                workload: u32::MAX,
+                conn: Conn(u32::MAX),
+                class: 0,
+                hosts: ports.map(|p| u64::from(p.0) + 1),
+                from_right: a.right,
+                tcp: false,
+                wire: Wire::default(),
+            },
+            access: [0; 2],
+        })));
+        Some(FlowId(index))
+    }
+
+    /// A packet of `size` network-layer bytes enters the world now: from the first port of its flow
+    /// (`back` = false) or from the second.
+    pub fn inject(&mut self, flow: FlowId, back: bool, size: u16, ecn: u8, handle: u64) {
+        let Some(known) = self.flows.get(flow.0 as usize).and_then(|f| f.as_deref()) else {
+            return;
+        };
+        let way = u8::from(back);
+        let first = known.first[usize::from(back)];
+        let mut packet = Packet {
+            flow,
+            size,
+            way,
+            tag: known.tag,
+            ..Packet::default()
+        };
+        packet.seg.seq = handle;
+        packet.seg.len = u32::from(size);
+        packet.seg.ecn = ecn;
+        self.packets += 1;
+        self.ports.inside += 1;
+        let (links, mut around) = self.around();
+        links.push(&mut around, first, &packet);
+    }
+
+    /// Packets that have left the world, in the order in which they did.
+    pub fn take_delivery(&mut self) -> Option<Delivery> {
+        self.ports.delivered.pop_front()
+    }
+
+    /// Packets of ports that were dropped since the last call.
+    pub fn take_casualties(&mut self, each: &mut dyn FnMut(Casualty)) {
+        let leaves = self.ports.places.iter().flat_map(|p| [p.up, p.last]);
+        for link in (0..TRUNKS).chain(leaves.filter(|&l| l != NONE)) {
+            for (at, packet, reason) in self.links.link_mut(link).take_dropped() {
+                let flow = self.flows.get(packet.flow.0 as usize);
+                if let Some(Some(flow)) = flow
+                    && let Transport::Ports(_) = flow.transport
+                {
+                    self.ports.inside -= 1;
+                    each(Casualty {
+                        at,
+                        handle: packet.seg.seq,
+                        reason,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Until when nothing leaves the world by a port, if nothing is injected before: somebody who
+    /// only waits for that need not advance the world earlier. `None` = nothing is inside.
+    ///
+    /// What has begun to cross its last trunk is known to the nanosecond; everything else has yet to
+    /// cross one.
+    pub fn ports_due(&self) -> Option<Time> {
+        if self.ports.inside == 0 {
+            return None;
+        }
+        let known = self.ports.places.iter();
+        let known = known.filter_map(|p| self.links.link(p.last).poll_at());
+        let trunks = || (0..TRUNKS).map(|t| self.links.link(t));
+        let waiting = trunks().filter_map(|t| Some(t.next_start()? + t.delay()));
+        let shortest = trunks().map(Link::delay).min().unwrap_or_default();
+        let later = self.queue.next_at().map(|at| at + shortest);
+        known.chain(waiting).chain(later).min()
+    }
+
+    /// Packets of ports that are in the world.
+    pub fn inside(&self) -> u64 {
+        self.ports.inside
+    }
+}
+
+impl Ports {
+    /// A packet has reached the end of its route.
+    pub fn deliver(&mut self, at: Time, port: Port, packet: &Packet) {
+        self.inside -= 1;
+        self.delivered.push_back(Delivery {
+            at,
+            port,
+            flow: packet.flow,
+            handle: packet.seg.seq,
+            ecn: packet.seg.ecn,
+        });
+    }
+}

@@ -1,0 +1,204 @@
+//! Packets of real programs: what goes in by a port comes out, or is accounted for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swell_base::{Dur, Rate, Stream, Tag, Time};
+use swell_path::{Discipline, LinkConfig, Loss};
+use swell_tcp::Config;
+use swell_workload::{Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Transport};
+use swell_world::{Casualty, Delivery, Port, PortConfig, World};
+
+fn bottleneck(discipline: Discipline, loss: Loss) -> LinkConfig {
+    LinkConfig {
+        rate: Some(Rate::from_bps(10_000_000)),
+        delay: Dur::from_millis(7),
+        queue: "30packets".parse().unwrap(),
+        discipline,
+        loss,
+        ..LinkConfig::default()
+    }
+}
+
+fn ports(world: &mut World) -> [Port; 2] {
+    let port = |right, delay| PortConfig {
+        right,
+        access: Access {
+            delay: Dur::from_millis(delay),
+            up: Some(Rate::from_bps(1_000_000_000)),
+            ..Access::default()
+        },
+    };
+    [
+        world.add_port(&port(false, 2)),
+        world.add_port(&port(true, 0)),
+    ]
+}
+
+/// A world with constant packets, and greedy TCP, beside the ports.
+fn busy(discipline: Discipline, loss: Loss) -> (World, [Port; 2]) {
+    let both = bottleneck(discipline, loss);
+    let mut world = World::new(&[both.clone(), both], 11);
+    let tcp = Arc::new(Config::linux());
+    let constant = ParametricConfig {
+        law: Law::Constant,
+        transport: Transport::Udp,
+        packet: 500,
+        rate: [Rate::from_bps(2_000_000); 2],
+        sources: 3,
+        left: Access::default(),
+        right: Access::default(),
+    };
+    let constant = Parametric::new(constant, 4);
+    world.add(Box::new(constant), Tag::Background, Arc::clone(&tcp));
+    let greedy = GreedyConfig {
+        connections: 3,
+        from_right: false,
+        start: Dur::ZERO,
+        stagger: Dur::from_millis(100),
+        sender: Access::default(),
+        receiver: Access::default(),
+    };
+    world.add(Box::new(Greedy::new(greedy)), Tag::Background, tcp);
+    let ports = ports(&mut world);
+    (world, ports)
+}
+
+/// Arrivals at the ports: when, which way, size; bursts as real hosts send them.
+fn arrivals(seed: u64) -> Vec<(Time, bool, u16)> {
+    let mut rng = Stream::new(seed, "arrivals");
+    let mut at = Time::ZERO;
+    let mut list = Vec::new();
+    for _ in 0..400 {
+        at += Dur::from_secs_f64(rng.uniform() * 0.02);
+        let back = rng.chance(0.4);
+        for _ in 0..1 + rng.below(20) {
+            list.push((at, back, 40 + rng.below(1461) as u16));
+        }
+    }
+    list
+}
+
+/// Plays the arrivals; `until` says up to when the world is advanced before each (and how often).
+fn play(
+    (mut world, ports): (World, [Port; 2]),
+    list: &[(Time, bool, u16)],
+    until: &mut dyn FnMut(&mut World, Time),
+) -> (Vec<Delivery>, Vec<Casualty>) {
+    let flow = world.join(ports, Tag::Foreground).expect("two sides");
+    let (mut out, mut lost) = (Vec::new(), Vec::new());
+    let end = Time::from_secs_f64(8.0);
+    for (i, &(at, back, size)) in list.iter().chain([&(end, false, 0)]).enumerate() {
+        until(&mut world, at);
+        world.happen(at);
+        if size > 0 {
+            world.inject(flow, back, size, 2, i as u64);
+        }
+        out.extend(std::iter::from_fn(|| world.take_delivery()));
+        world.take_casualties(&mut |c| lost.push(c));
+    }
+    assert_eq!(world.inside(), 0, "everything has left");
+    lost.sort_by_key(|c| (c.at, c.handle));
+    (out, lost)
+}
+
+#[test]
+fn every_packet_comes_out_once_or_is_accounted_for() {
+    let lossy = Loss::Independent { p: 0.03 };
+    for discipline in [
+        Discipline::Fifo,
+        Discipline::CoDel(Default::default()),
+        Discipline::FqCoDel(Default::default()),
+    ] {
+        let list = arrivals(1);
+        let (out, lost) = play(busy(discipline, lossy), &list, &mut |_, _| {});
+        let mut seen = BTreeMap::new();
+        for handle in out
+            .iter()
+            .map(|d| d.handle)
+            .chain(lost.iter().map(|c| c.handle))
+        {
+            *seen.entry(handle).or_insert(0) += 1;
+        }
+        assert_eq!(seen.len(), list.len());
+        assert!(seen.values().all(|&n| n == 1));
+        assert!(
+            lost.len() > 50 && out.len() > 1000,
+            "{} {}",
+            lost.len(),
+            out.len()
+        );
+        for d in &out {
+            let (at, back, _) = list[d.handle as usize];
+            assert_eq!(d.port, Port(u32::from(!back)));
+            assert!(d.at >= at + Dur::from_millis(9));
+        }
+    }
+}
+
+#[test]
+fn however_time_is_cut_the_same_packets_leave_at_the_same_instants() {
+    let list = arrivals(2);
+    let mut rng = Stream::new(3, "cuts");
+    for discipline in [Discipline::Fifo, Discipline::FqCoDel(Default::default())] {
+        let world = || busy(discipline.clone(), Loss::Independent { p: 0.02 });
+        let whole = play(world(), &list, &mut |_, _| {});
+        let often = play(world(), &list, &mut |w, at| {
+            while w.now() + Dur::from_millis(1) < at {
+                w.happen(w.now() + Dur::from_secs_f64(rng.uniform() * 0.001));
+            }
+        });
+        assert_eq!(whole, often);
+    }
+}
+
+/// Who sleeps until `ports_due` misses nothing: up to the instant before, nothing leaves.
+#[test]
+fn nothing_leaves_before_it_is_due() {
+    let list = arrivals(5);
+    let (mut world, ports) = busy(Discipline::Fifo, Loss::None);
+    let flow = world.join(ports, Tag::Foreground).expect("two sides");
+    let (mut waits, mut out) = (0, 0);
+    for (i, &(at, back, size)) in list.iter().enumerate() {
+        while let Some(due) = world.ports_due().filter(|&due| due <= at) {
+            assert!(due >= world.now());
+            if due > world.now() {
+                world.happen(Time::from_nanos(due.as_nanos() - 1));
+                assert_eq!(world.take_delivery(), None, "left before it was due");
+            }
+            world.happen(due);
+            waits += 1;
+            out += std::iter::from_fn(|| world.take_delivery()).count();
+        }
+        world.happen(at);
+        assert_eq!(world.take_delivery(), None, "left before it was due");
+        world.inject(flow, back, size, 0, i as u64);
+        world.take_casualties(&mut |_| {});
+    }
+    assert!(out > 1000);
+    // A wake-up for what leaves, and few in vain.
+    assert!(waits < 2 * out, "{waits} wake-ups for {out} packets");
+}
+
+#[test]
+fn a_port_alone_sees_serialization_and_delay() {
+    let both = bottleneck(Discipline::Fifo, Loss::None);
+    let mut world = World::new(&[both.clone(), both], 1);
+    let ports = ports(&mut world);
+    let flow = world.join(ports, Tag::Foreground).unwrap();
+    world.happen(Time::from_secs_f64(1.0));
+    world.inject(flow, false, 1500, 0, 7);
+    world.inject(flow, false, 1500, 0, 8);
+    // 12 us on the first hop and 2 ms behind it, 1.2 ms on the bottleneck and 7 ms behind it.
+    let first = Time::from_nanos(1_000_000_000 + 12_000 + 2_000_000 + 1_200_000 + 7_000_000);
+    world.happen(Time::from_secs_f64(2.0));
+    let d = world.take_delivery().unwrap();
+    assert_eq!((d.at, d.handle, d.port), (first, 7, ports[1]));
+    let d = world.take_delivery().unwrap();
+    assert_eq!((d.at, d.handle), (first + Dur::from_micros(1200), 8));
+    assert_eq!(world.take_delivery(), None);
+    assert_eq!(world.ports_due(), None);
+    // Neighbours are none of the world's business.
+    assert_eq!(world.join([ports[0], ports[0]], Tag::Foreground), None);
+    assert_eq!(world.inside(), 0);
+}
