@@ -3,3 +3,8 @@
 //! The only room that touches any of them. It holds no model of a link or of traffic: the emulator
 //! drives a [`swell_world::World`] against the clock, and the generator runs the workloads of
 //! [`swell_workload`] over kernel sockets.
+
+pub mod emulate;
+mod wire;
+
+pub use wire::{Checksum, Nic, Wire};

@@ -194,8 +194,8 @@ fn a_port_alone_sees_serialization_and_delay() {
     world.happen(Time::from_secs_f64(2.0));
     let d = world.take_delivery().unwrap();
     assert_eq!((d.at, d.handle, d.port), (first, 7, ports[1]));
-    let d = world.take_delivery().unwrap();
-    assert_eq!((d.at, d.handle), (first + Dur::from_micros(1200), 8));
+    let next = world.take_delivery().unwrap();
+    assert_eq!((next.at, next.handle), (first + Dur::from_micros(1200), 8));
     assert_eq!(world.take_delivery(), None);
     assert_eq!(world.ports_due(), None);
     // Neighbours are none of the world's business.

@@ -1,0 +1,65 @@
+//! The wall clock, as a world sees it.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use swell_base::{Dur, Time};
+
+/// World time against `CLOCK_MONOTONIC`, which no one sets. Where it is *stretched*, a second of the
+/// world takes longer than a second: seen from outside, rates are divided and delays multiplied.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Nanoseconds of the monotonic clock at which the world was at `start`.
+    origin: u64,
+    start: Time,
+    stretch: f64,
+}
+
+impl Clock {
+    /// The world is at `start` now; each of its seconds takes `stretch` seconds (at least one).
+    pub fn starting_at(start: Time, stretch: f64) -> Clock {
+        Clock {
+            origin: monotonic(),
+            start,
+            stretch: stretch.max(1.0),
+        }
+    }
+
+    /// The world's time.
+    pub fn now(&self) -> Time {
+        let gone = Dur::from_nanos(monotonic().saturating_sub(self.origin));
+        if self.stretch > 1.0 {
+            return self.start + gone.scale(1.0 / self.stretch);
+        }
+        self.start + gone
+    }
+
+    /// How much of the wall's time a span of the world's takes.
+    pub fn outside(&self, span: Dur) -> Dur {
+        if self.stretch > 1.0 {
+            return span.scale(self.stretch);
+        }
+        span
+    }
+}
+
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn monotonic() -> u64 {
+    nanos(clock_gettime(ClockId::Monotonic))
+}
+
+/// Nanoseconds since the Unix epoch.
+pub(crate) fn epoch() -> u64 {
+    nanos(clock_gettime(ClockId::Realtime))
+}
+
+fn nanos(t: Timespec) -> u64 {
+    u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
+}
+
+/// A span for the kernel.
+pub(crate) fn timespec(span: Dur) -> Timespec {
+    let ns = span.as_nanos();
+    Timespec {
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (ns % 1_000_000_000) as _,
+    }
+}

@@ -1,0 +1,368 @@
+//! TCP connections of real programs, as the packets that cross the world show them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use swell_base::Time;
+
+use super::ip::{Header, TCP};
+
+/// Bits of the TCP flags (RFC 9293 section 3.1).
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+/// More connections than this are counted and not followed.
+const MOST: usize = 1 << 20;
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It had not when the run ended.
+    Open,
+    /// Both sides closed it.
+    Closed,
+    /// One side reset it.
+    Reset,
+}
+
+/// A connection, from the side of the host that opened it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// Address and port of the host that opened it.
+    pub client: (IpAddr, u16),
+    /// Address and port of the other.
+    pub server: (IpAddr, u16),
+    /// The first SYN was sent.
+    pub start: Time,
+    /// The SYN-ACK arrived.
+    pub connected: Option<Time>,
+    /// The first byte from the server arrived.
+    pub first_byte: Option<Time>,
+    /// The last byte from the server arrived, with all before it.
+    pub last_byte: Option<Time>,
+    /// Payload bytes that arrived, without gaps: at the server, at the client.
+    pub bytes: [u64; 2],
+    /// Segments with payload sent again: by the client, by the server.
+    pub retransmissions: [u32; 2],
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// Follows connections.
+#[derive(Debug, Default)]
+pub struct Connections {
+    /// By client and server; index into `all`.
+    live: BTreeMap<[(IpAddr, u16); 2], usize>,
+    all: Vec<Connection>,
+    inside: Vec<[Half; 2]>,
+    /// Connections beyond what is followed.
+    pub unfollowed: u64,
+}
+
+/// One direction of a connection; offsets count from the byte after the SYN.
+#[derive(Clone, Debug, Default)]
+struct Half {
+    /// Sequence number of that byte.
+    base: Option<u32>,
+    /// Offset after the highest byte sent.
+    sent: u64,
+    /// Offset after the last byte received without a gap.
+    received: u64,
+    /// What was received beyond a gap, by its beginning.
+    beyond: BTreeMap<u64, u64>,
+    /// Offset of the FIN.
+    fin: Option<u64>,
+    /// The FIN arrived.
+    finished: bool,
+}
+
+impl Half {
+    /// The offset of a sequence number, near what was received; `None` before the SYN was seen.
+    fn offset(&self, seq: u32) -> Option<u64> {
+        let ahead = seq.wrapping_sub(self.base?.wrapping_add(self.received as u32)) as i32;
+        self.received.checked_add_signed(i64::from(ahead))
+    }
+}
+
+struct Segment {
+    seq: u32,
+    flags: u8,
+    len: u64,
+}
+
+impl Segment {
+    fn of(header: &Header, packet: &[u8], size: usize) -> Option<Segment> {
+        if header.protocol != TCP || header.ports == [0; 2] {
+            return None;
+        }
+        let tcp: &[u8; 14] = packet.get(header.transport..)?.first_chunk()?;
+        let data = header.transport + usize::from(tcp[12] >> 4) * 4;
+        Some(Segment {
+            seq: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
+            flags: tcp[13],
+            len: size.saturating_sub(data) as u64,
+        })
+    }
+}
+
+impl Connections {
+    /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.
+    pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
+        let Some(segment) = Segment::of(header, packet, size) else {
+            return;
+        };
+        let (source, destination) = ends(header);
+        if segment.flags & (SYN | ACK) == SYN {
+            self.open(at, [source, destination], segment.seq);
+        }
+        let Some((index, way)) = self.find(source, destination) else {
+            return;
+        };
+        let half = &mut self.inside[index][way];
+        if segment.flags & SYN != 0 {
+            half.base = Some(segment.seq.wrapping_add(1));
+            return;
+        }
+        let Some(from) = half.offset(segment.seq) else {
+            return;
+        };
+        if segment.len > 0 {
+            if from < half.sent {
+                self.all[index].retransmissions[way] += 1;
+            }
+            half.sent = half.sent.max(from + segment.len);
+        }
+        if segment.flags & FIN != 0 {
+            half.fin = Some(from + segment.len);
+        }
+    }
+
+    /// A packet reached a host.
+    pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) {
+        let Some(segment) = Segment::of(header, packet, packet.len()) else {
+            return;
+        };
+        let (source, destination) = ends(header);
+        let Some((index, way)) = self.find(source, destination) else {
+            return;
+        };
+        let connection = &mut self.all[index];
+        if segment.flags & RST != 0 {
+            connection.ending = Ending::Reset;
+            return self.forget(index);
+        }
+        if segment.flags & SYN != 0 {
+            if way == 1 {
+                connection.connected.get_or_insert(at);
+            }
+            return;
+        }
+        let half = &mut self.inside[index][way];
+        if segment.len > 0
+            && let Some(from) = half.offset(segment.seq)
+        {
+            if way == 1 {
+                connection.first_byte.get_or_insert(at);
+            }
+            let to = from + segment.len;
+            let longest = half.beyond.entry(from).or_insert(to);
+            *longest = to.max(*longest);
+            while let Some((&begin, &end)) = half.beyond.first_key_value()
+                && begin <= half.received
+            {
+                half.beyond.pop_first();
+                if end > half.received {
+                    half.received = end;
+                    connection.bytes[way] = end;
+                    if way == 1 {
+                        connection.last_byte = Some(at);
+                    }
+                }
+            }
+        }
+        half.finished |= half.fin.is_some_and(|fin| half.received >= fin)
+            && (segment.flags & FIN != 0 || half.finished);
+        if self.inside[index].iter().all(|h| h.finished) {
+            self.all[index].ending = Ending::Closed;
+            self.forget(index);
+        }
+    }
+
+    /// Every connection, in the order in which they were opened.
+    pub fn finish(self) -> Vec<Connection> {
+        self.all
+    }
+
+    fn open(&mut self, at: Time, ends: [(IpAddr, u16); 2], seq: u32) {
+        if let Some(&index) = self.live.get(&ends)
+            && self.inside[index][0].base == Some(seq.wrapping_add(1))
+        {
+            // The SYN again.
+            return;
+        }
+        if self.all.len() >= MOST {
+            self.unfollowed += 1;
+            self.live.remove(&ends);
+            return;
+        }
+        self.live.insert(ends, self.all.len());
+        self.inside.push(Default::default());
+        self.all.push(Connection {
+            client: ends[0],
+            server: ends[1],
+            start: at,
+            connected: None,
+            first_byte: None,
+            last_byte: None,
+            bytes: [0; 2],
+            retransmissions: [0; 2],
+            ending: Ending::Open,
+        });
+    }
+
+    /// A connection, and which way a packet goes in it: 0 to the server.
+    fn find(&self, source: (IpAddr, u16), destination: (IpAddr, u16)) -> Option<(usize, usize)> {
+        let to_server = self.live.get(&[source, destination]);
+        let to_client = || self.live.get(&[destination, source]);
+        to_server
+            .map(|&i| (i, 0))
+            .or_else(|| to_client().map(|&i| (i, 1)))
+    }
+
+    fn forget(&mut self, index: usize) {
+        let c = &self.all[index];
+        self.live.remove(&[c.client, c.server]);
+        self.inside[index] = Default::default();
+    }
+}
+
+fn ends(header: &Header) -> ((IpAddr, u16), (IpAddr, u16)) {
+    (
+        (header.source, header.ports[0]),
+        (header.destination, header.ports[1]),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A TCP packet over IPv4 with this many bytes of payload.
+    fn packet(to_server: bool, seq: u32, flags: u8, len: usize) -> Vec<u8> {
+        let mut p = vec![0; 40 + len];
+        p[0] = 0x45;
+        p[9] = TCP;
+        let (from, to) = if to_server { (1, 2) } else { (2, 1) };
+        p[12..20].copy_from_slice(&[10, 0, 0, from, 10, 0, 0, to]);
+        let ports = if to_server { [5000u16, 80] } else { [80, 5000] };
+        p[20..22].copy_from_slice(&ports[0].to_be_bytes());
+        p[22..24].copy_from_slice(&ports[1].to_be_bytes());
+        p[24..28].copy_from_slice(&seq.to_be_bytes());
+        p[32] = 0x50;
+        p[33] = flags;
+        p
+    }
+
+    struct Line {
+        seen: Connections,
+        now: u64,
+    }
+
+    impl Line {
+        fn new() -> Line {
+            Line {
+                seen: Connections::default(),
+                now: 0,
+            }
+        }
+        fn sends(&mut self, p: &[u8]) {
+            self.now += 1;
+            let at = Time::from_nanos(self.now);
+            self.seen.sent(at, &Header::of(p).unwrap(), p, p.len());
+        }
+        fn arrives(&mut self, p: &[u8]) {
+            self.now += 1;
+            let at = Time::from_nanos(self.now);
+            self.seen.received(at, &Header::of(p).unwrap(), p);
+        }
+        fn both(&mut self, p: &[u8]) {
+            self.sends(p);
+            self.arrives(p);
+        }
+    }
+
+    /// Sequence numbers wrap during the transfer.
+    const CLIENT: u32 = u32::MAX - 50;
+    const SERVER: u32 = u32::MAX - 2000;
+
+    fn opened() -> Line {
+        let mut line = Line::new();
+        line.both(&packet(true, CLIENT, SYN, 0));
+        line.both(&packet(false, SERVER, SYN | ACK, 0));
+        line.both(&packet(true, CLIENT.wrapping_add(1), ACK, 100));
+        line
+    }
+
+    #[test]
+    fn a_transfer_with_a_loss_is_complete_when_the_hole_is_filled() {
+        let mut line = opened();
+        let seg = |i: u32| packet(false, SERVER.wrapping_add(1 + i * 1000), ACK, 1000);
+        line.sends(&seg(0));
+        line.both(&seg(1));
+        line.both(&seg(2));
+        line.both(&packet(false, SERVER.wrapping_add(3001), ACK | FIN, 0));
+        line.both(&seg(0));
+        let filled = line.now;
+        line.both(&packet(false, SERVER.wrapping_add(3001), ACK | FIN, 0));
+        line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
+        let all = line.seen.finish();
+        let c = &all[0];
+        assert_eq!(
+            (all.len(), c.bytes, c.retransmissions),
+            (1, [100, 3000], [0, 1])
+        );
+        assert_eq!(c.last_byte, Some(Time::from_nanos(filled)));
+        assert_eq!(
+            (c.start, c.connected),
+            (Time::from_nanos(1), Some(Time::from_nanos(4)))
+        );
+        assert_eq!(c.ending, Ending::Closed);
+    }
+
+    #[test]
+    fn a_reset_and_a_second_connection_from_the_same_port() {
+        let mut line = opened();
+        line.both(&packet(false, SERVER.wrapping_add(1), RST, 0));
+        line.both(&packet(true, 7, SYN, 0));
+        line.both(&packet(true, 7, SYN, 0));
+        let all = line.seen.finish();
+        assert_eq!(all.len(), 2);
+        assert_eq!(
+            [all[0].ending, all[1].ending],
+            [Ending::Reset, Ending::Open]
+        );
+        assert_eq!(all[1].connected, None);
+    }
+
+    #[test]
+    fn noise_does_not_panic() {
+        let mut rng = swell_base::Stream::new(2, "noise");
+        let mut line = opened();
+        for _ in 0..50_000 {
+            let len = rng.below(50) as usize;
+            let p = packet(
+                rng.chance(0.5),
+                rng.below(1 << 32) as u32,
+                rng.below(256) as u8,
+                len,
+            );
+            if rng.chance(0.5) {
+                line.sends(&p);
+            } else {
+                line.arrives(&p);
+            }
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The loop: one thread that drives a world against the clock.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::OwnedFd;
+use swell_base::{Dur, Time};
+use swell_capture::Heading;
+use swell_path::Element;
+use swell_world::{Direction, Port, World};
+
+use super::clock::{Clock, timespec};
+use super::connections::Connections;
+use super::ip::{Header, set_ecn};
+use super::journal::{Entry, Journal};
+use super::lateness::{Late, Lateness};
+use super::pool::Pool;
+use super::table::{Table, bucket};
+use super::{Counts, Host, Options, Packets, Snapshot};
+use crate::wire::{Nic, Wire};
+
+/// Reads of one device in a row before others have their turn and what is due leaves.
+const BATCH: usize = 32;
+/// The world is not left alone for longer than this, so that catching up is quick.
+const LONGEST_SLEEP: Dur = Dur::from_millis(5);
+/// Where asked to be precise, the last part of a wait is spent looking at the clock. Waking takes 12
+/// to 17 us on a virtual machine, and more than that would only heat.
+const SPIN: Dur = Dur::from_micros(50);
+/// How often a snapshot is published.
+const SNAPSHOT: Dur = Dur::from_millis(100);
+
+/// A world with hosts attached, ready to be started.
+pub struct Emulation {
+    world: World,
+    hosts: Vec<Attached>,
+    table: Table,
+    options: Options,
+    inside: Inside,
+}
+
+struct Attached {
+    nic: Box<dyn Nic>,
+}
+
+/// What is kept of packets.
+#[derive(Default)]
+struct Inside {
+    pool: Pool,
+    journal: Option<Journal<BufWriter<File>>>,
+    journal_error: Option<io::Error>,
+    connections: Connections,
+    packets: Option<Packets>,
+    lateness: Lateness,
+    counts: Counts,
+    /// Arrivals so far.
+    arrivals: u64,
+}
+
+/// An emulation that has ended.
+pub struct Ended {
+    /// The world, as it was at its end.
+    pub world: World,
+    /// How late packets were.
+    pub late: Late,
+    /// What happened to packets at the edge of the world.
+    pub counts: Counts,
+    /// Connections of the programs.
+    pub connections: Connections,
+    /// World time at which it ended.
+    pub at: Time,
+}
+
+/// An emulation that runs.
+pub struct Running {
+    thread: Option<JoinHandle<io::Result<Ended>>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    stop: AtomicBool,
+    wake: OwnedFd,
+    snapshot: Mutex<Snapshot>,
+}
+
+impl Emulation {
+    /// Attaches hosts to a world, whose time may already have passed: what was then simulated is the
+    /// warm-up.
+    ///
+    /// # Errors
+    /// Where a journal or a file of packets cannot be created.
+    pub fn new(mut world: World, hosts: Vec<Host>, mut options: Options) -> io::Result<Emulation> {
+        let mut table = Table::default();
+        let mut inside = Inside::default();
+        let mut attached = Vec::new();
+        for host in hosts {
+            let port = world.add_port(&host.port);
+            for prefix in host.prefixes {
+                table.route(prefix, port);
+            }
+            attached.push(Attached { nic: host.nic });
+        }
+        if let Some(path) = &options.journal {
+            let file = BufWriter::new(File::create(path)?);
+            inside.journal = Some(Journal::new(file, attached.len() as u32)?);
+        }
+        inside.packets = options.packets.take();
+        Ok(Emulation {
+            world,
+            hosts: attached,
+            table,
+            options,
+            inside,
+        })
+    }
+
+    /// Starts the clock, on a thread of its own.
+    ///
+    /// # Errors
+    /// Where the operating system refuses a thread.
+    pub fn start(self) -> io::Result<Running> {
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            snapshot: Mutex::default(),
+        });
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("world".into())
+            .spawn(move || self.drive(&theirs))?;
+        Ok(Running {
+            thread: Some(thread),
+            shared,
+        })
+    }
+
+    fn drive(mut self, shared: &Shared) -> io::Result<Ended> {
+        if let Some(prepare) = self.options.prepare.take() {
+            prepare();
+        }
+        let clock = Clock::starting_at(self.world.now(), self.options.stretch);
+        let mut next_snapshot = Time::ZERO;
+        let end = self.options.until.unwrap_or(Time::MAX);
+        let at = loop {
+            for i in 0..self.hosts.len() {
+                self.read(i, &clock)?;
+            }
+            let now = clock.now().min(end);
+            self.world.happen(now);
+            self.leave(&clock);
+            if now >= next_snapshot {
+                self.publish(now, shared);
+                next_snapshot = now + SNAPSHOT;
+            }
+            if now == end || shared.stop.load(Ordering::Relaxed) {
+                break now;
+            }
+            let far = now + LONGEST_SLEEP;
+            let due = self.world.ports_due().map_or(far, |d| d.min(far)).min(end);
+            self.wait(due, &clock, shared)?;
+        };
+        self.finish(at, &clock)
+    }
+
+    /// Takes packets in from a host.
+    fn read(&mut self, host: usize, clock: &Clock) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let (world, table, inside) = (&mut self.world, &mut self.table, &mut self.inside);
+            let from = Port(host as u32);
+            let mut local = Vec::new();
+            let mut stamp = None;
+            let read = self.hosts[host].nic.read(&mut |wire| {
+                // After the read: a clock read before it is older than the packet.
+                let at = *stamp.get_or_insert_with(|| clock.now());
+                world.happen(at);
+                if let Some(to) = inside.enter(world, table, at, from, &wire) {
+                    local.push((to, [wire.header, wire.payload].concat(), wire.checksum));
+                }
+            })?;
+            for (to, packet, checksum) in local {
+                let written = self.hosts[to.0 as usize].nic.write(&packet, checksum);
+                self.inside.counts.refused += u64::from(written.is_err());
+                self.inside.counts.local += 1;
+            }
+            if read == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets out what is due.
+    fn leave(&mut self, clock: &Clock) {
+        let inside = &mut self.inside;
+        while let Some(d) = self.world.take_delivery() {
+            let place = inside.pool.get(d.handle);
+            if let Some(header) = Header::of(&place.bytes) {
+                if header.ecn != d.ecn {
+                    set_ecn(&mut place.bytes, d.ecn);
+                    inside.counts.marked += 1;
+                }
+                inside.connections.received(d.at, &header, &place.bytes);
+            }
+            let written = self.hosts[d.port.0 as usize]
+                .nic
+                .write(&place.bytes, place.checksum);
+            inside.counts.left += 1;
+            inside.counts.refused += u64::from(written.is_err());
+            inside.lateness.add(clock.outside(clock.now().since(d.at)));
+            if let Some(packets) = &mut inside.packets {
+                let parts = [&place.bytes[..], &[]];
+                packets.add(d.at, d.port, Heading::Inbound, parts, place.checksum);
+            }
+            let number = place.number;
+            inside.note(&Entry::Departure {
+                at: d.at,
+                number,
+                ecn: d.ecn,
+            });
+            inside.pool.free(d.handle);
+        }
+        self.world.take_casualties(&mut |c| {
+            inside.counts.dropped += 1;
+            let number = inside.pool.get(c.handle).number;
+            inside.note(&Entry::Drop {
+                at: c.at,
+                number,
+                reason: c.reason,
+            });
+            inside.pool.free(c.handle);
+        });
+    }
+
+    /// Sleeps until `due`, a packet or a call.
+    fn wait(&mut self, due: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
+        let left = |at: Time| clock.outside(at.since(clock.now()));
+        let spin = if self.options.precise {
+            SPIN
+        } else {
+            Dur::ZERO
+        };
+        let sleep = left(due).saturating_sub(spin);
+        if sleep > Dur::ZERO {
+            let nics = self.hosts.iter().map(|h| h.nic.fd());
+            let mut fds: Vec<PollFd<'_>> = nics
+                .chain([shared.wake.as_fd()])
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+                .collect();
+            let woken = match poll(&mut fds, Some(&timespec(sleep))) {
+                Ok(n) => n,
+                Err(rustix::io::Errno::INTR) => 0,
+                Err(e) => return Err(e.into()),
+            };
+            if woken > 0 {
+                return Ok(());
+            }
+            let over = clock.outside(clock.now().since(due));
+            self.inside.lateness.back(over);
+        }
+        while self.options.precise && clock.now() < due {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, now: Time, shared: &Shared) {
+        let links = [Direction::Up, Direction::Down].map(|d| self.world.bottleneck(d));
+        let seen = |i: usize| {
+            let mut sums = [0; 2];
+            for bin in links[i].meter().map_or(&[][..], |m| &m.bins) {
+                sums = [sums[0] + bin.departed[0], sums[1] + bin.departed[1]];
+            }
+            sums
+        };
+        let snapshot = Snapshot {
+            at: now,
+            carried: [seen(0), seen(1)],
+            inside: self.world.inside(),
+            flows: self.world.open_flows(),
+            dropped: links.map(|l| l.ledger().dropped.iter().sum()),
+            late: self.inside.lateness.late(),
+        };
+        *shared
+            .snapshot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+
+    fn finish(mut self, at: Time, clock: &Clock) -> io::Result<Ended> {
+        self.leave(clock);
+        self.inside.note(&Entry::End { at });
+        if let Some(e) = self.inside.journal_error {
+            return Err(e);
+        }
+        if let Some(journal) = self.inside.journal {
+            journal.finish()?;
+        }
+        if let Some(packets) = self.inside.packets {
+            packets.finish().map_err(io::Error::other)?;
+        }
+        let mut counts = self.inside.counts;
+        counts.lost = self.hosts.iter().map(|h| h.nic.lost()).sum();
+        Ok(Ended {
+            world: self.world,
+            late: self.inside.lateness.late(),
+            counts,
+            connections: self.inside.connections,
+            at,
+        })
+    }
+}
+
+impl Inside {
+    /// A packet enters the world, or goes nowhere; returned where it is for a host on the same side.
+    fn enter(
+        &mut self,
+        world: &mut World,
+        table: &mut Table,
+        at: Time,
+        from: Port,
+        wire: &Wire<'_>,
+    ) -> Option<Port> {
+        let Some(header) = Header::of(wire.header) else {
+            self.counts.strange += 1;
+            return None;
+        };
+        let Some(to) = table.port(header.destination) else {
+            self.counts.unroutable += 1;
+            return None;
+        };
+        let bucket = bucket(&header);
+        let Some((flow, back)) = table.flow(world, from, to, bucket) else {
+            return Some(to);
+        };
+        let whole = wire.header.len() + wire.payload.len();
+        let size = u16::try_from(whole).unwrap_or(u16::MAX);
+        self.connections.sent(at, &header, wire.header, whole);
+        if let Some(packets) = &mut self.packets {
+            let parts = [wire.header, wire.payload];
+            packets.add(at, from, Heading::Outbound, parts, wire.checksum);
+        }
+        self.note(&Entry::Arrival {
+            at,
+            from,
+            to,
+            bucket,
+            size,
+            ecn: header.ecn,
+        });
+        let handle = self.pool.keep(wire, self.arrivals);
+        self.arrivals += 1;
+        self.counts.entered += 1;
+        world.inject(flow, back, size, header.ecn, handle);
+        None
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        if let Some(journal) = &mut self.journal
+            && let Err(e) = journal.add(entry)
+        {
+            self.journal_error = Some(e);
+            self.journal = None;
+        }
+    }
+}
+
+impl Running {
+    /// How things stand, at most a tenth of a second ago.
+    pub fn snapshot(&self) -> Snapshot {
+        let snapshot = self.shared.snapshot.lock();
+        snapshot.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the end has come by itself: the time is over, or something failed.
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends the emulation.
+    ///
+    /// # Errors
+    /// What went wrong while it ran.
+    pub fn stop(mut self) -> io::Result<Ended> {
+        self.shared.call();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => Err(io::Error::other(
+                "the thread that drives the world panicked",
+            )),
+            None => Err(io::Error::other("the emulation was stopped before")),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.call();
+        if let Some(thread) = self.thread.take() {
+            // What it has to say was not asked for.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn call(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}

@@ -1,0 +1,164 @@
+//! What the emulator reads of an IP packet, and the one thing that it writes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Protocol numbers (IANA, "Protocol Numbers").
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+
+/// The parts of a header that decide where a packet goes and in which queue it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub protocol: u8,
+    /// Where the transport header begins.
+    pub transport: usize,
+    /// Source and destination port, where the packet shows them.
+    pub ports: [u16; 2],
+    /// The ECN field (RFC 3168).
+    pub ecn: u8,
+}
+
+impl Header {
+    /// Reads a header; `None` where this is no IP packet.
+    pub fn of(packet: &[u8]) -> Option<Header> {
+        let first = *packet.first()?;
+        let (source, destination, protocol, transport, ecn, whole) = match first >> 4 {
+            4 => {
+                let fixed: &[u8; 20] = packet.first_chunk()?;
+                let address = |i: usize| {
+                    IpAddr::V4(Ipv4Addr::new(
+                        fixed[i],
+                        fixed[i + 1],
+                        fixed[i + 2],
+                        fixed[i + 3],
+                    ))
+                };
+                let transport = usize::from(first & 15) * 4;
+                // RFC 791: flags and offset; only the first fragment has ports.
+                let fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x1fff;
+                (
+                    address(12),
+                    address(16),
+                    fixed[9],
+                    transport,
+                    fixed[1] & 3,
+                    fragment == 0,
+                )
+            }
+            6 => {
+                let fixed: &[u8; 40] = packet.first_chunk()?;
+                let address = |i: usize| {
+                    let mut octets = [0; 16];
+                    octets.copy_from_slice(&fixed[i..i + 16]);
+                    IpAddr::V6(Ipv6Addr::from(octets))
+                };
+                // Extension headers keep their flow together by addresses alone.
+                (
+                    address(8),
+                    address(24),
+                    fixed[6],
+                    40,
+                    fixed[1] >> 4 & 3,
+                    true,
+                )
+            }
+            _ => return None,
+        };
+        let mut ports = [0; 2];
+        if whole
+            && (protocol == TCP || protocol == UDP)
+            && let Some(p) = packet.get(transport..transport + 4)
+        {
+            ports = [
+                u16::from_be_bytes([p[0], p[1]]),
+                u16::from_be_bytes([p[2], p[3]]),
+            ];
+        }
+        Some(Header {
+            source,
+            destination,
+            protocol,
+            transport,
+            ports,
+            ecn,
+        })
+    }
+}
+
+/// Writes the ECN field of a packet whose header was read before.
+pub(crate) fn set_ecn(packet: &mut [u8], ecn: u8) {
+    match packet.first().map(|b| b >> 4) {
+        Some(4) if packet.len() >= 20 => {
+            let old = u16::from_be_bytes([packet[0], packet[1]]);
+            packet[1] = packet[1] & !3 | ecn;
+            let new = u16::from_be_bytes([packet[0], packet[1]]);
+            // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
+            let sum = u16::from_be_bytes([packet[10], packet[11]]);
+            let mut s = u32::from(!sum) + u32::from(!old) + u32::from(new);
+            s = (s & 0xffff) + (s >> 16);
+            s = (s & 0xffff) + (s >> 16);
+            packet[10..12].copy_from_slice(&(!(s as u16)).to_be_bytes());
+        }
+        Some(6) if packet.len() >= 40 => packet[1] = packet[1] & !0x30 | ecn << 4,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(header: &[u8]) -> u16 {
+        let words = header
+            .chunks(2)
+            .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+        let s: u32 = words.sum();
+        let s = (s & 0xffff) + (s >> 16);
+        (s & 0xffff) as u16 + (s >> 16) as u16
+    }
+
+    #[test]
+    fn a_marked_header_has_the_right_checksum() {
+        for tos in 0..=255u8 {
+            let mut p = vec![
+                0x45, tos, 0, 40, 1, 2, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+            ];
+            let check = !sum(&p);
+            p[10..12].copy_from_slice(&check.to_be_bytes());
+            assert_eq!(sum(&p), 0xffff);
+            set_ecn(&mut p, 3);
+            assert_eq!((sum(&p), p[1]), (0xffff, tos | 3));
+            p.resize(24, 9);
+            let h = Header::of(&p).unwrap();
+            assert_eq!((h.ecn, h.protocol, h.ports), (3, TCP, [0x0909, 0x0909]));
+        }
+    }
+
+    #[test]
+    fn ipv6_is_read_and_marked() {
+        let mut p = vec![0; 60];
+        p[0] = 0x6a;
+        p[1] = 0x5f;
+        p[6] = UDP;
+        p[23] = 1;
+        p[39] = 2;
+        p[40..44].copy_from_slice(&[0, 53, 1, 0]);
+        set_ecn(&mut p, 3);
+        assert_eq!(p[..2], [0x6a, 0x7f]);
+        let h = Header::of(&p).unwrap();
+        assert_eq!((h.ecn, h.ports, h.transport), (3, [53, 256], 40));
+        assert_eq!(h.destination, "::2".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn nothing_panics() {
+        let mut rng = swell_base::Stream::new(1, "ip");
+        for _ in 0..100_000 {
+            let mut p: Vec<u8> = (0..rng.below(64)).map(|_| rng.below(256) as u8).collect();
+            let _ = Header::of(&p);
+            set_ecn(&mut p, 1);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The emulator: a world, driven against the clock, with real programs at its ports.
+//!
+//! It knows nothing of links: it takes packets in, stamps them, lets the world advance, and lets out
+//! what has crossed it. What the world says is to happen at an instant happens a little later here;
+//! by how much is measured for every packet ([`Late`]), and it never adds up, since departures follow
+//! from the world's time and not from the machine's.
+//!
+//! With a journal of what came in and when, the same world can be run again in virtual time and must
+//! let out the same packets at the same instants ([`replay`]).
+
+mod capture;
+mod clock;
+mod connections;
+mod drive;
+mod ip;
+mod journal;
+mod lateness;
+mod pool;
+mod table;
+
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use swell_base::Time;
+use swell_world::PortConfig;
+
+pub use capture::Packets;
+pub use clock::Clock;
+pub use connections::{Connection, Connections, Ending};
+pub use drive::{Emulation, Ended, Running};
+pub use journal::{Entry, Journal, JournalError, first_difference, read as read_journal, replay};
+pub use lateness::{Late, Lateness};
+
+use crate::wire::Nic;
+
+/// A host to be attached to a world.
+pub struct Host {
+    /// Where.
+    pub port: PortConfig,
+    /// Addresses that are behind it.
+    pub prefixes: Vec<IpNet>,
+    /// Its device.
+    pub nic: Box<dyn Nic>,
+}
+
+/// How to run.
+#[derive(Default)]
+pub struct Options {
+    /// Watch the clock for the last microseconds of every wait.
+    pub precise: bool,
+    /// A second of the world takes this many seconds; below 1 counts as 1.
+    pub stretch: f64,
+    /// World time at which it ends by itself.
+    pub until: Option<Time>,
+    /// Where to keep a journal.
+    pub journal: Option<PathBuf>,
+    /// Where to write packets.
+    pub packets: Option<Packets>,
+    /// What the thread that drives the world does first: to ask for a better place in the schedule.
+    pub prepare: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// What happened to packets at the edge of the world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entered the world.
+    pub entered: u64,
+    /// Left it.
+    pub left: u64,
+    /// Were dropped inside, as the network is to drop them.
+    pub dropped: u64,
+    /// Were marked by a queue (ECN).
+    pub marked: u64,
+    /// Went to a host on the same side, without crossing the bottleneck.
+    pub local: u64,
+    /// Were for an address that nobody has.
+    pub unroutable: u64,
+    /// Were no IP packets.
+    pub strange: u64,
+    /// Were not taken by the host that they were for.
+    pub refused: u64,
+    /// Were lost before they entered, since the machine was too slow: a loss that the network did not
+    /// intend.
+    pub lost: u64,
+}
+
+/// How an emulation stands.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// World time.
+    pub at: Time,
+    /// Network-layer bytes that have crossed the bottleneck up and down: foreground, background.
+    pub carried: [[u64; 2]; 2],
+    /// Packets of programs that are in the world.
+    pub inside: u64,
+    /// Simulated connections that are open.
+    pub flows: usize,
+    /// Packets dropped at the bottleneck, up and down.
+    pub dropped: [u64; 2],
+    /// Lateness so far.
+    pub late: Late,
+}
+
+#[cfg(test)]
+mod tests;

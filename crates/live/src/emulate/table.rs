@@ -1,0 +1,83 @@
+//! Which port an address is behind, and which flow a packet belongs to.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use swell_base::{FlowId, Tag};
+use swell_world::{Port, World};
+
+use super::ip::Header;
+
+/// As many flows as this between two ports are kept apart, as by the kernel's FQ-CoDel (RFC 8290
+/// section 4.1.1): more share, and the table cannot grow.
+const BUCKETS: usize = 1024;
+
+/// Routes and flows.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    routes: Vec<(IpNet, Port)>,
+    flows: BTreeMap<(Port, Port), Vec<Option<FlowId>>>,
+}
+
+impl Table {
+    /// Packets to `prefix` go to `port`.
+    pub fn route(&mut self, prefix: IpNet, port: Port) {
+        self.routes.push((prefix, port));
+        // Longest prefix first.
+        self.routes
+            .sort_by_key(|(p, port)| (std::cmp::Reverse(p.prefix_len()), *port));
+    }
+
+    /// The port of an address.
+    pub fn port(&self, address: IpAddr) -> Option<Port> {
+        let mut routes = self.routes.iter();
+        routes
+            .find(|(p, _)| p.contains(&address))
+            .map(|(_, port)| *port)
+    }
+
+    /// The flow in a bucket of those between two ports, and whether the packet goes back in it;
+    /// `None` where both ports are on one side.
+    pub fn flow(
+        &mut self,
+        world: &mut World,
+        from: Port,
+        to: Port,
+        bucket: u16,
+    ) -> Option<(FlowId, bool)> {
+        let back = to < from;
+        let ports = if back { [to, from] } else { [from, to] };
+        let flows = self.flows.entry((ports[0], ports[1]));
+        let flows = flows.or_insert_with(|| vec![None; BUCKETS]);
+        let flow = flows.get_mut(usize::from(bucket))?;
+        if flow.is_none() {
+            *flow = world.join(ports, Tag::Foreground);
+        }
+        flow.map(|f| (f, back))
+    }
+}
+
+/// The bucket of a packet; the same both ways. FNV-1a (Fowler, Noll and Vo; RFC 9923).
+pub(crate) fn bucket(header: &Header) -> u16 {
+    let mut ends = [
+        (header.source, header.ports[0]),
+        (header.destination, header.ports[1]),
+    ];
+    ends.sort();
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut add = |bytes: &[u8]| {
+        for &b in bytes {
+            hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for (address, port) in ends {
+        match address {
+            IpAddr::V4(a) => add(&a.octets()),
+            IpAddr::V6(a) => add(&a.octets()),
+        }
+        add(&port.to_be_bytes());
+    }
+    add(&[header.protocol]);
+    (hash ^ hash >> 32) as u16 % BUCKETS as u16
+}

@@ -1,0 +1,283 @@
+//! The emulator over devices that are socket pairs: no privileges needed.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use swell_base::{Dur, Rate, Tag, Time};
+use swell_path::{Discipline, LinkConfig, Loss};
+use swell_tcp::Config;
+use swell_workload::{Access, Greedy, GreedyConfig};
+use swell_world::World;
+
+use super::*;
+use crate::wire::{Checksum, Wire};
+
+struct Pair(UnixDatagram);
+
+impl Nic for Pair {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+        let mut buffer = [0; 2048];
+        match self.0.recv(&mut buffer) {
+            Ok(n) => {
+                each(Wire {
+                    header: &buffer[..n.min(40)],
+                    payload: &buffer[n.min(40)..n],
+                    checksum: Checksum::Full,
+                });
+                Ok(1)
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(e) => Err(e),
+        }
+    }
+    fn write(&mut self, packet: &[u8], _: Checksum) -> io::Result<()> {
+        self.0.send(packet).map(|_| ())
+    }
+    fn lost(&self) -> u64 {
+        0
+    }
+}
+
+/// A host's own end, and the device.
+fn host(right: bool, prefix: &str) -> (UnixDatagram, Host) {
+    let (theirs, ours) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let port = PortConfig {
+        right,
+        access: Access {
+            up: Some(Rate::from_bps(10_000_000_000)),
+            ..Access::default()
+        },
+    };
+    let host = Host {
+        port,
+        prefixes: vec![prefix.parse().unwrap()],
+        nic: Box::new(Pair(ours)),
+    };
+    (theirs, host)
+}
+
+/// A busy world, half a second old.
+fn world() -> World {
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(20_000_000)),
+        delay: Dur::from_millis(3),
+        queue: "40packets".parse().unwrap(),
+        discipline: Discipline::FqCoDel(Default::default()),
+        loss: Loss::Independent { p: 0.01 },
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[link.clone(), link], 5);
+    world.meter(Dur::from_millis(1), Dur::from_millis(100));
+    let greedy = GreedyConfig {
+        connections: 4,
+        from_right: false,
+        start: Dur::ZERO,
+        stagger: Dur::from_millis(50),
+        sender: Access::default(),
+        receiver: Access::default(),
+    };
+    let machine = Box::new(Greedy::new(greedy));
+    world.add(machine, Tag::Background, Arc::new(Config::linux()));
+    world.advance(Time::from_secs_f64(0.5));
+    world
+}
+
+/// A UDP packet over IPv4 of this size, which carries a number.
+fn packet(from: u8, to: u8, size: usize, number: u32) -> Vec<u8> {
+    let mut p = vec![0; size];
+    p[0] = 0x45;
+    p[1] = 2;
+    p[9] = 17;
+    p[12..20].copy_from_slice(&[10, 0, from, 1, 10, 0, to, 1]);
+    p[20..24].copy_from_slice(&[0, 9, 1, (number % 7) as u8]);
+    p[28..32].copy_from_slice(&number.to_be_bytes());
+    p
+}
+
+fn received(socket: &UnixDatagram, into: &mut Vec<u32>) {
+    let mut buffer = [0; 2048];
+    while let Ok(n) = socket.recv(&mut buffer) {
+        assert!(n >= 32);
+        into.push(u32::from_be_bytes([
+            buffer[28], buffer[29], buffer[30], buffer[31],
+        ]));
+    }
+}
+
+#[test]
+fn a_recorded_run_is_repeated_in_virtual_time_to_the_nanosecond() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (client, a) = host(false, "10.0.1.0/24");
+    let (server, b) = host(true, "10.0.2.0/24");
+    let configs = [a.port, b.port];
+    let options = Options {
+        journal: Some(path.clone()),
+        ..Options::default()
+    };
+    let running = Emulation::new(world(), vec![a, b], options)
+        .unwrap()
+        .start()
+        .unwrap();
+    let begun = Instant::now();
+    let (mut there, mut back, mut sent) = (Vec::new(), Vec::new(), 0u32);
+    while begun.elapsed() < Duration::from_millis(700) {
+        for burst in 0..3 {
+            let size = 40 + (sent as usize * 37 + burst * 400) % 1400;
+            client.send(&packet(1, 2, size, sent)).unwrap();
+            server.send(&packet(2, 1, size, sent)).unwrap();
+            sent += 1;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        received(&server, &mut there);
+        received(&client, &mut back);
+    }
+    // Nobody has this address; this is no packet.
+    client.send(&packet(1, 9, 60, 0)).unwrap();
+    client.send(&[7; 50]).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let ended = running.stop().unwrap();
+    received(&server, &mut there);
+    received(&client, &mut back);
+
+    let c = ended.counts;
+    assert_eq!((c.unroutable, c.strange, c.refused), (1, 1, 0));
+    assert_eq!(c.entered, 2 * u64::from(sent));
+    assert_eq!(c.left, (there.len() + back.len()) as u64);
+    assert_eq!(c.entered, c.left + c.dropped + ended.world.inside());
+    assert!(c.dropped > 0 && c.left > 100, "{c:?}");
+
+    let (ports, entries) = read_journal(&mut &std::fs::read(&path).unwrap()[..]).unwrap();
+    assert_eq!(ports, 2);
+    let mut again = world();
+    configs.iter().for_each(|c| {
+        again.add_port(c);
+    });
+    let repeated = replay(&mut again, &entries);
+    assert_eq!(first_difference(&entries, &repeated), None);
+    let departures = |e: &[Entry]| {
+        e.iter()
+            .filter(|e| matches!(e, Entry::Departure { .. }))
+            .count()
+    };
+    assert_eq!(departures(&repeated), c.left as usize);
+
+    // The comparison can fail: another seed of the same world.
+    let mut other = world_of_another_loss();
+    configs.iter().for_each(|c| {
+        other.add_port(c);
+    });
+    assert!(first_difference(&entries, &replay(&mut other, &entries)).is_some());
+}
+
+fn world_of_another_loss() -> World {
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(20_000_000)),
+        delay: Dur::from_millis(3),
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[link.clone(), link], 6);
+    world.advance(Time::from_secs_f64(0.5));
+    world
+}
+
+#[test]
+fn neighbours_reach_each_other_without_the_bottleneck_and_time_ends_by_itself() {
+    let (one, a) = host(false, "10.0.1.0/24");
+    let (two, b) = host(false, "10.0.2.0/24");
+    let options = Options {
+        until: Some(Time::from_secs_f64(0.6)),
+        precise: true,
+        ..Options::default()
+    };
+    let running = Emulation::new(world(), vec![a, b], options)
+        .unwrap()
+        .start()
+        .unwrap();
+    one.send(&packet(1, 2, 100, 77)).unwrap();
+    let begun = Instant::now();
+    while !running.is_over() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ended = running.stop().unwrap();
+    assert_eq!(ended.at, Time::from_secs_f64(0.6));
+    let mut seen = Vec::new();
+    received(&two, &mut seen);
+    assert_eq!(
+        (seen, ended.counts.local, ended.counts.entered),
+        (vec![77], 1, 0)
+    );
+}
+
+#[test]
+fn stretched_time_goes_slower() {
+    let (_one, a) = host(false, "10.0.1.0/24");
+    let options = Options {
+        stretch: 20.0,
+        ..Options::default()
+    };
+    let running = Emulation::new(world(), vec![a], options)
+        .unwrap()
+        .start()
+        .unwrap();
+    let begun = Instant::now();
+    std::thread::sleep(Duration::from_millis(200));
+    let ended = running.stop().unwrap();
+    let (inside, outside) = (ended.at.as_secs_f64() - 0.5, begun.elapsed().as_secs_f64());
+    assert!(
+        inside > 0.0 && inside <= outside / 20.0,
+        "{inside} in {outside}"
+    );
+}
+
+#[test]
+fn a_broken_journal_is_refused_with_the_place() {
+    let mut file = Vec::new();
+    let mut journal = Journal::new(&mut file, 2).unwrap();
+    let arrival = Entry::Arrival {
+        at: Time::from_nanos(5),
+        from: swell_world::Port(0),
+        to: swell_world::Port(1),
+        bucket: 3,
+        size: 100,
+        ecn: 1,
+    };
+    let end = Entry::End {
+        at: Time::from_nanos(9),
+    };
+    journal.add(&arrival).unwrap();
+    journal.add(&end).unwrap();
+    journal.finish().unwrap();
+    assert_eq!(
+        read_journal(&mut &file[..]).unwrap(),
+        (2, vec![arrival, end])
+    );
+    for cut in 0..file.len() {
+        let whole = cut == 16 || cut == 40;
+        assert_eq!(read_journal(&mut &file[..cut]).is_ok(), whole, "{cut}");
+    }
+    let mut rng = swell_base::Stream::new(3, "journal");
+    for _ in 0..20_000 {
+        let mut broken = file.clone();
+        let i = rng.below(broken.len() as u64) as usize;
+        broken[i] = rng.below(256) as u8;
+        // Whatever comes of it, the world survives it.
+        if let Ok((2, entries)) = read_journal(&mut &broken[..]) {
+            assert!(entries.len() <= 2);
+        }
+    }
+    file[16] = 9;
+    let error = read_journal(&mut &file[..]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "byte 16 of the journal: an unknown kind of record"
+    );
+}
