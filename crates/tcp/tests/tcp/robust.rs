@@ -263,7 +263,7 @@ fn any_config() -> impl Strategy<Value = Config> {
     };
     let size = || prop_oneof![Just(0u32), Just(1), Just(u32::MAX), 0u32..100_000];
     (
-        0usize..12,
+        0..variants().len(),
         (size(), size(), size(), size(), size()),
         (span(), span(), span(), span(), span()),
         (any::<u8>(), any::<bool>(), any::<bool>(), any::<bool>()),
