@@ -111,6 +111,14 @@ struct Row {
     queue: (f64, f64),
 }
 
+const fn row(load: f64, dropped: (f64, f64), queue: (f64, f64)) -> Row {
+    Row {
+        load,
+        dropped,
+        queue,
+    }
+}
+
 fn mean_and_error(x: &[f64]) -> (f64, f64) {
     let n = x.len() as f64;
     let mean = x.iter().sum::<f64>() / n;
@@ -165,21 +173,9 @@ fn drops_and_queue_are_those_of_the_era() {
         ..RedConfig::ns2_era()
     };
     let rows = [
-        Row {
-            load: 0.95,
-            dropped: (0.001932, 0.000121),
-            queue: (8.2100, 0.0963),
-        },
-        Row {
-            load: 1.1,
-            dropped: (0.092655, 0.000411),
-            queue: (35.2697, 0.0611),
-        },
-        Row {
-            load: 1.3,
-            dropped: (0.231993, 0.000285),
-            queue: (39.6096, 0.0082),
-        },
+        row(0.95, (0.001932, 0.000121), (8.2100, 0.0963)),
+        row(1.1, (0.092655, 0.000411), (35.2697, 0.0611)),
+        row(1.3, (0.231993, 0.000285), (39.6096, 0.0082)),
     ];
     compare("era", &config, 50, &[1000], &rows);
 }
@@ -192,21 +188,9 @@ fn drops_and_queue_are_those_of_the_release() {
         ..RedConfig::ns2_modern()
     };
     let rows = [
-        Row {
-            load: 0.95,
-            dropped: (0.004045, 0.000145),
-            queue: (7.5361, 0.0333),
-        },
-        Row {
-            load: 1.1,
-            dropped: (0.062635, 0.000222),
-            queue: (17.7044, 0.0421),
-        },
-        Row {
-            load: 1.3,
-            dropped: (0.140411, 0.000198),
-            queue: (27.3227, 0.0202),
-        },
+        row(0.95, (0.004045, 0.000145), (7.5361, 0.0333)),
+        row(1.1, (0.062635, 0.000222), (17.7044, 0.0421)),
+        row(1.3, (0.140411, 0.000198), (27.3227, 0.0202)),
     ];
     let sizes = [40, 1500, 552, 40, 1500, 1500];
     compare("modern", &config, 1000, &sizes, &rows);
@@ -228,10 +212,6 @@ fn drops_and_queue_are_those_of_the_adaptation() {
         }),
         ..RedConfig::ns2_era()
     };
-    let rows = [Row {
-        load: 1.1,
-        dropped: (0.093678, 0.000358),
-        queue: (46.6641, 0.0875),
-    }];
+    let rows = [row(1.1, (0.093678, 0.000358), (46.6641, 0.0875))];
     compare("adaptive", &config, 200, &[1000], &rows);
 }
