@@ -174,9 +174,9 @@ pub fn read(source: &mut dyn Read) -> Result<(u32, Vec<Entry>), JournalError> {
         let offset = 16 + (i * RECORD) as u64;
         let bad = |reason| JournalError::Bad { offset, reason };
         let r: &[u8; RECORD] = r.try_into().map_err(|_| bad("cut short"))?;
-        let long = |i: usize| {
+        let long = |from: usize| {
             let mut b = [0; 8];
-            b.copy_from_slice(&r[i..i + 8]);
+            b.copy_from_slice(&r[from..from + 8]);
             u64::from_le_bytes(b)
         };
         let (at, number) = (Time::from_nanos(long(4)), long(12));

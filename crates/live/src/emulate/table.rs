@@ -26,7 +26,7 @@ impl Table {
         self.routes.push((prefix, port));
         // Longest prefix first.
         self.routes
-            .sort_by_key(|(p, port)| (std::cmp::Reverse(p.prefix_len()), *port));
+            .sort_by_key(|(p, behind)| (std::cmp::Reverse(p.prefix_len()), *behind));
     }
 
     /// The port of an address.

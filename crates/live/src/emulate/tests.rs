@@ -158,8 +158,8 @@ fn a_recorded_run_is_repeated_in_virtual_time_to_the_nanosecond() {
     let (ports, entries) = read_journal(&mut &std::fs::read(&path).unwrap()[..]).unwrap();
     assert_eq!(ports, 2);
     let mut again = world();
-    configs.iter().for_each(|c| {
-        again.add_port(c);
+    configs.iter().for_each(|config| {
+        again.add_port(config);
     });
     let repeated = replay(&mut again, &entries);
     assert_eq!(first_difference(&entries, &repeated), None);
@@ -172,8 +172,8 @@ fn a_recorded_run_is_repeated_in_virtual_time_to_the_nanosecond() {
 
     // The comparison can fail: another seed of the same world.
     let mut other = world_of_another_loss();
-    configs.iter().for_each(|c| {
-        other.add_port(c);
+    configs.iter().for_each(|config| {
+        other.add_port(config);
     });
     assert!(first_difference(&entries, &replay(&mut other, &entries)).is_some());
 }
