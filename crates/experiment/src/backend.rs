@@ -7,13 +7,18 @@ use swell_base::{Bytes, Dur, Rate};
 use swell_traffic::{Knobs, Model};
 use swell_workload::Packets;
 
-use crate::file::{Greedy, Link, Replay, TcpSettings, Transport, Web};
+use crate::file::{Greedy, Link, Program, Replay, TcpSettings, Transport, Web};
 use crate::observe::{Cell, Observations};
 
 /// What runs a run: a simulator, an emulator, real hosts.
 pub trait Backend: Sync {
     /// The name that manifests record.
     fn name(&self) -> &'static str;
+
+    /// How many runs it can do at the same time without one disturbing the other.
+    fn at_once(&self) -> usize {
+        usize::MAX
+    }
 
     /// Runs one run to its end. `progress` takes the share done, 0..=1, now and then; where
     /// `cancelled` says so the run is given up.
@@ -94,6 +99,8 @@ pub struct RunSpec {
     pub flows: bool,
     /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.
     pub packets: Option<PathBuf>,
+    /// A directory for what programs write; it is there.
+    pub output: Option<PathBuf>,
 }
 
 /// An application under study, everything said.
@@ -103,6 +110,13 @@ pub enum ForegroundSpec {
     Web {
         /// As in the file.
         web: Web,
+        /// One-way delay of the access path on each side of the bottleneck.
+        delay: Dur,
+    },
+    /// A real program.
+    Program {
+        /// As in the file.
+        program: Program,
         /// One-way delay of the access path on each side of the bottleneck.
         delay: Dur,
     },

@@ -18,7 +18,7 @@ pub mod verdict;
 
 pub use backend::{Backend, RunError, RunSpec};
 pub use plan::Plan;
-pub use simulate::Simulator;
+pub use simulate::{Simulator, stage};
 pub use store::Results;
 pub use verdict::Verdict;
 

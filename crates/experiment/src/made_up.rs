@@ -1,6 +1,6 @@
 //! A dry run: plausible numbers out of thin air, to try a plan or a pipeline without a network.
 
-use swell_base::{Stream, Warning};
+use swell_base::{Bytes, Dur, Stream, Warning};
 
 use crate::backend::{Backend, BackgroundSpec, ForegroundSpec, RunError, RunSpec};
 use crate::file::Direction;
@@ -37,6 +37,34 @@ impl Backend for MadeUp {
     }
 }
 
+/// What a foreground is taken for.
+struct Fetches {
+    clients: u32,
+    sizes: Vec<Bytes>,
+    think: Dur,
+    count: Option<u64>,
+    delay: Dur,
+}
+
+fn fetches(foreground: &ForegroundSpec) -> Fetches {
+    match foreground {
+        ForegroundSpec::Web { web, delay } => Fetches {
+            clients: web.clients,
+            sizes: web.object.sizes().to_vec(),
+            think: web.think,
+            count: web.count,
+            delay: *delay,
+        },
+        ForegroundSpec::Program { program, delay } => Fetches {
+            clients: 1,
+            sizes: vec![Bytes(100_000)],
+            think: program.think,
+            count: program.count.map(u64::from),
+            delay: *delay,
+        },
+    }
+}
+
 fn observe(spec: &RunSpec) -> Observations {
     let mut rng = Stream::new(spec.cell.seed, "made-up");
     let (warmup, end) = (spec.warmup.as_secs_f64(), spec.duration.as_secs_f64());
@@ -50,7 +78,7 @@ fn observe(spec: &RunSpec) -> Observations {
         )],
         ..Observations::default()
     };
-    if let Some(ForegroundSpec::Web { web, delay }) = &spec.foreground {
+    if let Some(fetches) = spec.foreground.as_ref().map(fetches) {
         let rtt = 2.0
             * spec
                 .links
@@ -58,11 +86,11 @@ fn observe(spec: &RunSpec) -> Observations {
                 .map(|l| l.delay.as_secs_f64())
                 .sum::<f64>()
             / 2.0
-            + 4.0 * delay.as_secs_f64();
-        for client in 0..web.clients {
+            + 4.0 * fetches.delay.as_secs_f64();
+        for client in 0..fetches.clients {
             let mut now = warmup;
             for index in 0.. {
-                let size = web.object.sizes()[index as usize % web.object.sizes().len()];
+                let size = fetches.sizes[index as usize % fetches.sizes.len()];
                 let bytes = size.0;
                 let slow = (burst * (rng.uniform() - 0.3)).exp();
                 let last = now + 2.0 * rtt + bytes as f64 * 8.0 / room * slow;
@@ -82,8 +110,8 @@ fn observe(spec: &RunSpec) -> Observations {
                         Outcome::Unfinished
                     },
                 });
-                now = last + web.think.as_secs_f64();
-                if now >= end || web.count.is_some_and(|n| u64::from(index) + 1 >= n) {
+                now = last + fetches.think.as_secs_f64();
+                if now >= end || fetches.count.is_some_and(|n| u64::from(index) + 1 >= n) {
                     break;
                 }
             }

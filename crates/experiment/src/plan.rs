@@ -168,6 +168,10 @@ impl Plan {
                     web: web.clone(),
                     delay: self.access_delay(foreground),
                 },
+                Foreground::Program(program) => ForegroundSpec::Program {
+                    program: program.clone(),
+                    delay: self.access_delay(foreground),
+                },
             }),
             background: self.background_spec(background, pace, measured),
             ..self.bare(cell.clone())
@@ -228,6 +232,7 @@ impl Plan {
             bins: self.file.run.bins,
             flows: self.file.run.keep.flows,
             packets: None,
+            output: None,
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::Results;
 use swell_experiment::file::{
-    Background, ConnectionUse, Direction, Foreground, RateSpec, Transport,
+    Background, ConnectionUse, Direction, Foreground, Measure, RateSpec, Transport, Web,
 };
 use swell_experiment::store::RunResult;
 use swell_experiment::verdict::{self, BackgroundVerdict, ForegroundVerdict, Verdict};
@@ -130,7 +130,20 @@ fn foreground(
 }
 
 fn describe(foreground: &Foreground) -> String {
-    let Foreground::Web(web) = foreground;
+    match foreground {
+        Foreground::Web(web) => describe_web(web),
+        Foreground::Program(program) => {
+            let what = match program.measure {
+                Measure::Connections => "its TCP connections are measured",
+                Measure::Runs => "its runs are measured",
+            };
+            let command = program.client.command.arguments().join(" ");
+            format!("a real program: `{command}`; {what}")
+        }
+    }
+}
+
+fn describe_web(web: &Web) -> String {
     let sizes: Vec<String> = web.object.sizes().iter().take(4).map(bytes).collect();
     let more = if web.object.sizes().len() > 4 {
         ", …"

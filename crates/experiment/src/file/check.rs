@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
 use super::read::{suggest, unknown_name};
-use super::{Background, File, Foreground, Loss, RateSpec, TcpSettings};
+use super::{BackendKind, Background, File, Foreground, Loss, Program, RateSpec, TcpSettings};
 
 /// An impossible value.
 pub(super) struct Impossible {
@@ -308,6 +308,44 @@ fn network(file: &File, found: &mut Findings) {
     }
 }
 
+fn program(
+    program: &Program,
+    backend: BackendKind,
+    key: &dyn Fn(&str) -> String,
+    found: &mut Findings,
+) {
+    if backend != BackendKind::Emulated {
+        found.add(
+            key("kind"),
+            "a real program cannot run in virtual time",
+            "write backend = \"emulated\" above [network]",
+        );
+    }
+    let server = program.server.as_ref();
+    let commands = [
+        ("client.command", Some(&program.client.command)),
+        ("server.command", server.map(|s| &s.command)),
+    ];
+    for (name, command) in commands {
+        if command.is_some_and(super::CommandLine::is_empty) {
+            found.add(key(name), "an empty command", "write what is to be run");
+        }
+    }
+    if program.count == Some(0) {
+        found.add(
+            key("count"),
+            "0 runs are nothing to measure",
+            "write 1 or more",
+        );
+    }
+    if program.timeout == Dur::ZERO {
+        found.add(key("timeout"), "no program ends in no time", "60s is usual");
+    }
+    if server.is_some_and(|s| s.ready == Some(0)) {
+        found.add(key("server.ready"), "nothing listens on port 0", "");
+    }
+}
+
 fn foregrounds(file: &File, found: &mut Findings) {
     for (i, foreground) in file.foreground.iter().enumerate() {
         let key = |name: &str| format!("foreground[{i}].{name}");
@@ -338,6 +376,7 @@ fn foregrounds(file: &File, found: &mut Findings) {
                 }
                 found.tcp(&key("tcp"), &web.tcp);
             }
+            Foreground::Program(p) => program(p, file.backend, &key, found),
         }
         if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay()) {
             let own: Dur = file.network.links().iter().map(|l| l.delay).sum();

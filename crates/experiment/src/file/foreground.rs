@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
 
-use super::TcpSettings;
+use super::{Program, TcpSettings};
 
 /// An application under study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,6 +14,8 @@ use super::TcpSettings;
 pub enum Foreground {
     /// Clients that fetch objects from a server, one after the other.
     Web(Web),
+    /// A real program.
+    Program(Program),
 }
 
 impl Foreground {
@@ -21,12 +23,14 @@ impl Foreground {
     pub fn name(&self) -> &str {
         match self {
             Foreground::Web(web) => &web.name,
+            Foreground::Program(program) => &program.name,
         }
     }
     /// One-way delay of the access path on each side, where the file gives one.
     pub fn delay(&self) -> Option<Dur> {
         match self {
             Foreground::Web(web) => web.delay,
+            Foreground::Program(program) => program.delay,
         }
     }
 }

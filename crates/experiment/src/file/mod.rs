@@ -9,6 +9,7 @@ mod foreground;
 mod network;
 mod packets;
 mod problem;
+mod program;
 pub mod qdisc;
 mod read;
 mod shape;
@@ -23,6 +24,7 @@ pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub use network::{Link, LinkOverrides, Loss, Network};
 pub use packets::{Direction, Greedy, Replay};
 pub use problem::{Problem, Problems};
+pub use program::{BackendKind, Client, CommandLine, Measure, Program, Server};
 pub use qdisc::Qdisc;
 pub use read::{override_keys, read, schema, unknown_name};
 pub(crate) use read::{problem, suggest};
@@ -37,6 +39,9 @@ pub struct File {
     /// What the experiment is about, in free text; printed in the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What runs it.
+    #[serde(default)]
+    pub backend: BackendKind,
     /// The network: one bottleneck, shared by everybody.
     pub network: Network,
     /// The applications under study. Each is run against each background.

@@ -170,7 +170,9 @@ fn a_shared_mistake_is_told_once_whoever_it_concerns() {
 #[test]
 fn a_list_of_objects_is_taken_in_turn() {
     let file = read(GOOD, "x").unwrap();
-    let Foreground::Web(web) = &file.foreground[0];
+    let Foreground::Web(web) = &file.foreground[0] else {
+        panic!("a web foreground");
+    };
     assert_eq!(web.object.sizes(), [Bytes(1_000_000), Bytes(4_000)]);
 }
 
@@ -712,4 +714,64 @@ fn dependencies_have_the_names_of_the_model() {
         .collect::<Vec<_>>();
     let of_the_model = swell_traffic::Dependency::ALL.map(|d| d.1.to_owned());
     assert_eq!(names, of_the_model);
+}
+
+const PROGRAM: &str = r#"
+name = "curl"
+backend = "emulated"
+[network]
+rate = "20Mbit"
+[[foreground]]
+name = "curl"
+kind = "program"
+measure = "runs"
+[foreground.client]
+command = ["curl", "-so", "/dev/null", "http://{server}/1MB"]
+[foreground.server]
+command = "nginx -c {dir}/nginx.conf"
+ready = 80
+[[background]]
+name = "none"
+kind = "none"
+"#;
+
+#[test]
+fn a_real_program_needs_the_emulator() {
+    let file = read(PROGRAM, "x").unwrap();
+    let Foreground::Program(program) = &file.foreground[0] else {
+        panic!("a program");
+    };
+    assert_eq!(file.backend, BackendKind::Emulated);
+    assert_eq!(program.client.command.arguments()[3], "http://{server}/1MB");
+    let server = program.server.as_ref().unwrap();
+    assert_eq!(server.command.arguments()[..2], ["/bin/sh", "-c"]);
+    assert_eq!(
+        (server.ready, program.congestion_control.as_str()),
+        (Some(80), "cubic")
+    );
+    // The resolved file reads as what it was written from.
+    assert_eq!(read(&file.to_toml(), "again").unwrap(), file);
+
+    let simulated = PROGRAM.replace("backend = \"emulated\"", "");
+    let problems = read(&simulated, "x").unwrap_err().problems;
+    assert_eq!(problems[0].key, "foreground[0].kind");
+    for (from, to, key) in [
+        (
+            "command = \"nginx -c {dir}/nginx.conf\"",
+            "command = \" \"",
+            "foreground[0].server.command",
+        ),
+        ("measure = \"runs\"", "count = 0", "foreground[0].count"),
+        (
+            "measure = \"runs\"",
+            "timeout = \"0s\"",
+            "foreground[0].timeout",
+        ),
+        ("ready = 80", "ready = 0", "foreground[0].server.ready"),
+        ("ready = 80", "redy = 80", "foreground[0].server.redy"),
+    ] {
+        let problems = read(&PROGRAM.replace(from, to), "x").unwrap_err().problems;
+        let keys: Vec<&str> = problems.iter().map(|p| p.key.as_str()).collect();
+        assert_eq!(keys, [key]);
+    }
 }

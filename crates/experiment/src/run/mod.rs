@@ -13,7 +13,7 @@ use std::time::{Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
-use crate::backend::{Backend, RunError, RunSpec};
+use crate::backend::{Backend, ForegroundSpec, RunError, RunSpec};
 use crate::observe::Cell;
 use crate::plan::Plan;
 use crate::store::{
@@ -165,6 +165,7 @@ pub fn run(
         let partial = packets.as_ref().map(|p| p.with_extension("partial"));
         let spec = RunSpec {
             packets: partial.clone(),
+            output: dir.output(&spec, index, cell)?,
             ..spec
         };
         let started = Instant::now();
@@ -181,7 +182,8 @@ pub fn run(
         events(Event::Finished(cell));
         Ok(())
     };
-    match pool::over_cores(options.threads, &todo, &work, cancelled) {
+    let threads = options.threads.min(backend.at_once());
+    match pool::over_cores(threads, &todo, &work, cancelled) {
         Ok(results) if results.iter().all(Option::is_some) => {}
         Ok(_)
         | Err(Failure::Run {
@@ -257,6 +259,25 @@ struct CellFacts {
 const CELL_FACTS: &str = "run.json";
 /// Directory of packet traces.
 const PACKETS: &str = "packets";
+/// Directory of what programs write.
+const OUTPUT: &str = "output";
+
+/// A name for the files of a run. The number tells runs apart whose names do not.
+fn run_name(index: usize, cell: &Cell) -> String {
+    let safe = |name: &str| -> String {
+        let allowed = |c: char| c.is_alphanumeric() || "-_".contains(c);
+        name.chars()
+            .map(|c| if allowed(c) { c } else { '_' })
+            .take(60)
+            .collect()
+    };
+    format!(
+        "{index:05}-{}-{}-{}",
+        safe(&cell.foreground),
+        safe(&cell.background),
+        cell.replication
+    )
+}
 
 /// A run directory under way.
 struct Directory<'d> {
@@ -323,7 +344,7 @@ impl<'d> Directory<'d> {
             let path = self.root.join(name);
             gone(path.clone(), fs::remove_file(&path))?;
         }
-        for sub in ["cells", "measured", "models", PACKETS] {
+        for sub in ["cells", "measured", "models", PACKETS, OUTPUT] {
             let path = self.root.join(sub);
             gone(path.clone(), fs::remove_dir_all(&path))?;
         }
@@ -350,21 +371,25 @@ impl<'d> Directory<'d> {
         }
         let dir = self.root.join(PACKETS);
         fs::create_dir_all(&dir).map_err(at(&dir))?;
-        let safe = |name: &str| -> String {
-            let allowed = |c: char| c.is_alphanumeric() || "-_".contains(c);
-            name.chars()
-                .map(|c| if allowed(c) { c } else { '_' })
-                .take(60)
-                .collect()
+        Ok(Some(dir.join(format!("{}.pcapng", run_name(index, cell)))))
+    }
+
+    /// Where the programs of a run may write, if it has any; the directory is made, and empty.
+    fn output(
+        &self,
+        spec: &RunSpec,
+        index: usize,
+        cell: &Cell,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        let Some(ForegroundSpec::Program { .. }) = &spec.foreground else {
+            return Ok(None);
         };
-        // The number tells runs apart whose names do not.
-        let name = format!(
-            "{index:05}-{}-{}-{}.pcapng",
-            safe(&cell.foreground),
-            safe(&cell.background),
-            cell.replication
-        );
-        Ok(Some(dir.join(name)))
+        let dir = self.root.join(OUTPUT).join(run_name(index, cell));
+        if dir.exists() {
+            fs::remove_dir_all(&dir).map_err(at(&dir))?;
+        }
+        fs::create_dir_all(&dir).map_err(at(&dir))?;
+        Ok(Some(dir))
     }
 
     /// Keeps a finished run: all of it or nothing.

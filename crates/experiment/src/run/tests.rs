@@ -306,11 +306,10 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
     let plan = plan(&scratch, &experiment(1));
     // 20 Mbit/s times 40 ms are 100 000 bytes.
     assert_eq!(plan.links()[1].queue.to_string(), "100kB");
-    let crate::backend::ForegroundSpec::Web { delay, .. } = plan
-        .spec(&plan.cells[0], &BTreeMap::new())
-        .unwrap()
-        .foreground
-        .unwrap();
+    let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
+    let Some(ForegroundSpec::Web { delay, .. }) = spec.foreground else {
+        panic!("a web foreground");
+    };
     // 40 ms less twice 10 ms, over four crossings.
     assert_eq!(delay.to_string(), "5ms");
 }

@@ -45,8 +45,11 @@ pub(super) fn link(link: &file::Link) -> LinkConfig {
     }
 }
 
-pub(super) fn foreground(spec: &ForegroundSpec, start: Dur) -> Machine {
-    let ForegroundSpec::Web { web, delay } = spec;
+/// The machine of a foreground; `None` for a real program, which is none.
+pub(super) fn foreground(spec: &ForegroundSpec, start: Dur) -> Option<Machine> {
+    let ForegroundSpec::Web { web, delay } = spec else {
+        return None;
+    };
     let access = access(*delay);
     let config = WebConfig {
         clients: web.clients,
@@ -60,7 +63,7 @@ pub(super) fn foreground(spec: &ForegroundSpec, start: Dur) -> Machine {
         client: access,
         server: access,
     };
-    (Box::new(Web::new(config)), tcp(&web.tcp))
+    Some((Box::new(Web::new(config)), tcp(&web.tcp)))
 }
 
 pub(super) fn background(

@@ -32,8 +32,11 @@ pub(super) fn network(results: &Results) -> NetworkData {
             .foreground
             .iter()
             .map(|f| {
-                let Foreground::Web(web) = f;
-                format!("{} × {}", web.clients, web.name)
+                let clients = match f {
+                    Foreground::Web(web) => web.clients,
+                    Foreground::Program(_) => 1,
+                };
+                format!("{clients} × {}", f.name())
             })
             .collect(),
         users: file

@@ -1,0 +1,143 @@
+//! Real programs as the application under study.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::Dur;
+
+/// What runs an experiment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackendKind {
+    /// Everything is simulated, in virtual time.
+    #[default]
+    Simulated,
+    /// The network and the background are, against the wall clock; the applications under study are
+    /// real programs on real TCP.
+    Emulated,
+}
+
+/// A real client, and a real server where it needs one. Needs `backend = "emulated"`.
+///
+/// In commands, environment and directories `{server}` and `{client}` stand for the hosts' IPv4
+/// addresses, `{server6}` and `{client6}` for the IPv6 ones, `{seed}` for the seed of the run and
+/// `{dir}` for a directory of the run's own, whose files are kept. Inside, the names `server` and
+/// `client` resolve too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// What is measured.
+    #[serde(default)]
+    pub measure: Measure,
+    /// How often the client is run, one after the other. Default: until the run is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// A client that takes longer than this is killed, and has failed.
+    #[serde(default = "minute")]
+    pub timeout: Dur,
+    /// Pause between the end of the client and its next run.
+    #[serde(default)]
+    pub think: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    /// network's `rtt`, or 5ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
+    /// Congestion control of both hosts' kernels, whatever this machine's default is.
+    #[serde(default = "cubic")]
+    pub congestion_control: String,
+    /// The client, on the left.
+    pub client: Client,
+    /// The server, on the right. Default: a small HTTP server of our own on port 80, which serves
+    /// objects of any size (`http://server/1MB`) and the files of the current directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
+}
+
+fn minute() -> Dur {
+    Dur::from_secs(60)
+}
+
+fn cubic() -> String {
+    "cubic".into()
+}
+
+/// What of a program is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Each TCP connection that the client opens: from its SYN to the last byte from the server, as
+    /// the packets show them. The program needs no instruments.
+    #[default]
+    Connections,
+    /// Each run of the client: from its start to its end. It has failed if its exit status is not 0.
+    Runs,
+}
+
+/// A client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// What is run.
+    pub command: CommandLine,
+    /// Where. Default: the directory in which `swell` was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Variables of the environment beside our own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// What is run.
+    pub command: CommandLine,
+    /// Where. Default: the directory in which `swell` was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Variables of the environment beside our own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// It is ready when this TCP port accepts connections. Default: when it has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<u16>,
+    /// The run fails if it is not ready by then.
+    #[serde(default = "ten_seconds")]
+    pub ready_timeout: Dur,
+}
+
+fn ten_seconds() -> Dur {
+    Dur::from_secs(10)
+}
+
+/// A command: a string for the shell (`/bin/sh -c`), or a list of a program and its arguments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CommandLine {
+    /// For the shell.
+    Shell(String),
+    /// A program and its arguments.
+    Arguments(Vec<String>),
+}
+
+impl CommandLine {
+    /// The program and its arguments.
+    pub fn arguments(&self) -> Vec<String> {
+        match self {
+            CommandLine::Shell(text) => ["/bin/sh", "-c", text].map(str::to_owned).to_vec(),
+            CommandLine::Arguments(all) => all.clone(),
+        }
+    }
+
+    /// Whether there is nothing to run.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            CommandLine::Shell(text) => text.trim().is_empty(),
+            CommandLine::Arguments(all) => all.first().is_none_or(String::is_empty),
+        }
+    }
+}

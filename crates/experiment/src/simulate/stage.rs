@@ -1,0 +1,112 @@
+//! What any backend needs of a run that has a world: building it, and reading it at the end.
+
+use swell_base::{Dur, Tag};
+use swell_path::Ledger;
+use swell_world::World;
+
+use super::{build, observe};
+use crate::backend::{BackgroundSpec, RunError, RunSpec};
+use crate::observe::Observations;
+use crate::packets::Recorder;
+
+/// Bin width of the counts behind the log-scale diagrams.
+const FINE: Dur = Dur::from_millis(1);
+
+/// Who plays in a world, and what was noted of it while it ran.
+pub struct Cast {
+    background: Option<usize>,
+    foreground: Option<usize>,
+    recorder: Option<Recorder>,
+    warm: Option<[Ledger; 2]>,
+}
+
+impl Cast {
+    /// The world of a run at its beginning: the bottleneck with its meters, the background, and the
+    /// foreground if it is a machine and not a real program.
+    ///
+    /// # Errors
+    /// Where a background cannot be built, or the file of packets cannot be created.
+    pub fn new(spec: &RunSpec) -> Result<(World, Cast), RunError> {
+        let seed = spec.cell.seed;
+        let mut world = World::new(&spec.links.each_ref().map(build::link), seed);
+        world.meter(FINE, spec.bins);
+        let background = build::background(&spec.background, spec.duration, seed)?;
+        let foreground = spec.foreground.as_ref();
+        let foreground = foreground.and_then(|f| build::foreground(f, spec.warmup));
+        let recorder = match &spec.packets {
+            None => None,
+            Some(path) => {
+                let tcp = [&background, &foreground].map(|m| m.as_ref().map(|(_, tcp)| tcp));
+                let recorder = Recorder::create(path, build::sources(spec, tcp), seed)
+                    .map_err(|e| RunError::Failed(e.into()))?;
+                world.set_tap(recorder.tap());
+                Some(recorder)
+            }
+        };
+        // In the order of `build::sources`.
+        let background = background.map(|(machine, tcp)| world.add(machine, Tag::Background, tcp));
+        let foreground = foreground.map(|(machine, tcp)| world.add(machine, Tag::Foreground, tcp));
+        let cast = Cast {
+            background,
+            foreground,
+            recorder,
+            warm: None,
+        };
+        Ok((world, cast))
+    }
+
+    /// The warm-up is over: what the bottleneck drops from now on counts.
+    pub fn warmed_up(&mut self, world: &World) {
+        self.warm = Some(observe::ledgers(world));
+    }
+
+    /// Whether packets are recorded and that has failed; why is told at the end.
+    pub fn failed(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Recorder::failed)
+    }
+
+    /// Everything that the world says at the end of the run, and the doubts that the run itself
+    /// raises. `at_end` are the ledgers at the last instant that counts.
+    ///
+    /// # Errors
+    /// Where packets could not be recorded.
+    pub fn observe(
+        self,
+        world: &mut World,
+        spec: &RunSpec,
+        at_end: &[Ledger; 2],
+    ) -> Result<Observations, RunError> {
+        if let Some(recorder) = self.recorder {
+            let written = recorder.finish();
+            written.map_err(|e| RunError::Failed(e.into()))?;
+        }
+        world.finish();
+        let at_warmup = self.warm.unwrap_or_default();
+        let mut observed = observe::bottleneck(world, spec, [&at_warmup, at_end], FINE);
+        if let Some(index) = self.foreground {
+            observed.requests = observe::requests(world.take_records(index));
+        }
+        if let Some(index) = self.background
+            && spec.flows
+        {
+            let class = |i: u32| match &spec.background {
+                BackgroundSpec::Learnt { model, .. } => model
+                    .classes
+                    .get(i as usize)
+                    .map_or("", |c| &c.name)
+                    .to_owned(),
+                BackgroundSpec::Replay { .. } => "replay".to_owned(),
+                BackgroundSpec::Greedy(_) => "greedy".to_owned(),
+                BackgroundSpec::Parametric { .. } | BackgroundSpec::None => "parametric".to_owned(),
+            };
+            observed.flows = observe::flows(world.take_records(index), class);
+        }
+        observed.warnings.extend(build::doubts(spec));
+        Ok(observed)
+    }
+}
+
+/// What the bottleneck has done so far, up and down.
+pub fn ledgers(world: &World) -> [Ledger; 2] {
+    observe::ledgers(world)
+}
