@@ -149,7 +149,55 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     Ok(())
 }
 
+/// What a [`Packet`] leaves out of an IP packet and flow records need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IpPayload<'a> {
+    /// Type of service or traffic class.
+    pub tos: u8,
+    /// Protocol of the payload, behind the extension headers; 44 for a fragment of IPv6 other than
+    /// the first.
+    pub protocol: u8,
+    /// What was captured of the payload.
+    pub data: &'a [u8],
+}
+
+/// The payload of a frame that [`dissect`] took.
+pub(crate) fn ip_payload<'a>(frame: &Frame<'a>) -> Option<IpPayload<'a>> {
+    let (at, _) = link::peel(frame.link, frame.data).ok()?;
+    let ip = frame.data.get(at..)?;
+    if ip.first()? >> 4 == 4 {
+        let h = ip.first_chunk::<20>()?;
+        let total = match u16::from_be_bytes([h[2], h[3]]) {
+            0 => ip.len(),
+            n => ip.len().min(usize::from(n)),
+        };
+        return Some(IpPayload {
+            tos: h[1],
+            protocol: h[9],
+            data: ip
+                .get(usize::from(h[0] & 0x0f) * 4..total)
+                .unwrap_or_default(),
+        });
+    }
+    let h = ip.first_chunk::<40>()?;
+    let len = match u16::from_be_bytes([h[4], h[5]]) {
+        0 => ip.len() - 40,
+        n => (ip.len() - 40).min(usize::from(n)),
+    };
+    let (protocol, data) = match walk(h[6], &ip[40..40 + len], u32::MAX) {
+        Ok(payload) => (payload.protocol, payload.data),
+        Err(Transport::Other(n) | Transport::Truncated(n)) => (n, &[][..]),
+        Err(_) => (FRAGMENT, &[][..]),
+    };
+    Some(IpPayload {
+        tos: h[0] << 4 | h[1] >> 4,
+        protocol,
+        data,
+    })
+}
+
 const HOP_BY_HOP: u8 = 0;
+const FRAGMENT: u8 = 44;
 const NO_NEXT_HEADER: u8 = 59;
 
 #[inline]
@@ -189,7 +237,7 @@ fn walk(mut next: u8, mut data: &[u8], mut len: u32) -> Result<Payload<'_>, Tran
                 None => return Err(Transport::Truncated(next)),
             },
             // Fragment header.
-            44 => match data.get(2..4) {
+            FRAGMENT => match data.get(2..4) {
                 Some(&[a, b]) if u16::from_be_bytes([a, b]) & 0xfff8 != 0 => {
                     return Err(Transport::Fragment);
                 }

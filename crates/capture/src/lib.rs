@@ -66,6 +66,7 @@ mod counts;
 mod dissect;
 mod doubts;
 mod error;
+pub mod flow;
 mod foreign;
 mod link;
 mod packet;

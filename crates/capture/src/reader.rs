@@ -51,6 +51,14 @@ impl Format {
 /// what it had decoded in the same read: small reads keep that little.
 const DECODER_STEP: usize = 16 * 1024;
 
+/// What one read asks of a source, at most.
+pub(crate) const fn step(compression: Compression) -> usize {
+    match compression {
+        Compression::Plain => CHUNK,
+        _ => DECODER_STEP,
+    }
+}
+
 /// Reads a trace packet by packet. Memory does not grow with the trace.
 pub struct Reader<'a> {
     window: Window<'a>,
@@ -103,11 +111,16 @@ impl<'a> Reader<'a> {
             Ok(opened) => opened,
             Err(e) => return Err(beginning(file, Problem::Read(e))),
         };
-        let step = match compression {
-            Compression::Plain => CHUNK,
-            _ => DECODER_STEP,
-        };
-        let mut window = Window::new(decoded, step);
+        let step = step(compression);
+        Reader::on(file, Window::new(decoded, step), compression)
+    }
+
+    /// Reads a trace from a window whose compression is known.
+    pub(crate) fn on(
+        file: Option<Box<str>>,
+        mut window: Window<'a>,
+        compression: Compression,
+    ) -> Result<Reader<'a>, Error> {
         let mut interfaces = Vec::new();
         let started = start_format(&mut window, &mut interfaces);
         match started {
@@ -298,8 +311,15 @@ fn start_format(
     Ok(state)
 }
 
+/// Whether these are the first bytes of a capture.
+pub(crate) fn is_capture(head: &[u8]) -> bool {
+    pcap::Magic::sniff(head).is_some()
+        || head.starts_with(&pcapng::SECTION_HEADER.to_le_bytes())
+        || head.starts_with(snoop::MAGIC)
+}
+
 /// Why the bytes stopped coming, if they should not have.
-fn failure(window: &mut Window<'_>, compression: Compression) -> Option<Problem> {
+pub(crate) fn failure(window: &mut Window<'_>, compression: Compression) -> Option<Problem> {
     let source = window.take_failure()?;
     Some(match compression {
         Compression::Plain => Problem::Read(source),

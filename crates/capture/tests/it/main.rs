@@ -4,6 +4,7 @@
 mod build;
 mod compressed;
 mod damage;
+mod flows;
 mod folder;
 mod ip;
 mod links;

@@ -1,0 +1,380 @@
+//! Export messages in, flow records out.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::draft::Clock;
+use super::samplers::Samplers;
+use super::sets::Waiting;
+use super::template::Templates;
+use super::{FlowCounts, FlowRecord, FlowSkip, Limits, Protocol, sets, sflow, v5};
+
+/// An observation domain of an exporter: what sequence numbers, templates and samplers belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exporter {
+    /// The address the messages came from.
+    pub address: IpAddr,
+    /// What they are.
+    pub protocol: Protocol,
+    /// Observation domain (IPFIX), source id (v9), engine type and number (v5), sub-agent (sFlow).
+    pub domain: u32,
+    /// Messages read from it.
+    pub messages: u64,
+    /// Records given of it.
+    pub records: u64,
+    /// Times that its sequence numbers jumped ahead.
+    pub gaps: u64,
+    /// What the jumps say is missing, in what the protocol counts.
+    pub missing: u64,
+}
+
+/// What was wrong with a message first. What else it held has been read, as far as that was
+/// possible; everything is in the counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {offset} of the message: {}", .reason.text())]
+pub struct Refused {
+    /// Where, in bytes from the beginning of the message.
+    pub offset: u64,
+    /// Why.
+    pub reason: FlowSkip,
+}
+
+/// The state of one observation domain.
+#[derive(Debug)]
+pub(crate) struct Domain {
+    pub public: Exporter,
+    /// The sequence number that comes next, if all goes well.
+    expected: Option<u32>,
+    /// When the uptime of the exporter was zero, nanoseconds since the Unix epoch.
+    pub boot: Option<i64>,
+    pub samplers: Samplers,
+}
+
+/// How far behind the expected number a message that came late may be; further back its exporter
+/// has begun anew.
+const LATE: u32 = 10_000;
+
+/// Reads export messages of any exporters and protocols (RFC 5470: a Collecting Process): NetFlow 1,
+/// 5, 7 and 9, IPFIX and sFlow 5. It opens no socket: whoever does hands over what it receives.
+///
+/// Exporters are told apart by address and observation domain, not by port, as RFC 3954 section 5.1
+/// has it: some send templates and data from different ports.
+///
+/// ```
+/// use std::net::{IpAddr, Ipv4Addr};
+/// use swell_capture::flow::CollectingProcess;
+///
+/// // NetFlow version 5: one record of 3 packets and 180 bytes, from uptime 1 s to 4 s, exported at
+/// // uptime 10 s, which was second 1000 of the Unix epoch.
+/// let mut message = vec![0, 5, 0, 1, 0, 0, 0x27, 0x10, 0, 0, 0x03, 0xe8];
+/// message.extend([0; 12]);
+/// message.extend([10, 0, 0, 1, 10, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 2]);
+/// message.extend([0, 0, 0, 3, 0, 0, 0, 180, 0, 0, 0x03, 0xe8, 0, 0, 0x0f, 0xa0]);
+/// message.extend([0x9c, 0x40, 0, 80, 0, 0x1b, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+///
+/// let mut process = CollectingProcess::new();
+/// let mut records = Vec::new();
+/// let exporter = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// process.message(exporter, 0, &message, &mut records)?;
+/// assert_eq!((records[0].packets, records[0].bytes), (3, 180));
+/// assert_eq!((records[0].first, records[0].last), (991_000_000_000, 994_000_000_000));
+/// # Ok::<(), swell_capture::flow::Refused>(())
+/// ```
+#[derive(Debug)]
+pub struct CollectingProcess {
+    limits: Limits,
+    pub(crate) domains: Vec<Domain>,
+    exporters: Vec<Exporter>,
+    by_key: BTreeMap<(IpAddr, Protocol, u32), u32>,
+    pub(crate) templates: Templates,
+    pub(crate) waiting: Waiting,
+    pub(crate) samplers: usize,
+    pub(crate) counts: FlowCounts,
+    refused: Option<Refused>,
+    /// Where the message under way begins in the file, for the places that the counts remember.
+    base: u64,
+    /// Whether places are those of whole messages, because what surrounds them is not known.
+    whole: bool,
+}
+
+impl Default for CollectingProcess {
+    fn default() -> CollectingProcess {
+        CollectingProcess::new()
+    }
+}
+
+impl CollectingProcess {
+    /// One with the usual [`Limits`].
+    pub fn new() -> CollectingProcess {
+        CollectingProcess::with_limits(Limits::default())
+    }
+
+    /// One with limits of its own.
+    pub fn with_limits(limits: Limits) -> CollectingProcess {
+        CollectingProcess {
+            limits,
+            domains: Vec::new(),
+            exporters: Vec::new(),
+            by_key: BTreeMap::new(),
+            templates: Templates::default(),
+            waiting: Waiting::default(),
+            samplers: 0,
+            counts: FlowCounts::default(),
+            refused: None,
+            base: 0,
+            whole: false,
+        }
+    }
+
+    /// Remembers places as those of whole packets of a capture.
+    pub(crate) fn places_are_packets(&mut self) {
+        self.whole = true;
+    }
+
+    /// Reads one message, the payload of one datagram, and appends its records to `out`.
+    ///
+    /// `received` is when it arrived, nanoseconds since the Unix epoch: records without times of
+    /// their own in messages without one (sFlow) get it.
+    ///
+    /// # Errors
+    /// What was wrong with the message first. Records found before and behind it are in `out`.
+    pub fn message(
+        &mut self,
+        exporter: IpAddr,
+        received: i64,
+        bytes: &[u8],
+        out: &mut Vec<FlowRecord>,
+    ) -> Result<(), Refused> {
+        self.message_at(exporter, received, bytes, 0, out)
+    }
+
+    /// As [`CollectingProcess::message`], for a message at `base` of a file.
+    pub(crate) fn message_at(
+        &mut self,
+        exporter: IpAddr,
+        received: i64,
+        bytes: &[u8],
+        base: u64,
+        out: &mut Vec<FlowRecord>,
+    ) -> Result<(), Refused> {
+        (self.refused, self.base) = (None, base);
+        let version = match bytes {
+            [a, b, ..] => u16::from_be_bytes([*a, *b]),
+            _ => {
+                self.skip(FlowSkip::CutMessage, 0);
+                return self.verdict();
+            }
+        };
+        match version {
+            9 => sets::v9(self, exporter, bytes, out),
+            10 => sets::ipfix(self, exporter, bytes, out),
+            // sFlow's version has 32 bits.
+            0 if bytes.starts_with(&[0, 0, 0, 5]) => {
+                sflow::message(self, exporter, received, bytes, out);
+            }
+            version => match v5::Layout::of(version) {
+                Some(layout) => self.fixed(&layout, exporter, bytes, out),
+                None => self.skip(FlowSkip::Version, 0),
+            },
+        }
+        self.verdict()
+    }
+
+    /// Whether bytes are, beyond accident, a message of a protocol that is read: lengths and counts
+    /// all agree.
+    pub fn is_message(bytes: &[u8]) -> bool {
+        let Some(&[a, b]) = bytes.first_chunk() else {
+            return false;
+        };
+        match u16::from_be_bytes([a, b]) {
+            9 => sets::is_v9(bytes),
+            10 => sets::is_ipfix(bytes),
+            0 => sflow::is_message(bytes),
+            version => {
+                let Some(layout) = v5::Layout::of(version) else {
+                    return false;
+                };
+                let count = bytes
+                    .get(2..4)
+                    .map_or(0, |c| u16::from_be_bytes([c[0], c[1]]));
+                (1..=layout.most).contains(&count)
+                    && bytes.len() == layout.header + layout.record * usize::from(count)
+            }
+        }
+    }
+
+    /// Gives up waiting for templates: what waits is counted as [`FlowSkip::NoTemplate`].
+    pub fn finish(&mut self) {
+        for at in self.waiting.clear() {
+            self.counts.skip(FlowSkip::NoTemplate, at);
+        }
+    }
+
+    /// What was read and skipped so far.
+    pub fn counts(&self) -> &FlowCounts {
+        &self.counts
+    }
+
+    /// Exporters and their observation domains in the order of [`FlowRecord::exporter`].
+    pub fn exporters(&mut self) -> &[Exporter] {
+        self.exporters.clear();
+        self.exporters.extend(self.domains.iter().map(|d| d.public));
+        &self.exporters
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Where the message under way begins.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    fn verdict(&mut self) -> Result<(), Refused> {
+        self.refused.take().map_or(Ok(()), Err)
+    }
+
+    /// Counts something lost at an offset of the message.
+    #[cold]
+    pub(crate) fn skip(&mut self, reason: FlowSkip, offset: usize) {
+        let within = if self.whole { 0 } else { offset as u64 };
+        self.counts.skip(reason, self.base + within);
+        if reason.is_damage() && self.refused.is_none() {
+            self.refused = Some(Refused {
+                offset: offset as u64,
+                reason,
+            });
+        }
+    }
+
+    /// The number of a domain, which is made when it is new.
+    pub(crate) fn domain(
+        &mut self,
+        address: IpAddr,
+        protocol: Protocol,
+        domain: u32,
+    ) -> Option<u32> {
+        // Messages of one exporter come in a row.
+        if let Some(last) = self.domains.last()
+            && (
+                last.public.address,
+                last.public.protocol,
+                last.public.domain,
+            ) == (address, protocol, domain)
+        {
+            return Some(self.domains.len() as u32 - 1);
+        }
+        if let Some(number) = self.by_key.get(&(address, protocol, domain)) {
+            return Some(*number);
+        }
+        if self.domains.len() >= self.limits.domains {
+            self.skip(FlowSkip::DomainLimit, 0);
+            return None;
+        }
+        let number = self.domains.len() as u32;
+        self.by_key.insert((address, protocol, domain), number);
+        self.domains.push(Domain {
+            public: Exporter {
+                address,
+                protocol,
+                domain,
+                messages: 0,
+                records: 0,
+                gaps: 0,
+                missing: 0,
+            },
+            expected: None,
+            boot: None,
+            samplers: Samplers::default(),
+        });
+        Some(number)
+    }
+
+    /// Follows the sequence numbers of a domain: `got` came, and the next is `got + next`, or is
+    /// not known where a set could not be read.
+    pub(crate) fn sequence(&mut self, domain: u32, got: u32, next: Option<u32>) {
+        let counts = &mut self.counts;
+        let Some(domain) = self.domains.get_mut(domain as usize) else {
+            return;
+        };
+        if let Some(expected) = domain.expected {
+            let ahead = got.wrapping_sub(expected);
+            if ahead > 0 && ahead < 1 << 31 {
+                counts.gaps += 1;
+                counts.missing += u64::from(ahead);
+                domain.public.gaps += 1;
+                domain.public.missing += u64::from(ahead);
+            } else if ahead != 0 {
+                counts.out_of_order += 1;
+                if expected.wrapping_sub(got) <= LATE {
+                    return;
+                }
+            }
+        }
+        domain.expected = next.map(|n| got.wrapping_add(n));
+    }
+
+    /// NetFlow 1, 5 and 7.
+    fn fixed(
+        &mut self,
+        layout: &v5::Layout,
+        exporter: IpAddr,
+        bytes: &[u8],
+        out: &mut Vec<FlowRecord>,
+    ) {
+        let Some(header) = v5::header(layout, bytes) else {
+            return self.skip(FlowSkip::CutMessage, 0);
+        };
+        let Some(number) = self.domain(exporter, layout.protocol, header.domain) else {
+            return;
+        };
+        self.counts.message(layout.protocol);
+        // No panic: the header has been read.
+        let body = bytes.get(layout.header..).unwrap_or_default();
+        let whole = body.len() / layout.record;
+        let count = usize::from(header.count);
+        if count > whole {
+            self.skip(FlowSkip::CutMessage, bytes.len());
+        } else if count * layout.record != body.len() {
+            self.skip(FlowSkip::BadMessage, layout.header + count * layout.record);
+        }
+        let taken = count.min(whole);
+        let before = out.len();
+        v5::records(
+            layout,
+            &header,
+            number,
+            &body[..taken * layout.record],
+            &mut self.counts,
+            out,
+        );
+        let public = &mut self.domains[number as usize].public;
+        public.messages += 1;
+        public.records += (out.len() - before) as u64;
+        if let Some(sequence) = header.sequence {
+            self.sequence(number, sequence, Some(u32::from(header.count)));
+        }
+    }
+
+    /// The clock of a NetFlow 9 message, which gives its export time in whole seconds only.
+    ///
+    /// Naively, the time of zero uptime wanders by up to a second from message to message, and the
+    /// gaps between flows with it. All readings lie within a second below the true one, so the
+    /// latest of them is the best; one outside of that second is another clock or a restart.
+    pub(crate) fn v9_clock(&mut self, domain: u32, seconds: u32, uptime: u32) -> Clock {
+        const SECOND: i64 = 1_000_000_000;
+        let export = i64::from(seconds) * SECOND;
+        let reading = export - i64::from(uptime) * super::draft::MILLI;
+        let boot = &mut self.domains[domain as usize].boot;
+        let best = match *boot {
+            Some(best) if (best - SECOND..=best).contains(&reading) => best,
+            _ => reading,
+        };
+        *boot = Some(best);
+        Clock {
+            export,
+            boot: Some(best),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Information elements: the fields of NetFlow v9 and IPFIX records that this crate reads.
+//!
+//! Numbers and meanings are those of the IANA registry "IPFIX Information Elements"
+//! (<https://www.iana.org/assignments/ipfix>), which took over NetFlow v9's below 128 (RFC 3954
+//! section 8); those of the reverse direction are the same behind an enterprise number (RFC 5103).
+
+/// The enterprise number of reverse elements (RFC 5103 section 6.1).
+const REVERSE: u32 = 29_305;
+
+/// What a field is to us. The names are those of the registry, where they are not obvious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Ignore,
+    SrcV4,
+    DstV4,
+    SrcV6,
+    DstV6,
+    IpVersion,
+    SrcPort,
+    DstPort,
+    IcmpTypeCode,
+    IcmpType,
+    IcmpCode,
+    Protocol,
+    Tos,
+    Dscp,
+    TcpFlags,
+    Direction,
+    EndReason,
+    Input,
+    Output,
+    /// A byte or packet counter, by how well it fits: see [`Counter`].
+    Bytes(Counter),
+    Packets(Counter),
+    ReverseBytes,
+    ReversePackets,
+    ReverseTcpFlags,
+    /// Times of the flow: which end, and in what unit.
+    Start(Unit),
+    End(Unit),
+    ReverseStart(Unit),
+    ReverseEnd(Unit),
+    DurationMillis,
+    DurationMicros,
+    /// When the record was made, where it has no times of a flow.
+    Observed(Unit),
+    /// When the exporter's uptime was zero.
+    SystemInit,
+    SamplerId,
+    /// One packet in this many.
+    SamplingInterval,
+    /// The same, of a sampler (FLOW_SAMPLER_RANDOM_INTERVAL).
+    RandomInterval,
+    PacketInterval,
+    PacketSpace,
+    SamplingSize,
+    SamplingPopulation,
+    SamplingProbability,
+    FrameSize,
+    /// The first bytes of a sampled frame or IP packet (PSAMP, RFC 5477).
+    FrameSection,
+    IpSection,
+}
+
+/// The counters of one quantity, from worse to better: a record that has several keeps the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Counter {
+    None,
+    /// Frames of the link layer.
+    Layer2,
+    /// What left a middlebox, or went out by the egress interface.
+    Post,
+    /// Of the initiator of a biflow (firewalls).
+    Initiator,
+    /// Since the flow began.
+    Total,
+    /// Since the last report.
+    Delta,
+}
+
+/// Units of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Milliseconds of uptime.
+    Uptime,
+    Seconds,
+    Millis,
+    /// 64-bit NTP times, both of them (RFC 7011 sections 6.1.9 and 6.1.10).
+    Ntp,
+    /// Microseconds before the export time.
+    DeltaMicros,
+}
+
+/// What the element `id` of enterprise `pen` (0 for IANA's own) is to us.
+pub(crate) fn slot(pen: u32, id: u16) -> Slot {
+    match pen {
+        0 => plain(id),
+        REVERSE => reverse(id),
+        _ => Slot::Ignore,
+    }
+}
+
+fn plain(id: u16) -> Slot {
+    match id {
+        1 => Slot::Bytes(Counter::Delta),
+        2 => Slot::Packets(Counter::Delta),
+        4 => Slot::Protocol,
+        5 => Slot::Tos,
+        6 => Slot::TcpFlags,
+        // sourceTransportPort, udpSourcePort, tcpSourcePort.
+        7 | 180 | 182 => Slot::SrcPort,
+        8 => Slot::SrcV4,
+        10 => Slot::Input,
+        11 | 181 | 183 => Slot::DstPort,
+        12 => Slot::DstV4,
+        14 => Slot::Output,
+        21 => Slot::End(Unit::Uptime),
+        22 => Slot::Start(Unit::Uptime),
+        23 => Slot::Bytes(Counter::Post),
+        24 => Slot::Packets(Counter::Post),
+        27 => Slot::SrcV6,
+        28 => Slot::DstV6,
+        // icmpTypeCodeIPv4 and icmpTypeCodeIPv6.
+        32 | 139 => Slot::IcmpTypeCode,
+        34 => Slot::SamplingInterval,
+        // FLOW_SAMPLER_ID and selectorId.
+        48 | 302 => Slot::SamplerId,
+        50 => Slot::RandomInterval,
+        60 => Slot::IpVersion,
+        61 => Slot::Direction,
+        85 => Slot::Bytes(Counter::Total),
+        86 => Slot::Packets(Counter::Total),
+        136 => Slot::EndReason,
+        150 => Slot::Start(Unit::Seconds),
+        151 => Slot::End(Unit::Seconds),
+        152 => Slot::Start(Unit::Millis),
+        153 => Slot::End(Unit::Millis),
+        154 | 156 => Slot::Start(Unit::Ntp),
+        155 | 157 => Slot::End(Unit::Ntp),
+        158 => Slot::Start(Unit::DeltaMicros),
+        159 => Slot::End(Unit::DeltaMicros),
+        160 => Slot::SystemInit,
+        161 => Slot::DurationMillis,
+        162 => Slot::DurationMicros,
+        176 | 178 => Slot::IcmpType,
+        177 | 179 => Slot::IcmpCode,
+        195 => Slot::Dscp,
+        231 => Slot::Bytes(Counter::Initiator),
+        232 => Slot::ReverseBytes,
+        // collectionTimeMilliseconds.
+        258 => Slot::Observed(Unit::Millis),
+        298 => Slot::Packets(Counter::Initiator),
+        299 => Slot::ReversePackets,
+        305 => Slot::PacketInterval,
+        306 => Slot::PacketSpace,
+        309 => Slot::SamplingSize,
+        310 => Slot::SamplingPopulation,
+        311 => Slot::SamplingProbability,
+        312 => Slot::FrameSize,
+        313 => Slot::IpSection,
+        315 => Slot::FrameSection,
+        322 => Slot::Observed(Unit::Seconds),
+        323 => Slot::Observed(Unit::Millis),
+        324 | 325 => Slot::Observed(Unit::Ntp),
+        352 => Slot::Bytes(Counter::Layer2),
+        _ => Slot::Ignore,
+    }
+}
+
+fn reverse(id: u16) -> Slot {
+    match plain(id) {
+        Slot::Bytes(Counter::Delta | Counter::Total) => Slot::ReverseBytes,
+        Slot::Packets(Counter::Delta | Counter::Total) => Slot::ReversePackets,
+        Slot::TcpFlags => Slot::ReverseTcpFlags,
+        Slot::Start(unit) => Slot::ReverseStart(unit),
+        Slot::End(unit) => Slot::ReverseEnd(unit),
+        _ => Slot::Ignore,
+    }
+}
+
+impl Slot {
+    /// Whether a field of this length (65 535: variable) can be read as this. Integers may be
+    /// shortened (RFC 7011 section 6.2), addresses and times of day not.
+    pub(crate) fn fits(self, len: u16) -> bool {
+        match self {
+            Slot::Ignore => false,
+            Slot::SrcV4 | Slot::DstV4 => len == 4,
+            Slot::SrcV6 | Slot::DstV6 => len == 16,
+            Slot::Start(Unit::Ntp)
+            | Slot::End(Unit::Ntp)
+            | Slot::ReverseStart(Unit::Ntp)
+            | Slot::ReverseEnd(Unit::Ntp)
+            | Slot::Observed(Unit::Ntp) => len == 8,
+            Slot::SamplingProbability => len == 4 || len == 8,
+            Slot::FrameSection | Slot::IpSection => len > 0,
+            _ => (1..=8).contains(&len),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reverse_of_an_element_is_its_other_direction() {
+        assert_eq!(slot(REVERSE, 1), Slot::ReverseBytes);
+        assert_eq!(slot(REVERSE, 86), Slot::ReversePackets);
+        assert_eq!(slot(REVERSE, 152), Slot::ReverseStart(Unit::Millis));
+        // A reverse address would be the address.
+        assert_eq!(slot(REVERSE, 8), Slot::Ignore);
+        assert_eq!(slot(9, 1), Slot::Ignore, "another enterprise's");
+    }
+
+    #[test]
+    fn only_lengths_that_can_be_read_are_taken() {
+        assert!(Slot::Bytes(Counter::Delta).fits(3));
+        assert!(!Slot::Bytes(Counter::Delta).fits(9));
+        assert!(!Slot::Bytes(Counter::Delta).fits(65_535));
+        assert!(!Slot::SrcV4.fits(16));
+        assert!(Slot::FrameSection.fits(65_535));
+    }
+}

@@ -1,0 +1,44 @@
+//! Export messages inside captures.
+
+use super::FlowSkip;
+use super::collect::CollectingProcess;
+use super::record::FlowRecord;
+use crate::dissect::ip_payload;
+use crate::{Frame, Transport, dissect};
+
+/// Ports that exports are sent to: registered for IPFIX (4739) and sFlow (6343), and usual for
+/// NetFlow. To any other port a datagram must be a message by all its lengths to be taken for one.
+const PORTS: [u16; 6] = [2055, 2056, 4739, 6343, 9995, 9996];
+
+/// Reads a frame: the records of the message it carries, if it does.
+pub(crate) fn frame(
+    frame: &Frame<'_>,
+    place: u64,
+    process: &mut CollectingProcess,
+    out: &mut Vec<FlowRecord>,
+) {
+    let Some((exporter, to_usual_port, payload)) = payload(frame) else {
+        return process.counts.skip(FlowSkip::NotAnExport, place);
+    };
+    if to_usual_port || CollectingProcess::is_message(payload) {
+        // What is wrong with it is in the counts.
+        let _ = process.message_at(exporter, frame.time, payload, place, out);
+    } else {
+        process.counts.skip(FlowSkip::NotAnExport, place);
+    }
+}
+
+/// The payload of a UDP datagram as far as it was captured, who sent it, and whether it went to one
+/// of the usual ports.
+fn payload<'a>(frame: &Frame<'a>) -> Option<(std::net::IpAddr, bool, &'a [u8])> {
+    let packet = dissect(frame).ok()?;
+    let Transport::Udp {
+        dst_port, payload, ..
+    } = packet.transport
+    else {
+        return None;
+    };
+    let udp = ip_payload(frame)?.data.get(8..)?;
+    let len = udp.len().min(payload as usize);
+    Some((packet.src, PORTS.contains(&dst_port), &udp[..len]))
+}

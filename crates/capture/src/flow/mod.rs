@@ -1,0 +1,68 @@
+//! Flow records: what exporters say of the traffic they saw, read into [`FlowRecord`]s.
+
+mod collect;
+mod counts;
+mod draft;
+mod element;
+mod error;
+mod export;
+mod limits;
+mod messages;
+mod reader;
+mod record;
+mod samplers;
+mod sets;
+mod sflow;
+mod template;
+mod v5;
+
+pub use collect::{CollectingProcess, Exporter, Refused};
+pub use counts::{FlowCounts, FlowSkip, SamplingSeen, Skipped};
+pub use error::{FlowError, FlowProblem};
+pub use limits::Limits;
+pub use reader::{FlowFormat, FlowReader};
+pub use record::{
+    Direction, EndReason, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times,
+};
+
+/// What export messages and records of files are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Protocol {
+    /// NetFlow version 1.
+    NetFlow1,
+    /// NetFlow version 5.
+    NetFlow5,
+    /// NetFlow version 7.
+    NetFlow7,
+    /// NetFlow version 9 (RFC 3954).
+    NetFlow9,
+    /// IPFIX (RFC 7011).
+    Ipfix,
+    /// sFlow version 5.
+    Sflow5,
+}
+
+impl Protocol {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Protocol; 6] = [
+        Protocol::NetFlow1,
+        Protocol::NetFlow5,
+        Protocol::NetFlow7,
+        Protocol::NetFlow9,
+        Protocol::Ipfix,
+        Protocol::Sflow5,
+    ];
+
+    /// The usual name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::NetFlow1 => "NetFlow v1",
+            Protocol::NetFlow5 => "NetFlow v5",
+            Protocol::NetFlow7 => "NetFlow v7",
+            Protocol::NetFlow9 => "NetFlow v9",
+            Protocol::Ipfix => "IPFIX",
+            Protocol::Sflow5 => "sFlow v5",
+        }
+    }
+}

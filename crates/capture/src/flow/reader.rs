@@ -1,0 +1,312 @@
+//! A file of flow records from the first byte to the last.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::collect::{CollectingProcess, Exporter};
+use super::error::{FlowError, FlowProblem};
+use super::{FlowCounts, FlowRecord, Limits, export, messages};
+use crate::error::Problem;
+use crate::reader::{failure, is_capture, step};
+use crate::window::Window;
+use crate::{Compression, Format, Reader, foreign, source};
+
+/// What a file of flow records is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowFormat {
+    /// A capture of export messages.
+    Capture(Format),
+    /// Export messages one behind the other: an IPFIX file (RFC 5655), or datagrams as they came.
+    Messages,
+}
+
+impl FlowFormat {
+    /// The name of the format.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FlowFormat::Capture(format) => format.name(),
+            FlowFormat::Messages => "export messages",
+        }
+    }
+}
+
+/// Reads flow records one by one from any file that holds some. Memory does not grow with the file.
+///
+/// ```
+/// use swell_capture::flow::FlowReader;
+///
+/// // An IPFIX file: a template (source, destination, packets, bytes) and a record.
+/// let mut file = vec![0, 10, 0, 60, 0, 0, 0x03, 0xe8, 0, 0, 0, 0, 0, 0, 0, 1];
+/// file.extend([0, 2, 0, 24, 1, 0, 0, 4, 0, 8, 0, 4, 0, 12, 0, 4, 0, 2, 0, 4, 0, 1, 0, 4]);
+/// file.extend([1, 0, 0, 20, 10, 0, 0, 1, 10, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 180]);
+///
+/// let mut reader = FlowReader::new(&file[..])?;
+/// let record = reader.next_record()?.expect("there is one");
+/// assert_eq!((record.packets, record.bytes), (3, 180));
+/// assert!(reader.next_record()?.is_none());
+/// assert_eq!(reader.counts().templates, 1);
+/// # Ok::<(), swell_capture::flow::FlowError>(())
+/// ```
+pub struct FlowReader<'a> {
+    source: Source<'a>,
+    format: FlowFormat,
+    process: CollectingProcess,
+    /// Records of the message read last, and how many of them have been given.
+    ready: Vec<FlowRecord>,
+    given: usize,
+    compression: Compression,
+    file: Option<Box<str>>,
+    over: bool,
+}
+
+enum Source<'a> {
+    Capture(Box<Reader<'a>>),
+    Messages(Window<'a>),
+}
+
+impl FlowReader<'static> {
+    /// Opens a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// As [`FlowReader::new`], and if the file cannot be opened.
+    pub fn open(path: impl AsRef<Path>) -> Result<FlowReader<'static>, FlowError> {
+        let path = path.as_ref();
+        if path.as_os_str() == "-" {
+            return FlowReader::named("standard input", std::io::stdin());
+        }
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => FlowReader::named(&name, file),
+            Err(e) => Err(beginning(Some(name.into()), Problem::Open(e))),
+        }
+    }
+}
+
+impl<'a> FlowReader<'a> {
+    /// Reads from any source of bytes. No buffering is needed around it.
+    ///
+    /// # Errors
+    /// If the first bytes cannot be read or are those of no format that holds flow records. A
+    /// capture without any is no error here: only its end shows.
+    pub fn new(source: impl Read + Send + 'a) -> Result<FlowReader<'a>, FlowError> {
+        FlowReader::start(None, source, Limits::default())
+    }
+
+    /// As [`FlowReader::new`], with a name that errors mention.
+    ///
+    /// # Errors
+    /// As [`FlowReader::new`].
+    pub fn named(name: &str, source: impl Read + Send + 'a) -> Result<FlowReader<'a>, FlowError> {
+        FlowReader::start(Some(name.into()), source, Limits::default())
+    }
+
+    /// As [`FlowReader::new`], with limits of its own on what is kept.
+    ///
+    /// # Errors
+    /// As [`FlowReader::new`].
+    pub fn with_limits(
+        source: impl Read + Send + 'a,
+        limits: Limits,
+    ) -> Result<FlowReader<'a>, FlowError> {
+        FlowReader::start(None, source, limits)
+    }
+
+    fn start(
+        file: Option<Box<str>>,
+        source: impl Read + Send + 'a,
+        limits: Limits,
+    ) -> Result<FlowReader<'a>, FlowError> {
+        let (compression, decoded) = match source::open(source) {
+            Ok(opened) => opened,
+            Err(e) => return Err(beginning(file, Problem::Read(e))),
+        };
+        let mut window = Window::new(decoded, step(compression));
+        let mut process = CollectingProcess::with_limits(limits);
+        let head = window.peek(foreign::ENOUGH);
+        let problem = if head.is_empty() {
+            FlowProblem::File(Problem::Empty)
+        } else {
+            FlowProblem::NotFlowRecords(foreign::looks_like(head))
+        };
+        let (format, from) = if is_capture(head) {
+            process.places_are_packets();
+            let reader = Reader::on(file.clone(), window, compression).map_err(FlowError::from)?;
+            let format = FlowFormat::Capture(reader.format());
+            (format, Source::Capture(Box::new(reader)))
+        } else if messages::looks_like(head) {
+            (FlowFormat::Messages, Source::Messages(window))
+        } else {
+            let problem = failure(&mut window, compression).map_or(problem, FlowProblem::File);
+            return Err(FlowError {
+                file,
+                offset: 0,
+                uncompressed: compression != Compression::Plain,
+                records: 0,
+                problem,
+            });
+        };
+        Ok(FlowReader {
+            source: from,
+            format,
+            process,
+            ready: Vec::new(),
+            given: 0,
+            compression,
+            file,
+            over: false,
+        })
+    }
+
+    /// The next record; `None` at the end. What holds none is skipped and counted.
+    ///
+    /// # Errors
+    /// Where the file is damaged, cut short or cannot be read on. What was read before stays valid;
+    /// afterwards it is over (`None`).
+    #[inline]
+    pub fn next_record(&mut self) -> Result<Option<FlowRecord>, FlowError> {
+        loop {
+            if let Some(record) = self.ready.get(self.given) {
+                self.given += 1;
+                return Ok(Some(*record));
+            }
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next records, as many as there were in one message of the file; empty at the end.
+    ///
+    /// # Errors
+    /// As [`FlowReader::next_record`].
+    pub fn next_records(&mut self) -> Result<&[FlowRecord], FlowError> {
+        while self.given >= self.ready.len() {
+            if !self.fill()? {
+                return Ok(&[]);
+            }
+        }
+        let from = std::mem::replace(&mut self.given, self.ready.len());
+        Ok(&self.ready[from..])
+    }
+
+    /// Reads one message, or packet; false at the end.
+    fn fill(&mut self) -> Result<bool, FlowError> {
+        self.ready.clear();
+        self.given = 0;
+        if self.over {
+            return Ok(false);
+        }
+        let (process, ready) = (&mut self.process, &mut self.ready);
+        let more = match &mut self.source {
+            Source::Capture(reader) => {
+                let place = reader.offset();
+                reader
+                    .next_frame(|frame| export::frame(frame, place, process, ready))
+                    .map(|frame| frame.is_some())
+                    .map_err(FlowError::from)
+            }
+            Source::Messages(window) => {
+                messages::next(window, process, ready).map_err(|problem| FlowError {
+                    file: None,
+                    offset: window.offset(),
+                    uncompressed: false,
+                    records: 0,
+                    problem,
+                })
+            }
+        };
+        self.ending(more)
+    }
+
+    /// Makes the end of a file of what a source said.
+    fn ending(&mut self, more: Result<bool, FlowError>) -> Result<bool, FlowError> {
+        if matches!(more, Ok(true)) {
+            return Ok(true);
+        }
+        self.over = true;
+        self.process.finish();
+        // A source that failed looks like one that ended, until asked.
+        let failed = match &mut self.source {
+            Source::Capture(_) => None,
+            Source::Messages(window) => {
+                failure(window, self.compression).map(|problem| (window.offset(), problem))
+            }
+        };
+        let mut error = match (failed, more) {
+            (Some((offset, problem)), _) => FlowError {
+                offset,
+                ..beginning(None, problem)
+            },
+            (None, Ok(_)) => return Ok(false),
+            (None, Err(error)) => error,
+        };
+        error.file = self.file.clone();
+        error.uncompressed = self.compression != Compression::Plain;
+        error.records = self.process.counts().records;
+        Err(error)
+    }
+
+    /// What was read and skipped so far.
+    pub fn counts(&self) -> &FlowCounts {
+        self.process.counts()
+    }
+
+    /// Exporters and their observation domains in the order of [`FlowRecord::exporter`].
+    pub fn exporters(&mut self) -> &[Exporter] {
+        self.process.exporters()
+    }
+
+    /// The file format.
+    pub fn format(&self) -> FlowFormat {
+        self.format
+    }
+
+    /// The compression around it.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// Bytes read so far, after decompression.
+    pub fn offset(&self) -> u64 {
+        match &self.source {
+            Source::Capture(reader) => reader.offset(),
+            Source::Messages(window) => window.offset(),
+        }
+    }
+}
+
+impl fmt::Debug for FlowReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowReader")
+            .field("file", &self.file)
+            .field("format", &self.format)
+            .field("compression", &self.compression)
+            .field("offset", &self.offset())
+            .field("counts", self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+fn beginning(file: Option<Box<str>>, problem: Problem) -> FlowError {
+    FlowError {
+        file,
+        offset: 0,
+        uncompressed: false,
+        records: 0,
+        problem: problem.into(),
+    }
+}
+
+impl From<crate::Error> for FlowError {
+    fn from(e: crate::Error) -> FlowError {
+        FlowError {
+            file: e.file,
+            offset: e.offset,
+            uncompressed: e.uncompressed,
+            records: 0,
+            problem: e.problem.into(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What options data say about sampling (RFC 3954 section 8, RFC 5476 section 6.5).
+
+use std::collections::BTreeMap;
+
+use super::draft::SamplingFields;
+use super::record::{Sampling, SamplingSource};
+
+/// The samplers of an observation domain.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Samplers {
+    by_id: BTreeMap<u64, f64>,
+    /// Of the whole domain.
+    domain: Option<f64>,
+}
+
+/// The sampling of a record, and whether several samplers could have been meant.
+pub(crate) struct InForce {
+    pub sampling: Sampling,
+    pub ambiguous: bool,
+}
+
+impl Samplers {
+    pub(crate) fn knows(&self, id: u64) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// Takes what a record of options data says.
+    pub(crate) fn learn(&mut self, said: &SamplingFields) {
+        let Some(interval) = said.interval() else {
+            return;
+        };
+        match said.sampler {
+            Some(id) => {
+                self.by_id.insert(id, interval);
+            }
+            None => self.domain = Some(interval),
+        }
+    }
+
+    /// The sampling of a record that says this much itself.
+    pub(crate) fn in_force(&self, said: &SamplingFields) -> InForce {
+        let found = |interval, source| InForce {
+            sampling: Sampling::found(interval, source).unwrap_or(Sampling::UNKNOWN),
+            ambiguous: false,
+        };
+        if let Some(interval) = said.interval() {
+            return found(interval, SamplingSource::Record);
+        }
+        if let Some(interval) = said.sampler.and_then(|id| self.by_id.get(&id)) {
+            return found(*interval, SamplingSource::Sampler);
+        }
+        if let Some(interval) = self.domain {
+            return found(interval, SamplingSource::Domain);
+        }
+        let mut all = self.by_id.values();
+        match (said.sampler, all.next(), all.next()) {
+            // A record that names no sampler, in a domain that has one.
+            (None, Some(interval), None) => found(*interval, SamplingSource::Domain),
+            (None, Some(first), Some(second)) => {
+                let same = first == second && all.all(|i| i == first);
+                InForce {
+                    sampling: same
+                        .then(|| Sampling::found(*first, SamplingSource::Domain))
+                        .flatten()
+                        .unwrap_or(Sampling::UNKNOWN),
+                    ambiguous: !same,
+                }
+            }
+            _ => InForce {
+                sampling: Sampling::UNKNOWN,
+                ambiguous: false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(sampler: Option<u64>, interval: Option<u64>) -> SamplingFields {
+        SamplingFields {
+            sampler,
+            plain: interval,
+            ..SamplingFields::default()
+        }
+    }
+
+    #[test]
+    fn the_nearest_word_counts() {
+        let mut s = Samplers::default();
+        let of = |all: &Samplers, said: SamplingFields| {
+            let found = all.in_force(&said);
+            (found.sampling.interval, found.sampling.source)
+        };
+        assert_eq!(of(&s, says(None, None)), (1.0, SamplingSource::Unknown));
+        s.learn(&says(Some(7), Some(100)));
+        assert_eq!(
+            of(&s, says(Some(7), None)),
+            (100.0, SamplingSource::Sampler)
+        );
+        assert_eq!(of(&s, says(Some(8), None)), (1.0, SamplingSource::Unknown));
+        assert_eq!(of(&s, says(None, None)), (100.0, SamplingSource::Domain));
+        assert_eq!(
+            of(&s, says(Some(7), Some(5))),
+            (5.0, SamplingSource::Record)
+        );
+        s.learn(&says(Some(8), Some(1000)));
+        assert!(s.in_force(&says(None, None)).ambiguous);
+        s.learn(&says(None, Some(10)));
+        assert_eq!(of(&s, says(None, None)), (10.0, SamplingSource::Domain));
+        assert_eq!(of(&s, says(Some(9), None)), (10.0, SamplingSource::Domain));
+    }
+
+    #[test]
+    fn every_way_to_say_one_in_n() {
+        let base = SamplingFields::default;
+        let interval = |said: SamplingFields| said.interval();
+        assert_eq!(interval(base()), None);
+        let packets = SamplingFields {
+            packets: Some(2),
+            space: Some(18),
+            ..base()
+        };
+        assert_eq!(interval(packets), Some(10.0));
+        let alone = SamplingFields {
+            packets: Some(1),
+            ..base()
+        };
+        assert_eq!(
+            interval(alone),
+            None,
+            "305 alone does not say how many are left out"
+        );
+        let n_of = SamplingFields {
+            size: Some(3),
+            population: Some(10),
+            ..base()
+        };
+        assert_eq!(interval(n_of), Some(10.0 / 3.0));
+        let probable = SamplingFields {
+            probability: Some(0.25),
+            ..base()
+        };
+        assert_eq!(interval(probable), Some(4.0));
+        let never = SamplingFields {
+            probability: Some(0.0),
+            ..base()
+        };
+        assert_eq!(interval(never), None);
+        let both = SamplingFields {
+            plain: Some(1),
+            random: Some(512),
+            ..base()
+        };
+        assert_eq!(interval(both), Some(512.0), "the sampler's own field");
+    }
+}

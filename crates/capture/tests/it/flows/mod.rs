@@ -1,0 +1,51 @@
+//! Flow records: messages made byte by byte, every file of the trace folder, and other programs'
+//! readings of the same files.
+
+mod messages;
+mod oracle;
+mod walk;
+
+use swell_capture::flow::{FlowCounts, FlowError, FlowReader, FlowRecord};
+
+/// Everything a file gives: records, counts, and the error that ended it, if one did.
+struct Read {
+    records: Vec<FlowRecord>,
+    counts: FlowCounts,
+    error: Option<FlowError>,
+}
+
+fn drain(mut reader: FlowReader<'_>) -> Read {
+    let mut records = Vec::new();
+    let error = loop {
+        match reader.next_record() {
+            Ok(Some(record)) => records.push(record),
+            Ok(None) => break None,
+            Err(e) => break Some(e),
+        }
+    };
+    let counts = reader.counts().clone();
+    check(&records, &counts);
+    Read {
+        records,
+        counts,
+        error,
+    }
+}
+
+/// What holds of all records and counts.
+fn check(records: &[FlowRecord], counts: &FlowCounts) {
+    assert_eq!(counts.records, records.len() as u64);
+    let sum = |of: fn(&FlowRecord) -> u64| records.iter().map(of).fold(0, u64::saturating_add);
+    assert_eq!(counts.packets, sum(FlowRecord::total_packets));
+    assert_eq!(counts.bytes, sum(FlowRecord::total_bytes));
+    let biflows = records.iter().filter(|r| r.reverse.is_some()).count();
+    assert_eq!(counts.biflows, biflows as u64);
+    let sampled: u64 = counts.samplings().iter().map(|s| s.records).sum();
+    assert_eq!(counts.records, sampled + counts.other_samplings);
+    for r in records {
+        assert!(r.first <= r.last, "{r:?}");
+        assert_eq!(r.src.is_ipv4(), r.dst.is_ipv4(), "{r:?}");
+        assert!(r.sampling.interval >= 1.0 && r.sampling.interval.is_finite());
+        assert!(r.tcp_flags.is_none_or(|f| f != 0 && r.protocol == 6));
+    }
+}
