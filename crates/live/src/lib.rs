@@ -5,6 +5,7 @@
 //! [`swell_workload`] over kernel sockets.
 
 pub mod emulate;
+pub mod host;
 mod wire;
 
 pub use wire::{Checksum, Nic, Wire};

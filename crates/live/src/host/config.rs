@@ -1,0 +1,132 @@
+//! What a host is to be.
+
+use super::device::DeviceConfig;
+use super::error::Error;
+use ipnet::IpNet;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Everything about a host that is chosen before it is made.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Its name: what `hostname` says inside, and one of the names that resolve there.
+    pub name: String,
+    /// Its own addresses, at least one. The first of each family is the source of what it sends.
+    pub addresses: Vec<IpAddr>,
+    /// Prefixes of which every address is the host's own too, without configuration per address: a thousand
+    /// nodes in one namespace (`ip route add local PREFIX dev lo`).
+    pub local: Vec<IpNet>,
+    /// The names that resolve inside.
+    pub names: Vec<(String, IpAddr)>,
+    /// A name server to ask for other names, reached through the world; without one only `names` resolve.
+    pub resolver: Option<IpAddr>,
+    /// The congestion control of every connection through the device. The kernel's own default differs from
+    /// machine to machine, so it is always set.
+    pub congestion_control: String,
+    /// The device.
+    pub device: DeviceConfig,
+    /// Files below `/proc/sys/net` and what to write there, for instance `("ipv4/tcp_rmem", "4096 131072
+    /// 33554432")`.
+    pub sysctls: Vec<(String, String)>,
+    /// The executable that calls [`helper_main`](super::helper_main) first of all: this one, unless this
+    /// process is somebody else's, such as a Python interpreter.
+    pub helper: PathBuf,
+}
+
+impl HostConfig {
+    /// A host with one name and these addresses, and what is common elsewhere: CUBIC, 1500 bytes.
+    pub fn new(name: impl Into<String>, addresses: impl Into<Vec<IpAddr>>) -> HostConfig {
+        HostConfig {
+            name: name.into(),
+            addresses: addresses.into(),
+            local: Vec::new(),
+            names: Vec::new(),
+            resolver: None,
+            congestion_control: "cubic".into(),
+            device: DeviceConfig::default(),
+            sysctls: Vec::new(),
+            helper: PathBuf::from("/proc/self/exe"),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let wrong = |reason: String| {
+            Err(Error::Config {
+                host: self.name.clone(),
+                reason,
+            })
+        };
+        // sethostname(2) takes 64 bytes; a hosts file is split at blanks.
+        let names = self.names.iter().map(|(name, _)| name);
+        for name in names.chain([&self.name]) {
+            if name.is_empty() || name.len() > 64 {
+                return wrong(format!("the name `{name}` is not of 1 to 64 bytes"));
+            }
+            if name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#') {
+                return wrong(format!("the name {name:?} cannot stand in a hosts file"));
+            }
+        }
+        if self.addresses.is_empty() {
+            return wrong("it has no address".into());
+        }
+        if self.device.mtu < 1280 {
+            return wrong(format!(
+                "an MTU of {} bytes is below the 1280 that IPv6 needs",
+                self.device.mtu
+            ));
+        }
+        for (path, _) in &self.sysctls {
+            if path.split('/').any(|part| part == ".." || part.is_empty()) {
+                return wrong(format!("`{path}` is no path below /proc/sys/net"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first address of a family, which packets have as source unless the program binds another.
+    pub(super) fn source(&self, v6: bool) -> Option<IpAddr> {
+        self.addresses.iter().copied().find(|a| a.is_ipv6() == v6)
+    }
+
+    pub(super) fn hosts_file(&self) -> String {
+        let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
+        let own = self.addresses.iter().map(|a| (&self.name, a));
+        for (name, address) in own.chain(self.names.iter().map(|(n, a)| (n, a))) {
+            let _ = writeln!(text, "{address} {name}");
+        }
+        text
+    }
+
+    pub(super) fn resolv_file(&self) -> String {
+        match self.resolver {
+            Some(server) => format!("nameserver {server}\n"),
+            // nsswitch.conf keeps the C library from asking at all. What reads this file itself is refused
+            // at once on the loopback, where nothing listens.
+            None => {
+                "# Names are in /etc/hosts; there is no name server.\nnameserver 127.0.0.1\n".into()
+            }
+        }
+    }
+
+    /// The line of nsswitch.conf(5) that says where names come from.
+    pub(super) fn nsswitch_line(&self) -> String {
+        match self.resolver {
+            Some(_) => "hosts: files dns\n".into(),
+            None => "hosts: files\n".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_would_break_the_hosts_file_is_refused() {
+        let mut config = HostConfig::new("client", ["10.0.0.1".parse().unwrap()]);
+        assert!(config.check().is_ok());
+        config.names.push(("a b".into(), config.addresses[0]));
+        assert!(config.check().is_err());
+    }
+}

@@ -1,0 +1,248 @@
+//! The one way out of a host: a device whose other end is this process.
+
+use super::netlink::Netlink;
+use super::segment::{header_length, segment};
+use super::sys;
+use crate::{Checksum, Nic, Wire};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The device's name inside its host.
+pub const DEVICE_NAME: &str = "swell0";
+
+/// What the kernel of a host may leave to the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offload {
+    /// The kernel hands over super-packets, as it does to a network card, and [`Nic::read`] cuts them:
+    /// the world sees what the wire would carry, the host pays no more than with a real card.
+    #[default]
+    Segment,
+    /// Super-packets are shown whole. The cheapest, but the world sees one packet of up to 64 KiB where the
+    /// wire would have 45: queues, losses and spacing are wrong by that factor.
+    Pass,
+    /// The kernel segments and sums itself.
+    Off,
+}
+
+/// Settings of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// Largest packet in bytes of the network layer, 1280 to 65 535 (IPv6 needs 1280).
+    pub mtu: u16,
+    /// What is left to the device.
+    pub offload: Offload,
+    /// Packets (super-packets, where there are any) that wait for [`Nic::read`] before the kernel
+    /// drops.
+    pub queue: u32,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> DeviceConfig {
+        DeviceConfig {
+            mtu: 1500,
+            offload: Offload::Segment,
+            // Five thousand packets are 60 ms at 1 Gbit/s: longer than a stall of a busy machine.
+            queue: 10_000,
+        }
+    }
+}
+
+/// A TUN device: what a host sends is read here, what is written here the host receives. It works from any
+/// thread and dies with its file descriptor.
+pub struct Device {
+    tun: OwnedFd,
+    /// Behind a cell, for whoever only looks at the counters.
+    netlink: RefCell<Netlink>,
+    index: u32,
+    mtu: usize,
+    offload: Offload,
+    buffer: Box<[u8]>,
+    header: Vec<u8>,
+    malformed: u64,
+}
+
+// Flags and offloads of linux/if_tun.h.
+const IFF_TUN: i32 = 0x0001;
+const IFF_NO_PI: i32 = 0x1000;
+const IFF_VNET_HDR: i32 = 0x4000;
+const TUN_F_CSUM: u32 = 0x01;
+const TUN_F_TSO4: u32 = 0x02;
+const TUN_F_TSO6: u32 = 0x04;
+const TUN_F_TSO_ECN: u32 = 0x08;
+
+/// A packet of 64 KiB and its header before it.
+const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
+
+impl Device {
+    /// Opens the device in the calling thread's network namespace. It is down and has no address.
+    pub(super) fn open(config: &DeviceConfig) -> io::Result<Device> {
+        let tun = rustix::fs::open(
+            "/dev/net/tun",
+            OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        sys::tun_set_interface(tun.as_fd(), DEVICE_NAME, IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)?;
+        let offloads = match config.offload {
+            Offload::Off => 0,
+            Offload::Segment | Offload::Pass => {
+                TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN
+            }
+        };
+        sys::tun_set_offload(tun.as_fd(), offloads)?;
+        let mut netlink = Netlink::open()?;
+        let index = netlink.index(DEVICE_NAME)?;
+        Ok(Device {
+            tun,
+            netlink: RefCell::new(netlink),
+            index,
+            mtu: usize::from(config.mtu),
+            offload: config.offload,
+            buffer: vec![0; BUFFER].into(),
+            header: Vec::new(),
+            malformed: 0,
+        })
+    }
+
+    /// Packets that the kernel dropped at the device since it was made: the host sent faster than they
+    /// were read, or could not receive what was written. No model asked for these losses.
+    pub fn dropped(&self) -> io::Result<u64> {
+        let counted = self.netlink.borrow_mut().statistics(self.index)?;
+        Ok(counted.tx_dropped + counted.rx_dropped)
+    }
+
+    /// Super-packets that could not be cut because their header made no sense: none, unless the host
+    /// sends by raw sockets.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    pub(super) fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+impl Nic for Device {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.tun.as_fd()
+    }
+
+    /// Packets cut from one super-packet arrived at the same instant, as they leave a real card back to
+    /// back; an access link in front of a queue gives them the spacing of a wire.
+    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+        loop {
+            let length = match rustix::io::read(&self.tun, &mut *self.buffer) {
+                Ok(n) => n,
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(Errno::INTR) => continue,
+                Err(e) => return Err(e.into()),
+            };
+            let Some((virtio, packet)) = self.buffer[..length].split_first_chunk() else {
+                self.malformed += 1;
+                continue;
+            };
+            let virtio = VnetHeader::parse(virtio);
+            if virtio.gso == 0 || self.offload == Offload::Pass {
+                each(Wire {
+                    header: packet,
+                    payload: &[],
+                    checksum: virtio.checksum,
+                });
+                return Ok(1);
+            }
+            match segment(packet, virtio.checksum, virtio.size, &mut self.header, each) {
+                Ok(count) => return Ok(count),
+                Err(_) => self.malformed += 1,
+            }
+        }
+    }
+
+    /// A partial checksum is passed on as it is, and the host takes the packet for verified. What is larger
+    /// than the MTU is a super-packet, as [`Offload::Pass`] shows them, and handed over as such.
+    fn write(&mut self, packet: &[u8], checksum: Checksum) -> io::Result<()> {
+        let mut virtio = VnetHeader {
+            gso: 0,
+            size: 0,
+            checksum,
+        };
+        if packet.len() > self.mtu {
+            let header = header_length(packet, checksum)?;
+            virtio.gso = if packet[0] >> 4 == 4 {
+                GSO_TCPV4
+            } else {
+                GSO_TCPV6
+            };
+            virtio.size = self.mtu.saturating_sub(header).max(1) as u16;
+        }
+        let virtio = virtio.bytes();
+        let parts = [IoSlice::new(&virtio), IoSlice::new(packet)];
+        loop {
+            match rustix::io::writev(&self.tun, &parts) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// As [`Device::dropped`].
+    fn lost(&self) -> u64 {
+        // The socket is ours, so that it answers as long as the process lives.
+        self.dropped().unwrap_or(0)
+    }
+}
+
+impl AsFd for Device {
+    /// Readable when [`Nic::read`] would find something.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tun.as_fd()
+    }
+}
+
+/// Bytes of `struct virtio_net_hdr` (linux/virtio_net.h, virtio 1.2 section 5.1.6) without its optional
+/// last field. In the legacy form that TUN uses by default, numbers are in the machine's byte order.
+const VNET_HEADER: usize = 10;
+const NEEDS_CSUM: u8 = 1;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+/// Marks a super-packet whose first segment has CWR set.
+const GSO_ECN: u8 = 0x80;
+
+struct VnetHeader {
+    gso: u8,
+    size: u16,
+    checksum: Checksum,
+}
+
+impl VnetHeader {
+    fn parse(bytes: &[u8; VNET_HEADER]) -> VnetHeader {
+        let [flags, gso, _, _, s0, s1, c0, c1, o0, o1] = *bytes;
+        VnetHeader {
+            gso: gso & !GSO_ECN,
+            size: u16::from_ne_bytes([s0, s1]),
+            checksum: if flags & NEEDS_CSUM == 0 {
+                Checksum::Full
+            } else {
+                Checksum::Partial {
+                    start: u16::from_ne_bytes([c0, c1]),
+                    offset: u16::from_ne_bytes([o0, o1]),
+                }
+            },
+        }
+    }
+
+    /// The length of the headers is left at zero: the kernel takes it for a hint and parses itself.
+    fn bytes(&self) -> [u8; VNET_HEADER] {
+        let mut bytes = [0; VNET_HEADER];
+        bytes[1] = self.gso;
+        bytes[4..6].copy_from_slice(&self.size.to_ne_bytes());
+        if let Checksum::Partial { start, offset } = self.checksum {
+            bytes[0] = NEEDS_CSUM;
+            bytes[6..8].copy_from_slice(&start.to_ne_bytes());
+            bytes[8..10].copy_from_slice(&offset.to_ne_bytes());
+        }
+        bytes
+    }
+}

@@ -1,0 +1,261 @@
+//! Links, addresses and routes of one network namespace, by rtnetlink(7), so that no tool need be
+//! installed.
+
+use ipnet::IpNet;
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, Stats64};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::io;
+use std::net::IpAddr;
+
+/// The index of the loopback device: the first of every namespace.
+pub const LOOPBACK: u32 = 1;
+
+/// The table of addresses that are the host's own (linux/rtnetlink.h).
+const TABLE_LOCAL: u8 = 255;
+
+/// A conversation with the kernel about the network namespace in which it was opened; it stays with that
+/// namespace, whichever thread uses it.
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens a socket in the calling thread's network namespace.
+    pub fn open() -> io::Result<Netlink> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Netlink {
+            socket,
+            sequence: 0,
+        })
+    }
+
+    /// The device's index.
+    pub fn index(&mut self, name: &str) -> io::Result<u32> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.into()));
+        Ok(self.link(message)?.header.index)
+    }
+
+    /// The device's counters.
+    pub fn statistics(&mut self, index: u32) -> io::Result<Stats64> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.link(message)?
+            .attributes
+            .into_iter()
+            .find_map(|a| match a {
+                LinkAttribute::Stats64(s) => Some(s),
+                _ => None,
+            })
+            .ok_or_else(|| io::Error::other("the kernel keeps no counters of this device"))
+    }
+
+    /// Sets attributes of a device and raises flags.
+    pub fn set_link(
+        &mut self,
+        index: u32,
+        flags: LinkFlags,
+        attributes: Vec<LinkAttribute>,
+    ) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = flags;
+        message.header.change_mask = flags;
+        message.attributes = attributes;
+        self.ask(RouteNetlinkMessage::SetLink(message), 0)?;
+        Ok(())
+    }
+
+    /// Gives the device a host address, without a route to any neighbour.
+    pub fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = IpNet::from(address).prefix_len();
+        message.header.index = index;
+        message.header.scope = AddressScope::Universe;
+        message.header.flags = AddressHeaderFlags::empty();
+        message.attributes = vec![
+            AddressAttribute::Local(address),
+            AddressAttribute::Address(address),
+        ];
+        if address.is_ipv6() {
+            // Nobody on the wire could answer, so duplicate detection would only delay the start.
+            message
+                .attributes
+                .push(AddressAttribute::Flags(AddressFlags::Nodad));
+        }
+        self.ask(
+            RouteNetlinkMessage::NewAddress(message),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )?;
+        Ok(())
+    }
+
+    /// Makes every address of a prefix the host's own (`ip route add local PREFIX dev lo`).
+    pub fn add_local(&mut self, prefix: IpNet) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header = RouteHeader {
+            address_family: family(prefix.addr()),
+            destination_prefix_length: prefix.prefix_len(),
+            table: TABLE_LOCAL,
+            protocol: RouteProtocol::Static,
+            scope: RouteScope::Host,
+            kind: RouteType::Local,
+            ..RouteHeader::default()
+        };
+        message.attributes = vec![
+            RouteAttribute::Destination(RouteAddress::from(prefix.network())),
+            RouteAttribute::Oif(LOOPBACK),
+        ];
+        self.ask(
+            RouteNetlinkMessage::NewRoute(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )?;
+        Ok(())
+    }
+
+    /// Whether packets to the address would be taken as the host's own.
+    pub fn is_local(&mut self, address: IpAddr) -> io::Result<bool> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(address);
+        message.header.destination_prefix_length = IpNet::from(address).prefix_len();
+        message.attributes = vec![RouteAttribute::Destination(RouteAddress::from(address))];
+        let answers = self.ask(RouteNetlinkMessage::GetRoute(message), 0)?;
+        Ok(answers.iter().any(|answer| {
+            matches!(answer, RouteNetlinkMessage::NewRoute(route) if route.header.kind == RouteType::Local)
+        }))
+    }
+
+    /// Sends everything else out of the device. Connections over the route use the congestion control.
+    pub fn add_default(
+        &mut self,
+        index: u32,
+        source: IpAddr,
+        congestion_control: &str,
+    ) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header = RouteHeader {
+            address_family: family(source),
+            table: RouteHeader::RT_TABLE_MAIN,
+            protocol: RouteProtocol::Static,
+            scope: if source.is_ipv4() {
+                RouteScope::Link
+            } else {
+                RouteScope::Universe
+            },
+            kind: RouteType::Unicast,
+            ..RouteHeader::default()
+        };
+        message.attributes = vec![
+            RouteAttribute::Oif(index),
+            RouteAttribute::PrefSource(RouteAddress::from(source)),
+            RouteAttribute::Metrics(vec![RouteMetric::CcAlgo(congestion_control.into())]),
+        ];
+        self.ask(
+            RouteNetlinkMessage::NewRoute(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )?;
+        Ok(())
+    }
+
+    /// The congestion control of each default route through the device, as the kernel says.
+    pub fn congestion_controls(&mut self, index: u32) -> io::Result<Vec<String>> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Unspec;
+        let answers = self.ask(RouteNetlinkMessage::GetRoute(message), NLM_F_DUMP)?;
+        let mut found = Vec::new();
+        for answer in answers {
+            let RouteNetlinkMessage::NewRoute(route) = answer else {
+                continue;
+            };
+            let ours = route.header.destination_prefix_length == 0
+                && route.attributes.contains(&RouteAttribute::Oif(index));
+            for attribute in route.attributes {
+                if let (true, RouteAttribute::Metrics(metrics)) = (ours, attribute) {
+                    found.extend(metrics.into_iter().filter_map(|m| match m {
+                        RouteMetric::CcAlgo(name) => Some(name),
+                        _ => None,
+                    }));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn link(&mut self, message: LinkMessage) -> io::Result<LinkMessage> {
+        self.ask(RouteNetlinkMessage::GetLink(message), 0)?
+            .into_iter()
+            .find_map(|m| match m {
+                RouteNetlinkMessage::NewLink(link) => Some(link),
+                _ => None,
+            })
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    /// One request and everything the kernel answers to it.
+    fn ask(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.sequence += 1;
+        let mut request = NetlinkMessage::from(message);
+        request.header.sequence_number = self.sequence;
+        request.header.flags = NLM_F_REQUEST | flags;
+        // A dump ends with its own message; anything else is acknowledged.
+        if flags & NLM_F_DUMP != NLM_F_DUMP {
+            request.header.flags |= NLM_F_ACK;
+        }
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut answers = Vec::new();
+        loop {
+            let (received, _) = self.socket.recv_from_full()?;
+            let mut rest = received.as_slice();
+            while !rest.is_empty() {
+                let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
+                    .map_err(io::Error::other)?;
+                let length = (answer.header.length as usize).next_multiple_of(4);
+                rest = rest.get(length..).unwrap_or_default();
+                if answer.header.sequence_number != self.sequence {
+                    continue;
+                }
+                match answer.payload {
+                    NetlinkPayload::Done(_) => return Ok(answers),
+                    NetlinkPayload::Error(error) => {
+                        return match error.code {
+                            None => Ok(answers),
+                            Some(_) => Err(error.to_io()),
+                        };
+                    }
+                    NetlinkPayload::InnerMessage(inner) => answers.push(inner),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}

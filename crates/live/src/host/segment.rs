@@ -1,0 +1,193 @@
+//! TCP super-packets cut into the packets that a network card with segmentation offload would send.
+//!
+//! The kernel hands a device with offloads up to 64 KiB of one connection at once, under one header
+//! (virtio 1.2 section 5.1.6.2). A queue, a loss process or a meter must see what the wire would carry, so
+//! [`segment`] shows each packet with its own header. Nothing of the payload is copied.
+//!
+//! *Not done*: datagrams (the device does not ask for their offload, so the kernel cuts them itself), and
+//! the extended ECN semantics of AccECN, which the device does not negotiate either.
+
+use super::sum::{adjust, be16, be32, fold, sum_of};
+use crate::{Checksum, Wire};
+
+/// Why something that claims to be a super-packet is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SegmentError {
+    /// The header does not fit in the bytes that are there.
+    #[error("the header is cut off after {0} bytes")]
+    Short(usize),
+    /// It is neither IPv4 nor IPv6.
+    #[error("IP version {0} is neither 4 nor 6")]
+    Version(u8),
+    /// The transport checksum is not partial, so the transport header cannot be found.
+    #[error("a super-packet without a partial checksum")]
+    Checksum,
+    /// A segment would hold no payload, or more than an IP packet can.
+    #[error("segments of {0} bytes")]
+    Size(u16),
+}
+
+/// Position of the checksum in the TCP header (RFC 9293 section 3.1).
+const TCP_CHECKSUM: usize = 16;
+const FIN: u8 = 0x01;
+const PSH: u8 = 0x08;
+const CWR: u8 = 0x80;
+
+/// Shows `packet`, a TCP super-packet, as packets of at most `size` bytes of payload each and returns how
+/// many there were. `header` is scratch space. Nothing is shown where an error is returned.
+pub fn segment(
+    packet: &[u8],
+    checksum: Checksum,
+    size: u16,
+    header: &mut Vec<u8>,
+    each: &mut dyn FnMut(Wire<'_>),
+) -> Result<usize, SegmentError> {
+    let layout = Layout::of(packet, checksum)?;
+    let (template, payload) = packet.split_at(layout.header);
+    let step = usize::from(size);
+    if step == 0 || layout.header + step > 0xffff {
+        return Err(SegmentError::Size(size));
+    }
+    let count = payload.len().div_ceil(step).max(1);
+    let first = First::of(template, &layout, packet.len());
+    header.clear();
+    header.extend_from_slice(template);
+    for k in 0..count {
+        let from = k * step;
+        let data = &payload[from..payload.len().min(from + step)];
+        first.rewrite(header, &layout, k, from, data.len(), k + 1 == count);
+        each(Wire {
+            header,
+            payload: data,
+            checksum,
+        });
+    }
+    Ok(count)
+}
+
+/// Bytes of IP and TCP header of a super-packet together.
+pub(super) fn header_length(packet: &[u8], checksum: Checksum) -> Result<usize, SegmentError> {
+    Ok(Layout::of(packet, checksum)?.header)
+}
+
+/// Where things are in the super-packet.
+struct Layout {
+    version: u8,
+    transport: usize,
+    /// Bytes of IP and TCP header together.
+    header: usize,
+}
+
+impl Layout {
+    fn of(packet: &[u8], checksum: Checksum) -> Result<Layout, SegmentError> {
+        let short = SegmentError::Short(packet.len());
+        let version = packet.first().ok_or(short)? >> 4;
+        let ip = match version {
+            4 => usize::from(packet[0] & 15).max(5) * 4,
+            6 => 40,
+            _ => return Err(SegmentError::Version(version)),
+        };
+        // The kernel always leaves the checksum of a super-packet to the device, and so says where TCP
+        // begins behind any extension headers.
+        let Checksum::Partial { start, offset } = checksum else {
+            return Err(SegmentError::Checksum);
+        };
+        let transport = usize::from(start);
+        if usize::from(offset) != TCP_CHECKSUM {
+            return Err(SegmentError::Checksum);
+        }
+        if transport < ip || (version == 4 && transport != ip) || packet.len() < transport + 20 {
+            return Err(short);
+        }
+        let header = transport + usize::from(packet[transport + 12] >> 4).max(5) * 4;
+        if packet.len() < header {
+            return Err(short);
+        }
+        Ok(Layout {
+            version,
+            transport,
+            header,
+        })
+    }
+}
+
+/// What the header of the super-packet says, from which each segment's own follows.
+struct First {
+    /// IPv4 only: identification, and the header checksum over everything that stays.
+    id: u16,
+    still: u64,
+    seq: u32,
+    flags: u8,
+    /// Sum of the pseudo-header without its length.
+    pseudo: u16,
+}
+
+impl First {
+    fn of(template: &[u8], layout: &Layout, total: usize) -> First {
+        let t = layout.transport;
+        let (id, still) = if layout.version == 4 {
+            let counted = [2, 4, 10].map(|at| u64::from(be16(template, at)));
+            (
+                be16(template, 4),
+                // Header lengths are multiples of four bytes, so taking words out of the sum is exact.
+                sum_words(&template[..t]) - counted.iter().sum::<u64>(),
+            )
+        } else {
+            (0, 0)
+        };
+        // `adjust` works on complemented fields, a partial checksum is not complemented.
+        let length = (total - t) as u32;
+        let high = adjust(!be16(template, t + TCP_CHECKSUM), (length >> 16) as u16, 0);
+        First {
+            id,
+            still,
+            seq: be32(template, t + 4),
+            flags: template[t + 13],
+            pseudo: !adjust(high, length as u16, 0),
+        }
+    }
+
+    fn rewrite(
+        &self,
+        header: &mut [u8],
+        layout: &Layout,
+        k: usize,
+        from: usize,
+        payload: usize,
+        last: bool,
+    ) {
+        let t = layout.transport;
+        let total = layout.header + payload;
+        if layout.version == 4 {
+            let id = self.id.wrapping_add(k as u16);
+            let sum = !fold(self.still + total as u64 + u64::from(id));
+            header[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+            header[4..6].copy_from_slice(&id.to_be_bytes());
+            header[10..12].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            header[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+        }
+        let seq = self.seq.wrapping_add(from as u32);
+        header[t + 4..t + 8].copy_from_slice(&seq.to_be_bytes());
+        // The first segment alone says that the window was reduced (RFC 3168 section 6.1.2), the last
+        // alone pushes and ends.
+        let mut flags = self.flags;
+        if k > 0 {
+            flags &= !CWR;
+        }
+        if !last {
+            flags &= !(FIN | PSH);
+        }
+        header[t + 13] = flags;
+        let sum = fold(u64::from(self.pseudo) + (total - t) as u64);
+        header[t + TCP_CHECKSUM..t + TCP_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// The sum of 16-bit words without the shortcut of [`sum_of`], so that words can be taken out again.
+fn sum_words(bytes: &[u8]) -> u64 {
+    bytes.chunks_exact(2).map(sum_of).sum()
+}
+
+#[cfg(test)]
+mod tests;

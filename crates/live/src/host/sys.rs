@@ -1,0 +1,133 @@
+//! The system calls for which no safe wrapper exists. Everything `unsafe` of this room is here.
+#![expect(
+    unsafe_code,
+    reason = "ioctl, unshare, sched_setattr and sigaction have no safe wrapper"
+)]
+
+use rustix::io;
+use rustix::ioctl::{self, IntegerSetter, Setter};
+use rustix::thread::UnshareFlags;
+use std::os::fd::BorrowedFd;
+
+/// Numbers of `linux/if_tun.h`: `_IOW('T', nr, int)`.
+const TUNSETIFF: ioctl::Opcode = ioctl::opcode::write::<libc::c_int>(b'T', 202);
+const TUNSETOFFLOAD: ioctl::Opcode = ioctl::opcode::write::<libc::c_uint>(b'T', 208);
+
+/// `struct ifreq` of `linux/if.h` as far as TUNSETIFF reads and writes it.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; libc::IFNAMSIZ],
+    flags: libc::c_short,
+    rest: [u8; 22],
+}
+
+/// Makes the open `/dev/net/tun` the device `name` (at most 15 bytes) with these `IFF_` flags.
+pub fn tun_set_interface(tun: BorrowedFd<'_>, name: &str, flags: i32) -> io::Result<()> {
+    let mut request = InterfaceRequest {
+        name: [0; libc::IFNAMSIZ],
+        flags: flags as libc::c_short,
+        rest: [0; 22],
+    };
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::Errno::NAMETOOLONG);
+    }
+    request.name[..name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: TUNSETIFF takes a `struct ifreq`, whose size and layout this is (40 bytes); the
+    // kernel writes the chosen name back into our own copy, which outlives the call.
+    unsafe { ioctl::ioctl(tun, Setter::<TUNSETIFF, InterfaceRequest>::new(request)) }
+}
+
+/// Says which offloads (`TUN_F_`) the reader of the device can take.
+pub fn tun_set_offload(tun: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
+    // SAFETY: TUNSETOFFLOAD takes its argument by value; no memory is shared.
+    unsafe {
+        ioctl::ioctl(
+            tun,
+            IntegerSetter::<TUNSETOFFLOAD>::new_usize(offloads as usize),
+        )
+    }
+}
+
+/// Gives the calling thread namespaces of its own.
+pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    debug_assert!(!flags.contains(UnshareFlags::FILES));
+    // SAFETY: only unsharing the table of file descriptors is unsafe, and nobody asks for that.
+    unsafe { rustix::thread::unshare_unsafe(flags - UnshareFlags::FILES) }
+}
+
+/// Children that end are reaped by the kernel (sigaction(2): SIGCHLD ignored).
+pub fn reap_automatically() {
+    // SAFETY: SIG_IGN installs no handler, so no code of ours runs in signal context.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
+/// `struct sched_attr` of `linux/sched/types.h`, its first version.
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// The calling thread becomes SCHED_FIFO with this priority; what it starts does not inherit it.
+pub fn schedule_fifo(priority: u32) -> io::Result<()> {
+    sched_setattr(SchedAttr {
+        policy: libc::SCHED_FIFO as u32,
+        flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+        priority,
+        ..SchedAttr::default()
+    })
+}
+
+/// The calling thread asks the fair scheduler for slices of `nanos` (Linux 6.12 and later; before,
+/// the kernel ignores it).
+pub fn schedule_slice(nanos: u64) -> io::Result<()> {
+    sched_setattr(SchedAttr {
+        policy: libc::SCHED_OTHER as u32,
+        flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+        runtime: nanos,
+        ..SchedAttr::default()
+    })
+}
+
+fn sched_setattr(mut attr: SchedAttr) -> io::Result<()> {
+    attr.size = size_of::<SchedAttr>() as u32;
+    // SAFETY: the kernel reads `size` bytes from `attr`, which lives until the call returns; thread 0
+    // is the calling one.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(last_error())
+    }
+}
+
+/// The slice in nanoseconds that the fair scheduler grants the calling thread, as it reads back.
+pub fn slice() -> io::Result<u64> {
+    let mut attr = SchedAttr::default();
+    // SAFETY: the kernel writes at most the given size into `attr`.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getattr,
+            0,
+            &raw mut attr,
+            size_of::<SchedAttr>(),
+            0,
+        )
+    };
+    if answer == 0 {
+        Ok(attr.runtime)
+    } else {
+        Err(last_error())
+    }
+}
+
+fn last_error() -> io::Errno {
+    io::Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(io::Errno::IO)
+}
