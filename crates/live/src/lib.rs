@@ -4,8 +4,10 @@
 //! drives a [`swell_world::World`] against the clock, and the generator runs the workloads of
 //! [`swell_workload`] over kernel sockets.
 
+pub mod backend;
 pub mod emulate;
 pub mod host;
+mod serve;
 mod wire;
 
 pub use wire::{Checksum, Nic, Wire};

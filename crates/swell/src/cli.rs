@@ -23,6 +23,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run an experiment: foregrounds x backgrounds x seeds, then a report.
     Run(RunArgs),
+    /// Run any program, unmodified, behind an emulated link with background traffic on it.
+    Under(UnderArgs),
+    /// Repeat emulated runs from their journals in virtual time: everything must leave as it did.
+    Replay(ReplayArgs),
     /// Write the report of a finished run.
     Report(ReportArgs),
     /// Learn a traffic model from packet traces.
@@ -67,6 +71,105 @@ pub(crate) struct RunArgs {
     /// Simulate nothing: make numbers up, to try a plan or a pipeline.
     #[arg(long)]
     pub dry_run: bool,
+    /// Emulated runs: be punctual to microseconds, at the price of a busier processor.
+    #[arg(long)]
+    pub precise: bool,
+    /// Emulated runs: let time pass more slowly by this factor.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub stretch: f64,
+    /// Emulated runs: repeat a run that was too late with time stretched, at most by this factor.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub stretch_to: f64,
+    /// Emulated runs: keep journals, by which `swell replay` repeats them in virtual time.
+    #[arg(long)]
+    pub record: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Inside, the program's only network is the emulated one: the names `client` and `server` resolve,\nand where no --server is given http://server/1MB is a megabyte and http://server/FILE a file of\nthe current directory. The exit code is the program's; 124 if it took too long.\n\nswell under access-link -- curl -o /dev/null http://server/10MB\nswell under access-link --rate 20Mbit --delay 20ms --compare -- curl -so /dev/null http://server/1MB"
+)]
+pub(crate) struct UnderArgs {
+    /// The background: the name of a bundled model, a model file, a packet trace (learnt on the spot),
+    /// or none.
+    pub background: String,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Rate of the link, both directions.
+    #[arg(long, default_value = "20Mbit")]
+    pub rate: Option<swell_base::Rate>,
+    /// Rate towards the server.
+    #[arg(long, value_name = "RATE")]
+    pub up: Option<swell_base::Rate>,
+    /// Rate towards the client.
+    #[arg(long, value_name = "RATE")]
+    pub down: Option<swell_base::Rate>,
+    /// One-way delay of the link.
+    #[arg(long, default_value = "20ms", value_name = "TIME")]
+    pub delay: Option<swell_base::Dur>,
+    /// What the queue holds: packets, bytes, time, or multiples of the bandwidth-delay product.
+    #[arg(long, default_value = "1BDP", value_name = "LIMIT")]
+    pub queue: Option<swell_base::QueueLimit>,
+    /// Queueing discipline: fifo, red, codel, fq-codel, pie, ...
+    #[arg(long, value_name = "NAME")]
+    pub qdisc: Option<String>,
+    /// Probability that a packet is lost on the wire.
+    #[arg(long, value_name = "P")]
+    pub loss: Option<f64>,
+    /// Mean rate of the background towards the client. Default: six tenths of the link's. It has
+    /// as many sessions as make this rate on a link that is never full.
+    #[arg(long, value_name = "RATE")]
+    pub load: Option<swell_base::Rate>,
+    /// A command for the shell that is run on the server's side.
+    #[arg(long, value_name = "COMMAND")]
+    pub server: Option<String>,
+    /// The TCP port at which --server accepts connections once it is ready.
+    #[arg(long, value_name = "PORT", requires = "server")]
+    pub ready: Option<u16>,
+    /// Congestion control of both hosts' kernels.
+    #[arg(long, default_value = "cubic", value_name = "NAME")]
+    pub congestion_control: String,
+    /// Seed of the background.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How long the program may take.
+    #[arg(long, default_value = "2min", value_name = "TIME")]
+    pub duration: swell_base::Dur,
+    /// How long the background has been there when the program starts; simulated beforehand, in no time.
+    #[arg(long, value_name = "TIME")]
+    pub warmup: Option<swell_base::Dur>,
+    /// Run the command under no background, Poisson packets and the background in turn, N times each,
+    /// and say what the background changes.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
+    pub compare: Option<u32>,
+    /// Write the program's packets, as its host and the server's see them, to a pcapng file.
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Write a report.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Keep everything in a run directory.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Keep a journal of arrivals, by which `swell replay` repeats the run in virtual time.
+    #[arg(long)]
+    pub record: bool,
+    /// Be punctual to microseconds, at the price of a busier processor.
+    #[arg(long)]
+    pub precise: bool,
+    /// Let time pass more slowly by this factor: rates are divided by it, delays multiplied.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub stretch: f64,
+    /// Show nothing but what the program shows.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The run directory of an emulated run that was recorded.
+    pub run: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -7,12 +7,14 @@ mod interrupt;
 mod learn;
 mod out;
 mod pictures;
+mod replay;
 mod report;
 mod run;
 mod show;
 mod source;
 mod study;
 mod tables;
+mod under;
 
 use std::process::ExitCode;
 
@@ -20,25 +22,58 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use fail::Fail;
+use swell_live::host::Rights;
 
 fn main() -> ExitCode {
+    // The first process of an emulated host, and the one that turns into a program, are this
+    // executable again.
+    if let Some(code) = swell_live::host::helper_main() {
+        return code;
+    }
     let cli = Cli::parse();
-    let done = interrupt::listen().and_then(|()| match cli.command {
-        Command::Run(args) => run::run(&args, cli.json),
-        Command::Report(args) => report::report(&args, cli.json),
-        Command::Learn(args) => learn::learn(&args, cli.json),
-        Command::Show(args) => show::show(&args, cli.json),
-        Command::Fidelity(args) => fidelity::fidelity(&args, cli.json),
-        Command::Study(which) => study::study(&which, cli.json),
-        Command::Schema => schema(),
-        Command::Models => models(cli.json),
-    });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
+    match done(cli) {
+        Ok(code) => ExitCode::from(code),
         Err(fail) => {
             fail.say();
             ExitCode::from(fail.code)
         }
+    }
+}
+
+/// Does what was asked; the exit code is a program's that ran under the emulator, else 0.
+fn done(cli: Cli) -> Result<u8, Fail> {
+    // Where it takes a user namespace of one's own to make hosts, it must be entered before there is
+    // a second thread.
+    let emulates = match &cli.command {
+        Command::Run(args) => run::emulates(args),
+        Command::Under(_) => true,
+        _ => false,
+    };
+    let rights = emulates
+        .then(Rights::obtain)
+        .transpose()
+        .map_err(Fail::failed)?;
+    interrupt::listen()?;
+    match (cli.command, rights) {
+        (Command::Under(args), Some(rights)) => return under::under(&args, rights, cli.json),
+        (Command::Run(args), rights) => run::run(&args, rights, cli.json),
+        (command, _) => other(command, cli.json),
+    }?;
+    Ok(0)
+}
+
+fn other(command: Command, json: bool) -> Result<(), Fail> {
+    match command {
+        // They are at home in `done`.
+        Command::Run(_) | Command::Under(_) => Ok(()),
+        Command::Replay(args) => replay::replay(&args, json),
+        Command::Report(args) => report::report(&args, json),
+        Command::Learn(args) => learn::learn(&args, json),
+        Command::Show(args) => show::show(&args, json),
+        Command::Fidelity(args) => fidelity::fidelity(&args, json),
+        Command::Study(which) => study::study(&which, json),
+        Command::Schema => schema(),
+        Command::Models => models(json),
     }
 }
 

@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 use indicatif::ProgressDrawTarget;
 use swell_base::Dur;
 use swell_base::Warning;
+use swell_experiment::file::BackendKind;
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::run::{Ended, Event, Failure, Options};
 use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled, file};
+
+use swell_live::backend::{Emulator, Settings};
+use swell_live::host::Rights;
 
 use crate::cli::RunArgs;
 use crate::fail::Fail;
@@ -16,18 +20,24 @@ use crate::{interrupt, out, report, tables};
 /// The bundled experiment that runs when none is given.
 const QUICK_START: &str = "quickstart";
 
-pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
+/// Whether the experiment wants the emulator; a file that does not read says so later.
+pub(crate) fn emulates(args: &RunArgs) -> bool {
+    let Ok((text, source, _)) = read(args) else {
+        return false;
+    };
+    !args.dry_run && file::read(&text, &source).is_ok_and(|f| f.backend == BackendKind::Emulated)
+}
+
+pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<(), Fail> {
     let (text, source, base) = read(args)?;
     if let Some(dir) = &args.output {
         out::parent_exists(dir)?;
     }
     let plan = plan(args, &text, &source, &base)?;
-    let backend: &dyn Backend = if args.dry_run {
-        &MadeUp {
-            pause: std::time::Duration::ZERO,
-        }
-    } else {
-        &Simulator
+    let backend: Box<dyn Backend> = match rights {
+        _ if args.dry_run => Box::new(MadeUp::default()),
+        Some(rights) => Box::new(Emulator::new(rights, emulation(args))),
+        None => Box::new(Simulator),
     };
     let options = Options {
         dir: directory(args, &plan),
@@ -75,7 +85,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
         }
         Event::Finished(_) => {}
     };
-    let ended = swell_experiment::run::run(&plan, backend, &options, &events, &interrupt::wished);
+    let ended = swell_experiment::run::run(&plan, &*backend, &options, &events, &interrupt::wished);
     bar.finish_and_clear();
     let results = match ended {
         Ok(Ended::Complete(results)) => *results,
@@ -110,6 +120,16 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
+fn emulation(args: &RunArgs) -> Settings {
+    Settings {
+        precise: args.precise,
+        stretch: args.stretch,
+        stretch_to: args.stretch_to,
+        record: args.record,
+        ..Settings::default()
+    }
+}
+
 /// Prints the table, the verdict and where the report is.
 fn say(results: &Results, page: &Path, json: bool) {
     let verdict = Verdict::of(results);
@@ -130,7 +150,7 @@ fn say(results: &Results, page: &Path, json: bool) {
 }
 
 /// Says what to doubt; what a model itself says in one line, since the report and `swell show` tell it.
-fn doubts(results: &Results, verdict: &Verdict) {
+pub(crate) fn doubts(results: &Results, verdict: &Verdict) {
     let models = &results.manifest.models;
     let of_a_model = |doubt: &Warning| {
         models

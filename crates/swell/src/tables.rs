@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, presets};
 use swell_capture::{Counts, Skip};
+use swell_experiment::Results;
 use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile};
+use swell_live::backend::{Exit, Went};
 use swell_study::Ledger;
 use swell_traffic::Model;
 
@@ -292,5 +294,82 @@ pub(crate) fn counts_json((file, format, c): &(String, &'static str, Counts)) ->
         "wire_bytes": c.wire_bytes, "captured_bytes": c.captured_bytes, "cut": c.cut,
         "tcp": c.tcp, "udp": c.udp, "icmp": c.icmp, "fragments": c.fragments, "other": c.other,
         "skipped": skipped,
+    })
+}
+
+/// How a program fared under the emulator, and how the emulator did.
+pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String {
+    let mut table = list(&["", ""]);
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
+    for exit in exits {
+        let end = match exit.status {
+            Some(status) => status.to_string(),
+            None if exit.timed_out => "it took too long and was ended".into(),
+            None => "the time was over and it was ended".into(),
+        };
+        let seconds = exit.end.since(exit.start).as_secs_f64();
+        table.add_row(["program", &format!("{} s, {end}", significant(seconds))]);
+    }
+    for run in &results.runs {
+        for link in run.observed.links.iter().rev() {
+            let way = if link.direction == 0 { "up" } else { "down" };
+            let share = |who: usize| {
+                let bits = link.departed[who] as f64 * 8.0;
+                bits / link.rate / link.duration.max(f64::MIN_POSITIVE) * 100.0
+            };
+            let text = format!(
+                "{} Mbit/s, {:.0} % used: {:.0} % yours, {:.0} % background",
+                significant(link.rate / 1e6),
+                share(0) + share(1),
+                share(0),
+                share(1)
+            );
+            table.add_row([way, &text]);
+            let bins = run.observed.bins.iter();
+            let bins = bins.filter(|b| b.direction == link.direction && b.queue_mean.is_finite());
+            let longest = bins.clone().map(|b| b.queue_max).max().unwrap_or(0);
+            let (sum, n) = bins.fold((0.0, 0.0), |(s, n), b| (s + b.queue_mean, n + 1.0));
+            let ms = |bytes: f64| bytes * 8.0 / link.rate * 1e3;
+            let text = format!(
+                "queue {:.1} ms, at most {:.1} ms; {} packets dropped, {} of them yours",
+                ms(sum / f64::max(n, 1.0)),
+                ms(longest as f64),
+                link.dropped.iter().sum::<u64>(),
+                link.dropped[0]
+            );
+            table.add_row(["", &text]);
+        }
+    }
+    for w in went {
+        let us = |d: swell_base::Dur| d.as_secs_f64() * 1e6;
+        let text = format!(
+            "{} packets; left late by {:.0} us (median), {:.0} us (p99), {:.0} us at most",
+            w.counts.left,
+            us(w.late.p50),
+            us(w.late.p99),
+            us(w.late.max)
+        );
+        table.add_row(["emulator", &text]);
+        table.add_row(["", &format!("scheduling: {}", w.precision)]);
+    }
+    table.to_string()
+}
+
+/// How the emulator did, for programs.
+pub(crate) fn emulation_json(w: &Went) -> serde_json::Value {
+    let us = |d: swell_base::Dur| d.as_secs_f64() * 1e6;
+    serde_json::json!({
+        "late_us": {
+            "p50": us(w.late.p50), "p99": us(w.late.p99), "p999": us(w.late.p999), "max": us(w.late.max),
+        },
+        "stalls": w.late.stalls, "longest_stall_us": us(w.late.longest_stall),
+        "too_late": w.late.too_late(), "scheduling": w.precision.to_string(), "stretch": w.stretch,
+        "packets": {
+            "entered": w.counts.entered, "left": w.counts.left, "dropped": w.counts.dropped,
+            "marked": w.counts.marked, "local": w.counts.local, "unroutable": w.counts.unroutable,
+            "refused": w.counts.refused, "lost": w.counts.lost, "strange": w.counts.strange,
+        },
     })
 }

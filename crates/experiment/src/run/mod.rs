@@ -260,10 +260,10 @@ const CELL_FACTS: &str = "run.json";
 /// Directory of packet traces.
 const PACKETS: &str = "packets";
 /// Directory of what programs write.
-const OUTPUT: &str = "output";
+pub const OUTPUT: &str = "output";
 
-/// A name for the files of a run. The number tells runs apart whose names do not.
-fn run_name(index: usize, cell: &Cell) -> String {
+/// The name of a run's files, by its place in the plan. The number tells runs apart whose names do not.
+pub fn name(index: usize, cell: &Cell) -> String {
     let safe = |name: &str| -> String {
         let allowed = |c: char| c.is_alphanumeric() || "-_".contains(c);
         name.chars()
@@ -371,7 +371,7 @@ impl<'d> Directory<'d> {
         }
         let dir = self.root.join(PACKETS);
         fs::create_dir_all(&dir).map_err(at(&dir))?;
-        Ok(Some(dir.join(format!("{}.pcapng", run_name(index, cell)))))
+        Ok(Some(dir.join(format!("{}.pcapng", name(index, cell)))))
     }
 
     /// Where the programs of a run may write, if it has any; the directory is made, and empty.
@@ -384,7 +384,7 @@ impl<'d> Directory<'d> {
         let Some(ForegroundSpec::Program { .. }) = &spec.foreground else {
             return Ok(None);
         };
-        let dir = self.root.join(OUTPUT).join(run_name(index, cell));
+        let dir = self.root.join(OUTPUT).join(name(index, cell));
         if dir.exists() {
             fs::remove_dir_all(&dir).map_err(at(&dir))?;
         }

@@ -23,8 +23,12 @@ pub enum Ending {
     Open,
     /// Both sides closed it.
     Closed,
-    /// One side reset it.
-    Reset,
+    /// One side had closed it when the run ended.
+    Closing,
+    /// The side that opened it gave it up.
+    ResetByClient,
+    /// The other side refused it or gave it up.
+    ResetByServer,
 }
 
 /// A connection, from the side of the host that opened it.
@@ -136,6 +140,7 @@ impl Connections {
         }
         if segment.flags & FIN != 0 {
             half.fin = Some(from + segment.len);
+            self.all[index].ending = Ending::Closing;
         }
     }
 
@@ -150,7 +155,10 @@ impl Connections {
         };
         let connection = &mut self.all[index];
         if segment.flags & RST != 0 {
-            connection.ending = Ending::Reset;
+            connection.ending = match way {
+                0 => Ending::ResetByClient,
+                _ => Ending::ResetByServer,
+            };
             return self.forget(index);
         }
         if segment.flags & SYN != 0 {
@@ -341,7 +349,7 @@ mod tests {
         assert_eq!(all.len(), 2);
         assert_eq!(
             [all[0].ending, all[1].ending],
-            [Ending::Reset, Ending::Open]
+            [Ending::ResetByServer, Ending::Open]
         );
         assert_eq!(all[1].connected, None);
     }

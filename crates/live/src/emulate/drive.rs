@@ -79,6 +79,7 @@ pub struct Ended {
 pub struct Running {
     thread: Option<JoinHandle<io::Result<Ended>>>,
     shared: Arc<Shared>,
+    clock: Clock,
 }
 
 struct Shared {
@@ -129,29 +130,30 @@ impl Emulation {
             snapshot: Mutex::default(),
         });
         let theirs = Arc::clone(&shared);
+        let clock = Clock::starting_at(self.world.now(), self.options.stretch);
         let thread = std::thread::Builder::new()
             .name("world".into())
-            .spawn(move || self.drive(&theirs))?;
+            .spawn(move || self.drive(&clock, &theirs))?;
         Ok(Running {
             thread: Some(thread),
             shared,
+            clock,
         })
     }
 
-    fn drive(mut self, shared: &Shared) -> io::Result<Ended> {
+    fn drive(mut self, clock: &Clock, shared: &Shared) -> io::Result<Ended> {
         if let Some(prepare) = self.options.prepare.take() {
             prepare();
         }
-        let clock = Clock::starting_at(self.world.now(), self.options.stretch);
         let mut next_snapshot = Time::ZERO;
         let end = self.options.until.unwrap_or(Time::MAX);
         let at = loop {
             for i in 0..self.hosts.len() {
-                self.read(i, &clock)?;
+                self.read(i, clock)?;
             }
             let now = clock.now().min(end);
             self.world.happen(now);
-            self.leave(&clock);
+            self.leave(clock);
             if now >= next_snapshot {
                 self.publish(now, shared);
                 next_snapshot = now + SNAPSHOT;
@@ -161,9 +163,9 @@ impl Emulation {
             }
             let far = now + LONGEST_SLEEP;
             let due = self.world.ports_due().map_or(far, |d| d.min(far)).min(end);
-            self.wait(due, &clock, shared)?;
+            self.wait(due, clock, shared)?;
         };
-        self.finish(at, &clock)
+        self.finish(at, clock)
     }
 
     /// Takes packets in from a host.
@@ -369,6 +371,11 @@ impl Inside {
 }
 
 impl Running {
+    /// The world's time.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
     /// How things stand, at most a tenth of a second ago.
     pub fn snapshot(&self) -> Snapshot {
         let snapshot = self.shared.snapshot.lock();

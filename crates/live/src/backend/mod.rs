@@ -1,0 +1,163 @@
+//! The emulated backend of an experiment: real programs in hosts of their own, joined by a world that
+//! runs against the clock.
+
+mod observe;
+mod place;
+mod play;
+
+use std::path::PathBuf;
+
+use swell_base::Time;
+use swell_experiment::backend::{Backend, ForegroundSpec, MeasuredRates, RunError};
+use swell_experiment::observe::Observations;
+use swell_experiment::stage::Cast;
+use swell_experiment::{RunSpec, Simulator};
+use swell_world::{PortConfig, World};
+
+use crate::emulate::Snapshot;
+use crate::host::{Precision, Rights};
+
+pub use place::{CLIENT, SERVER, ports};
+pub use play::Exit;
+
+/// What a run looks like while it goes on.
+pub type Watch = dyn Fn(&Snapshot) + Sync;
+
+/// How the emulator runs.
+#[derive(Default)]
+pub struct Settings {
+    /// Watch the clock for the last microseconds of every wait, and ask for a real-time priority.
+    pub precise: bool,
+    /// A second of the world takes this many seconds; below 1 counts as 1.
+    pub stretch: f64,
+    /// A run that was too late is repeated with time stretched, at most to this.
+    pub stretch_to: f64,
+    /// Keep a journal of each run, by which it can be repeated in virtual time.
+    pub record: bool,
+    /// The client uses this process's standard input and output; else its output is kept in files.
+    pub terminal: bool,
+    /// Where the packets of the programs are written; else where the run's specification says.
+    pub packets: Option<PathBuf>,
+    /// Shown how a run goes on.
+    pub watch: Option<Box<Watch>>,
+    /// Told how each run of a client ended.
+    pub ended: Option<Box<dyn Fn(&Exit) + Sync>>,
+    /// Told how a run went on the machine.
+    pub went: Option<Box<dyn Fn(&Went) + Sync>>,
+}
+
+/// How a run went on the machine.
+#[derive(Clone, Debug)]
+pub struct Went {
+    /// Lateness of its packets.
+    pub late: crate::emulate::Late,
+    /// What happened at the edge of the world.
+    pub counts: crate::emulate::Counts,
+    /// What the kernel granted the thread that drives the world.
+    pub precision: Precision,
+    /// By how much time was stretched.
+    pub stretch: f64,
+}
+
+/// File name of a journal inside the directory of a run's output.
+pub const JOURNAL: &str = "journal";
+
+/// Runs experiments against the clock.
+pub struct Emulator {
+    rights: Rights,
+    settings: Settings,
+}
+
+impl Emulator {
+    /// An emulator that may make hosts.
+    pub fn new(rights: Rights, settings: Settings) -> Emulator {
+        Emulator { rights, settings }
+    }
+}
+
+impl Backend for Emulator {
+    fn name(&self) -> &'static str {
+        "emulated"
+    }
+
+    /// One: two would have to share the processors, and be late.
+    fn at_once(&self) -> usize {
+        1
+    }
+
+    fn run(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Observations, RunError> {
+        let Some(ForegroundSpec::Program { program, delay }) = &spec.foreground else {
+            return Simulator.run(spec, progress, cancelled);
+        };
+        let mut stretch = self.settings.stretch.max(1.0);
+        loop {
+            let run = play::Play {
+                rights: &self.rights,
+                settings: &self.settings,
+                spec,
+                program,
+                delay: *delay,
+                stretch,
+            };
+            let played = run.play(progress, cancelled)?;
+            if let Some(went) = &self.settings.went {
+                went(&played.went);
+            }
+            let again = (stretch * 2.0).min(self.settings.stretch_to);
+            if !played.went.late.too_late() || again <= stretch {
+                return observe::observe(spec, program, played);
+            }
+            stretch = again;
+        }
+    }
+
+    /// A background alone has no real part: it is measured in virtual time.
+    fn measure(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<MeasuredRates, RunError> {
+        Simulator.measure(spec, progress, cancelled)
+    }
+}
+
+/// The world of a run when its warm-up is over, which is simulated as fast as it goes. Nothing of it
+/// is real yet: a recorded run is repeated from here.
+///
+/// # Errors
+/// Where the background cannot be built.
+pub fn warmed_up(spec: &RunSpec) -> Result<(World, Cast), RunError> {
+    let spec = RunSpec {
+        packets: None,
+        ..spec.clone()
+    };
+    let (mut world, mut cast) = Cast::new(&spec)?;
+    world.advance(Time::ZERO + spec.warmup);
+    cast.warmed_up(&world);
+    Ok((world, cast))
+}
+
+/// Repeats a run from its journal in virtual time, and says what differs: nothing, unless the journal,
+/// the experiment or the program has changed.
+///
+/// # Errors
+/// Where the journal or the run does not fit.
+pub fn replay(
+    spec: &RunSpec,
+    delay: swell_base::Dur,
+    entries: &[crate::emulate::Entry],
+) -> Result<Option<[Option<crate::emulate::Entry>; 2]>, RunError> {
+    let (mut world, _) = warmed_up(spec)?;
+    for port in ports(delay) {
+        let _: PortConfig = port;
+        world.add_port(&port);
+    }
+    let repeated = crate::emulate::replay(&mut world, entries);
+    Ok(crate::emulate::first_difference(entries, &repeated))
+}

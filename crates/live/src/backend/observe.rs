@@ -1,0 +1,170 @@
+//! From a run that was played to the rows of the tables.
+
+use std::net::IpAddr;
+
+use swell_base::{Dur, Time, Warning};
+use swell_experiment::RunSpec;
+use swell_experiment::backend::RunError;
+use swell_experiment::file::{Measure, Program};
+use swell_experiment::observe::{Observations, Outcome, Request};
+use swell_experiment::stage;
+
+use super::Went;
+use super::place::CLIENT;
+use super::play::{Exit, Played};
+use crate::emulate::{Connection, Ending};
+
+pub(super) fn observe(
+    spec: &RunSpec,
+    program: &Program,
+    mut played: Played,
+) -> Result<Observations, RunError> {
+    // The meters know what has happened once the queues are up to date.
+    played.world.advance(played.at);
+    let length = played.at.since(Time::ZERO);
+    let spec = RunSpec {
+        duration: length.max(spec.warmup + spec.bins),
+        ..spec.clone()
+    };
+    let at_end = stage::ledgers(&played.world);
+    let mut observed = played.cast.observe(&mut played.world, &spec, &at_end)?;
+    let unfollowed = played.connections.unfollowed;
+    let connections = played.connections.finish();
+    let (from_here, _): (Vec<_>, Vec<_>) = connections.iter().partition(|c| is_client(c.client.0));
+    observed.requests = match program.measure {
+        Measure::Connections => from_here.iter().enumerate().map(connection).collect(),
+        Measure::Runs => {
+            let bytes = |exit: &Exit| received(&connections, exit);
+            let runs = played.exits.iter().enumerate();
+            runs.map(|(i, exit)| run(i, exit, bytes(exit))).collect()
+        }
+    };
+    observed.warnings.extend(doubts(&played.went, unfollowed));
+    if program.measure == Measure::Connections && from_here.is_empty() {
+        observed.warnings.push(Warning::warning(
+            "no-connection",
+            "the client opened no TCP connection: measure = \"runs\" measures its runs instead",
+        ));
+    }
+    let failures = played
+        .exits
+        .iter()
+        .filter(|e| e.timed_out || e.status.is_some_and(|s| !s.success()));
+    let failures = failures.count();
+    if failures > 0 {
+        observed.warnings.push(Warning::warning(
+            "client-failed",
+            format!(
+                "{failures} of {} runs of the client failed or took too long; its output is kept with the run",
+                played.exits.len()
+            ),
+        ));
+    }
+    Ok(observed)
+}
+
+fn is_client(address: IpAddr) -> bool {
+    CLIENT.contains(&address)
+}
+
+fn connection((index, c): (usize, &&Connection)) -> Request {
+    let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
+    Request {
+        client: 0,
+        index: index as u32,
+        start: c.start.as_secs_f64(),
+        connected: seconds(c.connected),
+        first_byte: seconds(c.first_byte),
+        last_byte: seconds(c.last_byte),
+        bytes: c.bytes[1],
+        retransmissions: c.retransmissions[1],
+        outcome: match c.ending {
+            Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
+                Outcome::Done
+            }
+            Ending::Open | Ending::Closing | Ending::ResetByClient => Outcome::Unfinished,
+            Ending::Closed | Ending::ResetByServer => Outcome::Failed,
+        },
+    }
+}
+
+fn run(index: usize, exit: &Exit, bytes: u64) -> Request {
+    Request {
+        client: 0,
+        index: index as u32,
+        start: exit.start.as_secs_f64(),
+        connected: f64::NAN,
+        first_byte: f64::NAN,
+        last_byte: exit.end.as_secs_f64(),
+        bytes,
+        retransmissions: 0,
+        outcome: match exit.status {
+            Some(status) if status.success() => Outcome::Done,
+            Some(_) => Outcome::Failed,
+            None if exit.timed_out => Outcome::Failed,
+            None => Outcome::Unfinished,
+        },
+    }
+}
+
+/// TCP payload that came to the client over connections opened while it ran.
+fn received(connections: &[Connection], exit: &Exit) -> u64 {
+    let during = connections
+        .iter()
+        .filter(|c| is_client(c.client.0) && c.start >= exit.start && c.start <= exit.end);
+    during.map(|c| c.bytes[1]).sum()
+}
+
+fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
+    let mut doubts = went.late.doubts();
+    let mut count = |n: u64, code: &str, what: &str| {
+        if n > 0 {
+            doubts.push(Warning::warning(code, format!("{n} {what}")));
+        }
+    };
+    let c = &went.counts;
+    count(
+        c.lost,
+        "unintended-loss",
+        "packets were lost before they entered the network, since the machine was too slow: no model asked for that",
+    );
+    count(
+        c.refused,
+        "refused-packets",
+        "packets had crossed the network and were not taken by the host that they were for",
+    );
+    count(
+        unfollowed,
+        "unfollowed-connections",
+        "connections beyond the first million are in no table",
+    );
+    if c.unroutable > 0 {
+        doubts.push(Warning::note(
+            "unroutable-packets",
+            format!(
+                "{} packets were for addresses that nobody has",
+                c.unroutable
+            ),
+        ));
+    }
+    if went.stretch > 1.0 {
+        doubts.push(Warning::note(
+            "stretched-time",
+            format!(
+                "time was stretched by {}: the programs' processors seemed as much faster; times are the network's",
+                went.stretch
+            ),
+        ));
+    }
+    if went.late.max > Dur::ZERO && !went.late.too_late() {
+        doubts.push(Warning::note(
+            "emulated",
+            format!(
+                "packets left {:.0} us late in the median, {:.0} us at the 99th percentile",
+                went.late.p50.as_secs_f64() * 1e6,
+                went.late.p99.as_secs_f64() * 1e6
+            ),
+        ));
+    }
+    doubts
+}

@@ -1,0 +1,84 @@
+//! `swell replay`.
+
+use std::path::Path;
+
+use swell_experiment::backend::ForegroundSpec;
+use swell_experiment::{Plan, Results};
+use swell_live::backend::JOURNAL;
+use swell_live::emulate::{Entry, read_journal};
+
+use crate::cli::ReplayArgs;
+use crate::fail::Fail;
+use crate::out;
+
+pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
+    let results = Results::load(&args.run).map_err(Fail::usage)?;
+    let file = args.run.join("experiment.toml");
+    let text = std::fs::read_to_string(&file)
+        .map_err(|e| Fail::usage(format!("{}: {e}", file.display())))?;
+    let plan = Plan::resolve(&text, &file.display().to_string(), &args.run).map_err(Fail::usage)?;
+    let mut rows = Vec::new();
+    let mut differing = 0;
+    for (index, cell) in plan.cells.iter().enumerate() {
+        let name = swell_experiment::run::name(index, cell);
+        let path = args
+            .run
+            .join(swell_experiment::run::OUTPUT)
+            .join(&name)
+            .join(JOURNAL);
+        if !path.exists() {
+            continue;
+        }
+        let Some(spec) = plan.spec(cell, &results.manifest.measured) else {
+            continue;
+        };
+        let Some(ForegroundSpec::Program { delay, .. }) = spec.foreground else {
+            continue;
+        };
+        let (_, entries) = journal(&path)?;
+        let difference =
+            swell_live::backend::replay(&spec, delay, &entries).map_err(Fail::failed)?;
+        let departures = entries
+            .iter()
+            .filter(|e| matches!(e, Entry::Departure { .. }))
+            .count();
+        differing += usize::from(difference.is_some());
+        if json {
+            rows.push(serde_json::json!({
+                "run": name, "departures": departures, "identical": difference.is_none(),
+                "first_difference": difference.map(|d| format!("{d:?}")),
+            }));
+            continue;
+        }
+        out::data(&match difference {
+            None => format!("{name}: {departures} packets left as they did, to the nanosecond"),
+            Some([recorded, repeated]) => {
+                format!(
+                    "{name}: differs first where {recorded:?} was recorded and {repeated:?} came out"
+                )
+            }
+        });
+        rows.push(name.into());
+    }
+    if json {
+        out::json(&rows.clone().into());
+    }
+    if rows.is_empty() {
+        let name = args.run.display();
+        return Err(Fail::usage(format!("{name} has no recorded run"))
+            .hint("`swell under --record` and `swell run --record` keep journals"));
+    }
+    if differing > 0 {
+        return Err(Fail::failed(format!(
+            "{differing} of {} runs came out differently",
+            rows.len()
+        )));
+    }
+    Ok(())
+}
+
+fn journal(path: &Path) -> Result<(u32, Vec<Entry>), Fail> {
+    let named = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", path.display()));
+    let mut file = std::fs::File::open(path).map_err(|e| named(&e))?;
+    read_journal(&mut file).map_err(|e| named(&e))
+}

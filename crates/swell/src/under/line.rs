@@ -1,0 +1,100 @@
+//! The line that shows how an emulation goes on.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+
+use swell_base::Rate;
+use swell_live::emulate::Snapshot;
+
+/// Wide enough for what it says, and no wider than a terminal.
+const WIDTH: usize = 79;
+
+/// One line on standard error, written over and over.
+pub(super) struct Line {
+    rates: [Rate; 2],
+    shown: bool,
+    before: Mutex<Option<Snapshot>>,
+}
+
+impl Line {
+    /// A line for links of these rates; nothing is shown if `quiet`, or if there is no terminal.
+    pub fn new(rates: [Rate; 2], quiet: bool) -> Line {
+        Line {
+            rates,
+            shown: !quiet && io::stderr().is_terminal(),
+            before: Mutex::default(),
+        }
+    }
+
+    /// Shows how things stand, once in half a second.
+    pub fn show(&self, now: &Snapshot) {
+        if !self.shown {
+            return;
+        }
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(then) = &*before else {
+            *before = Some(now.clone());
+            return;
+        };
+        let seconds = now.at.since(then.at).as_secs_f64();
+        if seconds < 0.5 {
+            return;
+        }
+        let text = text(then, now, seconds, self.rates);
+        let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
+        *before = Some(now.clone());
+    }
+
+    /// Takes the line away.
+    pub fn clear(&self) {
+        if self.shown {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2]) -> String {
+    let way = |d: usize| {
+        let mbit = |who: usize| {
+            let bytes = now.carried[d][who].saturating_sub(then.carried[d][who]);
+            bytes as f64 * 8.0 / seconds / 1e6
+        };
+        let share = (mbit(0) + mbit(1)) / rates[d].as_mbit() * 100.0;
+        format!(
+            "{share:3.0} % (yours {:.1}, others {:.1} Mbit/s)",
+            mbit(0),
+            mbit(1)
+        )
+    };
+    let line = format!(
+        "down {}  up {}  {} flows  late {:.0} us",
+        way(1),
+        way(0),
+        now.flows,
+        now.late.p99.as_secs_f64() * 1e6
+    );
+    line.chars().take(WIDTH).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swell_base::Time;
+
+    #[test]
+    fn the_line_fits_and_says_whose_traffic_it_is() {
+        let then = Snapshot::default();
+        let now = Snapshot {
+            at: Time::from_secs_f64(1.0),
+            carried: [[12_500, 0], [125_000, 1_125_000]],
+            flows: 212,
+            ..Snapshot::default()
+        };
+        let line = text(&then, &now, 1.0, [Rate::from_bps(10_000_000); 2]);
+        assert!(
+            line.starts_with("down 100 % (yours 1.0, others 9.0 Mbit/s)  up   1 %"),
+            "{line}"
+        );
+        assert!(line.len() <= WIDTH);
+    }
+}
