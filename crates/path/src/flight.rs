@@ -10,11 +10,12 @@ const END: u32 = u32::MAX;
 /// walk through room for the most there ever were. With thousands of links that is the difference
 /// between cache and memory.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Flight {
-    places: Vec<Place>,
     first: u32,
     last: u32,
     free: u32,
+    places: Vec<Place>,
 }
 
 #[derive(Clone, Copy, Debug)]

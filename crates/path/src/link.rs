@@ -48,8 +48,8 @@ impl Default for LinkConfig {
 /// its arrival at the far end, so a packet costs one wake-up per link. The queue is brought up to
 /// date, each dequeue at its own instant, whenever the link is touched.
 ///
-/// The order of the fields is the order of use: what a packet needs that finds the link idle fills
-/// the first cache line. With thousands of links that is what a hop costs.
+/// The order of the fields is the order of use: what a packet needs that finds the link idle comes
+/// first, then what one needs that waits. With thousands of links that is what a hop costs.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Link {
@@ -58,11 +58,13 @@ pub struct Link {
     delay: Dur,
     /// Nanoseconds per byte where the rate makes that a whole number, else zero.
     per_byte: u64,
+    /// Packets waiting.
+    waiting: u32,
+    /// The queue wants to see packets too that find the serializer idle and nothing waiting.
+    sees_all: bool,
     flight: Flight,
     arrived: u64,
     departed: u64,
-    /// Packets waiting.
-    waiting: u64,
     /// What few links have.
     extra: Option<Box<Extra>>,
     /// Bits per second; zero = transmission takes no time.
@@ -102,6 +104,7 @@ impl Link {
             overhead: config.overhead,
             delay: config.delay,
         };
+        let queue = AnyQdisc::new(&config.discipline, &outlet, seed, name);
         Link {
             free_at: Time::ZERO,
             delay: config.delay,
@@ -114,11 +117,12 @@ impl Link {
             arrived: 0,
             departed: 0,
             waiting: 0,
+            sees_all: queue.sees_all(),
             extra,
             rate,
             carry: 0,
             dropped: [0; 3],
-            queue: AnyQdisc::new(&config.discipline, &outlet, seed, name),
+            queue,
         }
     }
 
@@ -200,7 +204,7 @@ impl Link {
                     extra.count_drop(start, &packet, reason, false);
                 }
             });
-            self.waiting = self.queue.backlog().packets;
+            self.waiting = self.queue.waiting();
             let Some(packet) = next else { break };
             self.transmit(start, &packet, express);
         }
@@ -287,7 +291,7 @@ impl Link {
             self.free_at = at;
             self.carry = 0;
         }
-        if self.free_at == at && self.waiting == 0 && self.queue.passes_when_idle() {
+        if self.free_at == at && self.waiting == 0 && !self.sees_all {
             self.transmit(at, packet, express);
         } else {
             self.enqueue(at, packet, express);
@@ -307,7 +311,7 @@ impl Link {
                 extra.count_drop(at, &other, reason, false);
             }
         });
-        self.waiting = self.queue.backlog().packets;
+        self.waiting = self.queue.waiting();
         match accepted {
             Ok(()) => self.advance(at, express),
             Err(reason) => {

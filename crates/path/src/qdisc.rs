@@ -148,29 +148,20 @@ impl AnyQdisc {
         }
     }
 
-    /// Whether a packet that finds the serializer idle may skip the queue: nothing waits, so no
-    /// limit applies, and the discipline keeps no state that would miss it.
-    #[inline]
-    pub(crate) fn passes_when_idle(&self) -> bool {
+    /// Whether packets matter to it that find the serializer idle and nothing waiting: averages,
+    /// first-packet-above times and drop probabilities are made of such packets too. The others keep
+    /// no state that would miss them; a deficit is forgotten with the last packet of its class.
+    pub(crate) fn sees_all(&self) -> bool {
         match self {
-            AnyQdisc::Fifo(q) => q.is_empty(),
-            _ => self.other_passes_when_idle(),
+            AnyQdisc::Red(_) | AnyQdisc::CoDel(_) | AnyQdisc::FqCoDel(_) | AnyQdisc::Pie(_) => true,
+            AnyQdisc::Fifo(_) | AnyQdisc::Priority(_) | AnyQdisc::Drr(_) => false,
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn other_passes_when_idle(&self) -> bool {
-        match self {
-            AnyQdisc::Fifo(q) => q.is_empty(),
-            // Averages, first-packet-above times and drop probabilities are made of such packets.
-            AnyQdisc::Red(_) | AnyQdisc::CoDel(_) | AnyQdisc::FqCoDel(_) | AnyQdisc::Pie(_) => {
-                false
-            }
-            // A class that empties keeps nothing: a deficit is forgotten with the last packet.
-            AnyQdisc::Priority(q) => q.backlog().packets == 0,
-            AnyQdisc::Drr(q) => q.backlog().packets == 0,
-        }
+    /// Packets waiting; more than 2^32 are more than memory.
+    #[inline]
+    pub(crate) fn waiting(&self) -> u32 {
+        self.backlog().packets as u32
     }
 
     /// The disciplines off the hot path.

@@ -24,15 +24,16 @@ pub(crate) struct Links {
     pub hops: u64,
 }
 
+/// Begins with what every packet needs.
 #[repr(C, align(64))]
 struct Slot {
-    link: Link,
     /// When the one wake-up queued for it is due; `MAX` if there is none.
     wake_at: Time,
     /// The trunk that a leaf leads onto; `NONE` if it leads to a host.
     onto: LinkIndex,
     /// No flow is routed over it any more: its place is given away once it is empty.
     doomed: bool,
+    link: Link,
 }
 
 /// What links need to know of the rest of the world.

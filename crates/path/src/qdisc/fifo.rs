@@ -32,11 +32,6 @@ impl Fifo {
         let bytes = rate.carried_in(round_trip).0 as f64 * k;
         QueueLimit::Bytes(Bytes((bytes as u64).max(1500)))
     }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
 }
 
 impl Qdisc for Fifo {
