@@ -47,16 +47,30 @@ pub struct ParametricConfig {
 /// is exactly constant, or exactly Poisson, whatever their number.
 #[derive(Debug)]
 pub struct Parametric {
+    /// Left to right and right to left.
+    ways: [Way; 2],
     config: ParametricConfig,
-    rng: [Stream; 2],
-    turn: [u32; 2],
-    /// Mean gap of each direction in seconds.
-    mean_gap: [f64; 2],
-    /// Remainder of the constant gap in 1/rate nanoseconds, so that it does not drift.
-    carry: [u64; 2],
     /// When each connection was opened, until its record is written.
     opened: Vec<Option<Time>>,
     records: Vec<Record>,
+}
+
+/// All that a packet needs: one cache line, since there may be thousands of backgrounds.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Way {
+    rng: Stream,
+    /// Mean gap in seconds.
+    mean_gap: f64,
+    /// Remainder of the constant gap in 1/rate nanoseconds, so that it does not drift.
+    carry: u64,
+    /// Which source is next, and how many there are.
+    turn: u32,
+    sources: u32,
+    /// Payload bytes of a packet.
+    payload: u32,
+    law: Law,
+    transport: Transport,
 }
 
 /// IPv4 and UDP headers (RFC 791, RFC 768).
@@ -69,33 +83,39 @@ impl Parametric {
     pub fn new(config: ParametricConfig, seed: u64) -> Parametric {
         let flows = config.sources as usize * 2;
         let bits = f64::from(config.packet) * 8.0;
-        let mean_gap = config.rate.map(|rate| bits / rate.bps() as f64);
+        let headers = match config.transport {
+            Transport::Udp => UDP_HEADERS,
+            Transport::Tcp => TCP_HEADERS,
+        };
+        let way = |direction: usize, name| Way {
+            rng: Stream::new(seed, name),
+            mean_gap: bits / config.rate[direction].bps() as f64,
+            carry: 0,
+            turn: 0,
+            sources: config.sources,
+            payload: config.packet.saturating_sub(headers).max(1),
+            law: config.law,
+            transport: config.transport,
+        };
         Parametric {
+            ways: [way(0, "parametric/right"), way(1, "parametric/left")],
             config,
-            mean_gap,
-            rng: [
-                Stream::new(seed, "parametric/right"),
-                Stream::new(seed, "parametric/left"),
-            ],
-            turn: [0; 2],
-            carry: [0; 2],
             opened: vec![None; flows],
             records: Vec::new(),
         }
     }
 
     fn gap(&mut self, direction: usize) -> Dur {
-        match self.config.law {
+        let way = &mut self.ways[direction];
+        match way.law {
             Law::Constant => {
                 let rate = self.config.rate[direction].bps();
                 let bits = u64::from(self.config.packet) * 8;
-                let work = bits * 1_000_000_000 + self.carry[direction];
-                self.carry[direction] = work % rate;
+                let work = bits * 1_000_000_000 + way.carry;
+                way.carry = work % rate;
                 Dur::from_nanos(work / rate)
             }
-            Law::Poisson => {
-                Dur::from_secs_f64(self.rng[direction].exponential(self.mean_gap[direction]))
-            }
+            Law::Poisson => Dur::from_secs_f64(way.rng.exponential(way.mean_gap)),
         }
     }
 
@@ -104,17 +124,9 @@ impl Parametric {
     fn first(&mut self, direction: usize) -> Dur {
         let gap = self.gap(direction);
         match self.config.law {
-            Law::Constant => gap.scale(self.rng[direction].uniform()),
+            Law::Constant => gap.scale(self.ways[direction].rng.uniform()),
             Law::Poisson => gap,
         }
-    }
-
-    fn payload(&self) -> u32 {
-        let headers = match self.config.transport {
-            Transport::Udp => UDP_HEADERS,
-            Transport::Tcp => TCP_HEADERS,
-        };
-        self.config.packet.saturating_sub(headers).max(1)
     }
 }
 
@@ -154,11 +166,12 @@ impl Workload for Parametric {
             }
             Event::Timer(direction) => {
                 let d = direction as usize & 1;
-                let conn = Conn(d as u32 * self.config.sources + self.turn[d]);
-                let next = self.turn[d] + 1;
-                self.turn[d] = if next < self.config.sources { next } else { 0 };
-                let n = self.payload();
-                actions.push(match self.config.transport {
+                let way = &mut self.ways[d];
+                let conn = Conn(d as u32 * way.sources + way.turn);
+                let next = way.turn + 1;
+                way.turn = if next < way.sources { next } else { 0 };
+                let n = way.payload;
+                actions.push(match way.transport {
                     Transport::Udp => Action::SendDatagram(conn, End::Client, n),
                     Transport::Tcp => Action::Send(conn, End::Client, u64::from(n)),
                 });

@@ -11,33 +11,39 @@ use crate::profiles::Profiles;
 
 const CLOSED: u32 = u32::MAX;
 
+/// Begins with what a timer needs.
+#[repr(C, align(64))]
 pub(crate) struct Worker {
     pub machine: Box<dyn Workload>,
-    pub tag: Tag,
-    pub profiles: Profiles,
     /// Flow of each connection; workloads number theirs from zero up.
     flows: Vec<u32>,
+    /// The same of the first, the only one that many workloads have.
+    first: u32,
+    pub tag: Tag,
     open: usize,
+    pub profiles: Profiles,
 }
 
 impl Worker {
     pub fn new(machine: Box<dyn Workload>, tag: Tag, tcp: Arc<Config>) -> Worker {
         Worker {
             machine,
-            tag,
-            profiles: Profiles::new(tcp),
             flows: Vec::new(),
+            first: CLOSED,
+            tag,
             open: 0,
+            profiles: Profiles::new(tcp),
         }
     }
 
     /// The flow of an open connection.
     #[inline]
     pub fn flow(&self, conn: Conn) -> Option<u32> {
-        self.flows
-            .get(conn.0 as usize)
-            .copied()
-            .filter(|&f| f != CLOSED)
+        let flow = match conn.0 {
+            0 => self.first,
+            i => *self.flows.get(i as usize)?,
+        };
+        (flow != CLOSED).then_some(flow)
     }
 
     pub fn opened(&mut self, conn: Conn, flow: u32) {
@@ -47,6 +53,7 @@ impl Worker {
         }
         self.open += usize::from(self.flows[i] == CLOSED);
         self.flows[i] = flow;
+        self.first = self.flows[0];
     }
 
     pub fn closed(&mut self, conn: Conn) {
@@ -55,6 +62,7 @@ impl Worker {
         {
             *f = CLOSED;
             self.open -= 1;
+            self.first = self.flows[0];
         }
     }
 
