@@ -1,5 +1,7 @@
 //! What a TCP does, as numbers and switches.
 
+use std::sync::Arc;
+
 use swell_base::{Dur, Flags, Segment};
 
 /// How the congestion window moves and, without SACK, how losses are repaired.
@@ -362,14 +364,30 @@ impl Config {
         matches!(self.algorithm, Algorithm::Ledbat | Algorithm::Lp)
     }
 
-    /// `mss` within its range.
-    pub(crate) fn mss(&self) -> u32 {
-        self.mss.clamp(1, 65_000)
+    /// The same with the segment size within its range, and a receive window that is not zero, or nothing
+    /// could ever be sent.
+    pub(crate) fn usable(self: Arc<Config>) -> Arc<Config> {
+        let (mss, recv_buffer) = (self.mss.clamp(1, 65_000), self.recv_buffer.max(1));
+        if (mss, recv_buffer) == (self.mss, self.recv_buffer) {
+            return self;
+        }
+        Arc::new(Config {
+            mss,
+            recv_buffer,
+            ..Config::clone(&self)
+        })
     }
 
-    /// The receive window: not zero, or nothing could ever be sent.
+    /// Of a [usable](Self::usable) configuration.
+    #[inline]
+    pub(crate) fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    /// The same.
+    #[inline]
     pub(crate) fn recv_window(&self) -> u32 {
-        self.recv_buffer.max(1)
+        self.recv_buffer
     }
 
     /// The initial congestion window in bytes.

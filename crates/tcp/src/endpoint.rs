@@ -70,7 +70,7 @@ const ECT0: u8 = 2;
 /// The states of RFC 9293 section 3.3.2 as far as they differ in what may happen; which side
 /// closed is told by the FINs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     /// A client that has not sent its SYN.
     Idle,
     Listen,
@@ -92,28 +92,34 @@ mod pending {
     pub(super) const CLOSED: u8 = 16;
 }
 
+/// What an endpoint looks at whatever happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Front {
+    state: State,
+    /// Events not yet polled.
+    events: u8,
+    /// SYN or SYN/ACK to be sent.
+    syn_due: bool,
+    /// Something is to be sent that an open connection seldom sends.
+    seldom: bool,
+}
+
 /// One end of one connection. See the [crate's front page](crate) for how it is driven.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Endpoint {
     cfg: Arc<Config>,
-    /// Bytes received and not yet told.
-    received: u64,
-    /// A segment that a timer sent.
-    extra: Option<Box<Out>>,
-    acks: u32,
-    state: State,
-    events: u8,
-    /// The last part of the handshake goes alone, before data, as from a kernel whose
-    /// application writes after `connect` returns.
-    bare_ack: bool,
-    /// SYN or SYN/ACK to be sent.
-    syn_due: bool,
     recv: Receiver,
     send: Sender,
+    /// A segment that a timer sent.
+    extra: Option<Box<Out>>,
     /// The sequence number of a RST to be sent; before the connection is open, when the first SYN went,
     /// in nanoseconds.
     note: u64,
+    rst_due: bool,
+    /// The last part of the handshake goes alone, before data, as from a kernel whose
+    /// application writes after `connect` returns.
+    bare_ack: bool,
 }
 
 impl Endpoint {
@@ -128,19 +134,22 @@ impl Endpoint {
     }
 
     fn new(cfg: Arc<Config>, state: State) -> Endpoint {
+        let cfg = cfg.usable();
         let open = !cfg.handshake();
-        Endpoint {
-            send: Sender::new(&cfg),
-            recv: Receiver::new(&cfg),
+        let front = Front {
             state: if open { State::Open } else { state },
             events: if open { pending::CONNECTED } else { 0 },
-            received: 0,
-            acks: 0,
             // ns-2's one-way agents are silent until there is something to send.
             syn_due: !open && state == State::Idle && cfg.ns2_sender().is_none(),
+            seldom: false,
+        };
+        Endpoint {
+            send: Sender::new(&cfg, front),
+            recv: Receiver::new(&cfg),
             bare_ack: false,
             extra: None,
             note: 0,
+            rst_due: false,
             cfg,
         }
     }
@@ -154,8 +163,8 @@ impl Endpoint {
             return false;
         }
         let ready = self.send.write(&self.cfg, bytes);
-        if self.state == State::Idle {
-            self.syn_due = true;
+        if self.send.front.state == State::Idle {
+            self.send.front.syn_due = true;
             return true;
         }
         ready
@@ -164,11 +173,11 @@ impl Endpoint {
     /// No more data after what was written: a FIN follows it. Before the handshake is complete the
     /// FIN waits for it, except at a server, which stops listening.
     pub fn close(&mut self) {
-        if self.state == State::Listen {
+        if self.send.front.state == State::Listen {
             self.finish(State::Dead); // nobody is connected; who tries will be refused
         } else if !self.is_closed() {
             self.send.fin_queued = true;
-            self.syn_due |= self.state == State::Idle;
+            self.send.front.syn_due |= self.send.front.state == State::Idle;
         }
     }
 
@@ -177,8 +186,8 @@ impl Endpoint {
         if self.is_closed() {
             return;
         }
-        if !matches!(self.state, State::Idle | State::Listen) {
-            self.send.rst_due = true;
+        if !matches!(self.send.front.state, State::Idle | State::Listen) {
+            self.rst_due = true;
             self.note = self.send.nxt.max(1);
         }
         self.finish(State::Dead);
@@ -186,7 +195,10 @@ impl Endpoint {
 
     /// A segment arrived.
     pub fn handle_segment(&mut self, now: Time, seg: &Segment) {
-        if self.state == State::Open && !seg.flags.has(Flags::SYN) && !seg.flags.has(Flags::RST) {
+        if self.send.front.state == State::Open
+            && !seg.flags.has(Flags::SYN)
+            && !seg.flags.has(Flags::RST)
+        {
             self.established(now, seg);
         } else {
             self.unusual(now, seg);
@@ -202,16 +214,19 @@ impl Endpoint {
         if self.send.deadline > now {
             return;
         }
-        match self.state {
+        match self.send.front.state {
             State::SynSent | State::SynReceived => self.handshake_timeout(),
             State::Open => match self.send.on_timer(&self.cfg, now) {
                 Some(Expired::GiveUp) => self.reset(),
-                Some(Expired::Send(out)) => self.extra = Some(Box::new(out)),
+                Some(Expired::Send(out)) => {
+                    self.extra = Some(Box::new(out));
+                    self.send.front.seldom = true;
+                }
                 None => {}
             },
             State::Idle | State::Listen | State::Closed | State::Dead => {
                 self.send.deadline = Time::MAX;
-                self.syn_due = self.state == State::Idle;
+                self.send.front.syn_due = self.send.front.state == State::Idle;
             }
         }
     }
@@ -226,14 +241,11 @@ impl Endpoint {
     /// to send. Saves moving the segment on its way into a packet.
     #[inline]
     pub fn transmit_into(&mut self, now: Time, seg: &mut Segment) -> bool {
-        if self.state != State::Open {
+        if self.send.front.state != State::Open {
             return self.transmit_unusual(now, seg);
         }
-        if self.bare_ack {
-            self.bare_ack = false;
-            self.pure_ack(seg);
-        } else if let Some(out) = self.extra.take() {
-            self.data(now, *out, seg);
+        if self.send.front.seldom {
+            self.transmit_seldom(now, seg);
         } else if let Some(out) = self.send.next(&self.cfg, now) {
             self.data(now, out, seg);
         } else if self.recv.ack_now {
@@ -256,14 +268,14 @@ impl Endpoint {
 
     /// The next event. Call until `None`. Bytes received since the last call are one event.
     pub fn poll(&mut self) -> Option<Event> {
-        if self.received > 0 && self.events & pending::CONNECTED == 0 {
-            return Some(Event::Received(std::mem::take(&mut self.received)));
+        if self.recv.untold > 0 && self.send.front.events & pending::CONNECTED == 0 {
+            return Some(Event::Received(std::mem::take(&mut self.recv.untold)));
         }
-        if self.events == 0 {
+        if self.send.front.events == 0 {
             return None;
         }
-        let lowest = self.events & self.events.wrapping_neg();
-        self.events &= !lowest;
+        let lowest = self.send.front.events & self.send.front.events.wrapping_neg();
+        self.send.front.events &= !lowest;
         Some(match lowest {
             pending::CONNECTED => Event::Connected,
             pending::DRAINED => Event::Drained,
@@ -279,9 +291,9 @@ impl Endpoint {
         let syns = u64::from(self.send.syns);
         let again = syns.saturating_sub(1);
         Stats {
-            segments: u64::from(s.count.segments) + syns,
+            segments: u64::from(s.segments) + syns,
             retransmitted: u64::from(s.count.resent) + again,
-            acks: u64::from(self.acks),
+            acks: u64::from(self.send.acks),
             rtos: s.count.rtos,
             recoveries: s.count.recoveries,
             probes: s.count.probes,
@@ -301,7 +313,7 @@ impl Endpoint {
     /// Whether the connection is over. An endpoint should still be asked while its peer is not:
     /// it answers a FIN whose acknowledgement was lost, and segments after an abort.
     pub fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed | State::Dead)
+        matches!(self.send.front.state, State::Closed | State::Dead)
     }
 
     /// The settings.
@@ -316,11 +328,11 @@ impl Endpoint {
                 // Told once: not again when only the FIN was acknowledged.
                 let end = self.send.data_end();
                 if self.send.una >= end && self.send.una - moved < end {
-                    self.events |= pending::DRAINED;
+                    self.send.front.events |= pending::DRAINED;
                 }
                 if self.send.fin_sent {
                     self.maybe_closed();
-                    if self.state != State::Open {
+                    if self.send.front.state != State::Open {
                         return;
                     }
                 }
@@ -330,9 +342,9 @@ impl Endpoint {
             self.recv.note(&self.cfg, now, seg);
         }
         let had_fin = self.recv.fin_taken;
-        self.received += self.recv.on_segment(&self.cfg, now, seg);
+        self.recv.on_segment(&self.cfg, now, seg);
         if self.recv.fin_taken && !had_fin {
-            self.events |= pending::EOF;
+            self.send.front.events |= pending::EOF;
             self.maybe_closed();
         }
     }
@@ -341,12 +353,12 @@ impl Endpoint {
     #[inline(never)]
     fn unusual(&mut self, now: Time, seg: &Segment) {
         let has = |f| seg.flags.has(f);
-        match self.state {
+        match self.send.front.state {
             State::Idle => {}
             // RFC 9293 section 3.10.7.1: a connection that is no more.
             State::Dead if has(Flags::RST) => {}
             State::Dead => {
-                self.send.rst_due = true;
+                self.rst_due = true;
                 self.note = if has(Flags::ACK) { seg.ack } else { 0 };
                 self.recv.nxt = seg.seq.saturating_add(seg.seq_len());
             }
@@ -354,8 +366,8 @@ impl Endpoint {
             State::Listen => {
                 if has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST) && seg.seq == 0 {
                     self.recv.nxt = 1;
-                    self.state = State::SynReceived;
-                    self.syn_due = true;
+                    self.send.front.state = State::SynReceived;
+                    self.send.front.syn_due = true;
                 }
             }
             State::SynSent => self.syn_sent(now, seg),
@@ -381,7 +393,7 @@ impl Endpoint {
                         self.established(now, seg);
                     }
                 } else if has(Flags::SYN) {
-                    self.syn_due = true;
+                    self.send.front.syn_due = true;
                 }
             }
         }
@@ -404,18 +416,19 @@ impl Endpoint {
             self.open(now, seg.window);
             // A one-way TCP of ns-2 sends data instead.
             self.bare_ack = !self.send.has_unsent() || !self.send.is_ns2();
+            self.send.front.seldom |= self.bare_ack;
         } else if !seg.flags.has(Flags::ACK) {
             // Both open at once: section 3.5, figure 8.
             self.recv.nxt = 1;
-            self.state = State::SynReceived;
-            self.syn_due = true;
+            self.send.front.state = State::SynReceived;
+            self.send.front.syn_due = true;
         }
     }
 
     fn open(&mut self, now: Time, window: u32) {
-        self.state = State::Open;
-        self.events |= pending::CONNECTED;
-        self.syn_due = false;
+        self.send.front.state = State::Open;
+        self.send.front.events |= pending::CONNECTED;
+        self.send.front.syn_due = false;
         self.send.open(window);
         // Only time-outs count: a SYN that the network doubled is answered twice as well.
         match self.send.count.rtos {
@@ -441,12 +454,12 @@ impl Endpoint {
         } else {
             self.send.count.rtos += 1;
             self.send.rtt.back_off();
-            self.syn_due = true;
+            self.send.front.syn_due = true;
         }
     }
 
     fn reset(&mut self) {
-        self.events |= pending::RESET;
+        self.send.front.events |= pending::RESET;
         self.finish(State::Dead);
     }
 
@@ -458,29 +471,42 @@ impl Endpoint {
 
     /// The connection is over.
     fn finish(&mut self, state: State) {
-        self.state = state;
-        self.events |= pending::CLOSED;
-        self.syn_due = false;
+        self.send.front.state = state;
+        self.send.front.events |= pending::CLOSED;
+        self.send.front.syn_due = false;
         self.extra = None;
+        self.send.front.seldom = false;
         self.send.release();
         self.recv.release();
     }
 
+    /// The end of the handshake, or what a timer sent.
+    #[cold]
+    #[inline(never)]
+    fn transmit_seldom(&mut self, now: Time, seg: &mut Segment) {
+        if std::mem::take(&mut self.bare_ack) {
+            self.pure_ack(seg);
+        } else if let Some(out) = self.extra.take() {
+            self.data(now, *out, seg);
+        }
+        self.send.front.seldom = self.extra.is_some();
+    }
+
     #[inline(never)]
     fn transmit_unusual(&mut self, now: Time, seg: &mut Segment) -> bool {
-        if std::mem::take(&mut self.send.rst_due) {
+        if std::mem::take(&mut self.rst_due) {
             *seg = Segment {
                 seq: self.note,
                 flags: Flags::RST.with(Flags::ACK),
                 ack: self.recv.nxt,
                 ..Segment::default()
             };
-        } else if self.syn_due {
+        } else if self.send.front.syn_due {
             *seg = self.syn(now);
-        } else if self.state == State::Closed && self.recv.ack_now {
+        } else if self.send.front.state == State::Closed && self.recv.ack_now {
             self.pure_ack(seg);
         } else {
-            if self.state == State::Idle && self.send.deadline == Time::MAX {
+            if self.send.front.state == State::Idle && self.send.deadline == Time::MAX {
                 // It may be the peer's application that speaks first.
                 self.send.deadline = now + LONGEST_SILENCE;
             }
@@ -490,16 +516,16 @@ impl Endpoint {
     }
 
     fn syn(&mut self, now: Time) -> Segment {
-        self.syn_due = false;
+        self.send.front.syn_due = false;
         if self.send.syns == 0 {
             self.note = now.as_nanos();
         }
         self.send.syns = self.send.syns.saturating_add(1);
         self.send.deadline = now + self.send.rtt.rto(&self.cfg);
-        let flags = if self.state == State::SynReceived {
+        let flags = if self.send.front.state == State::SynReceived {
             Flags::SYN.with(Flags::ACK)
         } else {
-            self.state = State::SynSent;
+            self.send.front.state = State::SynSent;
             Flags::SYN
         };
         let (ack, window) = (self.recv.nxt, self.cfg.recv_window());
@@ -540,7 +566,7 @@ impl Endpoint {
 
     #[inline]
     fn pure_ack(&mut self, seg: &mut Segment) {
-        self.acks += 1;
+        self.send.acks += 1;
         self.segment(self.send.nxt, 0, Flags::ACK, seg);
     }
 
@@ -563,5 +589,19 @@ impl Endpoint {
         seg.ecn = 0;
         seg.stamp = self.recv.one_way;
         self.recv.acked();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    /// What the order of the fields is for.
+    #[test]
+    fn parts_of_an_endpoint_begin_with_a_cache_line() {
+        assert_eq!(offset_of!(Endpoint, send), 64);
+        Sender::check_layout();
+        assert!(size_of::<Endpoint>() <= 512);
     }
 }

@@ -15,47 +15,60 @@ pub(crate) fn micros(now: Time) -> u32 {
     (now.as_nanos() / 1000) as u32 // wraps, as stamps do
 }
 
+/// With the settings before it a cache line.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
     /// RCV.NXT.
     pub(crate) nxt: u64,
-    /// Where the peer's FIN stands; `u64::MAX` until it is seen.
-    fin: u64,
-    pub(crate) fin_taken: bool,
-    /// A mark is to be echoed until the sender says that it acted (RFC 3168 section 6.1.3).
-    pub(crate) echo: bool,
-    /// What arrived above `nxt`; `None` when nothing did.
-    gaps: Option<Box<Gaps>>,
-    /// Largest payload seen.
-    mss: u32,
-    /// One-way delay of the last data, microseconds.
-    pub(crate) one_way: u32,
-    /// Payload bytes in order since the last acknowledgement sent.
-    unacked: u32,
-    /// Immediate acknowledgements left.
-    quick: u8,
-    pub(crate) ack_now: bool,
     /// When a delayed acknowledgement must go; `Time::MAX` for none.
     pub(crate) deadline: Time,
     /// Payload bytes taken in order.
     pub(crate) delivered: u64,
+    /// Of these, what the application was not told of.
+    pub(crate) untold: u64,
+    /// What arrived above `nxt`; `None` when nothing did.
+    gaps: Option<Box<Gaps>>,
+    /// Largest payload seen.
+    mss: u32,
+    /// Payload bytes in order since the last acknowledgement sent.
+    unacked: u32,
+    /// One-way delay of the last data, microseconds.
+    pub(crate) one_way: u32,
+    pub(crate) fin_taken: bool,
+    /// A mark is to be echoed until the sender says that it acted (RFC 3168 section 6.1.3).
+    pub(crate) echo: bool,
+    /// Immediate acknowledgements left.
+    quick: u8,
+    pub(crate) ack_now: bool,
 }
 
-/// Data beyond a hole. Never empty.
-#[derive(Clone, Debug, Default)]
+/// Data beyond a hole, and a FIN.
+#[derive(Clone, Debug)]
 struct Gaps {
-    /// Disjoint, sorted, non-touching ranges.
+    /// Disjoint, sorted, non-touching ranges; none when only the FIN is known.
     ranges: Vec<(u64, u64)>,
     /// A sequence number inside each of the latest changed ranges, latest first (RFC 2018
     /// section 4).
     recent: [u64; 3],
+    /// Where the peer's FIN stands; `u64::MAX` until it is seen.
+    fin: u64,
+}
+
+impl Default for Gaps {
+    fn default() -> Gaps {
+        Gaps {
+            ranges: Vec::new(),
+            recent: [0; 3],
+            fin: u64::MAX,
+        }
+    }
 }
 
 impl Receiver {
     pub(crate) fn new(cfg: &Config) -> Receiver {
         Receiver {
             nxt: u64::from(!cfg.handshake()),
-            fin: u64::MAX,
             fin_taken: false,
             echo: false,
             one_way: 0,
@@ -66,38 +79,40 @@ impl Receiver {
             ack_now: false,
             deadline: Time::MAX,
             delivered: 0,
+            untold: 0,
         }
     }
 
-    /// Takes a segment's payload and FIN. Returns the bytes that became readable.
-    pub(crate) fn on_segment(&mut self, cfg: &Config, now: Time, seg: &Segment) -> u64 {
+    /// Takes a segment's payload and FIN.
+    pub(crate) fn on_segment(&mut self, cfg: &Config, now: Time, seg: &Segment) {
         let fin = seg.flags.has(Flags::FIN);
         if seg.len == 0 && !fin {
             // A window probe or keep-alive carries an old number and wants an answer; other old
             // segments without payload are acknowledgements overtaken by later ones.
             self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
-            return 0;
+            return;
         }
         if self.fin_taken {
             self.ack_now = true; // data or FIN again: our acknowledgement was lost
-            return 0;
+            return;
         }
         let edge = self.nxt.saturating_add(u64::from(cfg.recv_window()));
         let data_end = seg.seq.saturating_add(u64::from(seg.len));
         if seg.seq > edge || data_end < self.nxt {
             self.ack_now = true; // RFC 9293 section 3.10.7.4: not acceptable, say what is
-            return 0;
+            return;
         }
-        if fin && self.fin == u64::MAX && data_end <= edge {
-            self.fin = data_end;
+        let mut last = self.gaps.as_ref().map_or(u64::MAX, |g| g.fin);
+        if fin && last == u64::MAX && data_end <= edge {
+            last = data_end;
         }
         // Nothing follows a FIN, which takes a sequence number itself.
-        let mut end = data_end.min(edge).min(self.fin);
-        if fin && end == self.fin {
+        let mut end = data_end.min(edge).min(last);
+        if fin && end == last {
             end += 1;
         }
         let before = self.nxt;
-        if seg.seq <= self.nxt && self.gaps.is_none() {
+        if seg.seq <= self.nxt && !self.has_gap() {
             if end > self.nxt {
                 self.in_order(cfg, now, end, seg.len);
             } else {
@@ -105,24 +120,24 @@ impl Receiver {
             }
         } else {
             let pending = self.deadline != Time::MAX;
-            self.insert(cfg, seg.seq.max(self.nxt), end);
+            self.insert(cfg, seg.seq.max(self.nxt), end, last);
             // Out of order, or fills a gap (RFC 5681 section 4.2).
-            let plain = self.nxt == end && self.gaps.is_some() && end > before;
+            let plain = self.nxt == end && self.has_gap() && end > before;
             if cfg.ack_filling || !plain || pending || !cfg.delayed_ack {
                 self.ack_now = true;
             } else {
                 self.deadline = now + cfg.ack_delay;
             }
         }
-        if self.nxt > self.fin {
+        if self.nxt > last {
             self.fin_taken = true;
             self.ack_now = true;
-            self.nxt = self.fin + 1; // what a peer sent past its FIN is not taken
+            self.nxt = last + 1; // what a peer sent past its FIN is not taken
             self.gaps = None;
         }
         let readable = self.nxt - before - u64::from(self.fin_taken);
         self.delivered += readable;
-        readable
+        self.untold += readable;
     }
 
     /// Marks and stamps of a segment with data.
@@ -155,21 +170,23 @@ impl Receiver {
         }
     }
 
-    /// Adds `start..end` to the ranges and takes what became contiguous.
-    fn insert(&mut self, cfg: &Config, start: u64, end: u64) {
+    /// Adds `start..end` to the ranges and takes what became contiguous; `fin` is where the FIN stands.
+    #[inline(never)]
+    fn insert(&mut self, cfg: &Config, start: u64, end: u64, fin: u64) {
         if start >= end {
             return;
         }
         // One hole per full segment of the window is the most an honest peer makes.
         let most = (cfg.recv_window() / cfg.mss()).max(64) as usize;
         let gaps = self.gaps.get_or_insert_default();
+        gaps.fin = fin;
         let (s, e) = gaps.insert(start, end, most);
         if s <= self.nxt {
             // Touching ranges are merged, so only the first can reach `nxt`.
             self.nxt = e;
             gaps.ranges.remove(0);
         }
-        if gaps.ranges.is_empty() {
+        if gaps.ranges.is_empty() && fin == u64::MAX {
             self.gaps = None;
         }
     }
@@ -205,8 +222,9 @@ impl Receiver {
     }
 
     /// Whether bytes are missing below others that arrived.
+    #[inline]
     pub(crate) fn has_gap(&self) -> bool {
-        self.gaps.is_some()
+        self.gaps.as_ref().is_some_and(|g| !g.ranges.is_empty())
     }
 
     /// An acknowledgement went out.

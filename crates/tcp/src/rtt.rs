@@ -24,8 +24,8 @@ pub(crate) struct Rtt {
     min: Dur,
     /// Without back-off.
     base: Dur,
-    ticks: Ticks,
     backoff: u8,
+    ticks: Ticks,
 }
 
 impl Rtt {

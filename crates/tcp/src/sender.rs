@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use swell_base::{Dur, Flags, Segment, Time};
 
 use crate::cc::{Acked, Window};
+use crate::endpoint::Front;
 use crate::rtt::Rtt;
 use crate::scoreboard::{Delivered, Place, Record, Scoreboard};
 use crate::{Algorithm, Config};
@@ -56,7 +57,6 @@ pub(crate) struct Out {
 /// Counters for [`crate::Stats`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) segments: u32,
     pub(crate) resent: u32,
     pub(crate) rtos: u32,
     pub(crate) recoveries: u32,
@@ -138,8 +138,8 @@ fn saturated(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The order of the fields is the order of use, in cache lines: what every segment and
-/// acknowledgement needs comes first.
+/// The order of the fields is the order of use, in cache lines of 64 bytes: what an end looks at that only
+/// receives, then what a write needs, then an acknowledgement, then the rest.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Sender {
@@ -152,58 +152,66 @@ pub(crate) struct Sender {
     end: u64,
     /// `Time::MAX` when not running.
     pub(crate) deadline: Time,
-    /// Only with [`Config::packets`].
-    writes: Writes,
+    /// Segments sent with payload or FIN, retransmissions included, and those that only acknowledge.
+    pub(crate) segments: u32,
+    pub(crate) acks: u32,
+    /// Of the endpoint, kept here where there is room.
+    pub(crate) front: Front,
     /// The sender is ns-2's: windows are in packets, and the fields below are in use.
     ns2: bool,
     /// Sending is paced.
     paced: bool,
+    /// Of the endpoint: segments are marked (ECN) or stamped at all.
+    pub(crate) marks: bool,
+    /// Retransmit the oldest segment whatever the window.
+    force: bool,
+    pub(crate) fin_queued: bool,
+    pub(crate) fin_sent: bool,
+    timer: Timer,
+    pub(crate) phase: Phase,
+    /// Consecutive RTOs.
+    timeouts: u8,
+    partial_acked: bool,
+    /// Whether the window was the limit in the last flight, what that flight was, and where it
+    /// ends: Linux `tcp_cwnd_validate`.
+    limited: bool,
     /// The peer is to be told that the window was reduced (CWR), with the next new data.
     pub(crate) cwr: bool,
+    // The second line.
+    /// Only with [`Config::packets`].
+    writes: Writes,
+    /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
+    /// acknowledgements may take it below zero.
+    inflation: f64,
+    dupacks: u32,
+    /// How many of the packets in flight, from the oldest, are sent since the last time-out:
+    /// `t_seqno_` counted from `highest_ack_`.
+    index: u32,
+    episode: Option<Box<Episode>>,
+    // The third line begins in here, with CUBIC's.
+    pub(crate) window: Window,
+    last_sent: Time,
+    /// The one segment being timed, as (end, sent at); end 0 for none.
+    timed: (u64, Time),
+    // The fourth line, and a part of the fifth.
+    board: Scoreboard,
+    pub(crate) rtt: Rtt,
+    // The rest.
+    /// SND.NXT when the phase began.
+    recover: u64,
+    flight_end: u64,
+    /// Marks on what was sent below do not count: the window was reduced since.
+    ecn_recover: u64,
+    flight_bytes: u32,
     /// The last thing that changed the window.
     action: Action,
     /// A duplicate acknowledgement allows one more packet.
     extra: bool,
     /// Packets that the last acknowledgement may still send ([`ns2::NO_LIMIT`]: as the window allows).
     burst: u8,
-    /// Of the endpoint, kept here where there is room: SYNs or SYN/ACKs sent, and a RST to be sent.
+    /// Of the endpoint: SYNs or SYN/ACKs sent.
     pub(crate) syns: u8,
-    pub(crate) rst_due: bool,
-    timer: Timer,
-    pub(crate) phase: Phase,
-    /// Consecutive RTOs.
-    timeouts: u8,
-    /// Retransmit the oldest segment whatever the window.
-    force: bool,
-    partial_acked: bool,
-    pub(crate) fin_queued: bool,
-    pub(crate) fin_sent: bool,
-    /// Whether the window was the limit in the last flight, what that flight was, and where it
-    /// ends: Linux `tcp_cwnd_validate`.
-    limited: bool,
-    /// How many of the packets in flight, from the oldest, are sent since the last time-out:
-    /// `t_seqno_` counted from `highest_ack_`.
-    index: u32,
-    /// Of the endpoint: segments are marked (ECN) or stamped at all.
-    pub(crate) marks: bool,
-    board: Scoreboard,
-    pub(crate) window: Window,
-    /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
-    /// acknowledgements may take it below zero.
-    inflation: f64,
-    /// The one segment being timed, as (end, sent at); end 0 for none.
-    timed: (u64, Time),
-    last_sent: Time,
-    /// SND.NXT when the phase began.
-    recover: u64,
-    flight_end: u64,
-    /// Marks on what was sent below do not count: the window was reduced since.
-    ecn_recover: u64,
-    pub(crate) rtt: Rtt,
-    dupacks: u32,
-    flight_bytes: u32,
     pub(crate) count: Counters,
-    episode: Option<Box<Episode>>,
     rack: Rack,
 }
 
@@ -218,7 +226,7 @@ enum Episode {
 
 impl Sender {
     /// A sender whose SYN takes sequence number 0; without a handshake it counts as acknowledged.
-    pub(crate) fn new(cfg: &Config) -> Sender {
+    pub(crate) fn new(cfg: &Config, front: Front) -> Sender {
         Sender {
             una: u64::from(!cfg.handshake()),
             nxt: u64::from(!cfg.handshake()),
@@ -236,7 +244,9 @@ impl Sender {
             burst: ns2::NO_LIMIT,
             syns: 0,
             marks: cfg.ecn || cfg.stamps(),
-            rst_due: false,
+            front,
+            segments: 0,
+            acks: 0,
             index: 0,
             inflation: 0.0,
             rtt: Rtt::new(cfg),
@@ -386,6 +396,11 @@ impl Sender {
     /// The next segment that may go now.
     #[inline]
     pub(crate) fn next(&mut self, cfg: &Config, now: Time) -> Option<Out> {
+        // What an end that only receives is asked after every segment.
+        let nothing = self.una == self.nxt && self.end <= self.nxt;
+        if nothing && !(self.force | self.fin_queued | self.ns2 | self.paced) {
+            return None;
+        }
         if self.ns2 {
             return self.next_packet(cfg, now);
         }
@@ -431,7 +446,7 @@ impl Sender {
 
     fn sent_again(&mut self, cfg: &Config, now: Time, r: &Record) -> Out {
         self.note_sent(r.end() - r.seq);
-        self.count.segments += 1;
+        self.segments += 1;
         self.count.resent += 1;
         self.last_sent = now;
         if r.end() >= self.timed.0 && r.seq < self.timed.0 {
@@ -511,7 +526,7 @@ impl Sender {
             self.timed = (self.nxt, now);
         }
         self.note_sent(self.nxt - seq);
-        self.count.segments += 1;
+        self.segments += 1;
         self.last_sent = now;
         if cfg.window_validation {
             self.validate(cfg);
@@ -703,6 +718,20 @@ impl Sender {
             flight: self.in_flight(),
             una: self.una,
             nxt: self.nxt,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    impl Sender {
+        pub(crate) fn check_layout() {
+            assert_eq!(offset_of!(Sender, writes), 64);
+            assert_eq!(offset_of!(Sender, window), 104);
+            assert_eq!(offset_of!(Sender, board), 192);
         }
     }
 }

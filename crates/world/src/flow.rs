@@ -45,7 +45,9 @@ pub trait Tap: Send {
 /// leaf leads onto one trunk.
 pub(crate) type Routes = [LinkIndex; 2];
 
-#[repr(C)]
+/// Begins with a cache line that says what everything needs; that of a TCP connection ends with what it
+/// needs of the connection, and each endpoint begins with a line of its own.
+#[repr(C, align(64))]
 pub(crate) struct Flow {
     pub workload: u32,
     pub conn: Conn,
@@ -56,11 +58,11 @@ pub(crate) struct Flow {
     pub silent: bool,
     /// Somebody looks at its inside.
     pub probed: bool,
+    /// Handles of the two hosts' access paths, given back when the flow is reaped.
+    pub access: [u64; 2],
     pub transport: Transport,
     /// Who the two ends are, for taps.
     pub parties: Parties,
-    /// Handles of the two hosts' access paths, given back when the flow is reaped.
-    pub access: [u64; 2],
 }
 
 #[expect(
@@ -122,5 +124,19 @@ pub(crate) fn packet(flow: u32, end: End, tag: Tag) -> Packet {
         way: end as u8,
         tag,
         ..Packet::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn the_first_endpoint_begins_with_a_cache_line() {
+        assert_eq!(offset_of!(Flow, transport) + offset_of!(TcpPair, ends), 64);
+        // The variants are told apart inside of the pair, before its ends.
+        assert_eq!(size_of::<Transport>(), size_of::<TcpPair>());
+        assert_eq!(size_of::<Endpoint>() % 64, 0);
     }
 }

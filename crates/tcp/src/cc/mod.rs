@@ -43,6 +43,7 @@ pub(crate) struct Acked {
 /// Window and threshold in bytes, in packets with ns-2's sender. They are fractional because congestion avoidance adds less
 /// than a byte per acknowledgement at large windows.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Window {
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,

@@ -77,7 +77,7 @@ impl Sender {
     }
 
     fn packet_again(&mut self, cfg: &Config, now: Time, r: &Record) -> Out {
-        self.count.segments += 1;
+        self.segments += 1;
         self.count.resent += 1;
         self.last_sent = now;
         if self.deadline == Time::MAX {
