@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use swell_live::host::doctor::{State, examine};
 use swell_live::host::{
     Device, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream, helper_main,
 };
@@ -47,6 +48,7 @@ const TESTS: &[(&str, Test)] = &[
     ("the_end_of_a_host_ends_what_runs_there", the_end_of_a_host),
     ("an_idle_host_sends_nothing", an_idle_host_sends_nothing),
     ("kill_9_leaves_nothing", kill_9_leaves_nothing),
+    ("the_doctor_sees_what_works", the_doctor_sees_what_works),
 ];
 
 fn main() -> ExitCode {
@@ -649,6 +651,20 @@ fn kill_9_leaves_nothing(_: &Rights) {
         );
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// After all the tests above nothing can be missing and nothing left.
+fn the_doctor_sees_what_works(_: &Rights) {
+    let findings = examine(Path::new("/proc/self/exe"));
+    for finding in &findings {
+        assert_ne!(finding.state, State::Missing, "{finding:?}");
+    }
+    assert!(
+        findings
+            .iter()
+            .any(|f| f.what == "leftovers" && f.detail == "none"),
+        "{findings:?}"
+    );
 }
 
 /// Processes with this argument, except those that have ended and only wait to be noticed.

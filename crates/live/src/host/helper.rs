@@ -4,6 +4,7 @@
 //! A process with threads may not safely fork and go on, so whatever has to happen between fork and the
 //! program happens in a fresh execution of the same file. [`helper_main`] recognises it.
 
+use super::doctor;
 use super::inside;
 use super::sys;
 use rustix::io::Errno;
@@ -26,6 +27,7 @@ use std::process::{Command, ExitCode};
 pub(super) const HELPER: &str = "__swell-host";
 pub(super) const INIT: &str = "init";
 pub(super) const RUN: &str = "run";
+pub(super) const PROBE: &str = "probe";
 
 /// What becomes of a helper that could not report its failure: the number that shells use for a command
 /// that cannot be executed.
@@ -40,6 +42,10 @@ pub fn helper_main() -> Option<ExitCode> {
         return None;
     }
     let role = arguments.next();
+    if role.as_deref().is_some_and(|r| r == PROBE) {
+        let written = io::stdout().write_all(doctor::probe_answer().as_bytes());
+        return Some(ExitCode::from(u8::from(written.is_err())));
+    }
     // The other side speaks through standard input: a descriptor that any process has, without races.
     let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3) else {
         return Some(ExitCode::from(CANNOT_EXECUTE));

@@ -35,6 +35,7 @@
 
 mod config;
 mod device;
+pub mod doctor;
 mod error;
 mod helper;
 mod inside;
