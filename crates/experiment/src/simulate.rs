@@ -37,7 +37,7 @@ impl Backend for Simulator {
             return Err(RunError::Failed(text.into()));
         }
         let (mut world, mut cast) = Cast::new(spec)?;
-        let reach = |w: &mut World, cast: &Cast, from: Dur, to: Dur| {
+        let reach = |w: &mut World, noted: &Cast, from: Dur, to: Dur| {
             for step in 1..=STEPS {
                 if cancelled() {
                     return Err(RunError::Cancelled);
@@ -47,7 +47,7 @@ impl Backend for Simulator {
                 let at = from + Dur::from_nanos(part as u64);
                 w.advance(Time::ZERO + at);
                 progress(at.as_secs_f64() / spec.duration.as_secs_f64());
-                if cast.failed() {
+                if noted.failed() {
                     break;
                 }
             }

@@ -7,6 +7,7 @@
 pub mod backend;
 pub mod emulate;
 pub mod host;
+pub mod scratch;
 mod serve;
 mod wire;
 

@@ -24,7 +24,7 @@ pub(crate) enum Command {
     /// Run an experiment: foregrounds x backgrounds x seeds, then a report.
     Run(RunArgs),
     /// Run any program, unmodified, behind an emulated link with background traffic on it.
-    Under(UnderArgs),
+    Under(Box<UnderArgs>),
     /// Repeat emulated runs from their journals in virtual time: everything must leave as it did.
     Replay(ReplayArgs),
     /// Write the report of a finished run.
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     /// Rerun a founding paper and hold what comes out against it.
     #[command(subcommand)]
     Study(StudyCommand),
+    /// What this machine grants to emulations, and what earlier ones left behind.
+    Doctor(DoctorArgs),
     /// Print the JSON schema of experiment files.
     Schema,
     /// List the bundled traffic models.
@@ -164,6 +166,13 @@ pub(crate) struct UnderArgs {
     /// Show nothing but what the program shows.
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// End whatever an earlier emulation left behind; there should never be anything.
+    #[arg(long)]
+    pub fix: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The command line. Data goes to standard output, talk to standard error.
 
 mod cli;
+mod doctor;
 mod fail;
 mod fidelity;
 mod interrupt;
@@ -66,6 +67,7 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
     match command {
         // They are at home in `done`.
         Command::Run(_) | Command::Under(_) => Ok(()),
+        Command::Doctor(args) => doctor::doctor(&args, json),
         Command::Replay(args) => replay::replay(&args, json),
         Command::Report(args) => report::report(&args, json),
         Command::Learn(args) => learn::learn(&args, json),

@@ -299,10 +299,8 @@ pub(crate) fn counts_json((file, format, c): &(String, &'static str, Counts)) ->
 
 /// How a program fared under the emulator, and how the emulator did.
 pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String {
-    let mut table = list(&["", ""]);
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Left);
-    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
     for exit in exits {
         let end = match exit.status {
             Some(status) => status.to_string(),
@@ -332,20 +330,20 @@ pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String 
             let longest = bins.clone().map(|b| b.queue_max).max().unwrap_or(0);
             let (sum, n) = bins.fold((0.0, 0.0), |(s, n), b| (s + b.queue_mean, n + 1.0));
             let ms = |bytes: f64| bytes * 8.0 / link.rate * 1e3;
-            let text = format!(
+            let waits = format!(
                 "queue {:.1} ms, at most {:.1} ms; {} packets dropped, {} of them yours",
                 ms(sum / f64::max(n, 1.0)),
                 ms(longest as f64),
                 link.dropped.iter().sum::<u64>(),
                 link.dropped[0]
             );
-            table.add_row(["", &text]);
+            table.add_row(["", &waits]);
         }
     }
     for w in went {
         let us = |d: swell_base::Dur| d.as_secs_f64() * 1e6;
         let text = format!(
-            "{} packets; left late by {:.0} us (median), {:.0} us (p99), {:.0} us at most",
+            "{} packets, late by {:.0} us (median), {:.0} us (p99), {:.0} us (most)",
             w.counts.left,
             us(w.late.p50),
             us(w.late.p99),

@@ -10,6 +10,7 @@ use swell_experiment::run::{Ended, Event, Options};
 use swell_experiment::{Plan, Results, Verdict};
 use swell_live::backend::{Emulator, Exit, Settings, Went};
 use swell_live::host::Rights;
+use swell_live::scratch::Scratch;
 
 use self::line::Line;
 use crate::cli::UnderArgs;
@@ -24,10 +25,8 @@ struct Seen {
 }
 
 pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, Fail> {
-    let scratch = tempfile::Builder::new()
-        .prefix("swell-under-")
-        .tempdir()
-        .map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
+    let scratch =
+        Scratch::new().map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
     let background = experiment::background(args, scratch.path())?;
     let text = experiment::text(args, &background)?;
     let here = std::env::current_dir().map_err(Fail::failed)?;

@@ -753,8 +753,8 @@ fn a_real_program_needs_the_emulator() {
     assert_eq!(read(&file.to_toml(), "again").unwrap(), file);
 
     let simulated = PROGRAM.replace("backend = \"emulated\"", "");
-    let problems = read(&simulated, "x").unwrap_err().problems;
-    assert_eq!(problems[0].key, "foreground[0].kind");
+    let refused = read(&simulated, "x").unwrap_err().problems;
+    assert_eq!(refused[0].key, "foreground[0].kind");
     for (from, to, key) in [
         (
             "command = \"nginx -c {dir}/nginx.conf\"",

@@ -7,21 +7,21 @@ mod play;
 
 use std::path::PathBuf;
 
-use swell_base::Time;
+use swell_base::{Dur, Time};
 use swell_experiment::backend::{Backend, ForegroundSpec, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
 use swell_experiment::{RunSpec, Simulator};
-use swell_world::{PortConfig, World};
+use swell_world::World;
 
-use crate::emulate::Snapshot;
+use crate::emulate::{self, Counts, Entry, Late, Snapshot};
 use crate::host::{Precision, Rights};
 
 pub use place::{CLIENT, SERVER, ports};
 pub use play::Exit;
 
-/// What a run looks like while it goes on.
-pub type Watch = dyn Fn(&Snapshot) + Sync;
+/// Somebody who wants to be told.
+pub type Listener<T> = Option<Box<dyn Fn(&T) + Sync>>;
 
 /// How the emulator runs.
 #[derive(Default)]
@@ -39,20 +39,20 @@ pub struct Settings {
     /// Where the packets of the programs are written; else where the run's specification says.
     pub packets: Option<PathBuf>,
     /// Shown how a run goes on.
-    pub watch: Option<Box<Watch>>,
+    pub watch: Listener<Snapshot>,
     /// Told how each run of a client ended.
-    pub ended: Option<Box<dyn Fn(&Exit) + Sync>>,
+    pub ended: Listener<Exit>,
     /// Told how a run went on the machine.
-    pub went: Option<Box<dyn Fn(&Went) + Sync>>,
+    pub went: Listener<Went>,
 }
 
 /// How a run went on the machine.
 #[derive(Clone, Debug)]
 pub struct Went {
     /// Lateness of its packets.
-    pub late: crate::emulate::Late,
+    pub late: Late,
     /// What happened at the edge of the world.
-    pub counts: crate::emulate::Counts,
+    pub counts: Counts,
     /// What the kernel granted the thread that drives the world.
     pub precision: Precision,
     /// By how much time was stretched.
@@ -150,14 +150,13 @@ pub fn warmed_up(spec: &RunSpec) -> Result<(World, Cast), RunError> {
 /// Where the journal or the run does not fit.
 pub fn replay(
     spec: &RunSpec,
-    delay: swell_base::Dur,
-    entries: &[crate::emulate::Entry],
-) -> Result<Option<[Option<crate::emulate::Entry>; 2]>, RunError> {
+    delay: Dur,
+    entries: &[Entry],
+) -> Result<Option<[Option<Entry>; 2]>, RunError> {
     let (mut world, _) = warmed_up(spec)?;
     for port in ports(delay) {
-        let _: PortConfig = port;
         world.add_port(&port);
     }
-    let repeated = crate::emulate::replay(&mut world, entries);
-    Ok(crate::emulate::first_difference(entries, &repeated))
+    let repeated = emulate::replay(&mut world, entries);
+    Ok(emulate::first_difference(entries, &repeated))
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{Measure, Program};
@@ -153,16 +153,6 @@ fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
             format!(
                 "time was stretched by {}: the programs' processors seemed as much faster; times are the network's",
                 went.stretch
-            ),
-        ));
-    }
-    if went.late.max > Dur::ZERO && !went.late.too_late() {
-        doubts.push(Warning::note(
-            "emulated",
-            format!(
-                "packets left {:.0} us late in the median, {:.0} us at the 99th percentile",
-                went.late.p50.as_secs_f64() * 1e6,
-                went.late.p99.as_secs_f64() * 1e6
             ),
         ));
     }

@@ -22,6 +22,7 @@ use crate::emulate::{self, Connections, Emulation, Options, Packets, Running};
 use crate::host::{
     Device, Host, HostConfig, Precision, Process, Program, Rights, Stream, be_punctual,
 };
+use crate::scratch::Scratch;
 use crate::serve::Serving;
 
 /// How often a run looks at its programs.
@@ -67,7 +68,7 @@ impl Play<'_> {
         progress: &dyn Fn(f64),
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Played, RunError> {
-        let scratch = Scratch::new(self.spec.output.as_deref()).map_err(failed)?;
+        let scratch = Place::new(self.spec.output.as_deref()).map_err(failed)?;
         let words = placeholders(self.spec, scratch.path());
         let (world, cast) = warmed_up(self.spec)?;
         let (client, client_nic) = self.host("client", CLIENT)?;
@@ -258,10 +259,10 @@ impl Play<'_> {
         loop {
             let status = process.wait_timeout(LOOK).map_err(failed)?;
             let now = running.now();
-            let exit = |status, timed_out| Exit {
+            let exit = |how, timed_out| Exit {
                 start,
                 end: now,
-                status,
+                status: how,
                 timed_out,
             };
             if status.is_some() {
@@ -338,26 +339,24 @@ fn tail(path: &Path) -> String {
     }
 }
 
-/// The run's own directory, or a temporary one.
-struct Scratch<'s> {
-    kept: Option<&'s Path>,
-    temporary: Option<tempfile::TempDir>,
+/// The run's own directory, or one that nobody keeps.
+enum Place<'s> {
+    Kept(&'s Path),
+    Passing(Scratch),
 }
 
-impl<'s> Scratch<'s> {
-    fn new(kept: Option<&'s Path>) -> io::Result<Scratch<'s>> {
-        let temporary = match kept {
-            Some(_) => None,
-            None => Some(tempfile::Builder::new().prefix("swell-").tempdir()?),
-        };
-        Ok(Scratch { kept, temporary })
+impl<'s> Place<'s> {
+    fn new(kept: Option<&'s Path>) -> io::Result<Place<'s>> {
+        match kept {
+            Some(path) => Ok(Place::Kept(path)),
+            None => Scratch::new().map(Place::Passing),
+        }
     }
 
     fn path(&self) -> &Path {
-        match (&self.kept, &self.temporary) {
-            (Some(kept), _) => kept,
-            (None, Some(temporary)) => temporary.path(),
-            (None, None) => Path::new("."),
+        match self {
+            Place::Kept(path) => path,
+            Place::Passing(scratch) => scratch.path(),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Packets {
 }
 
 /// Completes a partial checksum (RFC 1071); for UDP a sum of zero is sent as all ones (RFC 768).
-fn fill(packet: &mut [u8], checksum: Checksum) {
+pub(super) fn fill(packet: &mut [u8], checksum: Checksum) {
     let Checksum::Partial { start, offset } = checksum else {
         return;
     };

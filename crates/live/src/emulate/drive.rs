@@ -21,8 +21,9 @@ use super::journal::{Entry, Journal};
 use super::lateness::{Late, Lateness};
 use super::pool::Pool;
 use super::table::{Table, bucket};
+use super::unreachable::unreachable;
 use super::{Counts, Host, Options, Packets, Snapshot};
-use crate::wire::{Nic, Wire};
+use crate::wire::{Checksum, Nic, Wire};
 
 /// Reads of one device in a row before others have their turn and what is due leaves.
 const BATCH: usize = 32;
@@ -173,20 +174,17 @@ impl Emulation {
         for _ in 0..BATCH {
             let (world, table, inside) = (&mut self.world, &mut self.table, &mut self.inside);
             let from = Port(host as u32);
-            let mut local = Vec::new();
+            let mut aside = Vec::new();
             let mut stamp = None;
             let read = self.hosts[host].nic.read(&mut |wire| {
                 // After the read: a clock read before it is older than the packet.
                 let at = *stamp.get_or_insert_with(|| clock.now());
                 world.happen(at);
-                if let Some(to) = inside.enter(world, table, at, from, &wire) {
-                    local.push((to, [wire.header, wire.payload].concat(), wire.checksum));
-                }
+                aside.extend(inside.enter(world, table, at, from, &wire));
             })?;
-            for (to, packet, checksum) in local {
+            for (to, packet, checksum) in aside {
                 let written = self.hosts[to.0 as usize].nic.write(&packet, checksum);
                 self.inside.counts.refused += u64::from(written.is_err());
-                self.inside.counts.local += 1;
             }
             if read == 0 {
                 break;
@@ -317,7 +315,8 @@ impl Emulation {
 }
 
 impl Inside {
-    /// A packet enters the world, or goes nowhere; returned where it is for a host on the same side.
+    /// A packet enters the world. What does not is returned where something is to be written at once:
+    /// the packet itself to a host on the same side, or to the sender that there is no route.
     fn enter(
         &mut self,
         world: &mut World,
@@ -325,18 +324,25 @@ impl Inside {
         at: Time,
         from: Port,
         wire: &Wire<'_>,
-    ) -> Option<Port> {
+    ) -> Option<(Port, Vec<u8>, Checksum)> {
         let Some(header) = Header::of(wire.header) else {
             self.counts.strange += 1;
             return None;
         };
         let Some(to) = table.port(header.destination) else {
+            if header.destination.is_multicast() {
+                // Kernels look for neighbours and routers; there are none.
+                self.counts.multicast += 1;
+                return None;
+            }
             self.counts.unroutable += 1;
-            return None;
+            return Some((from, unreachable(&header, wire)?, Checksum::Full));
         };
         let bucket = bucket(&header);
         let Some((flow, back)) = table.flow(world, from, to, bucket) else {
-            return Some(to);
+            self.counts.local += 1;
+            let packet = [wire.header, wire.payload].concat();
+            return Some((to, packet, wire.checksum));
         };
         let whole = wire.header.len() + wire.payload.len();
         let size = u16::try_from(whole).unwrap_or(u16::MAX);

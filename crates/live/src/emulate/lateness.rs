@@ -83,28 +83,21 @@ impl Late {
         self.p99 > TOO_LATE
     }
 
-    /// What a reader of the result must know.
+    /// What a reader of the result must know. The words are the same for all runs, so that a report says
+    /// them once and how many runs they are about.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
-        let ms = |d: Dur| d.as_millis_f64();
         if self.too_late() {
             doubts.push(Warning::warning(
                 "emulator-late",
-                format!(
-                    "one packet in a hundred left {:.2} ms or more after its time (median {:.3} ms, latest {:.1} ms): the machine was too busy for this network; time can be stretched",
-                    ms(self.p99),
-                    ms(self.p50),
-                    ms(self.max),
-                ),
+                "one packet in a hundred or more left over 1 ms after its time: the machine was too busy for this network; run fewer things beside it, or stretch time",
             ));
         }
         if self.stalls > 0 {
-            let text = format!(
-                "the emulator was kept from running for more than 1 ms {} times, once for {:.1} ms",
-                self.stalls,
-                ms(self.longest_stall),
-            );
-            doubts.push(Warning::note("emulator-stalled", text));
+            doubts.push(Warning::note(
+                "emulator-stalled",
+                "the emulator was kept from running for more than 1 ms now and then; packets that came meanwhile were late by as much",
+            ));
         }
         doubts
     }

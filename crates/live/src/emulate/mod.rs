@@ -17,6 +17,7 @@ mod journal;
 mod lateness;
 mod pool;
 mod table;
+mod unreachable;
 
 use std::path::PathBuf;
 
@@ -73,8 +74,10 @@ pub struct Counts {
     pub marked: u64,
     /// Went to a host on the same side, without crossing the bottleneck.
     pub local: u64,
-    /// Were for an address that nobody has.
+    /// Were for an address that nobody has; their senders were told.
     pub unroutable: u64,
+    /// Were for a group of hosts, of which there is none.
+    pub multicast: u64,
     /// Were no IP packets.
     pub strange: u64,
     /// Were not taken by the host that they were for.

@@ -140,8 +140,7 @@ fn a_recorded_run_is_repeated_in_virtual_time_to_the_nanosecond() {
         received(&server, &mut there);
         received(&client, &mut back);
     }
-    // Nobody has this address; this is no packet.
-    client.send(&packet(1, 9, 60, 0)).unwrap();
+    // This is no packet.
     client.send(&[7; 50]).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     let ended = running.stop().unwrap();
@@ -149,7 +148,7 @@ fn a_recorded_run_is_repeated_in_virtual_time_to_the_nanosecond() {
     received(&client, &mut back);
 
     let c = ended.counts;
-    assert_eq!((c.unroutable, c.strange, c.refused), (1, 1, 0));
+    assert_eq!((c.unroutable, c.strange, c.refused), (0, 1, 0));
     assert_eq!(c.entered, 2 * u64::from(sent));
     assert_eq!(c.left, (there.len() + back.len()) as u64);
     assert_eq!(c.entered, c.left + c.dropped + ended.world.inside());
@@ -187,6 +186,34 @@ fn world_of_another_loss() -> World {
     let mut world = World::new(&[link.clone(), link], 6);
     world.advance(Time::from_secs_f64(0.5));
     world
+}
+
+#[test]
+fn who_asks_for_an_address_that_nobody_has_is_told() {
+    let (one, a) = host(false, "10.0.1.0/24");
+    one.set_nonblocking(false).unwrap();
+    let running = Emulation::new(world(), vec![a], Options::default()).unwrap();
+    let running = running.start().unwrap();
+    one.send(&packet(1, 9, 100, 5)).unwrap();
+    let mut buffer = [0; 2048];
+    let n = one.recv(&mut buffer).unwrap();
+    let told = ip::Header::of(&buffer[..n]).unwrap();
+    assert_eq!(
+        (told.protocol, told.destination.to_string().as_str()),
+        (1, "10.0.1.1")
+    );
+    assert_eq!(buffer[20], 3);
+    assert_eq!(buffer[28..n], packet(1, 9, 100, 5));
+    // A group has no member, and nobody is told.
+    let mut group = packet(1, 9, 60, 6);
+    group[16..20].copy_from_slice(&[224, 0, 0, 251]);
+    one.send(&group).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let counts = running.stop().unwrap().counts;
+    assert_eq!(
+        (counts.unroutable, counts.multicast, counts.entered),
+        (1, 1, 0)
+    );
 }
 
 #[test]

@@ -12,14 +12,17 @@ use crate::cli::UnderArgs;
 use crate::fail::Fail;
 use crate::{learn, out};
 
-/// How long a background has been there when the program starts, where nothing is said.
+/// How long a background has been there at least when the program starts, where nothing is said.
 const WARM_UP: Dur = Dur::from_secs(30);
+/// And at most: it takes a while to simulate.
+const LONGEST_WARM_UP: Dur = Dur::from_secs(120);
 
 /// What the background is.
 pub(super) enum Background {
     None,
-    /// A bundled model, or a model file; and its mean rate towards the client, bits per second.
-    Model(String, f64),
+    /// A bundled model, or a model file; its mean rate towards the client, bits per second; how long it
+    /// takes from an empty link to its load.
+    Model(String, f64, Dur),
 }
 
 /// The background that was named: a bundled model, a model file, a trace (learnt here and now), or
@@ -31,7 +34,7 @@ pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background,
     }
     if let Some(bytes) = bundled::model(name) {
         let model = Model::from_slice(bytes).map_err(Fail::failed)?;
-        return Ok(Background::Model(name.into(), rate(&model)));
+        return Ok(known(name.into(), &model));
     }
     let path = PathBuf::from(name);
     if !path.is_file() {
@@ -43,14 +46,11 @@ pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background,
     let bytes = std::fs::read(&path).map_err(|e| Fail::usage(format!("{name}: {e}")))?;
     if let Ok(model) = Model::from_slice(&bytes) {
         let absolute = std::fs::canonicalize(&path).map_err(Fail::usage)?;
-        return Ok(Background::Model(
-            absolute.display().to_string(),
-            rate(&model),
-        ));
+        return Ok(known(absolute.display().to_string(), &model));
     }
     drop(bytes);
     let learnt = learn::read(
-        &[path.clone()],
+        std::slice::from_ref(&path),
         learn::stem(&path),
         String::new(),
         Options::default().parameters,
@@ -59,15 +59,13 @@ pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background,
     let mut text = Vec::new();
     learnt.model.write(&mut text, false).map_err(Fail::failed)?;
     out::write(&model, &text)?;
-    Ok(Background::Model(
-        model.display().to_string(),
-        rate(&learnt.model),
-    ))
+    Ok(known(model.display().to_string(), &learnt.model))
 }
 
-/// What a model sends right to left where it was learnt, bits per second.
-fn rate(model: &Model) -> f64 {
-    model.totals.bytes[1] as f64 * 8.0 / model.duration.as_secs_f64()
+fn known(name: String, model: &Model) -> Background {
+    let rate = model.totals.bytes[1] as f64 * 8.0 / model.duration.as_secs_f64();
+    let warm_up = model.warm_up().max(WARM_UP).min(LONGEST_WARM_UP);
+    Background::Model(name, rate, warm_up)
 }
 
 /// The experiment file.
@@ -120,7 +118,7 @@ pub(super) fn text(args: &UnderArgs, background: &Background) -> Result<String, 
 
     let warm = match background {
         Background::None => Dur::ZERO,
-        Background::Model(..) => args.warmup.unwrap_or(WARM_UP),
+        Background::Model(_, _, warm_up) => args.warmup.unwrap_or(*warm_up),
     };
     let mut run = Table::new();
     run.insert(
@@ -152,7 +150,7 @@ pub(super) fn text(args: &UnderArgs, background: &Background) -> Result<String, 
 
 fn backgrounds(args: &UnderArgs, background: &Background) -> Vec<Value> {
     let none = || table([("name", "none".into()), ("kind", "none".into())]);
-    let Background::Model(model, native) = background else {
+    let Background::Model(model, native, _) = background else {
         return vec![none()];
     };
     let title = name(&args.background);

@@ -8,6 +8,7 @@
 mod learn;
 mod run;
 mod study;
+mod under;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

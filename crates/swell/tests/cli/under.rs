@@ -1,0 +1,220 @@
+//! Real programs under the emulator.
+
+#![expect(clippy::print_stdout, reason = "a skipped test says why")]
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::{Scratch, run, swell, text};
+
+/// Whether emulations work here; if not, why is printed, and the test is over.
+fn emulates(dir: &Scratch) -> bool {
+    let out = run(dir, &["doctor"]);
+    if !out.status.success() {
+        println!("skipped: {}{}", text(&out.stdout), text(&out.stderr));
+        return false;
+    }
+    let bash = std::process::Command::new("bash").arg("--version").output();
+    if bash.is_err() {
+        println!("skipped: bash, with which the test fetches, is not there");
+    }
+    bash.is_ok()
+}
+
+/// What `bash` runs to fetch an object and print how many bytes came, headers included.
+fn fetch(object: &str) -> String {
+    format!(r#"exec 3<>/dev/tcp/server/80; printf 'GET /{object} HTTP/1.0\r\n\r\n' >&3; wc -c <&3"#)
+}
+
+#[test]
+fn a_program_is_served_and_its_exit_code_is_ours() {
+    let dir = Scratch::new("under");
+    if !emulates(&dir) {
+        return;
+    }
+    let client = fetch("200kB") + "; exit 7";
+    let out = run(
+        &dir,
+        &[
+            "under", "none", "--pcap", "p.pcapng", "--", "bash", "-c", &client,
+        ],
+    );
+    assert_eq!(out.status.code(), Some(7), "{}", text(&out.stderr));
+    let bytes: u64 = text(&out.stdout).trim().parse().unwrap();
+    assert!((200_000..201_000).contains(&bytes), "{bytes}");
+    let said = text(&out.stderr);
+    assert!(
+        said.contains("exit status: 7") && said.contains("scheduling:"),
+        "{said}"
+    );
+    assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");
+    assert!(std::fs::metadata(dir.0.join("p.pcapng")).unwrap().len() > 200_000);
+    // Nothing stays but what was asked for.
+    let left: Vec<_> = std::fs::read_dir(&dir.0)
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name())
+        .collect();
+    assert_eq!(left, ["p.pcapng"]);
+}
+
+#[test]
+fn a_recorded_run_is_repeated_in_virtual_time_and_a_forged_one_is_not() {
+    let dir = Scratch::new("replay");
+    if !emulates(&dir) {
+        return;
+    }
+    let client = fetch("300kB");
+    let args = [
+        "under",
+        "access-link",
+        "--warmup",
+        "5s",
+        "-q",
+        "--record",
+        "-o",
+        "kept",
+    ];
+    let out = swell(&dir)
+        .args(args)
+        .args(["--", "bash", "-c", &client])
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let out = run(&dir, &["replay", "kept"]);
+    assert!(
+        out.status.success(),
+        "{}{}",
+        text(&out.stdout),
+        text(&out.stderr)
+    );
+    assert!(text(&out.stdout).contains("packets left as they did, to the nanosecond"));
+
+    // A packet of another size must make a difference.
+    let output = dir.0.join("kept/output");
+    let run_dir = std::fs::read_dir(&output)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let journal = run_dir.join("journal");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let arrivals = (16..bytes.len()).step_by(24).filter(|&i| bytes[i] == 1);
+    let arrivals: Vec<usize> = arrivals.collect();
+    bytes[arrivals[arrivals.len() / 2] + 2] ^= 64;
+    std::fs::write(&journal, &bytes).unwrap();
+    let out = run(&dir, &["replay", "kept"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        text(&out.stdout).contains("differs first where"),
+        "{}",
+        text(&out.stdout)
+    );
+}
+
+#[test]
+fn an_experiment_file_runs_a_server_and_clients_and_gives_tables() {
+    let dir = Scratch::new("emulated");
+    if !emulates(&dir) {
+        return;
+    }
+    let experiment = format!(
+        r#"name = "e"
+backend = "emulated"
+[network]
+rate = "20Mbit"
+delay = "5ms"
+[[foreground]]
+name = "fetch"
+kind = "program"
+count = 3
+[foreground.client]
+command = ["bash", "-c", '''{}''']
+environment = {{ WHO = "{{client}}" }}
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "cbr"
+kind = "cbr"
+rate = "10Mbit"
+[run]
+replications = 2
+warmup = "1s"
+duration = "30s"
+"#,
+        fetch("100kB") + "; echo $WHO"
+    );
+    dir.write("e.toml", &experiment);
+    let out = run(&dir, &["--json", "run", "e.toml"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let backgrounds = &json["verdict"]["foregrounds"][0]["backgrounds"];
+    for i in 0..2 {
+        assert_eq!(backgrounds[i]["requests"], 6, "{json:#}");
+        assert_eq!(backgrounds[i]["failed"], 0);
+    }
+    // A round trip of 30 ms: 5 ms each way on the bottleneck and on four crossings of access paths.
+    let median = |i: usize| {
+        backgrounds[i]["quantiles"][1]["seconds"]["value"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(
+        median(0) > 0.06 && median(1) > median(0),
+        "{} {}",
+        median(0),
+        median(1)
+    );
+    let kept = dir.0.join("runs/e/output/00000-fetch-none-0/client-0.out");
+    assert!(
+        std::fs::read_to_string(kept)
+            .unwrap()
+            .ends_with("198.18.0.1\n")
+    );
+}
+
+#[test]
+fn kill_9_leaves_no_process_and_no_file() {
+    let dir = Scratch::new("kill9");
+    if !emulates(&dir) {
+        return;
+    }
+    let temporary = dir.0.join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    // An odd number of seconds, by which the program is known.
+    let seconds = format!("{}.5", 70_000 + std::process::id() % 10_000);
+    let mut child = swell(&dir)
+        .env("TMPDIR", &temporary)
+        .args(["under", "none", "-q", "--", "sleep", &seconds])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let sleeps = || {
+        std::fs::read_dir("/proc").unwrap().flatten().any(|e| {
+            let line = std::fs::read(e.path().join("cmdline")).unwrap_or_default();
+            line == format!("sleep\0{seconds}\0").as_bytes()
+        })
+    };
+    let until = |wanted: bool| {
+        let begun = Instant::now();
+        while sleeps() != wanted && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        sleeps() == wanted
+    };
+    assert!(until(true), "the program was started");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(until(false), "the program died with the emulator");
+    // The next one removes the directory.
+    let left = || std::fs::read_dir(&temporary).unwrap().count();
+    assert_eq!(left(), 1);
+    let out = swell(&dir)
+        .env("TMPDIR", &temporary)
+        .args(["under", "none", "-q", "--", "true"])
+        .output();
+    assert!(out.unwrap().status.success());
+    assert_eq!(left(), 0);
+}
