@@ -9,6 +9,7 @@ pub mod emulate;
 pub mod host;
 pub mod scratch;
 mod serve;
+pub mod sockets;
 mod wire;
 
 pub use wire::{Checksum, Nic, Wire};

@@ -1,0 +1,154 @@
+//! Datagram flows: a connected socket at each end.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+
+use rustix::io::{Errno, Result};
+use rustix::net::{
+    RecvFlags, SendFlags, SocketType, bind, connect, getsockname, recv, send, sockopt,
+};
+use swell_base::Dur;
+use swell_workload::{Conn, Event, Open};
+
+use super::carrier::{Carrier, Wake, who};
+use super::side::Sockets;
+use super::slots::{Kind, bits};
+use super::tcp::family;
+
+/// So many datagrams are taken at one end before others have their turn.
+const READS: u32 = 64;
+/// Largest payload of a datagram: 65 535 bytes of packet without headers of IPv4 and UDP, and of
+/// payload without that of UDP (RFC 8200).
+const LARGEST: [u32; 2] = [65_507, 65_527];
+/// Buffers of a datagram socket: what arrives while the loop is elsewhere is no loss of the
+/// network's. Capped by `net.core.rmem_max` and `wmem_max` where the privilege to go beyond is missing.
+const BUFFER: usize = 1 << 20;
+/// How long a forgotten flow's sockets swallow what is still on the way, which would else be answered
+/// with an ICMP message that no workload sent.
+const SWALLOW: Dur = Dur::from_secs(2);
+
+impl Carrier {
+    pub(super) fn open_datagrams(&mut self, worker: u32, conn: Conn, open: &Open) {
+        let Some((slot, addresses)) = self.begin(Kind::Datagrams, worker, conn, open) else {
+            return;
+        };
+        self.counts.datagram_flows += 1;
+        if let Err(error) = self.pair(slot, addresses) {
+            self.failed(error);
+            self.leave(slot);
+            self.free(slot);
+        }
+    }
+
+    /// Makes the two sockets of a flow and connects them to each other.
+    fn pair(&mut self, slot: u32, addresses: [IpAddr; 2]) -> Result<()> {
+        let client_side = self.slots.peek(slot).client_side;
+        let mut bound = [SocketAddr::from(([0; 4], 0)); 2];
+        for (i, side) in [client_side, client_side.other()].into_iter().enumerate() {
+            let sockets = &mut self.sides[side as usize].sockets;
+            let socket = sockets.socket(family(addresses[i]), SocketType::DGRAM)?;
+            let fd = socket.as_fd();
+            if addresses[i].is_ipv6() {
+                sockopt::set_ipv6_freebind(fd, true)?;
+            }
+            if sockopt::set_socket_recv_buffer_size_force(fd, BUFFER).is_err() {
+                sockopt::set_socket_recv_buffer_size(fd, BUFFER)?;
+            }
+            if sockopt::set_socket_send_buffer_size_force(fd, BUFFER).is_err() {
+                sockopt::set_socket_send_buffer_size(fd, BUFFER)?;
+            }
+            bind(fd, &SocketAddr::new(addresses[i], 0))?;
+            bound[i] = SocketAddr::try_from(getsockname(fd)?)?;
+            self.slots.at(slot).ends[i].fd = Some(socket);
+        }
+        for i in 0..2 {
+            if let Some(fd) = self.slots.peek(slot).ends[i].socket() {
+                connect(fd, &bound[1 - i])?;
+                self.watch(fd, slot, i)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Datagrams may have arrived at an end.
+    pub(super) fn datagram_news(&mut self, slot: u32, end: usize) {
+        self.slots.at(slot).ends[end].clear(bits::READY);
+        for _ in 0..READS {
+            let s = self.slots.at(slot);
+            let Some(fd) = s.ends[end].socket() else {
+                return;
+            };
+            let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+            // The length is told and the bytes are not copied.
+            match recv(fd, &mut self.sink[..0], flags).map(|(_, n)| n) {
+                Ok(n) => {
+                    s.ends[end].received += n as u64;
+                    let (worker, conn, silent) = (s.worker, s.conn, s.silent);
+                    self.counts.datagrams_received += 1;
+                    self.counts.bytes += n as u64;
+                    if !silent {
+                        self.post(worker, Event::Datagram(conn, who(end), n as u32));
+                    }
+                }
+                Err(Errno::AGAIN) => return,
+                // An ICMP error of an earlier datagram, which is lost; the socket goes on.
+                Err(_) => {}
+            }
+        }
+        let half = &mut self.slots.at(slot).ends[end];
+        half.set(bits::READY);
+        let token = self.slots.token(slot, end);
+        self.ready.push_back(token);
+    }
+
+    /// Sends a datagram; one larger than any can be, as several.
+    pub(super) fn send_datagram(&mut self, slot: u32, end: usize, bytes: u32) {
+        let s = self.slots.peek(slot);
+        let largest = LARGEST[usize::from(s.ipv6)];
+        let Some(fd) = s.ends[end].socket() else {
+            return;
+        };
+        let mut left = bytes;
+        loop {
+            let n = left.min(largest);
+            let part = &self.payload[..n as usize];
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let mut sent = send(fd, part, flags);
+            if sent == Err(Errno::CONNREFUSED) {
+                // Of an earlier one (udp(7)); this one was not sent.
+                sent = send(fd, part, flags);
+            }
+            match sent {
+                Ok(_) => self.counts.datagrams_sent += 1,
+                Err(_) => self.counts.datagrams_refused += 1,
+            }
+            left -= n;
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// The workload is done with a flow.
+    pub(super) fn forget(&mut self, slot: u32) {
+        self.leave(slot);
+        self.slots.at(slot).kind = Kind::Forgotten;
+        if self.descriptors.are_scarce() {
+            self.free(slot);
+            return;
+        }
+        let token = self.slots.token(slot, 0);
+        self.queue.push(self.at + SWALLOW, Wake::Reap(token));
+    }
+}
+
+/// Whether a socket can have `address`.
+pub(super) fn try_address(sockets: &mut dyn Sockets, address: IpAddr) -> Result<()> {
+    let socket = sockets.socket(family(address), SocketType::DGRAM)?;
+    let fd = socket.as_fd();
+    if address.is_ipv6() {
+        // A route alone makes no IPv6 address bindable (`inet6_bind` in `net/ipv6/af_inet6.c`).
+        sockopt::set_ipv6_freebind(fd, true)?;
+    }
+    bind(fd, &SocketAddr::new(address, 0))
+}

@@ -1,0 +1,109 @@
+//! How many descriptors there are.
+
+use std::fs::File;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::net::{SocketFlags, accept_with};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use swell_base::Warning;
+
+use super::SocketsError;
+
+/// Counts descriptors, so that a connection is refused where it begins, and not where its other end
+/// is accepted.
+#[derive(Debug)]
+pub(super) struct Descriptors {
+    limit: u64,
+    /// Pairs that connections may have, and that they have.
+    pairs: u64,
+    taken: u64,
+    /// Kept to accept and refuse a connection when there is no other left.
+    spare: Option<OwnedFd>,
+}
+
+/// Left to the rest of the process.
+const RESERVE: u64 = 64;
+/// With fewer connections than this a carrier says that the limit is low.
+const MANY: u64 = 20_000;
+
+impl Descriptors {
+    /// Raises the soft limit to the hard one.
+    pub fn raised() -> Result<(Descriptors, Option<Warning>), SocketsError> {
+        let now = getrlimit(Resource::Nofile);
+        let raised = Rlimit {
+            current: now.maximum,
+            maximum: now.maximum,
+        };
+        // Where it is refused, the soft limit stays.
+        let _ = setrlimit(Resource::Nofile, raised);
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let used = used();
+        let pairs = limit.saturating_sub(used + RESERVE) / 2;
+        if pairs == 0 {
+            return Err(SocketsError::Descriptors { limit, used });
+        }
+        let low = (pairs < MANY).then(|| {
+            Warning::note(
+                "descriptor-limit",
+                format!(
+                    "at most {pairs} connections at a time: a connection takes two of the {limit} \
+                     descriptors that this process may have; raise the hard limit (`ulimit -Hn`) \
+                     for more"
+                ),
+            )
+        });
+        let descriptors = Descriptors {
+            limit,
+            pairs,
+            taken: 0,
+            spare: spare(),
+        };
+        Ok((descriptors, low))
+    }
+
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Takes the two of a connection, if they are there.
+    pub fn take_pair(&mut self) -> bool {
+        let free = self.taken < self.pairs;
+        self.taken += u64::from(free);
+        free
+    }
+
+    pub fn give_back_pair(&mut self) {
+        self.taken -= 1;
+    }
+
+    /// Whether nothing should keep one without need.
+    pub fn are_scarce(&self) -> bool {
+        self.taken > self.pairs / 2
+    }
+
+    /// As if there were only so many.
+    #[cfg(test)]
+    pub fn allow(&mut self, pairs: u64) {
+        self.pairs = pairs;
+    }
+
+    /// Accepts the connection that waits longest and resets it. False where even that is impossible.
+    pub fn refuse(&mut self, listener: BorrowedFd<'_>) -> bool {
+        if self.spare.take().is_none() {
+            self.spare = spare();
+            return false;
+        }
+        let refused = accept_with(listener, SocketFlags::CLOEXEC).is_ok();
+        self.spare = spare();
+        refused
+    }
+}
+
+fn spare() -> Option<OwnedFd> {
+    File::open("/dev/null").ok().map(OwnedFd::from)
+}
+
+/// Descriptors in use; a guess where the kernel does not tell.
+fn used() -> u64 {
+    std::fs::read_dir("/proc/self/fd").map_or(RESERVE, |fds| fds.count() as u64)
+}

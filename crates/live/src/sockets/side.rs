@@ -1,0 +1,100 @@
+//! Where sockets come from.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Result;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::Prefix;
+
+/// Makes sockets. A socket stays in the network namespace it was made in, so whoever makes it decides
+/// where a host is.
+///
+/// A closure from address family and type to a socket is one. Sockets need not be non-blocking.
+pub trait Sockets: Send {
+    /// A socket, neither bound nor connected.
+    ///
+    /// # Errors
+    /// Those of socket(2).
+    fn socket(&mut self, family: AddressFamily, kind: SocketType) -> Result<OwnedFd>;
+}
+
+impl<F> Sockets for F
+where
+    F: FnMut(AddressFamily, SocketType) -> Result<OwnedFd> + Send,
+{
+    fn socket(&mut self, family: AddressFamily, kind: SocketType) -> Result<OwnedFd> {
+        self(family, kind)
+    }
+}
+
+/// Sockets of the namespace that the calling thread is in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Here;
+
+impl Sockets for Here {
+    fn socket(&mut self, family: AddressFamily, kind: SocketType) -> Result<OwnedFd> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        socket_with(family, kind, flags, None)
+    }
+}
+
+/// Sockets of another network namespace: the calling thread goes there for the one call. Needs
+/// `CAP_SYS_ADMIN` in the user namespaces that own the two (setns(2)).
+#[derive(Debug)]
+pub struct InNamespace {
+    there: OwnedFd,
+    home: OwnedFd,
+}
+
+impl InNamespace {
+    /// Sockets of the namespace that `there` is a descriptor of (`/proc/PID/ns/net`). The carrier's
+    /// thread must be in the namespace that `home` is a descriptor of.
+    pub fn new(there: OwnedFd, home: OwnedFd) -> InNamespace {
+        InNamespace { there, home }
+    }
+}
+
+impl Sockets for InNamespace {
+    fn socket(&mut self, family: AddressFamily, kind: SocketType) -> Result<OwnedFd> {
+        let network = Some(LinkNameSpaceType::Network);
+        move_into_link_name_space(self.there.as_fd(), network)?;
+        let socket = Here.socket(family, kind);
+        move_into_link_name_space(self.home.as_fd(), network)?;
+        socket
+    }
+}
+
+/// One side's sockets and addresses.
+pub struct SideConfig {
+    /// Makes its sockets.
+    pub sockets: Box<dyn Sockets>,
+    /// Its hosts' IPv4 addresses. All must be local where its sockets are: a loopback network, or
+    /// `ip route add local PREFIX dev lo`.
+    pub ipv4: Prefix,
+    /// Its hosts' IPv6 addresses: `ip -6 route add local PREFIX dev lo`. Without them every connection
+    /// is IPv4, whatever [`Wire::ipv6`](swell_workload::Wire::ipv6) says.
+    pub ipv6: Option<Prefix>,
+    /// The interface that its servers take connections from; none: every one. What strangers send is
+    /// closed at once, but they do see an open port.
+    pub device: Option<String>,
+}
+
+impl SideConfig {
+    /// 65 534 addresses of the loopback network, a /16 of its own for each side, and `::1`.
+    pub fn loopback(side: super::Side) -> SideConfig {
+        let net = match side {
+            super::Side::Left => 1,
+            super::Side::Right => 2,
+        };
+        let ipv4 = Prefix::new([127, net, 0, 0].into(), 16);
+        let ipv6 = Prefix::new(std::net::Ipv6Addr::LOCALHOST.into(), 128);
+        SideConfig {
+            sockets: Box::new(Here),
+            ipv4: ipv4.expect("16 is at most 32"),
+            ipv6,
+            device: Some("lo".into()),
+        }
+    }
+}
