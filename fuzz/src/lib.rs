@@ -2,6 +2,7 @@
 //! `swell-capture`, over every seed and mutations of it, so that they hold without a fuzzer.
 
 use std::io::Read;
+use swell_capture::flow::{FlowCounts, FlowError, FlowReader, FlowRecord, FlowSkip};
 use swell_capture::{
     Compression, Counts, Frame, LinkType, Packet, Reader, TcpOptions, Transport, dissect,
     tcp_options,
@@ -90,6 +91,78 @@ fn read(opened: Result<Reader<'_>, swell_capture::Error>) -> Seen {
         counts: Some(counts),
         end,
     }
+}
+
+/// A file of flow records of any format.
+///
+/// # Panics
+/// If a record is lost or contradicts itself, or if what is read depends on how the bytes arrive.
+pub fn flows(data: &[u8]) {
+    let whole = read_flows(FlowReader::new(data));
+    let dripped = read_flows(FlowReader::new(Drip { data, step: 1 }));
+    if whole.compression == Some(Compression::Plain) {
+        assert_eq!(whole, dripped, "records depend on how the bytes arrive");
+    } else {
+        let both = whole.records.len().min(dripped.records.len());
+        assert_eq!(whole.records[..both], dripped.records[..both]);
+    }
+}
+
+/// Everything that can be seen of a file of flow records.
+#[derive(Debug, Default, PartialEq)]
+struct SeenFlows {
+    compression: Option<Compression>,
+    records: Vec<FlowRecord>,
+    counts: Option<FlowCounts>,
+    end: Option<String>,
+}
+
+fn read_flows(opened: Result<FlowReader<'_>, FlowError>) -> SeenFlows {
+    let mut seen = SeenFlows::default();
+    let mut reader = match opened {
+        Ok(reader) => reader,
+        Err(e) => {
+            seen.end = Some(e.to_string());
+            return seen;
+        }
+    };
+    seen.compression = Some(reader.compression());
+    loop {
+        match reader.next_record() {
+            Ok(Some(record)) => {
+                assert!(record.first <= record.last);
+                assert_eq!(record.src.is_ipv4(), record.dst.is_ipv4());
+                assert!(record.sampling.interval >= 1.0);
+                seen.records.push(record);
+                if seen.records.len() == MOST_PACKETS {
+                    return seen;
+                }
+            }
+            Ok(None) => break,
+            Err(e) => {
+                assert_eq!(e.records, reader.counts().records);
+                seen.end = Some(e.to_string());
+                break;
+            }
+        }
+    }
+    assert!(
+        matches!(reader.next_record(), Ok(None)),
+        "read on behind the end"
+    );
+    let counts = reader.counts().clone();
+    assert_eq!(counts.records, seen.records.len() as u64);
+    let skipped: u64 = [
+        FlowSkip::NoAddresses,
+        FlowSkip::NoCounters,
+        FlowSkip::NoPacket,
+    ]
+    .iter()
+    .map(|reason| counts.skipped(*reason).times)
+    .sum();
+    assert_eq!(counts.data_records, counts.records + skipped);
+    seen.counts = Some(counts);
+    seen
 }
 
 /// Gives its bytes in small pieces of changing size.

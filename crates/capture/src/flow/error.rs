@@ -31,10 +31,21 @@ pub enum FlowProblem {
     File(#[from] Problem),
     /// None of the formats that are read.
     #[error(
-        "neither flow records (NetFlow, IPFIX or sFlow messages) nor a capture of them{}",
+        "neither flow records (NetFlow, IPFIX or sFlow messages, nfdump, conn.log, CSV) nor a capture{}",
         looks(.0)
     )]
     NotFlowRecords(Option<&'static str>),
+    /// An nfdump file whose blocks are packed in a way that is not read.
+    #[error(
+        "nfdump blocks under {0} are not read; `nfdump -r FILE -w NEW -z=lzo` writes them anew"
+    )]
+    NfdumpPacking(&'static str),
+    /// An nfdump block of a length that none has.
+    #[error("the block says it is {0} bytes long, which no block is: the file is damaged here")]
+    Block(u64),
+    /// An nfdump block that cannot be decompressed.
+    #[error("the block of {0} bytes cannot be decompressed: the file is damaged here")]
+    Unpack(u64),
     /// A message of a file that cannot be one.
     #[error(
         "what begins here is no export message (its first bytes are {0:#010x}): the file is \

@@ -1,4 +1,13 @@
 //! Flow records: what exporters say of the traffic they saw, read into [`FlowRecord`]s.
+//!
+//! [`FlowReader`] reads a file, whatever it is: a capture of export messages, an IPFIX file, one of
+//! nfdump's, a table. [`CollectingProcess`] takes messages one by one and [`MeteringProcess`]
+//! frames, for whoever receives them; [`IpfixWriter`] writes records. [`FlowCounts`] says what was
+//! read, what was skipped and why, and which samplings were in force. `docs/flow-records.md` has the
+//! formats, and what is not read.
+//!
+//! Nothing panics, memory is bounded by [`Limits`] whatever strangers send, and what cannot be known
+//! of a record is told apart from zero.
 
 mod collect;
 mod counts;
@@ -6,20 +15,26 @@ mod draft;
 mod element;
 mod error;
 mod export;
+mod ipfix_writer;
 mod limits;
 mod messages;
+mod meter;
+mod nfdump;
 mod reader;
 mod record;
 mod samplers;
 mod sets;
 mod sflow;
 mod template;
+mod text;
 mod v5;
 
 pub use collect::{CollectingProcess, Exporter, Refused};
 pub use counts::{FlowCounts, FlowSkip, SamplingSeen, Skipped};
 pub use error::{FlowError, FlowProblem};
+pub use ipfix_writer::IpfixWriter;
 pub use limits::Limits;
+pub use meter::{MeterCounts, Metering, MeteringProcess, PacketSampling};
 pub use reader::{FlowFormat, FlowReader};
 pub use record::{
     Direction, EndReason, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times,

@@ -7,7 +7,12 @@ use std::path::Path;
 
 use super::collect::{CollectingProcess, Exporter};
 use super::error::{FlowError, FlowProblem};
-use super::{FlowCounts, FlowRecord, Limits, export, messages};
+use super::nfdump::Nfdump;
+use super::text::Text;
+use super::{
+    FlowCounts, FlowRecord, FlowSkip, Limits, Metering, MeteringProcess, export, messages, nfdump,
+    text,
+};
 use crate::error::Problem;
 use crate::reader::{failure, is_capture, step};
 use crate::window::Window;
@@ -20,14 +25,21 @@ pub enum FlowFormat {
     Capture(Format),
     /// Export messages one behind the other: an IPFIX file (RFC 5655), or datagrams as they came.
     Messages,
+    /// A file of nfdump's.
+    Nfdump(&'static str),
+    /// Rows of text.
+    Text(&'static str),
+    /// A capture of packets, metered here.
+    Metered(Format),
 }
 
 impl FlowFormat {
     /// The name of the format.
     pub const fn name(self) -> &'static str {
         match self {
-            FlowFormat::Capture(format) => format.name(),
+            FlowFormat::Capture(format) | FlowFormat::Metered(format) => format.name(),
             FlowFormat::Messages => "export messages",
+            FlowFormat::Text(name) | FlowFormat::Nfdump(name) => name,
         }
     }
 }
@@ -59,11 +71,21 @@ pub struct FlowReader<'a> {
     compression: Compression,
     file: Option<Box<str>>,
     over: bool,
+    /// The error the file ends with, until the records before it are given.
+    error: Option<FlowError>,
 }
 
 enum Source<'a> {
     Capture(Box<Reader<'a>>),
+    Metered(Box<Metered<'a>>),
     Messages(Window<'a>),
+    Text(Window<'a>, Text),
+    Nfdump(Window<'a>, Nfdump),
+}
+
+struct Metered<'a> {
+    reader: Reader<'a>,
+    meter: MeteringProcess,
 }
 
 impl FlowReader<'static> {
@@ -135,8 +157,26 @@ impl<'a> FlowReader<'a> {
             let reader = Reader::on(file.clone(), window, compression).map_err(FlowError::from)?;
             let format = FlowFormat::Capture(reader.format());
             (format, Source::Capture(Box::new(reader)))
+        } else if nfdump::looks_like(head) {
+            match Nfdump::open(&mut window) {
+                Ok(nfdump) => {
+                    let format = FlowFormat::Nfdump(nfdump.name());
+                    (format, Source::Nfdump(window, nfdump))
+                }
+                Err(found) => {
+                    let failed = failure(&mut window, compression);
+                    let why = failed.map_or(found, FlowProblem::File);
+                    return Err(FlowError {
+                        file,
+                        ..at(&window, why)
+                    });
+                }
+            }
         } else if messages::looks_like(head) {
             (FlowFormat::Messages, Source::Messages(window))
+        } else if let Some(layout) = text::looks_like(head) {
+            let lines = Text::new(layout);
+            (FlowFormat::Text(lines.name()), Source::Text(window, lines))
         } else {
             let problem = failure(&mut window, compression).map_or(problem, FlowProblem::File);
             return Err(FlowError {
@@ -156,7 +196,27 @@ impl<'a> FlowReader<'a> {
             compression,
             file,
             over: false,
+            error: None,
         })
+    }
+
+    /// Meters the packets of a capture in place of an exporter's. The capture's own counts say what
+    /// of it could not be read.
+    pub fn metered(reader: Reader<'a>, options: Metering) -> FlowReader<'a> {
+        FlowReader {
+            format: FlowFormat::Metered(reader.format()),
+            compression: reader.compression(),
+            file: None,
+            source: Source::Metered(Box::new(Metered {
+                reader,
+                meter: MeteringProcess::new(options),
+            })),
+            process: CollectingProcess::new(),
+            ready: Vec::new(),
+            given: 0,
+            over: false,
+            error: None,
+        }
     }
 
     /// The next record; `None` at the end. What holds none is skipped and counted.
@@ -196,7 +256,7 @@ impl<'a> FlowReader<'a> {
         self.ready.clear();
         self.given = 0;
         if self.over {
-            return Ok(false);
+            return self.error.take().map_or(Ok(false), Err);
         }
         let (process, ready) = (&mut self.process, &mut self.ready);
         let more = match &mut self.source {
@@ -207,15 +267,34 @@ impl<'a> FlowReader<'a> {
                     .map(|frame| frame.is_some())
                     .map_err(FlowError::from)
             }
-            Source::Messages(window) => {
-                messages::next(window, process, ready).map_err(|problem| FlowError {
-                    file: None,
-                    offset: window.offset(),
-                    uncompressed: false,
-                    records: 0,
-                    problem,
-                })
+            Source::Metered(metered) => {
+                let Metered { reader, meter } = &mut **metered;
+                let place = reader.offset();
+                let read = reader.next_frame(|frame| meter.frame(frame, ready));
+                match &read {
+                    Ok(Some(Ok(()))) => {}
+                    Ok(Some(Err(_))) => {
+                        process.counts.data_records += 1;
+                        process.counts.skip(FlowSkip::NoPacket, place);
+                    }
+                    // What is open when a capture ends, well or badly, was read before.
+                    _ => meter.finish(ready),
+                }
+                for record in &*ready {
+                    process.counts.record(record);
+                    process.counts.sampled(record.sampling, 1);
+                }
+                read.map(|frame| frame.is_some()).map_err(FlowError::from)
             }
+            Source::Messages(window) => {
+                messages::next(window, process, ready).map_err(|problem| at(window, problem))
+            }
+            Source::Nfdump(window, nfdump) => nfdump
+                .next(window, &mut process.counts, ready)
+                .map_err(|problem| at(window, problem)),
+            Source::Text(window, text) => text
+                .next(window, &mut process.counts, ready)
+                .map_err(|problem| at(window, problem)),
         };
         self.ending(more)
     }
@@ -229,22 +308,28 @@ impl<'a> FlowReader<'a> {
         self.process.finish();
         // A source that failed looks like one that ended, until asked.
         let failed = match &mut self.source {
-            Source::Capture(_) => None,
-            Source::Messages(window) => {
+            Source::Capture(_) | Source::Metered(_) => None,
+            Source::Messages(window) | Source::Text(window, _) | Source::Nfdump(window, _) => {
                 failure(window, self.compression).map(|problem| (window.offset(), problem))
             }
         };
+        // Metering gives its last records at the end.
+        let left = !self.ready.is_empty();
         let mut error = match (failed, more) {
             (Some((offset, problem)), _) => FlowError {
                 offset,
                 ..beginning(None, problem)
             },
-            (None, Ok(_)) => return Ok(false),
+            (None, Ok(_)) => return Ok(left),
             (None, Err(error)) => error,
         };
         error.file = self.file.clone();
         error.uncompressed = self.compression != Compression::Plain;
         error.records = self.process.counts().records;
+        if left {
+            self.error = Some(error);
+            return Ok(true);
+        }
         Err(error)
     }
 
@@ -272,7 +357,10 @@ impl<'a> FlowReader<'a> {
     pub fn offset(&self) -> u64 {
         match &self.source {
             Source::Capture(reader) => reader.offset(),
-            Source::Messages(window) => window.offset(),
+            Source::Metered(metered) => metered.reader.offset(),
+            Source::Messages(window) | Source::Text(window, _) | Source::Nfdump(window, _) => {
+                window.offset()
+            }
         }
     }
 }
@@ -286,6 +374,17 @@ impl fmt::Debug for FlowReader<'_> {
             .field("offset", &self.offset())
             .field("counts", self.counts())
             .finish_non_exhaustive()
+    }
+}
+
+/// An error where a window stands.
+fn at(window: &Window<'_>, problem: FlowProblem) -> FlowError {
+    FlowError {
+        file: None,
+        offset: window.offset(),
+        uncompressed: false,
+        records: 0,
+        problem,
     }
 }
 

@@ -143,6 +143,17 @@ impl EndReason {
             _ => EndReason::Unknown,
         }
     }
+
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            EndReason::Unknown => 0,
+            EndReason::IdleTimeout => 1,
+            EndReason::ActiveTimeout => 2,
+            EndReason::EndOfFlow => 3,
+            EndReason::ForcedEnd => 4,
+            EndReason::LackOfResources => 5,
+        }
+    }
 }
 
 /// Where the times of a record come from.

@@ -15,10 +15,11 @@ const MUTATIONS: u64 = 100;
 type Seeds = BTreeMap<&'static str, Vec<u8>>;
 type Target = (&'static str, fn(&[u8]), fn() -> Seeds);
 
-const TARGETS: [Target; 3] = [
+const TARGETS: [Target; 4] = [
     ("reader", targets::reader, reader_seeds),
     ("dissector", targets::dissector, dissector_seeds),
     ("options", targets::options, option_seeds),
+    ("flows", targets::flows, crate::flows::seeds::seeds),
 ];
 
 fn reader_seeds() -> Seeds {

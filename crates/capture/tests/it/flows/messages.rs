@@ -10,7 +10,7 @@ use swell_capture::flow::{
 const EXPORTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// A set: number, length, content.
-fn set(id: u16, body: &[u8]) -> Vec<u8> {
+pub fn set(id: u16, body: &[u8]) -> Vec<u8> {
     let mut out = id.to_be_bytes().to_vec();
     out.extend((body.len() as u16 + 4).to_be_bytes());
     out.extend(body);
@@ -18,7 +18,7 @@ fn set(id: u16, body: &[u8]) -> Vec<u8> {
 }
 
 /// A template of fields without enterprises.
-fn template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
+pub fn template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     let mut out = id.to_be_bytes().to_vec();
     out.extend((fields.len() as u16).to_be_bytes());
     out.extend(specifiers(fields));
@@ -31,7 +31,7 @@ fn specifiers(fields: &[(u16, u16)]) -> Vec<u8> {
 }
 
 /// An IPFIX message of second 1000.
-fn ipfix(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
+pub fn ipfix(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     let body = sets.concat();
     let mut out = vec![0, 10];
     out.extend((body.len() as u16 + 16).to_be_bytes());
@@ -43,7 +43,7 @@ fn ipfix(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// A NetFlow 9 message.
-fn v9(uptime: u32, seconds: u32, sequence: u32, sets: &[Vec<u8>]) -> Vec<u8> {
+pub fn v9(uptime: u32, seconds: u32, sequence: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     let mut out = vec![0, 9, 0, sets.len() as u8];
     for word in [uptime, seconds, sequence, 7] {
         out.extend(u32::to_be_bytes(word));
@@ -53,9 +53,9 @@ fn v9(uptime: u32, seconds: u32, sequence: u32, sets: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Source, destination, packets, bytes, in four bytes each.
-const PLAIN: [(u16, u16); 4] = [(8, 4), (12, 4), (2, 4), (1, 4)];
+pub const PLAIN: [(u16, u16); 4] = [(8, 4), (12, 4), (2, 4), (1, 4)];
 
-fn plain(packets: u32, bytes: u32) -> Vec<u8> {
+pub fn plain(packets: u32, bytes: u32) -> Vec<u8> {
     let mut out = vec![10, 0, 0, 1, 10, 0, 0, 2];
     out.extend(packets.to_be_bytes());
     out.extend(bytes.to_be_bytes());

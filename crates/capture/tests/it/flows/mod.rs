@@ -1,8 +1,11 @@
 //! Flow records: messages made byte by byte, every file of the trace folder, and other programs'
 //! readings of the same files.
 
+mod files;
 mod messages;
+mod meter;
 mod oracle;
+pub mod seeds;
 mod walk;
 
 use swell_capture::flow::{FlowCounts, FlowError, FlowReader, FlowRecord};

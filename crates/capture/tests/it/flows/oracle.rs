@@ -13,7 +13,7 @@ use swell_capture::{Reader, Transport};
 
 /// Whether a program is there; its absence is printed.
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
-fn installed(program: &str) -> bool {
+pub fn installed(program: &str) -> bool {
     let found = Command::new(program)
         .arg("-h")
         .stdout(Stdio::null())

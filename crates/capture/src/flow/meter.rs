@@ -1,0 +1,309 @@
+//! Packets in, flow records out.
+
+use std::net::IpAddr;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use swell_base::{Dur, Stream};
+
+use super::draft::describe;
+use super::record::{EndReason, FlowRecord, Sampling, SamplingSource};
+use crate::{Frame, Skip, Tcp, dissect};
+
+/// Which packets are metered (RFC 5475).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketSampling {
+    /// All of them.
+    All,
+    /// Every n-th (section 5.1: systematic count-based); 0 is read as 1.
+    Systematic(u32),
+    /// Each with probability 1 in n, independently (section 5.2.2.1: uniform probabilistic); 0 is
+    /// read as 1.
+    Random {
+        /// One in this many, on average.
+        interval: u32,
+        /// Equal seeds choose equal packets.
+        seed: u64,
+    },
+}
+
+/// How packets become records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metering {
+    /// A record of a flow that goes on is closed after this long.
+    pub active_timeout: Dur,
+    /// A flow without a packet for this long has ended.
+    pub inactive_timeout: Dur,
+    /// Which packets are metered.
+    pub sampling: PacketSampling,
+    /// Most flows open at once; beyond, the one longest without a packet is closed.
+    pub most_open: usize,
+}
+
+impl Default for Metering {
+    /// 30 minutes and 15 seconds, the defaults of the routers most records come from (Cisco IOS
+    /// NetFlow command reference, `ip flow-cache timeout`); all packets; a million flows, which take
+    /// about 250 MB.
+    fn default() -> Metering {
+        Metering {
+            active_timeout: Dur::from_secs(1800),
+            inactive_timeout: Dur::from_secs(15),
+            sampling: PacketSampling::All,
+            most_open: 1 << 20,
+        }
+    }
+}
+
+/// Counts over metered packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeterCounts {
+    /// Frames handed over.
+    pub frames: u64,
+    /// Frames that sampling left out.
+    pub left_out: u64,
+    /// Frames metered that hold no usable IP packet.
+    pub skipped: u64,
+    /// Packets in records, given and still open.
+    pub packets: u64,
+    /// Bytes of them, IP headers and payload.
+    pub bytes: u64,
+    /// Records closed because too many flows were open.
+    pub evicted: u64,
+}
+
+/// What makes a flow: RFC 7011's "common properties" are the five of most exporters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    src: IpAddr,
+    dst: IpAddr,
+    src_port: u16,
+    dst_port: u16,
+    protocol: u8,
+}
+
+struct Open {
+    record: FlowRecord,
+    key: Key,
+    /// Neighbours in the order of the last packet.
+    older: u32,
+    newer: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Makes flow records of packets (RFC 5470: a Metering Process). One direction per record; a flow
+/// ends by its time-outs, or where a SYN follows a FIN or RST between the same ports.
+///
+/// The records come in an order that depends on the packets alone. Memory is bounded by
+/// [`Metering::most_open`].
+pub struct MeteringProcess {
+    options: Metering,
+    index: HashMap<Key, u32, FixedState>,
+    open: Vec<Open>,
+    /// Places in `open` that are not used.
+    free: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+    sampled: Sampling,
+    stream: Stream,
+    counts: MeterCounts,
+    now: i64,
+}
+
+impl MeteringProcess {
+    /// One that has seen nothing yet.
+    pub fn new(options: Metering) -> MeteringProcess {
+        let (interval, seed) = match options.sampling {
+            PacketSampling::All => (1, 0),
+            PacketSampling::Systematic(n) => (n.max(1), 0),
+            PacketSampling::Random { interval, seed } => (interval.max(1), seed),
+        };
+        MeteringProcess {
+            options,
+            index: HashMap::with_hasher(FixedState::default()),
+            open: Vec::new(),
+            free: Vec::new(),
+            oldest: NONE,
+            newest: NONE,
+            sampled: Sampling {
+                interval: f64::from(interval),
+                source: SamplingSource::Metering,
+                scaled: false,
+            },
+            stream: Stream::new(seed, "packet sampling"),
+            counts: MeterCounts::default(),
+            now: i64::MIN,
+        }
+    }
+
+    /// Meters a frame; records that end are appended to `out`.
+    ///
+    /// # Errors
+    /// The reason why the frame holds no usable IP packet.
+    pub fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<FlowRecord>) -> Result<(), Skip> {
+        self.counts.frames += 1;
+        self.now = self.now.max(frame.time);
+        self.expire(out);
+        let taken = match self.options.sampling {
+            PacketSampling::All => true,
+            PacketSampling::Systematic(n) => self.counts.frames.is_multiple_of(u64::from(n.max(1))),
+            PacketSampling::Random { interval, .. } => {
+                self.stream.below(u64::from(interval.max(1))) == 0
+            }
+        };
+        if !taken {
+            self.counts.left_out += 1;
+            return Ok(());
+        }
+        let packet = dissect(frame).inspect_err(|_| self.counts.skipped += 1)?;
+        let mut record = FlowRecord {
+            first: frame.time,
+            last: frame.time,
+            packets: 1,
+            bytes: u64::from(packet.ip_len),
+            sampling: self.sampled,
+            ..FlowRecord::BLANK
+        };
+        describe(&packet, frame, &mut record);
+        self.counts.packets += 1;
+        self.counts.bytes += record.bytes;
+        self.add(record, out);
+        Ok(())
+    }
+
+    /// Closes what is open.
+    pub fn finish(&mut self, out: &mut Vec<FlowRecord>) {
+        while self.oldest != NONE {
+            self.close(self.oldest, EndReason::ForcedEnd, out);
+        }
+    }
+
+    /// What was metered so far.
+    pub fn counts(&self) -> &MeterCounts {
+        &self.counts
+    }
+
+    /// Flows open now.
+    pub fn open(&self) -> usize {
+        self.index.len()
+    }
+
+    fn add(&mut self, packet: FlowRecord, out: &mut Vec<FlowRecord>) {
+        let key = Key {
+            src: packet.src,
+            dst: packet.dst,
+            src_port: packet.src_port,
+            dst_port: packet.dst_port,
+            protocol: packet.protocol,
+        };
+        if let Some(&at) = self.index.get(&key) {
+            let record = &mut self.open[at as usize].record;
+            let age = packet.first.saturating_sub(record.first);
+            let ended = |flags: Option<u8>| flags.unwrap_or(0) & (Tcp::FIN | Tcp::RST) != 0;
+            let begins = packet.tcp_flags.unwrap_or(0) & Tcp::SYN != 0;
+            if begins && ended(record.tcp_flags) {
+                self.close(at, EndReason::EndOfFlow, out);
+            } else if age >= nanos(self.options.active_timeout) {
+                self.close(at, EndReason::ActiveTimeout, out);
+            } else {
+                record.packets += 1;
+                record.bytes += packet.bytes;
+                record.first = record.first.min(packet.first);
+                record.last = record.last.max(packet.last);
+                record.tcp_flags = match (record.tcp_flags, packet.tcp_flags) {
+                    (Some(a), Some(b)) => Some(a | b),
+                    (a, b) => a.or(b),
+                };
+                self.unlink(at);
+                self.link(at);
+                return;
+            }
+        }
+        if self.index.len() >= self.options.most_open.max(1) {
+            self.counts.evicted += 1;
+            self.close(self.oldest, EndReason::LackOfResources, out);
+        }
+        let open = Open {
+            record: packet,
+            key,
+            older: NONE,
+            newer: NONE,
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.open[at as usize] = open;
+                at
+            }
+            None => {
+                self.open.push(open);
+                self.open.len() as u32 - 1
+            }
+        };
+        self.index.insert(key, at);
+        self.link(at);
+    }
+
+    /// Closes flows without a packet for the inactive time-out. Packets out of order may leave one
+    /// open a little longer, never shorter.
+    fn expire(&mut self, out: &mut Vec<FlowRecord>) {
+        let limit = nanos(self.options.inactive_timeout);
+        while let Some(open) = self.open.get(self.oldest as usize) {
+            if self.now.saturating_sub(open.record.last) <= limit {
+                break;
+            }
+            let ended = open.record.tcp_flags.unwrap_or(0) & (Tcp::FIN | Tcp::RST) != 0;
+            let reason = match ended {
+                true => EndReason::EndOfFlow,
+                false => EndReason::IdleTimeout,
+            };
+            self.close(self.oldest, reason, out);
+        }
+    }
+
+    fn close(&mut self, at: u32, reason: EndReason, out: &mut Vec<FlowRecord>) {
+        self.unlink(at);
+        let open = &self.open[at as usize];
+        out.push(FlowRecord {
+            end: reason,
+            ..open.record
+        });
+        self.index.remove(&open.key);
+        self.free.push(at);
+    }
+
+    fn link(&mut self, at: u32) {
+        let newest = std::mem::replace(&mut self.newest, at);
+        let open = &mut self.open[at as usize];
+        (open.older, open.newer) = (newest, NONE);
+        match self.open.get_mut(newest as usize) {
+            Some(before) => before.newer = at,
+            None => self.oldest = at,
+        }
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let Open { older, newer, .. } = self.open[at as usize];
+        match self.open.get_mut(older as usize) {
+            Some(before) => before.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.open.get_mut(newer as usize) {
+            Some(behind) => behind.older = older,
+            None => self.newest = older,
+        }
+    }
+}
+
+impl std::fmt::Debug for MeteringProcess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MeteringProcess")
+            .field("options", &self.options)
+            .field("open", &self.open())
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+fn nanos(span: Dur) -> i64 {
+    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,156 @@
+//! LZO1X, as the Linux kernel's `Documentation/staging/lzo.rst` describes the stream.
+
+/// Decompresses a block of at most `most` bytes; `None` where it is damaged or longer.
+pub(super) fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
+    let mut reading = Reading { input, at: 0 };
+    let mut out = Vec::new();
+    // How many literals the instruction before copied; 4 stands for four and more.
+    let mut state = 0;
+    match *input.first()? {
+        first @ 18.. => {
+            reading.at = 1;
+            let literals = usize::from(first) - 17;
+            reading.literals(literals, &mut out)?;
+            state = literals.min(4);
+        }
+        // A bitstream version, which only the run-length variant has.
+        17 => return None,
+        _ => {}
+    }
+    loop {
+        if out.len() > most {
+            return None;
+        }
+        let code = usize::from(reading.byte()?);
+        let (len, distance, literals) = match code {
+            0..16 if state == 0 => {
+                let len = 3 + reading.length(code, 15)?;
+                reading.literals(len, &mut out)?;
+                state = 4;
+                continue;
+            }
+            0..16 => {
+                let near = (usize::from(reading.byte()?) << 2) + (code >> 2);
+                match state {
+                    4 => (3, near + 2049, code & 3),
+                    _ => (2, near + 1, code & 3),
+                }
+            }
+            16..32 => {
+                let len = 2 + reading.length(code & 7, 7)?;
+                let word = reading.word()?;
+                let distance = 16_384 + ((code & 8) << 11) + (word >> 2);
+                if distance == 16_384 {
+                    // The end of the stream.
+                    return (out.len() <= most).then_some(out);
+                }
+                (len, distance, word & 3)
+            }
+            32..64 => {
+                let len = 2 + reading.length(code & 31, 31)?;
+                let word = reading.word()?;
+                (len, (word >> 2) + 1, word & 3)
+            }
+            _ => {
+                let high = usize::from(reading.byte()?);
+                let distance = (high << 3) + (code >> 2 & 7) + 1;
+                ((code >> 5) + 1, distance, code & 3)
+            }
+        };
+        let from = out.len().checked_sub(distance)?;
+        if len > most {
+            return None;
+        }
+        // Source and destination may overlap: what is copied is read again.
+        for i in from..from + len {
+            out.push(out[i]);
+        }
+        reading.literals(literals, &mut out)?;
+        state = literals;
+    }
+}
+
+struct Reading<'a> {
+    input: &'a [u8],
+    at: usize,
+}
+
+impl Reading<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.input.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn word(&mut self) -> Option<usize> {
+        Some(usize::from(u16::from_le_bytes([
+            self.byte()?,
+            self.byte()?,
+        ])))
+    }
+
+    /// A length: the bits given, or if they are zero, `base` and as many times 255 as zero bytes
+    /// follow, and the byte behind them.
+    fn length(&mut self, bits: usize, base: usize) -> Option<usize> {
+        if bits != 0 {
+            return Some(bits);
+        }
+        let mut len = base;
+        loop {
+            match self.byte()? {
+                0 => len += 255,
+                last => return Some(len + usize::from(last)),
+            }
+        }
+    }
+
+    fn literals(&mut self, len: usize, out: &mut Vec<u8>) -> Option<()> {
+        out.extend(self.input.get(self.at..self.at.checked_add(len)?)?);
+        self.at += len;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decompress;
+
+    /// Six literals, six more from a distance of six, the end.
+    const STREAM: [u8; 14] = [
+        23,
+        b'a',
+        b'b',
+        b'c',
+        b'd',
+        b'e',
+        b'f',
+        36,
+        5 << 2,
+        0,
+        0x11,
+        0,
+        0,
+        0xff,
+    ];
+
+    #[test]
+    fn a_match_repeats_what_came_before() {
+        assert_eq!(
+            decompress(&STREAM, 100).as_deref(),
+            Some(&b"abcdefabcdef"[..])
+        );
+    }
+
+    #[test]
+    fn damaged_and_too_long_streams_are_none() {
+        for cut in 0..13 {
+            assert_eq!(decompress(&STREAM[..cut], 100), None, "{cut}");
+        }
+        assert_eq!(decompress(&STREAM, 11), None);
+        // A match from before the beginning.
+        assert_eq!(
+            decompress(&[18, b'a', 36, 5 << 2, 0, 0x11, 0, 0], 100),
+            None
+        );
+    }
+}

@@ -1,0 +1,368 @@
+//! What the columns of tables are called, and what they mean together.
+
+use std::net::IpAddr;
+
+use super::moment;
+use crate::Tcp;
+use crate::flow::record::{
+    FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times, known_flags,
+};
+use crate::flow::{EndReason, FlowSkip};
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    Ignore,
+    Start,
+    End,
+    Duration,
+    Src,
+    Dst,
+    SrcPort,
+    DstPort,
+    Protocol,
+    Tos,
+    Flags,
+    ReverseFlags,
+    Packets,
+    Bytes,
+    ReversePackets,
+    ReverseBytes,
+    /// Both directions together, of which `Forward…` are one.
+    TotalPackets,
+    TotalBytes,
+    ForwardPackets,
+    ForwardBytes,
+    /// Transport payload, where nothing better is given.
+    Payload,
+    ReversePayload,
+    Input,
+    Output,
+    SamplingInterval,
+    /// Zeek's.
+    History,
+}
+
+/// Names by column, in small letters: our own first, then Zeek's, Argus's, nfdump's and Suricata's.
+const NAMES: &[(Column, &[&str])] = &[
+    (Column::Start, &["start", "ts", "starttime", "flow.start"]),
+    (Column::End, &["end", "te", "flow.end"]),
+    (Column::Duration, &["duration", "dur", "td"]),
+    (
+        Column::Src,
+        &["src", "id.orig_h", "srcaddr", "sa", "src_ip"],
+    ),
+    (
+        Column::Dst,
+        &["dst", "id.resp_h", "dstaddr", "da", "dest_ip"],
+    ),
+    (Column::SrcPort, &["src_port", "id.orig_p", "sport", "sp"]),
+    (
+        Column::DstPort,
+        &["dst_port", "id.resp_p", "dport", "dp", "dest_port"],
+    ),
+    (Column::Protocol, &["protocol", "proto", "pr"]),
+    (Column::Tos, &["tos", "stos"]),
+    (Column::Flags, &["tcp_flags", "flg", "tcp.tcp_flags_ts"]),
+    (
+        Column::ReverseFlags,
+        &["reverse_tcp_flags", "tcp.tcp_flags_tc"],
+    ),
+    (
+        Column::Packets,
+        &["packets", "orig_pkts", "ipkt", "flow.pkts_toserver"],
+    ),
+    (
+        Column::Bytes,
+        &["bytes", "orig_ip_bytes", "ibyt", "flow.bytes_toserver"],
+    ),
+    (
+        Column::ReversePackets,
+        &["reverse_packets", "resp_pkts", "flow.pkts_toclient"],
+    ),
+    (
+        Column::ReverseBytes,
+        &["reverse_bytes", "resp_ip_bytes", "flow.bytes_toclient"],
+    ),
+    (Column::TotalPackets, &["totpkts"]),
+    (Column::TotalBytes, &["totbytes"]),
+    (Column::ForwardPackets, &["srcpkts"]),
+    (Column::ForwardBytes, &["srcbytes"]),
+    (Column::Payload, &["orig_bytes"]),
+    (Column::ReversePayload, &["resp_bytes"]),
+    (Column::Input, &["input", "in"]),
+    (Column::Output, &["output", "out"]),
+    (Column::SamplingInterval, &["sampling_interval"]),
+    (Column::History, &["history"]),
+];
+
+/// What a column of this name is.
+pub(super) fn column(name: &str) -> Column {
+    let name = name.trim().to_ascii_lowercase();
+    NAMES
+        .iter()
+        .find(|(_, names)| names.contains(&name.as_str()))
+        .map_or(Column::Ignore, |(column, _)| *column)
+}
+
+/// The columns of a line of names.
+pub(super) fn named(line: &[u8], separator: u8) -> Vec<Column> {
+    let text = String::from_utf8_lossy(line);
+    text.split(char::from(separator)).map(column).collect()
+}
+
+/// Whether columns say enough for records.
+pub(super) fn suffices(columns: &[Column]) -> bool {
+    let has = |c: Column| columns.contains(&c);
+    has(Column::Src)
+        && has(Column::Dst)
+        && has(Column::Start)
+        && (has(Column::Bytes) || has(Column::TotalBytes))
+}
+
+/// A row, gathered.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    start: Option<i64>,
+    end: Option<i64>,
+    duration: Option<i64>,
+    src: Option<IpAddr>,
+    dst: Option<IpAddr>,
+    ports: [u16; 2],
+    protocol: Option<u8>,
+    tos: Option<u8>,
+    flags: [u8; 2],
+    packets: [Option<u64>; 2],
+    bytes: [Option<u64>; 2],
+    total: [Option<u64>; 2],
+    forward: [Option<u64>; 2],
+    payload: [Option<u64>; 2],
+    interfaces: [u32; 2],
+    sampling: Option<f64>,
+    other_protocol: bool,
+}
+
+impl Row {
+    /// Takes a value. Empty and unset ones (`-`) say nothing; one that does not read makes the row
+    /// a bad one, but for names of protocols and addresses that are none of IP.
+    pub(super) fn put(&mut self, column: Column, value: &str) -> Result<(), FlowSkip> {
+        if column == Column::Ignore || value.is_empty() || value == "-" {
+            return Ok(());
+        }
+        fn read<T>(value: Option<T>) -> Result<Option<T>, FlowSkip> {
+            value.map(Some).ok_or(FlowSkip::BadRow)
+        }
+        match column {
+            Column::Ignore => {}
+            Column::Start => self.start = read(moment::parse(value))?,
+            Column::End => self.end = read(moment::parse(value))?,
+            Column::Duration => self.duration = read(moment::span(value))?,
+            Column::Src => self.src = value.parse().ok(),
+            Column::Dst => self.dst = value.parse().ok(),
+            Column::SrcPort => self.ports[0] = port(value)?,
+            Column::DstPort => self.ports[1] = port(value)?,
+            Column::Protocol => {
+                self.protocol = protocol(value);
+                self.other_protocol = self.protocol.is_none();
+            }
+            Column::Tos => self.tos = read(value.parse().ok())?,
+            Column::Flags => self.flags[0] = flags(value)?,
+            Column::ReverseFlags => self.flags[1] = flags(value)?,
+            Column::Packets => self.packets[0] = read(count(value))?,
+            Column::ReversePackets => self.packets[1] = read(count(value))?,
+            Column::Bytes => self.bytes[0] = read(count(value))?,
+            Column::ReverseBytes => self.bytes[1] = read(count(value))?,
+            Column::TotalPackets => self.total[0] = read(count(value))?,
+            Column::TotalBytes => self.total[1] = read(count(value))?,
+            Column::ForwardPackets => self.forward[0] = read(count(value))?,
+            Column::ForwardBytes => self.forward[1] = read(count(value))?,
+            Column::Payload => self.payload[0] = read(count(value))?,
+            Column::ReversePayload => self.payload[1] = read(count(value))?,
+            Column::Input => self.interfaces[0] = value.parse().unwrap_or(0),
+            Column::Output => self.interfaces[1] = value.parse().unwrap_or(0),
+            Column::SamplingInterval => self.sampling = read(value.parse().ok())?,
+            Column::History => self.flags = history(value),
+        }
+        Ok(())
+    }
+
+    /// The record of the row.
+    pub(super) fn finish(self) -> Result<FlowRecord, FlowSkip> {
+        let (Some(src), Some(dst), false) = (self.src, self.dst, self.other_protocol) else {
+            return Err(FlowSkip::NoAddresses);
+        };
+        let protocol = self.protocol.unwrap_or(0);
+        if src.is_ipv4() != dst.is_ipv4() {
+            return Err(FlowSkip::NoAddresses);
+        }
+        let (start, end) = match (self.start, self.end, self.duration) {
+            (Some(s), Some(e), _) => (s, e),
+            (Some(s), None, d) => (s, s.saturating_add(d.unwrap_or(0))),
+            (None, Some(e), d) => (e.saturating_sub(d.unwrap_or(0)), e),
+            (None, None, _) => return Err(FlowSkip::BadRow),
+        };
+        let mut record = FlowRecord {
+            first: start,
+            last: end,
+            src,
+            dst,
+            src_port: self.ports[0],
+            dst_port: self.ports[1],
+            protocol,
+            tos: self.tos,
+            tcp_flags: known_flags(protocol, self.flags[0]),
+            times: Times::Record,
+            input: self.interfaces[0],
+            output: self.interfaces[1],
+            sampling: self
+                .sampling
+                .and_then(|n| Sampling::found(n, SamplingSource::Record))
+                .unwrap_or(Sampling::UNKNOWN),
+            ..FlowRecord::BLANK
+        };
+        if matches!(protocol, 1 | 58) && self.ports[0] <= 0xff && self.ports[1] <= 0xff {
+            // Type and code in the columns of the ports, as Zeek has them.
+            record.dst_port = self.ports[0] << 8 | self.ports[1];
+            record.src_port = 0;
+        }
+        self.counters(&mut record)?;
+        if record.tcp_flags.unwrap_or(0) & (Tcp::FIN | Tcp::RST) != 0 {
+            record.end = EndReason::EndOfFlow;
+        }
+        Ok(record)
+    }
+
+    /// Counters, by the best columns there are.
+    fn counters(&self, record: &mut FlowRecord) -> Result<(), FlowSkip> {
+        let mut reverse = |packets: u64, bytes: u64| {
+            record.reverse = Some(Reverse {
+                first: record.first,
+                last: record.last,
+                packets,
+                bytes,
+                tcp_flags: known_flags(record.protocol, self.flags[1]),
+            });
+        };
+        match (self.packets, self.bytes, self.total, self.forward) {
+            ([packets, rp], [Some(bytes), rb], ..) => {
+                if rp.is_some() || rb.is_some() {
+                    reverse(rp.unwrap_or(0), rb.unwrap_or(0));
+                }
+                (record.packets, record.bytes) = (packets.unwrap_or(0), bytes);
+            }
+            // Argus counts frames of the link layer.
+            (_, _, [Some(packets), Some(bytes)], forward) => {
+                record.layer = Layer::Link;
+                (record.packets, record.bytes) = (packets, bytes);
+                let split = match forward {
+                    [Some(p), Some(b)] => Some((p, b)),
+                    // All bytes went one way, so did all packets.
+                    [None, Some(b)] if b == bytes => Some((packets, b)),
+                    _ => None,
+                };
+                if let Some((p, b)) = split.filter(|(p, b)| *p <= packets && *b <= bytes) {
+                    reverse(packets - p, bytes - b);
+                    (record.packets, record.bytes) = (p, b);
+                }
+            }
+            _ => match self.payload {
+                [Some(bytes), back] => {
+                    record.layer = Layer::Payload;
+                    if let Some(back) = back {
+                        reverse(self.packets[1].unwrap_or(0), back);
+                    }
+                    (record.packets, record.bytes) = (self.packets[0].unwrap_or(0), bytes);
+                }
+                _ => return Err(FlowSkip::NoCounters),
+            },
+        }
+        Ok(())
+    }
+}
+
+fn count(value: &str) -> Option<u64> {
+    value.parse().ok()
+}
+
+/// A port; nfdump writes ICMP's type and code as `3.1`, Argus numbers in hexadecimal.
+fn port(value: &str) -> Result<u16, FlowSkip> {
+    let read = match (value.strip_prefix("0x"), value.split_once('.')) {
+        (Some(hex), _) => u16::from_str_radix(hex, 16).ok(),
+        (None, Some((kind, code))) => match (kind.parse::<u8>(), code.parse::<u8>()) {
+            (Ok(kind), Ok(code)) => Some(u16::from_be_bytes([kind, code])),
+            _ => None,
+        },
+        _ => value.parse().ok(),
+    };
+    read.ok_or(FlowSkip::BadRow)
+}
+
+/// A protocol of IP by number or name (the IANA registry "Protocol Numbers").
+fn protocol(value: &str) -> Option<u8> {
+    Some(match value.to_ascii_lowercase().as_str() {
+        "icmp" => 1,
+        "igmp" => 2,
+        "ipip" | "ipnip" => 4,
+        "tcp" => 6,
+        "udp" => 17,
+        "ipv6" => 41,
+        "gre" => 47,
+        "esp" => 50,
+        "ah" => 51,
+        "icmp6" | "ipv6-icmp" => 58,
+        "ospf" => 89,
+        "pim" => 103,
+        "vrrp" => 112,
+        "sctp" => 132,
+        "udt" => 17,
+        // Zeek's word for all others.
+        "unknown_transport" => 255,
+        "rtp" | "rtcp" => 17,
+        number => number.parse().ok()?,
+    })
+}
+
+/// TCP flags: a number, in hexadecimal with `0x` or as Suricata's two digits, or letters in nfdump's
+/// order `CEUAPRSF` with dots for those that are not set.
+fn flags(value: &str) -> Result<u8, FlowSkip> {
+    if let Some(hex) = value.strip_prefix("0x") {
+        return u8::from_str_radix(hex, 16).map_err(|_| FlowSkip::BadRow);
+    }
+    if let Ok(number) = value.parse::<u8>() {
+        return Ok(number);
+    }
+    let mut set = 0;
+    for letter in value.chars() {
+        set |= match letter {
+            'C' => 0x80,
+            'E' => 0x40,
+            'U' => 0x20,
+            'A' => Tcp::ACK,
+            'P' => Tcp::PSH,
+            'R' => Tcp::RST,
+            'S' => Tcp::SYN,
+            'F' => Tcp::FIN,
+            '.' | ' ' => 0,
+            _ => return Err(FlowSkip::BadRow),
+        };
+    }
+    Ok(set)
+}
+
+/// The flags that Zeek's history says were seen: capital letters for the originator (Zeek's manual,
+/// `base/protocols/conn/main.zeek`).
+fn history(value: &str) -> [u8; 2] {
+    let mut seen = [0, 0];
+    for letter in value.chars() {
+        let of = match letter.to_ascii_lowercase() {
+            's' => Tcp::SYN,
+            'h' => Tcp::SYN | Tcp::ACK,
+            'a' | 'd' => Tcp::ACK,
+            'f' => Tcp::FIN,
+            'r' => Tcp::RST,
+            _ => 0,
+        };
+        seen[usize::from(letter.is_ascii_lowercase())] |= of;
+    }
+    seen
+}

@@ -1,0 +1,43 @@
+//! Flow records as JSON objects: Zeek's `conn.log`, Suricata's EVE.
+
+use serde_json::{Map, Value};
+
+use super::columns::{Column, Row, column};
+use crate::flow::FlowSkip;
+
+/// Reads an object. Names are those of tables; inside `flow` and `tcp`, with that and a dot in
+/// front, as Suricata's events have them.
+pub(super) fn read(line: &[u8], row: &mut Row) -> Result<(), FlowSkip> {
+    let object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| FlowSkip::BadRow)?;
+    // Of Suricata's events those at the end of a flow count it whole.
+    if let Some(event) = object.get("event_type")
+        && event != "flow"
+    {
+        return Err(FlowSkip::OtherKind);
+    }
+    for (name, value) in &object {
+        match value {
+            Value::Object(inner) if name == "flow" || name == "tcp" => {
+                for (part, part_value) in inner {
+                    let hex = part.starts_with("tcp_flags");
+                    put(row, column(&format!("{name}.{part}")), part_value, hex)?;
+                }
+            }
+            _ => put(row, column(name), value, false)?,
+        }
+    }
+    Ok(())
+}
+
+fn put(row: &mut Row, column: Column, value: &Value, hex: bool) -> Result<(), FlowSkip> {
+    if column == Column::Ignore {
+        return Ok(());
+    }
+    match value {
+        Value::Null => Ok(()),
+        Value::String(text) if hex => row.put(column, &format!("0x{text}")),
+        Value::String(text) => row.put(column, text),
+        Value::Number(number) => row.put(column, &number.to_string()),
+        _ => Err(FlowSkip::BadRow),
+    }
+}

@@ -1,0 +1,152 @@
+//! nfdump's files against nfdump's own totals, tables of text against what their rows add up to.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use super::drain;
+use super::oracle::installed;
+use crate::folder::{plain, traces};
+use swell_capture::flow::{FlowProblem, FlowReader, FlowSkip, Layer, SamplingSource};
+
+#[test]
+fn nfdump_files_hold_what_nfdump_counted() {
+    let Some(folder) = traces() else { return };
+    if !installed("nfdump") {
+        return;
+    }
+    for file in [
+        "derived/netflow/nfcapd.v9",
+        "derived/netflow/nfcapd.v5-s10",
+        "derived/netflow/nfcapd.ipfix",
+        "flow/ctu-portscan.nfdump",
+    ] {
+        let path = folder.join(file);
+        let output = Command::new("nfdump")
+            .arg("-r")
+            .arg(&path)
+            .arg("-I")
+            .output();
+        let text = String::from_utf8(output.expect("nfdump is there").stdout).expect("text");
+        let said: BTreeMap<&str, u64> = text
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .filter_map(|(name, value)| Some((name, value.trim().parse().ok()?)))
+            .collect();
+        let read = drain(FlowReader::open(&path).unwrap_or_else(|e| panic!("{e}")));
+        assert!(read.error.is_none(), "{file}: {:?}", read.error);
+        let c = &read.counts;
+        assert_eq!(
+            (c.records, c.packets, c.bytes),
+            (said["Flows"], said["Packets"], said["Bytes"]),
+            "{file}"
+        );
+        let tcp = read.records.iter().filter(|r| r.protocol == 6).count() as u64;
+        assert_eq!(tcp, said["Flows_tcp"], "{file}");
+        if let Some(first) = said.get("First").filter(|first| **first > 0) {
+            assert_eq!(c.first / 1_000_000_000, *first as i64, "{file}");
+        }
+        let scaled = read.records.iter().all(|r| r.sampling.scaled);
+        assert_eq!(scaled, file.contains("s10"), "{file}");
+    }
+}
+
+#[test]
+fn an_nfdump_file_cut_anywhere_says_where() {
+    let Some(folder) = traces() else { return };
+    let whole = plain(&folder.join("flow/ctu-portscan.nfdump"));
+    for end in [1, 3, 100, 275, 280, 300, whole.len() - 1] {
+        let error = match FlowReader::new(&whole[..end]) {
+            Ok(reader) => drain(reader).error,
+            Err(e) => Some(e),
+        };
+        let error = error.unwrap_or_else(|| panic!("cut at {end}"));
+        assert!(error.offset <= end as u64, "{error}");
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+#[test]
+fn zeek_rows_add_up_to_their_columns() {
+    let Some(folder) = traces() else { return };
+    let path = folder.join("flow/m57-2009-11-18-conn.log.gz");
+    let text = String::from_utf8(plain(&path)).expect("text");
+    // Fields 16 to 19 by the file's own header: orig_pkts, orig_ip_bytes, resp_pkts, resp_ip_bytes.
+    let (mut rows, mut packets, mut bytes) = (0, 0, 0);
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        let column = |i: usize| line.split('\t').nth(i).and_then(|v| v.parse::<u64>().ok());
+        rows += 1;
+        packets += column(15).unwrap_or(0) + column(17).unwrap_or(0);
+        bytes += column(16).unwrap_or(0) + column(18).unwrap_or(0);
+    }
+    let read = drain(FlowReader::open(&path).unwrap_or_else(|e| panic!("{e}")));
+    let c = &read.counts;
+    assert_eq!((c.records, c.packets, c.bytes), (rows, packets, bytes));
+    assert_eq!(c.biflows, rows);
+    assert!(c.skipped(FlowSkip::BadRow).times == 0 && read.error.is_none());
+}
+
+#[test]
+fn every_other_table_of_the_folder_reads_without_a_bad_row() {
+    let Some(folder) = traces() else { return };
+    for (file, records) in [
+        ("flow/ctu-mixed-tsv.binetflow.gz", 6721),
+        ("flow/ctu-normal-7.binetflow.gz", 9797),
+        ("flow/ctu-vpn-24h.binetflow.gz", 6751),
+        ("flow/ctu-win-host-2016.binetflow.gz", 4786),
+        ("flow/m57-argus-10k-pkts.csv.gz", 1786),
+        ("flow/suricata-eve-flows.json.gz", 3512),
+        ("flow/zeek-conn-json.log", 576),
+    ] {
+        let path = folder.join(file);
+        let read = drain(FlowReader::open(&path).unwrap_or_else(|e| panic!("{e}")));
+        assert!(read.error.is_none(), "{file}: {:?}", read.error);
+        let c = &read.counts;
+        let other = c.skipped(FlowSkip::NoAddresses).times + c.skipped(FlowSkip::OtherKind).times;
+        let text = String::from_utf8_lossy(&plain(&path)).into_owned();
+        let names = u64::from(!file.contains("json"));
+        // Nothing is left over: each line is a record, of no use, or the line of names.
+        assert_eq!(
+            c.records + other + names,
+            text.lines().count() as u64,
+            "{file}"
+        );
+        assert_eq!(c.records, records, "{file}");
+        assert_eq!(c.skipped(FlowSkip::BadRow).times, 0, "{file}");
+    }
+}
+
+#[test]
+fn our_own_csv_and_what_can_be_wrong_with_it() {
+    let text = "start,end,src,dst,src_port,dst_port,protocol,tcp_flags,packets,bytes,sampling_interval\n\
+                10.5,11,10.0.0.1,10.0.0.2,4000,80,tcp,0x1b,3,180,100\n\
+                2009-11-18 09:00:03.9,,::1,::2,,,udp,,1,60,\n\
+                x,11,10.0.0.1,10.0.0.2,4000,80,tcp,0x1b,3,180,100\n\
+                10.5,11,10.0.0.1\n\
+                10.5,11,host.example,10.0.0.2,4000,80,tcp,0x1b,3,180,100\n\
+                10.5,11,10.0.0.1,10.0.0.2,4000,80,tcp,0x1b,3,,100";
+    let read = drain(FlowReader::new(text.as_bytes()).unwrap());
+    assert!(read.error.is_none());
+    let [tcp, udp] = read.records[..] else {
+        panic!("{:?}", read.records);
+    };
+    assert_eq!((tcp.first, tcp.last), (10_500_000_000, 11_000_000_000));
+    assert_eq!((tcp.tcp_flags, tcp.layer), (Some(0x1b), Layer::Network));
+    assert_eq!(tcp.sampling.interval, 100.0);
+    assert_eq!(tcp.sampling.source, SamplingSource::Record);
+    assert_eq!((udp.protocol, udp.first), (17, udp.last));
+    let times = |reason| read.counts.skipped(reason).times;
+    assert_eq!(times(FlowSkip::BadRow), 2);
+    assert_eq!(times(FlowSkip::NoAddresses), 1);
+    assert_eq!(times(FlowSkip::NoCounters), 1);
+    let place = read.counts.skipped(FlowSkip::BadRow).first_at;
+    assert_eq!(&text.as_bytes()[place as usize..][..2], b"x,");
+}
+
+#[test]
+fn a_file_of_something_else_is_named() {
+    let error = FlowReader::new(&b"hello\n"[..]).unwrap_err();
+    assert!(
+        matches!(error.problem, FlowProblem::NotFlowRecords(Some("text"))),
+        "{error}"
+    );
+}
