@@ -25,6 +25,9 @@
 //! count against no limit. Rates count network-layer bytes plus a per-packet overhead that is
 //! zero unless set.
 //!
+//! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact
+//! instants, outages, and a packet-delivery trace ([`Deliveries`]) as its rate.
+//!
 //! What every element promises, and the shared tests in `tests/contract.rs` check:
 //!
 //! * polling late changes when we learn, never what happened;
@@ -35,6 +38,7 @@
 //! * random losses and drops come from streams named after the element.
 
 mod census;
+mod deliveries;
 mod element;
 mod flight;
 mod ledger;
@@ -42,8 +46,11 @@ mod link;
 mod loss;
 mod meter;
 mod qdisc;
+mod schedule;
+mod wire;
 
 pub use census::{Census, Histogram, Tally};
+pub use deliveries::{Deliveries, DeliveriesError};
 pub use element::{Chain, Element};
 pub use ledger::Ledger;
 pub use link::{Link, LinkConfig};
@@ -55,3 +62,5 @@ pub use qdisc::{
     RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim,
     RedWeight,
 };
+pub use schedule::{Capacity, Change, NewQueue, Outage};
+pub use wire::{mean_offered, offered};

@@ -1,12 +1,15 @@
 //! The link: queue, serializer, wire, propagation.
 
+mod varied;
+
 use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 
 use crate::flight::Flight;
 use crate::qdisc::AnyQdisc;
 use crate::{
-    Backlog, Census, Discipline, Element, Ledger, Loss, LossProcess, Meter, Outlet, Qdisc,
+    Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Outlet, Qdisc,
 };
+use varied::Varied;
 
 /// Nanoseconds that a byte takes at one bit per second.
 const BYTE: u64 = 8_000_000_000;
@@ -27,6 +30,8 @@ pub struct LinkConfig {
     pub overhead: u16,
     /// Loss on the wire, after transmission.
     pub loss: Loss,
+    /// What changes, and when.
+    pub changes: Vec<Change>,
 }
 
 impl Default for LinkConfig {
@@ -38,6 +43,7 @@ impl Default for LinkConfig {
             queue: QueueLimit::Packets(1000),
             overhead: 0,
             loss: Loss::None,
+            changes: Vec::new(),
         }
     }
 }
@@ -67,7 +73,7 @@ pub struct Link {
     departed: u64,
     /// What few links have.
     extra: Option<Box<Extra>>,
-    /// Bits per second; zero = transmission takes no time.
+    /// Bits per second; zero = transmission takes no time, or how much it takes changes.
     rate: u64,
     /// What the division of bits by rate left over in this busy period, so that rates do not drift.
     carry: u64,
@@ -84,17 +90,24 @@ struct Extra {
     census: Option<Census>,
     /// What was dropped and has not been taken, where somebody wants it.
     lost: Option<Vec<(Time, Packet, DropReason)>>,
+    /// The course of a link that changes.
+    varied: Option<Box<Varied>>,
 }
 
 impl Link {
     /// A link called `name`, whose random stream derives from `seed` and the name.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Link {
-        let rate = config.rate.map_or(0, Rate::bps);
-        let extra = (config.loss != Loss::None || config.overhead > 0).then(|| {
+        let constant = config.rate.filter(|_| config.changes.is_empty());
+        let rate = constant.map_or(0, Rate::bps);
+        let varied = Varied::new(config, seed, name).map(Box::new);
+        let varied_delay = varied.as_ref().map(|v| v.shortest());
+        let plain = config.loss == Loss::None && config.overhead == 0 && varied.is_none();
+        let extra = (!plain).then(|| {
             Box::new(Extra {
                 overhead: u64::from(config.overhead),
                 loss: (config.loss != Loss::None)
                     .then(|| LossProcess::new(config.loss, Stream::new(seed, name))),
+                varied,
                 ..Extra::default()
             })
         });
@@ -107,7 +120,8 @@ impl Link {
         let queue = AnyQdisc::new(&config.discipline, &outlet, seed, name);
         Link {
             free_at: Time::ZERO,
-            delay: config.delay,
+            // Of a link that changes the shortest there will be: callers wait at most so long.
+            delay: varied_delay.unwrap_or(config.delay),
             per_byte: if rate > 0 && BYTE.is_multiple_of(rate) {
                 BYTE / rate
             } else {
@@ -165,7 +179,7 @@ impl Link {
         lost.map(std::mem::take).unwrap_or_default()
     }
 
-    /// Propagation delay.
+    /// Propagation delay; of a link that changes, the shortest it ever has.
     pub fn delay(&self) -> Dur {
         self.delay
     }
@@ -183,7 +197,9 @@ impl Link {
 
     /// Packets that the queue marked instead of dropping them, so far.
     pub fn marked(&self) -> u64 {
-        self.queue.marked()
+        let extra = self.extra.as_deref();
+        let before = extra.and_then(|e| Some(e.varied.as_ref()?.marked_before));
+        self.queue.marked() + before.unwrap_or(0)
     }
 
     /// Begins every transmission due by `now`; `express` is asked as in [`Link::push_express`].
@@ -195,6 +211,9 @@ impl Link {
     }
 
     fn dequeue(&mut self, now: Time, express: &mut impl FnMut(Time, &Packet) -> bool) {
+        if self.rate == 0 {
+            return self.dequeue_varied(now, express);
+        }
         while self.waiting > 0 && self.free_at <= now {
             let start = self.free_at;
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
@@ -281,6 +300,9 @@ impl Link {
         }
         if self.rate == 0 {
             if let Some(extra) = &mut self.extra {
+                if extra.varied.is_some() {
+                    return self.push_varied(at, packet, express);
+                }
                 extra.begins(at, packet);
             }
             self.launch(at, packet, express);
@@ -390,17 +412,23 @@ impl Extra {
 
     /// Counts a departure and says whether the wire loses the packet.
     fn loses(&mut self, end: Time, packet: &Packet) -> bool {
+        let lost = self.loss.as_mut().is_some_and(LossProcess::loses);
+        self.leaves(end, packet, lost);
+        lost
+    }
+
+    /// Counts a departure, of a packet that the wire may have lost.
+    #[inline]
+    fn leaves(&mut self, end: Time, packet: &Packet, lost: bool) {
         if let Some(m) = &mut self.meter {
             m.departure(end, packet);
         }
-        let lost = self.loss.as_mut().is_some_and(LossProcess::loses);
         if lost && let Some(m) = &mut self.meter {
             m.count_drop(end, packet);
         }
         if lost {
             self.keep(end, packet, DropReason::Loss);
         }
-        lost
     }
 
     fn keep(&mut self, at: Time, packet: &Packet, reason: DropReason) {

@@ -66,6 +66,12 @@ impl LossProcess {
         }
     }
 
+    /// Is another process from now on, in its good state; the random stream goes on.
+    pub fn becomes(&mut self, loss: Loss) {
+        self.loss = loss;
+        self.bad = false;
+    }
+
     /// Whether the next packet is lost.
     #[inline]
     pub fn loses(&mut self) -> bool {

@@ -164,6 +164,16 @@ impl AnyQdisc {
         self.backlog().packets as u32
     }
 
+    /// Gives up what waits, one packet after the other in the order of service, to a discipline that
+    /// takes over. It is asked at the beginning of time: no packet has waited then, and no discipline
+    /// finds a reason to drop one. Afterwards it is of no more use.
+    pub(crate) fn give_up(
+        &mut self,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Option<Packet> {
+        self.dequeue(Time::ZERO, dropped)
+    }
+
     /// The disciplines off the hot path.
     fn other_mut(&mut self) -> &mut dyn Qdisc {
         match self {

@@ -1,5 +1,7 @@
 //! The contract, run over every element and over random chains of them.
 
+#[path = "contract/changes.rs"]
+mod changes;
 mod common;
 
 use common::random_discipline;
@@ -29,6 +31,10 @@ fn random_link(rng: &mut Stream, seed: u64, name: &str) -> Link {
         discipline: random_discipline(rng),
         overhead: rng.below(40) as u16,
         loss,
+        changes: match rng.below(2) {
+            0 => Vec::new(),
+            _ => changes::random_changes(rng),
+        },
     };
     Link::new(&config, seed, name)
 }

@@ -1,0 +1,206 @@
+//! A link that changes on a schedule.
+//!
+//! Everything that happens between two packets that are touched happens at its own instant, as if
+//! somebody had watched: the end of a transmission is worked out ahead through the changes of rate
+//! that lie on the way ([`Wire`]), and the queue is exchanged between the dequeues before and after.
+
+use swell_base::{DropReason, Dur, Packet, Time};
+
+use super::{Extra, Link, LinkConfig};
+use crate::qdisc::AnyQdisc;
+use crate::schedule::Timeline;
+use crate::wire::Wire;
+use crate::{Outlet, Qdisc};
+
+/// What a link that changes has besides.
+#[derive(Clone, Debug)]
+pub(super) struct Varied {
+    wire: Wire,
+    /// Changes of the queue, with what they must be told.
+    queues: Timeline,
+    exchanged: u64,
+    seed: u64,
+    name: String,
+    overhead: u16,
+    delay: Dur,
+    /// Shortest delay.
+    shortest: Dur,
+    /// When the packet sent last arrives: none arrives before.
+    last: Time,
+    /// Packets that the queues before this one marked.
+    pub marked_before: u64,
+}
+
+impl Varied {
+    /// `None` if nothing about the link changes.
+    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Option<Varied> {
+        let delays = config.changes.iter().filter_map(|c| c.delay);
+        let shortest = delays.chain([config.delay]).min().unwrap_or_default();
+        (!config.changes.is_empty()).then(|| Varied {
+            wire: Wire::new(config, seed, name),
+            queues: Timeline::new(&config.changes, |c| c.queue.is_some()),
+            exchanged: 0,
+            seed,
+            name: name.to_owned(),
+            overhead: config.overhead,
+            delay: config.delay,
+            shortest,
+            last: Time::ZERO,
+            marked_before: 0,
+        })
+    }
+
+    pub fn shortest(&self) -> Dur {
+        self.shortest
+    }
+
+    /// The queue that takes over by `now`, and when.
+    fn next_queue(&mut self, now: Time) -> Option<(Time, AnyQdisc)> {
+        let (at, change) = self.queues.take(now)?;
+        let new = change.queue.as_ref()?;
+        let outlet = Outlet {
+            limit: new.limit,
+            rate: new.rate,
+            overhead: self.overhead,
+            delay: self.delay,
+        };
+        self.exchanged += 1;
+        // Each queue has its own random stream.
+        let name = format!("{}/{}", self.name, self.exchanged);
+        let queue = AnyQdisc::new(&new.discipline, &outlet, self.seed, &name);
+        Some((at, queue))
+    }
+}
+
+impl Link {
+    fn varied(&mut self) -> Option<&mut Varied> {
+        self.extra.as_deref_mut()?.varied.as_deref_mut()
+    }
+
+    /// [`Link::push_express`] after everything before `at` was brought up to date and the arrival
+    /// counted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn push_varied(
+        &mut self,
+        at: Time,
+        packet: &Packet,
+        express: &mut impl FnMut(Time, &Packet) -> bool,
+    ) {
+        // Where nothing waits nobody has looked.
+        while self.exchange(at) {}
+        let (waiting, free_at) = (self.waiting, self.free_at);
+        if waiting == 0
+            && free_at <= at
+            && let Some(varied) = self.varied()
+        {
+            self.free_at = varied.wire.wake(at, free_at);
+        }
+        if self.free_at == at && self.waiting == 0 && !self.sees_all {
+            self.transmit_varied(at, packet, express);
+        } else {
+            self.enqueue(at, packet, express);
+        }
+    }
+
+    /// Makes every exchange of the queue and begins every transmission due by `now`, each at its
+    /// instant; exchanges come first.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn dequeue_varied(
+        &mut self,
+        now: Time,
+        express: &mut impl FnMut(Time, &Packet) -> bool,
+    ) {
+        while self.waiting > 0 {
+            let start = self.free_at;
+            if self.exchange(start.min(now)) {
+                continue;
+            }
+            if start > now || start == Time::MAX {
+                // What stands still for good keeps what it has.
+                break;
+            }
+            let (dropped, extra) = (&mut self.dropped, &mut self.extra);
+            let next = self.queue.dequeue(start, &mut |packet, reason| {
+                count(dropped, extra, start, &packet, reason);
+            });
+            self.waiting = self.queue.waiting();
+            if let Some(packet) = next {
+                self.transmit_varied(start, &packet, express);
+            }
+        }
+    }
+
+    /// Makes the first exchange of the queue due by `now`; false if there is none.
+    fn exchange(&mut self, now: Time) -> bool {
+        let Some(varied) = self.varied() else {
+            return false;
+        };
+        let Some((at, new)) = varied.next_queue(now) else {
+            return false;
+        };
+        let mut old = std::mem::replace(&mut self.queue, new);
+        let (dropped, extra) = (&mut self.dropped, &mut self.extra);
+        let mut count = |packet: Packet, reason| count(dropped, extra, at, &packet, reason);
+        while old.backlog().packets > 0 {
+            if let Some(packet) = old.give_up(&mut count)
+                && let Err(reason) = self.queue.enqueue(at, packet, &mut count)
+            {
+                count(packet, reason);
+            }
+        }
+        self.waiting = self.queue.waiting();
+        self.sees_all = self.queue.sees_all();
+        if let Some(v) = self.varied() {
+            v.marked_before += old.marked();
+        }
+        true
+    }
+
+    fn transmit_varied(
+        &mut self,
+        start: Time,
+        packet: &Packet,
+        express: &mut impl FnMut(Time, &Packet) -> bool,
+    ) {
+        let Some(extra) = &mut self.extra else { return };
+        extra.begins(start, packet);
+        let Some(varied) = &mut extra.varied else {
+            return;
+        };
+        let sent = (varied.wire).send(start, u64::from(packet.size) + extra.overhead);
+        let arrival = varied.last.max(sent.end + varied.wire.delay);
+        self.free_at = match sent.end {
+            Time::MAX => Time::MAX,
+            end => varied.wire.ready(end),
+        };
+        if !sent.lost {
+            varied.last = arrival;
+        }
+        // What never leaves is in no bin.
+        if sent.end < Time::MAX {
+            extra.leaves(sent.end, packet, sent.lost);
+        }
+        if sent.lost {
+            self.dropped[DropReason::Loss as usize] += 1;
+        } else if express(arrival, packet) {
+            self.departed += 1;
+        } else {
+            self.flight.push(arrival, packet);
+        }
+    }
+}
+
+fn count(
+    dropped: &mut [u64; 3],
+    extra: &mut Option<Box<Extra>>,
+    at: Time,
+    packet: &Packet,
+    reason: DropReason,
+) {
+    dropped[reason as usize] += 1;
+    if let Some(extra) = extra {
+        extra.count_drop(at, packet, reason, false);
+    }
+}

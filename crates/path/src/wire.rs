@@ -1,0 +1,258 @@
+//! The serializer of a link that changes: when a transmission ends is worked out ahead, through every
+//! change until then.
+
+use swell_base::{Dur, Rate, Stream, Time};
+
+use crate::deliveries::{BYTE, Position};
+use crate::schedule::Timeline;
+use crate::{Capacity, Change, Deliveries, LinkConfig, LossProcess};
+
+/// Through so many changes in a row a transmission is followed. One that is not over by then, or could
+/// not begin, never is: nobody waits for a link that changes every nanosecond of a century.
+const PATIENCE: u32 = 10_000_000;
+
+#[derive(Clone, Debug)]
+enum Supply {
+    Unlimited,
+    /// Bits per second.
+    Rate(u64),
+    Deliveries(Position),
+}
+
+/// The state of capacity, outages, delay and loss after every change up to some instant.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    timeline: Timeline,
+    supply: Supply,
+    /// End of the latest outage in which packets wait, and of the latest in which they are lost.
+    stopped_until: Time,
+    dead_until: Time,
+    /// Nanobits of the next packet that went in the last nanosecond of the one before.
+    carry: u128,
+    pub delay: Dur,
+    loss: LossProcess,
+}
+
+/// How a transmission ends.
+pub(crate) struct Sent {
+    /// When the last bit leaves; `MAX` = never.
+    pub end: Time,
+    /// The wire lost it.
+    pub lost: bool,
+}
+
+impl Wire {
+    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Wire {
+        Wire {
+            timeline: Timeline::new(&config.changes, Change::of_wire),
+            supply: match config.rate {
+                None => Supply::Unlimited,
+                Some(rate) => Supply::Rate(rate.bps()),
+            },
+            stopped_until: Time::ZERO,
+            dead_until: Time::ZERO,
+            carry: 0,
+            delay: config.delay,
+            loss: LossProcess::new(config.loss, Stream::new(seed, name)),
+        }
+    }
+
+    /// The idle serializer is asked for at `at`: when may a transmission begin? `free_at` is what it
+    /// said last, not later than `at`.
+    pub fn wake(&mut self, at: Time, free_at: Time) -> Time {
+        if at == Time::MAX {
+            return Time::MAX;
+        }
+        self.reach(at);
+        if free_at < at {
+            // A new busy period owes nothing.
+            self.carry = 0;
+        }
+        if let Supply::Deliveries(position) = &mut self.supply {
+            // Departures come before arrivals: an opportunity at this instant has passed.
+            position.seek_beyond(at);
+        }
+        self.ready(at)
+    }
+
+    /// Transmits `bytes` from `start` on, which is when it said that it would be ready.
+    pub fn send(&mut self, start: Time, bytes: u64) -> Sent {
+        const NEVER: Sent = Sent {
+            end: Time::MAX,
+            lost: false,
+        };
+        self.reach(start);
+        let mut lost = self.dead_until > start;
+        let header = match self.supply {
+            Supply::Deliveries(_) => Deliveries::HEADER.0,
+            _ => 0,
+        };
+        let mut work = u128::from(bytes + header) * u128::from(BYTE) + self.carry;
+        self.carry = 0;
+        let mut at = start;
+        for _ in 0..PATIENCE {
+            let until = self.boundary(at);
+            match self.supply_at(at) {
+                None | Some(Supply::Rate(0)) => {}
+                Some(Supply::Unlimited) => return self.sent(at, lost),
+                Some(&mut Supply::Rate(rate)) => {
+                    let rate = u128::from(rate);
+                    let most = rate * u128::from(until.since(at).as_nanos());
+                    if work <= most {
+                        self.carry = work % rate;
+                        // At most the span until the boundary, which has 64 bits.
+                        return self.sent(at + Dur::from_nanos((work / rate) as u64), lost);
+                    }
+                    work -= most;
+                }
+                Some(Supply::Deliveries(position)) => match position.spend(work, until) {
+                    Ok(end) => return self.sent(end, lost),
+                    Err(rest) => work = rest,
+                },
+            }
+            if until == Time::MAX {
+                break;
+            }
+            at = until;
+            self.reach(at);
+            lost |= self.dead_until > at;
+        }
+        NEVER
+    }
+
+    fn sent(&mut self, end: Time, lost: bool) -> Sent {
+        self.reach(end);
+        Sent {
+            end,
+            lost: lost || self.loss.loses(),
+        }
+    }
+
+    /// The first instant not before `from` at which a transmission may begin; `MAX` = never.
+    pub fn ready(&mut self, from: Time) -> Time {
+        let mut at = from;
+        for _ in 0..PATIENCE {
+            let until = self.boundary(at);
+            match self.supply_at(at) {
+                None | Some(Supply::Rate(0)) => {}
+                Some(Supply::Unlimited | Supply::Rate(_)) => return at,
+                Some(Supply::Deliveries(position)) => {
+                    let next = position.instant();
+                    if next < until {
+                        return next;
+                    }
+                }
+            }
+            if until == Time::MAX {
+                break;
+            }
+            at = until;
+            self.reach(at);
+        }
+        Time::MAX
+    }
+
+    /// Nanobits that could be transmitted from `from`, the instant reached, to `to`.
+    pub fn offers(&mut self, from: Time, to: Time) -> u128 {
+        let mut sum = 0;
+        let mut at = from;
+        while at < to {
+            self.reach(at);
+            let until = self.boundary(at).min(to);
+            match self.supply_at(at) {
+                None | Some(Supply::Unlimited) => {}
+                Some(Supply::Rate(rate)) => {
+                    sum += u128::from(*rate) * u128::from(until.since(at).as_nanos());
+                }
+                Some(Supply::Deliveries(position)) => {
+                    let header = u128::from(Deliveries::HEADER.0 * BYTE);
+                    let full = u128::from(Deliveries::OPPORTUNITY.0 * BYTE);
+                    while position.spend(full, until).is_ok() {
+                        sum += full - header;
+                    }
+                }
+            }
+            at = until;
+        }
+        sum
+    }
+
+    /// What carries at `at`; `None` in an outage.
+    fn supply_at(&mut self, at: Time) -> Option<&mut Supply> {
+        if self.stopped_until > at {
+            return None;
+        }
+        if let Supply::Deliveries(position) = &mut self.supply
+            && position.instant() < at
+        {
+            position.seek(at);
+        }
+        Some(&mut self.supply)
+    }
+
+    /// The first instant after `at`, the one reached, at which it could carry more or less.
+    fn boundary(&self, at: Time) -> Time {
+        let next = self.timeline.next_at();
+        if self.stopped_until > at {
+            next.min(self.stopped_until)
+        } else {
+            next
+        }
+    }
+
+    /// Makes every change up to and including `at`.
+    fn reach(&mut self, at: Time) {
+        while let Some((when, change)) = self.timeline.take(at) {
+            if let Some(capacity) = &change.capacity {
+                self.carry = 0;
+                self.supply = match capacity {
+                    Capacity::Unlimited => Supply::Unlimited,
+                    Capacity::Rate(rate) => Supply::Rate(rate.bps()),
+                    Capacity::Deliveries { trace, phase } => {
+                        Supply::Deliveries(Position::new(trace, *phase, when))
+                    }
+                };
+            }
+            if let Some(delay) = change.delay {
+                self.delay = delay;
+            }
+            if let Some(loss) = change.loss {
+                self.loss.becomes(loss);
+            }
+            if let Some(outage) = change.outage {
+                let end = when + outage.length;
+                let latest = if outage.lossy {
+                    &mut self.dead_until
+                } else {
+                    &mut self.stopped_until
+                };
+                *latest = end.max(*latest);
+            }
+        }
+    }
+}
+
+/// Network-layer bits that a link can carry, as a mean rate over each of `bins` bins of `width` from
+/// the beginning: what its changes make of its rate. Outages in which packets are lost count as
+/// capacity, since the link transmits.
+///
+/// Link-layer overhead is left in; a link without a rate offers nothing that could be counted.
+pub fn offered(config: &LinkConfig, width: Dur, bins: usize) -> Vec<Rate> {
+    let mut wire = Wire::new(config, 0, "");
+    let width = width.as_nanos().max(1);
+    (0..bins as u64)
+        .map(|i| {
+            let edge = |i: u64| Time::from_nanos(i.saturating_mul(width));
+            let nanobits = wire.offers(edge(i), edge(i + 1));
+            Rate::from_bps(u64::try_from(nanobits / u128::from(width)).unwrap_or(u64::MAX))
+        })
+        .collect()
+}
+
+/// The mean rate that a link can carry from `from` to `to`, as [`offered`] counts.
+pub fn mean_offered(config: &LinkConfig, from: Time, to: Time) -> Rate {
+    let mut wire = Wire::new(config, 0, "");
+    let span = u128::from(to.since(from).as_nanos().max(1));
+    let nanobits = wire.offers(from, to);
+    Rate::from_bps(u64::try_from(nanobits / span).unwrap_or(u64::MAX))
+}

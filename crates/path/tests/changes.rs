@@ -1,0 +1,424 @@
+//! Links that change: against closed forms, against themselves without changes, and against a
+//! straightforward replay of delivery traces.
+
+mod common;
+#[path = "changes/deliveries.rs"]
+mod deliveries;
+
+use swell_base::{Dur, FlowId, Packet, QueueLimit, Rate, Stream, Time};
+use swell_path::{
+    Capacity, Change, CoDelConfig, Discipline, DrrConfig, Element, Link, LinkConfig, Loss, Meter,
+    NewQueue, Outage, mean_offered, offered,
+};
+
+const MS: u64 = 1_000_000;
+
+fn ms(n: u64) -> Time {
+    Time::from_nanos(n * MS)
+}
+
+fn packet(size: u16, id: u64) -> Packet {
+    let mut packet = Packet {
+        size,
+        ..Packet::default()
+    };
+    packet.seg.seq = id;
+    packet
+}
+
+fn config(mbit: u64, changes: Vec<Change>) -> LinkConfig {
+    LinkConfig {
+        rate: Some(Rate::from_bps(mbit * 1_000_000)),
+        queue: QueueLimit::Packets(1_000),
+        changes,
+        ..LinkConfig::default()
+    }
+}
+
+fn rate(at: Time, bps: u64) -> Change {
+    Change {
+        at,
+        capacity: Some(Capacity::Rate(Rate::from_bps(bps))),
+        ..Change::default()
+    }
+}
+
+fn outage(at: Time, length: Dur, lossy: bool) -> Change {
+    Change {
+        at,
+        outage: Some(Outage { length, lossy }),
+        ..Change::default()
+    }
+}
+
+/// Everything that comes out of `link`: when, and which.
+fn out(link: &mut Link) -> Vec<(u64, u64)> {
+    let pop = || link.pop(Time::from_nanos(u64::MAX - 1));
+    std::iter::from_fn(pop)
+        .map(|(at, p)| (at.as_nanos(), p.seg.seq))
+        .collect()
+}
+
+/// What comes of packets of 1250 bytes, a millisecond each at 10 Mbit/s, at these milliseconds.
+fn sent(config: &LinkConfig, arrivals: &[u64]) -> Vec<(u64, u64)> {
+    let mut link = Link::new(config, 1, "link");
+    for (id, &at) in arrivals.iter().enumerate() {
+        link.push(ms(at), packet(1250, id as u64));
+    }
+    out(&mut link)
+}
+
+#[test]
+fn what_is_left_of_a_packet_goes_at_the_new_rate() {
+    // Half of the second packet at 10 Mbit/s, half of it at 1 Mbit/s: 0.5 ms and 5 ms.
+    let slower = config(10, vec![rate(Time::from_nanos(1_500_000), 1_000_000)]);
+    assert_eq!(
+        sent(&slower, &[0, 0, 20]),
+        [(MS, 0), (6_500_000, 1), (30 * MS, 2)]
+    );
+}
+
+#[test]
+fn an_outage_suspends_a_transmission() {
+    let stopped = config(
+        10,
+        vec![outage(
+            Time::from_nanos(1_500_000),
+            Dur::from_secs(2),
+            false,
+        )],
+    );
+    let end = 2_001_500_000;
+    assert_eq!(
+        sent(&stopped, &[0, 0, 700]),
+        [(MS, 0), (end + MS / 2, 1), (end + MS * 3 / 2, 2)]
+    );
+}
+
+#[test]
+fn a_lossy_outage_takes_whatever_it_touches() {
+    // Transmissions of a millisecond each, back to back; the outage covers [1.5 ms, 3 ms).
+    let lossy = config(
+        10,
+        vec![outage(
+            Time::from_nanos(1_500_000),
+            Dur::from_micros(1_500),
+            true,
+        )],
+    );
+    assert_eq!(
+        sent(&lossy, &[0, 0, 0, 0, 0]),
+        [(MS, 0), (4 * MS, 3), (5 * MS, 4)]
+    );
+    // What left as it begins and what begins as it ends are not touched.
+    let whole = config(10, vec![outage(ms(1), Dur::from_millis(1), true)]);
+    assert_eq!(sent(&whole, &[0, 0, 0]), [(MS, 0), (3 * MS, 2)]);
+    let mut link = Link::new(&whole, 1, "link");
+    link.set_meter(Meter::new(Dur::from_millis(1), Dur::from_millis(1)));
+    for id in 0..3 {
+        link.push(Time::ZERO, packet(1250, id));
+    }
+    assert_eq!(out(&mut link).len(), 2);
+    assert_eq!(link.ledger().dropped, [0, 0, 1]);
+    let lost: Vec<u32> = link
+        .meter()
+        .unwrap()
+        .bins
+        .iter()
+        .map(|b| b.dropped[0])
+        .collect();
+    assert_eq!(lost, [0, 0, 1, 0], "lost when its last bit left");
+}
+
+#[test]
+fn overlapping_outages_last_as_long_as_the_longer() {
+    let changes = vec![
+        outage(ms(10), Dur::from_millis(20), false),
+        outage(ms(15), Dur::from_millis(5), false),
+        // Whatever the capacity becomes meanwhile counts afterwards.
+        rate(ms(25), 20_000_000),
+    ];
+    assert_eq!(
+        sent(&config(10, changes), &[10, 12]),
+        [(30_500_000, 0), (31 * MS, 1)]
+    );
+}
+
+#[test]
+fn what_was_sent_later_does_not_overtake_when_the_delay_falls() {
+    let mut falls = config(
+        10,
+        vec![
+            Change {
+                at: ms(2),
+                delay: Some(Dur::from_millis(5)),
+                ..Change::default()
+            },
+            Change {
+                at: ms(40),
+                delay: Some(Dur::from_millis(50)),
+                ..Change::default()
+            },
+        ],
+    );
+    falls.delay = Dur::from_millis(30);
+    // Last bits leave at 1, 2 (as the delay falls), 3, 31 and 41 ms.
+    assert_eq!(
+        sent(&falls, &[0, 0, 0, 30, 40]),
+        [
+            (31 * MS, 0),
+            (31 * MS, 1),
+            (31 * MS, 2),
+            (36 * MS, 3),
+            (91 * MS, 4)
+        ]
+    );
+    assert_eq!(Link::new(&falls, 1, "link").delay(), Dur::from_millis(5));
+}
+
+#[test]
+fn changes_come_back() {
+    // 10 Mbit/s for 4 ms, 5 Mbit/s for 6 ms, and so on: 7 packets in each round of 10 ms.
+    let again = |at, bps| Change {
+        every: Some(Dur::from_millis(10)),
+        ..rate(at, bps)
+    };
+    let square = config(1, vec![again(ms(0), 10_000_000), again(ms(4), 5_000_000)]);
+    let out = sent(&square, &[0; 70]);
+    let round: Vec<u64> = out[..7].iter().map(|x| x.0 / MS).collect();
+    assert_eq!(round, [1, 2, 3, 4, 6, 8, 10]);
+    for (i, &(at, id)) in out.iter().enumerate() {
+        assert_eq!(
+            (at, id),
+            (out[i % 7].0 + (i as u64 / 7) * 10 * MS, i as u64)
+        );
+    }
+    assert_eq!(
+        mean_offered(&square, ms(0), ms(1_000)),
+        Rate::from_bps(7_000_000)
+    );
+    let bins = offered(&square, Dur::from_millis(2), 5)
+        .into_iter()
+        .map(|r| r.bps() / 1_000_000);
+    assert_eq!(bins.collect::<Vec<_>>(), [10, 10, 5, 5, 5]);
+}
+
+#[test]
+fn a_link_that_stands_still_for_good_keeps_what_it_has() {
+    let mut link = Link::new(
+        &config(10, vec![rate(Time::from_nanos(1_500_000), 0)]),
+        1,
+        "link",
+    );
+    link.set_meter(Meter::new(Dur::from_millis(1), Dur::from_millis(1)));
+    for id in 0..4 {
+        link.push(Time::ZERO, packet(1250, id));
+    }
+    assert_eq!(out(&mut link), [(MS, 0)]);
+    assert_eq!((link.ledger().held(), link.poll_at()), (3, Some(Time::MAX)));
+    assert!(link.meter().unwrap().bins.len() < 3);
+    // Nor does it take long to find out where there are changes without end.
+    let hopeless = [outage(ms(0), Dur::from_secs(2), false), rate(ms(0), 1)];
+    let again = hopeless.map(|c| Change {
+        every: Some(Dur::from_secs(1)),
+        ..c
+    });
+    assert_eq!(sent(&config(10, again.to_vec()), &[5, 6]), []);
+}
+
+/// The end of the n-th of back-to-back transmissions, by the sum of what was carried.
+#[test]
+fn departures_are_those_of_the_integral_of_the_rate() {
+    for seed in 0..200 {
+        let mut rng = Stream::new(seed, "rates");
+        let mut at = 0u64;
+        // Spans and rates; some of them zero.
+        let spans: Vec<(u64, u64)> = (0..12)
+            .map(|_| {
+                let from = at;
+                at += rng.below(3_000_000) + 1;
+                let bps = [0, rng.below(20_000_000) + 1, rng.below(5_000) * 1_000 + 7];
+                (from, bps[rng.below(3) as usize])
+            })
+            .chain([(40_000_000, 3_000_000)])
+            .collect();
+        // Bits times 1e9 carried until `t`.
+        let carried = |t: u64| -> u128 {
+            let ends = spans.iter().skip(1).map(|s| s.0).chain([u64::MAX]);
+            let each = spans.iter().zip(ends).map(|(&(from, bps), to)| {
+                u128::from(bps) * u128::from(t.min(to).saturating_sub(from))
+            });
+            each.sum()
+        };
+        let changes = spans
+            .iter()
+            .map(|&(at, bps)| rate(Time::from_nanos(at), bps));
+        let mut link = Link::new(&config(1, changes.collect()), 1, "link");
+        let mut work = 0u128;
+        let mut expected = Vec::new();
+        for id in 0..60 {
+            let size = rng.below(1460) as u16 + 40;
+            link.push(Time::ZERO, packet(size, id));
+            work += u128::from(size) * 8_000_000_000;
+            // The first nanosecond by whose end all of it is carried.
+            let (mut low, mut high) = (0u64, 1 << 40);
+            while low < high {
+                let middle = low.midpoint(high);
+                if carried(middle) >= work {
+                    high = middle
+                } else {
+                    low = middle + 1
+                }
+            }
+            // Within that nanosecond, unless it is over exactly at its end: times are rounded down.
+            expected.push((if carried(low) == work { low } else { low - 1 }, id));
+        }
+        assert_eq!(out(&mut link), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn changes_that_change_nothing_change_nothing() {
+    for seed in 0..150 {
+        let mut rng = Stream::new(seed, "plain");
+        let bps = Rate::from_bps(rng.below(20_000_000) + 100_000);
+        let plain = LinkConfig {
+            rate: rng.chance(0.9).then_some(bps),
+            delay: Dur::from_nanos(rng.below(5_000_000)),
+            discipline: common::random_discipline(&mut rng),
+            queue: common::random_limit(&mut rng),
+            overhead: rng.below(20) as u16,
+            loss: Loss::Independent { p: 0.1 },
+            changes: Vec::new(),
+        };
+        let again = Change {
+            at: Time::from_nanos(rng.below(MS)),
+            every: Some(Dur::from_nanos(rng.below(MS) + 1_000)),
+            capacity: Some(plain.rate.map_or(Capacity::Unlimited, Capacity::Rate)),
+            delay: Some(plain.delay),
+            ..Change::default()
+        };
+        let idle = Change {
+            capacity: None,
+            ..again.clone()
+        };
+        for change in [again, idle] {
+            let varied = LinkConfig {
+                changes: vec![change],
+                ..plain.clone()
+            };
+            let mut links = [&plain, &varied].map(|c| Link::new(c, seed, "link"));
+            let mut at = Time::ZERO;
+            for id in 0..300 {
+                at += Dur::from_nanos(rng.below(1_500_000));
+                let mut p = packet(rng.below(1460) as u16 + 40, id);
+                p.flow = FlowId(rng.below(5) as u32);
+                links.iter_mut().for_each(|l| l.push(at, p));
+                let [a, b] = links.each_mut().map(|l| l.backlog(at));
+                assert_eq!(a, b, "seed {seed} at {at}");
+            }
+            let [a, b] = links.each_mut().map(out);
+            assert_eq!(a, b, "seed {seed}");
+            assert_eq!(links[0].ledger(), links[1].ledger());
+            assert_eq!(links[0].marked(), links[1].marked());
+        }
+    }
+}
+
+fn new_queue(at: Time, discipline: Discipline, limit: &str) -> Change {
+    Change {
+        at,
+        queue: Some(NewQueue {
+            discipline,
+            limit: limit.parse().unwrap(),
+            rate: Some(Rate::from_bps(10_000_000)),
+        }),
+        ..Change::default()
+    }
+}
+
+#[test]
+fn a_shorter_queue_drops_its_tail() {
+    let shorter = config(
+        10,
+        vec![new_queue(
+            Time::from_nanos(1_500_000),
+            Discipline::Fifo,
+            "3pkt",
+        )],
+    );
+    let mut link = Link::new(&shorter, 1, "link");
+    link.set_meter(Meter::new(Dur::from_millis(1), Dur::from_micros(100)));
+    for id in 0..10 {
+        link.push(Time::ZERO, packet(1250, id));
+    }
+    // Packet 1 is in transmission; of 2 to 9 the first three stay.
+    let ids: Vec<u64> = out(&mut link).into_iter().map(|x| x.1).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4]);
+    assert_eq!(link.ledger().dropped, [5, 0, 0]);
+    let bins = &link.meter().unwrap().bins;
+    assert_eq!(bins[15].dropped[0], 5, "as the queue was exchanged");
+}
+
+#[test]
+fn what_waits_moves_over_in_the_order_of_service() {
+    let codel = CoDelConfig {
+        target: Dur::from_nanos(1),
+        interval: Dur::from_nanos(1),
+        ..CoDelConfig::default()
+    };
+    // A discipline that would drop nearly everything it is asked for gives all of it up.
+    for from in [
+        Discipline::Fifo,
+        Discipline::Drr(DrrConfig::default()),
+        Discipline::CoDel(codel),
+        Discipline::FqCoDel(Default::default()),
+        Discipline::Pie(Default::default()),
+        Discipline::Priority(Default::default()),
+    ] {
+        let moved = LinkConfig {
+            discipline: from.clone(),
+            // Packet 0 is in transmission until the queue is another one.
+            ..config(10, vec![new_queue(ms(1), Discipline::Fifo, "100pkt")])
+        };
+        let mut link = Link::new(&moved, 1, "link");
+        for id in 0..20 {
+            link.push(Time::ZERO, packet(1250, id));
+        }
+        let ids: Vec<u64> = out(&mut link).into_iter().map(|x| x.1).collect();
+        assert_eq!(ids, (0..20).collect::<Vec<_>>(), "{from:?}");
+    }
+    // To priority: one band passes the other from then on.
+    let priority = config(
+        10,
+        vec![new_queue(
+            ms(2),
+            Discipline::Priority(Default::default()),
+            "9pkt",
+        )],
+    );
+    let mut link = Link::new(&priority, 1, "link");
+    for id in 0..6 {
+        let mut p = packet(1250, id);
+        p.tag = [swell_base::Tag::Background, swell_base::Tag::Foreground][usize::from(id > 3)];
+        link.push(Time::ZERO, p);
+    }
+    let ids: Vec<u64> = out(&mut link).into_iter().map(|x| x.1).collect();
+    assert_eq!(ids, [0, 1, 4, 5, 2, 3]);
+}
+
+#[test]
+fn loss_changes() {
+    let lossy = |at, p| Change {
+        at,
+        loss: Some(Loss::Independent { p }),
+        ..Change::default()
+    };
+    let config = config(10, vec![lossy(ms(100), 1.0), lossy(ms(200), 0.0)]);
+    let mut link = Link::new(&config, 1, "link");
+    for id in 0..300 {
+        link.push(ms(id), packet(125, id));
+    }
+    let ids: Vec<u64> = out(&mut link).into_iter().map(|x| x.1).collect();
+    assert_eq!(ids, (0..100).chain(200..300).collect::<Vec<_>>());
+}
