@@ -85,6 +85,6 @@ pub use error::{Error, Problem};
 pub use link::LinkType;
 pub use packet::{Packet, Tcp, TcpOptions, Transport};
 pub use reader::{Format, Interface, Reader};
-pub use source::Compression;
+pub use source::{Compression, open as decompress};
 pub use transport::tcp_options;
 pub use writer::{Heading, Record, WriteError, Writer};

@@ -55,7 +55,7 @@ const XZ_MEMORY: u64 = 256 << 20;
 ///
 /// # Errors
 /// What the source said while the first bytes were read, or the decoder when it was set up.
-pub(crate) fn open<'a>(
+pub fn open<'a>(
     mut source: impl Read + Send + 'a,
 ) -> io::Result<(Compression, Box<dyn Read + Send + 'a>)> {
     let mut head = Vec::with_capacity(MAGIC);

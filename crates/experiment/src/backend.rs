@@ -1,13 +1,15 @@
 //! What runs a run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate};
+use swell_path::Deliveries;
 use swell_traffic::{Knobs, Model};
 use swell_workload::Packets;
 
-use crate::file::{Greedy, Link, Program, Replay, TcpSettings, Transport, Web};
+use crate::file::{Change, Greedy, Link, Program, Replay, TcpSettings, Transport, Web};
 use crate::observe::{Cell, Observations};
 
 /// What runs a run: a simulator, an emulator, real hosts.
@@ -85,6 +87,11 @@ pub struct RunSpec {
     pub cell: Cell,
     /// The bottleneck's up and down direction. Queues are in packets, bytes or time, never BDP.
     pub links: [Link; 2],
+    /// How the two directions change. Queues are in packets, bytes or time, and said with discipline
+    /// and limit; delivery traces have their phases.
+    pub changes: [Vec<Change>; 2],
+    /// The delivery traces that links and changes name.
+    pub deliveries: BTreeMap<String, Arc<Deliveries>>,
     /// The application under study; `None` to measure the background alone.
     pub foreground: Option<ForegroundSpec>,
     /// The background.

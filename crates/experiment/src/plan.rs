@@ -1,5 +1,6 @@
 //! From a file to runs, each fully specified.
 
+mod deliveries;
 mod traces;
 
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use swell_base::{Dur, QueueLimit, Rate};
-use swell_path::Fifo;
+use swell_path::{Deliveries, Fifo};
 use swell_traffic::{Dependency, Knobs, Model};
 
 use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunSpec, Trace};
@@ -37,6 +38,8 @@ pub struct Plan {
     pub models: BTreeMap<String, LoadedModel>,
     /// The traces of replayed backgrounds, by background.
     pub traces: BTreeMap<String, LoadedTrace>,
+    /// The packet-delivery traces of the network, by the path in the resolved file.
+    pub deliveries: BTreeMap<String, Arc<Deliveries>>,
 }
 
 /// A model of a learnt background.
@@ -98,6 +101,9 @@ impl Plan {
                 _ => {}
             }
         }
+        let deliveries = deliveries::resolve(&mut file.network, base, &mut |key, complaint| {
+            problems.push(file::problem(text, &key, complaint.0, complaint.1));
+        });
         if !problems.is_empty() {
             return Err(Problems {
                 file: source.into(),
@@ -112,6 +118,7 @@ impl Plan {
             cells,
             models,
             traces,
+            deliveries,
         })
     }
 
@@ -222,9 +229,21 @@ impl Plan {
     }
 
     fn bare(&self, cell: Cell) -> RunSpec {
+        let phase = deliveries::phase(&self.deliveries, cell.seed);
+        let links = self.links().map(|mut link| {
+            if let Some(spec) = &mut link.deliveries {
+                deliveries::begin(spec, &self.deliveries, phase);
+            }
+            link
+        });
+        let all = &self.file.network.change;
+        let changes = [0, 1]
+            .map(|d| deliveries::changes(all, d, &links[d], self.rtt(), &self.deliveries, phase));
         RunSpec {
             cell,
-            links: self.links(),
+            links,
+            changes,
+            deliveries: self.deliveries.clone(),
             foreground: None,
             background: BackgroundSpec::None,
             warmup: self.file.run.warmup,
@@ -365,6 +384,8 @@ fn cells(file: &File) -> Vec<Cell> {
     }
     cells
 }
+
+pub(crate) use deliveries::counting_rate;
 
 /// What is wrong with a model or a capture, and what helps.
 type Complaint = (String, Option<String>);

@@ -320,6 +320,7 @@ impl Link {
         }
     }
 
+    #[inline]
     fn enqueue(
         &mut self,
         at: Time,

@@ -1,5 +1,6 @@
 //! Values that have the right shape and are impossible all the same.
 
+mod change;
 mod qdisc;
 
 use std::ops::RangeInclusive;
@@ -42,6 +43,7 @@ pub(super) fn check(file: &File) -> Vec<Impossible> {
     let mut found = Findings(Vec::new());
     names(file, &mut found);
     network(file, &mut found);
+    change::changes(file, &mut found);
     foregrounds(file, &mut found);
     backgrounds(file, &mut found);
     run(file, &mut found);
@@ -250,11 +252,11 @@ fn network(file: &File, found: &mut Findings) {
                     "",
                 );
             }
-        } else {
+        } else if link.deliveries.is_none() {
             found.add(
                 "network.rate",
                 format!("the {side} direction has no rate"),
-                "write for example rate = \"20Mbit\" under [network]",
+                "write for example rate = \"20Mbit\" under [network], or deliveries = a file",
             );
         }
         let own_queue = own(|o| o.queue.is_some());
@@ -279,21 +281,7 @@ fn network(file: &File, found: &mut Findings) {
         let own_loss = own(|o| o.loss.is_some());
         if !skip(|o| o.loss.is_some()) {
             let key = |name: &str| format!("{}.{name}", place("loss", own_loss));
-            match link.loss {
-                Loss::None => {}
-                Loss::Independent { p } => found.probability(key("p"), p),
-                Loss::GilbertElliott {
-                    p_bad,
-                    p_good,
-                    loss_bad,
-                    loss_good,
-                } => {
-                    found.probability(key("p_bad"), p_bad);
-                    found.probability(key("p_good"), p_good);
-                    found.probability(key("loss_bad"), loss_bad);
-                    found.probability(key("loss_good"), loss_good);
-                }
-            }
+            loss(key, link.loss, found);
         }
     }
     let propagation: Dur = network.links().iter().map(|l| l.delay).sum();
@@ -343,6 +331,25 @@ fn program(
     }
     if server.is_some_and(|s| s.ready == Some(0)) {
         found.add(key("server.ready"), "nothing listens on port 0", "");
+    }
+}
+
+/// Probabilities that are none; `key` makes their keys.
+fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
+    match loss {
+        Loss::None => {}
+        Loss::Independent { p } => found.probability(key("p"), p),
+        Loss::GilbertElliott {
+            p_bad,
+            p_good,
+            loss_bad,
+            loss_good,
+        } => {
+            found.probability(key("p_bad"), p_bad);
+            found.probability(key("p_good"), p_good);
+            found.probability(key("loss_bad"), loss_bad);
+            found.probability(key("loss_good"), loss_good);
+        }
     }
 }
 

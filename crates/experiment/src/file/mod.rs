@@ -4,6 +4,7 @@
 //! schema. [`read`] turns text into a checked [`File`], or into every [`Problem`] it found.
 
 mod background;
+mod change;
 mod check;
 mod foreground;
 mod network;
@@ -20,12 +21,13 @@ use serde::{Deserialize, Serialize};
 use swell_base::Dur;
 
 pub use background::{Background, Independence, Learnt, Nothing, Parametric, RateSpec, Transport};
+pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
 pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub use network::{Link, LinkOverrides, Loss, Network};
 pub use packets::{Direction, Greedy, Replay};
 pub use problem::{Problem, Problems};
 pub use program::{BackendKind, Client, CommandLine, Measure, Program, Server};
-pub use qdisc::Qdisc;
+pub use qdisc::{Qdisc, QdiscSpec};
 pub use read::{override_keys, read, schema, unknown_name};
 pub(crate) use read::{problem, suggest};
 pub use tcp::{CongestionControl, TcpProfile, TcpSettings, Vegas};

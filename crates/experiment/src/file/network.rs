@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
+use super::change::{Change, Deliveries, DeliveriesSpec};
 use super::qdisc::{Qdisc, QdiscSpec};
 
 /// A dumbbell: foreground clients and background users on the left, servers on the right, one
@@ -14,6 +15,10 @@ pub struct Network {
     /// Rate of the bottleneck, both directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// A packet-delivery trace instead of a rate, both directions. A `rate` beside it is what limits
+    /// in time and BDP count with; default: the trace's mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<DeliveriesSpec>,
     /// One-way propagation delay of the bottleneck, both directions. Default 10ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
@@ -42,6 +47,9 @@ pub struct Network {
     /// What differs in the down direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<LinkOverrides>,
+    /// What changes during a run, and when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub change: Vec<Change>,
 }
 
 /// What differs in one direction of the bottleneck.
@@ -51,6 +59,9 @@ pub struct LinkOverrides {
     /// Rate in this direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// A packet-delivery trace instead of a rate in this direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<DeliveriesSpec>,
     /// One-way propagation delay in this direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
@@ -102,8 +113,11 @@ fn one() -> f64 {
 /// One direction of the bottleneck, everything said.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Link {
-    /// Rate.
+    /// Rate; with `deliveries` the one that limits in time and BDP count with.
     pub rate: Rate,
+    /// A packet-delivery trace instead of a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<Deliveries>,
     /// One-way propagation delay.
     pub delay: Dur,
     /// How much the queue holds; never [`QueueLimit::Bdp`] once resolved, as in `qdisc`.
@@ -120,11 +134,18 @@ pub struct Link {
 const DELAY: Dur = Dur::from_millis(10);
 
 impl Network {
-    /// The up and the down direction, in this order. A missing rate is zero: the check of the
-    /// file refuses it.
+    /// The up and the down direction, in this order, at the start of a run. A missing rate is zero:
+    /// the check of the file refuses it, and resolving it fills in the mean of a delivery trace.
     pub fn links(&self) -> [Link; 2] {
+        // A direction's own rate replaces the common trace, and the other way round.
+        let carries = |side: Option<&'_ LinkOverrides>| {
+            let own = side.map(|o| (o.rate, o.deliveries.clone()));
+            let common = || (self.rate, self.deliveries.clone());
+            own.filter(|o| *o != (None, None)).unwrap_or_else(common)
+        };
         [self.up.as_ref(), self.down.as_ref()].map(|side| Link {
-            rate: side.and_then(|o| o.rate).or(self.rate).unwrap_or_default(),
+            rate: carries(side).0.unwrap_or_default(),
+            deliveries: carries(side).1.map(|spec| spec.0),
             delay: side.and_then(|o| o.delay).or(self.delay).unwrap_or(DELAY),
             queue: side
                 .and_then(|o| o.queue)

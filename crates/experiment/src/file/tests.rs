@@ -1,3 +1,5 @@
+mod change;
+
 use super::*;
 use swell_base::{Bytes, QueueLimit, Rate};
 

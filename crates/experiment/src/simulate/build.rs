@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Stream, Warning};
-use swell_path::{LinkConfig, Loss};
+use swell_base::{Dur, Stream, Time, Warning};
+use swell_path::{Capacity, Change, LinkConfig, Loss, NewQueue, Outage};
 use swell_tcp::Config;
 use swell_traffic::Schedule;
 use swell_workload::{
@@ -16,31 +16,76 @@ use super::transport::tcp;
 use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunError, RunSpec, Trace};
 use crate::file::{self, ConnectionUse};
 use crate::packets::Source;
+use crate::plan::counting_rate;
 
 type Machine = (Box<dyn Workload>, Arc<Config>);
 
-/// One direction of the bottleneck.
-pub(super) fn link(link: &file::Link) -> LinkConfig {
+/// The two directions of the bottleneck, up and down, as links with their changes.
+pub(super) fn bottleneck(spec: &RunSpec) -> [LinkConfig; 2] {
+    [0, 1].map(|d| link(&spec.links[d], &spec.changes[d], spec))
+}
+
+fn link(link: &file::Link, changes: &[file::Change], spec: &RunSpec) -> LinkConfig {
+    let from_trace = |deliveries: &file::Deliveries| {
+        let trace = Arc::clone(spec.deliveries.get(&deliveries.file)?);
+        let phase = deliveries.phase.unwrap_or_default();
+        Some(Capacity::Deliveries { trace, phase })
+    };
+    let at_first = link.deliveries.as_ref().and_then(from_trace);
+    let at_first = at_first.map(|capacity| Change {
+        capacity: Some(capacity),
+        ..Change::default()
+    });
+    let later = changes.iter().map(|change| Change {
+        at: Time::ZERO + change.at,
+        every: change.every,
+        capacity: match (&change.deliveries, change.rate) {
+            (Some(trace), _) => from_trace(&trace.0),
+            (None, rate) => rate.map(Capacity::Rate),
+        },
+        delay: change.delay,
+        loss: change.loss.map(loss),
+        queue: change
+            .queue
+            .zip(change.qdisc.as_ref())
+            .map(|(limit, qdisc)| {
+                let rate = counting_rate(change, link, &spec.deliveries);
+                NewQueue {
+                    discipline: discipline(&qdisc.0, rate),
+                    limit,
+                    rate: Some(rate),
+                }
+            }),
+        outage: change.outage.map(|length| Outage {
+            length,
+            lossy: change.outage_packets == Some(file::OutagePackets::Lost),
+        }),
+    });
     LinkConfig {
         rate: Some(link.rate),
         delay: link.delay,
         discipline: discipline(&link.qdisc, link.rate),
         queue: link.queue,
         overhead: u16::try_from(link.overhead.0).unwrap_or(u16::MAX),
-        loss: match link.loss {
-            file::Loss::None => Loss::None,
-            file::Loss::Independent { p } => Loss::Independent { p },
-            file::Loss::GilbertElliott {
-                p_bad,
-                p_good,
-                loss_bad,
-                loss_good,
-            } => Loss::GilbertElliott {
-                to_bad: p_bad,
-                to_good: p_good,
-                loss_good,
-                loss_bad,
-            },
+        loss: loss(link.loss),
+        changes: at_first.into_iter().chain(later).collect(),
+    }
+}
+
+fn loss(loss: file::Loss) -> Loss {
+    match loss {
+        file::Loss::None => Loss::None,
+        file::Loss::Independent { p } => Loss::Independent { p },
+        file::Loss::GilbertElliott {
+            p_bad,
+            p_good,
+            loss_bad,
+            loss_good,
+        } => Loss::GilbertElliott {
+            to_bad: p_bad,
+            to_good: p_good,
+            loss_good,
+            loss_bad,
         },
     }
 }
@@ -185,6 +230,57 @@ pub(super) fn sources(spec: &RunSpec, tcp: [Option<&Arc<Config>>; 2]) -> Vec<Sou
 
 /// Doubts that the run's own description raises.
 pub(super) fn doubts(spec: &RunSpec) -> Vec<Warning> {
+    let mut doubts = network_doubts(spec);
+    doubts.extend(background_doubts(spec));
+    doubts
+}
+
+fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
+    let mut doubts = Vec::new();
+    let named = |change: &file::Change| {
+        let spec = change.deliveries.as_ref();
+        spec.map(|d| (d.0.file.clone(), change.at))
+    };
+    let later = spec.changes.iter().flatten();
+    let mut late: Vec<Dur> = (later.clone().map(|c| c.at))
+        .filter(|&at| at >= spec.duration)
+        .collect();
+    late.sort_unstable();
+    if let Some(at) = late.first() {
+        doubts.push(Warning::warning(
+            "change-after-end",
+            format!(
+                "the network is to change at {at}; the run of {} is over by then",
+                spec.duration
+            ),
+        ));
+    }
+    let at_first = spec.links.iter().filter_map(|l| l.deliveries.as_ref());
+    let mut traces: Vec<(String, Dur)> = (at_first.map(|d| (d.file.clone(), Dur::ZERO)))
+        .chain(later.filter_map(named))
+        .collect();
+    traces.sort();
+    traces.dedup_by(|a, b| a.0 == b.0);
+    for (file, from) in traces {
+        let period = spec.deliveries.get(&file).map(|t| t.period());
+        if let Some(period) = period
+            && spec.duration.saturating_sub(from) > period
+        {
+            let name = std::path::Path::new(&file).file_name().unwrap_or_default();
+            doubts.push(Warning::note(
+                "deliveries-repeat",
+                format!(
+                    "a run of {} is longer than the {period} of the delivery trace `{}`: it begins again",
+                    spec.duration,
+                    name.to_string_lossy()
+                ),
+            ));
+        }
+    }
+    doubts
+}
+
+fn background_doubts(spec: &RunSpec) -> Vec<Warning> {
     let name = &spec.cell.background;
     match &spec.background {
         BackgroundSpec::Learnt { model, knobs, .. } => {

@@ -1,11 +1,12 @@
 //! From a world that has run to the rows of the tables.
 
-use swell_base::{DropReason, Dur, Time};
-use swell_path::{Element, Ledger, Meter};
+use swell_base::{DropReason, Dur, Rate, Time};
+use swell_path::{Element, Ledger, Meter, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
 use swell_world::{Direction, World};
 
+use super::build::bottleneck as bottleneck_links;
 use crate::backend::RunSpec;
 use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
 
@@ -93,7 +94,7 @@ fn totals(bins: &[Bin], spec: &RunSpec, direction: u8) -> LinkTotals {
     };
     LinkTotals {
         direction,
-        rate: spec.links[direction as usize].rate.bps() as f64,
+        rate: capacity(spec, direction, from).bps() as f64,
         duration: spec.duration.as_secs_f64() - from,
         arrived: sum(&|b| b.arrived),
         arrived_packets: sum(&|b| b.arrived_packets.map(u64::from)),
@@ -101,6 +102,16 @@ fn totals(bins: &[Bin], spec: &RunSpec, direction: u8) -> LinkTotals {
         dropped: sum(&|b| b.dropped.map(u64::from)),
         dropped_by: [0; 3],
     }
+}
+
+/// What the link could carry from `from` seconds on, on average.
+fn capacity(spec: &RunSpec, direction: u8, from: f64) -> Rate {
+    let d = direction as usize;
+    if spec.links[d].deliveries.is_none() && spec.changes[d].is_empty() {
+        return spec.links[d].rate;
+    }
+    let (from, to) = (Time::from_secs_f64(from), Time::ZERO + spec.duration);
+    mean_offered(&bottleneck_links(spec)[d], from, to)
 }
 
 /// Wavelet energies of what arrived after the warm-up: the background's, and everything.

@@ -28,7 +28,7 @@ impl Cast {
     /// Where a background cannot be built, or the file of packets cannot be created.
     pub fn new(spec: &RunSpec) -> Result<(World, Cast), RunError> {
         let seed = spec.cell.seed;
-        let mut world = World::new(&spec.links.each_ref().map(build::link), seed);
+        let mut world = World::new(&build::bottleneck(spec), seed);
         world.meter(FINE, spec.bins);
         let background = build::background(&spec.background, spec.duration, seed)?;
         let foreground = spec.foreground.as_ref();

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+mod changing;
 mod replay;
 
 use super::*;

@@ -1,0 +1,144 @@
+//! How the network changes during a run.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, QueueLimit, Rate};
+
+use super::Loss;
+use super::qdisc::QdiscSpec;
+
+/// Something about the bottleneck that changes during a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// When, from the start of the run, warm-up included.
+    pub at: Dur,
+    /// And again after each of these spans, until the run ends. Default: once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Dur>,
+    /// Which direction. Default both.
+    #[serde(default)]
+    pub direction: Side,
+    /// The rate from now on. Of a packet in transmission the rest goes at the new rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// A packet-delivery trace instead of a rate from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<DeliveriesSpec>,
+    /// One-way propagation delay from now on. Packets stay in order where it falls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
+    /// Random loss from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// How much the queue holds from now on. With `queue` or `qdisc` a new queue takes over what
+    /// waits, and what it has no room for is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueLimit>,
+    /// Queueing discipline from now on. What one of `queue` and `qdisc` leaves out is as under
+    /// `[network]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc: Option<QdiscSpec>,
+    /// Nothing gets through for so long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Dur>,
+    /// What becomes of packets during the outage. Default wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage_packets: Option<OutagePackets>,
+}
+
+/// Directions of the bottleneck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Up and down.
+    #[default]
+    Both,
+    /// Left to right.
+    Up,
+    /// Right to left: towards the clients.
+    Down,
+}
+
+impl Side {
+    /// Whether the up (0) or the down direction (1) is meant.
+    pub fn has(self, direction: usize) -> bool {
+        match self {
+            Side::Both => true,
+            Side::Up => direction == 0,
+            Side::Down => direction == 1,
+        }
+    }
+}
+
+/// What becomes of packets during an outage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutagePackets {
+    /// The transmitter stands still, and they wait.
+    Wait,
+    /// They are transmitted and lost.
+    Lost,
+}
+
+/// A packet-delivery trace in mahimahi's format: a line for each opportunity to deliver 1500 bytes,
+/// with whole milliseconds; it repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Deliveries {
+    /// The file, relative to this one; it may be compressed.
+    pub file: String,
+    /// How far into the trace it begins. Default: drawn by the seed, one instant for all traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Dur>,
+    /// SHA-256 of the file, 64 hexadecimal digits; another file is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+}
+
+/// A packet-delivery trace as a file writes it: its path, or a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct DeliveriesSpec(pub Deliveries);
+
+impl<'de> Deserialize<'de> for DeliveriesSpec {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<DeliveriesSpec, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = DeliveriesSpec;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the path of a delivery trace, or a table with its `file`")
+            }
+            fn visit_str<E: serde::de::Error>(self, file: &str) -> Result<DeliveriesSpec, E> {
+                Ok(DeliveriesSpec(Deliveries {
+                    file: file.to_owned(),
+                    phase: None,
+                    sha256: None,
+                }))
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<DeliveriesSpec, A::Error> {
+                let table = serde::de::value::MapAccessDeserializer::new(map);
+                Deliveries::deserialize(table).map(DeliveriesSpec)
+            }
+        }
+        d.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for DeliveriesSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "DeliveriesSpec".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let table = generator.subschema_for::<Deliveries>();
+        schemars::json_schema!({
+            "description": "A packet-delivery trace: its path, or a table with `file`, `phase` and `sha256`.",
+            "anyOf": [{"type": "string"}, table]
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! Changes of the network that cannot be.
+
+use swell_base::{Dur, Rate};
+
+use super::{Findings, LONGEST, loss, qdisc};
+use crate::file::{Change, File};
+
+/// A schedule finer than this is no schedule.
+const OFTEN: Dur = Dur::from_millis(1);
+
+pub(super) fn changes(file: &File, found: &mut Findings) {
+    for (i, change) in file.network.change.iter().enumerate() {
+        check(change, |name| format!("network.change[{i}].{name}"), found);
+    }
+}
+
+fn check(change: &Change, key: impl Fn(&str) -> String, found: &mut Findings) {
+    let nothing = change.rate.is_none()
+        && change.deliveries.is_none()
+        && change.delay.is_none()
+        && change.loss.is_none()
+        && change.queue.is_none()
+        && change.qdisc.is_none()
+        && change.outage.is_none();
+    if nothing {
+        found.add(
+            key("at"),
+            "nothing changes",
+            "give one of rate, deliveries, delay, loss, queue, qdisc, outage",
+        );
+    }
+    if change.every.is_some_and(|every| every < OFTEN) {
+        found.add(
+            key("every"),
+            "a change that often is no schedule",
+            "write 1ms or more",
+        );
+    }
+    if change.rate == Some(Rate::default()) {
+        found.add(
+            key("rate"),
+            "a link of rate 0 carries nothing",
+            "write outage = \"2s\" for a link that is down for two seconds",
+        );
+    }
+    if change.rate.is_some() && change.deliveries.is_some() {
+        found.add(
+            key("deliveries"),
+            "`rate` and `deliveries` both say how much gets through",
+            "give one of the two",
+        );
+    }
+    if let Some(p) = change.loss {
+        loss(|name| format!("{}.{name}", key("loss")), p, found);
+    }
+    if let Some(limit) = change.queue {
+        found.limit(key("queue"), limit);
+    }
+    if let Some(spec) = &change.qdisc {
+        qdisc::check(&key("qdisc"), &spec.0, found);
+    }
+    match change.outage {
+        Some(Dur::ZERO) => found.add(key("outage"), "an outage of no length", ""),
+        Some(length) if length > LONGEST => found.add(
+            key("outage"),
+            format!("an outage of {length} outlasts every run"),
+            "write a day (86400s) or less",
+        ),
+        Some(length) if change.every.is_some_and(|every| every <= length) => found.add(
+            key("outage"),
+            format!("an outage of {length} has not ended when the next begins"),
+            "write less than `every`",
+        ),
+        Some(_) => {}
+        None if change.outage_packets.is_some() => found.add(
+            key("outage_packets"),
+            "there is no outage",
+            "write for example outage = \"2s\"",
+        ),
+        None => {}
+    }
+}

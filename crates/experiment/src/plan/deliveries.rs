@@ -1,0 +1,172 @@
+//! Packet-delivery traces, read, and the changes of a network, resolved.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use swell_base::{Dur, QueueLimit, Rate, Stream};
+use swell_path::{Deliveries, Fifo};
+
+use super::Complaint;
+use crate::file::{self, Change, Link, Network};
+
+/// Traces by the path under which the resolved file names them.
+pub(super) type Traces = BTreeMap<String, Arc<Deliveries>>;
+
+/// Reads every trace that `network` names; names them by absolute paths and their hashes, and fills in
+/// the mean rates that go with them. What is wrong goes to `complain`, with its key.
+pub(super) fn resolve(
+    network: &mut Network,
+    base: &Path,
+    complain: &mut dyn FnMut(String, Complaint),
+) -> Traces {
+    let mut traces = Traces::new();
+    let mut read = |spec: &mut file::Deliveries, key: &str| match load(spec, base) {
+        Ok(trace) => {
+            let rate = trace.rate();
+            traces.insert(spec.file.clone(), Arc::new(trace));
+            Some(rate)
+        }
+        Err((part, complaint)) => {
+            complain(format!("{key}{part}"), complaint);
+            None
+        }
+    };
+    if let Some(spec) = &mut network.deliveries {
+        let mean = read(&mut spec.0, "network.deliveries");
+        network.rate = network.rate.or(mean);
+    }
+    for (name, side) in [("up", &mut network.up), ("down", &mut network.down)] {
+        if let Some(side) = side
+            && let Some(spec) = &mut side.deliveries
+        {
+            let mean = read(&mut spec.0, &format!("network.{name}.deliveries"));
+            side.rate = side.rate.or(mean);
+        }
+    }
+    for (i, change) in network.change.iter_mut().enumerate() {
+        if let Some(spec) = &mut change.deliveries {
+            read(&mut spec.0, &format!("network.change[{i}].deliveries"));
+        }
+    }
+    traces
+}
+
+/// The trace that `spec` names, which then names it exactly; or the part of the key that is wrong, and
+/// why.
+fn load(spec: &mut file::Deliveries, base: &Path) -> Result<Deliveries, (&'static str, Complaint)> {
+    let path = base.join(&spec.file);
+    let wrong = |message: String| ("", (message, None));
+    if !path.is_file() {
+        let hint = "the path of a packet-delivery trace, relative to the experiment file";
+        let message = format!("no file is called `{}`", spec.file);
+        return Err(("", (message, Some(hint.to_owned()))));
+    }
+    let name = spec.file.clone();
+    let failed = |e: io::Error| wrong(format!("`{name}`: {e}"));
+    let digest = digest(&path).map_err(failed)?;
+    if let Some(expected) = &spec.sha256
+        && !expected.eq_ignore_ascii_case(&digest)
+    {
+        return Err((
+            ".sha256",
+            (
+                format!("`{name}` is another file: its SHA-256 is {digest}"),
+                Some("leave `sha256` out to take the file as it is".into()),
+            ),
+        ));
+    }
+    let file = File::open(&path).map_err(failed)?;
+    let (_, plain) = swell_capture::decompress(file).map_err(failed)?;
+    let trace = Deliveries::read(BufReader::new(plain))
+        .map_err(|e| wrong(format!("`{name}` is no packet-delivery trace: {e}")))?;
+    if let Some(phase) = spec.phase
+        && phase >= trace.period()
+    {
+        let message = format!(
+            "a phase of {phase} lies beyond the trace's {}",
+            trace.period()
+        );
+        return Err((".phase", (message, None)));
+    }
+    let whole = std::fs::canonicalize(&path).unwrap_or(path);
+    spec.file = whole.display().to_string();
+    spec.sha256 = Some(digest);
+    Ok(trace)
+}
+
+fn digest(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut part = vec![0; 1 << 16];
+    loop {
+        let n = file.read(&mut part)?;
+        if n == 0 {
+            break;
+        }
+        hash.update(&part[..n]);
+    }
+    Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// How far into the traces a run with `seed` begins: one instant for all, so that directions recorded
+/// together stay together.
+pub(super) fn phase(traces: &Traces, seed: u64) -> Dur {
+    let longest = traces.values().map(|t| t.period()).max();
+    let mut stream = Stream::new(seed, "deliveries-phase");
+    Dur::from_nanos(stream.below(longest.unwrap_or_default().as_nanos()))
+}
+
+/// Says the phase of a trace where the file does not.
+pub(super) fn begin(spec: &mut file::Deliveries, traces: &Traces, phase: Dur) {
+    if let Some(trace) = traces.get(&spec.file) {
+        let within = phase.as_nanos() % trace.period().as_nanos();
+        spec.phase.get_or_insert(Dur::from_nanos(within));
+    }
+}
+
+/// The changes of direction `direction`, whose link is `link` at first, everything said: a change of
+/// the queue says limit and discipline, without BDP, and the rate with which they count.
+pub(super) fn changes(
+    all: &[Change],
+    direction: usize,
+    link: &Link,
+    rtt: Dur,
+    traces: &Traces,
+    phase: Dur,
+) -> Vec<Change> {
+    let concern = all.iter().filter(|c| c.direction.has(direction));
+    let said = |change: &Change| {
+        let mut change = change.clone();
+        if let Some(spec) = &mut change.deliveries {
+            begin(&mut spec.0, traces, phase);
+        }
+        if change.queue.is_some() || change.qdisc.is_some() {
+            let rate = counting_rate(&change, link, traces);
+            let mut limit = change.queue.unwrap_or(link.queue);
+            let spec = (change.qdisc).get_or_insert_with(|| file::QdiscSpec(link.qdisc.clone()));
+            let limits = std::iter::once(&mut limit).chain(spec.0.limits_mut());
+            for limit in limits {
+                if let QueueLimit::Bdp(k) = *limit {
+                    *limit = Fifo::bdp(k, rate, rtt);
+                }
+            }
+            change.queue = Some(limit);
+        }
+        change
+    };
+    concern.map(said).collect()
+}
+
+/// The rate with which the new queue of `change` counts: the one that it sets, else the link's.
+pub(crate) fn counting_rate(change: &Change, link: &Link, traces: &Traces) -> Rate {
+    let trace = change
+        .deliveries
+        .as_ref()
+        .and_then(|d| traces.get(&d.0.file));
+    let set = change.rate.or(trace.map(|t| t.rate()));
+    set.unwrap_or(link.rate)
+}
