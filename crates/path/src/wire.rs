@@ -242,7 +242,7 @@ pub fn offered(config: &LinkConfig, width: Dur, bins: usize) -> Vec<Rate> {
     let width = width.as_nanos().max(1);
     (0..bins as u64)
         .map(|i| {
-            let edge = |i: u64| Time::from_nanos(i.saturating_mul(width));
+            let edge = |n: u64| Time::from_nanos(n.saturating_mul(width));
             let nanobits = wire.offers(edge(i), edge(i + 1));
             Rate::from_bps(u64::try_from(nanobits / u128::from(width)).unwrap_or(u64::MAX))
         })

@@ -252,7 +252,7 @@ fn departures_are_those_of_the_integral_of_the_rate() {
         };
         let changes = spans
             .iter()
-            .map(|&(at, bps)| rate(Time::from_nanos(at), bps));
+            .map(|&(from, bps)| rate(Time::from_nanos(from), bps));
         let mut link = Link::new(&config(1, changes.collect()), 1, "link");
         let mut work = 0u128;
         let mut expected = Vec::new();

@@ -149,9 +149,9 @@ pub(super) fn changes(
             let mut limit = change.queue.unwrap_or(link.queue);
             let spec = (change.qdisc).get_or_insert_with(|| file::QdiscSpec(link.qdisc.clone()));
             let limits = std::iter::once(&mut limit).chain(spec.0.limits_mut());
-            for limit in limits {
-                if let QueueLimit::Bdp(k) = *limit {
-                    *limit = Fifo::bdp(k, rate, rtt);
+            for each in limits {
+                if let QueueLimit::Bdp(k) = *each {
+                    *each = Fifo::bdp(k, rate, rtt);
                 }
             }
             change.queue = Some(limit);

@@ -237,9 +237,9 @@ pub(super) fn doubts(spec: &RunSpec) -> Vec<Warning> {
 
 fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
     let mut doubts = Vec::new();
-    let named = |change: &file::Change| {
-        let spec = change.deliveries.as_ref();
-        spec.map(|d| (d.0.file.clone(), change.at))
+    let begins = |change: &file::Change| {
+        let named = change.deliveries.as_ref();
+        named.map(|d| (d.0.file.clone(), change.at))
     };
     let later = spec.changes.iter().flatten();
     let mut late: Vec<Dur> = (later.clone().map(|c| c.at))
@@ -257,7 +257,7 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
     }
     let at_first = spec.links.iter().filter_map(|l| l.deliveries.as_ref());
     let mut traces: Vec<(String, Dur)> = (at_first.map(|d| (d.file.clone(), Dur::ZERO)))
-        .chain(later.filter_map(named))
+        .chain(later.filter_map(begins))
         .collect();
     traces.sort();
     traces.dedup_by(|a, b| a.0 == b.0);
