@@ -115,6 +115,13 @@ impl Play<'_> {
             progress,
             cancelled,
         )?;
+        // What a client's end makes its kernel say has yet to cross.
+        let crossing: Dur = self.spec.links.iter().map(|l| l.delay).sum();
+        let crossing = (crossing + self.delay * 4).scale(self.stretch);
+        let last = running.now() + crossing + Dur::from_nanos(LOOK.as_nanos() as u64);
+        while !running.is_over() && running.now() < last {
+            std::thread::sleep(LOOK / 10);
+        }
         let ended = running.stop().map_err(failed)?;
         Ok(Played {
             world: ended.world,
@@ -340,15 +347,16 @@ fn tail(path: &Path) -> String {
 }
 
 /// The run's own directory, or one that nobody keeps.
-enum Place<'s> {
-    Kept(&'s Path),
+enum Place {
+    Kept(PathBuf),
     Passing(Scratch),
 }
 
-impl<'s> Place<'s> {
-    fn new(kept: Option<&'s Path>) -> io::Result<Place<'s>> {
+impl Place {
+    fn new(kept: Option<&Path>) -> io::Result<Place> {
         match kept {
-            Some(path) => Ok(Place::Kept(path)),
+            // Programs may work in other directories than this one.
+            Some(path) => path.canonicalize().map(Place::Kept),
             None => Scratch::new().map(Place::Passing),
         }
     }
