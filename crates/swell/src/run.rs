@@ -25,7 +25,9 @@ pub(crate) fn emulates(args: &RunArgs) -> bool {
     let Ok((text, source, _)) = read(args) else {
         return false;
     };
-    !args.dry_run && file::read(&text, &source).is_ok_and(|f| f.backend == BackendKind::Emulated)
+    let set = file::override_keys(&text, &args.set).unwrap_or(text);
+    let wanted = file::read(&set, &source).map(|f| f.backend);
+    !args.dry_run && wanted.is_ok_and(|b| b == BackendKind::Emulated)
 }
 
 pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<(), Fail> {

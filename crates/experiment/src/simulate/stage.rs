@@ -1,12 +1,16 @@
 //! What any backend needs of a run that has a world: building it, and reading it at the end.
 
+use std::sync::Arc;
+
 use swell_base::{Dur, Tag};
 use swell_path::Ledger;
+use swell_tcp::Config as TcpConfig;
+use swell_workload::{Record, Workload};
 use swell_world::World;
 
 use super::{build, observe};
-use crate::backend::{BackgroundSpec, RunError, RunSpec};
-use crate::observe::Observations;
+use crate::backend::{BackgroundSpec, ForegroundSpec, RunError, RunSpec};
+use crate::observe::{Observations, Request};
 use crate::packets::Recorder;
 
 /// Bin width of the counts behind the log-scale diagrams.
@@ -104,6 +108,17 @@ impl Cast {
         observed.warnings.extend(build::doubts(spec));
         Ok(observed)
     }
+}
+
+/// The machine of a foreground that is one, with the TCP it asks for; `None` for a real program. Its first
+/// request comes at the beginning of its time.
+pub fn machine(spec: &ForegroundSpec) -> Option<(Box<dyn Workload>, Arc<TcpConfig>)> {
+    build::foreground(spec, Dur::ZERO)
+}
+
+/// Rows of the table `requests`, in order of their starts.
+pub fn requests(records: Vec<Record>) -> Vec<Request> {
+    observe::requests(records)
 }
 
 /// What the bottleneck has done so far, up and down.

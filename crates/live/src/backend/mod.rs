@@ -1,14 +1,16 @@
 //! The emulated backend of an experiment: real programs in hosts of their own, joined by a world that
 //! runs against the clock.
 
+mod machine;
 mod observe;
 mod place;
 mod play;
+mod programs;
 
 use std::path::PathBuf;
 
 use swell_base::{Dur, Time};
-use swell_experiment::backend::{Backend, ForegroundSpec, MeasuredRates, RunError};
+use swell_experiment::backend::{Backend, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
 use swell_experiment::{RunSpec, Simulator};
@@ -18,7 +20,9 @@ use crate::emulate::{self, Counts, Entry, Late, Snapshot};
 use crate::host::{Precision, Rights};
 
 pub use place::{CLIENT, SERVER, ports};
-pub use play::Exit;
+pub use programs::Exit;
+
+use play::Play;
 
 /// Somebody who wants to be told.
 pub type Listener<T> = Option<Box<dyn Fn(&T) + Sync>>;
@@ -91,26 +95,27 @@ impl Backend for Emulator {
         progress: &dyn Fn(f64),
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Observations, RunError> {
-        let Some(ForegroundSpec::Program { program, delay }) = &spec.foreground else {
+        let Some(foreground) = &spec.foreground else {
             return Simulator.run(spec, progress, cancelled);
         };
         let mut stretch = self.settings.stretch.max(1.0);
         loop {
-            let run = play::Play {
+            let play = Play {
                 rights: &self.rights,
                 settings: &self.settings,
                 spec,
-                program,
-                delay: *delay,
+                foreground,
                 stretch,
+                progress,
+                cancelled,
             };
-            let played = run.play(progress, cancelled)?;
+            let played = play.play()?;
             if let Some(went) = &self.settings.went {
                 went(&played.went);
             }
             let again = (stretch * 2.0).min(self.settings.stretch_to);
             if !played.went.late.too_late() || again <= stretch {
-                return observe::observe(spec, program, played);
+                return observe::observe(spec, foreground, played);
             }
             stretch = again;
         }
@@ -133,8 +138,10 @@ impl Backend for Emulator {
 /// # Errors
 /// Where the background cannot be built.
 pub fn warmed_up(spec: &RunSpec) -> Result<(World, Cast), RunError> {
+    // The foreground comes in by ports.
     let spec = RunSpec {
         packets: None,
+        foreground: None,
         ..spec.clone()
     };
     let (mut world, mut cast) = Cast::new(&spec)?;

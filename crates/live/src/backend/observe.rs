@@ -4,19 +4,20 @@ use std::net::IpAddr;
 
 use swell_base::{Time, Warning};
 use swell_experiment::RunSpec;
-use swell_experiment::backend::RunError;
+use swell_experiment::backend::{ForegroundSpec, RunError};
 use swell_experiment::file::{Measure, Program};
 use swell_experiment::observe::{Observations, Outcome, Request};
 use swell_experiment::stage;
 
 use super::Went;
 use super::place::CLIENT;
-use super::play::{Exit, Played};
+use super::play::{Done, Played};
+use super::programs::Exit;
 use crate::emulate::{Connection, Ending};
 
 pub(super) fn observe(
     spec: &RunSpec,
-    program: &Program,
+    foreground: &ForegroundSpec,
     mut played: Played,
 ) -> Result<Observations, RunError> {
     // The meters know what has happened once the queues are up to date.
@@ -30,37 +31,52 @@ pub(super) fn observe(
     let mut observed = played.cast.observe(&mut played.world, &spec, &at_end)?;
     let unfollowed = played.connections.unfollowed;
     let connections = played.connections.finish();
-    let (from_here, _): (Vec<_>, Vec<_>) = connections.iter().partition(|c| is_client(c.client.0));
+    observed.warnings.extend(doubts(&played.went, unfollowed));
+    match (foreground, played.done) {
+        (ForegroundSpec::Program { program, .. }, Done::Exits(exits)) => {
+            programs(&mut observed, program, &exits, &connections);
+        }
+        (_, Done::Requests(requests, warnings)) => {
+            observed.requests = requests;
+            observed.warnings.extend(warnings);
+        }
+        (ForegroundSpec::Web { .. }, Done::Exits(_)) => {}
+    }
+    Ok(observed)
+}
+
+fn programs(
+    observed: &mut Observations,
+    program: &Program,
+    exits: &[Exit],
+    connections: &[Connection],
+) {
+    // A connection that was opened and closed without a word, as a probe does, asked for nothing.
+    let asked = |c: &&Connection| c.bytes != [0, 0] || c.connected.is_none() || c.is_open();
+    let from_here = connections.iter().filter(|c| is_client(c.client.0));
+    let from_here: Vec<&Connection> = from_here.filter(asked).collect();
     observed.requests = match program.measure {
         Measure::Connections => from_here.iter().enumerate().map(connection).collect(),
         Measure::Runs => {
-            let bytes = |exit: &Exit| received(&connections, exit);
-            let runs = played.exits.iter().enumerate();
-            runs.map(|(i, exit)| run(i, exit, bytes(exit))).collect()
+            let runs = exits.iter().enumerate();
+            runs.map(|(i, exit)| run(i, exit, received(connections, exit)))
+                .collect()
         }
     };
-    observed.warnings.extend(doubts(&played.went, unfollowed));
     if program.measure == Measure::Connections && from_here.is_empty() {
         observed.warnings.push(Warning::warning(
             "no-connection",
             "the client opened no TCP connection: measure = \"runs\" measures its runs instead",
         ));
     }
-    let failures = played
-        .exits
-        .iter()
-        .filter(|e| e.timed_out || e.status.is_some_and(|s| !s.success()));
-    let failures = failures.count();
+    let failed = |e: &&Exit| e.timed_out || e.status.is_some_and(|s| !s.success());
+    let failures = exits.iter().filter(failed).count();
     if failures > 0 {
         observed.warnings.push(Warning::warning(
             "client-failed",
-            format!(
-                "{failures} of {} runs of the client failed or took too long; its output is kept with the run",
-                played.exits.len()
-            ),
+            "runs of the client failed or took too long; its output is kept with the run",
         ));
     }
-    Ok(observed)
 }
 
 fn is_client(address: IpAddr) -> bool {

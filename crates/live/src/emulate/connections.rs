@@ -54,6 +54,13 @@ pub struct Connection {
     pub ending: Ending,
 }
 
+impl Connection {
+    /// Whether it had not begun to end when the run did.
+    pub fn is_open(&self) -> bool {
+        self.ending == Ending::Open
+    }
+}
+
 /// Follows connections.
 #[derive(Debug, Default)]
 pub struct Connections {

@@ -147,6 +147,14 @@ impl Host {
         self.beside(false, || Ok(work()))
     }
 
+    /// A descriptor of its network namespace, for whoever makes sockets there.
+    ///
+    /// # Errors
+    /// Where this process has no more descriptors.
+    pub fn network(&self) -> io::Result<OwnedFd> {
+        Ok(self.namespaces.net.try_clone()?.into())
+    }
+
     /// The congestion control of each default route (one per family of addresses), as the kernel says.
     pub fn congestion_controls(&self) -> io::Result<Vec<String>> {
         self.netlink

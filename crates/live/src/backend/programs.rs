@@ -1,0 +1,227 @@
+//! A run's real programs: a server, and client after client.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use swell_base::{Dur, Time};
+use swell_experiment::backend::RunError;
+use swell_experiment::file::{self, CommandLine};
+
+use super::place::{SERVER, filled, placeholders};
+use super::play::{LOOK, Play, failed};
+use crate::emulate::Running;
+use crate::host::{Host, Process, Program, Stream};
+use crate::serve::Serving;
+
+/// What a program gets between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How a run of a client ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Exit {
+    /// When it was started; world time.
+    pub start: Time,
+    /// When it ended, or was ended.
+    pub end: Time,
+    /// How it ended; `None` where the run was over first.
+    pub status: Option<ExitStatus>,
+    /// It took longer than allowed, and was killed.
+    pub timed_out: bool,
+}
+
+/// The programs of a run.
+pub(super) struct Programs<'p> {
+    play: &'p Play<'p>,
+    what: &'p file::Program,
+    /// What stands for something in commands.
+    words: BTreeMap<&'static str, String>,
+    /// Where they may write, and where their output goes.
+    directory: &'p Path,
+}
+
+impl<'p> Programs<'p> {
+    pub fn new(play: &'p Play<'p>, what: &'p file::Program, directory: &'p Path) -> Programs<'p> {
+        Programs {
+            play,
+            what,
+            words: placeholders(play.spec, directory),
+            directory,
+        }
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub fn serve(&self, host: &Host) -> Result<Server, RunError> {
+        let Some(server) = &self.what.server else {
+            let serving = Serving::start(host, std::env::current_dir().map_err(failed)?);
+            return Ok(Server::Ours(serving.map_err(failed)?));
+        };
+        let mut program = command(
+            &server.command,
+            server.directory.as_ref(),
+            &server.environment,
+            &self.words,
+        );
+        let log = self.directory.join("server.out");
+        let out = File::create(&log).map_err(failed)?;
+        program.stderr = out.try_clone().map_err(failed)?.into();
+        program.stdout = out.into();
+        let mut process = host.spawn(program).map_err(failed)?;
+        let Some(port) = server.ready else {
+            return Ok(Server::Theirs(process));
+        };
+        let begun = Instant::now();
+        let patience = Duration::from_nanos(server.ready_timeout.as_nanos());
+        let listens = || {
+            let at = (SERVER[0], port).into();
+            host.enter(|| TcpStream::connect_timeout(&at, LOOK).is_ok())
+        };
+        while !listens().map_err(failed)? {
+            if (self.play.cancelled)() {
+                return Err(RunError::Cancelled);
+            }
+            let tail = || tail(&log);
+            if let Some(status) = process.try_wait().map_err(failed)? {
+                let text = format!("the server ended before it was ready ({status}){}", tail());
+                return Err(RunError::Failed(text.into()));
+            }
+            if begun.elapsed() > patience {
+                let text = format!(
+                    "the server does not accept connections on port {port} after {}{}",
+                    server.ready_timeout,
+                    tail()
+                );
+                return Err(RunError::Failed(text.into()));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(Server::Theirs(process))
+    }
+
+    /// Runs the client, once or again and again.
+    pub fn clients(&self, host: &Host, running: &Running) -> Result<Vec<Exit>, RunError> {
+        let mut exits = Vec::new();
+        let (what, settings) = (self.what, self.play.settings);
+        let client = &what.client;
+        while !running.is_over() && what.count.is_none_or(|n| exits.len() < n as usize) {
+            let mut program = command(
+                &client.command,
+                client.directory.as_ref(),
+                &client.environment,
+                &self.words,
+            );
+            if settings.terminal {
+                program.foreground = true;
+                program.stdin = Stream::Inherit;
+                program.stdout = Stream::Inherit;
+                program.stderr = Stream::Inherit;
+            } else {
+                let file = |stream: &str| {
+                    let name = format!("client-{}.{stream}", exits.len());
+                    File::create(self.directory.join(name))
+                };
+                program.stdout = file("out").map_err(failed)?.into();
+                program.stderr = file("err").map_err(failed)?.into();
+            }
+            let start = running.now();
+            let mut process = host.spawn(program).map_err(failed)?;
+            let exit = self.follow(&mut process, start, running)?;
+            if let Some(ended) = &settings.ended {
+                ended(&exit);
+            }
+            exits.push(exit);
+            if what.think > Dur::ZERO {
+                let pause = what.think.scale(self.play.stretch);
+                std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
+            }
+        }
+        Ok(exits)
+    }
+
+    fn follow(
+        &self,
+        process: &mut Process,
+        start: Time,
+        running: &Running,
+    ) -> Result<Exit, RunError> {
+        loop {
+            let status = process.wait_timeout(LOOK).map_err(failed)?;
+            let now = running.now();
+            let exit = |how, timed_out| Exit {
+                start,
+                end: now,
+                status: how,
+                timed_out,
+            };
+            if status.is_some() {
+                return Ok(exit(status, false));
+            }
+            if self.play.look(running) {
+                end(process).map_err(failed)?;
+                return Err(RunError::Cancelled);
+            }
+            if running.is_over() {
+                end(process).map_err(failed)?;
+                return Ok(exit(None, false));
+            }
+            if now.since(start) > self.what.timeout {
+                end(process).map_err(failed)?;
+                return Ok(exit(None, true));
+            }
+        }
+    }
+}
+
+/// Who serves; it ends with this value.
+pub(super) enum Server {
+    Ours(Serving),
+    Theirs(Process),
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        match self {
+            Server::Ours(serving) => serving.stop(),
+            // It ends with its host in any case; this lets it write what it has to say.
+            Server::Theirs(process) => {
+                let _ = end(process);
+            }
+        }
+    }
+}
+
+fn end(process: &mut Process) -> io::Result<()> {
+    process.terminate()?;
+    if process.wait_timeout(GRACE)?.is_none() {
+        process.kill()?;
+        process.wait()?;
+    }
+    Ok(())
+}
+
+fn command(
+    command: &CommandLine,
+    directory: Option<&String>,
+    environment: &BTreeMap<String, String>,
+    words: &BTreeMap<&'static str, String>,
+) -> Program {
+    let mut program = Program::new(command.arguments().iter().map(|a| filled(a, words)));
+    program.directory = directory.map(|d| PathBuf::from(filled(d, words)));
+    let pair = |(name, value): (&String, &String)| (name.into(), filled(value, words).into());
+    program.env = environment.iter().map(pair).collect();
+    program
+}
+
+/// The end of what a program wrote, for a message.
+fn tail(path: &Path) -> String {
+    let text = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[text.len().saturating_sub(500)..]).into_owned();
+    match text.trim() {
+        "" => String::new(),
+        said => format!("; it said: {said}"),
+    }
+}
