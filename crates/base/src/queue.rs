@@ -103,6 +103,13 @@ impl<T: Copy> EventQueue<T> {
         Some(next)
     }
 
+    /// Events known to come next, the first of them last; empty where few are pending. More may come
+    /// in between. For who wants to have at hand what they are about.
+    #[inline]
+    pub fn ahead(&self) -> &[(Time, T)] {
+        &self.active
+    }
+
     /// When the earliest event is due.
     pub fn next_at(&self) -> Option<Time> {
         if let Some(first) = self.active.last() {

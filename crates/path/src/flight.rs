@@ -48,6 +48,13 @@ impl Flight {
         Some(&mut first.packet)
     }
 
+    /// The packets in the order of their arrival.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &Packet> {
+        let place = |index: u32| self.places.get(index as usize);
+        std::iter::successors(place(self.first), move |p| place(p.next)).map(|p| &p.packet)
+    }
+
     #[inline]
     pub fn push(&mut self, arrival: Time, packet: &Packet) {
         let place = Place {

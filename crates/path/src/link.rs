@@ -355,6 +355,18 @@ impl Link {
             .or_else(|| (self.waiting > 0).then(|| self.free_at + self.delay))
     }
 
+    /// Reads a little of what a packet needs that finds the link idle, so that it is at hand.
+    #[inline]
+    pub fn touch(&self) -> u64 {
+        self.free_at.as_nanos() ^ self.arrived
+    }
+
+    /// Packets under way to the far end, in the order of their arrival. Those that wait are not yet.
+    #[inline]
+    pub fn flying(&self) -> impl Iterator<Item = &Packet> {
+        self.flight.iter()
+    }
+
     /// The next departure if it is not later than `now`, left in place: [`Element::pop`] in two
     /// steps, the second being [`Link::pop_front`].
     #[inline]

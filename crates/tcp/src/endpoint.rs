@@ -316,6 +316,18 @@ impl Endpoint {
         matches!(self.send.front.state, State::Closed | State::Dead)
     }
 
+    /// Reads a little of what a segment with payload needs, and with `sending` of what a write or an
+    /// acknowledgement does, so that it is at hand.
+    #[inline]
+    pub fn touch(&self, sending: bool) -> u64 {
+        let front = self.recv.nxt ^ self.send.una;
+        if sending {
+            front ^ self.send.touch()
+        } else {
+            front
+        }
+    }
+
     /// The settings.
     pub fn config(&self) -> &Arc<Config> {
         &self.cfg

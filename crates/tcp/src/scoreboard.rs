@@ -115,6 +115,12 @@ impl Scoreboard {
         self.records.push_back(record);
     }
 
+    /// Reads the ends of it.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        self.records.front().map_or(0, |r| r.seq) ^ self.records.back().map_or(0, |r| r.seq)
+    }
+
     /// Bytes given up for lost and not sent again.
     pub(crate) fn lost(&self) -> u64 {
         self.lost

@@ -304,6 +304,13 @@ impl Sender {
         self.timeouts = 0;
     }
 
+    /// Reads a little of what is needed to send.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        let windows = self.window.cwnd.to_bits() ^ self.last_sent.as_nanos();
+        windows ^ self.rtt.touch() ^ self.board.touch()
+    }
+
     /// Bytes sent and not cumulatively acknowledged: FlightSize.
     pub(crate) fn outstanding(&self) -> u64 {
         self.nxt - self.una

@@ -124,6 +124,13 @@ pub trait Workload: Send {
     /// Handles one event at `now`, appending what it wants done to `actions`.
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
 
+    /// The connection that the timer with this token is likely to be about: a hint, so that what is
+    /// known of it is at hand when the timer is due.
+    fn about(&self, token: u64) -> Option<Conn> {
+        let _ = token;
+        None
+    }
+
     /// What was finished since the last call, for the tables, in order of completion.
     fn take_records(&mut self) -> Vec<Record>;
 

@@ -182,6 +182,13 @@ impl Workload for Parametric {
         }
     }
 
+    fn about(&self, token: u64) -> Option<Conn> {
+        let d = token as usize & 1;
+        let way = &self.ways[d];
+        let conn = Conn(d as u32 * way.sources + way.turn);
+        Some(conn)
+    }
+
     fn take_records(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
     }

@@ -22,6 +22,7 @@
 //! fragmentation (a datagram larger than the MTU crosses as several packets).
 
 mod access;
+mod ahead;
 mod flow;
 mod links;
 mod port;

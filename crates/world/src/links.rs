@@ -95,6 +95,23 @@ impl Links {
         &mut self.leaves[(index - TRUNKS) as usize]
     }
 
+    /// The first packet under way on a link, if it leads to a host.
+    #[inline]
+    pub fn next_at_host(&self, index: LinkIndex) -> Option<&Packet> {
+        let slot = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
+        let packet = slot.link.flying().next()?;
+        (slot.onto == NONE).then_some(packet)
+    }
+
+    /// Reads a little of what the next packet needs of a leaf.
+    #[inline]
+    pub fn touch(&self, index: LinkIndex) -> u64 {
+        let Some(slot) = self.leaves.get(index.wrapping_sub(TRUNKS) as usize) else {
+            return 0;
+        };
+        slot.wake_at.as_nanos() ^ slot.link.touch()
+    }
+
     /// A packet arrives at a link.
     #[inline]
     pub fn push(&mut self, around: &mut Around, index: LinkIndex, packet: &Packet) {

@@ -70,6 +70,15 @@ impl Timers {
     /// What a wake-up is about; a timer is thereby spent.
     #[inline]
     pub fn open(&mut self, wake: Wake) -> Due {
+        if wake.0 & 7 == 7 {
+            self.free.push((wake.0 >> 3) as u32);
+        }
+        self.look(wake)
+    }
+
+    /// What a wake-up is about.
+    #[inline]
+    pub fn look(&self, wake: Wake) -> Due {
         let index = (wake.0 >> 2) as u32;
         match wake.0 & 3 {
             0 => Due::Link(index),
@@ -83,9 +92,7 @@ impl Timers {
                 token: wake.0 >> 23,
             },
             _ => {
-                let place = (wake.0 >> 3) as u32;
-                self.free.push(place);
-                let (workload, token) = self.set[place as usize];
+                let (workload, token) = self.set[(wake.0 >> 3) as usize];
                 Due::Work { workload, token }
             }
         }

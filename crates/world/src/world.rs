@@ -38,13 +38,15 @@ pub struct World {
     pub(crate) now: Time,
     pub(crate) seed: u64,
     pub(crate) queue: EventQueue<Wake>,
-    timers: Timers,
+    /// Events to come that were looked at.
+    pub(crate) looked: usize,
+    pub(crate) timers: Timers,
     pub(crate) links: Links,
     accesses: Accesses,
     /// The route of every flow there ever was; what else is known of it goes when it is over.
     pub(crate) routes: Vec<Routes>,
     pub(crate) flows: Vec<Option<Box<Flow>>>,
-    workers: Vec<Worker>,
+    pub(crate) workers: Vec<Worker>,
     inbox: VecDeque<(u32, Event)>,
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
@@ -62,6 +64,7 @@ impl World {
             now: Time::ZERO,
             seed,
             queue: EventQueue::new(),
+            looked: 0,
             timers: Timers::default(),
             links: Links::default(),
             accesses: Accesses::default(),
@@ -158,6 +161,7 @@ impl World {
     pub fn happen(&mut self, until: Time) {
         while let Some((at, wake)) = self.queue.pop_until(until) {
             self.now = at;
+            self.look_ahead();
             if let Some(watch) = &mut self.watch {
                 watch.show(at, &self.flows);
             }
