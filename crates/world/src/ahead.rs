@@ -37,8 +37,9 @@ impl World {
     pub(crate) fn look_ahead(&mut self) {
         let ahead = self.queue.ahead().len();
         if ahead < CROWD {
-            self.looked = self.looked.min(ahead);
-        } else if self.looked > 0 {
+            return;
+        }
+        if self.looked > 0 {
             self.looked -= 1;
         } else {
             self.looked = ahead.min(GROUP);

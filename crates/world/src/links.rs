@@ -134,7 +134,7 @@ impl Links {
 
     /// Deals with a link's wake-up, if it is the present one: what has crossed a leaf goes onto its
     /// trunk. The first packet that has reached a host is left in place and shown; once it is
-    /// [removed](Links::remove), `due` is to be called again.
+    /// [removed](Links::remove), there may be [more](Links::more).
     #[inline]
     pub fn due(&mut self, around: &mut Around, index: LinkIndex) -> Option<&mut Packet> {
         let now = around.now;
@@ -172,6 +172,27 @@ impl Links {
             return None;
         }
         slot.link.front_again()
+    }
+
+    /// After the packet that [`Links::due`] showed was removed, and everything that it caused has
+    /// happened: the next one that has reached a host, or none, and a wake-up is queued.
+    #[inline]
+    pub fn more(&mut self, around: &mut Around, index: LinkIndex) -> Option<&mut Packet> {
+        let now = around.now;
+        if index < TRUNKS {
+            let slot = &mut self.trunks[index as usize];
+            if slot.link.arrived_by(now).is_none() {
+                slot.wake_at = Time::MAX;
+                slot.arm_trunk(around.queue, index);
+                return None;
+            }
+            return slot.link.front_again();
+        }
+        if self.leaf(index).link.arrived_by(now).is_none() {
+            self.rearm_leaf(around.queue, index);
+            return None;
+        }
+        self.leaf(index).link.front_again()
     }
 
     /// Brings a trunk up to date.

@@ -248,7 +248,9 @@ impl World {
             routes: &self.routes,
             watch: self.watch.as_deref_mut(),
         };
-        while let Some(packet) = self.links.due(&mut around, link) {
+        let mut arrived = self.links.due(&mut around, link);
+        while let Some(packet) = arrived {
+            let mut woken = false;
             // A leaf at the end of a route was entered from a trunk without an event.
             self.hops += 1 + u64::from(link >= TRUNKS);
             let index = packet.flow.0;
@@ -257,7 +259,7 @@ impl World {
                 match &mut flow.transport {
                     Transport::Tcp(pair) => {
                         pair.ends[end].handle_segment(self.now, &packet.seg);
-                        self.touched.push((index, end as u8));
+                        woken = true;
                     }
                     Transport::Datagrams { received, .. } => {
                         let len = packet.seg.len;
@@ -275,6 +277,9 @@ impl World {
                 }
             }
             self.links.remove(link);
+            if woken {
+                self.drain(index, end as u8);
+            }
             self.settle();
             around = Around {
                 now: self.now,
@@ -282,6 +287,7 @@ impl World {
                 routes: &self.routes,
                 watch: self.watch.as_deref_mut(),
             };
+            arrived = self.links.more(&mut around, link);
         }
     }
 
