@@ -192,6 +192,7 @@ impl Link {
     /// What waits in the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.advance(now, &mut stays);
+        while self.exchange(now) {}
         self.queue.backlog()
     }
 
@@ -211,10 +212,10 @@ impl Link {
     }
 
     fn dequeue(&mut self, now: Time, express: &mut impl FnMut(Time, &Packet) -> bool) {
-        if self.rate == 0 {
-            return self.dequeue_varied(now, express);
-        }
         while self.waiting > 0 && self.free_at <= now {
+            if self.rate == 0 {
+                return self.dequeue_varied(now, express);
+            }
             let start = self.free_at;
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
             let next = self.queue.dequeue(start, &mut |packet, reason| {
@@ -320,7 +321,6 @@ impl Link {
         }
     }
 
-    #[inline]
     fn enqueue(
         &mut self,
         at: Time,

@@ -98,8 +98,18 @@ impl Link {
         }
         if self.free_at == at && self.waiting == 0 && !self.sees_all {
             self.transmit_varied(at, packet, express);
-        } else {
-            self.enqueue(at, packet, express);
+            return;
+        }
+        // Not `Link::enqueue`: with this as its only other caller it would no longer be inlined there.
+        let (dropped, extra) = (&mut self.dropped, &mut self.extra);
+        let mut count = |other: Packet, reason| count(dropped, extra, at, &other, reason, false);
+        let accepted = self.queue.enqueue(at, *packet, &mut count);
+        self.waiting = self.queue.waiting();
+        match accepted {
+            Ok(()) => self.dequeue_varied(at, express),
+            Err(reason) => {
+                self::count(&mut self.dropped, &mut self.extra, at, packet, reason, true);
+            }
         }
     }
 
@@ -123,7 +133,7 @@ impl Link {
             }
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
             let next = self.queue.dequeue(start, &mut |packet, reason| {
-                count(dropped, extra, start, &packet, reason);
+                count(dropped, extra, start, &packet, reason, false);
             });
             self.waiting = self.queue.waiting();
             if let Some(packet) = next {
@@ -133,7 +143,7 @@ impl Link {
     }
 
     /// Makes the first exchange of the queue due by `now`; false if there is none.
-    fn exchange(&mut self, now: Time) -> bool {
+    pub(super) fn exchange(&mut self, now: Time) -> bool {
         let Some(varied) = self.varied() else {
             return false;
         };
@@ -142,7 +152,7 @@ impl Link {
         };
         let mut old = std::mem::replace(&mut self.queue, new);
         let (dropped, extra) = (&mut self.dropped, &mut self.extra);
-        let mut count = |packet: Packet, reason| count(dropped, extra, at, &packet, reason);
+        let mut count = |packet: Packet, reason| count(dropped, extra, at, &packet, reason, false);
         while old.backlog().packets > 0 {
             if let Some(packet) = old.give_up(&mut count)
                 && let Err(reason) = self.queue.enqueue(at, packet, &mut count)
@@ -198,9 +208,10 @@ fn count(
     at: Time,
     packet: &Packet,
     reason: DropReason,
+    refused: bool,
 ) {
     dropped[reason as usize] += 1;
     if let Some(extra) = extra {
-        extra.count_drop(at, packet, reason, false);
+        extra.count_drop(at, packet, reason, refused);
     }
 }
