@@ -1,7 +1,5 @@
 //! What came in, went out and was dropped.
 
-use swell_base::DropReason;
-
 /// Packet counts of an element. `arrived - departed - dropped` is what it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
@@ -9,15 +7,11 @@ pub struct Ledger {
     pub arrived: u64,
     /// Packets that went out.
     pub departed: u64,
-    /// Packets dropped, by [`DropReason`] in the order of [`DropReason::ALL`].
+    /// Packets dropped, by [`DropReason`](swell_base::DropReason) in the order of its `ALL`.
     pub dropped: [u64; 3],
 }
 
 impl Ledger {
-    /// Counts a drop.
-    pub fn count(&mut self, reason: DropReason) {
-        self.dropped[reason as usize] += 1;
-    }
     /// Packets dropped for any reason.
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()

@@ -47,11 +47,6 @@ impl Meter {
         }
     }
 
-    /// Width of a fine bin.
-    pub fn fine_width(&self) -> Dur {
-        Dur::from_nanos(self.fine)
-    }
-
     /// Width of a coarse bin.
     pub fn coarse_width(&self) -> Dur {
         Dur::from_nanos(self.coarse)

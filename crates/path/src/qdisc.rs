@@ -91,20 +91,6 @@ pub enum Discipline {
     Pie(PieConfig),
 }
 
-impl Discipline {
-    /// The same with every limit in bandwidth-delay products turned into bytes.
-    pub fn resolved(mut self, rate: Rate, round_trip: Dur) -> Discipline {
-        if let Discipline::Priority(p) = &mut self {
-            for limit in &mut p.limits {
-                if let QueueLimit::Bdp(k) = *limit {
-                    *limit = Fifo::bdp(k, rate, round_trip);
-                }
-            }
-        }
-        self
-    }
-}
-
 /// What a discipline may know of the link it serves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlet {

@@ -133,14 +133,3 @@ fn a_transmission_begun_is_finished() {
     let ms = |k| Time::ZERO + Dur::from_millis(k);
     assert_eq!(order, [(ms(1), 0), (ms(2), 2), (ms(3), 1)]);
 }
-
-#[test]
-fn limits_in_bandwidth_delay_products_are_resolved() {
-    let d = Discipline::Priority(three_bands(vec![QueueLimit::Bdp(1.3)]));
-    let Discipline::Priority(p) = d.resolved(Rate::from_bps(10_000_000), Dur::from_millis(40))
-    else {
-        unreachable!("it was a priority queue");
-    };
-    // 10 Mbit/s times 40 ms is 50 000 bytes.
-    assert_eq!(p.limits, [QueueLimit::Bytes(swell_base::Bytes(65_000))]);
-}
