@@ -109,14 +109,7 @@ impl BarChart {
             })
             .collect();
         legend::define_hatches(&mut svg, self.series.iter().map(|s| s.1), &canvas.id);
-        let head = if canvas.standalone { 26.0 } else { 0.0 };
-        if canvas.standalone {
-            svg.tag("text")
-                .attr("class", "head")
-                .num("x", canvas.pad())
-                .attr("y", "20")
-                .text(&fit(&self.title, 13.0, canvas.width - 20.0));
-        }
+        let head = frame::heading(&mut svg, canvas, &self.title);
         let pad = canvas.pad();
         let legend_width = canvas.width - 2.0 * pad;
         let top = head + 8.0 + legend::height(&keys, legend_width) + 26.0;
@@ -130,11 +123,7 @@ impl BarChart {
             height,
         };
         legend::draw(&mut svg, &keys, pad, head + 6.0, legend_width, &canvas.id);
-        svg.tag("text")
-            .attr("class", "title")
-            .num("x", pad)
-            .num("y", top - 14.0)
-            .text(&fit(&axis.full_title(), 12.0, canvas.width - 20.0));
+        frame::y_title(&mut svg, canvas, &axis, top - 14.0);
         frame::y_axis(&mut svg, &axis, area);
         let slot_width = area.width / self.groups.len().max(1) as f64;
         for (i, group) in self.groups.iter().enumerate() {

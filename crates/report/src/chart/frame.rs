@@ -3,7 +3,7 @@
 use super::axis::{ACROSS, UPRIGHT};
 use super::{Axis, Canvas};
 use crate::palette;
-use crate::svg::{Svg, number};
+use crate::svg::{Svg, fit, number};
 
 /// Plot pixels kept free beyond both ends of the vertical axis, so that a line at the end is not
 /// cut in half.
@@ -49,6 +49,28 @@ pub(crate) fn begin(canvas: &Canvas, title: &str, description: &str) -> Svg {
             .empty();
     }
     svg
+}
+
+/// Draws the heading of a picture that stands alone. Gives the room that it takes.
+pub(crate) fn heading(svg: &mut Svg, canvas: &Canvas, title: &str) -> f64 {
+    if !canvas.standalone {
+        return 0.0;
+    }
+    svg.tag("text")
+        .attr("class", "head")
+        .num("x", canvas.pad())
+        .attr("y", "20")
+        .text(&fit(title, 13.0, canvas.width - 20.0));
+    26.0
+}
+
+/// Draws the title of the vertical axis on a line at `y`.
+pub(crate) fn y_title(svg: &mut Svg, canvas: &Canvas, axis: &Axis, y: f64) {
+    svg.tag("text")
+        .attr("class", "title")
+        .num("x", canvas.pad())
+        .num("y", y)
+        .text(&fit(&axis.full_title(), 12.0, canvas.width - 20.0));
 }
 
 /// Room that the labels of a vertical axis need, in pixels.

@@ -71,14 +71,7 @@ impl XyChart {
                 sample: Sample::Line,
             })
             .collect();
-        let head = if canvas.standalone { 26.0 } else { 0.0 };
-        if canvas.standalone {
-            svg.tag("text")
-                .attr("class", "head")
-                .num("x", canvas.pad())
-                .attr("y", "20")
-                .text(&crate::svg::fit(&self.title, 13.0, canvas.width - 20.0));
-        }
+        let head = frame::heading(&mut svg, canvas, &self.title);
         let pad = canvas.pad();
         let legend_width = canvas.width - 2.0 * pad;
         let top = head + 8.0 + legend::height(&keys, legend_width) + 24.0;
@@ -91,15 +84,7 @@ impl XyChart {
             height,
         };
         legend::draw(&mut svg, &keys, pad, head + 6.0, legend_width, &canvas.id);
-        svg.tag("text")
-            .attr("class", "title")
-            .num("x", pad)
-            .num("y", top - 12.0)
-            .text(&crate::svg::fit(
-                &self.y.full_title(),
-                12.0,
-                canvas.width - 20.0,
-            ));
+        frame::y_title(&mut svg, canvas, &self.y, top - 12.0);
         let empty = self.curves.iter().all(|c| self.places(c, area).is_empty());
         if !empty {
             frame::y_axis(&mut svg, &self.y, area);
