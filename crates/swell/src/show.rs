@@ -15,18 +15,12 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     if what.is_dir() {
         return run(args, json);
     }
-    if let Some(bytes) = what.to_str().and_then(bundled::model) {
-        let read = Model::from_slice(bytes).map_err(Fail::failed)?;
-        return model(&read, args, json);
+    let is_bundled = what.to_str().and_then(bundled::model).is_some();
+    if is_bundled || looks_like_a_model(what) {
+        return model(&any_model(what)?, args, json);
     }
     if !what.exists() && what.as_os_str() != "-" {
         return Err(missing(what));
-    }
-    if looks_like_a_model(what) {
-        let bytes = fs::read(what).map_err(|e| Fail::usage(format!("{}: {e}", what.display())))?;
-        let read = Model::from_slice(&bytes)
-            .map_err(|e| Fail::usage(format!("{}: {e}", what.display())))?;
-        return model(&read, args, json);
     }
     trace(args, json)
 }

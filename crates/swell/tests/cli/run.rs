@@ -268,7 +268,7 @@ fn a_directory_of_another_experiment_is_not_overwritten() {
 /// Starts a long run, waits until some of it is on disk, and stops it with `signal`.
 #[cfg(unix)]
 fn stopped(dir: &Scratch, signal: &str) -> Output {
-    let child = swell(dir)
+    let mut child = swell(dir)
         .args(["run", "long.toml", "-o", "cut", "--threads", "1"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -276,6 +276,7 @@ fn stopped(dir: &Scratch, signal: &str) -> Output {
         .unwrap();
     let cells = dir.0.join("cut/cells");
     while !cells.join("00001").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     let id = child.id().to_string();
