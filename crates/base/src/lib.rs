@@ -19,7 +19,7 @@ mod rng;
 mod units;
 mod warning;
 
-pub use packet::{DropReason, Flags, FlowId, Packet, SackBlocks, Segment, Tag};
+pub use packet::{DropReason, Flags, FlowId, Packet, SackBlocks, Segment, Tag, UDP_HEADERS};
 pub use queue::EventQueue;
 pub use rng::{Stream, derived};
 pub use units::{Bytes, Dur, QueueLimit, Rate, Time, UnitError};

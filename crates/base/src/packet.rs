@@ -121,6 +121,10 @@ pub struct Packet {
     pub tag: Tag,
 }
 
+/// Headers of a datagram in bytes, over IPv4 (RFC 791: 20) and over IPv6 (RFC 8200: 40), with UDP's own
+/// (RFC 768: 8).
+pub const UDP_HEADERS: [u32; 2] = [28, 48];
+
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

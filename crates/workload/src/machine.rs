@@ -5,6 +5,11 @@ use swell_traffic::Wire;
 
 use crate::Record;
 
+/// IPv4 and TCP headers with timestamps in bytes (RFC 7323), as the `linux` profile sends them. Sources
+/// that follow a schedule take them off a packet's size where TCP carries it, whatever its profile: what is
+/// written is then the payload of such a packet.
+pub const TCP_HEADERS: u32 = 52;
+
 /// A connection or datagram flow, numbered by the workload that opened it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conn(pub u32);

@@ -1,7 +1,8 @@
 //! Backgrounds with a law instead of a memory: constant bit rate and Poisson.
 
-use swell_base::{Dur, Rate, Stream, Time};
+use swell_base::{Dur, Rate, Stream, Time, UDP_HEADERS};
 
+use crate::machine::TCP_HEADERS;
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
 /// When packets are submitted.
@@ -73,18 +74,13 @@ struct Way {
     transport: Transport,
 }
 
-/// IPv4 and UDP headers (RFC 791, RFC 768).
-const UDP_HEADERS: u32 = 28;
-/// IPv4 and TCP headers with timestamps (RFC 7323), as the `linux` profile sends them.
-const TCP_HEADERS: u32 = 52;
-
 impl Parametric {
     /// Sources as configured, drawing from streams of `seed`.
     pub fn new(config: ParametricConfig, seed: u64) -> Parametric {
         let flows = config.sources as usize * 2;
         let bits = f64::from(config.packet) * 8.0;
         let headers = match config.transport {
-            Transport::Udp => UDP_HEADERS,
+            Transport::Udp => UDP_HEADERS[0],
             Transport::Tcp => TCP_HEADERS,
         };
         let way = |direction: usize, name| Way {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Time};
+use swell_base::{Dur, Time, UDP_HEADERS};
 
+use crate::machine::TCP_HEADERS;
 use crate::{
     Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Transport, Workload,
 };
@@ -63,11 +64,6 @@ pub struct Replay {
     period: Option<u64>,
     records: Vec<Record>,
 }
-
-/// IPv4 and UDP headers (RFC 791, RFC 768): what a datagram has beside its payload.
-const UDP_HEADERS: u32 = 28;
-/// IPv4 and TCP headers with timestamps (RFC 7323).
-const TCP_HEADERS: u32 = 52;
 
 impl Replay {
     /// The replay, ready to start.
@@ -136,7 +132,7 @@ impl Replay {
             self.next[d] += 1;
             actions.push(match self.config.transport {
                 Transport::Udp => {
-                    Action::SendDatagram(conn, End::Client, size.saturating_sub(UDP_HEADERS))
+                    Action::SendDatagram(conn, End::Client, size.saturating_sub(UDP_HEADERS[0]))
                 }
                 Transport::Tcp => {
                     let payload = size.saturating_sub(TCP_HEADERS).max(1);

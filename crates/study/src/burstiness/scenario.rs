@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, QueueLimit, Rate, Tag, Time, derived};
+use swell_base::{Dur, QueueLimit, Rate, Tag, Time, UDP_HEADERS, derived};
 use swell_path::{Element, LinkConfig, Meter};
 use swell_tcp::Config;
-use swell_workload::{Access, Conn, Law, Parametric, ParametricConfig, Record};
+use swell_workload::{Access, Conn, Law, Parametric, ParametricConfig, Record, TCP_HEADERS};
 use swell_world::{Direction, World};
 
 use super::lineup::{Gateway, PACKET, Profile, Transport};
@@ -82,11 +82,6 @@ impl Scenario {
             seed: 1,
             seconds: 200,
         })
-    }
-
-    /// Coefficient of variation of the aggregated Poisson process in a round trip: 1/sqrt(M x 10).
-    pub fn poisson(&self) -> f64 {
-        poisson(self.clients + self.background)
     }
 
     /// Simulates it.
@@ -188,21 +183,21 @@ impl Outcome {
     }
 }
 
-/// Coefficient of variation of the counts of `clients` Poisson processes in a round trip.
+/// Coefficient of variation of the counts of `clients` Poisson processes in a round trip,
+/// 1/sqrt(10 M).
 pub fn poisson(clients: u16) -> f64 {
     1.0 / (f64::from(clients) * PER_SECOND * ROUND_TRIP.as_secs_f64()).sqrt()
 }
 
 /// Payload of the paper's packet.
 fn payload(tcp: Option<&Config>) -> u32 {
-    // IPv4 and UDP headers, or what the TCP leaves.
-    tcp.map_or(PACKET - 28, |c| c.mss)
+    tcp.map_or(PACKET - UDP_HEADERS[0], |c| c.mss)
 }
 
 /// A client's source: single packets with exponential gaps, over a path of its own.
 fn source(tcp: Option<&Config>) -> ParametricConfig {
-    // `Parametric` takes headers off a packet's size, 52 bytes for TCP.
-    let packet = tcp.map_or(PACKET, |c| c.mss + 52);
+    // So that `Parametric`, which takes headers off, writes a full segment.
+    let packet = tcp.map_or(PACKET, |c| c.mss + TCP_HEADERS);
     ParametricConfig {
         law: Law::Poisson,
         transport: if tcp.is_some() {
