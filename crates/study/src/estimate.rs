@@ -1,4 +1,8 @@
 //! A mean over seeds and its interval.
+//!
+//! Not [`swell_stats::Estimate`], which is a statistic of pooled samples with its bootstrap interval: a
+//! study has one number from each run, and often ns-2's mean and deviation only, which no bootstrap can
+//! use.
 
 use serde::Serialize;
 
@@ -33,6 +37,11 @@ impl Estimate {
             sd: (n > 1).then_some(sd),
             n,
         }
+    }
+
+    /// A number that nothing varied: no interval.
+    pub fn exact(value: f64) -> Estimate {
+        Estimate::known(value, 0.0, 1)
     }
 
     /// The lower end of the interval, or the value.

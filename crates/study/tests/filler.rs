@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use swell_base::{Dur, Rate};
 use swell_study::filler::anchors::ANCHORS;
-use swell_study::filler::cells::{FillerCell, NUMBERS, Scheduler};
-use swell_study::filler::lineup::PAPER;
+use swell_study::filler::cells::{FillerCell, NUMBERS};
 use swell_study::filler::{Setting, Trace, captured, run, stand_ins};
 use swell_study::grid::Cell;
 
@@ -17,15 +16,7 @@ fn number(name: &str, numbers: &[f64]) -> f64 {
 }
 
 fn cell(trace: &Trace, rate: u32, latency: u32, filler: bool) -> FillerCell<'_> {
-    FillerCell {
-        trace,
-        rate,
-        latency,
-        buffer: None,
-        scheduler: Scheduler::Priority,
-        filler: filler.then_some(PAPER),
-        reversed: false,
-    }
+    FillerCell::base(trace).link(rate, latency).filler(filler)
 }
 
 #[test]

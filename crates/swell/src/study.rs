@@ -39,9 +39,26 @@ pub(crate) fn study(which: &StudyCommand, json: bool) -> Result<(), Fail> {
             let cells = filler::cells::cells(&traces);
             let dir = directory(&args.grid, "filler", args.quick)?;
             let numbers = runs(&cells, &args.grid, &dir)?;
-            finish(&filler::study(&traces, &cells, &numbers), &dir, json)
+            let study = filler::study(&traces, &cells, &numbers, filler_command(args));
+            finish(&study, &dir, json)
         }
     }
+}
+
+/// What runs the filler study again, wherever its results go.
+fn filler_command(args: &FillerArgs) -> String {
+    let mut command = "swell study filler".to_owned();
+    if args.quick {
+        command += " --quick";
+    }
+    for trace in &args.traces {
+        let path = trace.display().to_string();
+        command += &match path.contains(char::is_whitespace) {
+            true => format!(" '{path}'"),
+            false => format!(" {path}"),
+        };
+    }
+    command
 }
 
 /// The stand-ins, then the traces asked for.

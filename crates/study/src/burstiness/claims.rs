@@ -1,11 +1,13 @@
 //! The claims S2.1 to S2.8 and their rules. Each rule is a function of a [`Source`], so that it can be
 //! asked of ns-2's numbers as well as of ours.
 //!
-//! "Excess" is how far a coefficient of variation is above that of the Poisson process. Where a rule
-//! asks whether something is above a bar, the lower end of the 95 % interval must be; below, the upper.
+//! "Excess" is how far a coefficient of variation is above that of the Poisson process. Where the paper
+//! says that something is above or below a bar (S2.4 to S2.7a, save S2.5c), the end of the 95 % interval
+//! on the bar's side must clear it; where it says that things are equal, or puts them in an order, means
+//! are compared.
 
 use super::anchors::{Metric, Ns2};
-use super::lineup::{ADDED_TRANSPORTS, BACKGROUND, MIXED_GATEWAYS, Profile};
+use super::lineup::{ADDED, ADDED_TRANSPORTS, BACKGROUND, MIXED_GATEWAYS, Profile};
 use super::results::{Key, Source};
 use super::scenario::poisson;
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
@@ -485,9 +487,8 @@ fn delayed_acks_matter(v: &View) -> Option<Found> {
 
 /// Numbers of added clients that both transports were run with.
 fn added(v: &View) -> Vec<u16> {
-    let all = [5, 10, 20, 30, 40];
     let there = |n: &u16| v.mixed("reno", "fifo", *n, Metric::Delivered).is_some();
-    all.into_iter().filter(there).collect()
+    ADDED.into_iter().filter(there).collect()
 }
 
 fn added_vegas_get_more(v: &View) -> Option<Found> {

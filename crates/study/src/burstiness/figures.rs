@@ -3,7 +3,7 @@
 use super::anchors::Metric;
 use super::claims::percent;
 use super::lineup::{
-    ADDED_TRANSPORTS, BACKGROUND, GATEWAYS, Gateway, LINES, MIXED_GATEWAYS, Profile, Transport,
+    ADDED_TRANSPORTS, BACKGROUND, GATEWAYS, LINES, MIXED_GATEWAYS, Profile, label,
 };
 use super::results::{Key, Results, Source};
 use super::scenario::{LEFT_OUT, poisson};
@@ -324,7 +324,7 @@ fn homogeneous(
     if y.title == cov_axis().title
         && let (Some(&first), Some(&last)) = (all.first(), all.last())
     {
-        let points = (first..=last).map(|m| (f64::from(m), Estimate::known(poisson(m), 0.0, 1)));
+        let points = (first..=last).map(|m| (f64::from(m), Estimate::exact(poisson(m))));
         drawn.push(Line {
             name: "Poisson".into(),
             slot: 0,
@@ -339,8 +339,8 @@ fn homogeneous(
             let key = Key::new(profile, transport, gateway, m);
             Some((f64::from(m), f(&key)?))
         });
-        let label = label(transport, gateway);
-        drawn.extend(measured(label, slot, points.collect()));
+        let name = label(transport, gateway);
+        drawn.extend(measured(name, slot, points.collect()));
     }
     Picture {
         name: titles.name,
@@ -383,17 +383,6 @@ fn mixed(
         x: axis("clients added to 20 Reno clients", Unit::Plain),
         y,
         lines,
-    }
-}
-
-fn label(transport: &str, gateway: &str) -> String {
-    let name = Transport::named(transport).map_or(transport, |t| t.label);
-    match gateway {
-        "fifo" => name.into(),
-        _ => format!(
-            "{name}/{}",
-            Gateway::named(gateway).map_or(gateway, |g| g.label)
-        ),
     }
 }
 

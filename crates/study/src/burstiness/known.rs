@@ -3,7 +3,7 @@
 
 use super::anchors::{Metric, Ns2};
 use super::claims::{Claim, Found, View, build, interval, percent, share};
-use super::lineup::{BACKGROUND, Profile};
+use super::lineup::{ADDED, ADDED_TRANSPORTS, BACKGROUND, Profile};
 use super::results::{Key, Source};
 use crate::{Estimate, Ledger, Verdict};
 
@@ -294,8 +294,8 @@ fn no_loss(v: &View) -> Option<Found> {
     loss("reno", "fifo1500", 40, Metric::Loss)?;
     loss("vegas", "red1", 40, Metric::Loss)?;
     let mut most = 0.0_f64;
-    for n in [5, 10, 20, 30, 40] {
-        for transport in ["reno", "vegas"] {
+    for n in ADDED {
+        for transport in ADDED_TRANSPORTS {
             for metric in [Metric::Loss, Metric::BackgroundLoss] {
                 most = most.max(loss(transport, "fifo1500", n, metric).map_or(0.0, |e| e.value));
             }

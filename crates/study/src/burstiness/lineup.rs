@@ -355,28 +355,33 @@ const fn beyond(
 }
 
 impl Line {
-    /// As in legends: the queue is named where it is not the FIFO.
+    /// As in legends.
     pub fn label(&self) -> String {
-        let transport = Transport::named(self.transport).map_or(self.transport, |t| t.label);
-        if self.gateway == "fifo" {
-            return transport.into();
-        }
-        let gateway = Gateway::named(self.gateway).map_or(self.gateway, |g| g.label);
-        format!("{transport}/{gateway}")
+        label(self.transport, self.gateway)
     }
 
-    /// Whether both parts are known and the line is run under a profile.
+    /// Whether it is run under a profile.
     pub fn runs_under(&self, profile: Profile) -> bool {
         self.profiles.contains(&profile)
-            && Transport::named(self.transport).is_some()
-            && Gateway::named(self.gateway).is_some()
     }
+}
+
+/// A transport at a queue as in legends: the queue is named where it is not the FIFO.
+pub(super) fn label(transport: &str, gateway: &str) -> String {
+    let name = Transport::named(transport).map_or(transport, |t| t.label);
+    if gateway == "fifo" {
+        return name.into();
+    }
+    let queue = Gateway::named(gateway).map_or(gateway, |g| g.label);
+    format!("{name}/{queue}")
 }
 
 /// Queues of the heterogeneous case.
 pub const MIXED_GATEWAYS: [&str; 4] = ["fifo", "fifo1500", "red1", "red2"];
 /// What the clients added to the Reno clients use.
 pub const ADDED_TRANSPORTS: [&str; 2] = ["reno", "vegas"];
+/// How many clients are added.
+pub const ADDED: [u16; 5] = [5, 10, 20, 30, 40];
 /// Reno clients that others are added to.
 pub const BACKGROUND: u16 = 20;
 
@@ -416,7 +421,8 @@ mod tests {
         for (i, a) in LINES.iter().enumerate() {
             let same = |b: &Line| (b.transport, b.gateway) == (a.transport, a.gateway);
             assert!(!LINES[..i].iter().any(same), "{}", a.label());
-            assert!(Gateway::named(a.gateway).is_some());
+            assert!(Gateway::named(a.gateway).is_some(), "{}", a.gateway);
+            assert!(Transport::named(a.transport).is_some(), "{}", a.transport);
         }
         assert!(MIXED_GATEWAYS.iter().all(|g| Gateway::named(g).is_some()));
     }

@@ -151,19 +151,6 @@ impl Outcome {
     pub fn loss(&self, group: usize) -> f64 {
         share(self.drops[group], self.arrivals[group])
     }
-
-    /// Share dropped of all arrivals.
-    pub fn total_loss(&self) -> f64 {
-        share(
-            self.drops.iter().sum::<f64>(),
-            self.arrivals.iter().sum::<f64>(),
-        )
-    }
-
-    /// Packets delivered to any receiver.
-    pub fn total_delivered(&self) -> f64 {
-        self.delivered.iter().sum()
-    }
 }
 
 fn share(part: f64, whole: f64) -> f64 {

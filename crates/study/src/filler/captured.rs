@@ -45,6 +45,8 @@ pub fn captured(path: &Path) -> Result<Trace, TraceError> {
         splitter.push(&packet);
     }
     let mut trace = splitter.finish();
+    let mut doubts = reader.counts().doubts();
+    doubts.extend(trace.doubts());
     let [out, back] = trace.bytes();
     if back > out {
         trace.packets.swap(0, 1);
@@ -61,5 +63,6 @@ pub fn captured(path: &Path) -> Result<Trace, TraceError> {
         // Some time for the last packet to arrive.
         duration: trace.duration + Dur::from_secs(1),
         left_out: trace.left_out,
+        doubts,
     })
 }

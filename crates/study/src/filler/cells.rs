@@ -3,7 +3,7 @@
 use swell_base::{Dur, QueueLimit, Rate};
 use swell_path::{Classifier, Discipline, DrrConfig, FqCoDelConfig, PriorityConfig};
 
-use super::lineup::{FILLERS, FillerKind, PAPER};
+use super::lineup::FillerKind;
 use super::run::{Account, Filler, Outcome, Setting, run};
 use super::{Trace, capacity_left};
 use crate::grid::Cell;
@@ -12,6 +12,8 @@ use crate::grid::Cell;
 pub const RATES: [u32; 6] = [3, 4, 6, 8, 10, 15];
 /// The paper's latencies, milliseconds, at 10 Mbit/s.
 pub const LATENCIES: [u32; 6] = [3, 10, 20, 30, 40, 250];
+/// The paper's base setting, Mbit/s and milliseconds.
+pub const BASE: (u32, u32) = (10, 20);
 /// The filler buffers of the paper's first round, thousands of bytes.
 pub const BUFFERS: [u32; 4] = [4, 8, 16, 32];
 
@@ -65,7 +67,7 @@ impl Scheduler {
 }
 
 /// One run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct FillerCell<'a> {
     /// Pre-existing traffic.
     pub trace: &'a Trace,
@@ -77,16 +79,79 @@ pub struct FillerCell<'a> {
     pub buffer: Option<u32>,
     /// How the link treats the two.
     pub scheduler: Scheduler,
-    /// Index into [`FILLERS`]; none: no filler.
-    pub filler: Option<usize>,
+    /// The filler's transport; none: no filler.
+    pub filler: Option<&'static FillerKind>,
     /// The filler sends the other way.
     pub reversed: bool,
 }
 
-impl FillerCell<'_> {
-    /// The filler's row.
-    pub fn kind(&self) -> Option<&'static FillerKind> {
-        self.filler.and_then(|i| FILLERS.get(i))
+impl<'a> FillerCell<'a> {
+    /// The paper's base setting without filler.
+    pub fn base(trace: &'a Trace) -> FillerCell<'a> {
+        FillerCell {
+            trace,
+            rate: BASE.0,
+            latency: BASE.1,
+            buffer: None,
+            scheduler: Scheduler::Priority,
+            filler: None,
+            reversed: false,
+        }
+    }
+
+    /// On a link of this rate and latency.
+    #[must_use]
+    pub fn link(self, rate: u32, latency: u32) -> FillerCell<'a> {
+        FillerCell {
+            rate,
+            latency,
+            ..self
+        }
+    }
+
+    /// With the paper's filler, or without.
+    #[must_use]
+    pub fn filler(self, there: bool) -> FillerCell<'a> {
+        self.over(there.then(FillerKind::paper))
+    }
+
+    /// With filler over this transport.
+    #[must_use]
+    pub fn over(self, filler: Option<&'static FillerKind>) -> FillerCell<'a> {
+        FillerCell { filler, ..self }
+    }
+
+    /// With another scheduler.
+    #[must_use]
+    pub fn scheduler(self, scheduler: Scheduler) -> FillerCell<'a> {
+        FillerCell { scheduler, ..self }
+    }
+
+    /// With the filler the other way.
+    #[must_use]
+    pub fn reversed(self) -> FillerCell<'a> {
+        FillerCell {
+            reversed: true,
+            ..self
+        }
+    }
+
+    /// With a fixed filler buffer, thousands of bytes.
+    #[must_use]
+    pub fn buffer(self, kilobytes: u32) -> FillerCell<'a> {
+        FillerCell {
+            buffer: Some(kilobytes),
+            ..self
+        }
+    }
+
+    /// Whether both are one run. Traces are told apart by their names.
+    pub fn is(&self, other: &FillerCell<'_>) -> bool {
+        let named = |c: &FillerCell<'_>| c.filler.map(|f| f.name);
+        self.trace.name == other.trace.name
+            && (self.rate, self.latency, self.buffer) == (other.rate, other.latency, other.buffer)
+            && (self.scheduler, self.reversed) == (other.scheduler, other.reversed)
+            && named(self) == named(other)
     }
 
     /// What is run.
@@ -98,7 +163,7 @@ impl FillerCell<'_> {
             setting.lower = QueueLimit::Packets(u64::from(kilobytes).max(1));
         }
         setting.discipline = self.scheduler.discipline(setting.upper, setting.lower);
-        setting.filler = self.kind().map(|kind| Filler {
+        setting.filler = self.filler.map(|kind| Filler {
             transport: kind.config(),
             reversed: self.reversed,
         });
@@ -131,7 +196,7 @@ impl Cell for FillerCell<'_> {
             self.buffer
                 .map_or_else(|| "1.3bdp".to_string(), |b| b.to_string()),
             self.scheduler.name().to_string(),
-            self.kind().map_or("none", |k| k.name).to_string(),
+            self.filler.map_or("none", |k| k.name).to_string(),
             u8::from(self.reversed).to_string(),
         ]
     }
@@ -232,62 +297,33 @@ pub fn cells(traces: &[Trace]) -> Vec<FillerCell<'_>> {
 }
 
 fn cells_of(trace: &Trace) -> Vec<FillerCell<'_>> {
-    let base = FillerCell {
-        trace,
-        rate: BASE.0,
-        latency: BASE.1,
-        buffer: None,
-        scheduler: Scheduler::Priority,
-        filler: None,
-        reversed: false,
-    };
+    let base = FillerCell::base(trace);
     let by_rate = RATES.iter().map(|&rate| (rate, BASE.1));
     let by_latency = LATENCIES.iter().map(|&latency| (BASE.0, latency));
     let mut cells: Vec<FillerCell<'_>> = Vec::new();
     let mut add = |cell: FillerCell<'_>| {
-        if !cells.iter().any(|c| c.key() == cell.key()) {
+        if !cells.iter().any(|c| c.is(&cell)) {
             cells.push(FillerCell { trace, ..cell });
         }
     };
     for (rate, latency) in by_rate.chain(by_latency) {
-        let none = FillerCell {
-            rate,
-            latency,
-            ..base.clone()
-        };
-        let filler = FillerCell {
-            filler: Some(PAPER),
-            ..none.clone()
-        };
+        let none = base.link(rate, latency);
+        let filler = none.filler(true);
         add(none);
-        add(FillerCell {
-            reversed: true,
-            ..filler.clone()
-        });
+        add(filler.reversed());
         for kilobytes in BUFFERS {
             // The first round varied the buffer with everything else at its base, and found at other
             // latencies that 16 KB is too little.
             if (rate, latency) == BASE || (kilobytes == 16 && rate == BASE.0) {
-                add(FillerCell {
-                    buffer: Some(kilobytes),
-                    ..filler.clone()
-                });
+                add(filler.buffer(kilobytes));
             }
         }
         add(filler);
     }
     for &(scheduler, name) in PRICES {
-        let kind = FILLERS.iter().position(|f| f.name == name);
-        for filler in [None, kind] {
-            add(FillerCell {
-                scheduler,
-                filler,
-                ..base.clone()
-            });
-        }
+        let alone = base.scheduler(scheduler);
+        add(alone);
+        add(alone.over(FillerKind::named(name)));
     }
     cells
 }
-
-/// The paper's base setting, Mbit/s and milliseconds.
-pub const BASE: (u32, u32) = (10, 20);

@@ -2,8 +2,8 @@
 
 use super::Trace;
 use super::anchors::ANCHORS;
-use super::cells::{LATENCIES, RATES};
-use super::results::{Query, Results};
+use super::cells::{FillerCell, LATENCIES, RATES};
+use super::results::Results;
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
 
 /// Size of a filler packet on the wire, bytes.
@@ -154,7 +154,7 @@ fn reference(trace: &Trace, rate: u32, latency: u32) -> Option<(f64, f64)> {
 fn delay_by_rate(r: &Results<'_>, t: &Trace) -> Option<Finding> {
     let rises: Vec<f64> = RATES
         .iter()
-        .map(|&rate| r.rise(Query::base(t).link(rate, 20), "pre_fwd_delay_ms"))
+        .map(|&rate| r.rise(FillerCell::base(t).link(rate, 20), "pre_fwd_delay_ms"))
         .collect::<Option<_>>()?;
     let (at_3, at_10) = (rises[0], rises[4]);
     let falling = rises.windows(2).all(|w| w[1] < w[0]);
@@ -180,7 +180,7 @@ fn drops_on_wide_links(r: &Results<'_>, t: &Trace) -> Option<Finding> {
     let mut most = 0.0f64;
     for rate in RATES.into_iter().filter(|&rate| rate >= 6) {
         most = most.max(r.get(
-            Query::base(t).link(rate, 20).filler(true),
+            FillerCell::base(t).link(rate, 20).filler(true),
             "pre_fwd_drop_pct",
         )?);
     }
@@ -195,7 +195,7 @@ fn drops_on_wide_links(r: &Results<'_>, t: &Trace) -> Option<Finding> {
 }
 
 fn drops_on_narrow_links(r: &Results<'_>, t: &Trace) -> Option<Finding> {
-    let (with, without) = r.pair(Query::base(t).link(3, 20), "pre_fwd_drop_pct")?;
+    let (with, without) = r.pair(FillerCell::base(t).link(3, 20), "pre_fwd_drop_pct")?;
     let more = with - without;
     let share = if without > 0.0 { more / without } else { 0.0 };
     let verdict = Verdict::of(share <= 0.05, more <= 0.25);
@@ -206,7 +206,7 @@ fn drops_on_narrow_links(r: &Results<'_>, t: &Trace) -> Option<Finding> {
 fn throughput(r: &Results<'_>, t: &Trace) -> Option<Finding> {
     let mut most = 0.0f64;
     for rate in RATES {
-        most = most.min(r.rise(Query::base(t).link(rate, 20), "pre_fwd_kbytes_per_s")?);
+        most = most.min(r.rise(FillerCell::base(t).link(rate, 20), "pre_fwd_kbytes_per_s")?);
     }
     let verdict = Verdict::of(most >= -0.001, most >= -0.01);
     Some(finding(
@@ -222,7 +222,8 @@ fn nets(r: &Results<'_>, t: &Trace) -> Option<Vec<(f64, f64)>> {
     let latencies = LATENCIES.iter().filter(|&&l| l >= 10);
     latencies
         .map(|&latency| {
-            let (with, without) = r.pair(Query::base(t).link(10, latency), "pre_fwd_delay_ms")?;
+            let (with, without) =
+                r.pair(FillerCell::base(t).link(10, latency), "pre_fwd_delay_ms")?;
             Some((with - f64::from(latency), without - f64::from(latency)))
         })
         .collect()
@@ -253,7 +254,7 @@ fn net_of_latency(r: &Results<'_>, t: &Trace) -> Option<Finding> {
 }
 
 fn share_of_latency(r: &Results<'_>, t: &Trace) -> Option<Finding> {
-    let rise = |latency| r.rise(Query::base(t).link(10, latency), "pre_fwd_delay_ms");
+    let rise = |latency| r.rise(FillerCell::base(t).link(10, latency), "pre_fwd_delay_ms");
     let (at_40, at_250) = (rise(40)?, rise(250)?);
     let most = at_40.max(at_250);
     let detail = format!("at 40 ms; {} at 250", percent(at_250));
@@ -262,7 +263,7 @@ fn share_of_latency(r: &Results<'_>, t: &Trace) -> Option<Finding> {
 }
 
 fn residual(r: &Results<'_>, t: &Trace) -> Option<Finding> {
-    let base = Query::base(t);
+    let base = FillerCell::base(t);
     let (with, without) = r.pair(base, "pre_fwd_delay_ms")?;
     let share = r.get(base.filler(true), "fil_kbytes_per_s")? * 8e3 / 10e6;
     let predicted = share * FILLER_SIZE * 8.0 / 10e6 / 2.0 * 1e3;
@@ -280,7 +281,7 @@ fn formula(r: &Results<'_>, t: &Trace) -> Option<Finding> {
     let mut worst = 0.0f64;
     for (rate, latency) in settings() {
         for filler in [false, true] {
-            let query = Query::base(t).link(rate, latency).filler(filler);
+            let query = FillerCell::base(t).link(rate, latency).filler(filler);
             if r.get(query, "pre_fwd_drop_pct")? > 0.0 {
                 continue;
             }
@@ -312,7 +313,7 @@ fn settings() -> Vec<(u32, u32)> {
 fn idle_bandwidth(r: &Results<'_>, t: &Trace) -> Option<Finding> {
     let used = |rate, latency| {
         r.get(
-            Query::base(t).link(rate, latency).filler(true),
+            FillerCell::base(t).link(rate, latency).filler(true),
             "spare_used",
         )
     };
@@ -328,10 +329,10 @@ fn idle_bandwidth(r: &Results<'_>, t: &Trace) -> Option<Finding> {
 }
 
 fn small_buffer(r: &Results<'_>, t: &Trace) -> Option<Finding> {
-    let far = Query::base(t).filler(true).link(10, 250);
+    let far = FillerCell::base(t).filler(true).link(10, 250);
     let delays: Vec<f64> = LATENCIES
         .iter()
-        .map(|&l| r.get(Query::base(t).filler(true).link(10, l), "fil_delay_ms"))
+        .map(|&l| r.get(FillerCell::base(t).filler(true).link(10, l), "fil_delay_ms"))
         .collect::<Option<_>>()?;
     let rising = delays.windows(2).all(|w| w[1] > w[0]);
     let small = r.get(far.buffer(16), "fil_kbytes_per_s")?;
@@ -349,7 +350,7 @@ fn small_buffer(r: &Results<'_>, t: &Trace) -> Option<Finding> {
 fn acknowledgements(r: &Results<'_>, t: &Trace) -> Option<Finding> {
     let mut most = 0.0f64;
     for (rate, latency) in settings() {
-        let query = Query::base(t).link(rate, latency);
+        let query = FillerCell::base(t).link(rate, latency);
         let forward = r.rise(query, "pre_rev_delay_ms")?;
         let reversed = r.get(query.filler(true).reversed(), "pre_fwd_delay_ms")?
             / r.get(query, "pre_fwd_delay_ms")?

@@ -1,9 +1,9 @@
 //! The paper's figures, its histogram and time series, and the price of filler.
 
 use super::Trace;
-use super::cells::{FillerCell, LATENCIES, PRICES, RATES, Scheduler};
-use super::lineup::{FILLERS, PAPER};
-use super::results::{Query, Results};
+use super::cells::{FillerCell, LATENCIES, PRICES, RATES};
+use super::lineup::FillerKind;
+use super::results::Results;
 use super::run::Outcome;
 use crate::{Axis, Estimate, Line, Picture, Section, Table, Unit};
 
@@ -113,16 +113,6 @@ const FIGURES: &[Figure] = &[
     },
 ];
 
-/// One value, exact.
-fn exact(value: f64) -> Estimate {
-    Estimate {
-        value,
-        interval: None,
-        sd: None,
-        n: 1,
-    }
-}
-
 fn picture(figure: &Figure, r: &Results<'_>, traces: &[Trace], prefix: &str) -> Picture {
     let values: &[u32] = if figure.by_latency {
         &LATENCIES
@@ -140,13 +130,16 @@ fn picture(figure: &Figure, r: &Results<'_>, traces: &[Trace], prefix: &str) -> 
             .iter()
             .filter_map(|&v| {
                 let (rate, latency) = if figure.by_latency { (10, v) } else { (v, 20) };
-                let query = Query::base(t).link(rate, latency).filler(filler);
+                let query = FillerCell::base(t).link(rate, latency).filler(filler);
                 let x = if figure.by_latency {
                     f64::from(v) / 1e3
                 } else {
                     f64::from(v) * 1e6
                 };
-                Some((x, exact(r.get(query, figure.number)? * figure.scale)))
+                Some((
+                    x,
+                    Estimate::exact(r.get(query, figure.number)? * figure.scale),
+                ))
             })
             .collect(),
         measured: true,
@@ -198,7 +191,7 @@ fn bound(r: &Results<'_>, traces: &[Trace], prefix: &str) -> Picture {
             RATES
                 .iter()
                 .filter_map(|&rate| {
-                    let query = Query::base(t).link(rate, 20).filler(true);
+                    let query = FillerCell::base(t).link(rate, 20).filler(true);
                     let bps = f64::from(rate) * 1e6;
                     let value = if measured {
                         r.get(query, "pre_fwd_wait_ms")? / 1e3
@@ -206,7 +199,7 @@ fn bound(r: &Results<'_>, traces: &[Trace], prefix: &str) -> Picture {
                         let share = r.get(query, "fil_kbytes_per_s")? * 8e3 / bps;
                         t.priority_wait(bps, share, 1000.0)
                     };
-                    Some((bps, exact(value)))
+                    Some((bps, Estimate::exact(value)))
                 })
                 .collect()
         };
@@ -245,21 +238,9 @@ fn bound(r: &Results<'_>, traces: &[Trace], prefix: &str) -> Picture {
 
 /// The paper's histogram and time series for one trace at the base, without filler and with.
 pub fn in_time(trace: &Trace) -> Section {
-    let base = FillerCell {
-        trace,
-        rate: 10,
-        latency: 20,
-        buffer: None,
-        scheduler: Scheduler::Priority,
-        filler: None,
-        reversed: false,
-    };
+    let base = FillerCell::base(trace);
     let none = base.outcome();
-    let with = FillerCell {
-        filler: Some(PAPER),
-        ..base
-    }
-    .outcome();
+    let with = base.filler(true).outcome();
     let histogram = |name: &str, slot, o: &Outcome| {
         let waits = &o.present[0].tally.waits;
         let total = waits.total().max(1) as f64;
@@ -269,7 +250,10 @@ pub fn in_time(trace: &Trace) -> Section {
             .map(|(_, to, n)| {
                 sum += n;
                 // A logarithmic axis has no zero: what waits not at all stands at a microsecond.
-                (to.as_secs_f64().max(1e-6), exact(1.0 - sum as f64 / total))
+                (
+                    to.as_secs_f64().max(1e-6),
+                    Estimate::exact(1.0 - sum as f64 / total),
+                )
             })
             .collect();
         points.dedup_by(|b, a| a.0 == b.0);
@@ -287,7 +271,7 @@ pub fn in_time(trace: &Trace) -> Section {
             .iter()
             .take(600)
             .enumerate()
-            .map(|(i, &b)| (i as f64 / 10.0, exact(f64::from(b) * 80.0)))
+            .map(|(i, &b)| (i as f64 / 10.0, Estimate::exact(f64::from(b) * 80.0)))
             .collect(),
         measured: false,
     };
@@ -362,8 +346,9 @@ pub fn price(r: &Results<'_>, trace: &Trace, prefix: &str) -> Section {
         rows: Vec::new(),
     };
     for (i, &(scheduler, transport)) in PRICES.iter().enumerate() {
-        let query = Query::base(trace).scheduler(scheduler);
-        let with = query.over(Some(transport));
+        let query = FillerCell::base(trace).scheduler(scheduler);
+        let kind = FillerKind::named(transport);
+        let with = query.over(kind);
         let row = || {
             let used = r.get(with, "spare_used")?;
             let delay = r.get(with, "pre_fwd_delay_ms")? - r.get(query, "pre_fwd_delay_ms")?;
@@ -374,13 +359,12 @@ pub fn price(r: &Results<'_>, trace: &Trace, prefix: &str) -> Section {
         let Some((used, delay, wait, drops)) = row() else {
             continue;
         };
-        let kind = FILLERS.iter().find(|f| f.name == transport);
         let label = kind.map_or(transport, |k| k.label);
         lines.push(Line {
             name: format!("{}, {label}", scheduler.name()),
             slot: i % 7 + 1,
             // Nothing is free, and a logarithmic axis has no zero.
-            points: vec![(used, exact((delay / 1e3).max(1e-6)))],
+            points: vec![(used, Estimate::exact((delay / 1e3).max(1e-6)))],
             measured: true,
         });
         table.rows.push(vec![

@@ -13,16 +13,23 @@ pub struct FillerKind {
 }
 
 impl FillerKind {
+    /// The paper's.
+    pub fn paper() -> &'static FillerKind {
+        &FILLERS[0]
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<&'static FillerKind> {
+        FILLERS.iter().find(|f| f.name == name)
+    }
+
     /// The configuration of both ends.
     pub fn config(&self) -> Config {
         (self.config)()
     }
 }
 
-/// The paper's filler: its place in [`FILLERS`].
-pub const PAPER: usize = 0;
-
-/// Every transport.
+/// Every transport, the paper's first.
 pub const FILLERS: &[FillerKind] = &[
     FillerKind {
         name: "sack",

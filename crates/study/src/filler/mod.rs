@@ -15,7 +15,7 @@ pub mod results;
 mod run;
 mod standin;
 
-use swell_base::Dur;
+use swell_base::{Dur, Warning};
 use swell_workload::Packets;
 
 pub use captured::{TraceError, captured};
@@ -27,8 +27,13 @@ use cells::FillerCell;
 use results::Results;
 
 /// The study from its numbers, as [`crate::grid::run`] gave them for [`cells::cells`] of `traces`:
-/// the three stand-ins, then captured traces.
-pub fn study(traces: &[Trace], cells: &[FillerCell<'_>], numbers: &[Vec<f64>]) -> Study {
+/// the three stand-ins, then captured traces. `command` is what runs it again.
+pub fn study(
+    traces: &[Trace],
+    cells: &[FillerCell<'_>],
+    numbers: &[Vec<f64>],
+    command: String,
+) -> Study {
     let results = Results::new(cells, numbers);
     let (stand_ins, captures) = traces.split_at(traces.len().min(STAND_INS));
     let mut sections = vec![Section {
@@ -71,12 +76,33 @@ pub fn study(traces: &[Trace], cells: &[FillerCell<'_>], numbers: &[Vec<f64>]) -
         name: "filler".to_string(),
         title: "What filler traffic does to the traffic that was there".to_string(),
         paper: "A. Feldman, Effects of filler traffic in IP networks, 2001".to_string(),
-        doubts: Vec::new(),
+        doubts: doubts(stand_ins, captures),
         ledgers,
         sections,
-        command: "swell study filler".to_string(),
+        command,
         facts: vec![("runs".to_string(), cells.len().to_string())],
     }
+}
+
+fn doubts(stand_ins: &[Trace], captures: &[Trace]) -> Vec<Warning> {
+    let mut doubts = Vec::new();
+    if let Some(short) = stand_ins.iter().find(|t| t.duration < WHOLE) {
+        doubts.push(Warning::warning(
+            "quick-study",
+            format!(
+                "a first look: stand-ins of {} instead of {WHOLE}; verdicts may differ from the full \
+                 study's, and ns-2's numbers are not beside them",
+                short.duration
+            ),
+        ));
+    }
+    for trace in captures {
+        doubts.extend(trace.doubts.iter().map(|doubt| Warning {
+            message: format!("trace {}: {}", trace.name, doubt.message),
+            ..doubt.clone()
+        }));
+    }
+    doubts
 }
 
 /// How many traces [`stand_ins`] are.
@@ -95,6 +121,8 @@ pub struct Trace {
     pub duration: Dur,
     /// Packets of the source that are in neither.
     pub left_out: u64,
+    /// What to doubt about the source.
+    pub doubts: Vec<Warning>,
 }
 
 impl Trace {

@@ -2,7 +2,8 @@
 
 use super::Trace;
 use super::anchors::{ANCHORS, Figures};
-use super::results::{Query, Results};
+use super::cells::FillerCell;
+use super::results::Results;
 use crate::{Section, Table};
 
 /// Delays may differ by this share.
@@ -55,7 +56,9 @@ pub fn compare(results: &Results<'_>, traces: &[Trace]) -> Comparison {
             continue;
         };
         let there = a.filler.is_some();
-        let query = Query::base(trace).link(a.rate, a.latency).filler(there);
+        let query = FillerCell::base(trace)
+            .link(a.rate, a.latency)
+            .filler(there);
         let run = format!(
             "{}, {} Mbit/s, {} ms, {}",
             a.trace,

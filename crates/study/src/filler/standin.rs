@@ -44,6 +44,7 @@ pub fn stand_ins(duration: Dur) -> Vec<Trace> {
             packets: recipes.map(|(seed, mbps)| packets(kind, seed, mbps, duration)),
             duration,
             left_out: 0,
+            doubts: Vec::new(),
         })
         .collect()
 }
