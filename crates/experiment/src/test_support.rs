@@ -1,25 +1,5 @@
 //! What tests of several modules need.
 
-use std::path::PathBuf;
-
-/// A directory that goes away with the value.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    pub(crate) fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("swell-test-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).expect("a temporary directory can be made");
-        Scratch(dir)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// A model file of one session that carried `down` bytes in 80 seconds.
 pub(crate) fn model(down: u64) -> String {
     format!(

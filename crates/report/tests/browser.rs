@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Scratch, results};
+use common::results;
 
 /// Notes errors of any script.
 const PROBE: &str = "<script>addEventListener('error', (e) => \
@@ -67,18 +67,18 @@ fn the_page_works_in_a_browser_offline() {
         println!("skipped: no Chromium on this machine");
         return;
     };
-    let dir = Scratch::new("browser");
-    let page = swell_report::render(&results(&dir));
+    let dir = tempfile::tempdir().unwrap();
+    let page = swell_report::render(&results(dir.path()));
     let driven = page
         .replacen("<head>", &format!("<head>{PROBE}"), 1)
         .replacen("</body>", &format!("<script>{DRIVE}</script></body>"), 1);
-    let path = dir.0.join("page.html");
+    let path = dir.path().join("page.html");
     std::fs::write(&path, driven).expect("the scratch directory can be written");
     for (width, narrow) in [(1000, "none"), (500, "block")] {
         let (dom, log) = dump(
             browser,
             &path,
-            &dir.0.join(format!("profile-{width}")),
+            &dir.path().join(format!("profile-{width}")),
             width,
         );
         assert!(

@@ -2,15 +2,15 @@
 
 mod common;
 
-use common::{Scratch, results};
+use common::results;
 use swell_experiment::{Results, Verdict};
 use swell_report::chart::Canvas;
 use swell_report::{cdf_svg, lsd_svg, network_svg, png, render, report_data, slowdown_svg, write};
 
 #[test]
 fn a_run_directory_becomes_a_page_and_the_same_page_again() {
-    let dir = Scratch::new("page");
-    let fresh = results(&dir);
+    let dir = tempfile::tempdir().unwrap();
+    let fresh = results(dir.path());
     let page = render(&fresh);
     let verdict = Verdict::of(&fresh);
     for needed in [
@@ -33,7 +33,7 @@ fn a_run_directory_becomes_a_page_and_the_same_page_again() {
     let mut written = Vec::new();
     write(&fresh, &mut written).unwrap();
     assert_eq!(written, page.as_bytes());
-    let loaded = Results::load(&dir.0.join("run")).unwrap();
+    let loaded = Results::load(&dir.path().join("run")).unwrap();
     assert_eq!(page, render(&loaded), "read back from disk, the same bytes");
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html");
     std::fs::write(path, page).expect("the target directory can be written");
@@ -42,8 +42,8 @@ fn a_run_directory_becomes_a_page_and_the_same_page_again() {
 /// The page's figures are the verdict's: computed once, shown twice.
 #[test]
 fn tables_show_the_figures_of_the_verdict() {
-    let dir = Scratch::new("figures");
-    let results = results(&dir);
+    let dir = tempfile::tempdir().unwrap();
+    let results = results(dir.path());
     let verdict = Verdict::of(&results);
     let data = report_data(&results, &verdict);
     for (shown, judged) in data.foregrounds.iter().zip(&verdict.foregrounds) {
@@ -81,8 +81,8 @@ fn tables_show_the_figures_of_the_verdict() {
 #[test]
 #[expect(clippy::print_stdout, reason = "says why a picture has no text")]
 fn single_pictures_are_files_and_pixels() {
-    let dir = Scratch::new("pictures");
-    let results = results(&dir);
+    let dir = tempfile::tempdir().unwrap();
+    let results = results(dir.path());
     let data = report_data(&results, &Verdict::of(&results));
     let canvas = Canvas::file(720.0, 400.0);
     let pictures = [

@@ -15,8 +15,9 @@ use swell_workload::{
 };
 use swell_world::{Direction, World};
 
+use tempfile::TempDir;
+
 use super::*;
-use crate::test_support::Scratch;
 
 /// Transfers both ways that begin one after the other and end properly.
 struct Transfers {
@@ -184,10 +185,10 @@ struct Analysis {
 }
 
 impl Analysis {
-    fn of(scratch: &Scratch, path: &Path) -> Analysis {
+    fn of(scratch: &TempDir, path: &Path) -> Analysis {
         let mut command = Command::new("tshark");
         // Not as some user has set it up.
-        command.env("WIRESHARK_CONFIG_DIR", &scratch.0);
+        command.env("WIRESHARK_CONFIG_DIR", scratch.path());
         command.arg("-r").arg(path);
         for option in [
             "ip.check_checksum:TRUE",
@@ -299,13 +300,13 @@ fn tshark_counts_the_retransmissions_that_the_endpoints_count() {
     if !there_is("tshark") {
         return;
     }
-    let scratch = Scratch::new("tshark");
+    let scratch = tempfile::tempdir().unwrap();
     let far = Access {
         delay: Dur::from_millis(10),
         ..Access::default()
     };
     for (name, tcp) in profiles() {
-        let path = scratch.0.join(format!("{name}.pcapng"));
+        let path = scratch.path().join(format!("{name}.pcapng"));
         let (retransmitted, arrived) = run(&path, tcp.clone(), false, far);
         let found = Analysis::of(&scratch, &path);
         assert!(retransmitted > 100, "{name}: a lossy run, {retransmitted}");
@@ -341,9 +342,12 @@ fn every_checksum_is_right_for_payload_of_zeros() {
     if !there_is("tshark") {
         return;
     }
-    let scratch = Scratch::new("checksums");
+    let scratch = tempfile::tempdir().unwrap();
     for ipv6 in [false, true] {
-        let (path, full) = (scratch.0.join("cut.pcapng"), scratch.0.join("full.pcapng"));
+        let (path, full) = (
+            scratch.path().join("cut.pcapng"),
+            scratch.path().join("full.pcapng"),
+        );
         let (_, arrived) = run(&path, Config::linux(), ipv6, Access::default());
         in_full(&path, &full);
         let found = Analysis::of(&scratch, &full);
@@ -356,8 +360,8 @@ fn every_checksum_is_right_for_payload_of_zeros() {
 /// What the headers say, against what went in.
 #[test]
 fn our_reader_finds_sizes_ports_options_and_times() {
-    let scratch = Scratch::new("reader");
-    let path = scratch.0.join("x.pcapng");
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("x.pcapng");
     let (_, arrived) = run(&path, Config::linux(), false, Access::default());
     let mut reader = Reader::open(&path).unwrap();
     let (mut syns, mut sacks, mut last, mut largest) = (BTreeMap::new(), 0, 0, 0);
@@ -399,7 +403,7 @@ fn our_reader_finds_sizes_ports_options_and_times() {
     assert_eq!(reader.counts().packets, arrived);
     assert_eq!((syns.len(), largest), (20, 1500));
     assert!(sacks > 100, "{sacks}");
-    let again = scratch.0.join("again.pcapng");
+    let again = scratch.path().join("again.pcapng");
     run(&again, Config::linux(), false, Access::default());
     assert!(std::fs::read(&path).unwrap() == std::fs::read(&again).unwrap());
 }

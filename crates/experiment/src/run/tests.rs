@@ -1,22 +1,24 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tempfile::TempDir;
+
 use super::*;
 use crate::file::Background;
 use crate::made_up::MadeUp;
-use crate::test_support::{Scratch, experiment, model};
+use crate::test_support::{experiment, model};
 
-fn plan(scratch: &Scratch, text: &str) -> Plan {
-    std::fs::write(scratch.0.join("tiny.json"), model(20_000_000)).unwrap();
-    match Plan::resolve(text, "x.toml", &scratch.0) {
+fn plan(scratch: &TempDir, text: &str) -> Plan {
+    std::fs::write(scratch.path().join("tiny.json"), model(20_000_000)).unwrap();
+    match Plan::resolve(text, "x.toml", scratch.path()) {
         Ok(plan) => plan,
         Err(problems) => panic!("{problems}"),
     }
 }
 
-fn options(scratch: &Scratch, name: &str, threads: usize) -> Options {
+fn options(scratch: &TempDir, name: &str, threads: usize) -> Options {
     Options {
-        dir: scratch.0.join(name),
+        dir: scratch.path().join(name),
         threads,
         fresh: false,
     }
@@ -39,7 +41,7 @@ fn tables(dir: &Path) -> Vec<Vec<u8>> {
 
 #[test]
 fn tables_do_not_depend_on_the_number_of_threads() {
-    let scratch = Scratch::new("threads");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(4));
     let mut seen = Vec::new();
     for threads in [1, 2, 5] {
@@ -52,7 +54,7 @@ fn tables_do_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
-    let scratch = Scratch::new("resume");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(4));
     let whole = options(&scratch, "whole", 2);
     complete(&plan, &whole);
@@ -94,7 +96,7 @@ fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
 
 #[test]
 fn what_was_measured_is_kept_when_measuring_is_interrupted() {
-    let scratch = Scratch::new("measuring");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(4));
     let options = options(&scratch, "cut", 1);
     let shares = std::sync::Mutex::new(0.0);
@@ -118,7 +120,7 @@ fn what_was_measured_is_kept_when_measuring_is_interrupted() {
 
 #[test]
 fn a_finished_run_is_not_run_again() {
-    let scratch = Scratch::new("again");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(2));
     let options = options(&scratch, "r", 2);
     let first = complete(&plan, &options);
@@ -136,7 +138,7 @@ fn a_finished_run_is_not_run_again() {
 
 #[test]
 fn another_experiment_in_the_directory_is_refused_and_named() {
-    let scratch = Scratch::new("other");
+    let scratch = tempfile::tempdir().unwrap();
     let first = plan(&scratch, &experiment(2));
     let mut options = options(&scratch, "r", 1);
     complete(&first, &options);
@@ -157,7 +159,7 @@ fn another_experiment_in_the_directory_is_refused_and_named() {
 
 #[test]
 fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
-    let scratch = Scratch::new("calibrate");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(3));
     let results = complete(&plan, &options(&scratch, "r", 2));
     let learnt = &results.manifest.measured["learnt"];
@@ -209,7 +211,7 @@ impl Backend for Saturated {
 
 #[test]
 fn a_rate_out_of_reach_is_a_doubt() {
-    let scratch = Scratch::new("saturated");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(2));
     let ended = run(
         &plan,
@@ -259,7 +261,7 @@ impl Backend for Broken {
 
 #[test]
 fn a_failed_run_is_named_and_the_finished_ones_are_kept() {
-    let scratch = Scratch::new("broken");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(2));
     let options = options(&scratch, "r", 1);
     let failure = run(&plan, &Broken, &options, &|_| {}, &|| false).unwrap_err();
@@ -277,7 +279,7 @@ fn a_failed_run_is_named_and_the_finished_ones_are_kept() {
 
 #[test]
 fn the_run_directory_is_an_experiment_of_its_own() {
-    let scratch = Scratch::new("own");
+    let scratch = tempfile::tempdir().unwrap();
     let first = plan(&scratch, &experiment(2));
     let options = options(&scratch, "r", 1);
     complete(&first, &options);
@@ -292,7 +294,7 @@ fn the_run_directory_is_an_experiment_of_its_own() {
 
 #[test]
 fn seeds_are_equal_in_every_background() {
-    let scratch = Scratch::new("seeds");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(3));
     for cell in &plan.cells {
         assert_eq!(cell.seed, 7 + u64::from(cell.replication));
@@ -302,7 +304,7 @@ fn seeds_are_equal_in_every_background() {
 
 #[test]
 fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
-    let scratch = Scratch::new("bdp");
+    let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(1));
     // 20 Mbit/s times 40 ms are 100 000 bytes.
     assert_eq!(plan.links()[1].queue.to_string(), "100kB");
@@ -316,17 +318,17 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
 
 #[test]
 fn an_unknown_model_is_a_problem_of_its_line() {
-    let scratch = Scratch::new("model");
+    let scratch = tempfile::tempdir().unwrap();
     let text = experiment(1).replace("tiny.json", "tine.json");
-    let problems = Plan::resolve(&text, "x.toml", &scratch.0).unwrap_err();
+    let problems = Plan::resolve(&text, "x.toml", scratch.path()).unwrap_err();
     let shown = problems.to_string();
     assert!(
         shown.contains("no bundled model and no file is called `tine.json`"),
         "{shown}"
     );
     assert!(shown.contains("(key background[2].model)"), "{shown}");
-    std::fs::write(scratch.0.join("tine.json"), "{").unwrap();
-    let damaged = Plan::resolve(&text, "x.toml", &scratch.0)
+    std::fs::write(scratch.path().join("tine.json"), "{").unwrap();
+    let damaged = Plan::resolve(&text, "x.toml", scratch.path())
         .unwrap_err()
         .to_string();
     assert!(damaged.contains("model `tine.json`: "), "{damaged}");
@@ -334,7 +336,7 @@ fn an_unknown_model_is_a_problem_of_its_line() {
 
 #[test]
 fn backgrounds_to_measure_are_the_matched_and_the_scaled() {
-    let scratch = Scratch::new("measure");
+    let scratch = tempfile::tempdir().unwrap();
     let names = |text: &str| -> Vec<String> {
         let plan = plan(&scratch, text);
         plan.to_measure()

@@ -1,7 +1,8 @@
+use tempfile::TempDir;
+
 use super::*;
 use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Outcome, Request, Scale};
 use crate::store::results::RunResult;
-use crate::test_support::Scratch;
 
 fn run(background: &str, replication: u32) -> RunResult {
     let x = f64::from(replication) + 0.25;
@@ -73,23 +74,23 @@ fn run(background: &str, replication: u32) -> RunResult {
 
 #[test]
 fn tables_read_back_what_was_written() {
-    let dir = Scratch::new("round");
+    let dir = tempfile::tempdir().unwrap();
     let runs = [run("none", 0), run("learnt", 0), run("learnt", 1)];
-    write_tables(&dir.0, &runs).unwrap();
+    write_tables(dir.path(), &runs).unwrap();
     let cells: Vec<Cell> = runs.iter().map(|r| r.cell.clone()).collect();
-    let back = results::read_runs(&dir.0, &cells).unwrap();
+    let back = results::read_runs(dir.path(), &cells).unwrap();
     assert_eq!(back, runs);
 }
 
 #[test]
 fn what_did_not_happen_is_null_in_the_table_and_nan_in_memory() {
-    let dir = Scratch::new("null");
+    let dir = tempfile::tempdir().unwrap();
     let mut one = run("none", 0);
     one.observed.requests[1].first_byte = f64::NAN;
     one.observed.flows[0].rtt = f64::NAN;
     one.observed.flows[0].end = f64::NAN;
-    write_cell(&dir.0, &one).unwrap();
-    let back = read_cell(&dir.0, &one.cell).unwrap().observed;
+    write_cell(dir.path(), &one).unwrap();
+    let back = read_cell(dir.path(), &one.cell).unwrap().observed;
     assert_eq!(back.requests[0], one.observed.requests[0]);
     assert!(back.requests[1].first_byte.is_nan());
     assert_eq!(
@@ -101,48 +102,48 @@ fn what_did_not_happen_is_null_in_the_table_and_nan_in_memory() {
 
 #[test]
 fn equal_rows_give_equal_bytes() {
-    let (a, b) = (Scratch::new("bytes-a"), Scratch::new("bytes-b"));
+    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let runs: Vec<RunResult> = (0..20).map(|r| run("learnt", r)).collect();
-    write_tables(&a.0, &runs).unwrap();
-    write_tables(&b.0, &runs).unwrap();
+    write_tables(a.path(), &runs).unwrap();
+    write_tables(b.path(), &runs).unwrap();
     for table in TABLES {
-        let read = |d: &Scratch| std::fs::read(d.0.join(format!("{table}.parquet"))).unwrap();
+        let read = |d: &TempDir| std::fs::read(d.path().join(format!("{table}.parquet"))).unwrap();
         assert!(read(&a) == read(&b), "{table}");
     }
 }
 
 #[test]
 fn an_empty_table_is_a_table() {
-    let dir = Scratch::new("empty");
+    let dir = tempfile::tempdir().unwrap();
     let mut one = run("none", 0);
     one.observed = Observations::default();
-    write_cell(&dir.0, &one).unwrap();
-    assert_eq!(read_cell(&dir.0, &one.cell).unwrap(), one);
+    write_cell(dir.path(), &one).unwrap();
+    assert_eq!(read_cell(dir.path(), &one.cell).unwrap(), one);
 }
 
 #[test]
 fn a_damaged_table_is_an_error_that_names_it() {
-    let dir = Scratch::new("damage");
+    let dir = tempfile::tempdir().unwrap();
     let one = run("none", 0);
-    write_cell(&dir.0, &one).unwrap();
-    let path = dir.0.join("bins.parquet");
+    write_cell(dir.path(), &one).unwrap();
+    let path = dir.path().join("bins.parquet");
     let good = std::fs::read(&path).unwrap();
     for cut in [0, 3, good.len() / 2, good.len() - 1] {
         std::fs::write(&path, &good[..cut]).unwrap();
-        let message = read_cell(&dir.0, &one.cell).unwrap_err().to_string();
+        let message = read_cell(dir.path(), &one.cell).unwrap_err().to_string();
         assert!(message.contains("bins.parquet"), "{message}");
     }
     // A table of another kind under this name.
-    std::fs::copy(dir.0.join("links.parquet"), &path).unwrap();
-    let message = read_cell(&dir.0, &one.cell).unwrap_err().to_string();
+    std::fs::copy(dir.path().join("links.parquet"), &path).unwrap();
+    let message = read_cell(dir.path(), &one.cell).unwrap_err().to_string();
     assert!(message.contains("no column `time_s`"), "{message}");
 }
 
 #[test]
 fn a_row_of_an_unlisted_run_is_an_error() {
-    let dir = Scratch::new("stranger");
-    write_tables(&dir.0, &[run("none", 0), run("none", 1)]).unwrap();
-    let message = read_cell(&dir.0, &run("none", 0).cell)
+    let dir = tempfile::tempdir().unwrap();
+    write_tables(dir.path(), &[run("none", 0), run("none", 1)]).unwrap();
+    let message = read_cell(dir.path(), &run("none", 0).cell)
         .unwrap_err()
         .to_string();
     assert!(message.contains("replication 1"), "{message}");

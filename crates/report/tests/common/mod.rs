@@ -1,28 +1,10 @@
 //! A whole experiment, run by the backend that makes numbers up.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::run::{self, Ended, Options};
 use swell_experiment::{Plan, Results};
-
-/// A directory that goes away with the value.
-pub struct Scratch(pub PathBuf);
-
-impl Scratch {
-    pub fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("swell-report-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).expect("a temporary directory can be made");
-        Scratch(dir)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 const EXPERIMENT: &str = r#"
 name = "made up"
@@ -62,10 +44,10 @@ seed = 7
 "#;
 
 /// Runs it in `dir`.
-pub fn results(dir: &Scratch) -> Results {
-    let plan = Plan::resolve(EXPERIMENT, "made up.toml", &dir.0).expect("the experiment is valid");
+pub fn results(dir: &Path) -> Results {
+    let plan = Plan::resolve(EXPERIMENT, "made up.toml", dir).expect("the experiment is valid");
     let options = Options {
-        dir: dir.0.join("run"),
+        dir: dir.join("run"),
         threads: 1,
         fresh: true,
     };

@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use tempfile::TempDir;
+
 use super::*;
-use crate::test_support::Scratch;
 
 /// A packet: milliseconds, whether it leads outwards, network-layer bytes.
 type Sent = (u32, bool, u16);
@@ -77,10 +78,10 @@ duration = "11s"
     )
 }
 
-fn plan(name: &str, packets: &[Sent], background: &str) -> (Scratch, Result<Plan, String>) {
-    let scratch = Scratch::new(name);
-    fs::write(scratch.0.join("t.pcap"), pcap(packets)).expect("it can be written");
-    let plan = Plan::resolve(&file(background), "x.toml", &scratch.0);
+fn plan(packets: &[Sent], background: &str) -> (TempDir, Result<Plan, String>) {
+    let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+    fs::write(scratch.path().join("t.pcap"), pcap(packets)).expect("it can be written");
+    let plan = Plan::resolve(&file(background), "x.toml", scratch.path());
     (scratch, plan.map_err(|p| p.to_string()))
 }
 
@@ -99,7 +100,7 @@ fn arrived(o: &Observations, direction: u8) -> Vec<u64> {
 
 #[test]
 fn packets_come_at_their_own_times_in_both_directions() {
-    let (_keep, plan) = plan("replay-times", &bursts(), "phase = \"0s\"\ndelay = \"0s\"");
+    let (_keep, plan) = plan(&bursts(), "phase = \"0s\"\ndelay = \"0s\"");
     let plan = plan.expect("a good file");
     let o = observed(&plan, 0);
     let down = arrived(&o, 1);
@@ -120,7 +121,7 @@ fn packets_come_at_their_own_times_in_both_directions() {
 #[test]
 fn a_replay_can_be_stretched_put_on_a_grid_and_turned_round() {
     let settings = "phase = \"0s\"\ndelay = \"0s\"\nstretch = 2\ngrid = \"200ms\"\nreversed = true";
-    let (_keep, plan) = plan("replay-stretch", &bursts(), settings);
+    let (_keep, plan) = plan(&bursts(), settings);
     let o = observed(&plan.expect("a good file"), 0);
     let up = arrived(&o, 0);
     let down: u64 = arrived(&o, 1).iter().sum();
@@ -140,7 +141,7 @@ fn a_replay_can_be_stretched_put_on_a_grid_and_turned_round() {
 
 #[test]
 fn every_seed_begins_elsewhere_unless_told() {
-    let (_keep, drawn) = plan("replay-phase", &bursts(), "");
+    let (_keep, drawn) = plan(&bursts(), "");
     let drawn = drawn.expect("a good file");
     let first = arrived(&observed(&drawn, 0), 1);
     assert_eq!(first, arrived(&observed(&drawn, 0), 1), "the same seed");
@@ -148,7 +149,7 @@ fn every_seed_begins_elsewhere_unless_told() {
     // The period is the trace's: every ten seconds carry all of it, less or more the last packet.
     let bytes: u64 = first[..100].iter().sum();
     assert!(bytes.abs_diff(2_500_000) <= 5_000, "{bytes}");
-    let (_keep_too, fixed) = plan("replay-fixed", &bursts(), "phase = \"3s\"");
+    let (_keep_too, fixed) = plan(&bursts(), "phase = \"3s\"");
     let fixed = fixed.expect("a good file");
     assert_eq!(
         arrived(&observed(&fixed, 0), 1),
@@ -159,7 +160,7 @@ fn every_seed_begins_elsewhere_unless_told() {
 #[test]
 fn over_tcp_everything_arrives_and_something_is_acknowledged() {
     let settings = "phase = \"0s\"\ntransport = \"tcp\"\ntcp = { profile = \"classic\" }";
-    let (_keep, plan) = plan("replay-tcp", &bursts(), settings);
+    let (_keep, plan) = plan(&bursts(), settings);
     let o = observed(&plan.expect("a good file"), 0);
     let [up, down] = [0, 1].map(|d| {
         let flow = o.flows.iter().find(|f| [f.up, f.down][d] > 0);
@@ -172,11 +173,12 @@ fn over_tcp_everything_arrives_and_something_is_acknowledged() {
 
 #[test]
 fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
-    let scratch = Scratch::new("replay-rate");
-    fs::write(scratch.0.join("t.pcap"), pcap(&bursts())).expect("it can be written");
-    let plan = Plan::resolve(&file("rate = \"3Mbit\""), "x.toml", &scratch.0).expect("a good file");
+    let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+    fs::write(scratch.path().join("t.pcap"), pcap(&bursts())).expect("it can be written");
+    let plan =
+        Plan::resolve(&file("rate = \"3Mbit\""), "x.toml", scratch.path()).expect("a good file");
     let options = crate::run::Options {
-        dir: scratch.0.join("run"),
+        dir: scratch.path().join("run"),
         threads: 2,
         fresh: false,
     };
@@ -213,8 +215,8 @@ fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
 
 #[test]
 fn what_is_wrong_with_a_capture_is_said_at_its_key() {
-    let refused = |dir: &Scratch, background: &str, words: &str, key: &str| {
-        let text = Plan::resolve(&file(background), "x.toml", &dir.0)
+    let refused = |dir: &TempDir, background: &str, words: &str, key: &str| {
+        let text = Plan::resolve(&file(background), "x.toml", dir.path())
             .map(|_| ())
             .expect_err(words)
             .to_string();
@@ -224,8 +226,8 @@ fn what_is_wrong_with_a_capture_is_said_at_its_key() {
             "{text}"
         );
     };
-    let scratch = Scratch::new("replay-wrong");
-    let capture = scratch.0.join("t.pcap");
+    let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+    let capture = scratch.path().join("t.pcap");
     refused(&scratch, "", "no file is called `t.pcap`", "trace");
     fs::write(&capture, b"not a capture at all, but some text").expect("it can be written");
     refused(&scratch, "", "t.pcap", "trace");
