@@ -1,15 +1,17 @@
 //! Packets of the world as a capture on the link would show them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swell_base::{Flags, Packet, Segment, Time};
+use swell_base::{Flags, Packet, Segment, Time, UDP_HEADERS};
 use swell_capture::{self as capture, Tcp, TcpOptions, Transport};
 use swell_learn::{Learner, server_port};
 use swell_traffic::Class;
 use swell_workload::Wire;
 use swell_world::{Parties, Tap};
+
+use crate::packets::hosts::address;
 
 /// Shift of every window scale option: up to 4 MiB.
 const WINDOW_SCALE: u8 = 6;
@@ -42,22 +44,12 @@ impl LearnerTap {
         }
     }
 
-    /// An address for a host: 10.0.0.0/8 on the left, 198.18.0.0/15 (for benchmarks, RFC 2544) and
-    /// beyond on the right; of IPv6, fd00::/8 and 2001:2::/48 (RFC 5180).
+    /// The address of a host by its key.
     fn address(&mut self, right: bool, key: u64, ipv6: bool) -> IpAddr {
         let hosts = &mut self.hosts[usize::from(right)];
         let next = hosts.len() as u32;
         let number = *hosts.entry(key).or_insert(next);
-        if ipv6 {
-            let base: u128 = if right {
-                0x2001_0002 << 96
-            } else {
-                0xfd00 << 112
-            };
-            return IpAddr::V6(Ipv6Addr::from_bits(base + u128::from(number)));
-        }
-        let base = if right { 0xc612_0000 } else { 0x0a00_0001 };
-        IpAddr::V4(Ipv4Addr::from_bits(base + number))
+        address(right, number, ipv6)
     }
 }
 
@@ -87,7 +79,7 @@ impl Tap for LearnerTap {
                 &packet.seg,
             ))
         } else if udp {
-            let payload = u32::from(packet.size).saturating_sub(if ipv6 { 48 } else { 28 });
+            let payload = u32::from(packet.size).saturating_sub(UDP_HEADERS[usize::from(ipv6)]);
             Transport::Udp {
                 src_port,
                 dst_port,
