@@ -79,14 +79,8 @@ fn observe(spec: &RunSpec) -> Observations {
         ..Observations::default()
     };
     if let Some(fetches) = spec.foreground.as_ref().map(fetches) {
-        let rtt = 2.0
-            * spec
-                .links
-                .iter()
-                .map(|l| l.delay.as_secs_f64())
-                .sum::<f64>()
-            / 2.0
-            + 4.0 * fetches.delay.as_secs_f64();
+        let own: f64 = spec.links.iter().map(|l| l.delay.as_secs_f64()).sum();
+        let rtt = own + 4.0 * fetches.delay.as_secs_f64();
         for client in 0..fetches.clients {
             let mut now = warmup;
             for index in 0.. {

@@ -20,9 +20,6 @@ use crate::hash::Hash;
 use crate::observe::Cell;
 use crate::store::{Measured, ModelFacts};
 
-/// One-way access delay on each side where neither the foreground nor the network's `rtt` says.
-const ACCESS_DELAY: Dur = Dur::from_millis(5);
-
 /// An experiment, resolved: its models read, its runs listed.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -262,7 +259,7 @@ impl Plan {
             (Some(delay), _) => delay,
             // A round trip crosses both access paths twice.
             (None, Some(rtt)) => rtt.saturating_sub(own) / 4,
-            (None, None) => ACCESS_DELAY,
+            (None, None) => file::ACCESS_DELAY,
         }
     }
 

@@ -185,8 +185,11 @@ fn packet() -> Bytes {
     Bytes(1000)
 }
 
-fn delay() -> Dur {
-    Dur::from_millis(5)
+/// One-way access delay on each side of the bottleneck where the file does not say.
+pub(crate) const ACCESS_DELAY: Dur = Dur::from_millis(5);
+
+pub(super) fn delay() -> Dur {
+    ACCESS_DELAY
 }
 
 /// What carries packets.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate};
 
+use super::background::delay;
 use super::{TcpSettings, Transport};
 
 /// The packets of a capture at their own times, in both directions, whatever happens to them.
@@ -83,8 +84,4 @@ pub enum Direction {
 
 fn one() -> u32 {
     1
-}
-
-fn delay() -> Dur {
-    Dur::from_millis(5)
 }

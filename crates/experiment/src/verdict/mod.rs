@@ -12,7 +12,7 @@ mod words;
 
 use serde::Serialize;
 use swell_base::Warning;
-use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, Replications};
+use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation};
 
 use crate::file::Background;
 use crate::observe::Outcome;
@@ -167,13 +167,8 @@ impl Verdict {
     }
 }
 
-/// The request times of a foreground against a background, by replication.
-pub fn request_times(results: &Results, foreground: &str, background: &str) -> Replications {
-    Replications::censored(&request_observations(results, foreground, background))
-}
-
-/// The same as plain observations: lower bounds where a request did not complete, infinite ones
-/// where it failed.
+/// The request times of a foreground against a background, by replication: lower bounds where a
+/// request did not complete, infinite ones where it failed.
 pub fn request_observations(
     results: &Results,
     foreground: &str,
