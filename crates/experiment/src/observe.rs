@@ -21,7 +21,7 @@ pub struct Cell {
 pub struct Observations {
     /// Table `requests`: one row per foreground request, in order of their starts.
     pub requests: Vec<Request>,
-    /// Table `bins`: the bottleneck over time, 100 ms bins, both directions.
+    /// Table `bins`: the bottleneck over time, in bins, both directions.
     pub bins: Vec<Bin>,
     /// Table `scales`: wavelet energies of the bottleneck's arrivals.
     pub scales: Vec<Scale>,
@@ -67,7 +67,7 @@ pub struct Request {
     pub outcome: Outcome,
 }
 
-/// 100 ms of one direction of the bottleneck. Bytes are network-layer bytes.
+/// One bin of one direction of the bottleneck. Bytes are network-layer bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bin {
     /// Start of the bin, seconds since the start of the run.
@@ -88,7 +88,7 @@ pub struct Bin {
     pub queue_mean: f64,
 }
 
-/// Energy of the bottleneck's background arrivals at one octave.
+/// Energy of the bottleneck's arrivals at one octave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
     /// 0 = up, 1 = down.
@@ -110,7 +110,7 @@ pub struct Scale {
 /// A background connection or datagram flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// Application class of the model, or the kind of the background.
+    /// Application class of the model; `replay`, `greedy` or, of CBR and Poisson, `parametric`.
     pub class: String,
     /// Start, seconds since the start of the run.
     pub start: f64,

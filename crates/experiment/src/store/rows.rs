@@ -289,7 +289,7 @@ impl Row for Flow {
             "class",
             Text,
             "",
-            "Application class of the model, or the kind of the background.",
+            "Application class of the model; `replay`, `greedy` or, of CBR and Poisson, `parametric`.",
         ),
         column("start_s", F64, "s", "Start, since the start of the run."),
         column(
