@@ -4,10 +4,11 @@
 
 use std::path::PathBuf;
 
-use swell_base::{Dur, Rate};
+use swell_base::{Dur, Rate, Warning};
 use swell_study::filler::anchors::ANCHORS;
-use swell_study::filler::cells::{FillerCell, NUMBERS};
-use swell_study::filler::{Setting, Trace, captured, run, stand_ins};
+use swell_study::filler::cells::{FillerCell, NUMBERS, PRICES};
+use swell_study::filler::lineup::FillerKind;
+use swell_study::filler::{Setting, Trace, captured, run, stand_ins, study};
 use swell_study::grid::Cell;
 
 fn number(name: &str, numbers: &[f64]) -> f64 {
@@ -74,6 +75,28 @@ fn the_wait_is_the_formula_for_poisson_arrivals() {
                 "{rate} Mbit/s, filler {filler}: {wait} ms against {formula}"
             );
         }
+    }
+}
+
+#[test]
+fn a_first_look_says_so_and_the_doubts_of_a_capture_are_told() {
+    let mut traces = stand_ins(Dur::from_secs(1));
+    traces.push(Trace {
+        name: "mine".into(),
+        doubts: vec![Warning::note("silence", "no packet for long")],
+        ..traces[0].clone()
+    });
+    let study = study(&traces, &[], &[], "swell study filler --quick".into());
+    let codes: Vec<&str> = study.doubts.iter().map(|d| d.code.as_str()).collect();
+    assert_eq!(codes, ["quick-study", "silence"]);
+    assert_eq!(study.doubts[1].message, "trace mine: no packet for long");
+    assert_eq!(study.command, "swell study filler --quick");
+}
+
+#[test]
+fn prices_are_asked_of_transports_that_there_are() {
+    for (_, name) in PRICES {
+        assert!(FillerKind::named(name).is_some(), "{name}");
     }
 }
 
