@@ -212,8 +212,8 @@ fn story(seed: u64, steps: u64) -> String {
         let count = |of: fn(&swell_path::CoarseBin) -> [u32; 2]| -> u64 {
             bins.iter().flat_map(of).map(u64::from).sum()
         };
-        assert_eq!(count(|b| b.arrived_packets), l.arrived);
-        assert_eq!(count(|b| b.dropped), l.dropped_total());
+        assert_eq!(count(|bin| bin.arrived_packets), l.arrived);
+        assert_eq!(count(|bin| bin.dropped), l.dropped_total());
     }
     format!(
         "{records:?} {meters:?} {ledgers:?} {} {}",

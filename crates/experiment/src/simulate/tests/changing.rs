@@ -1,20 +1,19 @@
 //! Networks that change.
 
 use super::*;
-use crate::test_support::Scratch;
 
 /// The two directions' capacities of [`FILE`] with `more` at its network, from the table `links`, and
 /// the observations.
 fn observed(more: &str) -> (Plan, Observations) {
-    let scratch = Scratch::new("changing");
+    let scratch = tempfile::tempdir().unwrap();
     // Two packets in every three milliseconds: 8 Mbit/s.
     let lines: String = (1..=900u32)
         .filter(|ms| ms % 3 > 0)
         .map(|ms| format!("{ms}\n"))
         .collect();
-    std::fs::write(scratch.0.join("cell.down"), lines + "900\n").unwrap();
+    std::fs::write(scratch.path().join("cell.down"), lines + "900\n").unwrap();
     let text = FILE.replace("queue = \"50ms\"", &format!("queue = \"50ms\"\n{more}"));
-    let plan = match Plan::resolve(&text, "test.toml", &scratch.0) {
+    let plan = match Plan::resolve(&text, "test.toml", scratch.path()) {
         Ok(plan) => plan,
         Err(problems) => panic!("{problems}"),
     };
@@ -90,9 +89,9 @@ fn what_comes_after_the_end_is_doubted() {
 
 #[test]
 fn what_is_wrong_with_a_trace_is_said_where_it_is_named() {
-    let scratch = Scratch::new("wrong-trace");
-    std::fs::write(scratch.0.join("bad"), "1\n5\n4\n").unwrap();
-    std::fs::write(scratch.0.join("good"), "1\n5\n").unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::write(scratch.path().join("bad"), "1\n5\n4\n").unwrap();
+    std::fs::write(scratch.path().join("good"), "1\n5\n").unwrap();
     for (deliveries, key, message) in [
         (
             "\"none\"",
@@ -119,7 +118,7 @@ fn what_is_wrong_with_a_trace_is_said_where_it_is_named() {
             "[[foreground]]",
             &format!("[network.down]\ndeliveries = {deliveries}\n[[foreground]]"),
         );
-        let problems = Plan::resolve(&text, "x.toml", &scratch.0).unwrap_err();
+        let problems = Plan::resolve(&text, "x.toml", scratch.path()).unwrap_err();
         let [problem] = &problems.problems[..] else {
             panic!("{problems}");
         };
