@@ -218,3 +218,42 @@ fn kill_9_leaves_no_process_and_no_file() {
     assert!(out.unwrap().status.success());
     assert_eq!(left(), 0);
 }
+
+/// Whether a program is there.
+fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+#[test]
+fn every_recipe_whose_programs_are_here_measures_something() {
+    let dir = Scratch::new("recipes");
+    if !emulates(&dir) {
+        return;
+    }
+    let recipes = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/programs");
+    let mut count = 0;
+    for entry in std::fs::read_dir(recipes).unwrap() {
+        let path = entry.unwrap().path();
+        let file = std::fs::read_to_string(&path).unwrap();
+        let needs = file.lines().next().unwrap().strip_prefix("# needs: ").unwrap();
+        count += 1;
+        if let Some(missing) = needs.split(' ').find(|p| !installed(p)) {
+            println!("skipped: {} needs {missing}", path.display());
+            continue;
+        }
+        let mut command = swell(&dir);
+        command.args(["--json", "run", path.to_str().unwrap()]);
+        for set in ["run.replications=1", "run.warmup=1s", "run.duration=16s"] {
+            command.args(["--set", set]);
+        }
+        let out = command.output().unwrap();
+        assert!(out.status.success(), "{}: {}", path.display(), text(&out.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let none = &json["verdict"]["foregrounds"][0]["backgrounds"][0];
+        let [requests, failed, unfinished] =
+            ["requests", "failed", "unfinished"].map(|k| none[k].as_u64().unwrap());
+        assert!(requests > 0 && failed + unfinished < requests, "{}: {none:#}", path.display());
+    }
+    assert!(count >= 7, "{count} recipes");
+}
