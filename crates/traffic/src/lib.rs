@@ -28,10 +28,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! What flow records alone can tell is another, smaller model: [`flowlevel`].
+//!
 //! What this crate does not do: it neither learns a model (`swell-learn`) nor plays one
 //! (`swell-workload`).
 
 mod file;
+pub mod flowlevel;
 mod marginals;
 mod model;
 mod schedule;

@@ -1,0 +1,35 @@
+//! The flow-level model of Harpoon (J. Sommers & P. Barford, "Self-configuring network traffic
+//! generation", IMC 2004): what flow records alone can tell about traffic, ready to be played.
+//!
+//! A [`Configurator`] takes flow [`Record`]s, one by one, and gives a [`FlowModel`]: how large files
+//! are, how long a client waits from one connection to the next, how popular sources and destinations
+//! are by rank, and how many sessions must be active in each interval to carry its bytes; and which UDP
+//! sources send at a constant rate, periodically, at exponential intervals, or otherwise. Addresses
+//! never enter the model. [`FlowModel::imitate`] plays the arithmetic of a model without a network.
+//!
+//! Profile [`Profile::Fixed`] does what the paper means. [`Profile::Harpoon`] repeats the arithmetic of
+//! the released program, for comparison.
+//!
+//! Not modelled: dependence between sizes, gaps and hosts (each law is drawn from independently), round
+//! trips and rates of TCP (left to the network that the traffic is played on).
+
+mod configure;
+mod histogram;
+mod law;
+mod merge;
+mod model;
+mod record;
+mod tuning;
+
+pub use configure::{Configurator, ConfigureError, Options, Order};
+pub use histogram::{Bucket, Histogram};
+pub use law::{Deck, Law, Sizes};
+pub use merge::MergeError;
+pub use model::{
+    FlowModel, FlowTotals, Interval, Popularity, Profile, TcpSessions, UdpKind, UdpSources,
+};
+pub use record::{Direction, Record};
+pub use tuning::Played;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Counts and sums of whole numbers in buckets of equal relative width.
+//!
+//! Values below 128 have a bucket each; every octave above has 64, so that a bucket is at most 1/64 of
+//! its values wide (the log-linear layout of HdrHistogram, G. Tene). Each bucket keeps the sum of its
+//! values beside their number: totals and means are exact, whatever is merged in whatever order.
+
+use std::collections::BTreeMap;
+
+/// Buckets per octave.
+const SUB: u64 = 64;
+/// Number of the last bucket, that of `u64::MAX`.
+pub(super) const LAST_BUCKET: u16 = bucket_of(u64::MAX);
+
+/// How many values fell into a bucket, and their sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// Values.
+    pub count: u64,
+    /// Their sum, in the histogram's unit.
+    pub sum: u64,
+}
+
+/// A mergeable histogram of whole numbers; at most 3,776 buckets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    buckets: BTreeMap<u16, Bucket>,
+}
+
+impl Histogram {
+    /// Takes one value.
+    pub fn add(&mut self, value: u64) {
+        self.add_bucket(
+            bucket_of(value),
+            Bucket {
+                count: 1,
+                sum: value,
+            },
+        );
+    }
+
+    /// Takes everything in `other`: exact, in any order.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (&index, &bucket) in &other.buckets {
+            self.add_bucket(index, bucket);
+        }
+    }
+
+    /// Values taken.
+    pub fn count(&self) -> u64 {
+        self.buckets
+            .values()
+            .fold(0, |n, b| n.saturating_add(b.count))
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> u64 {
+        self.buckets
+            .values()
+            .fold(0, |n, b| n.saturating_add(b.sum))
+    }
+
+    /// True before the first value.
+    pub fn is_empty(&self) -> bool {
+        self.buckets.is_empty()
+    }
+
+    /// Buckets that hold something, ascending, by their number.
+    pub fn buckets(&self) -> impl Iterator<Item = (u16, Bucket)> + '_ {
+        self.buckets.iter().map(|(&i, &b)| (i, b))
+    }
+
+    pub(super) fn add_bucket(&mut self, index: u16, bucket: Bucket) {
+        let at = self.buckets.entry(index).or_default();
+        at.count = at.count.saturating_add(bucket.count);
+        at.sum = at.sum.saturating_add(bucket.sum);
+    }
+}
+
+/// The number of the bucket that holds `value`.
+pub(super) const fn bucket_of(value: u64) -> u16 {
+    let octave = 63 - (value | 1).leading_zeros() as u64;
+    let shift = octave.saturating_sub(6);
+    // At most 57 * 64 + 127.
+    (shift * SUB + (value >> shift)) as u16
+}
+
+/// The smallest and the largest value of a bucket.
+pub(super) const fn range_of(index: u16) -> (u64, u64) {
+    let index = index as u64;
+    if index < 2 * SUB {
+        return (index, index);
+    }
+    let shift = index / SUB - 1;
+    let low = (index % SUB + SUB) << shift;
+    (low, low + ((1 << shift) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_tile_the_whole_numbers() {
+        let mut next = 0u128;
+        for index in 0..=LAST_BUCKET {
+            let (low, high) = range_of(index);
+            assert_eq!(u128::from(low), next, "bucket {index}");
+            assert_eq!((bucket_of(low), bucket_of(high)), (index, index));
+            next = u128::from(high) + 1;
+        }
+        assert_eq!(next, 1 << 64);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_exact_in_any_order(values in prop::collection::vec(0u64..1 << 50, 0..200), cut in 0usize..200) {
+            let fill = |part: &[u64]| {
+                let mut h = Histogram::default();
+                part.iter().for_each(|&v| h.add(v));
+                h
+            };
+            let (a, b) = values.split_at(cut.min(values.len()));
+            let (a, b, whole) = (fill(a), fill(b), fill(&values));
+            let mut ab = a.clone();
+            ab.merge(&b);
+            let mut ba = b;
+            ba.merge(&a);
+            prop_assert_eq!(&ab, &whole);
+            prop_assert_eq!(&ba, &whole);
+            prop_assert_eq!((whole.count(), whole.sum()), (values.len() as u64, values.iter().sum()));
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The empirical law behind a histogram of complete and of censored values, and drawing from it.
+//!
+//! Sources: E. Kaplan & P. Meier, JASA 53 (1958), with the tail correction of B. Efron, Proc. 5th
+//! Berkeley Symposium (1967): what outlives the largest complete value ends at the largest censored one.
+//! Residual lives: D. Cox, *Renewal Theory* (1962), section 5.
+
+use swell_base::Stream;
+
+use super::histogram::{Histogram, range_of};
+
+/// Complete values and values known only to be at least so large.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Values seen whole.
+    pub complete: Histogram,
+    /// What was seen of values that went on unseen.
+    pub censored: Histogram,
+}
+
+impl Sizes {
+    /// Takes everything in `other`: exact, in any order.
+    pub fn merge(&mut self, other: &Sizes) {
+        self.complete.merge(&other.complete);
+        self.censored.merge(&other.censored);
+    }
+
+    /// Values, complete or not.
+    pub fn count(&self) -> u64 {
+        self.complete.count().saturating_add(self.censored.count())
+    }
+
+    /// The sum of what was seen.
+    pub fn sum(&self) -> u64 {
+        self.complete.sum().saturating_add(self.censored.sum())
+    }
+
+    /// The law that the values follow; `None` without values.
+    pub fn law(&self) -> Option<Law> {
+        Law::new(&self.complete, &self.censored)
+    }
+}
+
+/// A law on whole numbers, ready to be drawn from.
+#[derive(Clone, Debug)]
+pub struct Law {
+    cells: Vec<Cell>,
+    mean: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    /// Mean of the values of the cell.
+    mean: f64,
+    /// Values reach this far to both sides of the mean.
+    spread: f64,
+    /// Probability of this cell and all below.
+    upto: f64,
+    /// Share of this cell and all below in the mean.
+    volume: f64,
+}
+
+impl Law {
+    /// The product-limit estimate; the plain empirical law where nothing is censored, whose mean is
+    /// exactly that of the values. `None` without values.
+    pub fn new(complete: &Histogram, censored: &Histogram) -> Option<Law> {
+        let total = complete.count() as f64 + censored.count() as f64;
+        if total == 0.0 {
+            return None;
+        }
+        let mut law = Law {
+            cells: Vec::new(),
+            mean: 0.0,
+        };
+        let mut cut = censored.buckets().peekable();
+        let (mut at_risk, mut survival) = (total, 1.0);
+        for (index, bucket) in complete.buckets() {
+            // Of equal values the complete ones come first, so only smaller ones leave here.
+            while let Some((_, left)) = cut.next_if(|&(i, _)| i < index) {
+                at_risk -= left.count as f64;
+            }
+            let weight = survival * (bucket.count as f64 / at_risk);
+            law.push(index, bucket.sum as f64 / bucket.count as f64, weight);
+            survival -= weight;
+            at_risk -= bucket.count as f64;
+        }
+        // Whoever is still at risk was censored above every complete value.
+        if let Some((index, bucket)) = censored.buckets().last()
+            && at_risk > 0.5
+        {
+            law.push(index, bucket.sum as f64 / bucket.count as f64, survival);
+        }
+        law.finish();
+        Some(law)
+    }
+
+    fn push(&mut self, index: u16, mean: f64, weight: f64) {
+        let (low, high) = range_of(index);
+        let spread = (mean - low as f64).min(high as f64 - mean).max(0.0);
+        let (upto, volume) = self.cells.last().map_or((0.0, 0.0), |c| (c.upto, c.volume));
+        self.cells.push(Cell {
+            mean,
+            spread,
+            upto: upto + weight,
+            volume: volume + weight * mean,
+        });
+    }
+
+    /// Makes the probabilities end at one, whatever rounding did.
+    fn finish(&mut self) {
+        let (all, volume) = self.cells.last().map_or((1.0, 0.0), |c| (c.upto, c.volume));
+        self.mean = volume / all;
+        for cell in &mut self.cells {
+            cell.upto /= all;
+            cell.volume /= if volume > 0.0 { volume } else { 1.0 };
+        }
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The value below which a share `p` lies.
+    pub fn quantile(&self, p: f64) -> f64 {
+        self.at(p, |c| c.upto)
+    }
+
+    /// One value.
+    pub fn draw(&self, stream: &mut Stream) -> f64 {
+        self.quantile(stream.uniform())
+    }
+
+    /// What is left of the value under way at a random instant of an endless row of them: the time to
+    /// the next event of a renewal process that has always been running.
+    pub fn draw_residual(&self, stream: &mut Stream) -> f64 {
+        let chosen = self.at(stream.uniform(), |c| c.volume);
+        chosen * stream.uniform()
+    }
+
+    /// Values that together follow the law more closely than independent ones do: in every `len`
+    /// consecutive draws each `len`-th part of the law is met once, in random order.
+    pub fn deck(&self, len: usize) -> Deck<'_> {
+        Deck {
+            law: self,
+            order: (0..len.clamp(1, 1 << 20) as u32).collect(),
+            next: 0,
+        }
+    }
+
+    fn at(&self, p: f64, cumulative: impl Fn(&Cell) -> f64) -> f64 {
+        let i = self
+            .cells
+            .partition_point(|c| cumulative(c) <= p)
+            .min(self.cells.len() - 1);
+        let cell = &self.cells[i];
+        let from = i.checked_sub(1).map_or(0.0, |j| cumulative(&self.cells[j]));
+        let width = cumulative(cell) - from;
+        let inside = if width > 0.0 {
+            ((p - from) / width).clamp(0.0, 1.0)
+        } else {
+            0.5
+        };
+        cell.mean + cell.spread * (2.0 * inside - 1.0)
+    }
+}
+
+/// Stratified draws from a [`Law`]; see [`Law::deck`].
+#[derive(Clone, Debug)]
+pub struct Deck<'a> {
+    law: &'a Law,
+    order: Vec<u32>,
+    next: usize,
+}
+
+impl Deck<'_> {
+    /// One value.
+    pub fn draw(&mut self, stream: &mut Stream) -> f64 {
+        if self.next == 0 {
+            stream.shuffle(&mut self.order);
+        }
+        let stratum = f64::from(self.order[self.next]);
+        self.next = (self.next + 1) % self.order.len();
+        self.law
+            .quantile((stratum + stream.uniform()) / self.order.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut h = Histogram::default();
+        values.iter().for_each(|&v| h.add(v));
+        h
+    }
+
+    #[test]
+    fn without_censoring_the_mean_is_that_of_the_values() {
+        let values = [100, 1_500, 1_501, 70_001, 12_345_678];
+        let law = Law::new(&of(&values), &Histogram::default()).unwrap();
+        let mean = values.iter().sum::<u64>() as f64 / 5.0;
+        assert!((law.mean() / mean - 1.0).abs() < 1e-12);
+        assert!(Law::new(&Histogram::default(), &Histogram::default()).is_none());
+    }
+
+    #[test]
+    fn the_product_limit_estimate_is_that_of_a_textbook_example() {
+        // Values 1, 3, 4 complete and 2, 5 censored, by hand: S drops to 4/5 at 1, to 4/5 * 2/3 at 3
+        // (three at risk), to 4/5 * 2/3 * 1/2 at 4; the rest, 4/15, ends at 5.
+        let law = Law::new(&of(&[1, 3, 4]), &of(&[2, 5])).unwrap();
+        let expected = (3.0 + 4.0 * 3.0 + 4.0 * 4.0 + 4.0 * 5.0) / 15.0;
+        assert!((law.mean() - expected).abs() < 1e-12, "{}", law.mean());
+        assert_eq!(
+            [0.1, 0.3, 0.6, 0.9].map(|p| law.quantile(p)),
+            [1.0, 3.0, 4.0, 5.0]
+        );
+    }
+
+    #[test]
+    fn residual_lives_have_the_mean_of_renewal_theory() {
+        let mut h = Histogram::default();
+        let mut s = Stream::new(1, "gaps");
+        let (mut first, mut second) = (0.0, 0.0);
+        for _ in 0..20_000 {
+            let v = s.exponential(3e6) as u64;
+            h.add(v);
+            first += v as f64;
+            second += (v as f64).powi(2);
+        }
+        let law = Law::new(&h, &Histogram::default()).unwrap();
+        let n = 200_000;
+        let mean = (0..n).map(|_| law.draw_residual(&mut s)).sum::<f64>() / f64::from(n);
+        // E[x^2] / 2 E[x]; the standard error of the sample is 0.22 %, buckets add 0.01 %.
+        let expected = second / (2.0 * first);
+        assert!((mean / expected - 1.0).abs() < 0.01, "{mean} {expected}");
+    }
+
+    #[test]
+    fn a_deck_meets_the_mean_in_every_pass() {
+        let values: Vec<u64> = (1..=4_096).map(|i| i * 1_000).collect();
+        let law = Law::new(&of(&values), &Histogram::default()).unwrap();
+        let mut s = Stream::new(3, "deck");
+        let mut deck = law.deck(256);
+        for _ in 0..10 {
+            let mean = (0..256).map(|_| deck.draw(&mut s)).sum::<f64>() / 256.0;
+            // A stratum is 1/256 of the range wide, so a pass cannot miss by more.
+            assert!((mean / law.mean() - 1.0).abs() < 2.0 / 256.0, "{mean}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Models of pieces of a trace into the model of the whole.
+
+use super::model::{FlowModel, Interval, Popularity, UdpSources};
+use super::record::nanos;
+
+/// More intervals than this are no model.
+pub(super) const MAX_INTERVALS: usize = 200_000;
+
+/// Why two models do not merge.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// Intervals of different lengths or phases.
+    #[error("their intervals do not line up: learn both with the same interval and origin")]
+    Intervals,
+    /// Different arithmetic.
+    #[error("one is of profile {0}, the other of {1}: learn both with the same profile")]
+    Profiles(&'static str, &'static str),
+    /// Too far apart in time.
+    #[error("together they would span more than {MAX_INTERVALS} intervals")]
+    TooLong,
+}
+
+impl FlowModel {
+    /// Takes in the model of another piece of the same trace: other hosts, other times or both.
+    ///
+    /// Exact: counts, volumes, laws, and everything per interval, then tuned anew. Approximate: hosts
+    /// have no names here, so popularity is added rank by rank, as if the most popular were the same in
+    /// both (right for pieces of one population, too skewed for disjoint ones); what crosses the border
+    /// of two pieces is in both, and a gap across it is in neither.
+    ///
+    /// # Errors
+    /// When the two do not fit; nothing has changed then.
+    pub fn merge(&mut self, other: &FlowModel) -> Result<(), MergeError> {
+        if self.profile != other.profile {
+            return Err(MergeError::Profiles(
+                self.profile.name(),
+                other.profile.name(),
+            ));
+        }
+        let width = nanos(self.interval).max(1);
+        let apart = i128::from(other.start) - i128::from(self.start);
+        if self.interval != other.interval || apart % i128::from(width) != 0 {
+            return Err(MergeError::Intervals);
+        }
+        let steps = apart / i128::from(width);
+        let before = usize::try_from(-steps.min(0)).map_err(|_| MergeError::TooLong)?;
+        let offset = usize::try_from(steps.max(0)).map_err(|_| MergeError::TooLong)?;
+        let own = self.tcp.intervals.len().saturating_add(before);
+        let len = own.max(other.tcp.intervals.len().saturating_add(offset));
+        if len > MAX_INTERVALS {
+            return Err(MergeError::TooLong);
+        }
+        self.start = self.start.min(other.start);
+        self.tcp
+            .intervals
+            .splice(0..0, std::iter::repeat_n(Interval::default(), before));
+        self.tcp.intervals.resize(len, Interval::default());
+        for (into, from) in self.tcp.intervals[offset..]
+            .iter_mut()
+            .zip(&other.tcp.intervals)
+        {
+            into.connections = into.connections.saturating_add(from.connections);
+            into.bytes = into.bytes.saturating_add(from.bytes);
+            into.seen = into.seen.saturating_add(from.seen);
+        }
+        self.tcp.up.merge(&other.tcp.up);
+        self.tcp.down.merge(&other.tcp.down);
+        self.tcp.gaps.merge(&other.tcp.gaps);
+        self.tcp.sources.merge(&other.tcp.sources);
+        self.tcp.destinations.merge(&other.tcp.destinations);
+        for mine in &mut self.udp {
+            mine.active.splice(0..0, std::iter::repeat_n(0, before));
+            mine.active.resize(len, 0);
+        }
+        for theirs in &other.udp {
+            self.merge_udp(theirs, offset, len);
+        }
+        self.merge_totals(other);
+        for warning in &other.warnings {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+        for (mine, theirs) in [
+            (&mut self.provenance.sources, &other.provenance.sources),
+            (&mut self.provenance.digests, &other.provenance.digests),
+        ] {
+            mine.extend(theirs.iter().cloned());
+        }
+        self.tune();
+        Ok(())
+    }
+
+    fn merge_udp(&mut self, theirs: &UdpSources, offset: usize, len: usize) {
+        let at = match self.udp.binary_search_by_key(&theirs.kind, |u| u.kind) {
+            Ok(at) => at,
+            Err(at) => {
+                self.udp.insert(at, UdpSources::empty(theirs.kind, len));
+                at
+            }
+        };
+        let mine = &mut self.udp[at];
+        for (into, from) in [
+            (&mut mine.sources, theirs.sources),
+            (&mut mine.flows, theirs.flows),
+            (&mut mine.packets, theirs.packets),
+            (&mut mine.bytes, theirs.bytes),
+        ] {
+            *into = into.saturating_add(from);
+        }
+        mine.spacing.merge(&theirs.spacing);
+        mine.datagrams.merge(&theirs.datagrams);
+        mine.volumes.merge(&theirs.volumes);
+        mine.lifetimes.merge(&theirs.lifetimes);
+        for (into, from) in mine.active[offset..].iter_mut().zip(&theirs.active) {
+            *into = into.saturating_add(*from);
+        }
+    }
+
+    fn merge_totals(&mut self, other: &FlowModel) {
+        let (a, b) = (&mut self.totals, &other.totals);
+        for (into, from) in [
+            (&mut a.records, b.records),
+            (&mut a.refused, b.refused),
+            (&mut a.packets, b.packets),
+            (&mut a.bytes, b.bytes),
+            (&mut a.joined, b.joined),
+            (&mut a.small, b.small),
+            (&mut a.small_bytes, b.small_bytes),
+            (&mut a.censored, b.censored),
+            (&mut a.evicted, b.evicted),
+            (&mut a.late, b.late),
+        ] {
+            *into = into.saturating_add(from);
+        }
+    }
+}
+
+impl UdpSources {
+    /// No sources of a kind over a number of intervals.
+    pub fn empty(kind: super::UdpKind, intervals: usize) -> UdpSources {
+        UdpSources {
+            kind,
+            sources: 0,
+            flows: 0,
+            packets: 0,
+            bytes: 0,
+            spacing: super::Histogram::default(),
+            datagrams: super::Histogram::default(),
+            volumes: super::Histogram::default(),
+            lifetimes: super::Histogram::default(),
+            active: vec![0; intervals],
+        }
+    }
+}
+
+impl Popularity {
+    /// Adds the counts of equal ranks.
+    fn merge(&mut self, other: &Popularity) {
+        let mut ranks: Vec<(u64, u64)> = Vec::new();
+        let mut theirs = other.ranks.iter().copied();
+        let mut b = theirs.next();
+        let mut mine = std::mem::take(&mut self.ranks).into_iter();
+        let mut a = mine.next();
+        loop {
+            let (count, n) = match (a, b) {
+                (Some(x), Some(y)) => (x.0.saturating_add(y.0), x.1.min(y.1)),
+                (Some(x), None) | (None, Some(x)) => x,
+                (None, None) => break,
+            };
+            for (side, rest) in [
+                (&mut a, &mut mine as &mut dyn Iterator<Item = _>),
+                (&mut b, &mut theirs),
+            ] {
+                if let Some(run) = side {
+                    run.1 -= n;
+                    if run.1 == 0 {
+                        *side = rest.next();
+                    }
+                }
+            }
+            match ranks.last_mut() {
+                Some(last) if last.0 == count => last.1 = last.1.saturating_add(n),
+                _ => ranks.push((count, n)),
+            }
+        }
+        self.ranks = ranks;
+    }
+}

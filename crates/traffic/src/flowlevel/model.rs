@@ -1,0 +1,213 @@
+//! What a flow-level model is.
+
+use swell_base::{Dur, Warning};
+
+use super::law::Sizes;
+use crate::model::Provenance;
+
+/// Whose arithmetic made a model and plays it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// What the paper means.
+    #[default]
+    Fixed,
+    /// The released program (2005), faults included.
+    Harpoon,
+}
+
+impl Profile {
+    /// Its name in files and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Fixed => "fixed",
+            Profile::Harpoon => "harpoon",
+        }
+    }
+}
+
+/// Traffic as flow records tell it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowModel {
+    /// Short name.
+    pub name: String,
+    /// Where it came from.
+    pub provenance: Provenance,
+    /// What could not be seen or should be doubted.
+    pub warnings: Vec<Warning>,
+    /// Whose arithmetic.
+    pub profile: Profile,
+    /// Length of an interval, whole microseconds, not zero.
+    pub interval: Dur,
+    /// When the first interval began: nanoseconds on the clock of the records, whole microseconds.
+    pub start: i64,
+    /// What was taken in, and what became of it.
+    pub totals: FlowTotals,
+    /// TCP.
+    pub tcp: TcpSessions,
+    /// UDP by kind; at most one entry of a kind, in the order of [`UdpKind::ALL`].
+    pub udp: Vec<UdpSources>,
+}
+
+/// Counts of the records behind a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowTotals {
+    /// Records taken in.
+    pub records: u64,
+    /// Records of neither TCP nor UDP, without packets, or with times too far from all others.
+    pub refused: u64,
+    /// Packets, sampling undone.
+    pub packets: u64,
+    /// Bytes as exported, sampling undone.
+    pub bytes: u64,
+    /// Records joined to an earlier one of the same direction of a connection.
+    pub joined: u64,
+    /// TCP flows without enough payload to be a file: handshakes, scans, acknowledgements.
+    pub small: u64,
+    /// Payload of those.
+    pub small_bytes: u64,
+    /// TCP connections that were seen from the middle or not to the end.
+    pub censored: u64,
+    /// Flows, hosts and sources given up early because a table was full.
+    pub evicted: u64,
+    /// Connections that came too late for their order to matter to a gap.
+    pub late: u64,
+}
+
+/// TCP: sessions of connections, each of which carries a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TcpSessions {
+    /// Payload from the client to the server of each connection, bytes.
+    pub up: Sizes,
+    /// Payload from the server to the client of each connection, bytes.
+    pub down: Sizes,
+    /// From the start of a connection to that of the next in its session, microseconds.
+    pub gaps: super::Histogram,
+    /// Sessions by client.
+    pub sources: Popularity,
+    /// Sessions by server.
+    pub destinations: Popularity,
+    /// What happened in each interval, from [`FlowModel::start`] on without holes.
+    pub intervals: Vec<Interval>,
+}
+
+/// An interval of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// TCP connections that began.
+    pub connections: u64,
+    /// Payload of TCP connections that was under way, both directions.
+    pub bytes: u64,
+    /// Sessions that were seen to be active.
+    pub seen: u64,
+    /// Sessions to keep active so that the bytes are met: see [`FlowModel::tune`].
+    pub sessions: u64,
+}
+
+/// How often each of a set of hosts was chosen, by rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Popularity {
+    /// Count and how many ranks have it; counts strictly descending, neither zero.
+    pub ranks: Vec<(u64, u64)>,
+}
+
+impl Popularity {
+    /// From the counts of hosts, in any order.
+    pub fn new(counts: impl IntoIterator<Item = u64>) -> Popularity {
+        let mut counts: Vec<u64> = counts.into_iter().filter(|&c| c > 0).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let mut ranks: Vec<(u64, u64)> = Vec::new();
+        for count in counts {
+            match ranks.last_mut() {
+                Some((c, n)) if *c == count => *n += 1,
+                _ => ranks.push((count, 1)),
+            }
+        }
+        Popularity { ranks }
+    }
+
+    /// How many hosts there were.
+    pub fn hosts(&self) -> u64 {
+        self.ranks.iter().fold(0, |n, r| n.saturating_add(r.1))
+    }
+
+    /// All choices.
+    pub fn total(&self) -> u64 {
+        self.ranks
+            .iter()
+            .fold(0, |n, r| n.saturating_add(r.0.saturating_mul(r.1)))
+    }
+
+    /// The rank, from 0, that a uniform `u` in 0..1 chooses.
+    pub fn choose(&self, u: f64) -> u64 {
+        let mut left = u * self.total() as f64;
+        let mut rank = 0u64;
+        for &(count, n) in &self.ranks {
+            let mass = count as f64 * n as f64;
+            if left < mass {
+                return rank.saturating_add(((left / count as f64) as u64).min(n - 1));
+            }
+            left -= mass;
+            rank = rank.saturating_add(n);
+        }
+        rank.saturating_sub(1)
+    }
+}
+
+/// How a UDP source spaces its datagrams or exchanges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UdpKind {
+    /// A stream of datagrams at a constant rate.
+    ConstantRate,
+    /// One exchange per period.
+    Periodic,
+    /// Exchanges at independent, exponentially distributed intervals.
+    Exponential,
+    /// None of these, or too few exchanges to tell.
+    Other,
+}
+
+impl UdpKind {
+    /// All kinds.
+    pub const ALL: [UdpKind; 4] = [
+        UdpKind::ConstantRate,
+        UdpKind::Periodic,
+        UdpKind::Exponential,
+        UdpKind::Other,
+    ];
+
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            UdpKind::ConstantRate => "constant-rate",
+            UdpKind::Periodic => "periodic",
+            UdpKind::Exponential => "exponential",
+            UdpKind::Other => "other",
+        }
+    }
+}
+
+/// The UDP sources of one kind. A source is a client, a server and the server's port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UdpSources {
+    /// Their kind.
+    pub kind: UdpKind,
+    /// Sources.
+    pub sources: u64,
+    /// Exchanges or streams of all of them.
+    pub flows: u64,
+    /// Datagrams.
+    pub packets: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Mean time between exchanges of each source that had two; of constant-rate sources, mean time
+    /// between datagrams. Microseconds.
+    pub spacing: super::Histogram,
+    /// Mean payload of the datagrams of each source, bytes.
+    pub datagrams: super::Histogram,
+    /// Payload of each source, bytes.
+    pub volumes: super::Histogram,
+    /// How long each source was seen, microseconds.
+    pub lifetimes: super::Histogram,
+    /// Sources alive in each interval, from [`FlowModel::start`] on; as many as TCP has.
+    pub active: Vec<u64>,
+}
