@@ -236,7 +236,12 @@ fn every_recipe_whose_programs_are_here_measures_something() {
     for entry in std::fs::read_dir(recipes).unwrap() {
         let path = entry.unwrap().path();
         let file = std::fs::read_to_string(&path).unwrap();
-        let needs = file.lines().next().unwrap().strip_prefix("# needs: ").unwrap();
+        let needs = file
+            .lines()
+            .next()
+            .unwrap()
+            .strip_prefix("# needs: ")
+            .unwrap();
         count += 1;
         if let Some(missing) = needs.split(' ').find(|p| !installed(p)) {
             println!("skipped: {} needs {missing}", path.display());
@@ -248,12 +253,21 @@ fn every_recipe_whose_programs_are_here_measures_something() {
             command.args(["--set", set]);
         }
         let out = command.output().unwrap();
-        assert!(out.status.success(), "{}: {}", path.display(), text(&out.stderr));
+        assert!(
+            out.status.success(),
+            "{}: {}",
+            path.display(),
+            text(&out.stderr)
+        );
         let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
         let none = &json["verdict"]["foregrounds"][0]["backgrounds"][0];
         let [requests, failed, unfinished] =
             ["requests", "failed", "unfinished"].map(|k| none[k].as_u64().unwrap());
-        assert!(requests > 0 && failed + unfinished < requests, "{}: {none:#}", path.display());
+        assert!(
+            requests > 0 && failed + unfinished < requests,
+            "{}: {none:#}",
+            path.display()
+        );
     }
     assert!(count >= 7, "{count} recipes");
 }
