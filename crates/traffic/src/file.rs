@@ -19,7 +19,7 @@ pub const VERSION: u64 = 2;
 pub const MAX_BYTES: usize = 32 << 20;
 
 /// First bytes of a zstd frame (RFC 8878 section 3.1.1).
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Archives are written once and read often.
 const ZSTD_LEVEL: i32 = 19;
 

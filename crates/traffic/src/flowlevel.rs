@@ -7,6 +7,9 @@
 //! sources send at a constant rate, periodically, at exponential intervals, or otherwise. Addresses
 //! never enter the model. [`FlowModel::imitate`] plays the arithmetic of a model without a network.
 //!
+//! Its file is versioned JSON ([`FlowModel::from_slice`], [`FlowModel::to_json`]); models of pieces of a
+//! trace merge ([`FlowModel::merge`]).
+//!
 //! Profile [`Profile::Fixed`] does what the paper means. [`Profile::Harpoon`] repeats the arithmetic of
 //! the released program, for comparison.
 //!
@@ -14,6 +17,7 @@
 //! trips and rates of TCP (left to the network that the traffic is played on).
 
 mod configure;
+mod file;
 mod histogram;
 mod law;
 mod merge;
@@ -22,6 +26,7 @@ mod record;
 mod tuning;
 
 pub use configure::{Configurator, ConfigureError, Options, Order};
+pub use file::{FORMAT, VERSION};
 pub use histogram::{Bucket, Histogram};
 pub use law::{Deck, Law, Sizes};
 pub use merge::MergeError;

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 
 /// Buckets per octave.
 const SUB: u64 = 64;
+/// Number of the last bucket, that of `u64::MAX`.
+pub(super) const LAST_BUCKET: u16 = bucket_of(u64::MAX);
+
 /// How many values fell into a bucket, and their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
@@ -100,7 +103,7 @@ mod tests {
     #[test]
     fn buckets_tile_the_whole_numbers() {
         let mut next = 0u128;
-        for index in 0..=bucket_of(u64::MAX) {
+        for index in 0..=LAST_BUCKET {
             let (low, high) = range_of(index);
             assert_eq!(u128::from(low), next, "bucket {index}");
             assert_eq!((bucket_of(low), bucket_of(high)), (index, index));

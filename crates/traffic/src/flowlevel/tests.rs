@@ -132,3 +132,328 @@ fn the_released_arithmetic_plays_half_the_flows() {
     assert!((0.42..0.56).contains(&flows), "{flows}");
     assert!((0.80..1.10).contains(&volume), "{volume}");
 }
+
+/// A record of a whole connection cut in two by a time-out.
+fn halves(flags: [Option<u8>; 2]) -> [Record; 2] {
+    let mut a = file(1, 2, 3_000, 0, 100_000);
+    a.forward.flags = flags[0];
+    let mut b = a;
+    b.forward.flags = flags[1];
+    (b.forward.first, b.forward.last) = (SECOND, 2 * SECOND);
+    [a, b]
+}
+
+#[test]
+fn surgery_joins_what_time_outs_cut_and_only_that() {
+    // SYN and ACK, then FIN and ACK; and records without flags.
+    for flags in [[Some(0x12), Some(0x11)], [None, None]] {
+        let model = configure(&halves(flags), options());
+        assert_eq!((model.tcp.down.count(), model.totals.joined), (1, 1));
+        assert_eq!(model.tcp.down.sum(), 200_000);
+    }
+    // Both have SYN and FIN: the ports were used anew.
+    let model = configure(&halves([Some(0x13); 2]), options());
+    assert_eq!((model.tcp.down.count(), model.totals.joined), (2, 0));
+    // The released program joins nothing and then finds neither half well-formed.
+    let mut c = Configurator::new(Options {
+        profile: Profile::Harpoon,
+        ..options()
+    });
+    halves([Some(0x12), Some(0x11)])
+        .iter()
+        .for_each(|r| c.add(r));
+    assert!(matches!(
+        c.finish("cut", Provenance::default()),
+        Err(ConfigureError::Nothing { records: 2, .. })
+    ));
+}
+
+#[test]
+fn both_directions_make_one_connection_of_the_one_who_asked() {
+    let down = file(80, 5, 40_000, 1_000_000, 50_000);
+    let mut up = down;
+    (up.source, up.destination) = (down.destination, down.source);
+    (up.source_port, up.destination_port) = (down.destination_port, down.source_port);
+    (up.forward.first, up.forward.packets, up.forward.bytes) = (0, 30, 30 * 52);
+    // Thirty acknowledgements with timestamps: 360 bytes beyond the headers, and no file.
+    let acknowledged = configure(&[down, up], options());
+    let tcp = &acknowledged.tcp;
+    assert_eq!((tcp.up.sum(), tcp.down.sum()), (0, 50_000));
+    assert_eq!((acknowledged.totals.small, tcp.up.count()), (1, 1));
+    up.forward.bytes = 30 * 40 + 9_000;
+    let mut biflow = down;
+    biflow.reverse = Some(up.forward);
+    for records in [vec![down, up], vec![up, down], vec![biflow]] {
+        let model = configure(&records, options());
+        assert_eq!((model.tcp.up.sum(), model.tcp.down.sum()), (9_000, 50_000));
+        assert_eq!(
+            model.tcp.intervals.iter().map(|i| i.bytes).sum::<u64>(),
+            59_000
+        );
+    }
+}
+
+#[test]
+fn what_the_end_of_the_trace_cut_off_is_censored() {
+    let whole = file(1, 2, 3_000, 0, 10_000);
+    let mut cut = file(1, 3, 3_000, 0, 20_000);
+    cut.forward.flags = Some(0x12);
+    cut.forward.last = 10 * SECOND;
+    let model = configure(&[whole, cut], options());
+    assert_eq!(
+        (model.tcp.down.complete.sum(), model.tcp.down.censored.sum()),
+        (10_000, 20_000)
+    );
+    assert!(model.warnings.iter().any(|w| w.code == "censored"));
+}
+
+#[test]
+fn models_of_pieces_merge_into_that_of_the_whole() {
+    let t = trace(3, 100, 300);
+    let whole = configure(&t.records, options());
+    let (mine, theirs): (Vec<_>, Vec<_>) = t.records.iter().partition(|r| r.destination % 3 == 0);
+    let mut merged = configure(&theirs, options());
+    merged.merge(&configure(&mine, options())).unwrap();
+    // Sources and all per interval; which connection the end cut off depends on the whole trace's end.
+    assert_eq!(merged.tcp.gaps, whole.tcp.gaps);
+    assert_eq!(merged.tcp.down.sum(), whole.tcp.down.sum());
+    assert_eq!(merged.tcp.down.count(), whole.tcp.down.count());
+    assert_eq!(
+        merged.tcp.destinations.total(),
+        whole.tcp.destinations.total()
+    );
+    for (a, b) in merged.tcp.intervals.iter().zip(&whole.tcp.intervals) {
+        assert_eq!(
+            (a.connections, a.bytes, a.seen),
+            (b.connections, b.bytes, b.seen)
+        );
+    }
+    // One piece after the other, an hour and a half apart.
+    let mut later = t.records.clone();
+    for r in &mut later {
+        r.forward.first += 5_400 * SECOND;
+        r.forward.last += 5_400 * SECOND;
+    }
+    let second = configure(&later, options());
+    let (mut ab, mut ba) = (whole.clone(), second.clone());
+    ab.merge(&second).unwrap();
+    ba.merge(&whole).unwrap();
+    assert_eq!((ab.start, &ab.tcp, &ab.udp), (ba.start, &ba.tcp, &ba.udp));
+    assert_eq!(ab.tcp.intervals[90].bytes, whole.tcp.intervals[0].bytes);
+    let other = configure(
+        &t.records,
+        Options {
+            origin: 7_000,
+            ..options()
+        },
+    );
+    assert_eq!(ab.merge(&other), Err(MergeError::Intervals));
+}
+
+fn datagrams(client: u128, port: u16, at: f64, packets: u64, seconds: f64) -> Record {
+    let first = (at * 1e9) as i64;
+    Record {
+        source: client,
+        destination: 9,
+        source_port: 50_000,
+        destination_port: port,
+        protocol: 17,
+        header: 28,
+        forward: Direction {
+            packets,
+            bytes: packets * 228,
+            flags: None,
+            first,
+            last: first + (seconds * 1e9) as i64,
+        },
+        reverse: None,
+        continues: false,
+        sampling: 1.0,
+    }
+}
+
+#[test]
+fn udp_sources_are_told_apart() {
+    let mut s = Stream::new(1, "udp");
+    let mut records = Vec::new();
+    for client in 0..50 {
+        let mut exponential = 0.0;
+        for i in 0..100 {
+            exponential += s.exponential(3.0);
+            records.push(datagrams(client, 53, exponential, 1, 0.0));
+            records.push(datagrams(
+                client,
+                123,
+                f64::from(i) * 4.0 + s.uniform() * 0.2,
+                1,
+                0.0,
+            ));
+        }
+        records.push(datagrams(client, 5_004, 10.0, 1_001, 20.0));
+        records.push(datagrams(client, 7_000, 10.0, 1, 0.0));
+    }
+    records.sort_by_key(|r| r.forward.last);
+    let model = configure(&records, options());
+    let of = |kind| model.udp.iter().find(|u| u.kind == kind).unwrap();
+    assert_eq!(of(UdpKind::ConstantRate).sources, 50);
+    assert_eq!(of(UdpKind::Periodic).sources, 50);
+    // Two tests at three standard errors: about one source in a hundred is missed.
+    let found = of(UdpKind::Exponential).sources;
+    assert!((46..=50).contains(&found), "{found}");
+    assert_eq!(of(UdpKind::Other).sources, 100 - found);
+    let spacing = |kind| {
+        let h = &of(kind).spacing;
+        h.sum() as f64 / h.count() as f64 / 1e6
+    };
+    assert!((spacing(UdpKind::ConstantRate) - 0.02).abs() < 1e-6);
+    assert!((spacing(UdpKind::Periodic) - 4.0).abs() < 0.01);
+    // 5,000 exponential values: a standard error of 1.4 %.
+    assert!((spacing(UdpKind::Exponential) - 3.0).abs() < 0.15);
+    assert_eq!(of(UdpKind::ConstantRate).active[0], 50);
+    assert_eq!(of(UdpKind::ConstantRate).active[1], 0);
+    let payload: u64 = model.udp.iter().map(|u| u.bytes).sum();
+    assert_eq!(
+        payload,
+        records.iter().map(|r| r.forward.packets * 200).sum::<u64>()
+    );
+}
+
+#[test]
+fn files_are_read_back_and_bad_ones_refused_with_reason() {
+    let mut records = trace(4, 20, 120).records;
+    records.push(datagrams(1, 53, 200.0, 3, 0.1));
+    let model = configure(&records, options());
+    let text = model.to_json();
+    assert_eq!(FlowModel::from_slice(text.as_bytes()).unwrap(), model);
+    assert_eq!(
+        FlowModel::from_slice(&model.to_zstd().unwrap()).unwrap(),
+        model
+    );
+    for (from, to, says) in [
+        (
+            "swell-flow-model",
+            "swell-run",
+            "this is no flow-level model",
+        ),
+        ("\"version\":1", "\"version\":9", "reads version 1"),
+        (
+            "\"profile\":\"fixed\"",
+            "\"profile\":\"best\"",
+            "profile: neither",
+        ),
+        (
+            "\"interval\":60000000",
+            "\"interval\":0",
+            "interval: not between",
+        ),
+        (
+            "\"sources\":[[",
+            "\"sources\":[[0,1],[",
+            "sources: counts must descend",
+        ),
+        (
+            "\"gaps\":[[",
+            "\"gaps\":[[5,1,6],[",
+            "gaps[0]: the sum is not",
+        ),
+        ("\"kind\":\"other\"", "\"kind\":\"odd\"", "udp[0].kind"),
+        ("\"active\":[", "\"active\":[1,", "udp[0].active: has"),
+        (
+            "\"start\":0",
+            "\"start\":9000000000000000000",
+            "start: more than a century",
+        ),
+        ("\"name\"", "\"nom\"", "unknown field `nom`"),
+    ] {
+        assert!(text.contains(from), "{from} is not in {text}");
+        let error = FlowModel::from_slice(text.replacen(from, to, 1).as_bytes()).unwrap_err();
+        assert!(error.to_string().contains(says), "{from} -> {to}: {error}");
+    }
+}
+
+mod any {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_direction() -> impl Strategy<Value = Direction> {
+        let time = prop_oneof![-200i64..200, any::<i64>()];
+        (
+            any::<u64>(),
+            any::<u64>(),
+            any::<Option<u8>>(),
+            time.clone(),
+            time,
+        )
+            .prop_map(|(packets, bytes, flags, first, last)| Direction {
+                packets,
+                bytes,
+                flags,
+                first,
+                last,
+            })
+    }
+
+    fn any_record() -> impl Strategy<Value = Record> {
+        (
+            (
+                0u128..3,
+                0u128..3,
+                0u16..3,
+                0u16..3,
+                prop_oneof![Just(6), Just(17), any::<u8>()],
+            ),
+            (
+                0u32..80,
+                any_direction(),
+                prop::option::of(any_direction()),
+                any::<bool>(),
+                any::<f64>(),
+            ),
+        )
+            .prop_map(
+                |((source, destination, source_port, destination_port, protocol), rest)| Record {
+                    source,
+                    destination,
+                    source_port,
+                    destination_port,
+                    protocol,
+                    header: rest.0,
+                    forward: rest.1,
+                    reverse: rest.2,
+                    continues: rest.3,
+                    sampling: rest.4,
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn no_record_panics_and_every_model_is_read_back(
+            records in prop::collection::vec(any_record(), 0..40),
+            harpoon in any::<bool>(),
+            capacity in 0usize..30,
+            start in any::<bool>(),
+        ) {
+            let profile = if harpoon { Profile::Harpoon } else { Profile::Fixed };
+            let order = if start { Order::Start } else { Order::End };
+            let mut c = Configurator::new(Options { profile, capacity, order, ..options() });
+            records.iter().for_each(|r| c.add(r));
+            if let Ok(model) = c.finish("any", Provenance::default()) {
+                let back = FlowModel::from_slice(model.to_json().as_bytes());
+                prop_assert_eq!(back.unwrap(), model);
+            }
+        }
+
+        #[test]
+        fn damaged_files_are_errors_or_models(at in any::<prop::sample::Index>(), with in any::<u8>()) {
+            let model = configure(&[file(1, 2, 3_000, 0, 10_000), datagrams(1, 53, 2.0, 3, 0.1)], options());
+            let mut text = model.to_json().into_bytes();
+            let i = at.index(text.len());
+            text[i] = with;
+            if let Ok(mut read) = FlowModel::from_slice(&text) {
+                read.tune();
+                prop_assert!(FlowModel::from_slice(read.to_json().as_bytes()).is_ok());
+            }
+        }
+    }
+}

@@ -18,6 +18,8 @@ use super::model::{FlowModel, Profile};
 const TRIES: u64 = 100;
 /// Imaginary connections that all tries together may open.
 const MAX_DRAWS: u64 = 20_000_000;
+/// Sessions that an imitation keeps active at most.
+const MAX_SESSIONS: u64 = 1 << 20;
 
 /// What an interval comes to when it is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -114,7 +116,8 @@ impl FlowModel {
     }
 
     /// Plays the model's arithmetic, without a network: what each interval comes to if transfers take no
-    /// time. At most twenty million connections.
+    /// time. At most twenty million connections and a million sessions at once; intervals after that many
+    /// connections stay empty.
     pub fn imitate(&self, seed: u64) -> Vec<Played> {
         let mut played = vec![Played::default(); self.tcp.intervals.len()];
         let (Some(gaps), Some(down)) = (self.gap_law(), self.tcp.down.law()) else {
@@ -133,12 +136,12 @@ impl FlowModel {
         let per_interval = sessions as f64 / busy.max(1) as f64 * length / gaps.mean();
         let mut down = down.deck(per_interval as usize);
         let mut up = up.as_ref().map(|l| l.deck(per_interval as usize));
-        let mut draws = 0;
+        let (mut draws, mut looks) = (0, 0);
         // When each session opens its next connection, and when it ends.
         let mut active: Vec<(f64, f64)> = Vec::new();
         for (k, interval) in self.tcp.intervals.iter().enumerate() {
             let (begin, end) = (k as f64 * length, (k + 1) as f64 * length);
-            let wanted = interval.sessions.min(MAX_DRAWS) as usize;
+            let wanted = interval.sessions.min(MAX_SESSIONS) as usize;
             if self.profile == Profile::Fixed {
                 active.truncate(wanted);
             }
@@ -147,6 +150,10 @@ impl FlowModel {
             }
             let mut live = 0;
             let mut spent = 0;
+            looks += active.len() as u64;
+            if looks > 10 * MAX_DRAWS {
+                break;
+            }
             while live < active.len() {
                 let (next, ends) = active[live];
                 if next >= end || draws >= MAX_DRAWS {

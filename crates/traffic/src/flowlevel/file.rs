@@ -1,0 +1,424 @@
+//! The flow-level model's file: one JSON object, plain or zstd-compressed. `docs/flow-model.md` describes
+//! every field.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, Warning};
+
+use super::histogram::{Bucket, Histogram, LAST_BUCKET, range_of};
+use super::merge::MAX_INTERVALS;
+use super::model::{
+    FlowModel, FlowTotals, Interval, Popularity, Profile, TcpSessions, UdpKind, UdpSources,
+};
+use super::{Sizes, record::nanos};
+use crate::file::{MAX_BYTES, ModelError, ZSTD_MAGIC};
+use crate::model::Provenance;
+
+/// The value of the file's `format` key.
+pub const FORMAT: &str = "swell-flow-model";
+/// The version this program writes, and the only one it reads.
+pub const VERSION: u64 = 1;
+
+/// About thirty years, in microseconds.
+const MAX_MICROS: u64 = 1_000_000_000_000_000;
+/// Archives are written once and read often.
+const ZSTD_LEVEL: i32 = 19;
+
+#[derive(Deserialize)]
+struct Head {
+    format: Option<serde_json::Value>,
+    version: Option<serde_json::Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: String,
+    version: u64,
+    name: String,
+    provenance: FileProvenance,
+    warnings: Vec<Warning>,
+    profile: String,
+    interval: u64,
+    start: i64,
+    totals: FileTotals,
+    up: FileSizes,
+    down: FileSizes,
+    gaps: FileHistogram,
+    sources: Vec<(u64, u64)>,
+    destinations: Vec<(u64, u64)>,
+    intervals: Vec<(u64, u64, u64, u64)>,
+    udp: Vec<FileUdp>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileProvenance {
+    made_by: String,
+    sources: Vec<String>,
+    digests: Vec<String>,
+    note: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTotals {
+    records: u64,
+    refused: u64,
+    packets: u64,
+    bytes: u64,
+    joined: u64,
+    small: u64,
+    small_bytes: u64,
+    censored: u64,
+    evicted: u64,
+    late: u64,
+}
+
+type FileHistogram = Vec<(u16, u64, u64)>;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSizes {
+    complete: FileHistogram,
+    censored: FileHistogram,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileUdp {
+    kind: String,
+    sources: u64,
+    flows: u64,
+    packets: u64,
+    bytes: u64,
+    spacing: FileHistogram,
+    datagrams: FileHistogram,
+    volumes: FileHistogram,
+    lifetimes: FileHistogram,
+    active: Vec<u64>,
+}
+
+impl FlowModel {
+    /// Reads a model, plain or zstd-compressed, and checks everything in it. Never panics.
+    ///
+    /// # Errors
+    /// Says where (line and column, or the JSON path such as `gaps[3]`) and why.
+    pub fn from_slice(file: &[u8]) -> Result<FlowModel, ModelError> {
+        if !file.starts_with(&ZSTD_MAGIC) {
+            return parse(file);
+        }
+        let mut text = Vec::new();
+        zstd::stream::read::Decoder::with_buffer(file)
+            .and_then(|d| d.take(MAX_BYTES as u64 + 1).read_to_end(&mut text))
+            .map_err(|e| ModelError::Compression(e.to_string()))?;
+        parse(&text)
+    }
+
+    /// The model as JSON text, one key a line. Equal models give equal bytes.
+    pub fn to_json(&self) -> String {
+        let mut out = String::from("{\n");
+        // An object of strings, numbers and arrays of them, whose keys are strings, always serialises.
+        if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(File::from(self)) {
+            for key in KEYS {
+                if let Some(value) = fields.get(key) {
+                    // Writing to a String cannot fail.
+                    let _ = writeln!(out, "\"{key}\":{value},");
+                }
+            }
+        }
+        out.truncate(out.len() - 2);
+        out.push_str("\n}\n");
+        out
+    }
+
+    /// The model as zstd-compressed JSON.
+    ///
+    /// # Errors
+    /// Those of the compressor (out of memory).
+    pub fn to_zstd(&self) -> std::io::Result<Vec<u8>> {
+        zstd::bulk::compress(self.to_json().as_bytes(), ZSTD_LEVEL)
+    }
+}
+
+/// The file's keys in the order in which they are written.
+const KEYS: [&str; 16] = [
+    "format",
+    "version",
+    "name",
+    "provenance",
+    "warnings",
+    "profile",
+    "interval",
+    "start",
+    "totals",
+    "up",
+    "down",
+    "gaps",
+    "sources",
+    "destinations",
+    "intervals",
+    "udp",
+];
+
+fn parse(text: &[u8]) -> Result<FlowModel, ModelError> {
+    if text.len() > MAX_BYTES {
+        return Err(ModelError::TooLarge);
+    }
+    let head: Head = serde_json::from_slice(text)?;
+    let shown = |v: Option<serde_json::Value>| {
+        v.map_or("missing".to_string(), |v| {
+            v.to_string().chars().take(40).collect()
+        })
+    };
+    if head.format != Some(FORMAT.into()) {
+        return Err(ModelError::invalid(
+            "format",
+            format!(
+                "{}, not \"{FORMAT}\": this is no flow-level model",
+                shown(head.format)
+            ),
+        ));
+    }
+    if head.version != Some(VERSION.into()) {
+        return Err(ModelError::invalid(
+            "version",
+            format!(
+                "{}; this program reads version {VERSION}",
+                shown(head.version)
+            ),
+        ));
+    }
+    let file: File = serde_json::from_slice(text)?;
+    file.into_model()
+}
+
+impl From<&FlowModel> for File {
+    fn from(m: &FlowModel) -> File {
+        let t = &m.totals;
+        File {
+            format: FORMAT.to_string(),
+            version: VERSION,
+            name: m.name.clone(),
+            provenance: FileProvenance {
+                made_by: m.provenance.made_by.clone(),
+                sources: m.provenance.sources.clone(),
+                digests: m.provenance.digests.clone(),
+                note: m.provenance.note.clone(),
+            },
+            warnings: m.warnings.clone(),
+            profile: m.profile.name().to_string(),
+            interval: m.interval.as_nanos() / 1_000,
+            start: m.start.div_euclid(1_000),
+            totals: FileTotals {
+                records: t.records,
+                refused: t.refused,
+                packets: t.packets,
+                bytes: t.bytes,
+                joined: t.joined,
+                small: t.small,
+                small_bytes: t.small_bytes,
+                censored: t.censored,
+                evicted: t.evicted,
+                late: t.late,
+            },
+            up: sizes_out(&m.tcp.up),
+            down: sizes_out(&m.tcp.down),
+            gaps: out(&m.tcp.gaps),
+            sources: m.tcp.sources.ranks.clone(),
+            destinations: m.tcp.destinations.ranks.clone(),
+            intervals: m
+                .tcp
+                .intervals
+                .iter()
+                .map(|i| (i.connections, i.bytes, i.seen, i.sessions))
+                .collect(),
+            udp: m.udp.iter().map(FileUdp::from).collect(),
+        }
+    }
+}
+
+impl From<&UdpSources> for FileUdp {
+    fn from(u: &UdpSources) -> FileUdp {
+        FileUdp {
+            kind: u.kind.name().to_string(),
+            sources: u.sources,
+            flows: u.flows,
+            packets: u.packets,
+            bytes: u.bytes,
+            spacing: out(&u.spacing),
+            datagrams: out(&u.datagrams),
+            volumes: out(&u.volumes),
+            lifetimes: out(&u.lifetimes),
+            active: u.active.clone(),
+        }
+    }
+}
+
+fn out(h: &Histogram) -> FileHistogram {
+    h.buckets().map(|(i, b)| (i, b.count, b.sum)).collect()
+}
+
+fn sizes_out(s: &Sizes) -> FileSizes {
+    FileSizes {
+        complete: out(&s.complete),
+        censored: out(&s.censored),
+    }
+}
+
+impl File {
+    fn into_model(self) -> Result<FlowModel, ModelError> {
+        let profile = [Profile::Fixed, Profile::Harpoon]
+            .into_iter()
+            .find(|p| p.name() == self.profile)
+            .ok_or_else(|| ModelError::invalid("profile", "neither \"fixed\" nor \"harpoon\""))?;
+        if !(1..=MAX_MICROS).contains(&self.interval) {
+            return Err(ModelError::invalid(
+                "interval",
+                "not between 1 microsecond and thirty years",
+            ));
+        }
+        let interval = Dur::from_micros(self.interval);
+        let start = self
+            .start
+            .checked_mul(1_000)
+            .filter(|s| s.unsigned_abs() < i64::MAX as u64 / 2)
+            .ok_or_else(|| ModelError::invalid("start", "more than a century from 1970"))?;
+        let len = self.intervals.len();
+        let span = nanos(interval).checked_mul(len as i64);
+        if len > MAX_INTERVALS || span.is_none() {
+            return Err(ModelError::invalid(
+                "intervals",
+                format!("{len} are more than {MAX_INTERVALS}, or longer than three centuries"),
+            ));
+        }
+        let t = self.totals;
+        let tcp = TcpSessions {
+            up: sizes_in("up", &self.up)?,
+            down: sizes_in("down", &self.down)?,
+            gaps: histogram("gaps", &self.gaps)?,
+            sources: popularity("sources", self.sources)?,
+            destinations: popularity("destinations", self.destinations)?,
+            intervals: self
+                .intervals
+                .into_iter()
+                .map(|(connections, bytes, seen, sessions)| Interval {
+                    connections,
+                    bytes,
+                    seen,
+                    sessions,
+                })
+                .collect(),
+        };
+        let mut udp: Vec<UdpSources> = Vec::new();
+        for (i, u) in self.udp.into_iter().enumerate() {
+            let next = u.into_sources(&format!("udp[{i}]"), len)?;
+            if udp.last().is_some_and(|last| last.kind >= next.kind) {
+                return Err(ModelError::invalid(
+                    format!("udp[{i}].kind"),
+                    "out of order, or twice",
+                ));
+            }
+            udp.push(next);
+        }
+        Ok(FlowModel {
+            name: self.name,
+            provenance: Provenance {
+                made_by: self.provenance.made_by,
+                sources: self.provenance.sources,
+                digests: self.provenance.digests,
+                note: self.provenance.note,
+            },
+            warnings: self.warnings,
+            profile,
+            interval,
+            start,
+            totals: FlowTotals {
+                records: t.records,
+                refused: t.refused,
+                packets: t.packets,
+                bytes: t.bytes,
+                joined: t.joined,
+                small: t.small,
+                small_bytes: t.small_bytes,
+                censored: t.censored,
+                evicted: t.evicted,
+                late: t.late,
+            },
+            tcp,
+            udp,
+        })
+    }
+}
+
+impl FileUdp {
+    fn into_sources(self, at: &str, intervals: usize) -> Result<UdpSources, ModelError> {
+        let kind = UdpKind::ALL
+            .into_iter()
+            .find(|k| k.name() == self.kind)
+            .ok_or_else(|| ModelError::invalid(format!("{at}.kind"), "no kind of UDP source"))?;
+        if self.active.len() != intervals {
+            return Err(ModelError::invalid(
+                format!("{at}.active"),
+                format!(
+                    "has {} entries for {intervals} intervals",
+                    self.active.len()
+                ),
+            ));
+        }
+        Ok(UdpSources {
+            kind,
+            sources: self.sources,
+            flows: self.flows,
+            packets: self.packets,
+            bytes: self.bytes,
+            spacing: histogram(&format!("{at}.spacing"), &self.spacing)?,
+            datagrams: histogram(&format!("{at}.datagrams"), &self.datagrams)?,
+            volumes: histogram(&format!("{at}.volumes"), &self.volumes)?,
+            lifetimes: histogram(&format!("{at}.lifetimes"), &self.lifetimes)?,
+            active: self.active,
+        })
+    }
+}
+
+fn sizes_in(at: &str, s: &FileSizes) -> Result<Sizes, ModelError> {
+    Ok(Sizes {
+        complete: histogram(&format!("{at}.complete"), &s.complete)?,
+        censored: histogram(&format!("{at}.censored"), &s.censored)?,
+    })
+}
+
+fn histogram(at: &str, buckets: &FileHistogram) -> Result<Histogram, ModelError> {
+    let mut h = Histogram::default();
+    let mut next = 0;
+    for (i, &(index, count, sum)) in buckets.iter().enumerate() {
+        let refuse = |why: &str| Err(ModelError::invalid(format!("{at}[{i}]"), why));
+        if index > LAST_BUCKET || index < next {
+            return refuse("bucket numbers must ascend and stay below 3776");
+        }
+        next = index + 1;
+        let (low, high) = range_of(index);
+        let n = u128::from(count);
+        // Sums saturate in the last place only, so a full one may be short of its values.
+        let fits = u128::from(sum) <= n * u128::from(high)
+            && (u128::from(sum) >= n * u128::from(low) || sum == u64::MAX);
+        if count == 0 || !fits {
+            return refuse("the sum is not that of so many values of this bucket");
+        }
+        h.add_bucket(index, Bucket { count, sum });
+    }
+    Ok(h)
+}
+
+fn popularity(at: &str, ranks: Vec<(u64, u64)>) -> Result<Popularity, ModelError> {
+    let descends = ranks.windows(2).all(|w| w[0].0 > w[1].0);
+    if !descends || ranks.iter().any(|r| r.0 == 0 || r.1 == 0) {
+        return Err(ModelError::invalid(
+            at,
+            "counts must descend, and neither count nor ranks be zero",
+        ));
+    }
+    Ok(Popularity { ranks })
+}
