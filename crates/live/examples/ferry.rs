@@ -92,7 +92,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 }
 
 fn carry(from: &mut Device, to: &mut Device, buffer: &mut Vec<u8>) -> io::Result<u64> {
-    let mut result = Ok(());
+    let mut refused = 0;
     let mut packets = 0;
     // A bounded number of reads, so that the other direction has its turn.
     for _ in 0..16 {
@@ -100,14 +100,18 @@ fn carry(from: &mut Device, to: &mut Device, buffer: &mut Vec<u8>) -> io::Result
             buffer.clear();
             buffer.extend_from_slice(wire.header);
             buffer.extend_from_slice(wire.payload);
-            if let Err(e) = to.write(buffer, wire.checksum) {
-                result = Err(e);
-            }
+            refused += to.write(buffer, wire.checksum);
         })?;
+        refused += to.flush();
         if shown == 0 {
             break;
         }
         packets += shown as u64;
     }
-    result.map(|()| packets)
+    match refused {
+        0 => Ok(packets),
+        n => Err(io::Error::other(format!(
+            "the other host did not take {n} packets"
+        ))),
+    }
 }

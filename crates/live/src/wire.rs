@@ -42,11 +42,12 @@ pub trait Nic: Send {
     /// Where the device is gone.
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize>;
 
-    /// Hands a packet to the host.
-    ///
-    /// # Errors
-    /// Where the host does not take it.
-    fn write(&mut self, packet: &[u8], checksum: Checksum) -> io::Result<()>;
+    /// Hands a packet to the host, at the latest at the next [`flush`](Nic::flush). Returns how many packets
+    /// the host did not take, be it this one or one before it.
+    fn write(&mut self, packet: &[u8], checksum: Checksum) -> u64;
+
+    /// Hands over what was held back. Returns how many packets the host did not take.
+    fn flush(&mut self) -> u64;
 
     /// Packets that the host sent and the device lost since it was made.
     fn lost(&self) -> u64;

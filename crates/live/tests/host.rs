@@ -294,15 +294,17 @@ impl Drop for Ferry {
 }
 
 fn carry(from: &mut Device, to: &mut Device, buffer: &mut Vec<u8>, largest: &AtomicU64) {
+    let mut refused = 0;
     loop {
         let shown = from.read(&mut |wire| {
             buffer.clear();
             buffer.extend_from_slice(wire.header);
             buffer.extend_from_slice(wire.payload);
             largest.fetch_max(buffer.len() as u64, Ordering::Relaxed);
-            to.write(buffer, wire.checksum)
-                .expect("what one kernel sent the other takes");
+            refused += to.write(buffer, wire.checksum);
         });
+        refused += to.flush();
+        assert_eq!(refused, 0, "what one kernel sent the other takes");
         if shown.expect("a device can be read") == 0 {
             return;
         }

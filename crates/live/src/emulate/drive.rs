@@ -27,6 +27,8 @@ use crate::wire::{Checksum, Nic, Wire};
 
 /// Reads of one device in a row before others have their turn and what is due leaves.
 const BATCH: usize = 32;
+/// Packets that leave together at most: the kernel takes what is of one connection as one.
+const AT_ONCE: usize = 64;
 /// The world is not left alone for longer than this, so that catching up is quick.
 const LONGEST_SLEEP: Dur = Dur::from_millis(5);
 /// Where asked to be precise, the last part of a wait is spent looking at the clock. Waking takes 12
@@ -58,6 +60,8 @@ struct Inside {
     packets: Option<Packets>,
     lateness: Lateness,
     counts: Counts,
+    /// When each packet of those that leave together was due.
+    due: Vec<Time>,
     /// Arrivals so far.
     arrivals: u64,
 }
@@ -183,8 +187,8 @@ impl Emulation {
                 aside.extend(inside.enter(world, table, at, from, &wire));
             })?;
             for (to, packet, checksum) in aside {
-                let written = self.hosts[to.0 as usize].nic.write(&packet, checksum);
-                self.inside.counts.refused += u64::from(written.is_err());
+                let nic = &mut self.hosts[to.0 as usize].nic;
+                self.inside.counts.refused += nic.write(&packet, checksum) + nic.flush();
             }
             if read == 0 {
                 break;
@@ -195,8 +199,27 @@ impl Emulation {
 
     /// Lets out what is due.
     fn leave(&mut self, clock: &Clock) {
+        while self.leave_some(clock) == AT_ONCE {}
         let inside = &mut self.inside;
-        while let Some(d) = self.world.take_delivery() {
+        self.world.take_casualties(&mut |c| {
+            inside.counts.dropped += 1;
+            let number = inside.pool.get(c.handle).number;
+            inside.note(&Entry::Drop {
+                at: c.at,
+                number,
+                reason: c.reason,
+            });
+            inside.pool.free(c.handle);
+        });
+    }
+
+    /// Lets out some of what is due, and returns how many.
+    fn leave_some(&mut self, clock: &Clock) -> usize {
+        let inside = &mut self.inside;
+        inside.due.clear();
+        while inside.due.len() < AT_ONCE
+            && let Some(d) = self.world.take_delivery()
+        {
             let place = inside.pool.get(d.handle);
             if let Some(header) = Header::of(&place.bytes) {
                 if header.ecn != d.ecn {
@@ -205,12 +228,10 @@ impl Emulation {
                 }
                 inside.connections.received(d.at, &header, &place.bytes);
             }
-            let written = self.hosts[d.port.0 as usize]
-                .nic
-                .write(&place.bytes, place.checksum);
+            let nic = &mut self.hosts[d.port.0 as usize].nic;
+            inside.counts.refused += nic.write(&place.bytes, place.checksum);
             inside.counts.left += 1;
-            inside.counts.refused += u64::from(written.is_err());
-            inside.lateness.add(clock.outside(clock.now().since(d.at)));
+            inside.due.push(d.at);
             if let Some(packets) = &mut inside.packets {
                 let parts = [&place.bytes[..], &[]];
                 packets.add(d.at, d.port, Heading::Inbound, parts, place.checksum);
@@ -223,16 +244,16 @@ impl Emulation {
             });
             inside.pool.free(d.handle);
         }
-        self.world.take_casualties(&mut |c| {
-            inside.counts.dropped += 1;
-            let number = inside.pool.get(c.handle).number;
-            inside.note(&Entry::Drop {
-                at: c.at,
-                number,
-                reason: c.reason,
-            });
-            inside.pool.free(c.handle);
-        });
+        if !inside.due.is_empty() {
+            for host in &mut self.hosts {
+                inside.counts.refused += host.nic.flush();
+            }
+            let now = clock.now();
+            for at in &inside.due {
+                inside.lateness.add(clock.outside(now.since(*at)));
+            }
+        }
+        inside.due.len()
     }
 
     /// Sleeps until `due`, a packet or a call.

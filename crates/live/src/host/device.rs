@@ -1,7 +1,8 @@
 //! The one way out of a host: a device whose other end is this process.
 
+use super::merge::Train;
 use super::netlink::Netlink;
-use super::segment::{header_length, segment};
+use super::segment::{Layout, segment};
 use super::sys;
 use crate::{Checksum, Nic, Wire};
 use rustix::fs::{Mode, OFlags};
@@ -17,7 +18,8 @@ pub const DEVICE_NAME: &str = "swell0";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offload {
     /// The kernel hands over super-packets, as it does to a network card, and [`Nic::read`] cuts them:
-    /// the world sees what the wire would carry, the host pays no more than with a real card.
+    /// the world sees what the wire would carry, the host pays no more than with a real card. What it
+    /// receives at once is put together, as a card does too.
     #[default]
     Segment,
     /// Super-packets are shown whole. The cheapest, but the world sees one packet of up to 64 KiB where the
@@ -61,6 +63,7 @@ pub struct Device {
     offload: Offload,
     buffer: Box<[u8]>,
     header: Vec<u8>,
+    train: Train,
     malformed: u64,
 }
 
@@ -102,6 +105,7 @@ impl Device {
             offload: config.offload,
             buffer: vec![0; BUFFER].into(),
             header: Vec::new(),
+            train: Train::default(),
             malformed: 0,
         })
     }
@@ -159,32 +163,47 @@ impl Nic for Device {
         }
     }
 
-    /// A partial checksum is passed on as it is, and the host takes the packet for verified. What is larger
-    /// than the MTU is a super-packet, as [`Offload::Pass`] shows them, and handed over as such.
-    fn write(&mut self, packet: &[u8], checksum: Checksum) -> io::Result<()> {
-        let mut virtio = VnetHeader {
-            gso: 0,
-            size: 0,
+    /// A partial checksum is passed on as it is, and the host takes the packet for verified. Packets that go on
+    /// where the one before ends are handed over with it.
+    fn write(&mut self, packet: &[u8], checksum: Checksum) -> u64 {
+        let refused = match self.offload {
+            Offload::Segment if self.train.push(packet, checksum) => return 0,
+            _ => self.flush(),
+        };
+        self.train.push(packet, checksum);
+        refused
+    }
+
+    fn flush(&mut self) -> u64 {
+        let count = u64::from(self.train.count());
+        if count == 0 {
+            return 0;
+        }
+        let (packet, checksum, mut size) = self.train.whole();
+        if size.is_none() && packet.len() > self.mtu {
+            // A super-packet as `Offload::Pass` shows them.
+            let header = Layout::of(packet, checksum).map_or(0, |l| l.header);
+            size = Some(self.mtu.saturating_sub(header).max(1) as u16);
+        }
+        let virtio = VnetHeader {
+            gso: match size {
+                None => 0,
+                Some(_) if packet[0] >> 4 == 4 => GSO_TCPV4,
+                Some(_) => GSO_TCPV6,
+            },
+            size: size.unwrap_or(0),
             checksum,
         };
-        if packet.len() > self.mtu {
-            let header = header_length(packet, checksum)?;
-            virtio.gso = if packet[0] >> 4 == 4 {
-                GSO_TCPV4
-            } else {
-                GSO_TCPV6
-            };
-            virtio.size = self.mtu.saturating_sub(header).max(1) as u16;
-        }
         let virtio = virtio.bytes();
         let parts = [IoSlice::new(&virtio), IoSlice::new(packet)];
-        loop {
+        let written = loop {
             match rustix::io::writev(&self.tun, &parts) {
-                Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
+                other => break other,
             }
-        }
+        };
+        self.train.clear();
+        if written.is_ok() { 0 } else { count }
     }
 
     /// As [`Device::dropped`].

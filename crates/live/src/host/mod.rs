@@ -39,6 +39,7 @@ pub mod doctor;
 mod error;
 mod helper;
 mod inside;
+mod merge;
 mod netlink;
 mod program;
 mod rights;

@@ -28,9 +28,9 @@ pub enum SegmentError {
 }
 
 /// Position of the checksum in the TCP header (RFC 9293 section 3.1).
-const TCP_CHECKSUM: usize = 16;
+pub(super) const TCP_CHECKSUM: usize = 16;
 const FIN: u8 = 0x01;
-const PSH: u8 = 0x08;
+pub(super) const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
 /// Shows `packet`, a TCP super-packet, as packets of at most `size` bytes of payload each and returns how
@@ -65,21 +65,17 @@ pub fn segment(
     Ok(count)
 }
 
-/// Bytes of IP and TCP header of a super-packet together.
-pub(super) fn header_length(packet: &[u8], checksum: Checksum) -> Result<usize, SegmentError> {
-    Ok(Layout::of(packet, checksum)?.header)
-}
-
 /// Where things are in the super-packet.
-struct Layout {
-    version: u8,
-    transport: usize,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub version: u8,
+    pub transport: usize,
     /// Bytes of IP and TCP header together.
-    header: usize,
+    pub header: usize,
 }
 
 impl Layout {
-    fn of(packet: &[u8], checksum: Checksum) -> Result<Layout, SegmentError> {
+    pub fn of(packet: &[u8], checksum: Checksum) -> Result<Layout, SegmentError> {
         let short = SegmentError::Short(packet.len());
         let version = packet.first().ok_or(short)? >> 4;
         let ip = match version {
@@ -190,4 +186,4 @@ fn sum_words(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -36,14 +36,14 @@ fn pseudo_header(packet: &[u8], transport: usize) -> Vec<u8> {
 }
 
 #[derive(Debug, Clone)]
-struct Super {
-    packet: Vec<u8>,
-    transport: usize,
-    header: usize,
+pub(in crate::host) struct Super {
+    pub packet: Vec<u8>,
+    pub transport: usize,
+    pub header: usize,
 }
 
 impl Super {
-    fn checksum(&self) -> Checksum {
+    pub fn checksum(&self) -> Checksum {
         Checksum::Partial {
             start: self.transport as u16,
             offset: 16,
@@ -53,10 +53,11 @@ impl Super {
 
 /// A super-packet as the kernel makes it: options, flags, any payload, the sum of the pseudo-header in the
 /// checksum field.
-fn super_packet() -> impl Strategy<Value = Super> {
+pub(in crate::host) fn super_packet() -> impl Strategy<Value = Super> {
     (
         any::<bool>(),
-        0..=10usize,
+        // Options of IP are rare.
+        prop_oneof![4 => Just(0), 1 => 0..=10usize],
         0..=10usize,
         vec(any::<u8>(), 40),
         any::<(u32, u8, u16)>(),
@@ -95,7 +96,7 @@ fn super_packet() -> impl Strategy<Value = Super> {
         )
 }
 
-fn cut(whole: &Super, size: u16) -> Vec<Vec<u8>> {
+pub(in crate::host) fn cut(whole: &Super, size: u16) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let count = segment(
         &whole.packet,
