@@ -5,7 +5,8 @@
 //! are, how long a client waits from one connection to the next, how popular sources and destinations
 //! are by rank, and how many sessions must be active in each interval to carry its bytes; and which UDP
 //! sources send at a constant rate, periodically, at exponential intervals, or otherwise. Addresses
-//! never enter the model. [`FlowModel::imitate`] plays the arithmetic of a model without a network.
+//! never enter the model. A [`Player`] says what to
+//! transfer next; [`FlowModel::imitate`] plays the arithmetic of a model without a network.
 //!
 //! Its file is versioned JSON ([`FlowModel::from_slice`], [`FlowModel::to_json`]); models of pieces of a
 //! trace merge ([`FlowModel::merge`]).
@@ -22,6 +23,7 @@ mod histogram;
 mod law;
 mod merge;
 mod model;
+mod play;
 mod record;
 mod tuning;
 
@@ -32,6 +34,9 @@ pub use law::{Deck, Law, Sizes};
 pub use merge::MergeError;
 pub use model::{
     FlowModel, FlowTotals, Interval, Popularity, Profile, TcpSessions, UdpKind, UdpSources,
+};
+pub use play::{
+    Burst, Due, Exchange, Pacer, Plan, PlanError, Playback, Player, Share, Transfer, UdpSource,
 };
 pub use record::{Direction, Record};
 pub use tuning::Played;

@@ -94,6 +94,8 @@ struct FileUdp {
     flows: u64,
     packets: u64,
     bytes: u64,
+    answers: u64,
+    answer_bytes: u64,
     spacing: FileHistogram,
     datagrams: FileHistogram,
     volumes: FileHistogram,
@@ -248,6 +250,8 @@ impl From<&UdpSources> for FileUdp {
             flows: u.flows,
             packets: u.packets,
             bytes: u.bytes,
+            answers: u.answers,
+            answer_bytes: u.answer_bytes,
             spacing: out(&u.spacing),
             datagrams: out(&u.datagrams),
             volumes: out(&u.volumes),
@@ -368,12 +372,20 @@ impl FileUdp {
                 ),
             ));
         }
+        if self.answers > self.packets || self.answer_bytes > self.bytes {
+            return Err(ModelError::invalid(
+                format!("{at}.answers"),
+                "more than there are packets or bytes",
+            ));
+        }
         Ok(UdpSources {
             kind,
             sources: self.sources,
             flows: self.flows,
             packets: self.packets,
             bytes: self.bytes,
+            answers: self.answers,
+            answer_bytes: self.answer_bytes,
             spacing: histogram(&format!("{at}.spacing"), &self.spacing)?,
             datagrams: histogram(&format!("{at}.datagrams"), &self.datagrams)?,
             volumes: histogram(&format!("{at}.volumes"), &self.volumes)?,

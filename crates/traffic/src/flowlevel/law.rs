@@ -4,7 +4,7 @@
 //! Berkeley Symposium (1967): what outlives the largest complete value ends at the largest censored one.
 //! Residual lives: D. Cox, *Renewal Theory* (1962), section 5.
 
-use swell_base::Stream;
+use swell_base::{Stream, derived};
 
 use super::histogram::{Histogram, range_of};
 
@@ -115,6 +115,21 @@ impl Law {
         }
     }
 
+    /// The law of one value.
+    pub(super) fn of_one(value: u64) -> Law {
+        let mean = value as f64;
+        let cell = Cell {
+            mean,
+            spread: 0.0,
+            upto: 1.0,
+            volume: 1.0,
+        };
+        Law {
+            cells: vec![cell],
+            mean,
+        }
+    }
+
     /// The mean.
     pub fn mean(&self) -> f64 {
         self.mean
@@ -137,14 +152,17 @@ impl Law {
         chosen * stream.uniform()
     }
 
-    /// Values that together follow the law more closely than independent ones do: in every `len`
-    /// consecutive draws each `len`-th part of the law is met once, in random order.
-    pub fn deck(&self, len: usize) -> Deck<'_> {
-        Deck {
-            law: self,
-            order: (0..len.clamp(1, 1 << 20) as u32).collect(),
-            next: 0,
-        }
+    /// The mean of the values' reciprocals, each value taken to be at least `least`, which is positive.
+    pub fn mean_reciprocal(&self, least: f64) -> f64 {
+        let mut before = 0.0;
+        self.cells
+            .iter()
+            .map(|c| {
+                let weight = c.upto - before;
+                before = c.upto;
+                weight / c.mean.max(least)
+            })
+            .sum()
     }
 
     fn at(&self, p: f64, cumulative: impl Fn(&Cell) -> f64) -> f64 {
@@ -164,24 +182,52 @@ impl Law {
     }
 }
 
-/// Stratified draws from a [`Law`]; see [`Law::deck`].
+/// Draws that together follow a [`Law`] more closely than independent ones do: of every `len` consecutive
+/// ones each `len`-th part of the law holds one, in random order.
 #[derive(Clone, Debug)]
-pub struct Deck<'a> {
-    law: &'a Law,
+pub struct Deck {
     order: Vec<u32>,
     next: usize,
+    /// Decks that are dealt together, and which of them this is.
+    of: u32,
+    index: u32,
+    seed: u64,
 }
 
-impl Deck<'_> {
-    /// One value.
-    pub fn draw(&mut self, stream: &mut Stream) -> f64 {
+impl Deck {
+    /// A deck of `len` cards, at least one and at most 2^18.
+    pub fn new(len: usize) -> Deck {
+        Deck::of_several(len, 0, 1, 0)
+    }
+
+    /// One of `of` decks of `len` cards that together hold each part of the law once: number `index`. Which
+    /// of every `of` neighbouring parts goes to which deck depends on `seed`, the same for all of them.
+    pub fn of_several(len: usize, index: u32, of: u32, seed: u64) -> Deck {
+        Deck {
+            order: (0..len.clamp(1, 1 << 18) as u32).collect(),
+            next: 0,
+            of: of.max(1),
+            index,
+            seed,
+        }
+    }
+
+    /// One value of `law`.
+    pub fn draw(&mut self, law: &Law, stream: &mut Stream) -> f64 {
+        law.quantile(self.uniform(stream))
+    }
+
+    /// A number in 0..1, stratified likewise.
+    pub fn uniform(&mut self, stream: &mut Stream) -> f64 {
         if self.next == 0 {
             stream.shuffle(&mut self.order);
         }
-        let stratum = f64::from(self.order[self.next]);
+        let card = u64::from(self.order[self.next]);
         self.next = (self.next + 1) % self.order.len();
-        self.law
-            .quantile((stratum + stream.uniform()) / self.order.len() as f64)
+        let of = u64::from(self.of);
+        let part = card * of + (u64::from(self.index) + derived(self.seed, card) % of) % of;
+        let parts = self.order.len() as f64 * of as f64;
+        (part as f64 + stream.uniform()) / parts
     }
 }
 
@@ -241,11 +287,24 @@ mod tests {
         let values: Vec<u64> = (1..=4_096).map(|i| i * 1_000).collect();
         let law = Law::new(&of(&values), &Histogram::default()).unwrap();
         let mut s = Stream::new(3, "deck");
-        let mut deck = law.deck(256);
+        let mut deck = Deck::new(256);
         for _ in 0..10 {
-            let mean = (0..256).map(|_| deck.draw(&mut s)).sum::<f64>() / 256.0;
+            let mean = (0..256).map(|_| deck.draw(&law, &mut s)).sum::<f64>() / 256.0;
             // A stratum is 1/256 of the range wide, so a pass cannot miss by more.
             assert!((mean / law.mean() - 1.0).abs() < 2.0 / 256.0, "{mean}");
         }
+    }
+
+    #[test]
+    fn decks_dealt_together_hold_every_part_once() {
+        let mut s = Stream::new(4, "decks");
+        let mut held = [0; 300];
+        for index in 0..3 {
+            let mut deck = Deck::of_several(100, index, 3, 7);
+            for _ in 0..100 {
+                held[(deck.uniform(&mut s) * 300.0) as usize] += 1;
+            }
+        }
+        assert_eq!(held, [1; 300]);
     }
 }

@@ -105,6 +105,8 @@ impl FlowModel {
             (&mut mine.flows, theirs.flows),
             (&mut mine.packets, theirs.packets),
             (&mut mine.bytes, theirs.bytes),
+            (&mut mine.answers, theirs.answers),
+            (&mut mine.answer_bytes, theirs.answer_bytes),
         ] {
             *into = into.saturating_add(from);
         }
@@ -145,6 +147,8 @@ impl UdpSources {
             flows: 0,
             packets: 0,
             bytes: 0,
+            answers: 0,
+            answer_bytes: 0,
             spacing: super::Histogram::default(),
             datagrams: super::Histogram::default(),
             volumes: super::Histogram::default(),

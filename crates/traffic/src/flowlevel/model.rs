@@ -199,6 +199,10 @@ pub struct UdpSources {
     pub packets: u64,
     /// Payload bytes.
     pub bytes: u64,
+    /// Those of the datagrams that the server sent.
+    pub answers: u64,
+    /// Their payload bytes.
+    pub answer_bytes: u64,
     /// Mean time between exchanges of each source that had two; of constant-rate sources, mean time
     /// between datagrams. Microseconds.
     pub spacing: super::Histogram,

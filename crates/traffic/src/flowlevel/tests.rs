@@ -7,7 +7,7 @@ use crate::model::Provenance;
 
 const SECOND: i64 = 1_000_000_000;
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options {
         interval: Dur::from_secs(60),
         ..Options::default()
@@ -38,12 +38,12 @@ fn file(source: u128, destination: u128, client_port: u16, at: i64, payload: u64
 }
 
 /// The trace of harpoon.md in small: Pareto sizes, exponential gaps, sessions of a minute or more.
-struct Trace {
-    records: Vec<Record>,
-    sizes: f64,
+pub(super) struct Trace {
+    pub(super) records: Vec<Record>,
+    pub(super) sizes: f64,
 }
 
-fn trace(seed: u64, sessions: u64, seconds: i64) -> Trace {
+pub(super) fn trace(seed: u64, sessions: u64, seconds: i64) -> Trace {
     let mut s = Stream::new(seed, "trace");
     let mut out = Trace {
         records: Vec::new(),
@@ -65,7 +65,7 @@ fn trace(seed: u64, sessions: u64, seconds: i64) -> Trace {
     out
 }
 
-fn configure(records: &[Record], options: Options) -> FlowModel {
+pub(super) fn configure(records: &[Record], options: Options) -> FlowModel {
     let mut c = Configurator::new(options);
     records.iter().for_each(|r| c.add(r));
     c.finish("test", Provenance::default()).unwrap()
@@ -250,7 +250,7 @@ fn models_of_pieces_merge_into_that_of_the_whole() {
     assert_eq!(ab.merge(&other), Err(MergeError::Intervals));
 }
 
-fn datagrams(client: u128, port: u16, at: f64, packets: u64, seconds: f64) -> Record {
+pub(super) fn datagrams(client: u128, port: u16, at: f64, packets: u64, seconds: f64) -> Record {
     let first = (at * 1e9) as i64;
     Record {
         source: client,
@@ -371,7 +371,7 @@ fn files_are_read_back_and_bad_ones_refused_with_reason() {
     }
 }
 
-mod any {
+pub(super) mod any {
     use super::*;
     use proptest::prelude::*;
 
@@ -393,7 +393,7 @@ mod any {
             })
     }
 
-    fn any_record() -> impl Strategy<Value = Record> {
+    pub(in crate::flowlevel) fn any_record() -> impl Strategy<Value = Record> {
         (
             (
                 0u128..3,

@@ -9,17 +9,16 @@
 //! ever more tries tends to needs no tries. What rounding to whole sessions leaves over is carried to the
 //! next interval.
 
-use swell_base::{Dur, Stream};
+use swell_base::{Dur, Stream, Time};
 
 use super::law::Law;
 use super::model::{FlowModel, Profile};
+use super::play::{Due, Plan, Playback, Player, Share};
 
 /// Tries of the released program.
 const TRIES: u64 = 100;
 /// Imaginary connections that all tries together may open.
 const MAX_DRAWS: u64 = 20_000_000;
-/// Sessions that an imitation keeps active at most.
-const MAX_SESSIONS: u64 = 1 << 20;
 
 /// What an interval comes to when it is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -120,74 +119,23 @@ impl FlowModel {
     /// connections stay empty.
     pub fn imitate(&self, seed: u64) -> Vec<Played> {
         let mut played = vec![Played::default(); self.tcp.intervals.len()];
-        let (Some(gaps), Some(down)) = (self.gap_law(), self.tcp.down.law()) else {
+        let Ok(plan) = Plan::new(self, &Playback::default()) else {
             return played;
         };
-        let up = self.tcp.up.law();
-        let mut stream = Stream::new(seed, "imitate");
-        let length = self.micros();
-        let busy = self.tcp.intervals.iter().filter(|i| i.sessions > 0).count();
-        let sessions: u64 = self
-            .tcp
-            .intervals
-            .iter()
-            .map(|i| i.sessions)
-            .fold(0, u64::saturating_add);
-        let per_interval = sessions as f64 / busy.max(1) as f64 * length / gaps.mean();
-        let mut down = down.deck(per_interval as usize);
-        let mut up = up.as_ref().map(|l| l.deck(per_interval as usize));
-        let (mut draws, mut looks) = (0, 0);
-        // When each session opens its next connection, and when it ends.
-        let mut active: Vec<(f64, f64)> = Vec::new();
-        for (k, interval) in self.tcp.intervals.iter().enumerate() {
-            let (begin, end) = (k as f64 * length, (k + 1) as f64 * length);
-            let wanted = interval.sessions.min(MAX_SESSIONS) as usize;
-            if self.profile == Profile::Fixed {
-                active.truncate(wanted);
-            }
-            while active.len() < wanted {
-                active.push(self.begin(begin, &gaps, &mut stream));
-            }
-            let mut live = 0;
-            let mut spent = 0;
-            looks += active.len() as u64;
-            if looks > 10 * MAX_DRAWS {
-                break;
-            }
-            while live < active.len() {
-                let (next, ends) = active[live];
-                if next >= end || draws >= MAX_DRAWS {
-                    live += 1;
-                } else if next > ends {
-                    spent += 1;
-                    // The released program ends a session only here, and replaces it if still wanted.
-                    if active.len() > wanted || spent > MAX_DRAWS {
-                        active.swap_remove(live);
-                    } else {
-                        active[live] = self.begin(next, &gaps, &mut stream);
-                    }
-                } else {
-                    played[k].connections += 1;
-                    played[k].bytes +=
-                        down.draw(&mut stream) + up.as_mut().map_or(0.0, |u| u.draw(&mut stream));
-                    active[live].0 = next + gaps.draw(&mut stream);
-                    draws += 1;
-                }
+        let end = plan.length().map_or(Time::MAX, |l| Time::ZERO + l);
+        let length = plan.interval().as_nanos().max(1);
+        let mut player = Player::new(plan, seed, Share::ALL);
+        for _ in 0..MAX_DRAWS {
+            let Some(due) = player.pop(end) else { break };
+            if let Due::Transfer(t) = due
+                && let Ok(index) = usize::try_from(t.at.as_nanos() / length)
+                && let Some(interval) = played.get_mut(index)
+            {
+                interval.connections += 1;
+                interval.bytes += t.up as f64 + t.down as f64;
             }
         }
         played
-    }
-
-    /// A session that begins at `now`: its first connection and its end, microseconds.
-    fn begin(&self, now: f64, gaps: &Law, stream: &mut Stream) -> (f64, f64) {
-        match self.profile {
-            Profile::Fixed => (now + gaps.draw_residual(stream), f64::INFINITY),
-            // Up to a second of jitter, one whole gap, and an end after the length of an interval.
-            Profile::Harpoon => {
-                let begin = now + stream.uniform() * 1e6;
-                (begin + gaps.draw(stream), begin + self.micros())
-            }
-        }
     }
 
     fn micros(&self) -> f64 {

@@ -44,6 +44,9 @@ struct Source {
     flows: u64,
     packets: u64,
     bytes: u64,
+    /// Of those, what the server sent.
+    answers: u64,
+    answer_bytes: u64,
     first: i64,
     last: i64,
     /// Start of the latest exchange.
@@ -149,6 +152,8 @@ impl Sources {
         s.flows = s.flows.saturating_add(source.flows);
         s.packets = s.packets.saturating_add(source.packets);
         s.bytes = s.bytes.saturating_add(source.bytes);
+        s.answers = s.answers.saturating_add(source.answers);
+        s.answer_bytes = s.answer_bytes.saturating_add(source.answer_bytes);
         let lifetime = micros_between(source.first, source.last);
         if kind == UdpKind::ConstantRate {
             let gaps = source.packets.saturating_sub(source.flows).max(1);
@@ -210,6 +215,10 @@ impl Source {
         self.packets = self.packets.saturating_add(piece.packets);
         let payload = piece.payload(header);
         self.bytes = self.bytes.saturating_add(payload);
+        if !asks {
+            self.answers = self.answers.saturating_add(piece.packets);
+            self.answer_bytes = self.answer_bytes.saturating_add(payload);
+        }
         let length = piece.last - piece.first;
         if piece.packets >= STREAM && length >= LONG {
             self.rates.add(payload as f64 / length as f64);

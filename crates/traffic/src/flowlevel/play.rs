@@ -1,0 +1,340 @@
+//! What to transfer next: a model turned into starts of transfers and of datagram sources, in order of
+//! time.
+//!
+//! ```
+//! use swell_base::{Dur, Time};
+//! use swell_traffic::flowlevel::*;
+//! # let mut c = Configurator::new(Options::default());
+//! # for i in 0..200i64 {
+//! #     let seen = Direction { packets: 10, bytes: 10_000, flags: Some(0x1b), first: i * 1_000_000_000, last: i * 1_000_000_000 };
+//! #     c.add(&Record { source: 1, destination: 2, source_port: 80, destination_port: 2_000 + i as u16, protocol: 6,
+//! #         header: 40, forward: seen, reverse: None, continues: false, sampling: 1.0 });
+//! # }
+//! # let model = c.finish("one", Default::default())?;
+//! let plan = Plan::new(&model, &Playback { load: 2.0, ..Playback::default() })?;
+//! let mut player = Player::new(plan, 7, Share::ALL);
+//! // A driver waits until `poll_at`, or simulates until then, and takes what is due.
+//! while let Some(at) = player.poll_at().filter(|&at| at < Time::from_secs_f64(60.0)) {
+//!     while let Some(due) = player.pop(at) {
+//!         match due {
+//!             Due::Transfer(t) => println!("{} {} -> {}: {} B up, {} B down", t.at, t.source, t.destination, t.up, t.down),
+//!             Due::Datagrams(source) => assert!(source.pace(7).all(|exchange| exchange.at < source.until)),
+//!         }
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! **When a transfer is due.** Relative to the *start* of the one before it in its session, by a draw from
+//! the model's gaps, on the schedule: neither how long the transfer took nor how late it was started
+//! delays the next. So a session may have several transfers under way ("the connection initiation schedule
+//! [..] is made independent of network feedback", section 4.1, footnote 4, of the paper; "an active session
+//! may be multiplexing multiple concurrent connections", section 4.2). What responds to the network is how
+//! long each transfer takes.
+//!
+//! **How many sessions.** In each interval as many as the model was tuned to, times [`Playback::load`]; what
+//! rounding leaves over is carried to the next. A session that goes on into the next interval keeps its
+//! rhythm, but its source and destination are drawn anew ("we choose a source and destination address for
+//! each active session at the start of each interval", section 4.1). One that is no longer wanted starts
+//! nothing more; transfers under way are never cut. A session begins with the residual life of a gap, as if
+//! it had always been active. Under [`Profile::Harpoon`] it is as in the released program: up to a second of
+//! jitter, then a whole gap, and an end after the length of an interval.
+//!
+//! **What the draws are.** Gaps, sizes up and sizes down come from stratified decks ([`super::Deck`]) as long
+//! as an interval has transfers: each transfer is a draw of its law, and those of an interval together
+//! follow it more closely than independent ones would, so that the volumes of heavy-tailed sizes are met
+//! within the interval. Under the released program's profile they are independent.
+//!
+//! **Hosts** are ranks, 0 the most popular. A pool of addresses smaller than the model's number of hosts
+//! folds them: rank modulo the size of the pool.
+
+use swell_base::{Dur, Time};
+
+use super::histogram::Histogram;
+use super::law::Law;
+use super::model::{FlowModel, Popularity, Profile};
+
+mod player;
+mod udp;
+
+pub use player::{Due, Player, Share, Transfer};
+pub use udp::{Burst, Exchange, Pacer, UdpSource};
+
+use udp::UdpPlan;
+
+/// Sessions, or datagram sources of a kind, that can be active at once.
+const MAX_SESSIONS: u64 = 1 << 20;
+/// The shortest interval that is played.
+const SHORTEST: Dur = Dur::from_millis(1);
+
+/// How to play a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Playback {
+    /// Sessions and datagram sources per one of the model's.
+    pub load: f64,
+    /// Time compression: an interval lasts so many times less than in the model. The number of sessions,
+    /// and so the rate, stays that of the model; for the volume of its intervals in the shorter time set
+    /// `load` to the same number (both are in section 4.1 of the paper, "Interval Duration").
+    pub compression: f64,
+    /// Bytes of a transfer per one of the model's.
+    pub sizes: f64,
+    /// Waits between the transfers of a session per one of the model's. Fewer transfers, unless `load`
+    /// goes up with it.
+    pub gaps: f64,
+    /// The interval to begin with.
+    pub first: usize,
+    /// After the last interval comes the first, for ever.
+    pub cycle: bool,
+}
+
+impl Default for Playback {
+    /// The whole model as it is, once.
+    fn default() -> Playback {
+        Playback {
+            load: 1.0,
+            compression: 1.0,
+            sizes: 1.0,
+            gaps: 1.0,
+            first: 0,
+            cycle: false,
+        }
+    }
+}
+
+/// Why a model cannot be played so.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// A factor that is none.
+    #[error("{what} {value} is not between 0.000001 and 1000000")]
+    Factor {
+        /// Which one.
+        what: &'static str,
+        /// What it was.
+        value: f64,
+    },
+    /// No such interval.
+    #[error("there is no interval {first}: the model has {intervals}, counted from 0")]
+    First {
+        /// The interval asked for.
+        first: usize,
+        /// How many there are.
+        intervals: usize,
+    },
+    /// Nothing would ever be sent.
+    #[error("no interval from {first} on has sessions at this load: raise it, or begin earlier")]
+    Silent {
+        /// The first interval.
+        first: usize,
+    },
+    /// Too many sessions.
+    #[error("{sessions} sessions at once are more than {MAX_SESSIONS}: lower the load")]
+    Sessions {
+        /// The largest number asked for.
+        sessions: u64,
+    },
+    /// Too short intervals.
+    #[error("an interval would last {0}, less than {SHORTEST}: lower the compression")]
+    Interval(Dur),
+}
+
+/// A model ready to be played: laws, and how many sessions are active when. The same for every player.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    profile: Profile,
+    /// Length of an interval as played.
+    interval: Dur,
+    cycle: bool,
+    /// Sessions of each interval, from the first that is played on.
+    sessions: Vec<u64>,
+    gaps: Option<Law>,
+    up: Option<Law>,
+    down: Option<Law>,
+    playback: Playback,
+    sources: Ranks,
+    destinations: Ranks,
+    udp: Vec<UdpPlan>,
+}
+
+impl Plan {
+    /// `model` as `playback` says.
+    ///
+    /// # Errors
+    /// When a factor is no positive number of a sensible size, or there is nothing to play.
+    pub fn new(model: &FlowModel, playback: &Playback) -> Result<Plan, PlanError> {
+        for (what, value) in [
+            ("load", playback.load),
+            ("compression", playback.compression),
+            ("sizes", playback.sizes),
+            ("gaps", playback.gaps),
+        ] {
+            if !(1e-6..=1e6).contains(&value) {
+                return Err(PlanError::Factor { what, value });
+            }
+        }
+        let intervals = &model.tcp.intervals;
+        let first = playback.first;
+        if first >= intervals.len() {
+            let intervals = intervals.len();
+            return Err(PlanError::First { first, intervals });
+        }
+        let interval = model.interval.scale(1.0 / playback.compression);
+        if interval < SHORTEST {
+            return Err(PlanError::Interval(interval));
+        }
+        let gaps = model.gap_law();
+        let wanted = intervals[first..].iter().map(|i| match gaps {
+            Some(_) => i.sessions as f64 * playback.load,
+            None => 0.0,
+        });
+        let plan = Plan {
+            profile: model.profile,
+            interval,
+            cycle: playback.cycle,
+            sessions: whole(wanted),
+            gaps,
+            up: model.tcp.up.law().filter(|l| l.mean() > 0.0),
+            down: model.tcp.down.law(),
+            playback: *playback,
+            sources: Ranks::new(&model.tcp.sources),
+            destinations: Ranks::new(&model.tcp.destinations),
+            udp: model
+                .udp
+                .iter()
+                .map(|u| UdpPlan::new(u, model.interval, playback))
+                .collect(),
+        };
+        let counts = || std::iter::once(&plan.sessions).chain(plan.udp.iter().map(UdpPlan::slots));
+        let most = counts().flatten().copied().max().unwrap_or(0);
+        if most > MAX_SESSIONS {
+            return Err(PlanError::Sessions { sessions: most });
+        }
+        if most == 0 && plan.udp.iter().all(UdpPlan::is_silent) {
+            return Err(PlanError::Silent { first });
+        }
+        Ok(plan)
+    }
+
+    /// How long an interval is played.
+    pub fn interval(&self) -> Dur {
+        self.interval
+    }
+
+    /// How many intervals there are before the end, or before it all begins anew.
+    pub fn intervals(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// How long it takes; `None` if it goes round for ever.
+    pub fn length(&self) -> Option<Dur> {
+        (!self.cycle).then(|| self.interval * self.sessions.len() as u64)
+    }
+
+    /// TCP sessions active at `at`, counted from the beginning of the playing.
+    pub fn sessions(&self, at: Time) -> u64 {
+        self.of(&self.sessions, self.index(at))
+    }
+
+    /// Transfers that are expected to start in interval `index`, and their bytes up and down: what a
+    /// generator that keeps its schedule comes to in the mean.
+    pub fn expected(&self, index: u64) -> (f64, [f64; 2]) {
+        let (Some(gaps), Some(down)) = (&self.gaps, &self.down) else {
+            return (0.0, [0.0; 2]);
+        };
+        let each = self.interval.as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
+        let transfers = self.of(&self.sessions, index) as f64 * each;
+        let up = self.up.as_ref().map_or(0.0, Law::mean);
+        let bytes = [up, down.mean()].map(|mean| transfers * mean * self.playback.sizes);
+        (transfers, bytes)
+    }
+
+    /// How many sources and how many destinations there are: ranks stay below. At least one of each.
+    pub fn hosts(&self) -> [u64; 2] {
+        [&self.sources, &self.destinations].map(|r| r.hosts.max(1))
+    }
+
+    /// Whose arithmetic it follows.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    fn index(&self, at: Time) -> u64 {
+        at.as_nanos() / self.interval.as_nanos()
+    }
+
+    fn starts_at(&self, index: u64) -> Time {
+        Time::ZERO + self.interval * index
+    }
+
+    /// What a table of the intervals says of interval `index`; nothing after the end.
+    fn of(&self, table: &[u64], index: u64) -> u64 {
+        let len = self.sessions.len() as u64;
+        let index = if self.cycle { index % len } else { index };
+        usize::try_from(index)
+            .ok()
+            .and_then(|i| table.get(i))
+            .map_or(0, |&n| n)
+    }
+
+    /// Whether interval `index` is after the end.
+    fn is_over(&self, index: u64) -> bool {
+        !self.cycle && index >= self.sessions.len() as u64
+    }
+}
+
+/// Whole numbers whose sums stay within a half of those of `wanted`. A zero stays zero.
+fn whole(wanted: impl Iterator<Item = f64>) -> Vec<u64> {
+    let mut left = 0.0;
+    wanted
+        .map(|want| {
+            if want <= 0.0 {
+                return 0;
+            }
+            let whole = (want + left + 0.5).max(0.0) as u64;
+            left = (want + left - whole as f64).clamp(-1.0, 1.0);
+            whole
+        })
+        .collect()
+}
+
+/// The law behind a histogram of complete values.
+fn law_of(h: &Histogram) -> Option<Law> {
+    Law::new(h, &Histogram::default())
+}
+
+/// A popularity ready for drawing: [`Popularity::choose`] by bisection.
+#[derive(Clone, Debug, Default)]
+struct Ranks {
+    /// Choices of all ranks so far, first rank, choices of each rank.
+    steps: Vec<(f64, u64, f64)>,
+    total: f64,
+    hosts: u64,
+}
+
+impl Ranks {
+    fn new(popularity: &Popularity) -> Ranks {
+        let mut ranks = Ranks::default();
+        for &(count, n) in &popularity.ranks {
+            ranks.total += count as f64 * n as f64;
+            ranks.steps.push((ranks.total, ranks.hosts, count as f64));
+            ranks.hosts = ranks.hosts.saturating_add(n);
+        }
+        ranks
+    }
+
+    /// The rank that a uniform `u` in 0..1 chooses; 0 where there are none.
+    fn choose(&self, u: f64) -> u64 {
+        let at = u * self.total;
+        let i = self.steps.partition_point(|s| s.0 <= at);
+        let Some(&(_, first, count)) = self.steps.get(i) else {
+            return self.hosts.saturating_sub(1);
+        };
+        let before = i.checked_sub(1).map_or(0.0, |j| self.steps[j].0);
+        let within = ((at - before) / count) as u64;
+        first
+            .saturating_add(within)
+            .min(self.hosts.saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests;

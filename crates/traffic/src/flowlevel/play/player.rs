@@ -1,0 +1,449 @@
+//! The player of a plan: what is due next, over all sessions and datagram sources.
+
+use std::collections::BTreeSet;
+
+use swell_base::{Dur, EventQueue, Stream, Time, derived};
+
+use super::super::law::{Deck, Law};
+use super::super::model::Profile;
+use super::{Plan, UdpSource};
+
+/// A file each way on a connection of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// When it is due: the schedule's own time, however late it is taken.
+    pub at: Time,
+    /// The session, by its place: at most one session has it at a time.
+    pub session: u64,
+    /// Rank of the client: it opens the connection.
+    pub source: u64,
+    /// Rank of the server.
+    pub destination: u64,
+    /// Payload that the client sends first, bytes; 0 = none but what it takes to ask for `down`.
+    pub up: u64,
+    /// Payload that the server sends then, bytes; at least 1 if `up` is 0.
+    pub down: u64,
+    /// The session's last transfer was between the same two hosts: whoever keeps connections may send this
+    /// on the last one if it is idle. In the records every transfer had a connection of its own.
+    pub kept: bool,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Due {
+    /// A transfer over TCP starts.
+    Transfer(Transfer),
+    /// A source of datagrams begins.
+    Datagrams(UdpSource),
+}
+
+/// Which part of the sessions a player has: those whose number modulo `of` is `index`. Players of all
+/// shares of one plan together play it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which one, below `of`.
+    pub index: u32,
+    /// How many there are, not zero.
+    pub of: u32,
+}
+
+impl Share {
+    /// The only player.
+    pub const ALL: Share = Share { index: 0, of: 1 };
+
+    /// How many of `all` are in this share.
+    pub(super) fn part(self, all: u64) -> u64 {
+        let of = u64::from(self.of.max(1));
+        (all + of - 1).saturating_sub(u64::from(self.index)) / of
+    }
+
+    fn number(self, place: u64) -> u64 {
+        place * u64::from(self.of.max(1)) + u64::from(self.index)
+    }
+}
+
+/// Plays a [`Plan`]: says what is due, in order of time. A pure function of plan, seed and share.
+#[derive(Debug)]
+pub struct Player {
+    plan: Plan,
+    share: Share,
+    seed: u64,
+    stream: Stream,
+    queue: EventQueue<Event>,
+    /// How far it has come.
+    clock: Time,
+    /// The interval that comes next.
+    next: u64,
+    sessions: Vec<Session>,
+    /// Places of sessions that are active; those that are not, of the ones there have been.
+    active: u64,
+    free: BTreeSet<u32>,
+    /// Of gaps, sizes up and sizes down.
+    decks: [Deck; 3],
+    udp: Vec<Kind>,
+    sources: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// The session in a place starts a transfer, if it is still the same one.
+    Session { place: u32, serial: u32 },
+    /// A source of this kind takes a place.
+    Source { kind: u16, place: u32, serial: u32 },
+    /// A source of this kind comes by itself, the last but so many of its interval.
+    Arrival { kind: u16, serial: u32, left: u32 },
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Session {
+    serial: u32,
+    /// Whether source and destination have been drawn, and for which interval.
+    drawn: bool,
+    interval: u64,
+    source: u64,
+    destination: u64,
+    /// It starts nothing later: only in the released program.
+    ends: Time,
+}
+
+/// Datagram sources of a kind.
+#[derive(Debug)]
+struct Kind {
+    /// Of each place, which occupation of it this is.
+    serials: Vec<u32>,
+    active: u64,
+    /// Which interval's arrivals these are.
+    serial: u32,
+    deck: Deck,
+}
+
+impl Player {
+    /// Plays `share` of `plan`.
+    pub fn new(plan: Plan, seed: u64, share: Share) -> Player {
+        let udp = plan.udp.iter().map(|u| Kind {
+            serials: Vec::new(),
+            active: 0,
+            serial: 0,
+            deck: u.deck(),
+        });
+        Player {
+            stream: Stream::new(derived(seed, u64::from(share.index)), "flow-level player"),
+            queue: EventQueue::new(),
+            clock: Time::ZERO,
+            next: 0,
+            sessions: Vec::new(),
+            active: 0,
+            free: BTreeSet::new(),
+            decks: [(); 3].map(|()| Deck::new(1)),
+            seed,
+            udp: udp.collect(),
+            sources: 0,
+            share,
+            plan,
+        }
+    }
+
+    /// The plan that is played.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Sessions active now, of this share.
+    pub fn active(&self) -> u64 {
+        self.active
+    }
+
+    /// When [`Player::pop`] may next give something; `None` if it is all over.
+    pub fn poll_at(&self) -> Option<Time> {
+        let border = (!self.over()).then(|| self.plan.starts_at(self.next));
+        match (border, self.queue.next_at()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// What is due at `now` or was before, in order of its own time; `None` if nothing is, yet. Asking late
+    /// changes when one learns, not what happens: who likes to plan ahead may ask for a later time than it is.
+    pub fn pop(&mut self, now: Time) -> Option<Due> {
+        loop {
+            let border = (!self.over())
+                .then(|| self.plan.starts_at(self.next))
+                .filter(|&b| b <= now);
+            let until = border.map_or(now, |b| Time::from_nanos(b.as_nanos().saturating_sub(1)));
+            // At time zero nothing comes before the first interval.
+            let event = match border {
+                Some(Time::ZERO) => None,
+                _ => self.queue.pop_until(until),
+            };
+            match (event, border) {
+                (Some((at, event)), _) => {
+                    self.clock = at;
+                    if let Some(due) = self.handle(at, event) {
+                        return Some(due);
+                    }
+                }
+                (None, Some(at)) => {
+                    self.clock = at;
+                    self.begin_interval(at);
+                }
+                (None, None) => return None,
+            }
+        }
+    }
+
+    /// Goes on with another plan from `now` on, such as another load of the same model: sessions beyond its
+    /// number end, new ones begin, the others go on. It continues with the interval that `now` is in; sources
+    /// of datagrams follow when they end, or with the next interval.
+    pub fn change(&mut self, plan: Plan, now: Time) {
+        let same_kinds = plan.udp.len() == self.udp.len();
+        self.plan = plan;
+        if !same_kinds {
+            self.udp = self
+                .plan
+                .udp
+                .iter()
+                .map(|u| Kind {
+                    serials: Vec::new(),
+                    active: 0,
+                    serial: self.next as u32,
+                    deck: u.deck(),
+                })
+                .collect();
+        }
+        let now = now.max(self.clock);
+        let index = self.plan.index(now);
+        self.next = index + 1;
+        self.shuffle(index);
+        self.set_sessions(index, now);
+    }
+
+    /// Whether no interval is still to come, and the last has been ended.
+    fn over(&self) -> bool {
+        self.plan.is_over(self.next) && self.next > self.plan.sessions.len() as u64
+    }
+
+    fn begin_interval(&mut self, at: Time) {
+        let index = self.next;
+        self.next += 1;
+        self.shuffle(index);
+        self.set_sessions(index, at);
+        for kind in 0..self.udp.len() {
+            self.set_sources(kind, index, at);
+        }
+    }
+
+    /// Decks of as many cards as the interval is expected to need.
+    fn shuffle(&mut self, index: u64) {
+        let Share { index: own, of } = self.share;
+        let len = (self.plan.expected(index).0 / f64::from(of.max(1))) as usize;
+        for (which, deck) in self.decks.iter_mut().enumerate() {
+            let seed = derived(derived(self.seed, index + 1), which as u64 + 1);
+            *deck = Deck::of_several(len, own, of, seed);
+        }
+    }
+
+    fn set_sessions(&mut self, index: u64, at: Time) {
+        let wanted = self
+            .share
+            .part(self.plan.sessions(self.plan.starts_at(index)));
+        if self.plan.profile == Profile::Fixed {
+            while self.active > wanted {
+                self.active -= 1;
+                let place = self.active as u32;
+                self.sessions[place as usize].serial += 1;
+                self.free.insert(place);
+            }
+        }
+        while self.active < wanted {
+            let place = self.free.pop_first().unwrap_or_else(|| {
+                self.sessions.push(Session::default());
+                // At most a million places.
+                (self.sessions.len() - 1) as u32
+            });
+            self.active += 1;
+            self.begin_session(place, at);
+        }
+    }
+
+    fn begin_session(&mut self, place: u32, at: Time) {
+        let Some(gaps) = &self.plan.gaps else { return };
+        let session = &mut self.sessions[place as usize];
+        session.serial = session.serial.wrapping_add(1);
+        session.drawn = false;
+        let scale = self.plan.playback.gaps;
+        let first = match self.plan.profile {
+            Profile::Fixed => {
+                session.ends = Time::MAX;
+                at + micros(gaps.draw_residual(&mut self.stream) * scale)
+            }
+            Profile::Harpoon => {
+                let begin = at + micros(self.stream.uniform() * 1e6);
+                session.ends = begin + self.plan.interval;
+                begin + micros(gaps.draw(&mut self.stream) * scale)
+            }
+        };
+        let serial = session.serial;
+        self.queue.push(first, Event::Session { place, serial });
+    }
+
+    fn set_sources(&mut self, kind: usize, index: u64, at: Time) {
+        let plan = &self.plan.udp[kind];
+        let wanted = self.share.part(self.plan.of(plan.slots(), index));
+        let arrivals = self.share.part(self.plan.of(plan.arrivals(), index));
+        let state = &mut self.udp[kind];
+        // There are at most four kinds.
+        let number = kind as u16;
+        while state.active > wanted {
+            state.active -= 1;
+            state.serials[state.active as usize] += 1;
+        }
+        while state.active < wanted {
+            let place = state.active as usize;
+            state.active += 1;
+            if state.serials.len() <= place {
+                state.serials.push(0);
+            }
+            let event = Event::Source {
+                kind: number,
+                place: place as u32,
+                serial: state.serials[place],
+            };
+            self.queue.push(at, event);
+        }
+        state.serial = state.serial.wrapping_add(1);
+        let left = u32::try_from(arrivals).unwrap_or(u32::MAX);
+        let serial = state.serial;
+        self.arrive(number, serial, left, at);
+    }
+
+    /// The next of `left` arrivals at uniform, independent times until the interval ends.
+    fn arrive(&mut self, kind: u16, serial: u32, left: u32, at: Time) {
+        if left == 0 {
+            return;
+        }
+        let rest = self.plan.starts_at(self.next).since(at);
+        // The first of n uniform times: the largest of n uniform numbers is the n-th root of one.
+        let share = 1.0 - libm::pow(self.stream.uniform(), 1.0 / f64::from(left));
+        let event = Event::Arrival {
+            kind,
+            serial,
+            left: left - 1,
+        };
+        self.queue.push(at + rest.scale(share), event);
+    }
+
+    fn handle(&mut self, at: Time, event: Event) -> Option<Due> {
+        match event {
+            Event::Session { place, serial } => self.transfer(at, place, serial).map(Due::Transfer),
+            Event::Source {
+                kind,
+                place,
+                serial,
+            } => self.source(at, kind, place, serial),
+            Event::Arrival { kind, serial, left } => self.arrival(at, kind, serial, left),
+        }
+    }
+
+    fn transfer(&mut self, at: Time, place: u32, serial: u32) -> Option<Transfer> {
+        let session = &mut self.sessions[place as usize];
+        if session.serial != serial {
+            return None;
+        }
+        if at > session.ends {
+            // Only here does the released program see that a session is over, or no longer wanted.
+            let wanted = self.share.part(self.plan.sessions(at));
+            if self.active > wanted {
+                self.active -= 1;
+                self.free.insert(place);
+            } else {
+                self.begin_session(place, at);
+            }
+            return None;
+        }
+        let interval = self.plan.index(at);
+        let fixed = self.plan.profile == Profile::Fixed;
+        let kept = session.drawn && (session.interval == interval || !fixed);
+        if !kept {
+            session.source = self.plan.sources.choose(self.stream.uniform());
+            session.destination = self.plan.destinations.choose(self.stream.uniform());
+            (session.drawn, session.interval) = (true, interval);
+        }
+        let (source, destination) = (session.source, session.destination);
+        let mut draw = |which: usize, law: &Option<Law>| {
+            law.as_ref().map_or(0.0, |law| {
+                if fixed {
+                    self.decks[which].draw(law, &mut self.stream)
+                } else {
+                    law.draw(&mut self.stream)
+                }
+            })
+        };
+        let gap = micros(draw(0, &self.plan.gaps) * self.plan.playback.gaps);
+        let sizes = self.plan.playback.sizes;
+        let up = (draw(1, &self.plan.up) * sizes + 0.5) as u64;
+        let down = (draw(2, &self.plan.down) * sizes + 0.5) as u64;
+        self.queue.push(at + gap, Event::Session { place, serial });
+        Some(Transfer {
+            at,
+            session: self.share.number(u64::from(place)),
+            source,
+            destination,
+            up,
+            down: if up == 0 { down.max(1) } else { down },
+            kept,
+        })
+    }
+
+    fn source(&mut self, at: Time, kind: u16, place: u32, serial: u32) -> Option<Due> {
+        if self.udp.get(usize::from(kind))?.serials.get(place as usize) != Some(&serial) {
+            return None;
+        }
+        let plan = &self.plan.udp[usize::from(kind)];
+        let mut drawn = plan.draw(at, Time::MAX, &mut self.stream);
+        // It ends early with the first interval that has no place for it.
+        let mut index = self.plan.index(at) + 1;
+        while self.plan.starts_at(index) < drawn.until {
+            let wanted = self.share.part(self.plan.of(plan.slots(), index));
+            if u64::from(place) >= wanted {
+                drawn.until = self.plan.starts_at(index);
+                break;
+            }
+            index += 1;
+        }
+        self.queue.push(
+            drawn.until,
+            Event::Source {
+                kind,
+                place,
+                serial,
+            },
+        );
+        Some(self.name(drawn))
+    }
+
+    fn arrival(&mut self, at: Time, kind: u16, serial: u32, left: u32) -> Option<Due> {
+        let state = self
+            .udp
+            .get_mut(usize::from(kind))
+            .filter(|s| s.serial == serial)?;
+        let end = self.plan.length().map_or(Time::MAX, |l| Time::ZERO + l);
+        let plan = &self.plan.udp[usize::from(kind)];
+        let drawn = plan.draw_one(at, end, &mut state.deck, &mut self.stream);
+        self.arrive(kind, serial, left, at);
+        Some(self.name(drawn))
+    }
+
+    fn name(&mut self, drawn: UdpSource) -> Due {
+        self.sources += 1;
+        Due::Datagrams(UdpSource {
+            number: self.share.number(self.sources - 1),
+            source: self.plan.sources.choose(self.stream.uniform()),
+            destination: self.plan.destinations.choose(self.stream.uniform()),
+            ..drawn
+        })
+    }
+}
+
+fn micros(x: f64) -> Dur {
+    Dur::from_nanos((x * 1e3) as u64)
+}

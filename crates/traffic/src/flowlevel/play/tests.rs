@@ -1,0 +1,383 @@
+//! What is played is what the model says, however it is asked for.
+
+use swell_base::{Dur, Stream, Time};
+
+use super::super::tests::{configure, datagrams, options, trace};
+use super::super::{FlowModel, UdpKind};
+use super::*;
+
+fn model() -> FlowModel {
+    configure(&trace(1, 400, 600).records, options())
+}
+
+fn player(model: &FlowModel, playback: Playback, seed: u64) -> Player {
+    Player::new(Plan::new(model, &playback).unwrap(), seed, Share::ALL)
+}
+
+fn all(player: &mut Player, until: Time) -> Vec<Due> {
+    std::iter::from_fn(|| player.pop(until)).collect()
+}
+
+fn transfers(due: &[Due]) -> Vec<Transfer> {
+    due.iter()
+        .filter_map(|d| match d {
+            Due::Transfer(t) => Some(*t),
+            Due::Datagrams(_) => None,
+        })
+        .collect()
+}
+
+fn seconds(s: u64) -> Time {
+    Time::ZERO + Dur::from_secs(s)
+}
+
+#[test]
+fn a_known_trace_is_met_over_the_run_and_in_each_interval() {
+    let t = trace(1, 400, 600);
+    let model = configure(&t.records, options());
+    // The last interval holds no more than the ends of what began in the tenth.
+    let intervals = &model.tcp.intervals[..10];
+    let (mut off, mut seen) = (0, 0);
+    for seed in 0..10 {
+        let played = model.imitate(seed);
+        let connections: u64 = played.iter().map(|p| p.connections).sum();
+        let bytes: f64 = played.iter().map(|p| p.bytes).sum();
+        let flows = t.records.len() as f64;
+        assert!((connections as f64 / flows - 1.0).abs() < 0.03);
+        assert!((bytes / t.sizes - 1.0).abs() < 0.03);
+        for (p, i) in played.iter().zip(intervals) {
+            seen += 1;
+            off += u32::from((p.bytes / i.bytes as f64 - 1.0).abs() > 0.05);
+        }
+    }
+    assert!(
+        off * 20 <= seen,
+        "{off} of {seen} intervals are off by more than 5 %"
+    );
+}
+
+#[test]
+fn it_does_not_matter_when_one_asks() {
+    let model = model();
+    let mut late = player(&model, Playback::default(), 3);
+    let mut early = player(&model, Playback::default(), 3);
+    let expected = all(&mut late, Time::MAX);
+    let mut polled = Vec::new();
+    while let Some(at) = early.poll_at() {
+        polled.extend(all(&mut early, at));
+    }
+    assert_eq!(polled, expected);
+    assert!(transfers(&expected).is_sorted_by_key(|t| t.at));
+    assert_ne!(
+        expected,
+        all(&mut player(&model, Playback::default(), 4), Time::MAX)
+    );
+}
+
+#[test]
+fn shares_together_are_the_whole() {
+    let model = model();
+    let plan = Plan::new(&model, &Playback::default()).unwrap();
+    let whole = transfers(&all(&mut player(&model, Playback::default(), 1), Time::MAX));
+    let mut sum = 0;
+    for index in 0..3 {
+        let mut part = Player::new(plan.clone(), 1, Share { index, of: 3 });
+        let own = transfers(&all(&mut part, Time::MAX));
+        assert!(own.iter().all(|t| t.session % 3 == u64::from(index)));
+        sum += own.len();
+    }
+    // The same law, other draws.
+    assert!(
+        (sum as f64 / whole.len() as f64 - 1.0).abs() < 0.01,
+        "{sum} {}",
+        whole.len()
+    );
+    let part = |of, all| {
+        (0..of)
+            .map(|index| Share { index, of }.part(all))
+            .sum::<u64>()
+    };
+    assert!((1..9).all(|of| (0..30).all(|n| part(of, n) == n)));
+}
+
+#[test]
+fn the_first_interval_has_no_start_to_make_up_for() {
+    let model = model();
+    let plan = Plan::new(&model, &Playback::default()).unwrap();
+    let (expected, _) = plan.expected(0);
+    let mut in_first_second = 0;
+    for seed in 0..20 {
+        let due = all(&mut player(&model, Playback::default(), seed), seconds(1));
+        in_first_second += due.len();
+    }
+    // Some 2,660 starts of some 400 sessions: a standard error of 2 %.
+    let share = in_first_second as f64 / 20.0 / (expected / 60.0);
+    assert!((0.94..1.06).contains(&share), "{share}");
+}
+
+#[test]
+fn knobs_turn_what_they_say() {
+    let model = model();
+    let base = transfers(&all(&mut player(&model, Playback::default(), 1), Time::MAX));
+    let with = |playback| transfers(&all(&mut player(&model, playback, 1), Time::MAX));
+    let bytes = |t: &[Transfer]| t.iter().map(|t| t.down as f64).sum::<f64>();
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.02;
+    let n = base.len() as f64;
+    let plain = Playback::default();
+    let more = with(Playback { load: 2.5, ..plain });
+    assert!(near(more.len() as f64, 2.5 * n) && near(bytes(&more), 2.5 * bytes(&base)));
+    let short = with(Playback {
+        compression: 10.0,
+        ..plain
+    });
+    assert!(near(short.len() as f64, n / 10.0), "{}", short.len());
+    assert!(short.iter().all(|t| t.at < seconds(66)));
+    let large = with(Playback {
+        sizes: 3.0,
+        ..plain
+    });
+    assert!(near(bytes(&large), 3.0 * bytes(&base)) && large.len() == base.len());
+    let slow = with(Playback { gaps: 2.0, ..plain });
+    assert!(near(slow.len() as f64, n / 2.0));
+    let later = Plan::new(&model, &Playback { first: 4, ..plain }).unwrap();
+    let full = Plan::new(&model, &plain).unwrap();
+    assert_eq!(later.sessions(Time::ZERO), full.sessions(seconds(4 * 60)));
+    let round = Plan::new(
+        &model,
+        &Playback {
+            cycle: true,
+            ..plain
+        },
+    )
+    .unwrap();
+    assert_eq!(
+        round.sessions(seconds(60 * 11 * 5 + 61)),
+        full.sessions(seconds(61))
+    );
+    assert_eq!(
+        (round.length(), full.length()),
+        (None, Some(Dur::from_secs(660)))
+    );
+    for bad in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
+        let error = Plan::new(&model, &Playback { load: bad, ..plain });
+        assert!(matches!(error, Err(PlanError::Factor { what: "load", .. })));
+    }
+}
+
+#[test]
+fn a_session_keeps_its_hosts_for_an_interval_and_ranks_follow_their_popularity() {
+    let mut model = model();
+    model.tcp.destinations = Popularity::new([60, 30, 10]);
+    let due = transfers(&all(&mut player(&model, Playback::default(), 1), Time::MAX));
+    let mut chosen = [0u32; 3];
+    let mut last = std::collections::BTreeMap::new();
+    for t in &due {
+        assert!(t.source < 400 && t.destination < 3);
+        let interval = t.at.as_nanos() / 60_000_000_000;
+        let now = (interval, t.source, t.destination);
+        let before = last.insert(t.session, now);
+        assert_eq!(t.kept, before.is_some_and(|b| b.0 == interval));
+        if t.kept {
+            assert_eq!(before, Some(now));
+        } else {
+            chosen[t.destination as usize] += 1;
+        }
+    }
+    let all = f64::from(chosen.iter().sum::<u32>());
+    for (n, share) in chosen.into_iter().zip([0.6, 0.3, 0.1]) {
+        // Some 4,000 choices: three standard errors are 0.024 at most.
+        assert!((f64::from(n) / all - share).abs() < 0.024, "{chosen:?}");
+    }
+}
+
+#[test]
+fn the_load_can_be_changed_on_the_way() {
+    let model = model();
+    let mut p = player(&model, Playback::default(), 1);
+    let before = all(&mut p, seconds(120)).len() as f64;
+    let double = Plan::new(
+        &model,
+        &Playback {
+            load: 2.0,
+            ..Playback::default()
+        },
+    )
+    .unwrap();
+    p.change(double, seconds(120));
+    let after = all(&mut p, seconds(240)).len() as f64;
+    assert!((after / before - 2.0).abs() < 0.1, "{before} {after}");
+    let none = Plan::new(
+        &model,
+        &Playback {
+            load: 0.01,
+            ..Playback::default()
+        },
+    )
+    .unwrap();
+    p.change(none, seconds(240));
+    let least = all(&mut p, seconds(360)).len() as f64;
+    assert!(least / before < 0.02, "{before} {least}");
+    assert_eq!(p.active(), p.plan().sessions(seconds(300)));
+}
+
+#[test]
+fn what_the_released_program_draws_too_late_is_missing() {
+    let mut released = model();
+    released.profile = Profile::Harpoon;
+    let plan = Plan::new(&released, &Playback::default()).unwrap();
+    let expected: f64 = (0..10).map(|i| plan.expected(i).0).sum();
+    let mut p = Player::new(plan, 1, Share::ALL);
+    let n = all(&mut p, seconds(600)).len() as f64;
+    // Half a second of jitter and three of waiting at the end of each minute: 0.5 + 3 of 60 (section
+    // 2.5 of the notes on the program; 5 to 6 % there).
+    let short = 1.0 - n / expected;
+    assert!((0.035..0.085).contains(&short), "{short}");
+}
+
+/// Sources of every kind over ten minutes.
+fn udp_model() -> FlowModel {
+    let mut s = Stream::new(1, "udp");
+    let mut records = Vec::new();
+    for client in 0..200 {
+        let mut exponential = 0.0;
+        while exponential < 590.0 {
+            records.push(datagrams(client, 53, exponential, 1, 0.0));
+            exponential += s.exponential(5.0);
+        }
+        for i in 0..59 {
+            records.push(datagrams(
+                client,
+                123,
+                f64::from(i) * 10.0 + s.uniform(),
+                2,
+                0.01,
+            ));
+        }
+        let begin = 500.0 * s.uniform();
+        let n = 500 + s.below(3_000);
+        records.push(datagrams(client, 5_004, begin, n + 1, n as f64 * 0.02));
+        records.push(datagrams(
+            client,
+            7_000,
+            begin,
+            1 + s.below(9),
+            5.0 * s.uniform(),
+        ));
+    }
+    records.sort_by_key(|r| r.forward.last);
+    configure(&records, options())
+}
+
+#[test]
+fn datagram_sources_meet_their_volume_by_kind() {
+    let model = udp_model();
+    let due = all(&mut player(&model, Playback::default(), 1), Time::MAX);
+    for u in &model.udp {
+        let (mut bytes, mut datagrams, mut sources) = (0, 0, 0);
+        for d in &due {
+            if let Due::Datagrams(s) = d
+                && s.kind == u.kind
+            {
+                sources += 1;
+                for e in s.pace(1) {
+                    assert!(s.at <= e.at && e.at < s.until);
+                    bytes += u64::from(e.up * s.up.payload) + u64::from(e.down * s.down.payload);
+                    datagrams += u64::from(e.up) + u64::from(e.down);
+                }
+            }
+        }
+        let ratio = [(bytes, u.bytes), (datagrams, u.packets)].map(|(a, b)| a as f64 / b as f64);
+        // 200 volumes with a coefficient of variation of a half: a standard error of 3.5 % where they are
+        // drawn one by one; the others only round.
+        let bar = if u.kind == UdpKind::Other { 0.1 } else { 0.03 };
+        assert!(
+            ratio.iter().all(|r| (r - 1.0).abs() < bar),
+            "{:?}: {ratio:?} {sources}",
+            u.kind
+        );
+    }
+    assert_eq!(model.udp.len(), 4, "a kind is missing");
+}
+
+#[test]
+fn sources_pace_as_their_kind_says() {
+    let source = |kind| UdpSource {
+        kind,
+        at: seconds(1),
+        until: seconds(1_001),
+        number: 3,
+        source: 0,
+        destination: 0,
+        spacing: Dur::from_millis(100),
+        exchanges: None,
+        up: Burst {
+            datagrams: 1.25,
+            payload: 100,
+        },
+        down: Burst {
+            datagrams: 1.0,
+            payload: 200,
+        },
+    };
+    let gaps = |kind| {
+        let times: Vec<Time> = source(kind).pace(5).map(|e| e.at).collect();
+        times
+            .windows(2)
+            .map(|w| w[1].since(w[0]).as_secs_f64())
+            .collect::<Vec<f64>>()
+    };
+    for kind in [UdpKind::ConstantRate, UdpKind::Periodic] {
+        assert!(gaps(kind).iter().all(|&g| g == 0.1) && gaps(kind).len() == 9_999);
+    }
+    // Kolmogorov and Smirnov: 1.95 / sqrt(n) is the one-in-a-thousand point.
+    let mut g = gaps(UdpKind::Exponential);
+    g.sort_by(f64::total_cmp);
+    let n = g.len() as f64;
+    let d = g.iter().enumerate().map(|(i, x)| {
+        let below = 1.0 - libm::exp(-x / 0.1);
+        (below - i as f64 / n)
+            .abs()
+            .max((below - (i + 1) as f64 / n).abs())
+    });
+    assert!(d.fold(0.0, f64::max) < 1.95 / n.sqrt());
+    let datagrams: u32 = source(UdpKind::Periodic).pace(5).map(|e| e.up).sum();
+    // Ten thousand chances of a quarter: three standard errors are 130.
+    assert!((12_370..12_630).contains(&datagrams), "{datagrams}");
+}
+
+mod any {
+    use super::super::super::tests::any::any_record;
+    use super::super::super::{Configurator, Options};
+    use super::*;
+    use crate::model::Provenance;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whatever_can_be_learnt_can_be_played(
+            records in prop::collection::vec(any_record(), 0..40),
+            harpoon in any::<bool>(),
+            cycle in any::<bool>(),
+            load in 0.01f64..10.0,
+        ) {
+            let profile = if harpoon { Profile::Harpoon } else { Profile::Fixed };
+            let mut c = Configurator::new(Options { profile, ..options() });
+            records.iter().for_each(|r| c.add(r));
+            let Ok(model) = c.finish("any", Provenance::default()) else { return Ok(()) };
+            let playback = Playback { load, cycle, ..Playback::default() };
+            let Ok(plan) = Plan::new(&model, &playback) else { return Ok(()) };
+            let mut p = Player::new(plan, 1, Share::ALL);
+            let mut last = Time::ZERO;
+            for _ in 0..2_000 {
+                let Some(at) = p.poll_at().filter(|&at| at < seconds(86_400)) else { break };
+                prop_assert!(at >= last);
+                last = at;
+                if let Some(Due::Datagrams(source)) = p.pop(at) {
+                    for e in source.pace(1).take(100) {
+                        prop_assert!(e.at >= source.at && e.at < source.until);
+                    }
+                }
+            }
+        }
+    }
+}

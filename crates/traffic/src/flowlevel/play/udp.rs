@@ -1,0 +1,308 @@
+//! Datagram sources: how many are active when, and when each sends what.
+//!
+//! As for TCP, an interval has as many sources as it takes to carry its bytes: its share of the kind's
+//! bytes (by the sources that were alive in it) over what a source carries. Constant-rate, periodic and
+//! exponential sources follow one another in as many places as that, each with a lifetime, a spacing and
+//! a size of datagrams of its own. Sources of no known kind come one by one, each with a volume and a
+//! lifetime of equal rank (what is large takes long), and spread the one over the other.
+
+use swell_base::{Dur, Stream, Time};
+
+use super::super::law::{Deck, Law};
+use super::super::model::{UdpKind, UdpSources};
+use super::{Playback, law_of, whole};
+
+/// The least spacing of a source's datagrams, in microseconds.
+const LEAST: f64 = 1.0;
+/// Largest payload of a datagram over IPv4 (RFC 768, RFC 791).
+const LARGEST: f64 = 65_507.0;
+
+/// A source of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UdpSource {
+    /// How it spaces what it sends.
+    pub kind: UdpKind,
+    /// When it begins to be active. Its first exchange is later: see [`UdpSource::pace`].
+    pub at: Time,
+    /// When it has ended: it sends before.
+    pub until: Time,
+    /// A number of its own among this player's sources.
+    pub number: u64,
+    /// Rank of the client.
+    pub source: u64,
+    /// Rank of the server.
+    pub destination: u64,
+    /// Mean time from one exchange to the next.
+    pub spacing: Dur,
+    /// Exchanges that it makes, if that is what ends it.
+    pub exchanges: Option<u64>,
+    /// What the client sends in an exchange.
+    pub up: Burst,
+    /// What the server sends in an exchange.
+    pub down: Burst,
+}
+
+/// What one side sends in an exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Burst {
+    /// Datagrams in the mean; one exchange has the whole number below or above.
+    pub datagrams: f64,
+    /// Payload of each, bytes.
+    pub payload: u32,
+}
+
+/// An exchange of a source: the client's datagrams, then the server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// When it is due.
+    pub at: Time,
+    /// The client's datagrams; [`Burst::payload`] says their size.
+    pub up: u32,
+    /// The server's datagrams.
+    pub down: u32,
+}
+
+/// The exchanges of a source, in order of time; see [`UdpSource::pace`].
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    source: UdpSource,
+    next: Time,
+    left: u64,
+    stream: Stream,
+}
+
+impl UdpSource {
+    /// Its exchanges: evenly spaced from a random phase on for a constant-rate or periodic source, at
+    /// independent, exponentially distributed intervals for an exponential one, and evenly from its beginning
+    /// on for one of no known kind. The same for the same `seed`.
+    pub fn pace(&self, seed: u64) -> Pacer {
+        let mut stream = Stream::indexed(seed, "datagrams", self.number);
+        let phase = match self.kind {
+            UdpKind::ConstantRate | UdpKind::Periodic => self.spacing.scale(stream.uniform()),
+            UdpKind::Exponential => wait(self.spacing, &mut stream),
+            UdpKind::Other => Dur::ZERO,
+        };
+        Pacer {
+            source: *self,
+            next: self.at + phase,
+            left: self.exchanges.unwrap_or(u64::MAX),
+            stream,
+        }
+    }
+}
+
+fn wait(mean: Dur, stream: &mut Stream) -> Dur {
+    mean.scale(stream.exponential(1.0))
+}
+
+impl Iterator for Pacer {
+    type Item = Exchange;
+
+    fn next(&mut self) -> Option<Exchange> {
+        let at = self.next;
+        if at >= self.source.until || self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        self.next = at
+            + match self.source.kind {
+                UdpKind::ConstantRate | UdpKind::Periodic => self.source.spacing,
+                // What counts its exchanges ends with them, and in time.
+                UdpKind::Other => self.source.until.since(at) / (self.left + 1),
+                UdpKind::Exponential => wait(self.source.spacing, &mut self.stream),
+            };
+        let mut whole = |mean: f64| mean as u32 + u32::from(self.stream.chance(mean.fract()));
+        Some(Exchange {
+            at,
+            up: whole(self.source.up.datagrams),
+            down: whole(self.source.down.datagrams),
+        })
+    }
+}
+
+/// A kind of sources ready to be played.
+#[derive(Clone, Debug)]
+pub(super) struct UdpPlan {
+    pub(super) kind: UdpKind,
+    /// Sources active in each interval; none for those that come one by one.
+    slots: Vec<u64>,
+    /// Sources that begin in each interval, for those that come one by one.
+    arrivals: Vec<u64>,
+    spacing: Option<Law>,
+    datagrams: Law,
+    volumes: Law,
+    lifetimes: Law,
+    /// Datagrams of client and server in an exchange, and their payload relative to the mean.
+    each: [(f64, f64); 2],
+    /// Bytes of servers among all.
+    answers: f64,
+    sizes: f64,
+}
+
+impl UdpPlan {
+    /// The kind as `playback` says; silent if nothing of it can be played.
+    pub(super) fn new(u: &UdpSources, interval: Dur, playback: &Playback) -> UdpPlan {
+        let one = || Law::of_one(1);
+        let law = |h| law_of(h).unwrap_or_else(one);
+        let datagrams = law(&u.datagrams);
+        let spacing = law_of(&u.spacing);
+        let (packets, flows) = (u.packets.max(1) as f64, u.flows.max(1) as f64);
+        let mean = u.bytes as f64 / packets;
+        let side = |sent: u64, bytes: u64| match sent {
+            0 => (0.0, 0.0),
+            n => (n as f64 / flows, bytes as f64 / n as f64 / mean.max(1e-9)),
+        };
+        let each = [
+            side(
+                u.packets - u.answers.min(u.packets),
+                u.bytes - u.answer_bytes.min(u.bytes),
+            ),
+            side(u.answers, u.answer_bytes),
+        ];
+        let alive = u.active.iter().map(|&n| n as f64).sum::<f64>().max(1.0);
+        let shares = u
+            .active
+            .iter()
+            .skip(playback.first)
+            .map(|&n| n as f64 / alive * playback.load);
+        // Bytes that a source carries in an interval of the model.
+        let datagrams_each = match u.kind {
+            UdpKind::ConstantRate => 1.0,
+            _ => packets / flows,
+        };
+        let carries = spacing.as_ref().map_or(0.0, |s| {
+            let length = interval.as_nanos() as f64 / 1e3;
+            length * s.mean_reciprocal(LEAST) * datagrams_each * datagrams.mean()
+        });
+        let (slots, arrivals) = if u.kind == UdpKind::Other || carries <= 0.0 {
+            (Vec::new(), whole(shares.map(|s| s * u.sources as f64)))
+        } else {
+            (
+                whole(shares.map(|s| s * u.bytes as f64 / carries)),
+                Vec::new(),
+            )
+        };
+        UdpPlan {
+            kind: if slots.is_empty() {
+                UdpKind::Other
+            } else {
+                u.kind
+            },
+            slots,
+            arrivals,
+            spacing,
+            datagrams,
+            volumes: law(&u.volumes),
+            lifetimes: law(&u.lifetimes),
+            each,
+            answers: u.answer_bytes as f64 / (u.bytes.max(1)) as f64,
+            sizes: playback.sizes,
+        }
+    }
+
+    pub(super) fn slots(&self) -> &Vec<u64> {
+        &self.slots
+    }
+
+    pub(super) fn arrivals(&self) -> &[u64] {
+        &self.arrivals
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.slots.iter().chain(&self.arrivals).all(|&n| n == 0)
+    }
+
+    /// A deck for the ranks of sources that come one by one.
+    pub(super) fn deck(&self) -> Deck {
+        let most = self.arrivals.iter().copied().max().unwrap_or(1);
+        Deck::new(usize::try_from(most).unwrap_or(usize::MAX))
+    }
+
+    /// A source that takes a place at `at`, until `end` at the latest.
+    pub(super) fn draw(&self, at: Time, end: Time, stream: &mut Stream) -> UdpSource {
+        let spacing = self
+            .spacing
+            .as_ref()
+            .map_or(LEAST, |s| s.draw(stream))
+            .max(LEAST);
+        let payload = self.datagrams.draw(stream);
+        let lifetime = self.lifetimes.draw(stream).max(spacing);
+        let [up, down] = match self.kind {
+            UdpKind::ConstantRate => {
+                let one = Burst {
+                    datagrams: 1.0,
+                    payload: self.payload(payload, 1.0),
+                };
+                if stream.chance(self.answers) {
+                    [Burst::default(), one]
+                } else {
+                    [one, Burst::default()]
+                }
+            }
+            _ => self.each.map(|(datagrams, relative)| Burst {
+                datagrams,
+                payload: self.payload(payload, relative),
+            }),
+        };
+        UdpSource {
+            kind: self.kind,
+            at,
+            until: end.min(at + micros(lifetime)),
+            number: 0,
+            source: 0,
+            destination: 0,
+            spacing: micros(spacing),
+            exchanges: None,
+            up,
+            down,
+        }
+    }
+
+    /// A source that comes by itself at `at`, and ends at `end` at the latest.
+    pub(super) fn draw_one(
+        &self,
+        at: Time,
+        end: Time,
+        deck: &mut Deck,
+        stream: &mut Stream,
+    ) -> UdpSource {
+        let rank = deck.uniform(stream);
+        let volume = self.volumes.quantile(rank);
+        let payload = self.datagrams.draw(stream).max(1.0);
+        let in_all = (volume / payload).max(1.0);
+        // As many exchanges as the busier side has datagrams.
+        let [up, down] = self.each;
+        let all = up.0 + down.0;
+        let exchanges = (in_all * up.0.max(down.0) / all.max(1e-9)).max(1.0) as u64;
+        let lifetime = micros(self.lifetimes.quantile(rank).max(LEAST));
+        let until = end.min(at + lifetime).max(at + Dur::from_nanos(1));
+        // The volume is met whatever rounding did to the number of exchanges.
+        let most = up.0.max(down.0).max(1e-9);
+        let per = [up.0 / most, down.0 / most];
+        let each = volume / exchanges as f64 / (per[0] * up.1 + per[1] * down.1).max(1e-9);
+        let [up, down] = [(per[0], up.1), (per[1], down.1)].map(|(datagrams, relative)| Burst {
+            datagrams,
+            payload: self.payload(each, relative),
+        });
+        UdpSource {
+            kind: UdpKind::Other,
+            at,
+            until,
+            number: 0,
+            source: 0,
+            destination: 0,
+            spacing: until.since(at) / exchanges,
+            exchanges: Some(exchanges),
+            up,
+            down,
+        }
+    }
+
+    fn payload(&self, mean: f64, relative: f64) -> u32 {
+        (mean * relative * self.sizes + 0.5).clamp(0.0, LARGEST) as u32
+    }
+}
+
+fn micros(x: f64) -> Dur {
+    Dur::from_nanos((x * 1e3) as u64)
+}
