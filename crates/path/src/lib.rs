@@ -45,6 +45,7 @@ mod ledger;
 mod link;
 mod loss;
 mod meter;
+mod plain;
 mod qdisc;
 mod schedule;
 mod wire;
@@ -56,6 +57,7 @@ pub use ledger::Ledger;
 pub use link::{Link, LinkConfig};
 pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter};
+pub use plain::{PacketPool, PlainLink};
 pub use qdisc::{
     Backlog, Classifier, CoDel, CoDelConfig, Discipline, Drr, DrrConfig, Fifo, FqCoDel,
     FqCoDelConfig, Outlet, Pie, PieConfig, PieDelay, Priority, PriorityConfig, Qdisc, Red,

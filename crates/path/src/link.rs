@@ -12,7 +12,7 @@ use crate::{
 use varied::Varied;
 
 /// Nanoseconds that a byte takes at one bit per second.
-const BYTE: u64 = 8_000_000_000;
+pub(crate) const BYTE: u64 = 8_000_000_000;
 
 /// What a link is made of. The default passes packets on at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -355,12 +355,6 @@ impl Link {
             .or_else(|| (self.waiting > 0).then(|| self.free_at + self.delay))
     }
 
-    /// Reads a little of what a packet needs that finds the link idle, so that it is at hand.
-    #[inline]
-    pub fn touch(&self) -> u64 {
-        self.free_at.as_nanos() ^ self.arrived
-    }
-
     /// Packets under way to the far end, in the order of their arrival. Those that wait are not yet.
     #[inline]
     pub fn flying(&self) -> impl Iterator<Item = &Packet> {
@@ -373,6 +367,12 @@ impl Link {
     pub fn front(&mut self, now: Time) -> Option<&mut Packet> {
         self.advance(now, &mut stays);
         self.arrived_by(now)
+    }
+
+    /// When the first packet arrives of those under way.
+    #[inline]
+    pub fn arrival(&self) -> Option<Time> {
+        self.flight.arrival()
     }
 
     /// As [`Link::front`], of a link that was advanced to `now`.

@@ -6,7 +6,7 @@
 //! feeds that leaf, so the order is right, and the trunk needs no event of its own for it.
 
 use swell_base::{EventQueue, Packet, Time};
-use swell_path::{Element, Link};
+use swell_path::{Element, Link, LinkConfig, PacketPool, PlainLink};
 
 use crate::flow::{LinkIndex, NONE, Routes};
 use crate::wake::Wake;
@@ -17,23 +17,33 @@ pub(crate) const TRUNKS: LinkIndex = 2;
 
 #[derive(Default)]
 pub(crate) struct Links {
-    trunks: Vec<Slot>,
-    leaves: Vec<Slot>,
+    trunks: Vec<Trunk>,
+    leaves: Vec<Leaf>,
+    /// Packets on leaves that are plain links.
+    pool: PacketPool,
     free: Vec<LinkIndex>,
     /// Packets completely received at the far end of a leaf that leads onto a trunk.
     pub hops: u64,
 }
 
-/// Begins with what every packet needs.
-#[repr(C, align(64))]
-struct Slot {
+struct Trunk {
     /// When the one wake-up queued for it is due; `MAX` if there is none.
     wake_at: Time,
-    /// The trunk that a leaf leads onto; `NONE` if it leads to a host.
+    link: Link,
+}
+
+/// Begins with the cache line that every packet needs.
+#[repr(C, align(64))]
+struct Leaf {
+    /// As of a trunk.
+    wake_at: Time,
+    /// The link where it is no plain one.
+    other: Option<Box<Link>>,
+    /// The trunk that it leads onto; `NONE` if it leads to a host.
     onto: LinkIndex,
     /// No flow is routed over it any more: its place is given away once it is empty.
     doomed: bool,
-    link: Link,
+    plain: PlainLink,
 }
 
 /// What links need to know of the rest of the world.
@@ -48,17 +58,41 @@ pub(crate) struct Around<'a> {
 
 impl Links {
     pub fn add_trunk(&mut self, link: Link) {
-        self.trunks.push(Slot::new(link, NONE));
+        let wake_at = Time::MAX;
+        self.trunks.push(Trunk { wake_at, link });
     }
 
-    /// Adds a leaf that leads onto a trunk, or to a host (`NONE`).
-    pub fn add_leaf(&mut self, link: Link, onto: LinkIndex) -> LinkIndex {
-        let slot = Slot::new(link, onto);
+    /// Adds a leaf that leads onto a trunk, or to a host (`NONE`); a link called `name` under `seed`.
+    pub fn add_leaf(
+        &mut self,
+        config: &LinkConfig,
+        (seed, name): (u64, &str),
+        onto: LinkIndex,
+    ) -> LinkIndex {
+        match PlainLink::new(config) {
+            Some(plain) => self.add(plain, None, onto),
+            None => self.add_counting_leaf(Link::new(config, seed, name), onto),
+        }
+    }
+
+    /// Adds a leaf of which more is asked than to carry packets.
+    pub fn add_counting_leaf(&mut self, link: Link, onto: LinkIndex) -> LinkIndex {
+        self.add(PlainLink::default(), Some(Box::new(link)), onto)
+    }
+
+    fn add(&mut self, plain: PlainLink, other: Option<Box<Link>>, onto: LinkIndex) -> LinkIndex {
+        let leaf = Leaf {
+            wake_at: Time::MAX,
+            other,
+            onto,
+            doomed: false,
+            plain,
+        };
         if let Some(index) = self.free.pop() {
-            *self.leaf(index) = slot;
+            *self.leaf(index) = leaf;
             return index;
         }
-        self.leaves.push(slot);
+        self.leaves.push(leaf);
         TRUNKS + self.leaves.len() as LinkIndex - 1
     }
 
@@ -74,62 +108,64 @@ impl Links {
         &mut self.trunks[index as usize].link
     }
 
-    /// Any link.
-    pub fn link(&self, index: LinkIndex) -> &Link {
+    /// A trunk, or a [counting leaf](Links::add_counting_leaf).
+    pub fn link(&self, index: LinkIndex) -> Option<&Link> {
         match index.checked_sub(TRUNKS) {
-            None => self.trunk(index),
-            Some(leaf) => &self.leaves[leaf as usize].link,
+            None => Some(self.trunk(index)),
+            Some(leaf) => self.leaves[leaf as usize].other.as_deref(),
         }
     }
 
     /// The same, to change it.
-    pub fn link_mut(&mut self, index: LinkIndex) -> &mut Link {
+    pub fn link_mut(&mut self, index: LinkIndex) -> Option<&mut Link> {
         match index.checked_sub(TRUNKS) {
-            None => self.trunk_mut(index),
-            Some(leaf) => &mut self.leaves[leaf as usize].link,
+            None => Some(self.trunk_mut(index)),
+            Some(leaf) => self.leaves[leaf as usize].other.as_deref_mut(),
         }
     }
 
     #[inline]
-    fn leaf(&mut self, index: LinkIndex) -> &mut Slot {
+    fn leaf(&mut self, index: LinkIndex) -> &mut Leaf {
         &mut self.leaves[(index - TRUNKS) as usize]
     }
 
     /// The first packet under way on a link, if it leads to a host.
     #[inline]
     pub fn next_at_host(&self, index: LinkIndex) -> Option<&Packet> {
-        let slot = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
-        let packet = slot.link.flying().next()?;
-        (slot.onto == NONE).then_some(packet)
+        let leaf = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
+        if leaf.onto != NONE {
+            return None;
+        }
+        match &leaf.other {
+            None => leaf.plain.packets(&self.pool).next(),
+            Some(link) => link.flying().next(),
+        }
     }
 
     /// Reads a little of what the next packet needs of a leaf.
     #[inline]
     pub fn touch(&self, index: LinkIndex) -> u64 {
-        let Some(slot) = self.leaves.get(index.wrapping_sub(TRUNKS) as usize) else {
-            return 0;
-        };
-        slot.wake_at.as_nanos() ^ slot.link.touch()
+        let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
+        leaf.map_or(0, |leaf| leaf.wake_at.as_nanos())
     }
 
     /// A packet arrives at a link.
     #[inline]
     pub fn push(&mut self, around: &mut Around, index: LinkIndex, packet: &Packet) {
         if index >= TRUNKS {
-            let slot = self.leaf(index);
-            slot.link.push_ref(around.now, packet);
-            slot.arm(around.queue, index);
+            let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+            leaf.push(&mut self.pool, around, (index, around.now), packet);
             return;
         }
         if let Some(watch) = &mut around.watch {
             watch.arrives(around.now, packet);
         }
-        let slot = &mut self.trunks[index as usize];
-        let (now, leaves) = (around.now, &mut self.leaves);
-        slot.link.push_express(now, packet, &mut |at, p| {
-            hand_over(leaves, around, index, at, p)
+        let trunk = &mut self.trunks[index as usize];
+        let (now, leaves, pool) = (around.now, &mut self.leaves, &mut self.pool);
+        trunk.link.push_express(now, packet, &mut |at, p| {
+            hand_over(leaves, pool, around, (index, at), p)
         });
-        slot.arm_trunk(around.queue, index);
+        trunk.arm(around.queue, index);
     }
 
     /// Deals with a link's wake-up, if it is the present one: what has crossed a leaf goes onto its
@@ -139,39 +175,25 @@ impl Links {
     pub fn due(&mut self, around: &mut Around, index: LinkIndex) -> Option<&mut Packet> {
         let now = around.now;
         if index < TRUNKS {
-            return self.trunk_due(around, index);
-        }
-        let slot = &mut self.leaves[(index - TRUNKS) as usize];
-        if slot.wake_at != now {
-            return None;
-        }
-        slot.link.advance(now, &mut |_, _| false);
-        if slot.onto == NONE {
-            // Asked twice, since what is returned cannot be given up again.
-            if slot.link.arrived_by(now).is_some() {
-                return self.leaf(index).link.front_again();
+            if self.trunks[index as usize].wake_at != now {
+                return None;
             }
+            self.advance(around, index);
         } else {
-            self.onto_trunk(around, index);
+            let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+            if leaf.wake_at != now {
+                return None;
+            }
+            if let Some(link) = &mut leaf.other {
+                link.advance(now, &mut |_, _| false);
+            }
+            if leaf.onto != NONE {
+                self.onto_trunk(around, index);
+                self.rearm_leaf(around.queue, index);
+                return None;
+            }
         }
-        self.rearm_leaf(around.queue, index);
-        None
-    }
-
-    #[inline]
-    fn trunk_due(&mut self, around: &mut Around, index: LinkIndex) -> Option<&mut Packet> {
-        let now = around.now;
-        if self.trunks[index as usize].wake_at != now {
-            return None;
-        }
-        self.advance(around, index);
-        let slot = &mut self.trunks[index as usize];
-        if slot.link.arrived_by(now).is_none() {
-            slot.wake_at = Time::MAX;
-            slot.arm_trunk(around.queue, index);
-            return None;
-        }
-        slot.link.front_again()
+        self.more(around, index)
     }
 
     /// After the packet that [`Links::due`] showed was removed, and everything that it caused has
@@ -180,28 +202,31 @@ impl Links {
     pub fn more(&mut self, around: &mut Around, index: LinkIndex) -> Option<&mut Packet> {
         let now = around.now;
         if index < TRUNKS {
-            let slot = &mut self.trunks[index as usize];
-            if slot.link.arrived_by(now).is_none() {
-                slot.wake_at = Time::MAX;
-                slot.arm_trunk(around.queue, index);
+            let trunk = &mut self.trunks[index as usize];
+            // Asked twice, here and below, since what is returned cannot be given up again.
+            if trunk.link.arrived_by(now).is_none() {
+                trunk.wake_at = Time::MAX;
+                trunk.arm(around.queue, index);
                 return None;
             }
-            return slot.link.front_again();
+            return trunk.link.front_again();
         }
-        if self.leaf(index).link.arrived_by(now).is_none() {
+        let place = (index - TRUNKS) as usize;
+        let arrival = self.leaves[place].arrival(&self.pool);
+        if arrival.is_none_or(|at| at > now) {
             self.rearm_leaf(around.queue, index);
             return None;
         }
-        self.leaf(index).link.front_again()
+        self.leaves[place].front(&mut self.pool)
     }
 
     /// Brings a trunk up to date.
     #[inline]
     pub fn advance(&mut self, around: &mut Around, trunk: LinkIndex) {
-        let (now, leaves) = (around.now, &mut self.leaves);
-        self.trunks[trunk as usize]
-            .link
-            .advance(now, &mut |at, p| hand_over(leaves, around, trunk, at, p));
+        let (now, leaves, pool) = (around.now, &mut self.leaves, &mut self.pool);
+        self.trunks[trunk as usize].link.advance(now, &mut |at, p| {
+            hand_over(leaves, pool, around, (trunk, at), p)
+        });
     }
 
     /// The packet that [`Links::due`] showed has arrived.
@@ -210,7 +235,7 @@ impl Links {
         if index < TRUNKS {
             self.trunks[index as usize].link.pop_front();
         } else {
-            self.leaf(index).link.pop_front();
+            self.leaves[(index - TRUNKS) as usize].pop(&mut self.pool);
         }
     }
 
@@ -219,12 +244,15 @@ impl Links {
     fn onto_trunk(&mut self, around: &mut Around, index: LinkIndex) {
         let now = around.now;
         loop {
-            let slot = &mut self.leaves[(index - TRUNKS) as usize];
-            let Some(&mut packet) = slot.link.arrived_by(now) else {
+            let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+            if leaf.arrival(&self.pool).is_none_or(|at| at > now) {
+                return;
+            }
+            let Some(&mut packet) = leaf.front(&mut self.pool) else {
                 return;
             };
-            slot.link.pop_front();
-            let trunk = slot.onto;
+            leaf.pop(&mut self.pool);
+            let trunk = leaf.onto;
             self.hops += 1;
             self.push(around, trunk, &packet);
         }
@@ -233,19 +261,26 @@ impl Links {
     /// Queues the next wake-up of a leaf from which everything due was taken.
     #[inline]
     fn rearm_leaf(&mut self, queue: &mut EventQueue<Wake>, index: LinkIndex) {
-        let slot = self.leaf(index);
-        slot.wake_at = Time::MAX;
-        slot.arm(queue, index);
-        if slot.doomed && slot.wake_at == Time::MAX {
-            self.free.push(index);
+        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+        match leaf.poll_at(&self.pool) {
+            Some(due) => {
+                leaf.wake_at = due;
+                queue.push(due, Wake::link(index));
+            }
+            None => {
+                leaf.wake_at = Time::MAX;
+                if leaf.doomed {
+                    self.free.push(index);
+                }
+            }
         }
     }
 
     /// No flow is routed over the leaf any more.
     pub fn doom(&mut self, index: LinkIndex) {
-        let slot = self.leaf(index);
-        slot.doomed = true;
-        if slot.wake_at == Time::MAX {
+        let leaf = self.leaf(index);
+        leaf.doomed = true;
+        if leaf.wake_at == Time::MAX {
             self.free.push(index);
         }
     }
@@ -255,10 +290,10 @@ impl Links {
 /// route ends at the trunk.
 #[inline]
 fn hand_over(
-    leaves: &mut [Slot],
+    leaves: &mut [Leaf],
+    pool: &mut PacketPool,
     around: &mut Around,
-    trunk: LinkIndex,
-    at: Time,
+    (trunk, at): (LinkIndex, Time),
     packet: &Packet,
 ) -> bool {
     if let Some(watch) = &mut around.watch {
@@ -268,39 +303,89 @@ fn hand_over(
     if next == NONE {
         return false;
     }
-    let slot = &mut leaves[(next - TRUNKS) as usize];
-    slot.link.push_ref(at, packet);
-    slot.arm(around.queue, next);
+    leaves[(next - TRUNKS) as usize].push(pool, around, (next, at), packet);
     true
 }
 
-impl Slot {
-    fn new(link: Link, onto: LinkIndex) -> Slot {
-        Slot {
-            link,
-            wake_at: Time::MAX,
-            onto,
-            doomed: false,
-        }
-    }
-
+impl Trunk {
     #[inline]
     fn arm(&mut self, queue: &mut EventQueue<Wake>, index: LinkIndex) {
-        self.arm_for(self.link.poll_at(), queue, index);
-    }
-
-    #[inline]
-    fn arm_trunk(&mut self, queue: &mut EventQueue<Wake>, index: LinkIndex) {
-        self.arm_for(self.link.touch_at(), queue, index);
-    }
-
-    #[inline]
-    fn arm_for(&mut self, due: Option<Time>, queue: &mut EventQueue<Wake>, index: LinkIndex) {
-        if let Some(due) = due
+        if let Some(due) = self.link.touch_at()
             && due < self.wake_at
         {
             self.wake_at = due;
             queue.push(due, Wake::link(index));
         }
+    }
+}
+
+impl Leaf {
+    /// A packet arrives at `at`.
+    #[inline]
+    fn push(
+        &mut self,
+        pool: &mut PacketPool,
+        around: &mut Around,
+        (index, at): (LinkIndex, Time),
+        packet: &Packet,
+    ) {
+        let due = match &mut self.other {
+            None => self.plain.push(pool, at, packet),
+            Some(link) => {
+                link.push_ref(at, packet);
+                link.poll_at()
+            }
+        };
+        if let Some(due) = due
+            && due < self.wake_at
+        {
+            self.wake_at = due;
+            around.queue.push(due, Wake::link(index));
+        }
+    }
+
+    /// When the first packet arrives of those that are known to.
+    #[inline]
+    fn arrival(&self, pool: &PacketPool) -> Option<Time> {
+        match &self.other {
+            None => self.plain.arrival(pool),
+            Some(link) => link.arrival(),
+        }
+    }
+
+    /// When there may be something to do.
+    #[inline]
+    fn poll_at(&self, pool: &PacketPool) -> Option<Time> {
+        match &self.other {
+            None => self.plain.arrival(pool),
+            Some(link) => link.poll_at(),
+        }
+    }
+
+    #[inline]
+    fn front<'a>(&'a mut self, pool: &'a mut PacketPool) -> Option<&'a mut Packet> {
+        match &mut self.other {
+            None => self.plain.front(pool),
+            Some(link) => link.front_again(),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, pool: &mut PacketPool) {
+        match &mut self.other {
+            None => self.plain.pop(pool),
+            Some(link) => link.pop_front(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leaf_is_two_cache_lines() {
+        assert_eq!(size_of::<Leaf>(), 128);
+        assert_eq!(std::mem::offset_of!(Leaf, plain) + PlainLink::HOT, 64);
     }
 }

@@ -83,7 +83,7 @@ impl World {
             let seed = derived(self.seed, u64::from(number) | 1 << 63);
             let mut link = Link::new(c, seed, way);
             link.keep_dropped();
-            self.links.add_leaf(link, onto)
+            self.links.add_counting_leaf(link, onto)
         };
         let up =
             link(access.delay, access.up, access.loss_up).map_or(NONE, |c| leaf(&c, UP, trunk));
@@ -166,7 +166,8 @@ impl World {
     pub fn take_casualties(&mut self, each: &mut dyn FnMut(Casualty)) {
         let leaves = self.ports.places.iter().flat_map(|p| [p.up, p.last]);
         for link in (0..TRUNKS).chain(leaves.filter(|&l| l != NONE)) {
-            for (at, packet, reason) in self.links.link_mut(link).take_dropped() {
+            let dropped = self.links.link_mut(link).map(Link::take_dropped);
+            for (at, packet, reason) in dropped.unwrap_or_default() {
                 let flow = self.flows.get(packet.flow.0 as usize);
                 if let Some(Some(flow)) = flow
                     && let Transport::Ports(_) = flow.transport
@@ -192,8 +193,8 @@ impl World {
             return None;
         }
         let known = self.ports.places.iter();
-        let known = known.filter_map(|p| self.links.link(p.last).poll_at());
-        let trunks = || (0..TRUNKS).map(|t| self.links.link(t));
+        let known = known.filter_map(|p| self.links.link(p.last)?.poll_at());
+        let trunks = || (0..TRUNKS).map(|t| self.links.trunk(t));
         let waiting = trunks().filter_map(|t| Some(t.next_start()? + t.delay()));
         let shortest = trunks().map(Link::delay).min().unwrap_or_default();
         let later = self.queue.next_at().map(|at| at + shortest);

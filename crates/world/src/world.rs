@@ -589,7 +589,7 @@ impl World {
                     .take((workload, side), path, |config, handle, name| {
                         let own = derived(seed, u64::from(workload) << 48 | handle);
                         let onto = if name == UP { side } else { NONE };
-                        links.add_leaf(Link::new(config, own, name), onto)
+                        links.add_leaf(config, (own, name), onto)
                     });
             access[i] = handle;
             if pair.up != NONE {

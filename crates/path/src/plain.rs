@@ -1,0 +1,355 @@
+//! The commonest link, computed ahead, and the pool in which the packets of thousands of such links lie.
+
+use swell_base::{Dur, Packet, QueueLimit, Time};
+
+use crate::link::BYTE;
+use crate::{Discipline, LinkConfig, Loss};
+
+/// No place: the end of a list.
+const END: u32 = u32::MAX;
+
+/// Packets on [`PlainLink`]s. The place left last is taken next, so that what is touched is as much
+/// memory as packets are under way now.
+#[derive(Clone, Debug)]
+pub struct PacketPool {
+    packets: Vec<Held>,
+    /// By place, as above.
+    marks: Vec<Mark>,
+    /// First of the places that are not in use.
+    free: u32,
+}
+
+/// A packet in a cache line of its own.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Held(Packet);
+
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// At the far end of the link.
+    arrival: Time,
+    /// The place of the packet behind, or of the next that is free.
+    next: u32,
+}
+
+impl Default for PacketPool {
+    fn default() -> Self {
+        PacketPool {
+            packets: Vec::new(),
+            marks: Vec::new(),
+            free: END,
+        }
+    }
+}
+
+impl PacketPool {
+    #[inline]
+    fn put(&mut self, arrival: Time, packet: &Packet) -> u32 {
+        let mark = Mark { arrival, next: END };
+        let place = self.free;
+        match (
+            self.marks.get_mut(place as usize),
+            self.packets.get_mut(place as usize),
+        ) {
+            (Some(unused), Some(held)) => {
+                self.free = unused.next;
+                *unused = mark;
+                held.0 = *packet;
+                place
+            }
+            _ => self.grow(mark, packet),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, mark: Mark, packet: &Packet) -> u32 {
+        self.marks.push(mark);
+        self.packets.push(Held(*packet));
+        self.marks.len() as u32 - 1
+    }
+
+    #[inline]
+    fn packet(&self, place: u32) -> Option<&Packet> {
+        self.packets.get(place as usize).map(|held| &held.0)
+    }
+}
+
+/// A [`Link`](crate::Link) without anything that few have: drop tail by bytes, a constant rate, a
+/// delay, nobody who counts. Nothing that comes later changes when a packet of such a link arrives, so it
+/// is known at once, and a packet is handled twice: when it comes and when it goes.
+///
+/// It takes and drops what a `Link` does, to the nanosecond. Its packets lie in a [`PacketPool`], always
+/// the same one.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct PlainLink {
+    /// End of the last transmission.
+    free_at: Time,
+    delay: Dur,
+    /// The packets on it, in the order of their arrival: the first and the last.
+    first: u32,
+    last: u32,
+    /// The last packet of which it is known that its transmission has begun, if it is on the link.
+    begun: u32,
+    /// Bytes of the packets of which that is not known: at least what waits.
+    waiting: u32,
+    /// Bytes that may wait.
+    limit: u32,
+    /// Nanoseconds per byte where the rate makes that a whole number, else zero.
+    per_byte: u32,
+    // Up to here what every packet needs.
+    /// Bits per second; zero = transmission takes no time.
+    rate: u64,
+    /// What the division of bits by rate left over in this busy period, so that rates do not drift.
+    carry: u64,
+}
+
+impl PlainLink {
+    /// Its first bytes, which every packet needs; the others are for rates that do not divide.
+    pub const HOT: usize = std::mem::offset_of!(PlainLink, rate);
+
+    /// The link that `config` describes, if it is a plain one.
+    pub fn new(config: &LinkConfig) -> Option<PlainLink> {
+        let plain = config.discipline == Discipline::Fifo
+            && config.loss == Loss::None
+            && config.overhead == 0
+            && config.changes.is_empty();
+        let limit = match (config.queue, config.rate) {
+            (QueueLimit::Bytes(bytes), Some(_)) if bytes.0 < 1 << 31 => bytes.0 as u32,
+            (_, None) => 0, // nothing waits
+            _ => return None,
+        };
+        let rate = config.rate.map_or(0, |r| r.bps());
+        let per_byte = if rate > 0 && BYTE.is_multiple_of(rate) {
+            u32::try_from(BYTE / rate).unwrap_or(0)
+        } else {
+            0
+        };
+        plain.then(|| PlainLink {
+            delay: config.delay,
+            limit,
+            per_byte,
+            rate,
+            ..PlainLink::default()
+        })
+    }
+
+    /// A packet arrives at `at`, which never decreases. When it will arrive at the far end; `None` where
+    /// it finds the queue full.
+    #[inline]
+    pub fn push(&mut self, pool: &mut PacketPool, at: Time, packet: &Packet) -> Option<Time> {
+        let size = u32::from(packet.size);
+        let idle = self.free_at <= at;
+        if idle {
+            if self.free_at < at {
+                // A new busy period owes nothing.
+                self.free_at = at;
+                self.carry = 0;
+            }
+        } else {
+            if self.waiting + size > self.limit {
+                self.look_what_waits(pool, at);
+                if self.waiting + size > self.limit {
+                    return None;
+                }
+            }
+            self.waiting += size;
+        }
+        let took = self.transmission(size);
+        self.free_at += took;
+        let arrival = self.free_at + self.delay;
+        let place = pool.put(arrival, packet);
+        match pool.marks.get_mut(self.last as usize) {
+            Some(last) => last.next = place,
+            None => self.first = place,
+        }
+        self.last = place;
+        if idle {
+            self.begun = place;
+            self.waiting = 0;
+        }
+        Some(arrival)
+    }
+
+    #[inline]
+    fn transmission(&mut self, size: u32) -> Dur {
+        if self.per_byte > 0 {
+            return Dur::from_nanos(u64::from(size) * u64::from(self.per_byte));
+        }
+        if self.rate == 0 {
+            return Dur::ZERO;
+        }
+        // Sizes are 16 bits and a second has 1e9 nanoseconds: 2^16 * 8e9 + rate fits 64 bits.
+        let work = u64::from(size) * BYTE + self.carry;
+        self.carry = work % self.rate;
+        Dur::from_nanos(work / self.rate)
+    }
+
+    /// Finds the last packet whose transmission has begun by `at`.
+    #[cold]
+    #[inline(never)]
+    fn look_what_waits(&mut self, pool: &PacketPool, at: Time) {
+        let mark = |place: u32| pool.marks.get(place as usize);
+        loop {
+            // A transmission begins when the one before ends; where that packet has already arrived, so
+            // has this transmission begun.
+            let next = match mark(self.begun) {
+                None => self.first,
+                Some(before) if before.arrival <= at + self.delay => before.next,
+                Some(_) => return,
+            };
+            let Some(packet) = pool.packet(next) else {
+                return;
+            };
+            self.waiting -= u32::from(packet.size);
+            self.begun = next;
+        }
+    }
+
+    /// When the first packet on the link arrives.
+    #[inline]
+    pub fn arrival(&self, pool: &PacketPool) -> Option<Time> {
+        pool.marks.get(self.first as usize).map(|m| m.arrival)
+    }
+
+    /// The first packet on the link.
+    #[inline]
+    pub fn front<'p>(&self, pool: &'p mut PacketPool) -> Option<&'p mut Packet> {
+        let held = pool.packets.get_mut(self.first as usize)?;
+        Some(&mut held.0)
+    }
+
+    /// The packets on the link, in the order of their arrival.
+    #[inline]
+    pub fn packets<'p>(&self, pool: &'p PacketPool) -> impl Iterator<Item = &'p Packet> {
+        let behind = |&place: &u32| Some(pool.marks.get(place as usize)?.next);
+        std::iter::successors(Some(self.first), behind).map_while(|place| pool.packet(place))
+    }
+
+    /// Takes the first packet off the link, which must have arrived.
+    #[inline]
+    pub fn pop(&mut self, pool: &mut PacketPool) {
+        let place = self.first;
+        let Some(mark) = pool.marks.get_mut(place as usize) else {
+            return;
+        };
+        self.first = std::mem::replace(&mut mark.next, pool.free);
+        pool.free = place;
+        if self.first == END {
+            self.last = END;
+        }
+        if self.begun == place {
+            self.begun = END;
+        } else if self.begun == END {
+            let packet = pool.packet(place);
+            self.waiting -= packet.map_or(0, |p| u32::from(p.size));
+        }
+    }
+}
+
+impl Default for PlainLink {
+    /// Passes packets on at once.
+    fn default() -> Self {
+        PlainLink {
+            free_at: Time::ZERO,
+            delay: Dur::ZERO,
+            first: END,
+            last: END,
+            begun: END,
+            waiting: 0,
+            limit: 0,
+            per_byte: 0,
+            rate: 0,
+            carry: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Element, Link};
+    use swell_base::{Bytes, Rate, Stream};
+
+    /// The oracle: the link itself. Rates that divide and rates that do not, idle and crowded, polled in
+    /// time and late.
+    #[test]
+    fn it_does_what_a_link_does() {
+        let (mut drops, mut arrivals) = (0, 0);
+        for seed in 0..200 {
+            let mut rng = Stream::new(seed, "plain");
+            let config = LinkConfig {
+                rate: rng.chance(0.9).then(|| {
+                    let rates = [1_000_000, 10_000_000, 7_654_321, 4_000_000_000_000];
+                    Rate::from_bps(rates[rng.below(4) as usize])
+                }),
+                delay: Dur::from_nanos(rng.below(3) * rng.below(10_000_000)),
+                queue: QueueLimit::Bytes(Bytes(rng.below(20_000))),
+                ..LinkConfig::default()
+            };
+            let mut link = Link::new(&config, seed, "link");
+            let mut plain = PlainLink::new(&config).expect("plain");
+            let mut pool = PacketPool::default();
+            let mean_gap = 1e5 + rng.uniform() * 4e6;
+            let mut now = Time::ZERO;
+            for i in 0..3_000u32 {
+                if rng.chance(0.8) {
+                    now += Dur::from_nanos(rng.exponential(mean_gap) as u64 / 8 * 8);
+                }
+                let packet = Packet {
+                    size: 40 + rng.below(2) as u16 * 1460,
+                    flow: swell_base::FlowId(i),
+                    ..Packet::default()
+                };
+                link.push(now, packet);
+                arrivals += 1;
+                drops += u32::from(plain.push(&mut pool, now, &packet).is_none());
+                assert_eq!(plain.packets(&pool).count() as u64, link.ledger().held());
+                if rng.chance(0.3) {
+                    continue;
+                }
+                while let Some(want) = link.pop(now) {
+                    assert_eq!(plain.arrival(&pool), Some(want.0));
+                    assert_eq!(plain.front(&mut pool).copied(), Some(want.1));
+                    plain.pop(&mut pool);
+                }
+                assert_eq!(plain.arrival(&pool).is_none(), link.poll_at().is_none());
+                assert!(plain.arrival(&pool).is_none_or(|at| at > now));
+            }
+            assert!(pool.marks.len() < 3_000, "places are used again");
+        }
+        assert!(drops > arrivals / 50 && drops < arrivals / 2, "{drops}");
+    }
+
+    #[test]
+    fn what_few_links_have_is_not_plain() {
+        let plain = LinkConfig {
+            rate: Some(Rate::from_bps(1_000_000)),
+            queue: QueueLimit::Bytes(Bytes(65_536)),
+            ..LinkConfig::default()
+        };
+        assert!(PlainLink::new(&plain).is_some());
+        let others = [
+            LinkConfig {
+                loss: Loss::Independent { p: 0.1 },
+                ..plain.clone()
+            },
+            LinkConfig {
+                overhead: 4,
+                ..plain.clone()
+            },
+            LinkConfig {
+                discipline: Discipline::CoDel(crate::CoDelConfig::default()),
+                ..plain.clone()
+            },
+            LinkConfig {
+                queue: QueueLimit::Packets(10),
+                ..plain.clone()
+            },
+        ];
+        for other in others {
+            assert!(PlainLink::new(&other).is_none(), "{other:?}");
+        }
+    }
+}
