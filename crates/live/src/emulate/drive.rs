@@ -48,6 +48,8 @@ pub struct Emulation {
 
 struct Attached {
     nic: Box<dyn Nic>,
+    /// It may have something to read.
+    ready: bool,
 }
 
 /// What is kept of packets.
@@ -108,7 +110,10 @@ impl Emulation {
             for prefix in host.prefixes {
                 table.route(prefix, port);
             }
-            attached.push(Attached { nic: host.nic });
+            attached.push(Attached {
+                nic: host.nic,
+                ready: true,
+            });
         }
         if let Some(path) = &options.journal {
             let file = BufWriter::new(File::create(path)?);
@@ -154,7 +159,9 @@ impl Emulation {
         let end = self.options.until.unwrap_or(Time::MAX);
         let at = loop {
             for i in 0..self.hosts.len() {
-                self.read(i, clock)?;
+                if std::mem::take(&mut self.hosts[i].ready) {
+                    self.read(i, clock)?;
+                }
             }
             let now = clock.now().min(end);
             self.world.happen(now);
@@ -276,14 +283,25 @@ impl Emulation {
                 Err(rustix::io::Errno::INTR) => 0,
                 Err(e) => return Err(e.into()),
             };
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            for (host, ready) in self.hosts.iter_mut().zip(ready) {
+                host.ready = ready;
+            }
             if woken > 0 {
                 return Ok(());
             }
             let over = clock.outside(clock.now().since(due));
             self.inside.lateness.back(over);
+            if spin == Dur::ZERO {
+                return Ok(());
+            }
         }
         while self.options.precise && clock.now() < due {
             std::hint::spin_loop();
+        }
+        // Nobody has asked.
+        for host in &mut self.hosts {
+            host.ready = true;
         }
         Ok(())
     }
