@@ -9,7 +9,7 @@ use swell_path::Deliveries;
 use swell_traffic::{Knobs, Model};
 use swell_workload::Packets;
 
-use crate::file::{Change, Greedy, Link, Program, Replay, TcpSettings, Transport, Web};
+use crate::file::{Change, Greedy, Link, Program, Replay, Stack, TcpSettings, Transport, Web};
 use crate::observe::{Cell, Observations};
 
 /// What runs a run: a simulator, an emulator, real hosts.
@@ -102,6 +102,8 @@ pub struct RunSpec {
     pub duration: Dur,
     /// Bin width of the time series.
     pub bins: Dur,
+    /// Whose TCP the background runs on, where the backend has both.
+    pub background_stack: Stack,
     /// Whether to fill the table of background connections.
     pub flows: bool,
     /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.

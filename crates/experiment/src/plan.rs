@@ -246,6 +246,7 @@ impl Plan {
             warmup: self.file.run.warmup,
             duration: self.file.run.duration,
             bins: self.file.run.bins,
+            background_stack: self.file.run.background_stack,
             flows: self.file.run.keep.flows,
             packets: None,
             output: None,

@@ -7,13 +7,16 @@
 use std::collections::VecDeque;
 
 use swell_base::{DropReason, FlowId, Packet, Tag, Time, derived};
-use swell_path::{Element, Link, LinkConfig};
+use swell_path::{Element, Link, LinkConfig, Loss};
 use swell_workload::{Access, Conn, Wire};
 
 use crate::access::{DOWN, UP, link};
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Transport};
 use crate::links::TRUNKS;
 use crate::world::World;
+
+/// With more ports than this it would take longer to see what each expects than to look at every event.
+const FEW: usize = 16;
 
 /// A port, numbered in the order in which they were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +61,8 @@ pub struct Casualty {
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
     places: Vec<Place>,
+    /// Access links that can drop.
+    dropping: Vec<LinkIndex>,
     pub delivered: VecDeque<Delivery>,
     /// Packets injected that have neither been delivered nor dropped.
     inside: u64,
@@ -70,7 +75,6 @@ struct Place {
     first: LinkIndex,
     /// The link that leads to it.
     last: LinkIndex,
-    up: LinkIndex,
 }
 
 impl World {
@@ -83,7 +87,12 @@ impl World {
             let seed = derived(self.seed, u64::from(number) | 1 << 63);
             let mut link = Link::new(c, seed, way);
             link.keep_dropped();
-            self.links.add_counting_leaf(link, onto)
+            let index = self.links.add_counting_leaf(link, onto);
+            // Without a rate there is no queue.
+            if c.rate.is_some() || c.loss != Loss::None {
+                self.ports.dropping.push(index);
+            }
+            index
         };
         let up =
             link(access.delay, access.up, access.loss_up).map_or(NONE, |c| leaf(&c, UP, trunk));
@@ -97,7 +106,6 @@ impl World {
             right: config.right,
             first: if up == NONE { trunk } else { up },
             last,
-            up,
         });
         Port(number)
     }
@@ -164,8 +172,7 @@ impl World {
 
     /// Packets of ports that were dropped since the last call.
     pub fn take_casualties(&mut self, each: &mut dyn FnMut(Casualty)) {
-        let leaves = self.ports.places.iter().flat_map(|p| [p.up, p.last]);
-        for link in (0..TRUNKS).chain(leaves.filter(|&l| l != NONE)) {
+        for link in (0..TRUNKS).chain(self.ports.dropping.iter().copied()) {
             let dropped = self.links.link_mut(link).map(Link::take_dropped);
             for (at, packet, reason) in dropped.unwrap_or_default() {
                 let flow = self.flows.get(packet.flow.0 as usize);
@@ -192,12 +199,16 @@ impl World {
         if self.ports.inside == 0 {
             return None;
         }
+        let next = self.queue.next_at();
+        if self.ports.places.len() > FEW {
+            return next;
+        }
         let known = self.ports.places.iter();
         let known = known.filter_map(|p| self.links.link(p.last)?.poll_at());
         let trunks = || (0..TRUNKS).map(|t| self.links.trunk(t));
         let waiting = trunks().filter_map(|t| Some(t.next_start()? + t.delay()));
         let shortest = trunks().map(Link::delay).min().unwrap_or_default();
-        let later = self.queue.next_at().map(|at| at + shortest);
+        let later = next.map(|at| at + shortest);
         known.chain(waiting).chain(later).min()
     }
 

@@ -27,7 +27,7 @@ pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub use network::{Link, LinkOverrides, Loss, Network};
 pub use packets::{Direction, Greedy, Replay};
 pub use problem::{Problem, Problems};
-pub use program::{BackendKind, Client, CommandLine, Measure, Program, Server};
+pub use program::{BackendKind, Client, CommandLine, Measure, Program, Server, Stack};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use read::{override_keys, read, schema, unknown_name};
 pub(crate) use read::{problem, suggest};
@@ -71,8 +71,16 @@ pub struct Run {
     pub seed: u64,
     /// Bin width of the time series.
     pub bins: Dur,
+    /// Whose TCP the background runs on, if `backend = "emulated"`. In the simulator there is no
+    /// choice.
+    #[serde(skip_serializing_if = "is_default")]
+    pub background_stack: Stack,
     /// Which large results to keep.
     pub keep: Keep,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Which large results to keep.
@@ -94,6 +102,7 @@ impl Default for Run {
             duration: Dur::from_secs(120),
             seed: 1,
             bins: Dur::from_millis(100),
+            background_stack: Stack::default(),
             keep: Keep::default(),
         }
     }

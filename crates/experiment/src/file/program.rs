@@ -18,6 +18,18 @@ pub enum BackendKind {
     Emulated,
 }
 
+/// Whose TCP the background runs on where the backend is the emulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stack {
+    /// Simulated endpoints in the queues of the world: thousands cost a fraction of a processor.
+    #[default]
+    Simulated,
+    /// Sockets of the kernel in hosts of their own, each connection from its host's address and behind
+    /// its host's access path: the check on the simulated ones. The warm-up takes its time.
+    Kernel,
+}
+
 /// A real client, and a real server where it needs one. Needs `backend = "emulated"`.
 ///
 /// In commands, environment and directories `{server}` and `{client}` stand for the hosts' IPv4

@@ -18,7 +18,8 @@ use crate::file::{self, ConnectionUse};
 use crate::packets::Source;
 use crate::plan::counting_rate;
 
-type Machine = (Box<dyn Workload>, Arc<Config>);
+/// A workload, and the TCP it asks for.
+pub type Machine = (Box<dyn Workload>, Arc<Config>);
 
 /// The two directions of the bottleneck, up and down, as links with their changes.
 pub(super) fn bottleneck(spec: &RunSpec) -> [LinkConfig; 2] {

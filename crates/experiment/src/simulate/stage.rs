@@ -1,13 +1,11 @@
 //! What any backend needs of a run that has a world: building it, and reading it at the end.
 
-use std::sync::Arc;
-
 use swell_base::{Dur, Tag};
 use swell_path::Ledger;
-use swell_tcp::Config as TcpConfig;
-use swell_workload::{Record, Workload};
+use swell_workload::Record;
 use swell_world::World;
 
+pub use super::build::Machine;
 use super::{build, observe};
 use crate::backend::{BackgroundSpec, ForegroundSpec, RunError, RunSpec};
 use crate::observe::{Observations, Request};
@@ -22,6 +20,8 @@ pub struct Cast {
     foreground: Option<usize>,
     recorder: Option<Recorder>,
     warm: Option<[Ledger; 2]>,
+    /// Of a background that was played elsewhere.
+    records: Vec<Record>,
 }
 
 impl Cast {
@@ -55,13 +55,24 @@ impl Cast {
             foreground,
             recorder,
             warm: None,
+            records: Vec::new(),
         };
         Ok((world, cast))
     }
 
     /// The warm-up is over: what the bottleneck drops from now on counts.
     pub fn warmed_up(&mut self, world: &World) {
-        self.warm = Some(observe::ledgers(world));
+        self.was_warm(observe::ledgers(world));
+    }
+
+    /// As [`Cast::warmed_up`], when somebody else has looked at the world then.
+    pub fn was_warm(&mut self, ledgers: [Ledger; 2]) {
+        self.warm = Some(ledgers);
+    }
+
+    /// The connections of a background that was played outside the world.
+    pub fn played(&mut self, records: Vec<Record>) {
+        self.records = records;
     }
 
     /// Whether packets are recorded and that has failed; why is told at the end.
@@ -90,9 +101,11 @@ impl Cast {
         if let Some(index) = self.foreground {
             observed.requests = observe::requests(world.take_records(index));
         }
-        if let Some(index) = self.background
-            && spec.flows
-        {
+        if spec.flows {
+            let mut records = self.records;
+            if let Some(index) = self.background {
+                records.extend(world.take_records(index));
+            }
             let class = |i: u32| match &spec.background {
                 BackgroundSpec::Learnt { model, .. } => model
                     .classes
@@ -103,7 +116,7 @@ impl Cast {
                 BackgroundSpec::Greedy(_) => "greedy".to_owned(),
                 BackgroundSpec::Parametric { .. } | BackgroundSpec::None => "parametric".to_owned(),
             };
-            observed.flows = observe::flows(world.take_records(index), class);
+            observed.flows = observe::flows(records, class);
         }
         observed.warnings.extend(build::doubts(spec));
         Ok(observed)
@@ -112,8 +125,16 @@ impl Cast {
 
 /// The machine of a foreground that is one, with the TCP it asks for; `None` for a real program. Its first
 /// request comes at the beginning of its time.
-pub fn machine(spec: &ForegroundSpec) -> Option<(Box<dyn Workload>, Arc<TcpConfig>)> {
+pub fn machine(spec: &ForegroundSpec) -> Option<Machine> {
     build::foreground(spec, Dur::ZERO)
+}
+
+/// The machine of a run's background, with the TCP it asks for; `None` where there is no background.
+///
+/// # Errors
+/// Where it cannot be built.
+pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
+    build::background(&spec.background, spec.duration, spec.cell.seed)
 }
 
 /// Rows of the table `requests`, in order of their starts.

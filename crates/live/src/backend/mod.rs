@@ -1,6 +1,7 @@
 //! The emulated backend of an experiment: real programs in hosts of their own, joined by a world that
 //! runs against the clock.
 
+mod crowd;
 mod machine;
 mod observe;
 mod place;
@@ -10,7 +11,7 @@ mod programs;
 use std::path::PathBuf;
 
 use swell_base::{Dur, Time};
-use swell_experiment::backend::{Backend, MeasuredRates, RunError};
+use swell_experiment::backend::{Backend, BackgroundSpec, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
 use swell_experiment::{RunSpec, Simulator};
@@ -148,6 +149,16 @@ pub fn warmed_up(spec: &RunSpec) -> Result<(World, Cast), RunError> {
     world.advance(Time::ZERO + spec.warmup);
     cast.warmed_up(&world);
     Ok((world, cast))
+}
+
+/// The world of a run whose background is played outside it, at its beginning.
+fn cold(spec: &RunSpec) -> Result<(World, Cast), RunError> {
+    Cast::new(&RunSpec {
+        packets: None,
+        foreground: None,
+        background: BackgroundSpec::None,
+        ..spec.clone()
+    })
 }
 
 /// Repeats a run from its journal in virtual time, and says what differs: nothing, unless the journal,

@@ -32,6 +32,7 @@ pub(super) fn observe(
     let unfollowed = played.connections.unfollowed;
     let connections = played.connections.finish();
     observed.warnings.extend(doubts(&played.went, unfollowed));
+    observed.warnings.extend(played.doubts);
     match (foreground, played.done) {
         (ForegroundSpec::Program { program, .. }, Done::Exits(exits)) => {
             programs(&mut observed, program, &exits, &connections);

@@ -10,12 +10,13 @@ use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::{ForegroundSpec, RunError};
 use swell_experiment::observe::Request;
-use swell_experiment::stage::Cast;
+use swell_experiment::stage::{self, Cast};
 use swell_world::World;
 
+use super::crowd::Crowds;
 use super::place::{CLIENT, SERVER, ports};
 use super::programs::{Exit, Programs};
-use super::{JOURNAL, Settings, Went, machine, warmed_up};
+use super::{JOURNAL, Settings, Went, cold, machine, warmed_up};
 use crate::emulate::{self, Connections, Emulation, Options, Packets, Running};
 use crate::host::{Device, Host, HostConfig, Precision, Rights, be_punctual};
 use crate::scratch::Scratch;
@@ -48,6 +49,8 @@ pub(super) struct Played {
     pub cast: Cast,
     pub connections: Connections,
     pub done: Done,
+    /// About the background, where the kernel's sockets carried it.
+    pub doubts: Vec<Warning>,
     pub at: Time,
     pub went: Went,
 }
@@ -55,7 +58,12 @@ pub(super) struct Played {
 impl Play<'_> {
     pub fn play(&self) -> Result<Played, RunError> {
         let place = Place::new(self.spec.output.as_deref()).map_err(failed)?;
-        let (world, cast) = warmed_up(self.spec)?;
+        let crowd = Crowds::new(self)?;
+        let (world, mut cast) = match &crowd {
+            None => warmed_up(self.spec)?,
+            // The real background warms up in real time.
+            Some(_) => cold(self.spec)?,
+        };
         let (client, client_nic) = self.host("client", CLIENT)?;
         let (server, server_nic) = self.host("server", SERVER)?;
         let programs = match self.foreground {
@@ -73,10 +81,27 @@ impl Play<'_> {
             prefixes: addresses.map(Into::into).to_vec(),
             nic: Box::new(nic),
         };
-        let hosts = vec![
+        let mut hosts = vec![
             attach(left, CLIENT, client_nic),
             attach(right, SERVER, server_nic),
         ];
+        let (crowd, members) = match crowd {
+            None => (None, None),
+            Some(mut crowd) => {
+                hosts.extend(crowd.hosts());
+                let members = crowd.members();
+                (Some(crowd), Some(members))
+            }
+        };
+        let (seen, warm) = mpsc::channel();
+        let warmup = Time::ZERO + self.spec.warmup;
+        let then: emulate::Then = crowd.is_some().then(|| {
+            let look = move |at_warmup: &World| {
+                // The receiver outlives the emulation.
+                let _ = seen.send(stage::ledgers(at_warmup));
+            };
+            (warmup, Box::new(look) as _)
+        });
         let (got, precision) = mpsc::channel();
         let precise = self.settings.precise;
         let packets = self
@@ -91,6 +116,8 @@ impl Play<'_> {
             until: Some(Time::ZERO + self.spec.duration),
             journal: self.settings.record.then(|| place.path().join(JOURNAL)),
             packets: packets.transpose().map_err(failed)?,
+            crowd: members,
+            then,
             prepare: Some(Box::new(move || {
                 // The receiver waits for this.
                 let _ = got.send(be_punctual(precise));
@@ -99,6 +126,13 @@ impl Play<'_> {
         let running = Emulation::new(world, hosts, options).and_then(Emulation::start);
         let running = running.map_err(failed)?;
         let precision = precision.recv().unwrap_or(Precision::Fair);
+        let background = crowd.map(|c| c.start(running.now()));
+        while background.is_some() && running.now() < warmup && !running.is_over() {
+            std::thread::sleep(LOOK);
+            if self.look(&running) {
+                return Err(RunError::Cancelled);
+            }
+        }
         let done = match &programs {
             Some((programs, _)) => Done::Exits(programs.clients(&client, &running)?),
             None => machine::run(self, [&client, &server], &running)?,
@@ -110,12 +144,22 @@ impl Play<'_> {
         while !running.is_over() && running.now() < last {
             std::thread::sleep(LOOK / 10);
         }
+        let mut doubts = Vec::new();
+        if let Some(background) = background {
+            let (records, warnings) = background.finish()?;
+            cast.played(records);
+            doubts = warnings;
+        }
         let ended = running.stop().map_err(failed)?;
+        if let Ok(ledgers) = warm.try_recv() {
+            cast.was_warm(ledgers);
+        }
         Ok(Played {
             world: ended.world,
             cast,
             connections: ended.connections,
             done,
+            doubts,
             at: ended.at,
             went: Went {
                 late: ended.late,

@@ -9,13 +9,14 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
-use swell_base::{Dur, Time};
+use swell_base::{Dur, Tag, Time};
 use swell_capture::Heading;
 use swell_path::Element;
 use swell_world::{Direction, Port, World};
 
 use super::clock::{Clock, timespec};
 use super::connections::Connections;
+use super::crowd::Members;
 use super::ip::{Header, set_ecn};
 use super::journal::{Entry, Journal};
 use super::lateness::{Late, Lateness};
@@ -41,13 +42,17 @@ const SNAPSHOT: Dur = Dur::from_millis(100);
 pub struct Emulation {
     world: World,
     hosts: Vec<Attached>,
+    /// The host behind each port.
+    ports: Vec<usize>,
     table: Table,
+    members: Members,
     options: Options,
     inside: Inside,
 }
 
 struct Attached {
     nic: Box<dyn Nic>,
+    port: Port,
     /// It may have something to read.
     ready: bool,
 }
@@ -64,6 +69,8 @@ struct Inside {
     counts: Counts,
     /// When each packet of those that leave together was due.
     due: Vec<Time>,
+    /// Ports below this are of hosts with programs, the others of background.
+    programs: u32,
     /// Arrivals so far.
     arrivals: u64,
 }
@@ -105,13 +112,16 @@ impl Emulation {
         let mut table = Table::default();
         let mut inside = Inside::default();
         let mut attached = Vec::new();
+        let mut ports = Vec::new();
         for host in hosts {
             let port = world.add_port(&host.port);
+            ports.push(attached.len());
             for prefix in host.prefixes {
                 table.route(prefix, port);
             }
             attached.push(Attached {
                 nic: host.nic,
+                port,
                 ready: true,
             });
         }
@@ -120,10 +130,18 @@ impl Emulation {
             inside.journal = Some(Journal::new(file, attached.len() as u32)?);
         }
         inside.packets = options.packets.take();
+        inside.programs = attached.len() as u32;
+        if options.journal.is_some() && options.crowd.is_some() {
+            return Err(io::Error::other(
+                "hosts that come and go are in no journal: such a run cannot be recorded",
+            ));
+        }
         Ok(Emulation {
             world,
             hosts: attached,
+            ports,
             table,
+            members: Members::of(options.crowd.take()),
             options,
             inside,
         })
@@ -164,6 +182,10 @@ impl Emulation {
                 }
             }
             let now = clock.now().min(end);
+            if let Some((at, look)) = self.options.then.take_if(|(at, _)| *at <= now) {
+                self.world.happen(at);
+                look(&self.world);
+            }
             self.world.happen(now);
             self.leave(clock);
             if now >= next_snapshot {
@@ -184,17 +206,25 @@ impl Emulation {
     fn read(&mut self, host: usize, clock: &Clock) -> io::Result<()> {
         for _ in 0..BATCH {
             let (world, table, inside) = (&mut self.world, &mut self.table, &mut self.inside);
-            let from = Port(host as u32);
+            let (members, ports) = (&mut self.members, &mut self.ports);
+            let from = self.hosts[host].port;
             let mut aside = Vec::new();
             let mut stamp = None;
             let read = self.hosts[host].nic.read(&mut |wire| {
                 // After the read: a clock read before it is older than the packet.
                 let at = *stamp.get_or_insert_with(|| clock.now());
                 world.happen(at);
+                members.update(world, |address, port| {
+                    let behind = table.port(address).map(|p| ports[p.0 as usize]);
+                    let number = port.0 as usize;
+                    ports.resize(ports.len().max(number + 1), host);
+                    ports[number] = behind.unwrap_or(host);
+                    table.host(address, port);
+                });
                 aside.extend(inside.enter(world, table, at, from, &wire));
             })?;
             for (to, packet, checksum) in aside {
-                let nic = &mut self.hosts[to.0 as usize].nic;
+                let nic = &mut self.hosts[self.ports[to.0 as usize]].nic;
                 self.inside.counts.refused += nic.write(&packet, checksum) + nic.flush();
             }
             if read == 0 {
@@ -233,13 +263,17 @@ impl Emulation {
                     set_ecn(&mut place.bytes, d.ecn);
                     inside.counts.marked += 1;
                 }
-                inside.connections.received(d.at, &header, &place.bytes);
+                if d.port.0 < inside.programs {
+                    inside.connections.received(d.at, &header, &place.bytes);
+                }
             }
-            let nic = &mut self.hosts[d.port.0 as usize].nic;
+            let nic = &mut self.hosts[self.ports[d.port.0 as usize]].nic;
             inside.counts.refused += nic.write(&place.bytes, place.checksum);
             inside.counts.left += 1;
             inside.due.push(d.at);
-            if let Some(packets) = &mut inside.packets {
+            if let Some(packets) = &mut inside.packets
+                && d.port.0 < inside.programs
+            {
                 let parts = [&place.bytes[..], &[]];
                 packets.add(d.at, d.port, Heading::Inbound, parts, place.checksum);
             }
@@ -284,8 +318,8 @@ impl Emulation {
                 Err(e) => return Err(e.into()),
             };
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-            for (host, ready) in self.hosts.iter_mut().zip(ready) {
-                host.ready = ready;
+            for (host, something) in self.hosts.iter_mut().zip(ready) {
+                host.ready = something;
             }
             if woken > 0 {
                 return Ok(());
@@ -378,15 +412,26 @@ impl Inside {
             return Some((from, unreachable(&header, wire)?, Checksum::Full));
         };
         let bucket = bucket(&header);
-        let Some((flow, back)) = table.flow(world, from, to, bucket) else {
+        let from = table.own(header.source).unwrap_or(from);
+        let observed = from.0.max(to.0) < self.programs;
+        let tag = if observed {
+            Tag::Foreground
+        } else {
+            Tag::Background
+        };
+        let Some((flow, back)) = table.flow(world, from, to, bucket, tag) else {
             self.counts.local += 1;
             let packet = [wire.header, wire.payload].concat();
             return Some((to, packet, wire.checksum));
         };
         let whole = wire.header.len() + wire.payload.len();
         let size = u16::try_from(whole).unwrap_or(u16::MAX);
-        self.connections.sent(at, &header, wire.header, whole);
-        if let Some(packets) = &mut self.packets {
+        if observed {
+            self.connections.sent(at, &header, wire.header, whole);
+        }
+        if let Some(packets) = &mut self.packets
+            && observed
+        {
             let parts = [wire.header, wire.payload];
             packets.add(at, from, Heading::Outbound, parts, wire.checksum);
         }

@@ -19,7 +19,7 @@
 
 use std::io::{self, Read, Write};
 
-use swell_base::{DropReason, Time};
+use swell_base::{DropReason, Tag, Time};
 use swell_world::{Port, World};
 
 use super::table::Table;
@@ -241,7 +241,7 @@ pub fn replay(world: &mut World, entries: &[Entry]) -> Vec<Entry> {
                 world.happen(at);
                 leave(world, &mut out);
                 out.push(*entry);
-                if let Some((flow, back)) = table.flow(world, from, to, bucket) {
+                if let Some((flow, back)) = table.flow(world, from, to, bucket, Tag::Foreground) {
                     world.inject(flow, back, size, ecn, number);
                 }
                 number += 1;

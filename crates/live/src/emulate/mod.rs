@@ -11,6 +11,7 @@
 mod capture;
 mod clock;
 mod connections;
+mod crowd;
 mod drive;
 mod ip;
 mod journal;
@@ -23,11 +24,12 @@ use std::path::PathBuf;
 
 use ipnet::IpNet;
 use swell_base::Time;
-use swell_world::PortConfig;
+use swell_world::{PortConfig, World};
 
 pub use capture::Packets;
 pub use clock::Clock;
 pub use connections::{Connection, Connections, Ending};
+pub use crowd::Crowd;
 pub use drive::{Emulation, Ended, Running};
 pub use journal::{Entry, Journal, JournalError, first_difference, read as read_journal, replay};
 pub use lateness::{Late, Lateness};
@@ -44,6 +46,9 @@ pub struct Host {
     pub nic: Box<dyn Nic>,
 }
 
+/// What is done once, at an instant of the world.
+pub type Then = Option<(Time, Box<dyn FnOnce(&World) + Send>)>;
+
 /// How to run.
 #[derive(Default)]
 pub struct Options {
@@ -57,6 +62,10 @@ pub struct Options {
     pub journal: Option<PathBuf>,
     /// Where to write packets.
     pub packets: Option<Packets>,
+    /// Addresses that come and go, each with a port of its own.
+    pub crowd: Option<Crowd>,
+    /// Somebody who looks at the world when it has come to an instant.
+    pub then: Then,
     /// What the thread that drives the world does first: to ask for a better place in the schedule.
     pub prepare: Option<Box<dyn FnOnce() + Send>>,
 }

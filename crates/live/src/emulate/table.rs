@@ -1,6 +1,6 @@
 //! Which port an address is behind, and which flow a packet belongs to.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -17,7 +17,9 @@ const BUCKETS: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     routes: Vec<(IpNet, Port)>,
-    flows: BTreeMap<(Port, Port), Vec<Option<FlowId>>>,
+    /// Addresses that have a port of their own.
+    hosts: HashMap<IpAddr, Port>,
+    flows: HashMap<(Port, Port, u16), Option<FlowId>>,
 }
 
 impl Table {
@@ -29,8 +31,21 @@ impl Table {
             .sort_by_key(|(p, behind)| (std::cmp::Reverse(p.prefix_len()), *behind));
     }
 
+    /// Packets to this address go to `port`, whatever its prefix says.
+    pub fn host(&mut self, address: IpAddr, port: Port) {
+        self.hosts.insert(address, port);
+    }
+
+    /// The port that an address has of its own.
+    pub fn own(&self, address: IpAddr) -> Option<Port> {
+        self.hosts.get(&address).copied()
+    }
+
     /// The port of an address.
     pub fn port(&self, address: IpAddr) -> Option<Port> {
+        if let Some(port) = self.hosts.get(&address) {
+            return Some(*port);
+        }
         let mut routes = self.routes.iter();
         routes
             .find(|(p, _)| p.contains(&address))
@@ -45,15 +60,12 @@ impl Table {
         from: Port,
         to: Port,
         bucket: u16,
+        tag: Tag,
     ) -> Option<(FlowId, bool)> {
         let back = to < from;
         let ports = if back { [to, from] } else { [from, to] };
-        let flows = self.flows.entry((ports[0], ports[1]));
-        let flows = flows.or_insert_with(|| vec![None; BUCKETS]);
-        let flow = flows.get_mut(usize::from(bucket))?;
-        if flow.is_none() {
-            *flow = world.join(ports, Tag::Foreground);
-        }
+        let flow = self.flows.entry((ports[0], ports[1], bucket));
+        let flow = flow.or_insert_with(|| world.join(ports, tag));
         flow.map(|f| (f, back))
     }
 }
