@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use swell_experiment::backend::ForegroundSpec;
 use swell_experiment::{Plan, Results};
 use swell_live::backend::JOURNAL;
 use swell_live::emulate::{Entry, read_journal};
@@ -32,12 +31,8 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
         let Some(spec) = plan.spec(cell, &results.manifest.measured) else {
             continue;
         };
-        let Some(ForegroundSpec::Program { delay, .. }) = spec.foreground else {
-            continue;
-        };
         let (_, entries) = journal(&path)?;
-        let difference =
-            swell_live::backend::replay(&spec, delay, &entries).map_err(Fail::failed)?;
+        let difference = swell_live::backend::replay(&spec, &entries).map_err(Fail::failed)?;
         let departures = entries
             .iter()
             .filter(|e| matches!(e, Entry::Departure { .. }))

@@ -296,6 +296,9 @@ fn network(file: &File, found: &mut Findings) {
     }
 }
 
+/// Hosts beside the client and the server: the fourth byte of an address numbers them.
+const MOST_HOSTS: usize = 250;
+
 fn program(
     program: &Program,
     backend: BackendKind,
@@ -318,6 +321,30 @@ fn program(
         if command.is_some_and(super::CommandLine::is_empty) {
             found.add(key(name), "an empty command", "write what is to be run");
         }
+    }
+    let mut names = vec!["client", "server", "localhost"];
+    for (i, host) in program.host.iter().enumerate() {
+        let at = |what: &str| key(&format!("host[{i}].{what}"));
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if host.name.is_empty() || host.name.len() > 63 || !host.name.chars().all(plain) {
+            found.add(
+                at("name"),
+                "no name for a host",
+                "up to 63 letters, digits and hyphens (RFC 1123 section 2.1)",
+            );
+        } else if names.contains(&host.name.as_str()) {
+            found.add(at("name"), "another host has this name", "");
+        }
+        names.push(&host.name);
+        if host.command.is_empty() {
+            found.add(at("command"), "an empty command", "write what is to be run");
+        }
+        if host.ready == Some(0) {
+            found.add(at("ready"), "nothing listens on port 0", "");
+        }
+    }
+    if program.host.len() > MOST_HOSTS {
+        found.add(key("host"), format!("more than {MOST_HOSTS} hosts"), "");
     }
     if program.count == Some(0) {
         found.add(

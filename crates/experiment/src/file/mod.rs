@@ -27,7 +27,7 @@ pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub use network::{Link, LinkOverrides, Loss, Network};
 pub use packets::{Direction, Greedy, Replay};
 pub use problem::{Problem, Problems};
-pub use program::{BackendKind, Client, CommandLine, Measure, Program, Server, Stack};
+pub use program::{BackendKind, Client, CommandLine, Measure, Peer, Place, Program, Server, Stack};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use read::{override_keys, read, schema, unknown_name};
 pub(crate) use read::{problem, suggest};

@@ -66,6 +66,10 @@ pub struct Program {
     /// objects of any size (`http://server/1MB`) and the files of the current directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// More hosts, each with a program, that run as long as the run: a swarm's other peers, a cache, a
+    /// second server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<Peer>,
 }
 
 fn minute() -> Dur {
@@ -120,6 +124,56 @@ pub struct Server {
     /// The run fails if it is not ready by then.
     #[serde(default = "ten_seconds")]
     pub ready_timeout: Dur,
+}
+
+/// Another host, with a program. Its name resolves in all the others, and `{NAME}` and `{NAME6}` stand
+/// for its addresses in commands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
+    /// Its name: letters, digits, hyphens.
+    pub name: String,
+    /// Where it is. Hosts on one side reach each other without crossing the bottleneck.
+    #[serde(default)]
+    pub side: Place,
+    /// What is run.
+    pub command: CommandLine,
+    /// Where. Default: the directory in which `swell` was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Variables of the environment beside our own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// It is ready when this TCP port accepts connections. Default: when it has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<u16>,
+    /// The run fails if it is not ready by then.
+    #[serde(default = "ten_seconds")]
+    pub ready_timeout: Dur,
+}
+
+/// A side of the bottleneck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// Where the client is.
+    Left,
+    /// Where the server is.
+    #[default]
+    Right,
+}
+
+impl Peer {
+    /// What is served, as the server says it.
+    pub fn service(&self) -> Server {
+        Server {
+            command: self.command.clone(),
+            directory: self.directory.clone(),
+            environment: self.environment.clone(),
+            ready: self.ready,
+            ready_timeout: self.ready_timeout,
+        }
+    }
 }
 
 fn ten_seconds() -> Dur {

@@ -771,6 +771,16 @@ fn a_real_program_needs_the_emulator() {
         ),
         ("ready = 80", "ready = 0", "foreground[0].server.ready"),
         ("ready = 80", "redy = 80", "foreground[0].server.redy"),
+        (
+            "[[background]]",
+            "[[foreground.host]]\nname = \"a b\"\ncommand = \"true\"\n[[background]]",
+            "foreground[0].host[0].name",
+        ),
+        (
+            "[[background]]",
+            "[[foreground.host]]\nname = \"server\"\ncommand = \"true\"\n[[background]]",
+            "foreground[0].host[0].name",
+        ),
     ] {
         let problems = read(&PROGRAM.replace(from, to), "x").unwrap_err().problems;
         let keys: Vec<&str> = problems.iter().map(|p| p.key.as_str()).collect();

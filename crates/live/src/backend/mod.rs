@@ -10,7 +10,7 @@ mod programs;
 
 use std::path::PathBuf;
 
-use swell_base::{Dur, Time};
+use swell_base::Time;
 use swell_experiment::backend::{Backend, BackgroundSpec, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
@@ -20,7 +20,7 @@ use swell_world::World;
 use crate::emulate::{self, Counts, Entry, Late, Snapshot};
 use crate::host::{Precision, Rights};
 
-pub use place::{CLIENT, SERVER, ports};
+pub use place::{CLIENT, SERVER};
 pub use programs::Exit;
 
 use play::Play;
@@ -166,13 +166,9 @@ fn cold(spec: &RunSpec) -> Result<(World, Cast), RunError> {
 ///
 /// # Errors
 /// Where the journal or the run does not fit.
-pub fn replay(
-    spec: &RunSpec,
-    delay: Dur,
-    entries: &[Entry],
-) -> Result<Option<[Option<Entry>; 2]>, RunError> {
+pub fn replay(spec: &RunSpec, entries: &[Entry]) -> Result<Option<[Option<Entry>; 2]>, RunError> {
     let (mut world, _) = warmed_up(spec)?;
-    for port in ports(delay) {
+    for port in spec.foreground.iter().flat_map(place::ports) {
         world.add_port(&port);
     }
     let repeated = emulate::replay(&mut world, entries);

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use swell_base::{Dur, Rate};
+use swell_base::Rate;
 use swell_experiment::RunSpec;
+use swell_experiment::backend::ForegroundSpec;
+use swell_experiment::file;
 use swell_workload::Access;
 use swell_world::PortConfig;
 
@@ -26,36 +28,66 @@ pub const CLIENT: Addresses = addresses(1);
 /// The server's addresses.
 pub const SERVER: Addresses = addresses(2);
 
+/// Addresses of the host that is number `index` beside client and server.
+pub(super) fn peer(side: file::Place, index: usize) -> Addresses {
+    let number = index as u16 + 2;
+    let side = match side {
+        file::Place::Left => 1,
+        file::Place::Right => 2,
+    };
+    [
+        IpAddr::V4(Ipv4Addr::new(198, 17 + side, 0, number as u8)),
+        IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, side.into(), 0, 0, 0, number)),
+    ]
+}
+
+/// Every host of a run with its addresses, by name: the client first, then the server.
+pub(super) fn everybody(foreground: &ForegroundSpec) -> Vec<(String, Addresses)> {
+    let mut all = vec![("client".to_owned(), CLIENT), ("server".to_owned(), SERVER)];
+    if let ForegroundSpec::Program { program, .. } = foreground {
+        let peers = program.host.iter().enumerate();
+        all.extend(peers.map(|(i, p)| (p.name.clone(), peer(p.side, i))));
+    }
+    all
+}
+
 /// A burst leaves a host as fast as this, as from a real card: packets that its kernel handed over at
 /// once arrive one after the other.
 const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
 
-/// The client's and the server's port, with a one-way delay each to the bottleneck.
-pub fn ports(delay: Dur) -> [PortConfig; 2] {
-    [false, true].map(|right| PortConfig {
+/// The port of every host of a run, in the order of [`everybody`].
+pub(super) fn ports(foreground: &ForegroundSpec) -> Vec<PortConfig> {
+    let (delay, peers) = match foreground {
+        ForegroundSpec::Web { delay, .. } => (*delay, &[][..]),
+        ForegroundSpec::Program { program, delay } => (*delay, &program.host[..]),
+    };
+    let peers = peers.iter().map(|p| p.side == file::Place::Right);
+    let port = |right| PortConfig {
         right,
         access: Access {
             delay,
             up: Some(FIRST_HOP),
             ..Access::default()
         },
-    })
+    };
+    [false, true].into_iter().chain(peers).map(port).collect()
 }
 
 /// What stands in commands for something of the run.
-pub(super) fn placeholders(spec: &RunSpec, directory: &Path) -> BTreeMap<&'static str, String> {
-    BTreeMap::from([
-        ("{client}", CLIENT[0].to_string()),
-        ("{client6}", CLIENT[1].to_string()),
-        ("{server}", SERVER[0].to_string()),
-        ("{server6}", SERVER[1].to_string()),
-        ("{seed}", spec.cell.seed.to_string()),
-        ("{dir}", directory.display().to_string()),
-    ])
+pub(super) fn placeholders(spec: &RunSpec, directory: &Path) -> BTreeMap<String, String> {
+    let hosts = spec.foreground.as_ref().map(everybody).unwrap_or_default();
+    let addresses = hosts.into_iter().flat_map(|(name, [v4, v6])| {
+        let six = (format!("{{{name}6}}"), v6.to_string());
+        [(format!("{{{name}}}"), v4.to_string()), six]
+    });
+    let mut all: BTreeMap<String, String> = addresses.collect();
+    all.insert("{seed}".into(), spec.cell.seed.to_string());
+    all.insert("{dir}".into(), directory.display().to_string());
+    all
 }
 
 /// The text with everything put in that stands for something.
-pub(super) fn filled(text: &str, placeholders: &BTreeMap<&'static str, String>) -> String {
+pub(super) fn filled(text: &str, placeholders: &BTreeMap<String, String>) -> String {
     let mut text = text.to_owned();
     for (name, value) in placeholders {
         text = text.replace(name, value);

@@ -14,7 +14,7 @@ use swell_experiment::stage::{self, Cast};
 use swell_world::World;
 
 use super::crowd::Crowds;
-use super::place::{CLIENT, SERVER, ports};
+use super::place::{CLIENT, SERVER, everybody, ports};
 use super::programs::{Exit, Programs};
 use super::{JOURNAL, Settings, Went, cold, machine, warmed_up};
 use crate::emulate::{self, Connections, Emulation, Options, Packets, Running};
@@ -66,25 +66,31 @@ impl Play<'_> {
         };
         let (client, client_nic) = self.host("client", CLIENT)?;
         let (server, server_nic) = self.host("server", SERVER)?;
+        let (peers, peer_nics) = self.peers()?;
         let programs = match self.foreground {
             ForegroundSpec::Program { program, .. } => {
                 let programs = Programs::new(self, program, place.path());
-                let serving = programs.serve(&server)?;
+                let mut serving = vec![programs.serve(&server)?];
+                for (i, host) in peers.iter().enumerate() {
+                    serving.push(programs.peer(host, i)?);
+                }
                 Some((programs, serving))
             }
             ForegroundSpec::Web { .. } => None,
         };
 
-        let [left, right] = ports(delay(self.foreground));
-        let attach = |port, addresses: [IpAddr; 2], nic: Device| emulate::Host {
-            port,
-            prefixes: addresses.map(Into::into).to_vec(),
-            nic: Box::new(nic),
-        };
-        let mut hosts = vec![
-            attach(left, CLIENT, client_nic),
-            attach(right, SERVER, server_nic),
-        ];
+        let nics = [client_nic, server_nic].into_iter().chain(peer_nics);
+        let places = ports(self.foreground)
+            .into_iter()
+            .zip(everybody(self.foreground));
+        let mut hosts: Vec<emulate::Host> = places
+            .zip(nics)
+            .map(|((port, (_, addresses)), nic)| emulate::Host {
+                port,
+                prefixes: addresses.map(Into::into).to_vec(),
+                nic: Box::new(nic),
+            })
+            .collect();
         let (crowd, members) = match crowd {
             None => (None, None),
             Some(mut crowd) => {
@@ -180,11 +186,20 @@ impl Play<'_> {
         (self.cancelled)()
     }
 
+    /// The hosts beside client and server.
+    fn peers(&self) -> Result<(Vec<Host>, Vec<Device>), RunError> {
+        let all = everybody(self.foreground).into_iter().skip(2);
+        let made: Result<Vec<_>, _> = all
+            .map(|(name, addresses)| self.host(&name, addresses))
+            .collect();
+        Ok(made?.into_iter().unzip())
+    }
+
     fn host(&self, name: &str, addresses: [IpAddr; 2]) -> Result<(Host, Device), RunError> {
         let mut config = HostConfig::new(name, addresses);
-        for (other, theirs) in [("client", CLIENT), ("server", SERVER)] {
+        for (other, theirs) in everybody(self.foreground) {
             if other != name {
-                config.names.extend(theirs.map(|a| (other.to_owned(), a)));
+                config.names.extend(theirs.map(|a| (other.clone(), a)));
             }
         }
         if let ForegroundSpec::Program { program, .. } = self.foreground {

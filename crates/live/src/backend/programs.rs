@@ -12,7 +12,7 @@ use swell_base::{Dur, Time};
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{self, CommandLine};
 
-use super::place::{SERVER, filled, placeholders};
+use super::place::{self, Addresses, SERVER, filled, placeholders};
 use super::play::{LOOK, Play, failed};
 use crate::emulate::Running;
 use crate::host::{Host, Process, Program, Stream};
@@ -39,7 +39,7 @@ pub(super) struct Programs<'p> {
     play: &'p Play<'p>,
     what: &'p file::Program,
     /// What stands for something in commands.
-    words: BTreeMap<&'static str, String>,
+    words: BTreeMap<String, String>,
     /// Where they may write, and where their output goes.
     directory: &'p Path,
 }
@@ -60,13 +60,30 @@ impl<'p> Programs<'p> {
             let serving = Serving::start(host, std::env::current_dir().map_err(failed)?);
             return Ok(Server::Ours(serving.map_err(failed)?));
         };
+        self.start(host, server, "server", SERVER)
+    }
+
+    /// Starts the program of another host and waits until it is ready.
+    pub fn peer(&self, host: &Host, index: usize) -> Result<Server, RunError> {
+        let peer = &self.what.host[index];
+        let addresses = place::peer(peer.side, index);
+        self.start(host, &peer.service(), &peer.name, addresses)
+    }
+
+    fn start(
+        &self,
+        host: &Host,
+        server: &file::Server,
+        name: &str,
+        addresses: Addresses,
+    ) -> Result<Server, RunError> {
         let mut program = command(
             &server.command,
             server.directory.as_ref(),
             &server.environment,
             &self.words,
         );
-        let log = self.directory.join("server.out");
+        let log = self.directory.join(format!("{name}.out"));
         let out = File::create(&log).map_err(failed)?;
         program.stderr = out.try_clone().map_err(failed)?.into();
         program.stdout = out.into();
@@ -77,7 +94,7 @@ impl<'p> Programs<'p> {
         let begun = Instant::now();
         let patience = Duration::from_nanos(server.ready_timeout.as_nanos());
         let listens = || {
-            let at = (SERVER[0], port).into();
+            let at = (addresses[0], port).into();
             host.enter(|| TcpStream::connect_timeout(&at, LOOK).is_ok())
         };
         while !listens().map_err(failed)? {
@@ -86,12 +103,12 @@ impl<'p> Programs<'p> {
             }
             let tail = || tail(&log);
             if let Some(status) = process.try_wait().map_err(failed)? {
-                let text = format!("the server ended before it was ready ({status}){}", tail());
+                let text = format!("the {name} ended before it was ready ({status}){}", tail());
                 return Err(RunError::Failed(text.into()));
             }
             if begun.elapsed() > patience {
                 let text = format!(
-                    "the server does not accept connections on port {port} after {}{}",
+                    "the {name} does not accept connections on port {port} after {}{}",
                     server.ready_timeout,
                     tail()
                 );
@@ -207,7 +224,7 @@ fn command(
     command: &CommandLine,
     directory: Option<&String>,
     environment: &BTreeMap<String, String>,
-    words: &BTreeMap<&'static str, String>,
+    words: &BTreeMap<String, String>,
 ) -> Program {
     let mut program = Program::new(command.arguments().iter().map(|a| filled(a, words)));
     program.directory = directory.map(|d| PathBuf::from(filled(d, words)));

@@ -175,6 +175,123 @@ duration = "30s"
     );
 }
 
+/// A third host on the client's side, reached without crossing the bottleneck, and one on the server's.
+#[test]
+fn more_hosts_have_names_addresses_and_programs() {
+    let dir = Scratch::new("hosts");
+    if !emulates(&dir) {
+        return;
+    }
+    let python = std::process::Command::new("python3")
+        .arg("--version")
+        .output();
+    if python.is_err() {
+        println!("skipped: python3, which serves files in this test, is not there");
+        return;
+    }
+    let get = |host: &str, port: u16| {
+        format!(
+            r#"exec 3<>/dev/tcp/{host}/{port}; printf 'GET /{host} HTTP/1.0\r\n\r\n' >&3; tail -c 100 <&3 | tail -1; "#
+        )
+    };
+    let client = get("near", 8000) + &get("far", 8001) + "echo {near} {far6}";
+    let host = |name: &str, side: &str, port: u16| {
+        format!(
+            r#"[[foreground.host]]
+name = "{name}"
+side = "{side}"
+ready = {port}
+command = "mkdir -p {{dir}}/{name} && cd {{dir}}/{name} && echo I am {name} > {name} && exec python3 -m http.server {port}"
+"#
+        )
+    };
+    let experiment = format!(
+        r#"name = "h"
+backend = "emulated"
+[network]
+rate = "20Mbit"
+delay = "5ms"
+[[foreground]]
+name = "both"
+kind = "program"
+measure = "runs"
+count = 1
+[foreground.client]
+command = ["bash", "-c", '''{client}''']
+{}{}
+[[background]]
+name = "none"
+kind = "none"
+[run]
+replications = 1
+warmup = "1s"
+duration = "30s"
+"#,
+        host("near", "left", 8000),
+        host("far", "right", 8001)
+    );
+    dir.write("h.toml", &experiment);
+    let out = run(&dir, &["run", "h.toml"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let kept = dir.0.join("runs/h/output/00000-both-none-0/client-0.out");
+    assert_eq!(
+        std::fs::read_to_string(kept).unwrap(),
+        "I am near\nI am far\n198.18.0.2 2001:2:0:2::3\n"
+    );
+}
+
+/// The same background, with the same seed, on simulated endpoints and over the kernel's sockets.
+#[test]
+fn background_over_kernel_sockets_carries_what_the_simulated_one_does() {
+    let dir = Scratch::new("kernel");
+    if !emulates(&dir) {
+        return;
+    }
+    let experiment = r#"name = "k"
+backend = "emulated"
+[network]
+rate = "20Mbit"
+delay = "5ms"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "20kB"
+think = "200ms"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "poisson"
+kind = "poisson"
+transport = "tcp"
+sources = 4
+rate = "8Mbit"
+[run]
+replications = 1
+warmup = "1s"
+duration = "4s"
+"#;
+    dir.write("k.toml", experiment);
+    let carried = |stack: &str| {
+        let stack = format!("run.background_stack={stack}");
+        let out = run(
+            &dir,
+            &["--json", "run", "k.toml", "--fresh", "--set", &stack],
+        );
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let poisson = &json["verdict"]["foregrounds"][0]["backgrounds"][1];
+        assert_eq!(poisson["failed"], 0, "{json:#}");
+        assert!(poisson["requests"].as_u64().unwrap() > 5, "{json:#}");
+        poisson["load_bps"][1].as_f64().unwrap()
+    };
+    let [simulated, kernel] = ["simulated", "kernel"].map(carried);
+    assert!(
+        (kernel / simulated - 1.0).abs() < 0.05,
+        "{kernel} against {simulated} bit/s"
+    );
+}
+
 #[test]
 fn kill_9_leaves_no_process_and_no_file() {
     let dir = Scratch::new("kill9");
