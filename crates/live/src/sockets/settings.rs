@@ -71,21 +71,28 @@ impl Settings {
     }
 
     /// Sets what a socket takes before it is connected or listens. An accepted socket has it from the one
-    /// that listened.
+    /// that listened, but for the congestion control.
     pub fn apply(&self, fd: BorrowedFd<'_>) -> Result<()> {
-        if let Some(name) = self.congestion {
-            // Where the module is missing, `check` has said so.
-            match sockopt::set_tcp_congestion(fd, name) {
-                Err(Errno::NOENT | Errno::PERM) | Ok(()) => {}
-                Err(other) => return Err(other),
-            }
-        }
+        self.choose(fd)?;
         sockopt::set_tcp_nodelay(fd, self.nodelay)?;
         sys::set_syn_retries(fd, self.syn_retries.clamp(1, 127))?;
         set_segment(fd, self.mss, self.timestamps)?;
         match self.window {
             Some(bytes) => cap_window(fd, bytes),
             None => Ok(()),
+        }
+    }
+
+    /// Sets the congestion control, of an accepted socket too: what the one that listened has gives way to
+    /// the route's (`tcp_ca_openreq_child` in `net/ipv4/tcp_minisocks.c`).
+    pub fn choose(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        let Some(name) = self.congestion else {
+            return Ok(());
+        };
+        // Where the module is missing, `check` has said so.
+        match sockopt::set_tcp_congestion(fd, name) {
+            Err(Errno::NOENT | Errno::PERM) | Ok(()) => Ok(()),
+            Err(other) => Err(other),
         }
     }
 

@@ -199,8 +199,9 @@ impl Carrier {
         }
         // Whoever accepts knows that the client has seen the handshake complete.
         self.connected(slot, 0);
-        let cap = self.slots.peek(slot).caps[1];
-        if let Err(error) = self.watch(fd, slot, 1) {
+        let (cap, worker) = (self.slots.peek(slot).caps[1], self.slots.peek(slot).worker);
+        let settings = &self.workers[worker as usize].settings;
+        if let Err(error) = settings.choose(fd).and_then(|()| self.watch(fd, slot, 1)) {
             self.failed(error);
             self.slots.at(slot).ends[1].fd = Some(socket);
             self.lost(slot, 1);

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::net::{getpeername, getsockname};
+use rustix::net::{getpeername, getsockname, sockopt};
 use swell_base::Dur;
-use swell_tcp::Config;
+use swell_tcp::{Algorithm, Config};
 use swell_workload::{Access, Action, Conn, End, Event, Open};
 
 use super::common::{Script, run_until};
@@ -87,7 +87,7 @@ fn pair() -> Result<[Namespace; 2], String> {
             "link set wire up".into(),
             format!("addr add 192.0.2.{own}/32 dev wire"),
             format!("route add 192.0.2.{other} dev wire"),
-            format!("route add 10.{other}.0.0/16 via 192.0.2.{other}"),
+            format!("route add 10.{other}.0.0/16 via 192.0.2.{other} congctl cubic"),
             format!("route add local 10.{own}.0.0/16 dev lo"),
             format!("-6 addr add fd00::{own}/128 dev wire nodad"),
             format!("-6 route add fd00::{other} dev wire"),
@@ -172,7 +172,12 @@ fn a_thousand_clients_and_servers_have_an_address_each() {
         epoch: None,
     })
     .unwrap();
-    carrier.add(script, &Arc::new(Config::linux())).unwrap();
+    // Not what the routes say.
+    let reno = Config {
+        algorithm: Algorithm::NewReno,
+        ..Config::linux()
+    };
+    carrier.add(script, &Arc::new(reno)).unwrap();
     let all: u64 = (1..=u64::from(NODES)).sum();
     run_until(&mut carrier, || {
         log.sum(|e| match e {
@@ -185,6 +190,9 @@ fn a_thousand_clients_and_servers_have_an_address_each() {
     let mut seen = BTreeSet::new();
     for slot in carrier.slots.numbers() {
         let fd = carrier.slots.peek(slot).ends[1].socket().unwrap();
+        if let Ok(SocketAddr::V4(_)) = SocketAddr::try_from(getsockname(fd).unwrap()) {
+            assert_eq!(sockopt::tcp_congestion(fd).unwrap(), "reno");
+        }
         let peer = SocketAddr::try_from(getpeername(fd).unwrap().unwrap()).unwrap();
         let own = SocketAddr::try_from(getsockname(fd).unwrap()).unwrap();
         let [from, to] = if carrier.slots.peek(slot).client_side == Side::Left {
