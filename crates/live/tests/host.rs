@@ -19,7 +19,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use swell_live::host::doctor::{State, examine};
 use swell_live::host::{
-    Device, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream, helper_main,
+    Device, DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream,
+    helper_main,
 };
 use swell_live::{Checksum, Nic};
 
@@ -74,11 +75,20 @@ fn main() -> ExitCode {
         "root"
     };
     let wanted = arguments.iter().find(|a| !a.starts_with('-'));
-    for (name, test) in TESTS {
-        if wanted.is_none_or(|w| name.contains(w.as_str())) {
-            // A test that fails panics, which ends the program with a failure.
-            test(&rights);
-            println!("test {name} ({who}) ... ok");
+    for device in [DeviceKind::Tun, DeviceKind::Veth] {
+        if device == DeviceKind::Tun
+            && let Err(e) = fs::File::open("/dev/net/tun")
+        {
+            println!("skipped: tests of TUN devices ({who}): /dev/net/tun: {e}");
+            continue;
+        }
+        VETH.store(device == DeviceKind::Veth, Ordering::Relaxed);
+        for (name, test) in TESTS {
+            if wanted.is_none_or(|w| name.contains(w.as_str())) {
+                // A test that fails panics, which ends the program with a failure.
+                test(&rights);
+                println!("test {name} ({who}, {device:?}) ... ok");
+            }
         }
     }
     if rights.rootless() {
@@ -225,11 +235,23 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn client() -> HostConfig {
-    HostConfig::new("client", [ip("10.9.0.1"), ip("fd09::1")])
+    of_kind(HostConfig::new("client", [ip("10.9.0.1"), ip("fd09::1")]))
 }
 
 fn server() -> HostConfig {
-    HostConfig::new("server", [ip("10.9.0.2"), ip("fd09::2")])
+    of_kind(HostConfig::new("server", [ip("10.9.0.2"), ip("fd09::2")]))
+}
+
+/// Whether hosts of tests have a veth.
+static VETH: AtomicBool = AtomicBool::new(false);
+
+fn of_kind(mut config: HostConfig) -> HostConfig {
+    config.device.kind = Some(if VETH.load(Ordering::Relaxed) {
+        DeviceKind::Veth
+    } else {
+        DeviceKind::Tun
+    });
+    config
 }
 
 /// Carries packets from one device to the other until it is dropped.

@@ -4,15 +4,12 @@ use super::merge::Train;
 use super::netlink::Netlink;
 use super::segment::{Layout, segment};
 use super::sys;
+use super::way::{DEVICE_NAME, DeviceKind, Way};
 use crate::{Checksum, Nic, Wire};
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-/// The device's name inside its host.
-pub const DEVICE_NAME: &str = "swell0";
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// What the kernel of a host may leave to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +31,8 @@ pub enum Offload {
 pub struct DeviceConfig {
     /// Largest packet in bytes of the network layer, 1280 to 65 535 (IPv6 needs 1280).
     pub mtu: u16,
+    /// Which kind; by default TUN where it can be opened.
+    pub kind: Option<DeviceKind>,
     /// What is left to the device.
     pub offload: Offload,
     /// Packets (super-packets, where there are any) that wait for [`Nic::read`] before the kernel
@@ -45,6 +44,7 @@ impl Default for DeviceConfig {
     fn default() -> DeviceConfig {
         DeviceConfig {
             mtu: 1500,
+            kind: None,
             offload: Offload::Segment,
             // Five thousand packets are 60 ms at 1 Gbit/s: longer than a stall of a busy machine.
             queue: 10_000,
@@ -52,10 +52,12 @@ impl Default for DeviceConfig {
     }
 }
 
-/// A TUN device: what a host sends is read here, what is written here the host receives. It works from any
-/// thread and dies with its file descriptor.
+/// A device: what a host sends is read here, what is written here the host receives. It works from any
+/// thread; a TUN device dies with its file descriptor, a veth with its host.
 pub struct Device {
-    tun: OwnedFd,
+    way: Way,
+    /// Frames that the packet socket of a veth had no room for.
+    overflown: Cell<u64>,
     /// Behind a cell, for whoever only looks at the counters.
     netlink: RefCell<Netlink>,
     index: u32,
@@ -67,38 +69,25 @@ pub struct Device {
     malformed: u64,
 }
 
-// Flags and offloads of linux/if_tun.h.
-const IFF_TUN: i32 = 0x0001;
-const IFF_NO_PI: i32 = 0x1000;
-const IFF_VNET_HDR: i32 = 0x4000;
-const TUN_F_CSUM: u32 = 0x01;
-const TUN_F_TSO4: u32 = 0x02;
-const TUN_F_TSO6: u32 = 0x04;
-const TUN_F_TSO_ECN: u32 = 0x08;
-
 /// A packet of 64 KiB and its header before it.
 const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
 
 impl Device {
     /// Opens the device in the calling thread's network namespace. It is down and has no address.
     pub(super) fn open(config: &DeviceConfig) -> io::Result<Device> {
-        let tun = rustix::fs::open(
-            "/dev/net/tun",
-            OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        sys::tun_set_interface(tun.as_fd(), DEVICE_NAME, IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)?;
-        let offloads = match config.offload {
-            Offload::Off => 0,
-            Offload::Segment | Offload::Pass => {
-                TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN
-            }
-        };
-        sys::tun_set_offload(tun.as_fd(), offloads)?;
         let mut netlink = Netlink::open()?;
+        let mut veth = || Way::veth(&mut netlink, config.mtu, config.queue);
+        let tun = || Way::tun(config.offload != Offload::Off);
+        let way = match config.kind {
+            Some(DeviceKind::Tun) => tun()?,
+            Some(DeviceKind::Veth) => veth()?,
+            // The reason why there is no TUN device is the more useful one.
+            None => tun().or_else(|e| veth().map_err(|_| e))?,
+        };
         let index = netlink.index(DEVICE_NAME)?;
         Ok(Device {
-            tun,
+            way,
+            overflown: Cell::new(0),
             netlink: RefCell::new(netlink),
             index,
             mtu: usize::from(config.mtu),
@@ -113,8 +102,17 @@ impl Device {
     /// Packets that the kernel dropped at the device since it was made: the host sent faster than they
     /// were read, or could not receive what was written. No model asked for these losses.
     pub fn dropped(&self) -> io::Result<u64> {
-        let counted = self.netlink.borrow_mut().statistics(self.index)?;
-        Ok(counted.tx_dropped + counted.rx_dropped)
+        let mut netlink = self.netlink.borrow_mut();
+        let mut lost = 0;
+        for index in [Some(self.index), self.way.other].into_iter().flatten() {
+            let counted = netlink.statistics(index)?;
+            lost += counted.tx_dropped + counted.rx_dropped;
+        }
+        if self.way.other.is_some() {
+            let more = sys::packet_drops(self.way.socket.as_fd())?;
+            self.overflown.set(self.overflown.get() + more);
+        }
+        Ok(lost + self.overflown.get())
     }
 
     /// Super-packets that could not be cut because their header made no sense: none, unless the host
@@ -130,24 +128,27 @@ impl Device {
 
 impl Nic for Device {
     fn fd(&self) -> BorrowedFd<'_> {
-        self.tun.as_fd()
+        self.way.socket.as_fd()
     }
 
     /// Packets cut from one super-packet arrived at the same instant, as they leave a real card back to
     /// back; an access link in front of a queue gives them the spacing of a wire.
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
         loop {
-            let length = match rustix::io::read(&self.tun, &mut *self.buffer) {
+            let length = match rustix::io::read(&self.way.socket, &mut *self.buffer) {
                 Ok(n) => n,
                 Err(Errno::AGAIN) => return Ok(0),
                 Err(Errno::INTR) => continue,
                 Err(e) => return Err(e.into()),
             };
-            let Some((virtio, packet)) = self.buffer[..length].split_first_chunk() else {
+            let Some((virtio, frame)) = self.buffer[..length].split_first_chunk() else {
                 self.malformed += 1;
                 continue;
             };
-            let virtio = VnetHeader::parse(virtio);
+            let Some(packet) = self.way.packet(frame) else {
+                continue;
+            };
+            let virtio = VnetHeader::parse(virtio, self.way.frame());
             if virtio.gso == 0 || self.offload == Offload::Pass {
                 each(Wire {
                     header: packet,
@@ -194,10 +195,11 @@ impl Nic for Device {
             size: size.unwrap_or(0),
             checksum,
         };
-        let virtio = virtio.bytes();
-        let parts = [IoSlice::new(&virtio), IoSlice::new(packet)];
+        let virtio = virtio.bytes(self.way.frame());
+        let (frame, length) = self.way.header(packet);
+        let parts = [&virtio[..], &frame[..length], packet].map(IoSlice::new);
         let written = loop {
-            match rustix::io::writev(&self.tun, &parts) {
+            match rustix::io::writev(&self.way.socket, &parts) {
                 Err(Errno::INTR) => {}
                 other => break other,
             }
@@ -216,7 +218,7 @@ impl Nic for Device {
 impl AsFd for Device {
     /// Readable when [`Nic::read`] would find something.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.tun.as_fd()
+        self.way.socket.as_fd()
     }
 }
 
@@ -236,7 +238,8 @@ struct VnetHeader {
 }
 
 impl VnetHeader {
-    fn parse(bytes: &[u8; VNET_HEADER]) -> VnetHeader {
+    /// Reads a header; positions count from the packet, which is behind `frame` bytes.
+    fn parse(bytes: &[u8; VNET_HEADER], frame: usize) -> VnetHeader {
         let [flags, gso, _, _, s0, s1, c0, c1, o0, o1] = *bytes;
         VnetHeader {
             gso: gso & !GSO_ECN,
@@ -245,7 +248,7 @@ impl VnetHeader {
                 Checksum::Full
             } else {
                 Checksum::Partial {
-                    start: u16::from_ne_bytes([c0, c1]),
+                    start: u16::from_ne_bytes([c0, c1]).saturating_sub(frame as u16),
                     offset: u16::from_ne_bytes([o0, o1]),
                 }
             },
@@ -253,12 +256,13 @@ impl VnetHeader {
     }
 
     /// The length of the headers is left at zero: the kernel takes it for a hint and parses itself.
-    fn bytes(&self) -> [u8; VNET_HEADER] {
+    fn bytes(&self, frame: usize) -> [u8; VNET_HEADER] {
         let mut bytes = [0; VNET_HEADER];
         bytes[1] = self.gso;
         bytes[4..6].copy_from_slice(&self.size.to_ne_bytes());
         if let Checksum::Partial { start, offset } = self.checksum {
             bytes[0] = NEEDS_CSUM;
+            let start = start.saturating_add(frame as u16);
             bytes[6..8].copy_from_slice(&start.to_ne_bytes());
             bytes[8..10].copy_from_slice(&offset.to_ne_bytes());
         }

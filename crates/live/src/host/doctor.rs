@@ -3,6 +3,7 @@
 use super::device::{Device, DeviceConfig};
 use super::helper::{HELPER, INIT, PROBE};
 use super::rights::Rights;
+use super::way::DeviceKind;
 use super::{Precision, be_punctual, sys};
 use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;
@@ -121,11 +122,22 @@ pub(super) fn probe_answer() -> String {
     } else {
         "as root"
     };
-    let device = match Device::open(&DeviceConfig::default()) {
-        Ok(_) => "good\n/dev/net/tun opens".to_owned(),
-        Err(e) => format!(
-            "missing\n/dev/net/tun: {e}; `chmod 666 /dev/net/tun` as root allows it to everyone, `modprobe tun` \
-             makes it"
+    let open = |kind| {
+        let kind = Some(kind);
+        Device::open(&DeviceConfig {
+            kind,
+            ..DeviceConfig::default()
+        })
+    };
+    let device = match (open(DeviceKind::Tun), open(DeviceKind::Veth)) {
+        (Ok(_), _) => "good\n/dev/net/tun opens".to_owned(),
+        (Err(e), Ok(_)) => format!(
+            "good\nveth devices, dearer per packet than TUN (/dev/net/tun: {e}; `chmod 666 /dev/net/tun` as root allows \
+             it to everyone)"
+        ),
+        (Err(tun), Err(veth)) => format!(
+            "missing\n/dev/net/tun: {tun}; `chmod 666 /dev/net/tun` as root allows it to everyone, `modprobe tun` \
+             makes it. veth devices: {veth}"
         ),
     };
     format!("good\n{how}\0{device}")

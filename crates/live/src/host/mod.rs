@@ -47,15 +47,17 @@ mod sched;
 mod segment;
 mod sum;
 mod sys;
+mod way;
 
 pub use config::HostConfig;
-pub use device::{DEVICE_NAME, Device, DeviceConfig, Offload};
+pub use device::{Device, DeviceConfig, Offload};
 pub use error::Error;
 pub use helper::helper_main;
 pub use program::{Process, Program, Stream};
 pub use rights::Rights;
 pub use sched::{Precision, be_punctual};
 pub use segment::{SegmentError, segment};
+pub use way::{DEVICE_NAME, DeviceKind};
 
 use error::During;
 use netlink::{LOOPBACK, Netlink};

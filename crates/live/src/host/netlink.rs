@@ -9,7 +9,9 @@ use netlink_packet_core::{
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
 };
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, Stats64};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
     RouteScope, RouteType,
@@ -63,6 +65,37 @@ impl Netlink {
                 _ => None,
             })
             .ok_or_else(|| io::Error::other("the kernel keeps no counters of this device"))
+    }
+
+    /// Makes two devices of which each receives what the other sends (veth(4)).
+    pub fn add_pair(&mut self, name: &str, other: &str) -> io::Result<()> {
+        let named = |n: &str| {
+            let mut message = LinkMessage::default();
+            message.attributes.push(LinkAttribute::IfName(n.into()));
+            message
+        };
+        let mut message = named(name);
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(named(other)))),
+        ]));
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.ask(RouteNetlinkMessage::NewLink(message), flags)?;
+        Ok(())
+    }
+
+    /// The device's hardware address.
+    pub fn hardware_address(&mut self, index: u32) -> io::Result<[u8; 6]> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        let found = self.link(message)?.attributes;
+        let mut addresses = found.iter().filter_map(|a| match a {
+            LinkAttribute::Address(bytes) => <[u8; 6]>::try_from(bytes.as_slice()).ok(),
+            _ => None,
+        });
+        addresses
+            .next()
+            .ok_or_else(|| io::Error::other("the device has no hardware address"))
     }
 
     /// Sets attributes of a device and raises flags.

@@ -1,13 +1,13 @@
 //! The system calls for which no safe wrapper exists. Everything `unsafe` of this room is here.
 #![expect(
     unsafe_code,
-    reason = "ioctl, unshare, sched_setattr and sigaction have no safe wrapper"
+    reason = "ioctl, packet sockets, unshare, sched_setattr and sigaction have no safe wrapper"
 )]
 
 use rustix::io;
 use rustix::ioctl::{self, IntegerSetter, Setter};
 use rustix::thread::UnshareFlags;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Numbers of `linux/if_tun.h`: `_IOW('T', nr, int)`.
 const TUNSETIFF: ioctl::Opcode = ioctl::opcode::write::<libc::c_int>(b'T', 202);
@@ -47,6 +47,91 @@ pub fn tun_set_offload(tun: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
         )
     }
 }
+
+/// A socket for the frames of the device `index`, received with the header that virtio has before each
+/// (`PACKET_VNET_HDR`, packet(7)) and without what is sent by it.
+pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
+    let every = (libc::ETH_P_ALL as u16).to_be();
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: numbers only. No protocol yet, so that nothing comes from other devices.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if fd < 0 {
+        return Err(last_error());
+    }
+    // SAFETY: the descriptor was just made and has no other owner.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    for (level, option, value, needed) in [
+        (libc::SOL_PACKET, PACKET_VNET_HDR, 1, true),
+        (libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, true),
+        (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1, false),
+        // Beyond the machine's limit only with a privilege.
+        (libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER, false),
+        (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER, false),
+        (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, BUFFER, false),
+    ] {
+        // SAFETY: the pointer is to an int that lives during the call, and the length is its.
+        let answer = unsafe {
+            libc::setsockopt(
+                fd,
+                level,
+                option,
+                (&raw const value).cast(),
+                size_of::<libc::c_int>() as u32,
+            )
+        };
+        if answer < 0 && needed {
+            return Err(last_error());
+        }
+    }
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: every,
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: the address lives during the call, and the length is its.
+    let answer = unsafe {
+        libc::bind(
+            fd,
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as u32,
+        )
+    };
+    if answer < 0 {
+        return Err(last_error());
+    }
+    Ok(socket)
+}
+
+/// Frames that a packet socket had no room for since this was asked last.
+pub fn packet_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // `struct tpacket_stats` of linux/if_packet.h: packets, drops.
+    let mut counted = [0u32; 2];
+    let mut length = size_of_val(&counted) as u32;
+    // SAFETY: the kernel writes at most `length` bytes into the array.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut counted).cast(),
+            &raw mut length,
+        )
+    };
+    if answer < 0 {
+        return Err(last_error());
+    }
+    Ok(u64::from(counted[1]))
+}
+
+/// Of linux/if_packet.h.
+const PACKET_VNET_HDR: libc::c_int = 15;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+/// Bytes that wait in a packet socket: a stall of a busy machine at 1 Gbit/s.
+const BUFFER: libc::c_int = 32 << 20;
 
 /// Gives the calling thread namespaces of its own.
 pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
