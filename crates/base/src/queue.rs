@@ -64,43 +64,58 @@ impl<T: Copy> EventQueue<T> {
     }
 
     /// Adds an event at `at`, which must not lie before the last event popped.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, at: Time, event: T) {
         debug_assert!(at >= self.now, "an event in the past");
         self.len += 1;
         let bucket = at.as_nanos() >> BUCKET_BITS;
+        // Of the present bucket and earlier ones this is beyond all others.
+        let ahead = bucket.wrapping_sub(self.bucket + 1);
+        if ahead < BUCKETS as u64 - 1 {
+            self.near.push(bucket, at, event);
+        } else {
+            self.push_elsewhere(bucket, at, event);
+        }
+    }
+
+    #[inline(never)]
+    fn push_elsewhere(&mut self, bucket: u64, at: Time, event: T) {
         if bucket <= self.bucket {
             // After everything that is due no later.
             let before = self.active.partition_point(|e| e.0 > at);
             self.active.insert(before, (at, event));
-        } else if bucket - self.bucket < BUCKETS as u64 {
-            self.near.push(bucket, at, event);
         } else {
             self.far.push(at, event);
         }
     }
 
     /// Takes the earliest event if it is not later than `until`.
-    #[inline]
+    #[inline(always)]
     pub fn pop_until(&mut self, until: Time) -> Option<(Time, T)> {
-        if self.active.is_empty() {
-            let bucket = self.turn()?;
-            // Where pending events are few, most buckets hold one.
-            if let Some(only) = self.near.take_only(bucket, until) {
-                self.now = only.0;
-                self.len -= 1;
-                return Some(only);
+        let next = match self.active.last() {
+            Some(next) if next.0 > until => return None,
+            Some(_) => self.active.pop()?,
+            None => {
+                let bucket = self.turn()?;
+                // Where pending events are few, most buckets hold one.
+                match self.near.take_only(bucket, until) {
+                    Some(only) => only,
+                    None => self.pop_first_of(bucket, until)?,
+                }
             }
-            // A bucket gives its latest addition first: sorting keeps equal times that way round.
-            self.near.take(bucket, &mut self.active);
-            if self.active.len() > 1 {
-                self.active.sort_by_key(|e| std::cmp::Reverse(e.0));
-            }
-        }
-        let next = self.active.pop_if(|e| e.0 <= until)?;
+        };
         self.now = next.0;
         self.len -= 1;
         Some(next)
+    }
+
+    /// The earliest event of a bucket whose turn it is, if it is not later than `until`.
+    #[inline(never)]
+    fn pop_first_of(&mut self, bucket: u64, until: Time) -> Option<(Time, T)> {
+        // A bucket gives its latest addition first: sorting keeps equal times that way round.
+        self.near.take(bucket, &mut self.active);
+        self.active.sort_by_key(|e| std::cmp::Reverse(e.0));
+        self.active.pop_if(|e| e.0 <= until)
     }
 
     /// Events known to come next, the first of them last; empty where few are pending. More may come
