@@ -194,7 +194,29 @@ impl Endpoint {
     }
 
     /// A segment arrived.
+    #[inline]
     pub fn handle_segment(&mut self, now: Time, seg: &Segment) {
+        if self.send.front.state != State::Open || seg.flags != Flags::ACK {
+            self.handle_other(now, seg);
+        } else if seg.len == 0 {
+            match self.send.expected_ack(&self.cfg, now, seg) {
+                Some(moved) => {
+                    self.acked(moved);
+                    self.recv.on_bare_ack(seg);
+                }
+                None => self.established(now, seg),
+            }
+        } else if self.send.expects_nothing(&self.cfg, seg)
+            && self.recv.on_expected(&self.cfg, now, seg)
+        {
+            self.send.heard(seg);
+        } else {
+            self.established(now, seg);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_other(&mut self, now: Time, seg: &Segment) {
         if self.send.front.state == State::Open
             && !seg.flags.has(Flags::SYN)
             && !seg.flags.has(Flags::RST)
@@ -266,6 +288,16 @@ impl Endpoint {
         (t != Time::MAX).then_some(t)
     }
 
+    /// Whether [`poll`](Self::poll) has something to say; where nobody wants to know what was received,
+    /// that is forgotten.
+    #[inline]
+    pub fn has_news(&mut self, of_data: bool) -> bool {
+        if !of_data {
+            self.recv.untold = 0;
+        }
+        self.recv.untold > 0 || self.send.front.events != 0
+    }
+
     /// The next event. Call until `None`. Bytes received since the last call are one event.
     pub fn poll(&mut self) -> Option<Event> {
         if self.recv.untold > 0 && self.send.front.events & pending::CONNECTED == 0 {
@@ -333,21 +365,13 @@ impl Endpoint {
         &self.cfg
     }
 
+    #[inline(never)]
     fn established(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::ACK) {
             let moved = self.send.on_ack(&self.cfg, now, seg);
-            if moved > 0 {
-                // Told once: not again when only the FIN was acknowledged.
-                let end = self.send.data_end();
-                if self.send.una >= end && self.send.una - moved < end {
-                    self.send.front.events |= pending::DRAINED;
-                }
-                if self.send.fin_sent {
-                    self.maybe_closed();
-                    if self.send.front.state != State::Open {
-                        return;
-                    }
-                }
+            self.acked(moved);
+            if self.send.front.state != State::Open {
+                return;
             }
         }
         if self.send.marks && seg.len > 0 {
@@ -357,6 +381,19 @@ impl Endpoint {
         self.recv.on_segment(&self.cfg, now, seg);
         if self.recv.fin_taken && !had_fin {
             self.send.front.events |= pending::EOF;
+            self.maybe_closed();
+        }
+    }
+
+    /// SND.UNA moved by `moved`, or did not.
+    #[inline]
+    fn acked(&mut self, moved: u64) {
+        // Told once: not again when only the FIN was acknowledged.
+        let end = self.send.data_end();
+        if moved > 0 && self.send.una >= end && self.send.una - moved < end {
+            self.send.front.events |= pending::DRAINED;
+        }
+        if moved > 0 && self.send.fin_sent {
             self.maybe_closed();
         }
     }

@@ -87,10 +87,7 @@ impl Receiver {
     pub(crate) fn on_segment(&mut self, cfg: &Config, now: Time, seg: &Segment) {
         let fin = seg.flags.has(Flags::FIN);
         if seg.len == 0 && !fin {
-            // A window probe or keep-alive carries an old number and wants an answer; other old
-            // segments without payload are acknowledgements overtaken by later ones.
-            self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
-            return;
+            return self.on_bare_ack(seg);
         }
         if self.fin_taken {
             self.ack_now = true; // data or FIN again: our acknowledgement was lost
@@ -138,6 +135,30 @@ impl Receiver {
         let readable = self.nxt - before - u64::from(self.fin_taken);
         self.delivered += readable;
         self.untold += readable;
+    }
+
+    /// Neither payload nor FIN.
+    #[inline]
+    pub(crate) fn on_bare_ack(&mut self, seg: &Segment) {
+        // A window probe or keep-alive carries an old number and wants an answer; other old
+        // segments without payload are acknowledgements overtaken by later ones.
+        self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
+    }
+
+    /// Takes a segment if it is data in order and nothing else; false if it is not, and nothing was done.
+    #[inline]
+    pub(crate) fn on_expected(&mut self, cfg: &Config, now: Time, seg: &Segment) -> bool {
+        let expected = seg.seq == self.nxt
+            && (1..=cfg.recv_window()).contains(&seg.len)
+            && self.gaps.is_none()
+            && !self.fin_taken;
+        if expected {
+            let len = u64::from(seg.len);
+            self.in_order(cfg, now, seg.seq.saturating_add(len), seg.len);
+            self.delivered += len;
+            self.untold += len;
+        }
+        expected
     }
 
     /// Marks and stamps of a segment with data.

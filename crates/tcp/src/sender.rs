@@ -1,6 +1,7 @@
 //! The sending half: what may be sent now, and what acknowledgements and timers mean.
 
 mod dupack;
+mod expected;
 mod hystart;
 mod loss;
 mod ns2;
@@ -95,6 +96,15 @@ impl Writes {
         }
     }
 
+    /// Adds a write if it is like all that wait; false if not.
+    #[inline]
+    fn another(&mut self, bytes: u64) -> bool {
+        let (size, n) = self.first;
+        let alike = n > 0 && u64::from(size) == bytes && self.others.is_none();
+        self.first.1 = n.saturating_add(u32::from(alike));
+        alike
+    }
+
     /// How much of the oldest is unsent; without limit where there is none.
     #[inline]
     fn left(&self) -> u32 {
@@ -161,8 +171,13 @@ pub(crate) struct Sender {
     ns2: bool,
     /// Sending is paced.
     paced: bool,
+    /// See [`Sender::is_simple`].
+    simple: bool,
     /// Of the endpoint: segments are marked (ECN) or stamped at all.
     pub(crate) marks: bool,
+    /// [`Config::packets`], [`Config::nagle`].
+    packets: bool,
+    nagle: bool,
     /// Retransmit the oldest segment whatever the window.
     force: bool,
     pub(crate) fin_queued: bool,
@@ -171,12 +186,6 @@ pub(crate) struct Sender {
     pub(crate) phase: Phase,
     /// Consecutive RTOs.
     timeouts: u8,
-    partial_acked: bool,
-    /// Whether the window was the limit in the last flight, what that flight was, and where it
-    /// ends: Linux `tcp_cwnd_validate`.
-    limited: bool,
-    /// The peer is to be told that the window was reduced (CWR), with the next new data.
-    pub(crate) cwr: bool,
     // The second line.
     /// Only with [`Config::packets`].
     writes: Writes,
@@ -199,6 +208,7 @@ pub(crate) struct Sender {
     // The rest.
     /// SND.NXT when the phase began.
     recover: u64,
+    /// What the last flight was, and where it ends: Linux `tcp_cwnd_validate`.
     flight_end: u64,
     /// Marks on what was sent below do not count: the window was reduced since.
     ecn_recover: u64,
@@ -212,6 +222,11 @@ pub(crate) struct Sender {
     /// Of the endpoint: SYNs or SYN/ACKs sent.
     pub(crate) syns: u8,
     pub(crate) count: Counters,
+    partial_acked: bool,
+    /// Whether the window was the limit in the last flight.
+    limited: bool,
+    /// The peer is to be told that the window was reduced (CWR), with the next new data.
+    pub(crate) cwr: bool,
     rack: Rack,
 }
 
@@ -227,6 +242,7 @@ enum Episode {
 impl Sender {
     /// A sender whose SYN takes sequence number 0; without a handshake it counts as acknowledged.
     pub(crate) fn new(cfg: &Config, front: Front) -> Sender {
+        let window = Window::new(cfg);
         Sender {
             una: u64::from(!cfg.handshake()),
             nxt: u64::from(!cfg.handshake()),
@@ -234,7 +250,8 @@ impl Sender {
             end: 1,
             board: Scoreboard::default(),
             writes: Writes::default(),
-            window: Window::new(cfg),
+            simple: Sender::is_simple(cfg, &window),
+            window,
             ns2: cfg.ns2_sender().is_some(),
             paced: cfg.algorithm == Algorithm::Bbr,
             cwr: false,
@@ -244,6 +261,8 @@ impl Sender {
             burst: ns2::NO_LIMIT,
             syns: 0,
             marks: cfg.ecn || cfg.stamps(),
+            packets: cfg.packets,
+            nagle: cfg.nagle,
             front,
             segments: 0,
             acks: 0,
@@ -276,12 +295,14 @@ impl Sender {
     /// The application writes. False if what was written before still waits, so that this does too.
     pub(crate) fn write(&mut self, cfg: &Config, bytes: u64) -> bool {
         // Only Nagle's rule lets more data set free what waits.
-        let ready = self.end <= self.nxt || cfg.nagle;
-        self.burst = ns2::NO_LIMIT;
+        let ready = self.end <= self.nxt || self.nagle;
+        if self.ns2 {
+            self.burst = ns2::NO_LIMIT;
+        }
         // Half the sequence space is more than any run can send and cannot overflow.
         let bytes = bytes.min((u64::MAX / 2).saturating_sub(self.end));
         self.end += bytes;
-        if !cfg.packets {
+        if !self.packets || self.writes.another(bytes) {
             return ready;
         }
         let mss = u64::from(cfg.mss());
@@ -392,12 +413,16 @@ impl Sender {
 
     /// What may be in flight, in bytes.
     fn limit(&self, cfg: &Config) -> f64 {
-        let mut limit = self.window.cwnd.min(cfg.window_cap()) + self.inflation;
+        // None of these is ever not a number, which minima and maxima would mind.
+        let cwnd = self.window.cwnd;
+        let cap = cfg.window_cap();
+        let mut limit = if cwnd < cap { cwnd } else { cap } + self.inflation;
         if !cfg.sack && cfg.limited_transmit && self.phase == Phase::Open {
             // RFC 3042: one new segment for each of the first two duplicates.
             limit += f64::from(self.dupacks.min(2)) * f64::from(cfg.mss());
         }
-        limit.max(f64::from(cfg.mss()))
+        let least = f64::from(cfg.mss());
+        if limit > least { limit } else { least }
     }
 
     /// The next segment that may go now.
@@ -431,6 +456,7 @@ impl Sender {
         }
     }
 
+    #[inline(never)]
     fn resend(&mut self, cfg: &Config, now: Time) -> Option<Out> {
         let forced = std::mem::take(&mut self.force);
         let r = if forced {
@@ -443,7 +469,7 @@ impl Sender {
                 self.limit(cfg) - in_flight as f64
             };
             let Some(r) = self.board.resend(now, room, cfg.rack_tlp) else {
-                self.note_limited();
+                self.note_limited(cfg);
                 return None;
             };
             r
@@ -489,7 +515,7 @@ impl Sender {
             self.in_flight()
         };
         if in_flight as f64 + f64::from(len) > self.limit(cfg) && in_flight > 0 {
-            self.note_limited();
+            self.note_limited(cfg);
             return None;
         }
         let allowed = self.edge.saturating_sub(self.nxt);
@@ -554,6 +580,7 @@ impl Sender {
     }
 
     /// Data is about to be sent with nothing in flight.
+    #[inline(never)]
     fn wake(&mut self, cfg: &Config, now: Time) {
         if self.last_sent == Time::MAX || self.phase != Phase::Open {
             return;
@@ -566,10 +593,12 @@ impl Sender {
     }
 
     /// The window is the limit now.
-    fn note_limited(&mut self) {
-        self.limited = true;
-        self.flight_bytes = saturated(self.outstanding());
-        self.flight_end = self.nxt;
+    fn note_limited(&mut self, cfg: &Config) {
+        if cfg.window_validation {
+            self.limited = true;
+            self.flight_bytes = saturated(self.outstanding());
+            self.flight_end = self.nxt;
+        }
     }
 
     /// Linux `tcp_cwnd_validate`: once per flight, was the window filled?
@@ -610,7 +639,9 @@ impl Sender {
         }
         if self.outstanding() == 0 {
             self.timeouts = 0; // an answer to a window probe
-            self.probe_answered(cfg, now, ack, seg);
+            if cfg.rack_tlp {
+                self.probe_answered(cfg, now, ack, seg);
+            }
             return 0;
         }
         if cfg.ecn && seg.flags.has(Flags::ECE) {
@@ -621,7 +652,7 @@ impl Sender {
         if moved > 0 {
             self.board.ack(ack, &mut d);
             self.una = ack;
-            self.advance(cfg, now, &d);
+            self.advance(cfg, now, d.oldest.filter(|_| !d.any_resent));
         }
         if cfg.sack && !seg.sack.is_empty() {
             self.sack(seg, &mut d);
@@ -658,18 +689,19 @@ impl Sender {
         self.board.sack(&blocks[..n], d);
     }
 
-    /// SND.UNA moved: round-trip sample, counters, timer.
-    fn advance(&mut self, cfg: &Config, now: Time, d: &Delivered) {
+    /// SND.UNA moved: round-trip sample, counters, timer. `sent_once` is when the oldest of the segments
+    /// delivered was sent, if none of them was sent again.
+    fn advance(&mut self, cfg: &Config, now: Time, sent_once: Option<Time>) {
         self.timeouts = 0;
         if cfg.rtt_every_ack {
-            if let (Some(sent), false) = (d.oldest, d.any_resent) {
+            if let Some(sent) = sent_once {
                 self.rtt.sample(cfg, now.since(sent));
             }
         } else if self.timed.0 != 0 && self.una >= self.timed.0 {
             self.rtt.sample(cfg, now.since(self.timed.1));
             self.timed.0 = 0;
         }
-        if let (Some(sent), false) = (d.oldest, d.any_resent) {
+        if let Some(sent) = sent_once {
             self.mind_slow_start(now, now.since(sent), cfg);
         }
         if cfg.timestamps {
@@ -706,9 +738,16 @@ impl Sender {
             if self.may_grow(cfg) || self.window.minds_delay() {
                 self.window.on_ack_measured(cfg, &acked);
             }
-        } else if self.may_grow(cfg) {
+        } else {
+            self.grow_plainly(cfg, now, d.bytes);
+        }
+    }
+
+    #[inline]
+    fn grow_plainly(&mut self, cfg: &Config, now: Time, bytes: u64) {
+        if self.may_grow(cfg) {
             let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
-            self.window.on_ack(cfg, now, d.bytes, srtt);
+            self.window.on_ack(cfg, now, bytes, srtt);
         }
     }
 

@@ -309,6 +309,12 @@ impl Sender {
         Some(out)
     }
 
+    /// A tail loss probe is not answered yet.
+    #[inline]
+    pub(super) fn probing(&self) -> bool {
+        self.rack.probe_end != 0
+    }
+
     /// RFC 8985 section 7.4.2: did the probe repair a loss?
     pub(super) fn probe_answered(&mut self, cfg: &Config, now: Time, ack: u64, seg: &Segment) {
         if self.rack.probe_end == 0 || ack < self.rack.probe_end {

@@ -25,7 +25,7 @@ pub(super) const NO_LIMIT: u8 = u8::MAX;
 
 impl Sender {
     /// `send_much`: the next packet that may go now.
-    #[inline]
+    #[inline(never)]
     pub(super) fn next_packet(&mut self, cfg: &Config, now: Time) -> Option<Out> {
         if self.force {
             self.force = false;

@@ -8,6 +8,7 @@ use crate::scoreboard::Delivered;
 
 impl Sender {
     /// Whether the next segment must wait for its time.
+    #[inline(never)]
     pub(super) fn held_back(&mut self, now: Time) -> bool {
         let ready = self.force || self.board.lost() > 0 || self.end > self.nxt;
         let Some(b) = self.window.bbr() else {
@@ -27,6 +28,7 @@ impl Sender {
     }
 
     /// Everything that was written is sent.
+    #[inline(never)]
     pub(super) fn nothing_to_send(&mut self, cfg: &Config) {
         let flight = self.in_flight();
         if self.window.cwnd >= (flight + u64::from(cfg.mss())) as f64

@@ -1,0 +1,56 @@
+//! Header prediction, after Van Jacobson ("4BSD TCP header prediction", 1990): what nearly every segment
+//! is, done without asking what it is not. The same comes out as by the long way.
+
+use swell_base::{Segment, Time};
+
+use super::{Phase, Sender, Timer};
+use crate::Config;
+use crate::cc::Window;
+
+impl Sender {
+    /// Whether an acknowledgement may be an [expected](Self::expected_ack) one: no selective
+    /// acknowledgements, no marks, nothing measured.
+    pub(super) fn is_simple(cfg: &Config, window: &Window) -> bool {
+        !cfg.sack && !cfg.ecn && cfg.ns2_sender().is_none() && window.is_plain()
+    }
+
+    /// An acknowledgement without data, if it is of new data while nothing is known to be lost; else `None`.
+    /// Returns how far SND.UNA moved.
+    #[inline]
+    pub(crate) fn expected_ack(&mut self, cfg: &Config, now: Time, seg: &Segment) -> Option<u64> {
+        let expected = self.simple
+            && seg.ack > self.una
+            && seg.ack <= self.nxt
+            && self.phase == Phase::Open
+            && self.timer != Timer::Persist
+            && self.board.all_fly();
+        if !expected {
+            return None;
+        }
+        self.edge = self.edge.max(seg.ack.saturating_add(u64::from(seg.window)));
+        let (bytes, sent_once) = self.board.take_flying(seg.ack);
+        let moved = seg.ack - self.una;
+        self.una = seg.ack;
+        self.advance(cfg, now, sent_once);
+        self.dupacks = 0;
+        self.grow_plainly(cfg, now, bytes);
+        Some(moved)
+    }
+
+    /// Whether the acknowledgement that comes with data says nothing, because nothing is in flight.
+    #[inline]
+    pub(crate) fn expects_nothing(&self, cfg: &Config, seg: &Segment) -> bool {
+        seg.ack == self.una
+            && self.una == self.nxt
+            && self.timer != Timer::Persist
+            && !(self.ns2 | self.marks)
+            && !(cfg.rack_tlp && self.probing())
+    }
+
+    /// All that such an acknowledgement does.
+    #[inline]
+    pub(crate) fn heard(&mut self, seg: &Segment) {
+        self.edge = self.edge.max(seg.ack.saturating_add(u64::from(seg.window)));
+        self.timeouts = 0;
+    }
+}
