@@ -46,6 +46,7 @@ mod link;
 mod loss;
 mod meter;
 mod plain;
+mod pool;
 mod qdisc;
 mod schedule;
 mod wire;
@@ -57,7 +58,8 @@ pub use ledger::Ledger;
 pub use link::{Link, LinkConfig};
 pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter};
-pub use plain::{PacketPool, PlainLink};
+pub use plain::PlainLink;
+pub use pool::PacketPool;
 pub use qdisc::{
     Backlog, Classifier, CoDel, CoDelConfig, Discipline, Drr, DrrConfig, Fifo, FqCoDel,
     FqCoDelConfig, Outlet, Pie, PieConfig, PieDelay, Priority, PriorityConfig, Qdisc, Red,

@@ -2,7 +2,7 @@
 
 mod varied;
 
-use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{DropReason, Dur, FlowId, Packet, QueueLimit, Rate, Stream, Time};
 
 use crate::flight::Flight;
 use crate::qdisc::AnyQdisc;
@@ -127,7 +127,7 @@ impl Link {
             } else {
                 0
             },
-            flight: Flight::new(),
+            flight: Flight::default(),
             arrived: 0,
             departed: 0,
             waiting: 0,
@@ -355,45 +355,20 @@ impl Link {
             .or_else(|| (self.waiting > 0).then(|| self.free_at + self.delay))
     }
 
-    /// Packets under way to the far end, in the order of their arrival. Those that wait are not yet.
+    /// Packets under way to the far end, in the order of their arrival: flow, way, and whether they have
+    /// payload. Those that wait are not under way yet.
     #[inline]
-    pub fn flying(&self) -> impl Iterator<Item = &Packet> {
+    pub fn flying(&self) -> impl Iterator<Item = (FlowId, u8, bool)> {
         self.flight.iter()
     }
 
-    /// The next departure if it is not later than `now`, left in place: [`Element::pop`] in two
-    /// steps, the second being [`Link::pop_front`].
+    /// The first packet under way if it has arrived by `now`: as [`Element::pop`], of a link that was
+    /// advanced to `now`.
     #[inline]
-    pub fn front(&mut self, now: Time) -> Option<&mut Packet> {
-        self.advance(now, &mut stays);
-        self.arrived_by(now)
-    }
-
-    /// When the first packet arrives of those under way.
-    #[inline]
-    pub fn arrival(&self) -> Option<Time> {
-        self.flight.arrival()
-    }
-
-    /// As [`Link::front`], of a link that was advanced to `now`.
-    #[inline]
-    pub fn arrived_by(&mut self, now: Time) -> Option<&mut Packet> {
-        match self.flight.arrival() {
-            Some(at) if at <= now => self.flight.front(),
-            _ => None,
-        }
-    }
-
-    /// What [`Link::front`] showed, once more.
-    #[inline]
-    pub fn front_again(&mut self) -> Option<&mut Packet> {
-        self.flight.front()
-    }
-
-    /// Lets the packet go that [`Link::front`] showed.
-    #[inline]
-    pub fn pop_front(&mut self) {
-        self.departed += u64::from(self.flight.pop());
+    pub fn take_arrived(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.flight.pop(now)?;
+        self.departed += 1;
+        Some(packet)
     }
 }
 
@@ -472,10 +447,9 @@ impl Element for Link {
 
     #[inline]
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
-        let packet = *self.front(now)?;
+        self.advance(now, &mut stays);
         let at = self.flight.arrival()?;
-        self.pop_front();
-        Some((at, packet))
+        Some((at, self.take_arrived(now)?))
     }
 
     fn ledger(&self) -> Ledger {

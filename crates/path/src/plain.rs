@@ -1,79 +1,10 @@
-//! The commonest link, computed ahead, and the pool in which the packets of thousands of such links lie.
+//! The commonest link, computed ahead.
 
-use swell_base::{Dur, Packet, QueueLimit, Time};
+use swell_base::{Dur, FlowId, Packet, QueueLimit, Time};
 
 use crate::link::BYTE;
-use crate::{Discipline, LinkConfig, Loss};
-
-/// No place: the end of a list.
-const END: u32 = u32::MAX;
-
-/// Packets on [`PlainLink`]s. The place left last is taken next, so that what is touched is as much
-/// memory as packets are under way now.
-#[derive(Clone, Debug)]
-pub struct PacketPool {
-    packets: Vec<Held>,
-    /// By place, as above.
-    marks: Vec<Mark>,
-    /// First of the places that are not in use.
-    free: u32,
-}
-
-/// A packet in a cache line of its own.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Held(Packet);
-
-#[derive(Clone, Copy, Debug)]
-struct Mark {
-    /// At the far end of the link.
-    arrival: Time,
-    /// The place of the packet behind, or of the next that is free.
-    next: u32,
-}
-
-impl Default for PacketPool {
-    fn default() -> Self {
-        PacketPool {
-            packets: Vec::new(),
-            marks: Vec::new(),
-            free: END,
-        }
-    }
-}
-
-impl PacketPool {
-    #[inline]
-    fn put(&mut self, arrival: Time, packet: &Packet) -> u32 {
-        let mark = Mark { arrival, next: END };
-        let place = self.free;
-        match (
-            self.marks.get_mut(place as usize),
-            self.packets.get_mut(place as usize),
-        ) {
-            (Some(unused), Some(held)) => {
-                self.free = unused.next;
-                *unused = mark;
-                held.0 = *packet;
-                place
-            }
-            _ => self.grow(mark, packet),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self, mark: Mark, packet: &Packet) -> u32 {
-        self.marks.push(mark);
-        self.packets.push(Held(*packet));
-        self.marks.len() as u32 - 1
-    }
-
-    #[inline]
-    fn packet(&self, place: u32) -> Option<&Packet> {
-        self.packets.get(place as usize).map(|held| &held.0)
-    }
-}
+use crate::pool::{END, Queue};
+use crate::{Discipline, LinkConfig, Loss, PacketPool};
 
 /// A [`Link`](crate::Link) without anything that few have: drop tail by bytes, a constant rate, a
 /// delay, nobody who counts. Nothing that comes later changes when a packet of such a link arrives, so it
@@ -87,9 +18,8 @@ pub struct PlainLink {
     /// End of the last transmission.
     free_at: Time,
     delay: Dur,
-    /// The packets on it, in the order of their arrival: the first and the last.
-    first: u32,
-    last: u32,
+    /// The packets on it.
+    queue: Queue,
     /// The last packet of which it is known that its transmission has begun, if it is on the link.
     begun: u32,
     /// Bytes of the packets of which that is not known: at least what waits.
@@ -159,14 +89,9 @@ impl PlainLink {
         let took = self.transmission(size);
         self.free_at += took;
         let arrival = self.free_at + self.delay;
-        let place = pool.put(arrival, packet);
-        match pool.marks.get_mut(self.last as usize) {
-            Some(last) => last.next = place,
-            None => self.first = place,
-        }
-        self.last = place;
+        self.queue.push(pool, arrival, packet);
         if idle {
-            self.begun = place;
+            self.begun = self.queue.last;
             self.waiting = 0;
         }
         Some(arrival)
@@ -190,16 +115,15 @@ impl PlainLink {
     #[cold]
     #[inline(never)]
     fn look_what_waits(&mut self, pool: &PacketPool, at: Time) {
-        let mark = |place: u32| pool.marks.get(place as usize);
         loop {
             // A transmission begins when the one before ends; where that packet has already arrived, so
             // has this transmission begun.
-            let next = match mark(self.begun) {
-                None => self.first,
+            let next = match pool.place(self.begun) {
+                None => self.queue.first,
                 Some(before) if before.arrival <= at + self.delay => before.next,
                 Some(_) => return,
             };
-            let Some(packet) = pool.packet(next) else {
+            let Some(packet) = pool.place(next) else {
                 return;
             };
             self.waiting -= u32::from(packet.size);
@@ -210,41 +134,26 @@ impl PlainLink {
     /// When the first packet on the link arrives.
     #[inline]
     pub fn arrival(&self, pool: &PacketPool) -> Option<Time> {
-        pool.marks.get(self.first as usize).map(|m| m.arrival)
+        self.queue.arrival(pool)
     }
 
-    /// The first packet on the link.
+    /// Flow and way of the first packet on the link, and whether it has payload.
     #[inline]
-    pub fn front<'p>(&self, pool: &'p mut PacketPool) -> Option<&'p mut Packet> {
-        let held = pool.packets.get_mut(self.first as usize)?;
-        Some(&mut held.0)
+    pub fn next(&self, pool: &PacketPool) -> Option<(FlowId, u8, bool)> {
+        self.queue.iter(pool).next()
     }
 
-    /// The packets on the link, in the order of their arrival.
+    /// Takes the first packet off the link, if it has arrived by `now`.
     #[inline]
-    pub fn packets<'p>(&self, pool: &'p PacketPool) -> impl Iterator<Item = &'p Packet> {
-        let behind = |&place: &u32| Some(pool.marks.get(place as usize)?.next);
-        std::iter::successors(Some(self.first), behind).map_while(|place| pool.packet(place))
-    }
-
-    /// Takes the first packet off the link, which must have arrived.
-    #[inline]
-    pub fn pop(&mut self, pool: &mut PacketPool) {
-        let place = self.first;
-        let Some(mark) = pool.marks.get_mut(place as usize) else {
-            return;
-        };
-        self.first = std::mem::replace(&mut mark.next, pool.free);
-        pool.free = place;
-        if self.first == END {
-            self.last = END;
-        }
+    pub fn take(&mut self, pool: &mut PacketPool, now: Time) -> Option<Packet> {
+        let place = self.queue.first;
+        let packet = self.queue.pop(pool, now)?;
         if self.begun == place {
             self.begun = END;
         } else if self.begun == END {
-            let packet = pool.packet(place);
-            self.waiting -= packet.map_or(0, |p| u32::from(p.size));
+            self.waiting -= u32::from(packet.size);
         }
+        Some(packet)
     }
 }
 
@@ -254,8 +163,7 @@ impl Default for PlainLink {
         PlainLink {
             free_at: Time::ZERO,
             delay: Dur::ZERO,
-            first: END,
-            last: END,
+            queue: Queue::default(),
             begun: END,
             waiting: 0,
             limit: 0,
@@ -270,7 +178,7 @@ impl Default for PlainLink {
 mod tests {
     use super::*;
     use crate::{Element, Link};
-    use swell_base::{Bytes, Rate, Stream};
+    use swell_base::{Bytes, Flags, Rate, SackBlocks, Segment, Stream, Tag};
 
     /// The oracle: the link itself. Rates that divide and rates that do not, idle and crowded, polled in
     /// time and late.
@@ -292,32 +200,50 @@ mod tests {
             let mut plain = PlainLink::new(&config).expect("plain");
             let mut pool = PacketPool::default();
             let mean_gap = 1e5 + rng.uniform() * 4e6;
-            let mut now = Time::ZERO;
+            let (mut now, mut held) = (Time::ZERO, 0);
             for i in 0..3_000u32 {
                 if rng.chance(0.8) {
                     now += Dur::from_nanos(rng.exponential(mean_gap) as u64 / 8 * 8);
                 }
-                let packet = Packet {
+                let mut packet = Packet {
                     size: 40 + rng.below(2) as u16 * 1460,
-                    flow: swell_base::FlowId(i),
+                    flow: FlowId(i),
+                    way: rng.below(2) as u8,
+                    tag: Tag::Background,
                     ..Packet::default()
                 };
+                packet.seg = Segment {
+                    seq: rng.bits(),
+                    ack: rng.bits(),
+                    len: rng.below(1 << 16) as u32,
+                    window: rng.bits() as u32,
+                    sack: SackBlocks::default(),
+                    flags: Flags(rng.bits() as u8),
+                    ecn: rng.below(4) as u8,
+                    stamp: rng.bits() as u32,
+                };
+                for _ in 0..rng.below(4) * rng.below(2) {
+                    let start = rng.below(1 << 31) as u32;
+                    packet.seg.sack.push(start, start + 1460);
+                }
                 link.push(now, packet);
                 arrivals += 1;
-                drops += u32::from(plain.push(&mut pool, now, &packet).is_none());
-                assert_eq!(plain.packets(&pool).count() as u64, link.ledger().held());
+                let accepted = u64::from(plain.push(&mut pool, now, &packet).is_some());
+                drops += 1 - accepted;
+                held += accepted;
                 if rng.chance(0.3) {
                     continue;
                 }
                 while let Some(want) = link.pop(now) {
                     assert_eq!(plain.arrival(&pool), Some(want.0));
-                    assert_eq!(plain.front(&mut pool).copied(), Some(want.1));
-                    plain.pop(&mut pool);
+                    assert_eq!(plain.take(&mut pool, now), Some(want.1));
+                    held -= 1;
                 }
+                assert_eq!(held, link.ledger().held());
+                assert_eq!(plain.take(&mut pool, now), None);
                 assert_eq!(plain.arrival(&pool).is_none(), link.poll_at().is_none());
-                assert!(plain.arrival(&pool).is_none_or(|at| at > now));
             }
-            assert!(pool.marks.len() < 3_000, "places are used again");
+            assert!(pool.len() < 3_000, "places are used again");
         }
         assert!(drops > arrivals / 50 && drops < arrivals / 2, "{drops}");
     }

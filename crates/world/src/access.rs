@@ -24,14 +24,14 @@ type Name = (u32, LinkIndex, u64);
 /// Access paths in use by handle.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
-    pairs: BTreeMap<u64, Pair>,
+    pairs: BTreeMap<u32, Pair>,
     /// Handles of shared paths.
-    shared: BTreeMap<Name, u64>,
-    next: u64,
+    shared: BTreeMap<Name, u32>,
+    next: u32,
 }
 
 /// A host right at the bottleneck.
-pub(crate) const AT_BOTTLENECK: u64 = 0;
+pub(crate) const AT_BOTTLENECK: u32 = 0;
 
 /// Names of the two links of a path, in which their random streams are rooted.
 pub(crate) const UP: &str = "access/up";
@@ -43,8 +43,8 @@ impl Accesses {
         &mut self,
         (workload, side): (u32, LinkIndex),
         access: &Access,
-        mut make: impl FnMut(&LinkConfig, u64, &str) -> LinkIndex,
-    ) -> (u64, Pair) {
+        mut make: impl FnMut(&LinkConfig, u32, &str) -> LinkIndex,
+    ) -> (u32, Pair) {
         let name = (workload, side, access.key);
         if access.key != 0
             && let Some(handle) = self.shared.get(&name)
@@ -85,7 +85,7 @@ impl Accesses {
     }
 
     /// A flow no longer uses `handle`; returns the links to remove if it was the last.
-    pub fn give_back(&mut self, handle: u64) -> Option<Pair> {
+    pub fn give_back(&mut self, handle: u32) -> Option<Pair> {
         let pair = self.pairs.get_mut(&handle)?;
         pair.users -= 1;
         if pair.users > 0 {

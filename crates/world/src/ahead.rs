@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 
-use swell_base::Packet;
+use swell_base::FlowId;
 
 use crate::flow::{LinkIndex, NONE, Transport};
 use crate::links::TRUNKS;
@@ -128,10 +128,10 @@ impl World {
 }
 
 #[inline]
-fn arriving(packet: &Packet) -> Next {
+fn arriving((flow, way, payload): (FlowId, u8, bool)) -> Next {
     Next {
-        flow: packet.flow.0,
-        end: (packet.way & 1) ^ 1,
-        sends: packet.seg.len == 0,
+        flow: flow.0,
+        end: (way & 1) ^ 1,
+        sends: !payload,
     }
 }

@@ -45,8 +45,8 @@ pub trait Tap: Send {
 /// leaf leads onto one trunk.
 pub(crate) type Routes = [LinkIndex; 2];
 
-/// Begins with a cache line that says what everything needs; that of a TCP connection ends with what it
-/// needs of the connection, and each endpoint begins with a line of its own.
+/// Begins with a cache line that says what everything needs, which kind of transport it is among it; each
+/// endpoint of a TCP connection begins with a line of its own.
 #[repr(C, align(64))]
 pub(crate) struct Flow {
     pub workload: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Flow {
     /// Somebody looks at its inside.
     pub probed: bool,
     /// Handles of the two hosts' access paths, given back when the flow is reaped.
-    pub access: [u64; 2],
+    pub access: [u32; 2],
     pub transport: Transport,
     /// Who the two ends are, for taps.
     pub parties: Parties,
@@ -69,6 +69,7 @@ pub(crate) struct Flow {
     clippy::large_enum_variant,
     reason = "flows are boxed one by one, and most are TCP"
 )]
+#[repr(C)]
 pub(crate) enum Transport {
     Tcp(TcpPair),
     Datagrams {
@@ -134,9 +135,10 @@ mod tests {
 
     #[test]
     fn the_first_endpoint_begins_with_a_cache_line() {
-        assert_eq!(offset_of!(Flow, transport) + offset_of!(TcpPair, ends), 64);
-        // The variants are told apart inside of the pair, before its ends.
-        assert_eq!(size_of::<Transport>(), size_of::<TcpPair>());
+        // Which variant it is is said where the transport begins, before the pair.
+        let pair = size_of::<Transport>() - size_of::<TcpPair>();
+        let ends = offset_of!(Flow, transport) + pair + offset_of!(TcpPair, ends);
+        assert_eq!((pair, ends), (8, 64));
         assert_eq!(size_of::<Endpoint>() % 64, 0);
     }
 }

@@ -5,7 +5,7 @@
 //! towards a leaf is put onto the leaf at once, with the instant of its arrival there: nothing else
 //! feeds that leaf, so the order is right, and the trunk needs no event of its own for it.
 
-use swell_base::{EventQueue, Packet, Time};
+use swell_base::{EventQueue, FlowId, Packet, Time};
 use swell_path::{Element, Link, LinkConfig, PacketPool, PlainLink};
 
 use crate::flow::{LinkIndex, NONE, Routes};
@@ -129,15 +129,16 @@ impl Links {
         &mut self.leaves[(index - TRUNKS) as usize]
     }
 
-    /// The first packet under way on a link, if it leads to a host.
+    /// Flow and way of the first packet under way on a link that leads to a host, and whether it has
+    /// payload.
     #[inline]
-    pub fn next_at_host(&self, index: LinkIndex) -> Option<&Packet> {
+    pub fn next_at_host(&self, index: LinkIndex) -> Option<(FlowId, u8, bool)> {
         let leaf = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
         if leaf.onto != NONE {
             return None;
         }
         match &leaf.other {
-            None => leaf.plain.packets(&self.pool).next(),
+            None => leaf.plain.next(&self.pool),
             Some(link) => link.flying().next(),
         }
     }
@@ -169,55 +170,51 @@ impl Links {
     }
 
     /// Deals with a link's wake-up, if it is the present one: what has crossed a leaf goes onto its
-    /// trunk. The first packet that has reached a host is left in place and shown; once it is
-    /// [removed](Links::remove), there may be [more](Links::more).
+    /// trunk. True if packets may have reached a host, which are to be [taken](Links::take).
     #[inline]
-    pub fn due(&mut self, around: &mut Around, index: LinkIndex) -> Option<&mut Packet> {
+    pub fn due(&mut self, around: &mut Around, index: LinkIndex) -> bool {
         let now = around.now;
         if index < TRUNKS {
-            if self.trunks[index as usize].wake_at != now {
-                return None;
+            let due = self.trunks[index as usize].wake_at == now;
+            if due {
+                self.advance(around, index);
             }
-            self.advance(around, index);
-        } else {
-            let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-            if leaf.wake_at != now {
-                return None;
-            }
-            if let Some(link) = &mut leaf.other {
-                link.advance(now, &mut |_, _| false);
-            }
-            if leaf.onto != NONE {
-                self.onto_trunk(around, index);
-                self.rearm_leaf(around.queue, index);
-                return None;
-            }
+            return due;
         }
-        self.more(around, index)
+        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+        if leaf.wake_at != now {
+            return false;
+        }
+        if let Some(link) = &mut leaf.other {
+            link.advance(now, &mut |_, _| false);
+        }
+        let at_host = leaf.onto == NONE;
+        if !at_host {
+            self.onto_trunk(around, index);
+        }
+        at_host
     }
 
-    /// After the packet that [`Links::due`] showed was removed, and everything that it caused has
-    /// happened: the next one that has reached a host, or none, and a wake-up is queued.
+    /// The next packet that has reached a host; if there is none, a wake-up is queued. To be called after
+    /// [`Links::due`] and again when everything that a packet caused has happened.
     #[inline]
-    pub fn more(&mut self, around: &mut Around, index: LinkIndex) -> Option<&mut Packet> {
+    pub fn take(&mut self, around: &mut Around, index: LinkIndex) -> Option<Packet> {
         let now = around.now;
-        if index < TRUNKS {
-            let trunk = &mut self.trunks[index as usize];
-            // Asked twice, here and below, since what is returned cannot be given up again.
-            if trunk.link.arrived_by(now).is_none() {
-                trunk.wake_at = Time::MAX;
-                trunk.arm(around.queue, index);
-                return None;
+        if index >= TRUNKS {
+            let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+            let packet = leaf.take(&mut self.pool, now);
+            if packet.is_none() {
+                self.rearm_leaf(around.queue, index);
             }
-            return trunk.link.front_again();
+            return packet;
         }
-        let place = (index - TRUNKS) as usize;
-        let arrival = self.leaves[place].arrival(&self.pool);
-        if arrival.is_none_or(|at| at > now) {
-            self.rearm_leaf(around.queue, index);
-            return None;
+        let trunk = &mut self.trunks[index as usize];
+        let packet = trunk.link.take_arrived(now);
+        if packet.is_none() {
+            trunk.wake_at = Time::MAX;
+            trunk.arm(around.queue, index);
         }
-        self.leaves[place].front(&mut self.pool)
+        packet
     }
 
     /// Brings a trunk up to date.
@@ -229,33 +226,20 @@ impl Links {
         });
     }
 
-    /// The packet that [`Links::due`] showed has arrived.
-    #[inline]
-    pub fn remove(&mut self, index: LinkIndex) {
-        if index < TRUNKS {
-            self.trunks[index as usize].link.pop_front();
-        } else {
-            self.leaves[(index - TRUNKS) as usize].pop(&mut self.pool);
-        }
-    }
-
     /// Everything that has crossed a leaf goes onto its trunk.
     #[inline]
     fn onto_trunk(&mut self, around: &mut Around, index: LinkIndex) {
         let now = around.now;
         loop {
             let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-            if leaf.arrival(&self.pool).is_none_or(|at| at > now) {
-                return;
-            }
-            let Some(&mut packet) = leaf.front(&mut self.pool) else {
-                return;
-            };
-            leaf.pop(&mut self.pool);
             let trunk = leaf.onto;
+            let Some(packet) = leaf.take(&mut self.pool, now) else {
+                break;
+            };
             self.hops += 1;
             self.push(around, trunk, &packet);
         }
+        self.rearm_leaf(around.queue, index);
     }
 
     /// Queues the next wake-up of a leaf from which everything due was taken.
@@ -344,15 +328,6 @@ impl Leaf {
         }
     }
 
-    /// When the first packet arrives of those that are known to.
-    #[inline]
-    fn arrival(&self, pool: &PacketPool) -> Option<Time> {
-        match &self.other {
-            None => self.plain.arrival(pool),
-            Some(link) => link.arrival(),
-        }
-    }
-
     /// When there may be something to do.
     #[inline]
     fn poll_at(&self, pool: &PacketPool) -> Option<Time> {
@@ -362,19 +337,12 @@ impl Leaf {
         }
     }
 
+    /// The first packet, if it has arrived by `now`.
     #[inline]
-    fn front<'a>(&'a mut self, pool: &'a mut PacketPool) -> Option<&'a mut Packet> {
+    fn take(&mut self, pool: &mut PacketPool, now: Time) -> Option<Packet> {
         match &mut self.other {
-            None => self.plain.front(pool),
-            Some(link) => link.front_again(),
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self, pool: &mut PacketPool) {
-        match &mut self.other {
-            None => self.plain.pop(pool),
-            Some(link) => link.pop_front(),
+            None => self.plain.take(pool, now),
+            Some(link) => link.take_arrived(now),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, EventQueue, Tag, Time, derived};
+use swell_base::{Dur, EventQueue, Packet, Tag, Time, derived};
 use swell_path::{Census, Link, LinkConfig, Meter};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Stats};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
@@ -239,55 +239,51 @@ impl World {
         (&mut self.links, around)
     }
 
-    /// Hands what has crossed its last link to its endpoint.
+    /// Hands what has crossed its last link to its endpoint, packet after packet, each with everything
+    /// that it causes.
     #[inline]
     fn link_due(&mut self, link: LinkIndex) {
-        let mut around = Around {
-            now: self.now,
-            queue: &mut self.queue,
-            routes: &self.routes,
-            watch: self.watch.as_deref_mut(),
+        let (all, mut present) = self.around();
+        if !all.due(&mut present, link) {
+            return;
+        }
+        // A leaf at the end of a route was entered from a trunk without an event.
+        let hops = 1 + u64::from(link >= TRUNKS);
+        loop {
+            let (links, mut around) = self.around();
+            let Some(packet) = links.take(&mut around, link) else {
+                break;
+            };
+            self.hops += hops;
+            self.arrive(&packet);
+            self.settle();
+        }
+    }
+
+    /// A packet reaches the end of its route.
+    #[inline]
+    fn arrive(&mut self, packet: &Packet) {
+        let index = packet.flow.0;
+        let end = usize::from(packet.way & 1) ^ 1;
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return;
         };
-        let mut arrived = self.links.due(&mut around, link);
-        while let Some(packet) = arrived {
-            let mut woken = false;
-            // A leaf at the end of a route was entered from a trunk without an event.
-            self.hops += 1 + u64::from(link >= TRUNKS);
-            let index = packet.flow.0;
-            let end = usize::from(packet.way & 1) ^ 1;
-            if let Some(flow) = self.flows[index as usize].as_deref_mut() {
-                match &mut flow.transport {
-                    Transport::Tcp(pair) => {
-                        pair.ends[end].handle_segment(self.now, &packet.seg);
-                        woken = true;
-                    }
-                    Transport::Datagrams { received, .. } => {
-                        let len = packet.seg.len;
-                        received[end] += u64::from(len);
-                        if !flow.silent {
-                            let end = if end == 0 { End::Client } else { End::Server };
-                            let event = Event::Datagram(flow.conn, end, len);
-                            self.inbox.push_back((flow.workload, event));
-                        }
-                    }
-                    &mut Transport::Ports(ports) => {
-                        self.ports.deliver(self.now, ports[end], packet);
-                    }
-                    Transport::Gone => {}
-                }
-            }
-            self.links.remove(link);
-            if woken {
+        match &mut flow.transport {
+            Transport::Tcp(pair) => {
+                pair.ends[end].handle_segment(self.now, &packet.seg);
                 self.drain(index, end as u8);
             }
-            self.settle();
-            around = Around {
-                now: self.now,
-                queue: &mut self.queue,
-                routes: &self.routes,
-                watch: self.watch.as_deref_mut(),
-            };
-            arrived = self.links.more(&mut around, link);
+            Transport::Datagrams { received, .. } => {
+                let len = packet.seg.len;
+                received[end] += u64::from(len);
+                if !flow.silent {
+                    let end = if end == 0 { End::Client } else { End::Server };
+                    let event = Event::Datagram(flow.conn, end, len);
+                    self.inbox.push_back((flow.workload, event));
+                }
+            }
+            &mut Transport::Ports(ports) => self.ports.deliver(self.now, ports[end], packet),
+            Transport::Gone => {}
         }
     }
 
@@ -331,20 +327,42 @@ impl World {
     }
 
     fn tell(&mut self, workload: u32, event: Event) {
-        let mut actions = std::mem::take(&mut self.actions);
-        let worker = &mut self.workers[workload as usize];
-        worker.machine.handle(self.now, event, &mut actions);
-        for action in &mut actions {
-            self.act(workload, action);
+        let machine = &mut self.workers[workload as usize].machine;
+        machine.handle(self.now, event, &mut self.actions);
+        let mut done = 0;
+        while let Some(action) = self.actions.get(done) {
+            match *action {
+                Action::Send(conn, end, n) => self.endpoint(workload, conn, end, |e| e.send(n)),
+                Action::Timer(pause, token) => {
+                    let wake = self.timers.set(workload, token);
+                    self.queue.push(self.now + pause, wake);
+                }
+                Action::SendDatagram(conn, end, n) => self.datagram(workload, conn, end, n),
+                _ => self.act_rarely(workload, done),
+            }
+            done += 1;
         }
-        actions.clear();
-        self.actions = actions;
+        self.actions.clear();
     }
 
     /// Tells the workload what happened at an endpoint; what it answers goes out together with
     /// what the endpoint itself has to say.
     #[inline]
     fn drain(&mut self, index: u32, end: u8) {
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return;
+        };
+        let Transport::Tcp(pair) = &mut flow.transport else {
+            return;
+        };
+        if pair.ends[usize::from(end)].has_news(!flow.silent) {
+            self.tell_news(index, end);
+        }
+        self.transmit(index, if end == 0 { End::Client } else { End::Server });
+    }
+
+    #[inline(never)]
+    fn tell_news(&mut self, index: u32, end: u8) {
         let e = usize::from(end);
         let who = if end == 0 { End::Client } else { End::Server };
         loop {
@@ -355,27 +373,24 @@ impl World {
             let Transport::Tcp(pair) = &mut flow.transport else {
                 return;
             };
-            let Some(event) = pair.ends[e].poll() else {
-                break;
-            };
-            let event = match event {
-                TcpEvent::Received(_) if silent => continue,
-                TcpEvent::Received(n) => Event::Received(conn, who, n),
-                TcpEvent::Connected => Event::Connected(conn, who),
-                TcpEvent::Drained => Event::Drained(conn, who),
-                TcpEvent::Eof => Event::Eof(conn, who),
-                TcpEvent::Reset => {
+            let event = match pair.ends[e].poll() {
+                None => return,
+                Some(TcpEvent::Received(_)) if silent => continue,
+                Some(TcpEvent::Received(n)) => Event::Received(conn, who, n),
+                Some(TcpEvent::Connected) => Event::Connected(conn, who),
+                Some(TcpEvent::Drained) => Event::Drained(conn, who),
+                Some(TcpEvent::Eof) => Event::Eof(conn, who),
+                Some(TcpEvent::Reset) => {
                     pair.closed[e] = true;
                     Event::Reset(conn, who)
                 }
-                TcpEvent::Closed => {
+                Some(TcpEvent::Closed) => {
                     pair.closed[e] = true;
                     continue;
                 }
             };
             self.tell(workload, event);
         }
-        self.transmit(index, who);
     }
 
     /// Sends what an endpoint has to send and sets its timer.
@@ -458,23 +473,11 @@ impl World {
         }
     }
 
-    #[inline]
-    fn act(&mut self, workload: u32, action: &mut Action) {
-        match *action {
-            Action::Send(conn, end, n) => self.endpoint(workload, conn, end, |e| e.send(n)),
-            Action::Timer(pause, token) => {
-                let wake = self.timers.set(workload, token);
-                self.queue.push(self.now + pause, wake);
-            }
-            Action::SendDatagram(conn, end, n) => self.datagram(workload, conn, end, n),
-            _ => self.act_rarely(workload, action),
-        }
-    }
-
     #[inline(never)]
-    fn act_rarely(&mut self, workload: u32, action: &Action) {
-        match *action {
-            Action::Connect(conn, ref open) => {
+    fn act_rarely(&mut self, workload: u32, which: usize) {
+        let action = std::mem::replace(&mut self.actions[which], Action::Ask(Conn(0)));
+        match action {
+            Action::Connect(conn, open) => {
                 let tcp = &mut self.workers[workload as usize].profiles;
                 let ends = [
                     Endpoint::client(tcp.of(open.client_window, &open.wire, 0)),
@@ -485,16 +488,16 @@ impl World {
                     wake_at: [Time::MAX; 2],
                     closed: [false; 2],
                 };
-                let index = self.open(workload, conn, open, Transport::Tcp(pair));
+                let index = self.open(workload, conn, &open, Transport::Tcp(pair));
                 self.touched.push((index, 0));
             }
-            Action::Datagrams(conn, ref open) => {
+            Action::Datagrams(conn, open) => {
                 let nothing = Transport::Datagrams {
                     sent: 0,
                     headers: UDP_HEADERS[usize::from(open.wire.ipv6)],
                     received: [0; 2],
                 };
-                self.open(workload, conn, open, nothing);
+                self.open(workload, conn, &open, nothing);
             }
             Action::Close(conn, end) => self.endpoint(workload, conn, end, |e| {
                 e.close();
@@ -587,7 +590,7 @@ impl World {
             let (handle, pair) =
                 self.accesses
                     .take((workload, side), path, |config, handle, name| {
-                        let own = derived(seed, u64::from(workload) << 48 | handle);
+                        let own = derived(seed, u64::from(workload) << 48 | u64::from(handle));
                         let onto = if name == UP { side } else { NONE };
                         links.add_leaf(config, (own, name), onto)
                     });
