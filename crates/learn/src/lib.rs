@@ -1,4 +1,4 @@
-//! Packets in, traffic model out.
+//! Packets or flow records in, traffic model out.
 //!
 //! A [`Learner`] takes the packets of a trace, one pass, in the order of the capture, and gives a
 //! [`Model`](swell_traffic::Model):
@@ -44,15 +44,19 @@
 //!
 //! Equal packets give equal models, byte for byte: hash maps have fixed seeds and are never iterated.
 //!
+//! A [`FlowLearner`] takes flow records instead, and gives the smaller model that they allow
+//! ([`swell_traffic::flowlevel`]).
+//!
 //! A [`Splitter`] gives the packets themselves instead, by direction, for replay.
 //!
-//! Not learnt: applications by payload, congestion controls, anything from flow records.
+//! Not learnt: applications by payload, congestion controls.
 
 mod chunks;
 mod clock;
 mod directions;
 mod doubts;
 mod finish;
+mod flows;
 mod hosts;
 mod index;
 pub mod isi;
@@ -67,6 +71,7 @@ mod udp;
 mod users;
 
 pub use directions::{Directions, Splitter};
+pub use flows::FlowLearner;
 pub use learner::Learner;
 pub use options::Options;
 pub use ports::server_port;

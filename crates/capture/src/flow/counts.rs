@@ -156,7 +156,8 @@ pub struct FlowCounts {
     pub missing: u64,
     /// Messages out of order, or sent again, or behind a restart of their exporter.
     pub out_of_order: u64,
-    /// Records whose end lies before their start: both were taken to be the end.
+    /// Records whose end lies before their start: both were taken to be the end; in nfdump files,
+    /// whose collector exchanges them, each to be the other.
     pub backward: u64,
     /// Records whose start is missing: it was taken to be the end.
     pub without_start: u64,

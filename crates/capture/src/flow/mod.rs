@@ -4,7 +4,7 @@
 //! nfdump's, a table. [`CollectingProcess`] takes messages one by one and [`MeteringProcess`]
 //! frames, for whoever receives them; [`IpfixWriter`] writes records. [`FlowCounts`] says what was
 //! read, what was skipped and why, and which samplings were in force. `docs/flow-records.md` has the
-//! formats, and what is not read.
+//! formats, and what is not read. [`holds_flow_records`] tells such files from captures of packets.
 //!
 //! Nothing panics, memory is bounded by [`Limits`] whatever strangers send, and what cannot be known
 //! of a record is told apart from zero.
@@ -25,6 +25,7 @@ mod record;
 mod samplers;
 mod sets;
 mod sflow;
+mod sniff;
 mod template;
 mod text;
 mod v5;
@@ -39,6 +40,7 @@ pub use reader::{FlowFormat, FlowReader};
 pub use record::{
     Direction, EndReason, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times,
 };
+pub use sniff::{ENOUGH_TO_TELL, holds_flow_records};
 
 /// What export messages and records of files are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

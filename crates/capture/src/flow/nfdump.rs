@@ -201,8 +201,9 @@ fn records(block: &[u8], place: u64, counts: &mut FlowCounts, out: &mut Vec<Flow
         match read {
             Ok(mut record) => {
                 if record.first > record.last {
+                    // nfcapd 1.7.1 exchanges the two times of some IPFIX flows.
                     counts.backward += 1;
-                    record.first = record.last;
+                    (record.first, record.last) = (record.last, record.first);
                 }
                 counts.record(&record);
                 counts.sampled(record.sampling, 1);

@@ -69,6 +69,9 @@ impl Default for Options {
 /// Why records gave no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigureError {
+    /// No records.
+    #[error("there are no flow records")]
+    Empty,
     /// Nothing to model in what was read.
     #[error(
         "none of {records} flow records is of a TCP connection with at least {min_file} bytes of payload \
@@ -247,6 +250,9 @@ impl Configurator {
             self.released.sessions
         };
         let files = down.count();
+        if self.totals.records == 0 {
+            return Err(ConfigureError::Empty);
+        }
         if files == 0 && udp.is_empty() {
             return Err(ConfigureError::Nothing {
                 records: self.totals.records,
@@ -303,6 +309,16 @@ fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec<Warning> {
     if t.censored * 20 > files && t.censored > 0 {
         doubts.push(Warning::warning("censored", format!(
             "{} of {files} connections were not seen whole: the sizes of the largest are estimates", t.censored
+        )));
+    }
+    if files > 0 && (model.tcp.up.sum() == 0) != (model.tcp.down.sum() == 0) {
+        let way = if model.tcp.up.sum() > 0 {
+            "client"
+        } else {
+            "server"
+        };
+        doubts.push(Warning::note("one-way", format!(
+            "all files come from the {way}: the records are of one direction, or of both together"
         )));
     }
     if t.evicted > 0 {

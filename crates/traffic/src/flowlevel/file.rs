@@ -23,6 +23,8 @@ pub const VERSION: u64 = 1;
 
 /// About thirty years, in microseconds.
 const MAX_MICROS: u64 = 1_000_000_000_000_000;
+/// Bytes of a file's beginning in which its format is named.
+const HEAD: u64 = 256;
 /// Archives are written once and read often.
 const ZSTD_LEVEL: i32 = 19;
 
@@ -104,6 +106,25 @@ struct FileUdp {
 }
 
 impl FlowModel {
+    /// Whether a file, plain or zstd-compressed, says that it is a flow-level model; it may be damaged.
+    pub fn is_one(file: &[u8]) -> bool {
+        let mut text = Vec::new();
+        let text = if file.starts_with(&ZSTD_MAGIC) {
+            // Damage shows when it is read.
+            let _ = zstd::stream::read::Decoder::with_buffer(file)
+                .and_then(|d| d.take(HEAD).read_to_end(&mut text));
+            &text
+        } else {
+            &file[..file.len().min(HEAD as usize)]
+        };
+        let spaceless: Vec<u8> = text
+            .iter()
+            .copied()
+            .filter(|b| !b.is_ascii_whitespace())
+            .collect();
+        spaceless.starts_with(format!("{{\"format\":\"{FORMAT}\"").as_bytes())
+    }
+
     /// Reads a model, plain or zstd-compressed, and checks everything in it. Never panics.
     ///
     /// # Errors

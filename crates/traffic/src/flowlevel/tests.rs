@@ -170,11 +170,11 @@ fn surgery_joins_what_time_outs_cut_and_only_that() {
 
 #[test]
 fn both_directions_make_one_connection_of_the_one_who_asked() {
-    let down = file(80, 5, 40_000, 1_000_000, 50_000);
+    let down = file(80, 5, 40_000, SECOND + 1_000_000, 50_000);
     let mut up = down;
     (up.source, up.destination) = (down.destination, down.source);
     (up.source_port, up.destination_port) = (down.destination_port, down.source_port);
-    (up.forward.first, up.forward.packets, up.forward.bytes) = (0, 30, 30 * 52);
+    (up.forward.first, up.forward.packets, up.forward.bytes) = (SECOND, 30, 30 * 52);
     // Thirty acknowledgements with timestamps: 360 bytes beyond the headers, and no file.
     let acknowledged = configure(&[down, up], options());
     let tcp = &acknowledged.tcp;
@@ -183,6 +183,7 @@ fn both_directions_make_one_connection_of_the_one_who_asked() {
     up.forward.bytes = 30 * 40 + 9_000;
     let mut biflow = down;
     biflow.reverse = Some(up.forward);
+    // The server's side as a record of its own that begins after the client's, which has ended by then.
     for records in [vec![down, up], vec![up, down], vec![biflow]] {
         let model = configure(&records, options());
         assert_eq!((model.tcp.up.sum(), model.tcp.down.sum()), (9_000, 50_000));

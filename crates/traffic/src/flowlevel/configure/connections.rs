@@ -11,6 +11,10 @@ use super::{Options, Start, Timeline};
 /// packet is acknowledgements.
 const TIMESTAMPS: u64 = 12;
 
+/// The other side's first packet comes at most so much later than the first, nanoseconds: a second
+/// (RFC 6298 section 2: the initial retransmission time-out).
+const HANDSHAKE: i64 = 1_000_000_000;
+
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     pub(super) up: Sizes,
@@ -211,8 +215,15 @@ impl Connection {
                 .first
                 .saturating_sub(last)
                 .max(first.saturating_sub(piece.last));
+            // A direction that has not been seen yet may begin until the other one is over, and a little
+            // later where records have lost their durations.
+            let ended = if mine.packets > 0 {
+                mine.last
+            } else {
+                last.saturating_add(HANDSHAKE)
+            };
             let anew = piece.has(SYN)
-                && piece.first > mine.last
+                && piece.first > ended
                 && (self.ended() || (mine.packets > 0 && mine.has(SYN) && mine.has(ACK)));
             apart > nanos(options.idle) || anew
         })

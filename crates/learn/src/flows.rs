@@ -1,0 +1,270 @@
+//! Flow records in, flow-level model out.
+
+use std::net::IpAddr;
+
+use swell_base::Warning;
+use swell_capture::flow::{self, EndReason, FlowRecord, Layer, Times};
+use swell_traffic::Provenance;
+use swell_traffic::flowlevel::{
+    Configurator, ConfigureError, Direction, FlowModel, Options, Record,
+};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Bytes of IP headers without options (RFC 791, RFC 8200), and of TCP's and UDP's (RFC 9293, RFC 768).
+const IP_HEADERS: [u32; 2] = [20, 40];
+const TCP_HEADER: u32 = 20;
+const UDP_HEADER: u32 = 8;
+/// Addresses and type of an Ethernet frame (IEEE 802.3), what link-layer byte counts hold besides.
+const ETHERNET_HEADER: u32 = 14;
+/// Largest packet that a record without packet counts is taken to be made of.
+const MTU: u64 = 1500;
+
+/// Takes flow records, whatever exported them, and makes a [`FlowModel`] of them: what
+/// [`swell_traffic::flowlevel`] does, with addresses, byte counts and sampling brought to one measure.
+///
+/// ```
+/// use swell_capture::flow::FlowReader;
+/// use swell_learn::FlowLearner;
+/// use swell_traffic::flowlevel::Options;
+///
+/// let table = "start,end,src,src_port,dst,dst_port,protocol,packets,bytes,tcp_flags
+/// 0.0,0.5,192.0.2.1,80,10.0.0.1,4000,6,10,10400,0x1b
+/// 2.0,2.5,192.0.2.1,80,10.0.0.1,4001,6,20,20800,0x1b
+/// ";
+/// let mut reader = FlowReader::new(table.as_bytes())?;
+/// let mut learner = FlowLearner::new(Options::default());
+/// while let Some(record) = reader.next_record()? {
+///     learner.push(&record);
+/// }
+/// let model = learner.finish("table", Default::default())?;
+/// assert_eq!((model.tcp.down.count(), model.tcp.down.sum()), (2, 30_000));
+/// assert_eq!(model.tcp.gaps.sum(), 2_000_000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct FlowLearner {
+    configurator: Configurator,
+    doubts: Vec<Warning>,
+    records: u64,
+    without_packets: u64,
+    without_times: u64,
+    scaled: u64,
+    ingress: u64,
+    egress: u64,
+}
+
+impl FlowLearner {
+    /// One that has seen nothing.
+    pub fn new(options: Options) -> FlowLearner {
+        FlowLearner {
+            configurator: Configurator::new(options),
+            doubts: Vec::new(),
+            records: 0,
+            without_packets: 0,
+            without_times: 0,
+            scaled: 0,
+            ingress: 0,
+            egress: 0,
+        }
+    }
+
+    /// Takes a record.
+    pub fn push(&mut self, record: &FlowRecord) {
+        self.records += 1;
+        self.without_packets += u64::from(record.packets == 0 && record.bytes > 0);
+        self.without_times += u64::from(record.times == Times::Export);
+        self.scaled += u64::from(record.sampling.scaled);
+        self.ingress += u64::from(record.direction == flow::Direction::Ingress);
+        self.egress += u64::from(record.direction == flow::Direction::Egress);
+        self.configurator.add(&convert(record));
+    }
+
+    /// Adds a doubt that whoever reads the records has.
+    pub fn doubt(&mut self, warning: Warning) {
+        self.doubts.push(warning);
+    }
+
+    /// The model of what was taken in.
+    ///
+    /// # Errors
+    /// When there was nothing to model.
+    pub fn finish(
+        mut self,
+        name: &str,
+        provenance: Provenance,
+    ) -> Result<FlowModel, ConfigureError> {
+        let n = self.records;
+        let mut doubt = |many: u64, code: &str, what: &str| {
+            if many > 0 {
+                let message = format!("{many} of {n} records {what}");
+                self.doubts.push(Warning::warning(code, message));
+            }
+        };
+        doubt(
+            self.without_packets,
+            "no-packet-counts",
+            "have no packet count: they are taken to be of packets of 1500 bytes",
+        );
+        doubt(
+            self.without_times,
+            "no-times",
+            "have no times of their own: they are placed when they were exported, and gaps between \
+             connections are those between export messages",
+        );
+        doubt(
+            self.scaled,
+            "scaled",
+            "were multiplied by their collector, which does not say by how much: sampled flows \
+             cannot be told from others, and flows without a sampled packet are missing",
+        );
+        if self.ingress > 0 && self.egress > 0 {
+            self.doubts.push(Warning::warning(
+                "both-interfaces",
+                format!(
+                    "{} records were made where packets came in and {} where they went out: what \
+                     passed both places is counted twice",
+                    self.ingress, self.egress
+                ),
+            ));
+        }
+        let mut model = self.configurator.finish(name, provenance)?;
+        model.warnings.splice(0..0, self.doubts);
+        Ok(model)
+    }
+}
+
+/// A record as the flow-level model takes it.
+fn convert(r: &FlowRecord) -> Record {
+    let packets = |packets: u64, bytes: u64| match packets {
+        0 => bytes.div_ceil(MTU),
+        n => n,
+    };
+    let ip = IP_HEADERS[usize::from(r.src.is_ipv6())];
+    let transport = match r.protocol {
+        TCP => TCP_HEADER,
+        UDP => UDP_HEADER,
+        _ => 0,
+    };
+    let header = match r.layer {
+        Layer::Network => ip + transport,
+        Layer::Link => ETHERNET_HEADER + ip + transport,
+        Layer::Payload => 0,
+    };
+    Record {
+        source: number(r.src),
+        destination: number(r.dst),
+        source_port: r.src_port,
+        destination_port: r.dst_port,
+        protocol: r.protocol,
+        header,
+        forward: Direction {
+            packets: packets(r.packets, r.bytes),
+            bytes: r.bytes,
+            flags: r.tcp_flags,
+            first: r.first,
+            last: r.last,
+        },
+        reverse: r.reverse.map(|back| Direction {
+            packets: packets(back.packets, back.bytes),
+            bytes: back.bytes,
+            flags: back.tcp_flags,
+            first: back.first,
+            last: back.last.max(back.first),
+        }),
+        continues: r.end == EndReason::ActiveTimeout,
+        sampling: if r.sampling.scaled {
+            1.0
+        } else {
+            r.sampling.interval
+        },
+    }
+}
+
+/// An address as a number, IPv4 addresses as mapped ones (RFC 4291 section 2.5.5.2).
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swell_capture::flow::{Reverse, Sampling};
+
+    fn record() -> FlowRecord {
+        FlowRecord {
+            first: 0,
+            last: 1_000,
+            packets: 10,
+            bytes: 5_000,
+            protocol: TCP,
+            src_port: 80,
+            dst_port: 4_000,
+            tcp_flags: Some(0x1b),
+            ..FlowRecord::BLANK
+        }
+    }
+
+    #[test]
+    fn headers_are_those_of_the_layer_that_was_counted() {
+        let v6 = IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1]);
+        let with = |protocol, layer, src| {
+            convert(&FlowRecord {
+                protocol,
+                layer,
+                src,
+                ..record()
+            })
+            .header
+        };
+        let v4 = record().src;
+        assert_eq!(with(TCP, Layer::Network, v4), 40);
+        assert_eq!(with(TCP, Layer::Network, v6), 60);
+        assert_eq!(with(UDP, Layer::Network, v4), 28);
+        assert_eq!(with(TCP, Layer::Link, v4), 54);
+        assert_eq!(with(UDP, Layer::Payload, v6), 0);
+    }
+
+    #[test]
+    fn equal_numbers_of_different_families_are_different_hosts() {
+        let v4 = number(IpAddr::from([0, 0, 0, 1]));
+        let v6 = number(IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1]));
+        assert_ne!(v4, v6);
+    }
+
+    #[test]
+    fn what_a_record_lacks_is_told() {
+        let mut learner = FlowLearner::new(Options::default());
+        learner.push(&FlowRecord {
+            packets: 0,
+            times: Times::Export,
+            sampling: Sampling {
+                scaled: true,
+                ..Sampling::UNKNOWN
+            },
+            direction: flow::Direction::Ingress,
+            ..record()
+        });
+        learner.push(&FlowRecord {
+            direction: flow::Direction::Egress,
+            src_port: 81,
+            reverse: Some(Reverse {
+                first: 5,
+                last: 2,
+                packets: 3,
+                bytes: 120,
+                tcp_flags: None,
+            }),
+            ..record()
+        });
+        let model = learner.finish("x", Provenance::default()).unwrap();
+        for code in ["no-packet-counts", "no-times", "scaled", "both-interfaces"] {
+            assert!(model.warnings.iter().any(|w| w.code == code), "{code}");
+        }
+        // 5000 bytes are four packets of at most 1500: 160 bytes of headers.
+        assert_eq!(model.tcp.down.sum(), 5_000 - 160 + 5_000 - 400);
+    }
+}
