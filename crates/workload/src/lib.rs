@@ -11,6 +11,7 @@
 //! | [`Parametric`] | background: constant or Poisson packets over UDP or TCP |
 //! | [`Greedy`] | connections that always have something to send |
 //! | [`Replay`] | background: the packets of a trace at their own times |
+//! | [`Sessions`] | background: sessions of files and datagram sources of a flow-level model |
 //! | [`Structural`] | background: users, sessions and exchanges of a learnt traffic model |
 //!
 //! A workload plays both ends of its connections ([`End`]); each end acts only on what that end
@@ -21,6 +22,7 @@ mod machine;
 mod parametric;
 mod record;
 mod replay;
+mod sessions;
 mod structural;
 mod web;
 
@@ -29,6 +31,7 @@ pub use machine::{Access, Action, Conn, End, Event, Info, Open, TCP_HEADERS, Wor
 pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord};
 pub use replay::{Packets, Replay, ReplayConfig};
+pub use sessions::{Sessions, SessionsConfig};
 pub use structural::Structural;
 pub use swell_traffic::{Wire, WireEnd};
 pub use web::{Web, WebConfig};

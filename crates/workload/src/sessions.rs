@@ -1,0 +1,345 @@
+//! A background: the sessions of a flow-level model, as Harpoon plays them.
+
+use swell_base::{Dur, Time};
+use swell_traffic::flowlevel::{Due, Exchange, Pacer, Player, Transfer, UdpSource};
+
+use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
+
+/// After its last datagram a source's flow is kept for those under way.
+const LINGER: Dur = Dur::from_secs(2);
+
+/// How the sessions of a flow-level model are played.
+#[derive(Debug)]
+pub struct SessionsConfig {
+    /// What is due when.
+    pub player: Player,
+    /// Seed of the datagram sources' pauses.
+    pub seed: u64,
+    /// The clients, on the left, are on the right-hand side of the bottleneck instead.
+    pub from_right: bool,
+    /// Path of every client: flow records say nothing of paths.
+    pub client: Access,
+    /// Path of every server.
+    pub server: Access,
+}
+
+/// Opens a connection for every transfer when it is due, whatever becomes of those before; on it the client
+/// sends its file, then the server its own (at once, where the client has none), and closes. How long that
+/// takes is the network's and TCP's affair. Datagram sources keep to their schedule; their servers answer
+/// what arrives.
+///
+/// Records have class 0 for TCP and 1 for datagrams.
+#[derive(Debug)]
+pub struct Sessions {
+    config: SessionsConfig,
+    /// One entry per connection or datagram flow opened, emptied when it is gone.
+    flows: Vec<Option<Box<Live>>>,
+    records: Vec<Record>,
+}
+
+#[derive(Debug)]
+struct Live {
+    start: Time,
+    /// Payload that arrived at the client and at the server.
+    received: [u64; 2],
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    File {
+        transfer: Transfer,
+        /// The server has sent its file.
+        answered: bool,
+        /// Which ends have closed.
+        closed: [bool; 2],
+        /// All has arrived.
+        finished: bool,
+    },
+    Source {
+        source: Box<UdpSource>,
+        pacer: Box<Pacer>,
+        /// The exchange that comes next.
+        next: Option<Exchange>,
+        /// Datagrams that the server owes for what has arrived, in part ones.
+        owed: f64,
+        last: Time,
+    },
+}
+
+// Timer tokens: kind in the top byte, index below.
+const PLAYER: u64 = 0;
+const SOURCE: u64 = 1 << 56;
+const OVER: u64 = 2 << 56;
+const KIND: u64 = 0xff << 56;
+
+impl Sessions {
+    /// Plays as configured.
+    pub fn new(config: SessionsConfig) -> Sessions {
+        Sessions {
+            config,
+            flows: Vec::new(),
+            records: Vec::new(),
+        }
+    }
+
+    /// Starts what is due, and waits for what comes next.
+    fn play(&mut self, now: Time, actions: &mut Vec<Action>) {
+        while let Some(due) = self.config.player.pop(now) {
+            match due {
+                Due::Transfer(transfer) => self.open(transfer, now, actions),
+                Due::Datagrams(source) => self.begin(source, now, actions),
+            }
+        }
+        if let Some(at) = self.config.player.poll_at() {
+            actions.push(Action::Timer(at.since(now), PLAYER));
+        }
+    }
+
+    fn path(&self, source: u64, destination: u64) -> Box<Open> {
+        // Hosts share their path where it has a capacity to share.
+        let keyed = |access: Access, side: u64, rank: u64| Access {
+            key: match access.up.or(access.down) {
+                Some(_) => (rank + 1) << 1 | side,
+                None => access.key,
+            },
+            ..access
+        };
+        Box::new(Open {
+            from_right: self.config.from_right,
+            client: keyed(self.config.client, 0, source),
+            server: keyed(self.config.server, 1, destination),
+            ..Open::default()
+        })
+    }
+
+    fn open(&mut self, transfer: Transfer, now: Time, actions: &mut Vec<Action>) {
+        let conn = Conn(self.flows.len() as u32);
+        actions.push(Action::Connect(
+            conn,
+            self.path(transfer.source, transfer.destination),
+        ));
+        self.flows.push(Some(Box::new(Live {
+            start: now,
+            received: [0; 2],
+            what: What::File {
+                transfer,
+                answered: false,
+                closed: [false; 2],
+                finished: false,
+            },
+        })));
+    }
+
+    fn begin(&mut self, source: UdpSource, now: Time, actions: &mut Vec<Action>) {
+        let conn = Conn(self.flows.len() as u32);
+        let mut pacer = source.pace(self.config.seed);
+        // A source that ends before its first exchange sends nothing.
+        let Some(next) = pacer.next() else { return };
+        actions.push(Action::Datagrams(
+            conn,
+            self.path(source.source, source.destination),
+        ));
+        actions.push(Action::Timer(
+            next.at.since(now),
+            SOURCE | u64::from(conn.0),
+        ));
+        self.flows.push(Some(Box::new(Live {
+            start: now,
+            received: [0; 2],
+            what: What::Source {
+                source: Box::new(source),
+                pacer: Box::new(pacer),
+                next: Some(next),
+                owed: 0.0,
+                last: now,
+            },
+        })));
+    }
+
+    fn live(&mut self, conn: Conn) -> Option<&mut Live> {
+        self.flows.get_mut(conn.0 as usize)?.as_deref_mut()
+    }
+
+    fn connected(&mut self, conn: Conn, end: End, actions: &mut Vec<Action>) {
+        let Some(What::File {
+            transfer,
+            answered,
+            closed,
+            ..
+        }) = self.live(conn).map(|l| &mut l.what)
+        else {
+            return;
+        };
+        match end {
+            End::Client if transfer.up > 0 => {
+                actions.push(Action::Send(conn, End::Client, transfer.up));
+                if transfer.down == 0 {
+                    closed[0] = true;
+                    actions.push(Action::Close(conn, End::Client));
+                }
+            }
+            End::Server if transfer.up == 0 => {
+                (*answered, closed[1]) = (true, true);
+                actions.push(Action::Send(conn, End::Server, transfer.down));
+                actions.push(Action::Close(conn, End::Server));
+            }
+            _ => {}
+        }
+    }
+
+    fn received(&mut self, conn: Conn, end: End, n: u64, actions: &mut Vec<Action>) {
+        let Some(live) = self.live(conn) else { return };
+        live.received[end as usize] += n;
+        let received = live.received;
+        let What::File {
+            transfer,
+            answered,
+            closed,
+            finished,
+        } = &mut live.what
+        else {
+            return;
+        };
+        let asked = received[End::Server as usize] >= transfer.up;
+        if asked && transfer.down > 0 && !std::mem::replace(answered, true) {
+            closed[1] = true;
+            actions.push(Action::Send(conn, End::Server, transfer.down));
+            actions.push(Action::Close(conn, End::Server));
+        }
+        let all = asked && received[End::Client as usize] >= transfer.down;
+        if all && !std::mem::replace(finished, true) {
+            actions.push(Action::Ask(conn));
+        }
+    }
+
+    fn eof(&mut self, conn: Conn, end: End, actions: &mut Vec<Action>) {
+        if let Some(What::File { closed, .. }) = self.live(conn).map(|l| &mut l.what)
+            && !std::mem::replace(&mut closed[end as usize], true)
+        {
+            actions.push(Action::Close(conn, end));
+        }
+    }
+
+    /// The next exchange of a source is due.
+    fn exchange(&mut self, conn: Conn, now: Time, actions: &mut Vec<Action>) {
+        let Some(What::Source {
+            source,
+            pacer,
+            next,
+            last,
+            ..
+        }) = self.live(conn).map(|l| &mut l.what)
+        else {
+            return;
+        };
+        while let Some(due) = next.filter(|e| e.at <= now) {
+            for _ in 0..due.up {
+                actions.push(Action::SendDatagram(conn, End::Client, source.up.payload));
+            }
+            // A server that nobody asks sends by the schedule; the others answer what arrives.
+            if source.up.datagrams == 0.0 {
+                for _ in 0..due.down {
+                    actions.push(Action::SendDatagram(conn, End::Server, source.down.payload));
+                }
+            }
+            *last = now;
+            *next = pacer.next();
+        }
+        let (wait, kind) = match next {
+            Some(e) => (e.at.since(now), SOURCE),
+            None => (LINGER, OVER),
+        };
+        actions.push(Action::Timer(wait, kind | u64::from(conn.0)));
+    }
+
+    fn datagram(&mut self, conn: Conn, end: End, n: u32, actions: &mut Vec<Action>) {
+        let Some(live) = self.live(conn) else { return };
+        live.received[end as usize] += u64::from(n);
+        let What::Source { source, owed, .. } = &mut live.what else {
+            return;
+        };
+        if end == End::Server && source.up.datagrams > 0.0 {
+            *owed += source.down.datagrams / source.up.datagrams;
+            while *owed >= 1.0 {
+                *owed -= 1.0;
+                actions.push(Action::SendDatagram(conn, End::Server, source.down.payload));
+            }
+        }
+    }
+
+    fn record(&mut self, conn: Conn, end: Option<Time>, info: Info) {
+        let Some(live) = self.live(conn) else { return };
+        let (class, end) = match live.what {
+            What::File { .. } => (0, end),
+            What::Source { last, .. } => (1, end.map(|_| last)),
+        };
+        let record = FlowRecord {
+            class,
+            start: live.start,
+            end,
+            up: live.received[End::Server as usize],
+            down: live.received[End::Client as usize],
+            min_rtt: info.min_rtt,
+            retransmissions: info.client_retransmissions + info.server_retransmissions,
+        };
+        self.records.push(Record::Flow(record));
+    }
+}
+
+impl Workload for Sessions {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => self.play(now, actions),
+            Event::Timer(token) => {
+                let conn = Conn(token as u32);
+                match token & KIND {
+                    PLAYER => self.play(now, actions),
+                    SOURCE => self.exchange(conn, now, actions),
+                    _ => {
+                        self.record(conn, Some(now), Info::default());
+                        self.flows[conn.0 as usize] = None;
+                        actions.push(Action::Abort(conn));
+                    }
+                }
+            }
+            Event::Connected(conn, end) => self.connected(conn, end, actions),
+            Event::Received(conn, end, n) => self.received(conn, end, n, actions),
+            Event::Datagram(conn, end, n) => self.datagram(conn, end, n, actions),
+            Event::Eof(conn, end) => self.eof(conn, end, actions),
+            Event::Info(conn, info) => self.record(conn, Some(now), info),
+            Event::Reset(conn, _) => {
+                if let Some(What::File {
+                    finished: false, ..
+                }) = self.live(conn).map(|l| &l.what)
+                {
+                    self.record(conn, None, Info::default());
+                }
+                if let Some(slot) = self.flows.get_mut(conn.0 as usize) {
+                    *slot = None;
+                }
+            }
+            Event::Closed(conn, _) => {
+                if let Some(slot) = self.flows.get_mut(conn.0 as usize) {
+                    *slot = None;
+                }
+            }
+            Event::Drained(..) => {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
+        for i in 0..self.flows.len() as u32 {
+            let open = self
+                .live(Conn(i))
+                .is_some_and(|l| !matches!(l.what, What::File { finished: true, .. }));
+            if open {
+                self.record(Conn(i), None, info(Conn(i)));
+            }
+        }
+    }
+}
