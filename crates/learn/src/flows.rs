@@ -119,11 +119,11 @@ impl FlowLearner {
              cannot be told from others, and flows without a sampled packet are missing",
         );
         if self.ingress > 0 && self.egress > 0 {
-            self.doubts.push(Warning::warning(
+            self.doubts.push(Warning::note(
                 "both-interfaces",
                 format!(
-                    "{} records were made where packets came in and {} where they went out: what \
-                     passed both places is counted twice",
+                    "{} records were made where packets came in and {} where they went out: if \
+                     packets were recorded at both, they are counted twice",
                     self.ingress, self.egress
                 ),
             ));

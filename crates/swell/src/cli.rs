@@ -29,7 +29,10 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Write the report of a finished run.
     Report(ReportArgs),
-    /// Learn a traffic model from packet traces.
+    /// Learn a traffic model from packet traces, or a flow-level model from flow records.
+    #[command(
+        after_help = "swell learn trace.pcap.zst             a model of users, sessions and exchanges\nswell learn nfcapd.202611221000        a flow-level model, from whatever flow records there are\nswell learn --flows trace.pcap.zst     a flow-level model of a packet trace\nnfdump -r FILE -o csv | swell learn -  the same from standard input"
+    )]
     Learn(LearnArgs),
     /// Show what is in a model, a trace or a run directory.
     Show(ShowArgs),
@@ -192,8 +195,9 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LearnArgs {
-    /// Traces of one link, in the order of their times: pcap, pcapng or snoop, plain or compressed;
-    /// - for standard input.
+    /// Files of one link, in the order of their times; - for standard input. Packet traces: pcap, pcapng
+    /// or snoop. Flow records: NetFlow, IPFIX or sFlow (in a capture, or one message behind the other),
+    /// nfdump files, Zeek's conn.log, Suricata's EVE, Argus, CSV. All plain or compressed.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// The model file; compressed if its name ends in .zst. Default: NAME.json.
@@ -211,6 +215,66 @@ pub(crate) struct LearnArgs {
     /// A group that starts within this of a session's last one belongs to it.
     #[arg(long, value_name = "TIME", default_value = "5min")]
     pub session_timeout: swell_base::Dur,
+    #[command(flatten)]
+    pub flows: FlowArgs,
+}
+
+/// How a flow-level model is made.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Flow-level models")]
+pub(crate) struct FlowArgs {
+    /// Meter packet traces into flow records, and make a flow-level model of those.
+    #[arg(long)]
+    pub flows: bool,
+    /// Take a capture as one of packets even if they are flow exports.
+    #[arg(long, conflicts_with = "flows")]
+    pub packets: bool,
+    /// Length of the intervals in which volumes are met.
+    #[arg(long, value_name = "TIME", default_value = "5min")]
+    pub interval: swell_base::Dur,
+    /// A longer wait between two connections of a pair of hosts ends the session.
+    #[arg(long, value_name = "TIME", default_value = "1min")]
+    pub session_gap: swell_base::Dur,
+    /// Less payload in one direction of a connection is no file.
+    #[arg(long, value_name = "SIZE", default_value = "100B")]
+    pub min_file: swell_base::Bytes,
+    /// Whose arithmetic: `fixed`, or `harpoon` for that of the program released in 2005.
+    #[arg(long, value_name = "NAME", default_value = "fixed")]
+    pub profile: FlowProfile,
+    /// Metering: a flow that goes on is recorded after this long.
+    #[arg(long, value_name = "TIME", default_value = "30min")]
+    pub active_timeout: swell_base::Dur,
+    /// Metering: a flow without a packet for this long has ended.
+    #[arg(long, value_name = "TIME", default_value = "15s")]
+    pub inactive_timeout: swell_base::Dur,
+    /// Metering: one packet in so many, each with equal probability.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub sample: u32,
+}
+
+impl Default for FlowArgs {
+    fn default() -> FlowArgs {
+        FlowArgs {
+            flows: false,
+            packets: false,
+            interval: swell_base::Dur::from_secs(300),
+            session_gap: swell_base::Dur::from_secs(60),
+            min_file: swell_base::Bytes(100),
+            profile: FlowProfile::Fixed,
+            active_timeout: swell_base::Dur::from_secs(1800),
+            inactive_timeout: swell_base::Dur::from_secs(15),
+            sample: 1,
+        }
+    }
+}
+
+/// Arithmetic of a flow-level model.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum FlowProfile {
+    /// What the paper means.
+    Fixed,
+    /// The released program, faults included.
+    Harpoon,
 }
 
 #[derive(Debug, Args)]

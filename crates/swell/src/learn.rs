@@ -7,10 +7,13 @@ use swell_capture::{Counts, Packet, Reader, Skip};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Model, Parameters, Provenance};
 
-use crate::cli::LearnArgs;
+use crate::cli::{FlowArgs, LearnArgs};
 use crate::fail::Fail;
-use crate::source::Source;
 use crate::{interrupt, out, show, tables};
+
+pub(crate) mod flows;
+
+use flows::{LearntFlows, Opened};
 
 /// A silence longer than this many nanoseconds is told: ten minutes.
 const LONG_SILENCE: i64 = 600_000_000_000;
@@ -37,28 +40,37 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         "interrupted; no model was written",
         "the same command begins anew",
     );
-    let Learnt { model, traces } = read(&args.traces, name, args.note.clone(), parameters)?;
     let compress = output.extension().is_some_and(|e| e == "zst");
+    let failed = |e: std::io::Error| Fail::failed(format!("{}: {e}", output.display()));
+    let learnt = any(
+        &args.traces,
+        name,
+        args.note.clone(),
+        parameters,
+        &args.flows,
+    )?;
     let mut bytes = Vec::new();
-    model
-        .write(&mut bytes, compress)
-        .map_err(|e| Fail::failed(format!("{}: {e}", output.display())))?;
+    match &learnt {
+        Any::Packets(l) => l.model.write(&mut bytes, compress).map_err(failed)?,
+        Any::Flows(l) if compress => bytes = l.model.to_zstd().map_err(failed)?,
+        Any::Flows(l) => bytes = l.model.to_json().into_bytes(),
+    }
     out::write(&output, &bytes)?;
 
     let memory = peak_memory();
     if json {
         out::json(&serde_json::json!({
             "model": output, "bytes": bytes.len(), "peak_memory_bytes": memory,
-            "traces": traces.iter().map(tables::counts_json).collect::<Vec<_>>(),
-            "summary": show::summary(&model), "warnings": model.warnings,
+            "traces": learnt.counts_json(),
+            "summary": learnt.summary(), "warnings": learnt.warnings(),
         }));
         return Ok(());
     }
-    for (file, format, counts) in &traces {
-        out::say(&tables::counts_line(file, format, counts));
+    for line in learnt.counts_lines() {
+        out::say(&line);
     }
-    out::warnings(&model.warnings);
-    out::data(&tables::model(&model));
+    out::warnings(learnt.warnings());
+    out::data(&learnt.table());
     if let Some(peak) = memory {
         out::say(&format!("peak memory: {:.1} MB", peak as f64 / 1e6));
     }
@@ -70,30 +82,104 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Reads traces, one after the other, into one model. A trace that breaks off is used as far as
-/// it goes, with a doubt in the model.
+/// Whatever the files hold, learnt.
+pub(crate) enum Any {
+    Packets(Box<Learnt>),
+    Flows(Box<LearntFlows>),
+}
+
+impl Any {
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        match self {
+            Any::Packets(l) => &l.model.warnings,
+            Any::Flows(l) => &l.model.warnings,
+        }
+    }
+
+    pub(crate) fn summary(&self) -> serde_json::Value {
+        match self {
+            Any::Packets(l) => show::summary(&l.model),
+            Any::Flows(l) => show::flow_summary(&l.model),
+        }
+    }
+
+    pub(crate) fn table(&self) -> String {
+        match self {
+            Any::Packets(l) => tables::model(&l.model),
+            Any::Flows(l) => tables::flows::model(&l.model),
+        }
+    }
+
+    pub(crate) fn counts_lines(&self) -> Vec<String> {
+        let packets = |(f, format, c): &(String, &str, Counts)| tables::counts_line(f, format, c);
+        match self {
+            Any::Packets(l) => l.traces.iter().map(packets).collect(),
+            Any::Flows(l) => l.files.iter().map(tables::flows::counts_line).collect(),
+        }
+    }
+
+    pub(crate) fn counts_json(&self) -> Vec<serde_json::Value> {
+        match self {
+            Any::Packets(l) => l.traces.iter().map(tables::counts_json).collect(),
+            Any::Flows(l) => l.files.iter().map(tables::flows::counts_json).collect(),
+        }
+    }
+}
+
+/// Learns from files of packets or of flow records, as the first one is.
+pub(crate) fn any(
+    files: &[PathBuf],
+    name: String,
+    note: String,
+    parameters: Parameters,
+    args: &FlowArgs,
+) -> Result<Any, Fail> {
+    let bar = flows::bar(files);
+    let first = Opened::new(&files[0], &bar)?;
+    let provenance = provenance(files, note);
+    if first.is_flows(args) {
+        let learnt = flows::read(first, &files[1..], &bar, &name, provenance, args)?;
+        return Ok(Any::Flows(Box::new(learnt)));
+    }
+    let learnt = packets(first, &files[1..], &bar, name, provenance, parameters)?;
+    Ok(Any::Packets(Box::new(learnt)))
+}
+
+/// Learns from packet traces.
 pub(crate) fn read(
     traces: &[PathBuf],
     name: String,
     note: String,
     parameters: Parameters,
 ) -> Result<Learnt, Fail> {
-    let total = traces
-        .iter()
-        .map(|p| std::fs::metadata(p).map_or(0, |m| m.len()))
-        .sum();
-    let bar = out::bar(
-        total,
-        "  reading [{bar:30}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} to go",
-    );
+    let bar = flows::bar(traces);
+    let first = Opened::new(&traces[0], &bar)?;
+    let provenance = provenance(traces, note);
+    packets(first, &traces[1..], &bar, name, provenance, parameters)
+}
+
+fn provenance(files: &[PathBuf], note: String) -> Provenance {
+    Provenance {
+        made_by: format!("swell {}", env!("CARGO_PKG_VERSION")),
+        sources: files.iter().map(|p| file_name(p)).collect(),
+        digests: Vec::new(),
+        note,
+    }
+}
+
+/// Reads traces, one after the other, into one model. A trace that breaks off is used as far as
+/// it goes, with a doubt in the model.
+fn packets(
+    first: Opened,
+    others: &[PathBuf],
+    bar: &indicatif::ProgressBar,
+    name: String,
+    provenance: Provenance,
+    parameters: Parameters,
+) -> Result<Learnt, Fail> {
     let mut learner = Learner::new(Options {
         name,
-        provenance: Provenance {
-            made_by: format!("swell {}", env!("CARGO_PKG_VERSION")),
-            sources: traces.iter().map(|p| file_name(p)).collect(),
-            digests: Vec::new(),
-            note,
-        },
+        provenance,
         parameters,
         ..Options::default()
     });
@@ -102,17 +188,18 @@ pub(crate) fn read(
     // Time of the latest packet of all traces so far, and the longest silence.
     let mut latest: Option<i64> = None;
     let mut silence = 0;
-    for path in traces {
-        let named = path.display().to_string();
-        let source = Source::open(path, &bar).map_err(|e| Fail::usage(format!("{named}: {e}")))?;
-        let mut reader = Reader::named(&named, source.clone()).map_err(Fail::usage)?;
+    let mut next = Some(first);
+    let mut others = others.iter();
+    while let Some(mut file) = next.take() {
+        let named = file.name.clone();
+        let mut reader = Reader::named(&named, file.bytes()).map_err(Fail::usage)?;
         let mut packet = Packet::default();
         let before = latest;
-        let mut first = true;
+        let mut beginning = true;
         loop {
             match reader.read_into(&mut packet) {
                 Ok(true) => {
-                    if std::mem::take(&mut first) && before.is_some_and(|b| packet.time < b) {
+                    if std::mem::take(&mut beginning) && before.is_some_and(|b| packet.time < b) {
                         let message = format!("{named} begins before the trace before it ends");
                         return Err(Fail::usage(message)
                             .hint("name the traces of one link in the order of their times"));
@@ -139,13 +226,18 @@ pub(crate) fn read(
             if n > 0 {
                 learner.doubt(Warning::note(
                     "records-skipped",
-                    format!("{}: {n} records skipped: {}", file_name(path), skip.text()),
+                    format!(
+                        "{}: {n} records skipped: {}",
+                        file_name(Path::new(&named)),
+                        skip.text()
+                    ),
                 ));
             }
         }
         read.push((named, reader.format().name(), reader.counts().clone()));
         drop(reader);
-        digests.push(source.digest().map_err(Fail::failed)?);
+        digests.push(file.source.digest().map_err(Fail::failed)?);
+        next = others.next().map(|p| Opened::new(p, bar)).transpose()?;
     }
     bar.finish_and_clear();
     if silence > LONG_SILENCE {

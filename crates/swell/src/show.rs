@@ -5,9 +5,11 @@ use std::path::Path;
 
 use swell_experiment::{Verdict, bundled, file};
 use swell_traffic::Model;
+use swell_traffic::flowlevel::{FlowModel, Law};
 
-use crate::cli::ShowArgs;
+use crate::cli::{FlowArgs, ShowArgs};
 use crate::fail::Fail;
+use crate::learn::Any;
 use crate::{learn, out, pictures, report, tables};
 
 pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
@@ -17,7 +19,10 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     }
     let is_bundled = what.to_str().and_then(bundled::model).is_some();
     if is_bundled || looks_like_a_model(what) {
-        return model(&any_model(what)?, args, json);
+        return match any_model_file(what)? {
+            AnyModel::Packets(found) => model(&found, args, json),
+            AnyModel::Flows(found) => flow_model(&found, json),
+        };
     }
     if !what.exists() && what.as_os_str() != "-" {
         return Err(missing(what));
@@ -25,17 +30,41 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     trace(args, json)
 }
 
-/// A model by the name of a bundled one or by its path.
-pub(crate) fn any_model(what: &Path) -> Result<Model, Fail> {
+/// A model of either kind.
+pub(crate) enum AnyModel {
+    Packets(Box<Model>),
+    Flows(Box<FlowModel>),
+}
+
+/// A model of either kind by the name of a bundled one or by its path.
+pub(crate) fn any_model_file(what: &Path) -> Result<AnyModel, Fail> {
     if let Some(bytes) = what.to_str().and_then(bundled::model) {
-        return Model::from_slice(bytes).map_err(Fail::failed);
+        let model = Model::from_slice(bytes).map_err(Fail::failed)?;
+        return Ok(AnyModel::Packets(Box::new(model)));
     }
     if !what.is_file() {
         return Err(missing(what));
     }
     let usage = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", what.display()));
     let bytes = fs::read(what).map_err(|e| usage(&e))?;
-    Model::from_slice(&bytes).map_err(|e| usage(&e))
+    if FlowModel::is_one(&bytes) {
+        let model = FlowModel::from_slice(&bytes).map_err(|e| usage(&e))?;
+        return Ok(AnyModel::Flows(Box::new(model)));
+    }
+    let model = Model::from_slice(&bytes).map_err(|e| usage(&e))?;
+    Ok(AnyModel::Packets(Box::new(model)))
+}
+
+/// A model learnt from packets by the name of a bundled one or by its path.
+pub(crate) fn any_model(what: &Path) -> Result<Model, Fail> {
+    match any_model_file(what)? {
+        AnyModel::Packets(model) => Ok(*model),
+        AnyModel::Flows(_) => Err(Fail::usage(format!(
+            "{} is a flow-level model: it does not say what this needs",
+            what.display()
+        ))
+        .hint("learn a model from a packet trace")),
+    }
 }
 
 fn missing(what: &Path) -> Fail {
@@ -94,25 +123,40 @@ fn model(model: &Model, args: &ShowArgs, json: bool) -> Result<(), Fail> {
 
 fn trace(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     let traces = std::slice::from_ref(&args.what);
-    let learnt = learn::read(
+    let learnt = learn::any(
         traces,
         learn::stem(&args.what),
         String::new(),
         swell_learn::Options::default().parameters,
+        &FlowArgs::default(),
     )?;
-    pictures::of_model(&learnt.model, args)?;
+    if let Any::Packets(packets) = &learnt {
+        pictures::of_model(&packets.model, args)?;
+    }
     if json {
         out::json(&serde_json::json!({
-            "traces": learnt.traces.iter().map(tables::counts_json).collect::<Vec<_>>(),
-            "summary": summary(&learnt.model), "warnings": learnt.model.warnings,
+            "traces": learnt.counts_json(),
+            "summary": learnt.summary(), "warnings": learnt.warnings(),
         }));
         return Ok(());
     }
-    out::warnings(&learnt.model.warnings);
-    for (file, format, counts) in &learnt.traces {
-        out::data(&tables::counts_line(file, format, counts));
+    out::warnings(learnt.warnings());
+    for line in learnt.counts_lines() {
+        out::data(&line);
     }
-    out::data(&tables::model(&learnt.model));
+    out::data(&learnt.table());
+    Ok(())
+}
+
+fn flow_model(model: &FlowModel, json: bool) -> Result<(), Fail> {
+    if json {
+        let mut value = flow_summary(model);
+        value["warnings"] = serde_json::json!(model.warnings);
+        out::json(&value);
+    } else {
+        out::warnings(&model.warnings);
+        out::data(&tables::flows::model(model));
+    }
     Ok(())
 }
 
@@ -145,5 +189,51 @@ pub(crate) fn summary(model: &Model) -> serde_json::Value {
         "client_paths": model.client_paths.len(),
         "server_paths": model.server_paths.len(),
         "classes": model.classes.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
+    })
+}
+
+/// A flow-level model in figures.
+pub(crate) fn flow_summary(model: &FlowModel) -> serde_json::Value {
+    let t = &model.totals;
+    let tcp = &model.tcp;
+    let law = |law: Option<Law>, unit: f64| {
+        law.map(|l| {
+            let at = |p| l.quantile(p) / unit;
+            serde_json::json!({
+                "mean": l.mean() / unit, "p10": at(0.1), "p50": at(0.5), "p90": at(0.9), "p99": at(0.99),
+            })
+        })
+    };
+    let udp = model.udp.iter().map(|u| {
+        serde_json::json!({
+            "kind": u.kind.name(), "sources": u.sources, "flows": u.flows, "packets": u.packets,
+            "bytes": u.bytes, "answers": u.answers, "answer_bytes": u.answer_bytes,
+        })
+    });
+    serde_json::json!({
+        "name": model.name,
+        "made_by": model.provenance.made_by,
+        "sources": model.provenance.sources,
+        "note": model.provenance.note,
+        "profile": model.profile.name(),
+        "interval_s": model.interval.as_secs_f64(),
+        "intervals": tcp.intervals.len(),
+        "records": t.records,
+        "refused": t.refused,
+        "packets": t.packets,
+        "bytes": t.bytes,
+        "joined": t.joined,
+        "small": t.small,
+        "censored": t.censored,
+        "tcp_connections": tcp.down.count(),
+        "bytes_up": tcp.up.sum(),
+        "bytes_down": tcp.down.sum(),
+        "sizes_up": law(tcp.up.law(), 1.0),
+        "sizes_down": law(tcp.down.law(), 1.0),
+        "gaps_s": law(model.gap_law(), 1e6),
+        "clients": tcp.sources.hosts(),
+        "servers": tcp.destinations.hosts(),
+        "sessions": tcp.intervals.iter().map(|i| i.sessions).collect::<Vec<_>>(),
+        "udp": udp.collect::<Vec<_>>(),
     })
 }

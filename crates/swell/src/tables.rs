@@ -12,6 +12,8 @@ use swell_traffic::Model;
 
 use crate::show::mean_bps;
 
+pub(crate) mod flows;
+
 const WIDTH: usize = 80;
 
 /// What left and right are, where a table speaks of directions on a link.

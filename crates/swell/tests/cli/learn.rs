@@ -206,3 +206,58 @@ fn sha256(bytes: &[u8]) -> String {
         .map(|b| format!("{b:02x}"))
         .collect()
 }
+
+/// A table of flow records: learnt from a file and from standard input, shown.
+#[test]
+fn flow_records_become_a_flow_level_model() {
+    let dir = Scratch::new("flows");
+    let mut table =
+        String::from("start,end,src,src_port,dst,dst_port,protocol,packets,bytes,tcp_flags\n");
+    for i in 0..120 {
+        let at = 3 * i;
+        table += &format!(
+            "{at}.0,{at}.5,192.0.2.1,80,10.0.0.1,{},6,10,10400,0x1b\n",
+            4000 + i
+        );
+    }
+    dir.write("table.csv", &table);
+    let learnt = run(
+        &dir,
+        &["learn", "table.csv", "--interval", "1min", "--json"],
+    );
+    assert!(learnt.status.success(), "{}", text(&learnt.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&learnt.stdout).unwrap();
+    assert_eq!(value["summary"]["tcp_connections"], 120);
+    assert_eq!(value["summary"]["bytes_down"], 1_200_000);
+    assert_eq!(value["summary"]["gaps_s"]["p50"], 3.0);
+    assert_eq!(value["summary"]["intervals"], 6);
+    let shown = run(&dir, &["show", "table.json"]);
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    assert!(
+        text(&shown.stdout).contains("120 TCP connections"),
+        "{}",
+        text(&shown.stdout)
+    );
+    let refused = run(&dir, &["fidelity", "table.json"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("is a flow-level model"),
+        "{}",
+        text(&refused.stderr)
+    );
+    dir.write("none.csv", "start,src,dst,bytes\n");
+    let empty = run(&dir, &["learn", "none.csv"]);
+    assert_eq!(empty.status.code(), Some(2));
+    assert!(
+        text(&empty.stderr).contains("there are no flow records"),
+        "{}",
+        text(&empty.stderr)
+    );
+    // Packets of a capture, metered: a lookup and its answer, one source of datagrams.
+    std::fs::write(dir.0.join("lookup.pcap"), lookup()).unwrap();
+    let metered = run(&dir, &["learn", "--flows", "lookup.pcap", "--json"]);
+    assert!(metered.status.success(), "{}", text(&metered.stderr));
+    let metered: serde_json::Value = serde_json::from_slice(&metered.stdout).unwrap();
+    assert_eq!(metered["summary"]["udp"][0]["bytes"], 230);
+    assert_eq!(metered["summary"]["udp"][0]["answer_bytes"], 200);
+}

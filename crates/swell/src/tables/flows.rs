@@ -1,0 +1,232 @@
+//! Tables of flow-level models and of flow records.
+
+use std::collections::BTreeMap;
+
+use swell_capture::flow::{FlowCounts, FlowSkip, Protocol};
+use swell_traffic::flowlevel::{FlowModel, Interval, Law, Popularity};
+
+use super::{list, mega, significant, wrapped};
+
+/// Widest picture of the intervals, in characters.
+const COLUMNS: usize = 72;
+
+/// A flow-level model in figures: totals, laws, hosts, UDP sources, and the intervals as a picture.
+pub(crate) fn model(model: &FlowModel) -> String {
+    let t = &model.totals;
+    let tcp = &model.tcp;
+    let seconds = model.interval.as_secs_f64() * tcp.intervals.len() as f64;
+    let mut text = wrapped(&format!(
+        "{} (flow-level, profile {}): {} intervals of {}; {} Mbit/s on the wire",
+        model.name,
+        model.profile.name(),
+        tcp.intervals.len(),
+        model.interval,
+        mega(t.bytes as f64 * 8.0 / seconds.max(1e-9)),
+    ));
+    let read = format!(
+        "{} flow records ({} refused), {} joined; {} TCP connections ({} not seen whole), \
+         {} flows too small for a file",
+        t.records,
+        t.refused,
+        t.joined,
+        tcp.down.count(),
+        t.censored,
+        t.small,
+    );
+    text += &format!("\n{}\n", wrapped(&read));
+    let mut laws = list(&["TCP", "mean", "p10", "p50", "p90", "p99", "total"]);
+    let bytes: fn(f64) -> String = |x| shortened(x, "B");
+    let up = tcp.up.law().filter(|l| l.mean() > 0.0);
+    row(
+        &mut laws,
+        "bytes to servers",
+        up.as_ref(),
+        bytes,
+        &bytes(tcp.up.sum() as f64),
+    );
+    let down = tcp.down.law().filter(|l| l.mean() > 0.0);
+    row(
+        &mut laws,
+        "bytes to clients",
+        down.as_ref(),
+        bytes,
+        &bytes(tcp.down.sum() as f64),
+    );
+    let gaps = Law::new(&tcp.gaps, &Default::default());
+    row(
+        &mut laws,
+        "s between connections",
+        gaps.as_ref(),
+        |us| significant(us / 1e6),
+        "",
+    );
+    text += &laws.to_string();
+    text += &format!(
+        "\nsessions by client: {}\nsessions by server: {}\n",
+        hosts(&tcp.sources),
+        hosts(&tcp.destinations)
+    );
+    if !model.udp.is_empty() {
+        let mut udp = list(&[
+            "UDP",
+            "sources",
+            "flows",
+            "packets",
+            "MB",
+            "of it to clients",
+            "s apart",
+        ]);
+        for u in &model.udp {
+            let apart = Law::new(&u.spacing, &Default::default());
+            udp.add_row([
+                u.kind.name().to_owned(),
+                u.sources.to_string(),
+                u.flows.to_string(),
+                u.packets.to_string(),
+                mega(u.bytes as f64),
+                mega(u.answer_bytes as f64),
+                apart.map_or_else(|| "-".into(), |l| significant(l.quantile(0.5) / 1e6)),
+            ]);
+        }
+        text += &format!("{udp}\n");
+    }
+    text + &intervals(&tcp.intervals)
+}
+
+fn row(
+    table: &mut comfy_table::Table,
+    name: &str,
+    law: Option<&Law>,
+    show: fn(f64) -> String,
+    total: &str,
+) {
+    let mut cells = vec![name.to_owned()];
+    match law {
+        Some(law) => {
+            cells.push(show(law.mean()));
+            cells.extend([0.1, 0.5, 0.9, 0.99].map(|p| show(law.quantile(p))));
+        }
+        None => cells.extend(["-"; 5].map(str::to_owned)),
+    }
+    cells.push(total.to_owned());
+    table.add_row(cells);
+}
+
+fn hosts(p: &Popularity) -> String {
+    let (hosts, total) = (p.hosts(), p.total().max(1) as f64);
+    let first = |n: u64| {
+        let mut left = n;
+        let mut sum = 0.0;
+        for &(count, ranks) in &p.ranks {
+            let taken = ranks.min(left);
+            sum += count as f64 * taken as f64;
+            left -= taken;
+        }
+        100.0 * sum / total
+    };
+    match hosts {
+        0 => "none".into(),
+        1 => "1 host".into(),
+        n => format!(
+            "{n} hosts, {:.0} % by the first, {:.0} % by the first ten",
+            first(1),
+            first(10)
+        ),
+    }
+}
+
+/// Bytes and sessions of the intervals as bars, several intervals a character where there are many.
+fn intervals(all: &[Interval]) -> String {
+    let per = all.len().div_ceil(COLUMNS).max(1);
+    let picture = |name: &str, what: fn(&Interval) -> u64| {
+        let means: Vec<f64> = all
+            .chunks(per)
+            .map(|c| c.iter().map(|i| what(i) as f64).sum::<f64>() / c.len() as f64)
+            .collect();
+        let most = means.iter().copied().fold(0.0, f64::max);
+        let bars: String = means
+            .iter()
+            .map(|&m| match (m / most.max(1e-300) * 8.0).ceil() as usize {
+                0 => ' ',
+                n => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][n.min(8) - 1],
+            })
+            .collect();
+        format!("{name}: at most {}\n|{bars}|", shortened(most, ""))
+    };
+    format!(
+        "{}\n{}",
+        picture("TCP payload of an interval, bytes", |i| i.bytes),
+        picture("sessions to play", |i| i.sessions)
+    )
+}
+
+/// Three digits and a decimal prefix.
+fn shortened(x: f64, unit: &str) -> String {
+    let (scale, prefix) = match x {
+        x if x >= 1e12 => (1e12, "T"),
+        x if x >= 1e9 => (1e9, "G"),
+        x if x >= 1e6 => (1e6, "M"),
+        x if x >= 1e4 => (1e3, "k"),
+        _ => return format!("{x:.0} {unit}").trim_end().into(),
+    };
+    format!("{} {prefix}{unit}", significant(x / scale))
+}
+
+/// What was read of a file of flow records, in a sentence.
+pub(crate) fn counts_line((file, format, c): &(String, &'static str, FlowCounts)) -> String {
+    let mut text = format!(
+        "{file} ({format}): {} flow records, {} packets, {:.1} MB",
+        c.records,
+        c.packets,
+        c.bytes as f64 / 1e6
+    );
+    for protocol in Protocol::ALL {
+        let n = c.messages(protocol);
+        if n > 0 {
+            text += &format!("; {n} messages of {}", protocol.name());
+        }
+    }
+    for seen in c.samplings() {
+        if seen.sampling.interval > 1.0 {
+            text += &format!(
+                "; {} records of packets sampled 1 in {} ({})",
+                seen.records,
+                seen.sampling.interval,
+                seen.sampling.source.text()
+            );
+        }
+    }
+    for skip in FlowSkip::ALL {
+        let n = c.skipped(skip).times;
+        if n > 0 {
+            text += &format!("; {n} skipped: {}", skip.text());
+        }
+    }
+    wrapped(&text)
+}
+
+/// What was read of a file of flow records, as JSON.
+pub(crate) fn counts_json(
+    (file, format, c): &(String, &'static str, FlowCounts),
+) -> serde_json::Value {
+    let skipped: BTreeMap<&str, u64> = FlowSkip::ALL
+        .iter()
+        .map(|s| (s.text(), c.skipped(*s).times))
+        .filter(|s| s.1 > 0)
+        .collect();
+    let samplings: Vec<_> = c
+        .samplings()
+        .iter()
+        .map(|s| {
+            serde_json::json!({
+                "interval": s.sampling.interval, "found": s.sampling.source.text(),
+                "records": s.records,
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "file": file, "format": format, "flow_records": c.records, "packets": c.packets,
+        "bytes": c.bytes, "messages": c.messages_total(), "samplings": samplings,
+        "sequence_gaps": c.gaps, "skipped": skipped,
+    })
+}
