@@ -243,7 +243,7 @@ impl Links {
     }
 
     /// Queues the next wake-up of a leaf from which everything due was taken.
-    #[inline]
+    #[inline(always)]
     fn rearm_leaf(&mut self, queue: &mut EventQueue<Wake>, index: LinkIndex) {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
         match leaf.poll_at(&self.pool) {
@@ -292,7 +292,7 @@ fn hand_over(
 }
 
 impl Trunk {
-    #[inline]
+    #[inline(always)]
     fn arm(&mut self, queue: &mut EventQueue<Wake>, index: LinkIndex) {
         if let Some(due) = self.link.touch_at()
             && due < self.wake_at

@@ -349,13 +349,10 @@ impl World {
     /// what the endpoint itself has to say.
     #[inline]
     fn drain(&mut self, index: u32, end: u8) {
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
-            return;
-        };
-        let Transport::Tcp(pair) = &mut flow.transport else {
-            return;
-        };
-        if pair.ends[usize::from(end)].has_news(!flow.silent) {
+        if let Some(flow) = self.flows[index as usize].as_deref_mut()
+            && let Transport::Tcp(pair) = &mut flow.transport
+            && pair.ends[usize::from(end)].has_news(!flow.silent)
+        {
             self.tell_news(index, end);
         }
         self.transmit(index, if end == 0 { End::Client } else { End::Server });
