@@ -4,8 +4,10 @@
 //! drives a [`swell_world::World`] against the clock, and the generator runs the workloads of
 //! [`swell_workload`] over kernel sockets.
 
+pub mod agent;
 pub mod backend;
 pub mod emulate;
+pub mod generate;
 pub mod host;
 pub mod scratch;
 mod serve;

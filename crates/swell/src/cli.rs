@@ -41,6 +41,10 @@ pub(crate) enum Command {
     /// Rerun a founding paper and hold what comes out against it.
     #[command(subcommand)]
     Study(StudyCommand),
+    /// Play traffic between real hosts, each of which runs an agent.
+    Generate(Box<GenerateArgs>),
+    /// Wait on this host for orders to play traffic.
+    Agent(AgentArgs),
     /// What this machine grants to emulations, and what earlier ones left behind.
     Doctor(DoctorArgs),
     /// Print the JSON schema of experiment files.
@@ -167,6 +171,139 @@ pub(crate) struct UnderArgs {
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub stretch: f64,
     /// Show nothing but what the program shows.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "While traffic is played, a number typed on a line of its own is the new load. Ctrl-C ends it and\nkeeps what there is. See docs/generate.md.\n\nswell generate model.json --local --duration 1min\nswell generate model.json --clients a:8471 --servers b:8471,c:8471 --token-file token --fingerprint ..."
+)]
+pub(crate) struct GenerateArgs {
+    /// A flow-level model.
+    pub model: Option<PathBuf>,
+    /// Agents that are clients.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        required_unless_present = "local"
+    )]
+    pub clients: Vec<String>,
+    /// Agents that are servers.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        required_unless_present = "local"
+    )]
+    pub servers: Vec<String>,
+    /// Make two hosts on this machine, with an agent on each and a cable between them.
+    #[arg(long, conflicts_with_all = ["clients", "servers", "token_file", "fingerprint", "ca"])]
+    pub local: bool,
+    /// The token that all agents have.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Fingerprints of the agents' certificates, as they print them.
+    #[arg(long, value_name = "HEX", value_delimiter = ',')]
+    pub fingerprint: Vec<String>,
+    /// Authorities that vouch for the agents' certificates (PEM).
+    #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
+    pub ca: Option<PathBuf>,
+    /// How long. Default: until the model is over.
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<swell_base::Dur>,
+    /// Sessions and sources per one of the model's.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub load: f64,
+    /// Let intervals pass so many times faster; rates stay what they are.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub compress: f64,
+    /// The interval to begin with.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub first: u32,
+    /// Begin anew after the last interval.
+    #[arg(long)]
+    pub cycle: bool,
+    /// Seed of all draws.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// No model: so many sessions, each of which makes the same transfer again and again, for measuring
+    /// hosts and network.
+    #[arg(long, value_name = "SESSIONS", conflicts_with = "model")]
+    pub closed: Option<u32>,
+    /// Bytes to the server of each transfer of --closed.
+    #[arg(long, value_name = "SIZE", requires = "closed")]
+    pub up: Option<swell_base::Bytes>,
+    /// Bytes to the client of each transfer of --closed.
+    #[arg(long, value_name = "SIZE", requires = "closed")]
+    pub down: Option<swell_base::Bytes>,
+    /// Keep connections for the next transfer of their session between the same hosts.
+    #[arg(long)]
+    pub keep: bool,
+    /// Code points (DSCP, 0 to 63) that connections take turns in.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(..64))]
+    pub dscp: Vec<u8>,
+    /// Congestion controls that connections take turns in, by the kernel's names.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub congestion: Vec<String>,
+    /// Count transfers, but keep no table of them.
+    #[arg(long)]
+    pub counts_only: bool,
+    /// Threads of every agent.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub threads: u16,
+    /// Everything ends when agents have not heard of this command, or of each other, for so long.
+    #[arg(long, default_value = "5s", value_name = "TIME")]
+    pub lease: swell_base::Dur,
+    /// The directory for the results. Default: runs/generate.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Throw away what the directory holds.
+    #[arg(long)]
+    pub fresh: bool,
+    /// Show nothing while it goes on.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Over TLS, with a certificate of its own making unless one is given; its fingerprint is printed, for\nthe controller's --fingerprint. The interface is described at /openapi.json. See docs/generate.md."
+)]
+pub(crate) struct AgentArgs {
+    /// Where to listen for the controller.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:8471")]
+    pub listen: std::net::SocketAddr,
+    /// The token that the controller must have, at least 16 bytes.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: PathBuf,
+    /// Certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its key (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// No TLS; on a loopback address alone.
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub plain: bool,
+    /// Prefixes of addresses that traffic may come from and go to here, such as 10.1.0.0/16; they must
+    /// be local (`ip route add local PREFIX dev lo`). Default: the host's own address.
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
+    pub pool: Vec<String>,
+    /// Where traffic is to be sent to. Default: the first address of the pool, or where the controller
+    /// reaches the agent.
+    #[arg(long, value_name = "ADDR")]
+    pub address: Option<std::net::IpAddr>,
+    /// The port for traffic, TCP and UDP. Default: one of the kernel's choice for every run.
+    #[arg(
+        long,
+        default_value_t = 0,
+        hide_default_value = true,
+        value_name = "PORT"
+    )]
+    pub port: u16,
+    /// Say nothing.
     #[arg(short, long)]
     pub quiet: bool,
 }

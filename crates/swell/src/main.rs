@@ -1,9 +1,11 @@
 //! The command line. Data goes to standard output, talk to standard error.
 
+mod agent;
 mod cli;
 mod doctor;
 mod fail;
 mod fidelity;
+mod generate;
 mod interrupt;
 mod learn;
 mod out;
@@ -48,6 +50,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
     let emulates = match &cli.command {
         Command::Run(args) => run::emulates(args),
         Command::Under(_) => true,
+        Command::Generate(args) => args.local,
         _ => false,
     };
     let rights = emulates
@@ -58,6 +61,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
     match (cli.command, rights) {
         (Command::Under(args), Some(rights)) => return under::under(&args, rights, cli.json),
         (Command::Run(args), rights) => run::run(&args, rights, cli.json),
+        (Command::Generate(args), rights) => generate::generate(&args, rights.as_ref(), cli.json),
         (command, _) => other(command, cli.json),
     }?;
     Ok(0)
@@ -66,7 +70,8 @@ fn done(cli: Cli) -> Result<u8, Fail> {
 fn other(command: Command, json: bool) -> Result<(), Fail> {
     match command {
         // They are at home in `done`.
-        Command::Run(_) | Command::Under(_) => Ok(()),
+        Command::Run(_) | Command::Under(_) | Command::Generate(_) => Ok(()),
+        Command::Agent(args) => agent::agent(&args, json),
         Command::Doctor(args) => doctor::doctor(&args, json),
         Command::Replay(args) => replay::replay(&args, json),
         Command::Report(args) => report::report(&args, json),

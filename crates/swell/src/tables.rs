@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, pres
 use swell_capture::{Counts, Skip};
 use swell_experiment::Results;
 use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile};
+use swell_live::agent::Standing;
 use swell_live::backend::{Exit, Went};
 use swell_study::Ledger;
 use swell_traffic::Model;
@@ -353,6 +354,45 @@ pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String 
         );
         table.add_row(["emulator", &text]);
         table.add_row(["", &format!("scheduling: {}", w.precision)]);
+    }
+    table.to_string()
+}
+
+/// What agents did, one line each.
+pub(crate) fn agents(seconds: f64, clients: &[Standing], servers: &[Standing]) -> String {
+    let mut table = list(&[
+        "agent", "done", "failed", "per s", "MB up", "MB down", "late p99", "latest",
+    ]);
+    let all = [("client", clients), ("server", servers)];
+    for (part, standing) in all.iter().flat_map(|(p, s)| s.iter().map(move |s| (p, s))) {
+        let Some(s) = &standing.statistics else {
+            continue;
+        };
+        let c = &s.counts;
+        let sent = (c.sent_bytes + c.datagram_bytes_sent) as f64;
+        let received = (c.received_bytes + c.datagram_bytes_received) as f64;
+        let [up, down] = match *part {
+            "client" => [sent, received],
+            _ => [received, sent],
+        };
+        let late = |us: f64| match *part {
+            "client" => format!("{} ms", significant(us / 1e3)),
+            _ => String::new(),
+        };
+        let name = match standing.agent.as_str() {
+            name if name == *part => name.to_owned(),
+            name => format!("{part} {name}"),
+        };
+        table.add_row([
+            shortened(&name, 24),
+            c.done.to_string(),
+            c.failed.to_string(),
+            significant(c.done as f64 / seconds.max(1e-9)),
+            mega(up),
+            mega(down),
+            late(s.late.p99_us),
+            late(s.late.max_us),
+        ]);
     }
     table.to_string()
 }

@@ -4,12 +4,14 @@
 //! table's own metadata (key `swell.columns`) and by [`columns`].
 
 mod error;
+mod live;
 mod manifest;
 mod results;
 mod rows;
 mod table;
 
 pub use error::StoreError;
+pub use live::{AgentRow, LiveFlow, read_live_flows, write_agents, write_live_flows};
 pub use manifest::{Host, Manifest, Measured, ModelFacts, RunWarning};
 pub use results::{Results, RunResult};
 pub use table::{Column, Kind};
@@ -32,6 +34,11 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
         "links" => Some(table::all_columns::<LinkTotals>()),
         _ => None,
     }
+}
+
+/// The columns of a table of traffic between hosts, `flows` or `agents`, in order.
+pub fn live_columns(table: &str) -> Option<Vec<Column>> {
+    live::columns(table)
 }
 
 #[cfg(test)]

@@ -3,7 +3,12 @@
 use super::table::{Column, Columns, Kind, Row};
 use crate::observe::{Bin, Flow, LinkTotals, Outcome, Request, Scale};
 
-const fn column(name: &'static str, kind: Kind, unit: &'static str, doc: &'static str) -> Column {
+pub(super) const fn column(
+    name: &'static str,
+    kind: Kind,
+    unit: &'static str,
+    doc: &'static str,
+) -> Column {
     Column {
         name,
         kind,

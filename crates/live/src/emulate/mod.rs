@@ -28,6 +28,7 @@ use swell_world::{PortConfig, World};
 
 pub use capture::Packets;
 pub use clock::Clock;
+pub(crate) use clock::{monotonic, timespec};
 pub use connections::{Connection, Connections, Ending};
 pub use crowd::Crowd;
 pub use drive::{Emulation, Ended, Running};

@@ -33,6 +33,7 @@
 //! *Not promised*: a host keeps programs from the network, not from the machine. Files are shared except
 //! for /run and the files of name resolution, and who is root outside is root inside.
 
+mod cable;
 mod config;
 mod device;
 pub mod doctor;
@@ -49,6 +50,7 @@ mod sum;
 mod sys;
 mod way;
 
+pub use cable::{CABLE, CableEnd, cable};
 pub use config::HostConfig;
 pub use device::{Device, DeviceConfig, Offload};
 pub use error::Error;

@@ -13,13 +13,14 @@ use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
 };
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
-    RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
+    RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 
 /// The index of the loopback device: the first of every namespace.
 pub const LOOPBACK: u32 = 1;
@@ -67,17 +68,20 @@ impl Netlink {
             .ok_or_else(|| io::Error::other("the kernel keeps no counters of this device"))
     }
 
-    /// Makes two devices of which each receives what the other sends (veth(4)).
-    pub fn add_pair(&mut self, name: &str, other: &str) -> io::Result<()> {
+    /// Makes two devices of which each receives what the other sends (veth(4)); the other one in the network
+    /// namespace that `there` is a descriptor of, if any.
+    pub fn add_pair(&mut self, name: &str, other: &str, there: Option<RawFd>) -> io::Result<()> {
         let named = |n: &str| {
             let mut message = LinkMessage::default();
             message.attributes.push(LinkAttribute::IfName(n.into()));
             message
         };
         let mut message = named(name);
+        let mut peer = named(other);
+        peer.attributes.extend(there.map(LinkAttribute::NetNsFd));
         message.attributes.push(LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Veth),
-            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(named(other)))),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
         let flags = NLM_F_CREATE | NLM_F_EXCL;
         self.ask(RouteNetlinkMessage::NewLink(message), flags)?;
@@ -111,6 +115,44 @@ impl Netlink {
         message.header.change_mask = flags;
         message.attributes = attributes;
         self.ask(RouteNetlinkMessage::SetLink(message), 0)?;
+        Ok(())
+    }
+
+    /// Brings a device up.
+    pub fn raise(&mut self, index: u32) -> io::Result<()> {
+        self.set_link(index, LinkFlags::Up, Vec::new())
+    }
+
+    /// Sends what is for `prefix` out of the device to the neighbour `via`, from `source`.
+    pub fn add_neighbour_route(
+        &mut self,
+        index: u32,
+        prefix: IpNet,
+        via: IpAddr,
+        source: IpAddr,
+    ) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header = RouteHeader {
+            address_family: family(prefix.addr()),
+            destination_prefix_length: prefix.prefix_len(),
+            table: RouteHeader::RT_TABLE_MAIN,
+            protocol: RouteProtocol::Static,
+            scope: RouteScope::Universe,
+            kind: RouteType::Unicast,
+            // The neighbour is on the cable, whatever the addresses look like.
+            flags: RouteFlags::Onlink,
+            ..RouteHeader::default()
+        };
+        message.attributes = vec![
+            RouteAttribute::Destination(RouteAddress::from(prefix.network())),
+            RouteAttribute::Gateway(RouteAddress::from(via)),
+            RouteAttribute::Oif(index),
+            RouteAttribute::PrefSource(RouteAddress::from(source)),
+        ];
+        self.ask(
+            RouteNetlinkMessage::NewRoute(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )?;
         Ok(())
     }
 

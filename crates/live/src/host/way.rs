@@ -66,7 +66,7 @@ impl Way {
 
     /// A pair of devices in the calling thread's network namespace.
     pub fn veth(netlink: &mut Netlink, mtu: u16, queue: u32) -> io::Result<Way> {
-        netlink.add_pair(DEVICE_NAME, OTHER_NAME)?;
+        netlink.add_pair(DEVICE_NAME, OTHER_NAME, None)?;
         let ours = netlink.index(DEVICE_NAME)?;
         let other = netlink.index(OTHER_NAME)?;
         // The other end says nothing of its own.

@@ -57,6 +57,11 @@ impl Prefix {
         Prefix::new(address, self.len).as_ref() == Some(self)
     }
 
+    /// Whether every address of `other` is one of them.
+    pub fn covers(&self, other: &Prefix) -> bool {
+        self.len <= other.len && self.contains(other.base)
+    }
+
     /// How many hosts it has room for, at most 2^32 - 2. The first and the last address of a prefix are
     /// left out where there are others: a network's own and its broadcast address (RFC 922), the
     /// routers' anycast address (RFC 4291 section 2.6.1).

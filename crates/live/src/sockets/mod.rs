@@ -71,7 +71,7 @@ mod report;
 mod settings;
 mod side;
 mod slots;
-mod sys;
+pub(crate) mod sys;
 mod tcp;
 
 #[cfg(test)]
@@ -79,6 +79,7 @@ mod tests;
 
 pub use addresses::{Paths, Prefix, PrefixError, Side};
 pub use carrier::{Carrier, CarrierConfig, Ended};
+pub(crate) use report::hint;
 pub use report::{Counts, Lateness, Report};
 pub use side::{Here, InNamespace, SideConfig, Sockets};
 

@@ -189,7 +189,7 @@ impl Report {
 }
 
 /// What to do about an error.
-fn hint(error: Errno) -> &'static str {
+pub(crate) fn hint(error: Errno) -> &'static str {
     match error {
         Errno::ADDRNOTAVAIL => {
             "; make the addresses local (`ip route add local PREFIX dev lo`), or use a larger \

@@ -8,7 +8,7 @@ use rustix::io::{Errno, Result};
 
 /// What a kernel knows of one end of a connection (`TCP_INFO`, tcp(7)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// Segments sent again.
     pub retransmissions: u32,
     /// Smallest round-trip time in microseconds; `u32::MAX` before the first sample.
@@ -23,14 +23,14 @@ fn done(code: c_int) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(last()) }
 }
 
-fn last() -> Errno {
+pub(crate) fn last() -> Errno {
     let raw = std::io::Error::last_os_error().raw_os_error();
     // `last_os_error` always holds a number.
     Errno::from_raw_os_error(raw.unwrap_or(libc::EIO))
 }
 
 #[expect(unsafe_code, reason = "no safe call sets an option by number")]
-fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> Result<()> {
+pub(crate) fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> Result<()> {
     // SAFETY: the kernel reads an int, which is what is given and how long it is said to be.
     done(unsafe {
         libc::setsockopt(
@@ -45,7 +45,7 @@ fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> Result<()
 
 /// The port is chosen by `connect`, for the pair of addresses, not by `bind` (ip(7),
 /// `IP_BIND_ADDRESS_NO_PORT`): as many connections as there are ports to every server, not in all.
-pub(super) fn port_at_connect(fd: BorrowedFd<'_>) -> Result<()> {
+pub(crate) fn port_at_connect(fd: BorrowedFd<'_>) -> Result<()> {
     set(fd, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
 
@@ -101,7 +101,7 @@ pub(super) fn unacknowledged(fd: BorrowedFd<'_>) -> Result<u32> {
 
 /// What the kernel knows of this end.
 #[expect(unsafe_code, reason = "no safe call")]
-pub(super) fn facts(fd: BorrowedFd<'_>) -> Result<Facts> {
+pub(crate) fn facts(fd: BorrowedFd<'_>) -> Result<Facts> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes to `info`.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::{Scratch, run, swell, text};
 
 /// Whether emulations work here; if not, why is printed, and the test is over.
-fn emulates(dir: &Scratch) -> bool {
+pub(crate) fn emulates(dir: &Scratch) -> bool {
     let out = run(dir, &["doctor"]);
     if !out.status.success() {
         println!("skipped: {}{}", text(&out.stdout), text(&out.stderr));

@@ -1,0 +1,188 @@
+//! An agent: it listens, and answers who has the token.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, oneshot};
+use tokio_rustls::TlsAcceptor;
+
+use super::routes::{self, Shared};
+use super::runs::{Limits, Runs};
+use super::tls::{Identity, TlsError};
+use crate::generate::Addresses;
+
+/// How an agent is set up.
+pub struct AgentConfig {
+    /// Where it listens for its controller.
+    pub listen: SocketAddr,
+    /// What its controller must know: at least 16 bytes.
+    pub token: String,
+    /// Its certificate; `None`: plain HTTP, on a loopback address alone.
+    pub identity: Option<Identity>,
+    /// Where it wants to be sent traffic, if not where its controller reaches it.
+    pub address: Option<String>,
+    /// Addresses that its sockets may have, beside those of its host.
+    pub pool: Addresses,
+    /// The port at which it is sent traffic; 0: the kernel chooses one for every run.
+    pub port: u16,
+}
+
+/// Why an agent does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Somebody could guess it.
+    #[error("the token has {0} bytes: make one of at least 16, such as by `openssl rand -hex 16`")]
+    Token(usize),
+    /// Without TLS everybody on the way could read the token.
+    #[error("{0} is no loopback address: plain HTTP is for those alone; leave TLS on")]
+    Plain(SocketAddr),
+    /// The certificate is of no use.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The address cannot be had, or the runtime not be made.
+    #[error("{address}: {error}")]
+    Listen {
+        /// Which one.
+        address: SocketAddr,
+        /// What the kernel said.
+        error: io::Error,
+    },
+}
+
+/// Shorter tokens are refused.
+const SHORTEST: usize = 16;
+/// Connections of controllers at a time.
+const CONNECTIONS: usize = 256;
+/// A handshake, and the head of a request, may take this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An agent that listens.
+pub struct Agent {
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    shared: Arc<Shared>,
+}
+
+impl Agent {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// For a token that is too short, plain HTTP at an address that others reach, a certificate that is
+    /// of no use, an address that cannot be had.
+    pub fn new(config: AgentConfig) -> Result<Agent, AgentError> {
+        if config.token.len() < SHORTEST {
+            return Err(AgentError::Token(config.token.len()));
+        }
+        if config.identity.is_none() && !config.listen.ip().is_loopback() {
+            return Err(AgentError::Plain(config.listen));
+        }
+        let tls = match config.identity {
+            Some(identity) => Some(TlsAcceptor::from(identity.server()?)),
+            None => None,
+        };
+        let failed = |error| AgentError::Listen {
+            address: config.listen,
+            error,
+        };
+        let listener = TcpListener::bind(config.listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let limits = Limits {
+            address: config.address,
+            pool: config.pool,
+            port: config.port,
+        };
+        Ok(Agent {
+            listener,
+            tls,
+            shared: Arc::new(Shared {
+                runs: Runs::new(limits),
+                token: Sha256::digest(config.token.as_bytes()).into(),
+            }),
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// Where the kernel does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stopped` is told something or dropped, or the process is asked to terminate; then ends
+    /// all runs.
+    ///
+    /// # Errors
+    /// Where no runtime can be made.
+    pub fn serve(self, stopped: oneshot::Receiver<()>) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let shared = Arc::clone(&self.shared);
+        let served = runtime.block_on(async {
+            // What stops containers and services; the first process of a container dies of nothing else.
+            let mut terminate = signal(SignalKind::terminate())?;
+            tokio::select! {
+                served = self.accept() => served,
+                _ = stopped => Ok(()),
+                _ = terminate.recv() => Ok(()),
+            }
+        });
+        shared.runs.end();
+        served
+    }
+
+    async fn accept(self) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let router = routes::router(self.shared);
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                return Ok(());
+            };
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                // Of that one connection, or for want of descriptors, which may come back.
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+            };
+            // Requests are small and wait for their answers.
+            let _ = stream.set_nodelay(true);
+            let (router, tls) = (router.clone(), self.tls.clone());
+            tokio::spawn(async move {
+                match tls {
+                    Some(tls) => {
+                        let shaken = tokio::time::timeout(PATIENCE, tls.accept(stream)).await;
+                        if let Ok(Ok(secret)) = shaken {
+                            talk(secret, router).await;
+                        }
+                    }
+                    None => talk(stream, router).await,
+                }
+                drop(place);
+            });
+        }
+    }
+}
+
+async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: axum::Router) {
+    let mut server = http1::Builder::new();
+    // Who says everything at once and then only listens is answered.
+    server.half_close(true);
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE);
+    let service = TowerToHyperService::new(router);
+    // Whoever was at the other end has been told, or is gone.
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+}

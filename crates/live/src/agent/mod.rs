@@ -1,0 +1,32 @@
+//! The control plane of live generation: an agent on each host, and the controller that drives them.
+//!
+//! An [`Agent`] serves a small HTTP/JSON interface, described by itself as OpenAPI ([`openapi`]). Every request
+//! needs the token that agent and controller share; without it nothing happens, and nothing is told. Over
+//! TLS, with a certificate that is given or that the agent makes and whose fingerprint it tells; plain HTTP on
+//! loopback addresses alone. No code is ever uploaded: a run is a model's statistics and a few numbers.
+//!
+//! A [`Controller`] asks the servers' agents, then the clients', has them agree with each other, starts them,
+//! renews the lease of every run again and again, and fetches what they counted and every transfer. When it
+//! stops, for whatever reason, the leases run out, and with them all traffic.
+
+mod api;
+mod controller;
+mod documents;
+mod listen;
+mod remote;
+mod routes;
+mod runs;
+mod tls;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::{
+    Change, ClientPart, LateView, ModelPart, NewRun, Part, RunView, ServerPart, StatisticsView,
+    Status, TargetPart, TrafficPart,
+};
+pub use controller::{Address, Controller, Order, OrderError, Standing};
+pub use documents::openapi;
+pub use listen::{Agent, AgentConfig, AgentError};
+pub use remote::{Dial, RemoteError, Trust};
+pub use tls::{Identity, TlsError, fingerprint};

@@ -1,0 +1,258 @@
+//! An agent, from the controller's side.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_rustls::TlsConnector;
+
+use super::tls::{self, TlsError};
+
+/// Why an agent did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// It is not there, or does not speak as it should.
+    #[error("{agent}: {reason}")]
+    Away {
+        /// Which one.
+        agent: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// It refused.
+    #[error("{agent}: {message} ({status})")]
+    Refused {
+        /// Which one.
+        agent: String,
+        /// HTTP status.
+        status: u16,
+        /// Why.
+        message: String,
+    },
+    /// It is not known how to trust it.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// Whom a controller trusts to be its agents.
+#[derive(Clone, Debug, Default)]
+pub enum Trust {
+    /// Plain HTTP, to loopback addresses alone.
+    #[default]
+    Loopback,
+    /// Certificates with these fingerprints.
+    Fingerprints(Vec<String>),
+    /// Certificates that authorities in a PEM file vouch for, with the name that the agent is reached by.
+    Authorities(PathBuf),
+}
+
+/// Connects to an agent.
+pub type Dial = Arc<dyn Fn() -> io::Result<TcpStream> + Send + Sync>;
+
+/// A connection may take so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// No answer is longer.
+const LONGEST: usize = 64 << 20;
+
+pub(super) struct Remote {
+    pub name: String,
+    dial: Dial,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    token: String,
+    sender: Option<SendRequest<Full<Bytes>>>,
+    /// Where it is.
+    pub address: Option<IpAddr>,
+    /// An answer may take so long.
+    pub patience: Duration,
+}
+
+/// Connects to the first address of a name that answers.
+pub(super) fn dial(name: &str) -> Dial {
+    let name = name.to_owned();
+    Arc::new(move || {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "no address has this name");
+        for address in name.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    })
+}
+
+impl Remote {
+    pub fn new(name: &str, dial: Dial, trust: &Trust, token: &str) -> Result<Remote, RemoteError> {
+        let config: Option<Arc<ClientConfig>> = match trust {
+            Trust::Loopback => None,
+            Trust::Fingerprints(all) => Some(tls::trusting_fingerprints(all)?),
+            Trust::Authorities(path) => Some(tls::trusting_authorities(path)?),
+        };
+        let host = name.rsplit_once(':').map_or(name, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let tls = match config {
+            Some(config) => {
+                let host = ServerName::try_from(host.to_owned());
+                let host = host.map_err(|e| RemoteError::Away {
+                    agent: name.into(),
+                    reason: e.to_string(),
+                })?;
+                Some((TlsConnector::from(config), host))
+            }
+            None => None,
+        };
+        Ok(Remote {
+            name: name.into(),
+            dial,
+            tls,
+            token: token.into(),
+            sender: None,
+            address: None,
+            patience: PATIENCE,
+        })
+    }
+
+    fn away(&self, reason: impl ToString) -> RemoteError {
+        RemoteError::Away {
+            agent: self.name.clone(),
+            reason: reason.to_string(),
+        }
+    }
+
+    async fn connect(&mut self) -> Result<(), RemoteError> {
+        let dial = Arc::clone(&self.dial);
+        let dialled = tokio::task::spawn_blocking(move || dial()).await;
+        let stream = dialled.map_err(|e| self.away(e))?;
+        let stream = stream.map_err(|e| self.away(e))?;
+        let peer: SocketAddr = stream.peer_addr().map_err(|e| self.away(e))?;
+        self.address = Some(peer.ip().to_canonical());
+        if self.tls.is_none() && !peer.ip().is_loopback() {
+            let how = "plain HTTP is for loopback addresses alone: say whom to trust by \
+                       --fingerprint or --ca";
+            return Err(self.away(how));
+        }
+        stream.set_nonblocking(true).map_err(|e| self.away(e))?;
+        let stream = tokio::net::TcpStream::from_std(stream).map_err(|e| self.away(e))?;
+        // Requests are small and wait for their answers.
+        let _ = stream.set_nodelay(true);
+        let sender = match &self.tls {
+            Some((connector, host)) => {
+                let shaken = connector.connect(host.clone(), stream).await;
+                let secret = shaken.map_err(|e| self.away(e))?;
+                let greeted = http1::handshake(TokioIo::new(secret)).await;
+                let (sender, connection) = greeted.map_err(|e| self.away(e))?;
+                tokio::spawn(connection);
+                sender
+            }
+            None => {
+                let shaken = http1::handshake(TokioIo::new(stream)).await;
+                let (sender, connection) = shaken.map_err(|e| self.away(e))?;
+                tokio::spawn(connection);
+                sender
+            }
+        };
+        self.sender = Some(sender);
+        Ok(())
+    }
+
+    async fn once(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<(StatusCode, HeaderMap, Bytes), RemoteError> {
+        if self.sender.as_ref().is_none_or(SendRequest::is_closed) {
+            self.connect().await?;
+        }
+        let request = hyper::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "agent")
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body.clone()))
+            .map_err(|e| self.away(e))?;
+        let Some(mut sender) = self.sender.take() else {
+            return Err(self.away("no connection"));
+        };
+        let answer = sender.send_request(request).await;
+        let (head, rest) = answer.map_err(|e| self.away(e))?.into_parts();
+        let collected = Limited::new(rest, LONGEST).collect().await;
+        let text = collected.map_err(|e| self.away(e))?.to_bytes();
+        self.sender = Some(sender);
+        Ok((head.status, head.headers, text))
+    }
+
+    /// One request, and one more over another connection if the one that was kept is gone.
+    pub async fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<(HeaderMap, Bytes), RemoteError> {
+        let kept = self.sender.is_some();
+        let mut answer = self.timed(&method, path, &body).await;
+        // Asking for a run twice would give two.
+        if answer.is_err() && kept && method != Method::POST {
+            self.sender = None;
+            answer = self.timed(&method, path, &body).await;
+        }
+        let (status, headers, text) = answer?;
+        if status.is_success() {
+            return Ok((headers, text));
+        }
+        let value: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
+        let message = value.as_ref().and_then(|v| v["error"].as_str());
+        Err(RemoteError::Refused {
+            agent: self.name.clone(),
+            status: status.as_u16(),
+            message: message.unwrap_or("no reason given").into(),
+        })
+    }
+
+    async fn timed(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<(StatusCode, HeaderMap, Bytes), RemoteError> {
+        // A new run may bring a large model.
+        let patience = match *method {
+            Method::POST => PATIENCE,
+            _ => self.patience,
+        };
+        match tokio::time::timeout(patience, self.once(method, path, body)).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.sender = None;
+                Err(self.away("no answer in time"))
+            }
+        }
+    }
+
+    /// A request with JSON both ways.
+    pub async fn call<T: DeserializeOwned>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<&(impl Serialize + Sync)>,
+    ) -> Result<T, RemoteError> {
+        let body = match body {
+            Some(value) => serde_json::to_vec(value).map_err(|e| self.away(e))?,
+            None => Vec::new(),
+        };
+        let (_, answer) = self.ask(method, path, body.into()).await?;
+        serde_json::from_slice(&answer).map_err(|e| self.away(format!("no such answer: {e}")))
+    }
+}

@@ -1,0 +1,338 @@
+//! The leash between a client and a server: one connection that says that both still agree.
+//!
+//! The client asks with a number of its own, the server answers with one of its own and shows that it
+//! has the run's key and what it agreed to, the client shows that it has the key. From then on each says a
+//! byte now and then. Whoever hears nothing for the length of the lease, or finds the connection gone, ends
+//! everything between the two.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send};
+use swell_base::{Dur, Time};
+
+use super::client::{begin_connect, bind_to};
+use super::config::Role;
+use super::flow::Flow;
+use super::wire::{HEADER, Key, Message, client_proof, same, server_proof};
+use super::worker::{Conn, State, Wake, Worker, seconds};
+use crate::sockets::{Here, Sockets};
+
+/// Leashes of one thread.
+#[derive(Default)]
+pub(super) struct Leashes {
+    all: BTreeMap<u64, Leash>,
+    /// When to say a byte next.
+    next: Time,
+}
+
+/// How far a leash is.
+struct Leash {
+    party: u16,
+    stage: Stage,
+    /// The client's number and the server's.
+    nonces: [[u8; 16]; 2],
+    since: Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Client: the connection is not there.
+    Connecting,
+    /// Client: the server has not answered; server: the client has not shown its key.
+    Asked,
+    Agreed,
+}
+
+/// A leash that did not come about is tried again after this.
+const AGAIN: Dur = Dur::from_millis(500);
+/// So often a byte is said in the length of a lease.
+const BEATS: u64 = 5;
+/// A byte that says: still here.
+const HERE: [u8; 1] = [0];
+/// A byte that says: this is the end, as it should be.
+const BYE: [u8; 1] = [1];
+
+impl Worker {
+    /// A client asks server `party`.
+    pub fn make_leash(&mut self, party: u16) {
+        let Some(playing) = &self.playing else {
+            return;
+        };
+        let Some(target) = playing.servers().get(usize::from(party)) else {
+            return;
+        };
+        let to = target.address;
+        let Role::Client(client) = &self.shared.config.role else {
+            return;
+        };
+        let family = if to.is_ipv6() {
+            AddressFamily::INET6
+        } else {
+            AddressFamily::INET
+        };
+        let made = Here.socket(family, SocketType::STREAM).and_then(|fd| {
+            if let Some(from) = client.pool.host_of(0, to.is_ipv6()) {
+                bind_to(fd.as_fd(), from)?;
+            }
+            Ok(fd)
+        });
+        let now = self.now();
+        let fd = match made {
+            Ok(fd) => fd,
+            Err(error) => {
+                self.failed(error);
+                self.queue.push(now + AGAIN, Wake::Leash(party));
+                return;
+            }
+        };
+        let token = self.conns.insert(Conn {
+            fd,
+            state: State::Leash,
+            ready: false,
+            keep: true,
+            party,
+            dscp: 0,
+            congestion: 0,
+            session: 0,
+            to_send: 0,
+            to_receive: 0,
+            progress: seconds(now),
+            flow: Flow::default(),
+        });
+        let leash = Leash {
+            party,
+            stage: Stage::Connecting,
+            nonces: [nonce(), [0; 16]],
+            since: now,
+        };
+        self.leashes.all.insert(token, leash);
+        let begun = self.watch(token).and_then(|()| {
+            let conn = self.conns.get_mut(token);
+            conn.map_or(Ok(()), |conn| begin_connect(&conn.fd, &to))
+        });
+        if let Err(error) = begun {
+            self.failed(error);
+            self.break_leash(token);
+        }
+    }
+
+    /// A server answers a client's question.
+    pub fn welcome(&mut self, token: u64, client: u16, theirs: [u8; 16]) {
+        let own = nonce();
+        let config = &self.shared.config;
+        let Role::Server(server) = &config.role else {
+            return;
+        };
+        let pool = server.pool.texts().join(",");
+        let proof = server_proof(&config.key, client, &theirs, &own, &pool);
+        let message = Message::Welcome { nonce: own, proof }.encode(&config.key);
+        let now = self.now();
+        let Some(conn) = self.conns.get_mut(token) else {
+            return;
+        };
+        conn.state = State::Leash;
+        conn.keep = true;
+        conn.party = client;
+        let leash = Leash {
+            party: client,
+            stage: Stage::Asked,
+            nonces: [theirs, own],
+            since: now,
+        };
+        self.leashes.all.insert(token, leash);
+        self.say(token, &message);
+        self.leash_news(token);
+    }
+
+    /// Something happened at a leash.
+    pub fn leash_news(&mut self, token: u64) {
+        let key = self.shared.config.key;
+        let Some(leash) = self.leashes.all.get_mut(&token) else {
+            return;
+        };
+        if leash.stage == Stage::Connecting {
+            let Some(conn) = self.conns.get_mut(token) else {
+                return;
+            };
+            match rustix::net::sockopt::socket_error(&conn.fd) {
+                Ok(Ok(())) if rustix::net::getpeername(&conn.fd).is_ok() => {}
+                Ok(Ok(())) => return,
+                _ => {
+                    self.break_leash(token);
+                    return;
+                }
+            }
+            leash.stage = Stage::Asked;
+            let hello = Message::Hello {
+                client: self
+                    .playing
+                    .as_ref()
+                    .map_or(0, super::client::Playing::index),
+                nonce: leash.nonces[0],
+            };
+            self.say(token, &hello.encode(&key));
+        }
+        // Bounded: nobody has to say more than a header and a few bytes.
+        for _ in 0..64 {
+            let Some((stage, party)) = self.leashes.all.get(&token).map(|l| (l.stage, l.party))
+            else {
+                return;
+            };
+            let Some(conn) = self.conns.get_mut(token) else {
+                return;
+            };
+            if stage == Stage::Agreed {
+                let mut bytes = [0; 64];
+                match recv(&conn.fd, &mut bytes, RecvFlags::DONTWAIT).map(|(_, n)| n) {
+                    Err(Errno::AGAIN) => return,
+                    Ok(0) | Err(_) => {
+                        self.break_leash(token);
+                        return;
+                    }
+                    Ok(n) if bytes[..n].contains(&BYE[0]) => {
+                        self.drop_leash(token);
+                        return;
+                    }
+                    Ok(_) => self.shared.hear(party),
+                }
+                continue;
+            }
+            let (mut got, mut bytes) = self.partial.remove(&token).unwrap_or((0, [0; HEADER]));
+            match recv(&conn.fd, &mut bytes[got..], RecvFlags::DONTWAIT).map(|(_, n)| n) {
+                Err(Errno::AGAIN) => {
+                    if got > 0 {
+                        self.partial.insert(token, (got, bytes));
+                    }
+                    return;
+                }
+                Ok(0) | Err(_) => {
+                    self.break_leash(token);
+                    return;
+                }
+                Ok(n) => got += n,
+            }
+            if got < HEADER {
+                self.partial.insert(token, (got, bytes));
+            } else if !self.leash_message(token, &key, Message::decode(&bytes, &key)) {
+                self.counts.strangers += 1;
+                self.break_leash(token);
+                return;
+            }
+        }
+        self.later(token);
+    }
+
+    /// The next message of an agreement; false where it is not what it should be.
+    fn leash_message(&mut self, token: u64, key: &Key, message: Option<Message>) -> bool {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let Some(leash) = self.leashes.all.get_mut(&token) else {
+            return false;
+        };
+        let party = leash.party;
+        match (&shared.config.role, message) {
+            (Role::Client(client), Some(Message::Welcome { nonce, proof })) => {
+                leash.nonces[1] = nonce;
+                let [own, theirs] = leash.nonces;
+                let target = &client.servers[usize::from(party)];
+                let pool = target.pool.texts().join(",");
+                if !same(
+                    &proof,
+                    &server_proof(key, client.index, &own, &theirs, &pool),
+                ) {
+                    return false;
+                }
+                leash.stage = Stage::Agreed;
+                let shown = client_proof(key, client.index, &own, &theirs);
+                self.say(token, &Message::Proof(shown).encode(key));
+            }
+            (Role::Server(_), Some(Message::Proof(proof))) => {
+                let [theirs, own] = leash.nonces;
+                if !same(&proof, &client_proof(key, party, &theirs, &own)) {
+                    return false;
+                }
+                leash.stage = Stage::Agreed;
+                if let Some(conn) = self.conns.get_mut(token) {
+                    shared.set_address(party, conn.flow.source);
+                }
+                // The client sends nothing before it has heard this.
+                self.say(token, &HERE);
+                shared.hear(party);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn say(&mut self, token: u64, bytes: &[u8]) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        if let Some(conn) = self.conns.get_mut(token) {
+            // What the kernel cannot take now is a byte that nobody hears: the lease decides.
+            let _ = send(&conn.fd, bytes, flags);
+        }
+    }
+
+    /// Says that we are here, and finds who is not.
+    pub fn leash_look(&mut self, now: Time) {
+        let lease = self.shared.config.lease;
+        if now >= self.leashes.next {
+            self.leashes.next = now + lease / BEATS;
+            let agreed = self.leashes.all.iter();
+            let agreed = agreed.filter(|(_, l)| l.stage == Stage::Agreed);
+            let tokens: Vec<u64> = agreed.map(|(t, _)| *t).collect();
+            for token in tokens {
+                self.say(token, &HERE);
+            }
+        }
+        let silent = |l: &Leash| match l.stage {
+            // The client agrees before it first hears the server.
+            Stage::Agreed => now.since(l.since) > lease && !self.shared.is_here(l.party),
+            Stage::Connecting | Stage::Asked => now.since(l.since) > lease,
+        };
+        let dead = self.leashes.all.iter().filter(|(_, l)| silent(l));
+        let dead: Vec<u64> = dead.map(|(t, _)| *t).collect();
+        for token in dead {
+            self.break_leash(token);
+        }
+    }
+
+    /// Tells all others that this is the end.
+    pub fn say_bye(&mut self) {
+        let tokens: Vec<u64> = self.leashes.all.keys().copied().collect();
+        for token in tokens {
+            self.say(token, &BYE);
+        }
+    }
+
+    /// A leash is gone that should not be.
+    pub fn break_leash(&mut self, token: u64) {
+        let lost = self.drop_leash(token);
+        self.counts.lost_parties += u64::from(lost);
+    }
+
+    /// A leash is gone, and with it everything that it allowed; true if there was an agreement.
+    fn drop_leash(&mut self, token: u64) -> bool {
+        let Some(leash) = self.leashes.all.remove(&token) else {
+            return false;
+        };
+        self.forget(token);
+        let agreed = leash.stage == Stage::Agreed;
+        if agreed {
+            self.shared.lose(leash.party);
+        }
+        if self.playing.is_some() {
+            let at = self.now() + AGAIN;
+            self.queue.push(at, Wake::Leash(leash.party));
+        }
+        agreed
+    }
+}
+
+/// A number that was never used before.
+fn nonce() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    // Sixteen bytes are always given at once, and without end (getrandom(2)).
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    bytes
+}

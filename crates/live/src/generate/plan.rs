@@ -1,0 +1,151 @@
+//! What a generator plays.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use swell_base::Time;
+use swell_traffic::flowlevel::{Due, Plan as FlowPlan, Player, Share, Transfer};
+
+/// One thread's part of some traffic: what is due, in order of time. Times count from the beginning of the
+/// play.
+pub trait Traffic: Send {
+    /// When [`Traffic::pop`] may next give something; `None`: not before a transfer ends, or never.
+    fn poll_at(&self) -> Option<Time>;
+
+    /// What is due at `now` or was before, with its own time.
+    fn pop(&mut self, now: Time) -> Option<Due>;
+
+    /// A transfer of a session ended, well or not.
+    fn ended(&mut self, _session: u64, _now: Time) {}
+
+    /// Sessions that are active.
+    fn active(&self) -> u64;
+
+    /// Whether nothing will ever be due again.
+    fn is_over(&self) -> bool {
+        self.poll_at().is_none()
+    }
+
+    /// Goes on with another plan of a flow-level model, if it can.
+    fn change(&mut self, _plan: &FlowPlan, _now: Time) -> bool {
+        false
+    }
+}
+
+/// Traffic that several threads of several hosts play together.
+pub trait Plan: Send + Sync {
+    /// The part of one of them, from `now` on.
+    fn part(&self, share: Share, now: Time) -> Box<dyn Traffic>;
+
+    /// The plan of a flow-level model, if it is one.
+    fn model(&self) -> Option<&FlowPlan> {
+        None
+    }
+}
+
+/// A flow-level model, played with a seed.
+pub struct Model {
+    /// As it is to be played.
+    pub plan: FlowPlan,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl Plan for Model {
+    fn part(&self, share: Share, now: Time) -> Box<dyn Traffic> {
+        let mut player = Player::new(self.plan.clone(), self.seed, share);
+        if now > Time::ZERO {
+            player.change(self.plan.clone(), now);
+        }
+        Box::new(player)
+    }
+
+    fn model(&self) -> Option<&FlowPlan> {
+        Some(&self.plan)
+    }
+}
+
+impl Traffic for Player {
+    fn poll_at(&self) -> Option<Time> {
+        Player::poll_at(self)
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Due> {
+        Player::pop(self, now)
+    }
+
+    fn active(&self) -> u64 {
+        Player::active(self)
+    }
+
+    fn change(&mut self, plan: &FlowPlan, now: Time) -> bool {
+        Player::change(self, plan.clone(), now);
+        true
+    }
+}
+
+/// Sessions that make the same transfer again and again, the next one when the one before it has ended: as
+/// much as the network and the hosts give. For measuring those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// Sessions.
+    pub sessions: u64,
+    /// Bytes to the server.
+    pub up: u64,
+    /// Bytes to the client.
+    pub down: u64,
+}
+
+impl Plan for Closed {
+    fn part(&self, share: Share, now: Time) -> Box<dyn Traffic> {
+        let numbers = 0..self.sessions;
+        let own = numbers.filter(|n| n % u64::from(share.of.max(1)) == u64::from(share.index));
+        let due: VecDeque<(Time, u64)> = own.map(|session| (now, session)).collect();
+        Box::new(ClosedPart {
+            plan: *self,
+            active: due.len() as u64,
+            due,
+        })
+    }
+}
+
+struct ClosedPart {
+    plan: Closed,
+    active: u64,
+    due: VecDeque<(Time, u64)>,
+}
+
+impl Traffic for ClosedPart {
+    fn poll_at(&self) -> Option<Time> {
+        self.due.front().map(|d| d.0)
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Due> {
+        let (at, session) = *self.due.front().filter(|d| d.0 <= now)?;
+        self.due.pop_front();
+        Some(Due::Transfer(Transfer {
+            at,
+            session,
+            source: session,
+            destination: session,
+            up: self.plan.up,
+            down: self.plan.down,
+            kept: true,
+        }))
+    }
+
+    fn ended(&mut self, session: u64, now: Time) {
+        self.due.push_back((now, session));
+    }
+
+    fn active(&self) -> u64 {
+        self.active
+    }
+
+    fn is_over(&self) -> bool {
+        self.active == 0
+    }
+}
+
+/// Something to be played by whoever holds it.
+pub type SharedPlan = Arc<dyn Plan>;

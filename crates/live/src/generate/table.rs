@@ -1,0 +1,85 @@
+//! Things in numbered places that are used again.
+
+/// A table of things, each with a token that stands for it alone.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    places: Vec<(u32, Option<T>)>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table {
+            places: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+/// A token's bits for the number of times its place was used; the two above are free for marks.
+const USES: u32 = (1 << 30) - 1;
+
+impl<T> Table<T> {
+    pub fn insert(&mut self, value: T) -> u64 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            self.places.len() as u32 - 1
+        });
+        let place = &mut self.places[at as usize];
+        place.0 = place.0.wrapping_add(1) & USES;
+        place.1 = Some(value);
+        u64::from(place.0) << 32 | u64::from(at)
+    }
+
+    fn place(&self, token: u64) -> Option<usize> {
+        let at = token as u32 as usize;
+        (u64::from(self.places.get(at)?.0) == token >> 32).then_some(at)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, token: u64) -> Option<&mut T> {
+        let at = self.place(token)?;
+        self.places[at].1.as_mut()
+    }
+
+    pub fn remove(&mut self, token: u64) -> Option<T> {
+        let at = self.place(token)?;
+        let value = self.places[at].1.take();
+        if value.is_some() {
+            self.free.push(at as u32);
+        }
+        value
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Tokens of those that `which` is true of.
+    pub fn tokens(&self, mut which: impl FnMut(&T) -> bool) -> Vec<u64> {
+        let token = |(at, (uses, value)): (usize, &(u32, Option<T>))| {
+            let chosen = value.as_ref().is_some_and(&mut which);
+            chosen.then_some(u64::from(*uses) << 32 | at as u64)
+        };
+        self.places.iter().enumerate().filter_map(token).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_stands_for_one_thing_alone() {
+        let mut table = Table::default();
+        let a = table.insert("a");
+        let b = table.insert("b");
+        assert_eq!(table.remove(a), Some("a"));
+        assert_eq!((table.remove(a), table.get_mut(a)), (None, None));
+        let c = table.insert("c");
+        assert_eq!(c as u32, a as u32, "the place is used again");
+        assert_eq!(table.get_mut(a), None);
+        assert_eq!(table.get_mut(c), Some(&mut "c"));
+        assert_eq!((table.len(), table.tokens(|v| *v == "b")), (2, vec![b]));
+    }
+}

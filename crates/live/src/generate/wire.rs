@@ -1,0 +1,384 @@
+//! What generators say to each other: a header before every transfer and in every datagram, and the
+//! handshake of a leash.
+//!
+//! All numbers are big-endian. Who knows the run's key may ask for transfers, from an address and under a
+//! leash that were agreed on; the key goes only to who has shown that it has it already.
+
+use std::net::IpAddr;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+/// Bytes of every message on a connection that is no payload.
+pub const HEADER: usize = 48;
+/// Bytes at the front of every datagram.
+pub const DATAGRAM: usize = 18;
+
+/// Says what this is, and which version of it.
+const MAGIC: [u8; 4] = *b"SWG1";
+
+/// What all parties of a run share and nobody else knows.
+#[derive(Clone, Copy)]
+pub struct Key([u8; 16]);
+
+impl std::fmt::Debug for Key {
+    /// Never shows it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+impl Key {
+    /// A key of these bytes.
+    pub const fn new(bytes: [u8; 16]) -> Key {
+        Key(bytes)
+    }
+
+    /// A new one.
+    ///
+    /// # Errors
+    /// Where the kernel gives no random numbers.
+    pub fn random() -> std::io::Result<Key> {
+        let mut bytes = [0; 16];
+        // Sixteen bytes are given at once or not at all (getrandom(2)).
+        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+        Ok(Key(bytes))
+    }
+
+    /// From 32 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Key> {
+        let digits = text.as_bytes();
+        if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).ok()?;
+            *byte = u8::from_str_radix(pair, 16).ok()?;
+        }
+        Some(Key(bytes))
+    }
+
+    /// As 32 hexadecimal digits.
+    pub fn to_hex(self) -> String {
+        self.0.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    fn mac(&self, parts: &[&[u8]]) -> [u8; 16] {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of every length");
+        for part in parts {
+            // Lengths keep the border between two parts where it is.
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        let full: [u8; 32] = mac.finalize().into_bytes().into();
+        let (half, _) = full.split_at(16);
+        half.try_into().expect("16 of 32 bytes")
+    }
+
+    /// What stands for the key in datagrams, which have no room for it.
+    fn short(&self) -> [u8; 8] {
+        let mac = self.mac(&[b"datagrams"]);
+        let (half, _) = mac.split_at(8);
+        half.try_into().expect("8 of 16 bytes")
+    }
+}
+
+/// What a client wants of a connection next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Which of the run's clients asks.
+    pub client: u16,
+    /// Another request may follow when this one is done; else the server closes.
+    pub keep: bool,
+    /// Code point of the server's packets.
+    pub dscp: u8,
+    /// Which of the run's congestion controls the server's end has.
+    pub congestion: u8,
+    /// Bytes that follow this header.
+    pub up: u64,
+    /// Bytes that the server sends then.
+    pub down: u64,
+}
+
+/// What a connection begins with, and what follows on a leash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A transfer.
+    Request(Request),
+    /// A client wants a leash, and knows this number.
+    Hello {
+        /// Which of the run's clients.
+        client: u16,
+        /// Never used before.
+        nonce: [u8; 16],
+    },
+    /// The server agrees.
+    Welcome {
+        /// Never used before.
+        nonce: [u8; 16],
+        /// Shows that the server has the key and what it agreed to.
+        proof: [u8; 16],
+    },
+    /// The client shows that it has the key.
+    Proof([u8; 16]),
+}
+
+const REQUEST: u8 = 1;
+const HELLO: u8 = 2;
+const WELCOME: u8 = 3;
+const PROOF: u8 = 4;
+
+impl Message {
+    /// As it is sent. Only a request carries the key.
+    pub fn encode(&self, key: &Key) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        out[..4].copy_from_slice(&MAGIC);
+        match *self {
+            Message::Request(r) => {
+                out[4] = REQUEST;
+                out[5] = u8::from(r.keep);
+                out[6] = r.dscp;
+                out[7] = r.congestion;
+                out[8..24].copy_from_slice(&key.0);
+                out[24..26].copy_from_slice(&r.client.to_be_bytes());
+                out[32..40].copy_from_slice(&r.up.to_be_bytes());
+                out[40..48].copy_from_slice(&r.down.to_be_bytes());
+            }
+            Message::Hello { client, nonce } => {
+                out[4] = HELLO;
+                out[8..24].copy_from_slice(&nonce);
+                out[24..26].copy_from_slice(&client.to_be_bytes());
+            }
+            Message::Welcome { nonce, proof } => {
+                out[4] = WELCOME;
+                out[8..24].copy_from_slice(&nonce);
+                out[24..40].copy_from_slice(&proof);
+            }
+            Message::Proof(proof) => {
+                out[4] = PROOF;
+                out[8..24].copy_from_slice(&proof);
+            }
+        }
+        out
+    }
+
+    /// What was received; `None` for anything that is no message of this version, and for a request
+    /// without the key.
+    pub fn decode(bytes: &[u8; HEADER], key: &Key) -> Option<Message> {
+        if bytes[..4] != MAGIC {
+            return None;
+        }
+        let sixteen = |at: usize| -> [u8; 16] {
+            let mut out = [0; 16];
+            out.copy_from_slice(&bytes[at..at + 16]);
+            out
+        };
+        let eight = |at: usize| {
+            let mut out = [0; 8];
+            out.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_be_bytes(out)
+        };
+        let client = u16::from_be_bytes([bytes[24], bytes[25]]);
+        match bytes[4] {
+            REQUEST => {
+                if !bool::from(sixteen(8).ct_eq(&key.0)) {
+                    return None;
+                }
+                Some(Message::Request(Request {
+                    client,
+                    keep: bytes[5] & 1 != 0,
+                    dscp: bytes[6] & 0x3f,
+                    congestion: bytes[7],
+                    up: eight(32),
+                    down: eight(40),
+                }))
+            }
+            HELLO => Some(Message::Hello {
+                client,
+                nonce: sixteen(8),
+            }),
+            WELCOME => Some(Message::Welcome {
+                nonce: sixteen(8),
+                proof: sixteen(24),
+            }),
+            PROOF => Some(Message::Proof(sixteen(8))),
+            _ => None,
+        }
+    }
+}
+
+/// Shows that a server has the key, and agreed to be sent traffic at `pool`.
+pub fn server_proof(
+    key: &Key,
+    client: u16,
+    theirs: &[u8; 16],
+    own: &[u8; 16],
+    pool: &str,
+) -> [u8; 16] {
+    let client = client.to_be_bytes();
+    key.mac(&[b"server", &client, theirs, own, pool.as_bytes()])
+}
+
+/// Shows that a client has the key.
+pub fn client_proof(key: &Key, client: u16, own: &[u8; 16], theirs: &[u8; 16]) -> [u8; 16] {
+    key.mac(&[b"client", &client.to_be_bytes(), own, theirs])
+}
+
+/// Whether two proofs are the same, in a time that does not depend on them.
+pub fn same(a: &[u8; 16], b: &[u8; 16]) -> bool {
+    a.ct_eq(b).into()
+}
+
+/// The front of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Which of the run's clients sent it, or is answered.
+    pub client: u16,
+    /// Payload of each answer that is asked for. Of an answer, 0.
+    pub answer: u16,
+    /// Answers that are asked for, at most [`MOST_ANSWERS`]. Of an answer, 0.
+    pub answers: u16,
+    /// Counts the datagrams of a source.
+    pub sequence: u32,
+}
+
+/// A datagram asks for no more answers than this.
+pub const MOST_ANSWERS: u16 = 64;
+
+/// Makes and reads the fronts of a run's datagrams.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamps([u8; 8]);
+
+impl Stamps {
+    /// Those of the run with this key.
+    pub fn new(key: &Key) -> Stamps {
+        Stamps(key.short())
+    }
+
+    /// As it is sent.
+    pub fn encode(&self, stamp: Stamp) -> [u8; DATAGRAM] {
+        let mut out = [0; DATAGRAM];
+        out[..8].copy_from_slice(&self.0);
+        out[8..10].copy_from_slice(&stamp.client.to_be_bytes());
+        out[10..12].copy_from_slice(&stamp.answer.to_be_bytes());
+        out[12..14].copy_from_slice(&stamp.answers.to_be_bytes());
+        out[14..].copy_from_slice(&stamp.sequence.to_be_bytes());
+        out
+    }
+
+    /// What was received; `None` for a stranger's.
+    pub fn decode(&self, bytes: &[u8; DATAGRAM]) -> Option<Stamp> {
+        if !bool::from(bytes[..8].ct_eq(&self.0)) {
+            return None;
+        }
+        Some(Stamp {
+            client: u16::from_be_bytes([bytes[8], bytes[9]]),
+            answer: u16::from_be_bytes([bytes[10], bytes[11]]),
+            answers: u16::from_be_bytes([bytes[12], bytes[13]]).min(MOST_ANSWERS),
+            sequence: u32::from_be_bytes([bytes[14], bytes[15], bytes[16], bytes[17]]),
+        })
+    }
+}
+
+/// An IPv4 address that came in through an IPv6 socket is an IPv4 address.
+pub fn plain(address: IpAddr) -> IpAddr {
+    address.to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KEY: Key = Key([7; 16]);
+
+    #[test]
+    fn messages_come_back_as_they_were_sent() {
+        let all = [
+            Message::Request(Request {
+                client: 3,
+                keep: true,
+                dscp: 46,
+                congestion: 1,
+                up: 1 << 40,
+                down: u64::MAX,
+            }),
+            Message::Hello {
+                client: 65_535,
+                nonce: [1; 16],
+            },
+            Message::Welcome {
+                nonce: [2; 16],
+                proof: [3; 16],
+            },
+            Message::Proof([4; 16]),
+        ];
+        for message in all {
+            assert_eq!(Message::decode(&message.encode(&KEY), &KEY), Some(message));
+        }
+        let other = Key([8; 16]);
+        assert_eq!(Message::decode(&all[0].encode(&other), &KEY), None);
+        let hello = all[1].encode(&KEY);
+        assert!(!hello.windows(16).any(|w| w == KEY.0), "no key in a hello");
+    }
+
+    #[test]
+    fn keys_are_hexadecimal() {
+        let text = "000102030405060708090a0b0c0d0e0f";
+        assert_eq!(Key::from_hex(text).unwrap().to_hex(), text);
+        for wrong in ["", "00", &text[1..], &format!("{text}0"), &"g".repeat(32)] {
+            assert!(Key::from_hex(wrong).is_none(), "{wrong}");
+        }
+        assert!(!format!("{:?}", Key::from_hex(text)).contains("0102"));
+    }
+
+    #[test]
+    fn a_proof_holds_for_one_role_client_exchange_and_pool() {
+        let (a, b) = ([1; 16], [2; 16]);
+        let proof = server_proof(&KEY, 1, &a, &b, "10.0.0.0/8");
+        assert!(same(&proof, &server_proof(&KEY, 1, &a, &b, "10.0.0.0/8")));
+        for other in [
+            server_proof(&KEY, 1, &a, &b, "10.0.0.0/7"),
+            server_proof(&KEY, 2, &a, &b, "10.0.0.0/8"),
+            server_proof(&KEY, 1, &b, &a, "10.0.0.0/8"),
+            server_proof(&Key([9; 16]), 1, &a, &b, "10.0.0.0/8"),
+            client_proof(&KEY, 1, &a, &b),
+        ] {
+            assert!(!same(&proof, &other));
+        }
+    }
+
+    #[test]
+    fn stamps_come_back_and_strangers_have_none() {
+        let stamps = Stamps::new(&KEY);
+        let stamp = Stamp {
+            client: 1,
+            answer: 512,
+            answers: 3,
+            sequence: u32::MAX,
+        };
+        let bytes = stamps.encode(stamp);
+        assert_eq!(stamps.decode(&bytes), Some(stamp));
+        assert_eq!(Stamps::new(&Key([8; 16])).decode(&bytes), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_a_message_or_none(bytes in proptest::array::uniform32(any::<u8>()), tail in proptest::array::uniform16(any::<u8>())) {
+            let mut message = [0; HEADER];
+            message[..32].copy_from_slice(&bytes);
+            message[32..].copy_from_slice(&tail);
+            for magic in [false, true] {
+                if magic {
+                    message[..4].copy_from_slice(&MAGIC);
+                }
+                let read = Message::decode(&message, &KEY);
+                // Without the key there is never a transfer.
+                prop_assert!(!matches!(read, Some(Message::Request(_))));
+            }
+        }
+    }
+}

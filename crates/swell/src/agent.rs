@@ -1,0 +1,66 @@
+//! `swell agent`.
+
+use std::path::Path;
+
+use swell_live::agent::{Agent, AgentConfig, Identity};
+use swell_live::generate::Addresses;
+use tokio::sync::oneshot;
+
+use crate::cli::AgentArgs;
+use crate::fail::Fail;
+use crate::{interrupt, out};
+
+pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
+    let identity = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => Some(Identity::read(certificate, key)),
+        _ if args.plain => None,
+        _ => Some(Identity::made()),
+    };
+    let identity = identity.transpose().map_err(Fail::usage)?;
+    let fingerprint = identity.as_ref().map(Identity::fingerprint);
+    let config = AgentConfig {
+        listen: args.listen,
+        token: token(&args.token_file)?,
+        identity,
+        address: args.address.map(|a| a.to_string()),
+        pool: Addresses::parse(&args.pool).map_err(Fail::usage)?,
+        port: args.port,
+    };
+    let agent = Agent::new(config).map_err(Fail::usage)?;
+    let listen = agent.address().map_err(Fail::failed)?;
+    if json {
+        out::json(&serde_json::json!({ "listen": listen, "fingerprint": fingerprint }));
+    } else if !args.quiet {
+        match fingerprint {
+            Some(fingerprint) => {
+                out::say(&format!("listening on {listen}; its fingerprint:"));
+                out::data(&fingerprint);
+            }
+            None => out::say(&format!("listening on {listen}, plain HTTP")),
+        }
+    }
+    let (stop, stopped) = oneshot::channel();
+    interrupt::wishes();
+    let watch = std::thread::Builder::new().name("ctrl-c".into());
+    let watching = watch.spawn(move || {
+        while !interrupt::wished() && !stop.is_closed() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        // The agent may have ended by itself.
+        let _ = stop.send(());
+    });
+    watching.map_err(Fail::failed)?;
+    agent.serve(stopped).map_err(Fail::failed)
+}
+
+/// The token that agents and controller share.
+pub(crate) fn token(path: &Path) -> Result<String, Fail> {
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        let fail = Fail::usage(format!("the token: {}: {e}", path.display()));
+        fail.hint(format!(
+            "`(umask 077; openssl rand -hex 16 > {})` makes one; agents and controller have the same",
+            path.display()
+        ))
+    })?;
+    Ok(text.trim().to_owned())
+}

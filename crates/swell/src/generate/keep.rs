@@ -1,0 +1,295 @@
+//! What comes home: tables in parts that are whole at any time, and a manifest.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest, Sha256};
+use swell_base::{Dur, Warning};
+use swell_experiment::observe;
+use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows};
+use swell_live::agent::{Controller, Order, Standing, TrafficPart};
+use swell_live::generate::Flow;
+
+use super::Ended;
+use crate::fail::Fail;
+use crate::out;
+
+/// Flows in a part of the table, at most.
+const PART: usize = 200_000;
+/// A part is written after this at the latest, and after a twentieth of the time gone, at most five
+/// minutes: what is killed loses no more.
+const SOON: Duration = Duration::from_secs(10);
+const LATE: Duration = Duration::from_secs(300);
+/// Rows of the table of agents are kept so far apart.
+const ROWS: Duration = Duration::from_secs(1);
+
+/// What a run came to.
+pub(super) struct Totals {
+    pub seconds: f64,
+    pub flows: u64,
+}
+
+pub(super) struct Keeper {
+    dir: PathBuf,
+    name: String,
+    manifest: serde_json::Value,
+    begun: Instant,
+    clients: Vec<String>,
+    flows: Vec<LiveFlow>,
+    parts: u32,
+    written: Instant,
+    total: u64,
+    agents: Vec<AgentRow>,
+    noted: Option<Duration>,
+    loads: Vec<(f64, f64)>,
+}
+
+impl Keeper {
+    /// Makes the directory, and a manifest that says that the run is not complete.
+    pub fn new(dir: &Path, name: &str, order: &Order, length: Option<Dur>) -> Result<Keeper, Fail> {
+        let fail = |e: std::io::Error| Fail::failed(format!("{}: {e}", dir.display()));
+        std::fs::create_dir_all(dir.join("flows")).map_err(fail)?;
+        let names = |all: &[swell_live::agent::Address]| -> Vec<String> {
+            all.iter().map(|a| a.name.clone()).collect()
+        };
+        let started = SystemTime::now().duration_since(UNIX_EPOCH);
+        let manifest = serde_json::json!({
+            "format": 1,
+            "version": env!("CARGO_PKG_VERSION"),
+            "backend": "live",
+            "name": name,
+            "complete": false,
+            "clients": names(&order.clients),
+            "servers": names(&order.servers),
+            "traffic": traffic(&order.traffic),
+            "length_s": length.map(Dur::as_secs_f64),
+            "lease_s": order.lease.as_secs_f64(),
+            "threads": order.threads,
+            "keep": order.keep,
+            "dscp": order.dscp,
+            "congestion": order.congestion,
+            "started": started.map_or(0, |d| d.as_secs()),
+        });
+        let keeper = Keeper {
+            dir: dir.to_owned(),
+            name: name.to_owned(),
+            manifest,
+            begun: Instant::now(),
+            clients: names(&order.clients),
+            flows: Vec::new(),
+            parts: 0,
+            written: Instant::now(),
+            total: 0,
+            agents: Vec::new(),
+            noted: None,
+            loads: Vec::new(),
+        };
+        keeper.save()?;
+        Ok(keeper)
+    }
+
+    /// Takes flows home; true if there may be more at once.
+    pub fn take(&mut self, controller: &mut Controller) -> Result<bool, Fail> {
+        let fetched = controller.flows();
+        let mut most = 0;
+        for (client, flows) in fetched {
+            most = most.max(flows.len());
+            let client = self.clients.get(client).cloned().unwrap_or_default();
+            self.flows.extend(flows.iter().map(|f| row(f, &client)));
+        }
+        let patience = (self.begun.elapsed() / 20).clamp(SOON, LATE);
+        if self.flows.len() >= PART || self.written.elapsed() > patience {
+            self.write()?;
+        }
+        Ok(most >= FULL)
+    }
+
+    /// Notes how agents stand.
+    pub fn note(&mut self, now: Duration, controller: &Controller) -> Result<(), Fail> {
+        if self.noted.is_some_and(|then| now - then < ROWS) {
+            return Ok(());
+        }
+        self.noted = Some(now);
+        let (clients, servers) = controller.standing();
+        for (part, all) in [("client", &clients), ("server", &servers)] {
+            for standing in all {
+                if let Some(s) = &standing.statistics {
+                    let c = &s.counts;
+                    self.agents.push(AgentRow {
+                        time: now.as_secs_f64(),
+                        agent: standing.agent.clone(),
+                        part: part.into(),
+                        sessions: s.sessions,
+                        open: s.open,
+                        transfers: [c.begun, c.done, c.failed],
+                        bytes: [
+                            c.sent_bytes + c.datagram_bytes_sent,
+                            c.received_bytes + c.datagram_bytes_received,
+                        ],
+                        datagrams: [c.datagrams_sent, c.datagrams_received],
+                        late: s.late.p99_us / 1e6,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The load was changed.
+    pub fn loaded(&mut self, now: Duration, load: f64) {
+        self.loads.push((now.as_secs_f64(), load));
+    }
+
+    /// Writes what there is.
+    fn write(&mut self) -> Result<(), Fail> {
+        self.written = Instant::now();
+        if !self.flows.is_empty() {
+            let path = self.dir.join(format!("flows/{:05}.parquet", self.parts));
+            whole(&path, |to| write_live_flows(to, &self.name, &self.flows))?;
+            self.parts += 1;
+            self.total += self.flows.len() as u64;
+            self.flows.clear();
+        }
+        if !self.agents.is_empty() {
+            let path = self.dir.join("agents.parquet");
+            whole(&path, |to| write_agents(to, &self.name, &self.agents))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rest, and the manifest.
+    pub fn finish(
+        mut self,
+        ended: Ended,
+        clients: &[Standing],
+        servers: &[Standing],
+        doubts: &[Warning],
+    ) -> Result<Totals, Fail> {
+        let written = self.write();
+        let statistics = |all: &[Standing]| -> Vec<serde_json::Value> {
+            let one = |s: &Standing| {
+                serde_json::json!({
+                    "agent": s.agent, "statistics": s.statistics, "flows_lost": s.lost,
+                })
+            };
+            all.iter().map(one).collect()
+        };
+        let elapsed = clients.iter().flat_map(|c| &c.statistics);
+        let seconds = elapsed.map(|s| s.run.elapsed_s).fold(0.0, f64::max);
+        let complete = matches!(ended, Ended::Played | Ended::Duration) && written.is_ok();
+        self.manifest["complete"] = complete.into();
+        self.manifest["ended"] = word(ended).into();
+        self.manifest["wall_s"] = self.begun.elapsed().as_secs_f64().into();
+        self.manifest["played_s"] = seconds.into();
+        self.manifest["flows"] = self.total.into();
+        self.manifest["loads"] = serde_json::json!(self.loads);
+        self.manifest["agents"] = serde_json::json!({
+            "clients": statistics(clients), "servers": statistics(servers),
+        });
+        self.manifest["warnings"] = serde_json::json!(doubts);
+        // The first thing that failed is the one to be told.
+        let saved = self.save();
+        written?;
+        saved?;
+        Ok(Totals {
+            seconds,
+            flows: self.total,
+        })
+    }
+
+    fn save(&self) -> Result<(), Fail> {
+        let text = format!("{:#}\n", self.manifest);
+        out::write(&self.dir.join("manifest.json"), text.as_bytes())
+    }
+}
+
+/// As many flows as an agent gives at once: there may be more.
+const FULL: usize = 40_000;
+
+/// How a run ended, in a word.
+pub(super) fn word(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Played => "played",
+        Ended::Duration => "duration",
+        Ended::Interrupted => "interrupted",
+        Ended::Gone => "gone",
+    }
+}
+
+/// Removes the files of an earlier run, and nothing else.
+pub(super) fn remove_run(dir: &Path) -> Result<(), Fail> {
+    if !dir.join("manifest.json").exists() {
+        let fail = Fail::usage(format!("{} holds something that is no run", dir.display()));
+        return Err(fail.hint("-o DIR puts the run elsewhere"));
+    }
+    let fail = |e: std::io::Error| Fail::failed(format!("{}: {e}", dir.display()));
+    let _ = std::fs::remove_dir_all(dir.join("flows"));
+    for name in ["agents.parquet", "manifest.json"] {
+        match std::fs::remove_file(dir.join(name)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail(e)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file so that it is there as a whole or not at all.
+fn whole<E: std::fmt::Display>(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), Fail> {
+    let partial = path.with_extension("partial");
+    let fail = |e: &dyn std::fmt::Display| Fail::failed(format!("{}: {e}", path.display()));
+    if let Err(error) = write(&partial) {
+        let _ = std::fs::remove_file(&partial);
+        return Err(fail(&error));
+    }
+    std::fs::rename(&partial, path).map_err(|e| fail(&e))
+}
+
+fn row(f: &Flow, client: &str) -> LiveFlow {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let happened = |ns: u64| if ns == 0 { f64::NAN } else { seconds(ns) };
+    LiveFlow {
+        flow: observe::Flow {
+            class: if f.datagrams { "udp" } else { "tcp" }.into(),
+            start: seconds(f.begun),
+            end: seconds(f.end),
+            up: f.up,
+            down: f.down,
+            rtt: match f.rtt {
+                u32::MAX => f64::NAN,
+                us => f64::from(us) / 1e6,
+            },
+            retransmissions: if f.datagrams { 0 } else { f.again },
+        },
+        client: client.into(),
+        source: match f.source.is_unspecified() {
+            true => String::new(),
+            false => f.source.to_string(),
+        },
+        destination: f.destination.to_string(),
+        session: f.session,
+        due: seconds(f.due),
+        connected: happened(f.connected),
+        first_byte: happened(f.first),
+        outcome: f.outcome.name().into(),
+    }
+}
+
+/// What is played, with a model's hash instead of its text.
+fn traffic(traffic: &TrafficPart) -> serde_json::Value {
+    match traffic {
+        TrafficPart::Model(part) => {
+            let hash = Sha256::digest(part.model.as_bytes());
+            let hash: String = hash.iter().map(|b| format!("{b:02x}")).collect();
+            serde_json::json!({ "model": {
+                "hash": hash, "seed": part.seed, "load": part.load, "compression": part.compression,
+                "first": part.first, "cycle": part.cycle,
+            } })
+        }
+        TrafficPart::Closed { sessions, up, down } => {
+            serde_json::json!({ "closed": { "sessions": sessions, "up": up, "down": down } })
+        }
+    }
+}

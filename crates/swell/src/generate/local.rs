@@ -1,0 +1,131 @@
+//! Two hosts on this machine, an agent on each, and a cable between them.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use swell_live::agent::Address;
+use swell_live::generate::wire::Key;
+use swell_live::host::{CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
+use swell_live::scratch::Scratch;
+
+use crate::fail::Fail;
+
+/// Where agents listen, each on the loopback of its own host.
+const PORT: u16 = 8471;
+/// The private networks (RFC 1918) that the two hosts have.
+const NETWORKS: [(&str, [u8; 4]); 2] = [("client", [10, 201, 0, 0]), ("server", [10, 202, 0, 0])];
+/// An agent is there within this.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Two hosts with agents. Everything goes with the value.
+pub(super) struct Local {
+    hosts: [Arc<Host>; 2],
+    token: String,
+    _scratch: Scratch,
+}
+
+impl Local {
+    pub fn new(rights: &Rights) -> Result<Local, Fail> {
+        let scratch =
+            Scratch::new().map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
+        let token = Key::random().map_err(Fail::failed)?.to_hex();
+        let file = scratch.path().join("token");
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&file)
+            .and_then(|mut f| f.write_all(token.as_bytes()));
+        written.map_err(Fail::failed)?;
+        let program = std::env::current_exe().map_err(Fail::failed)?;
+        let ends = NETWORKS.map(|(_, network)| {
+            let [a, b, ..] = network;
+            let prefix = ipnet::Ipv4Net::new(network.into(), 16);
+            CableEnd {
+                address: Ipv4Addr::new(a, b, 0, 1).into(),
+                prefix: prefix.expect("16 is at most 32").into(),
+            }
+        });
+        let mut hosts = Vec::new();
+        for ((name, _), end) in NETWORKS.iter().zip(ends) {
+            let mut config = HostConfig::new(*name, [end.address]);
+            config.local = vec![end.prefix];
+            let (host, _) = Host::create(rights, &config).map_err(Fail::failed)?;
+            hosts.push(Arc::new(host));
+        }
+        let hosts: [Arc<Host>; 2] = match hosts.try_into() {
+            Ok(hosts) => hosts,
+            Err(_) => return Err(Fail::failed("two hosts were not made")),
+        };
+        cable((&hosts[0], ends[0]), (&hosts[1], ends[1])).map_err(Fail::failed)?;
+        for (host, end) in hosts.iter().zip(ends) {
+            let mut agent = Program::new([program.as_os_str()]);
+            let listen = format!("127.0.0.1:{PORT}");
+            let pool = end.prefix.to_string();
+            let words = [
+                "agent", "--quiet", "--plain", "--listen", &listen, "--pool", &pool,
+            ];
+            agent.argv.extend(words.map(Into::into));
+            agent
+                .argv
+                .extend(["--token-file".into(), file.clone().into()]);
+            agent.stderr = Stream::Inherit;
+            host.spawn(agent).map_err(Fail::failed)?;
+        }
+        let local = Local {
+            hosts,
+            token,
+            _scratch: scratch,
+        };
+        local.wait()?;
+        Ok(local)
+    }
+
+    /// Waits until both agents answer.
+    fn wait(&self) -> Result<(), Fail> {
+        let begun = Instant::now();
+        for host in &self.hosts {
+            while let Err(error) = reach(host) {
+                if begun.elapsed() > PATIENCE {
+                    let name = host.name();
+                    return Err(Fail::failed(format!(
+                        "the agent of {name} is not there: {error}"
+                    )));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn client(&self) -> Address {
+        address(&self.hosts[0])
+    }
+
+    pub fn server(&self) -> Address {
+        address(&self.hosts[1])
+    }
+
+    pub fn token(&self) -> String {
+        self.token.clone()
+    }
+}
+
+fn address(host: &Arc<Host>) -> Address {
+    let name = host.name().to_owned();
+    let host = Arc::clone(host);
+    Address {
+        name,
+        dial: Some(Arc::new(move || reach(&host))),
+    }
+}
+
+/// A connection to the agent of a host, over that host's loopback.
+fn reach(host: &Host) -> io::Result<TcpStream> {
+    let to: IpAddr = Ipv4Addr::LOCALHOST.into();
+    host.enter(|| TcpStream::connect((to, PORT)))?
+}

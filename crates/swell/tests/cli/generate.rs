@@ -1,0 +1,340 @@
+//! Agents and the command that drives them.
+
+#![expect(clippy::print_stdout, reason = "a skipped test says why")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::under::emulates;
+use crate::{Scratch, run, swell, text};
+
+const TOKEN: &str = "a token of the tests";
+
+/// An agent on a port of its own.
+struct Agent {
+    child: Child,
+    address: String,
+    fingerprint: String,
+}
+
+impl Agent {
+    fn new(dir: &Scratch, plain: bool) -> Agent {
+        dir.write("token", TOKEN);
+        let mut command = swell(dir);
+        command.args([
+            "--json",
+            "agent",
+            "--listen",
+            "127.0.0.1:0",
+            "--token-file",
+            "token",
+        ]);
+        if plain {
+            command.arg("--plain");
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        while !said.ends_with("}\n") {
+            said += &(lines.next().unwrap().unwrap() + "\n");
+        }
+        let said: Value = serde_json::from_str(&said).unwrap();
+        Agent {
+            child,
+            address: said["listen"].as_str().unwrap().into(),
+            fingerprint: said["fingerprint"].as_str().unwrap_or_default().into(),
+        }
+    }
+
+    /// As by kill -9.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    fn state(&self) -> String {
+        let status = self.get("/v1/status");
+        status["runs"][0]["state"].as_str().unwrap_or("none").into()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn until(what: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !what() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "it never happened"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn manifest(dir: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(dir.join("manifest.json")).unwrap()).unwrap()
+}
+
+/// Two sessions for three intervals of a second, a transfer of 300 and 5000 bytes every 100 ms; and a
+/// constant-rate source of 1000 bytes every 10 ms.
+fn model(dir: &Scratch) {
+    let one = |bucket: u64, value: u64| json!([[bucket, 100, 100 * value]]);
+    // A value v of 64 s + k holds k 2^s: docs/flow-model.md.
+    let bucket = |value: u64| {
+        let shift = (63 - value.leading_zeros() as u64).saturating_sub(6);
+        shift * 64 + (value >> shift)
+    };
+    let law = |value: u64| one(bucket(value), value);
+    let model = json!({
+        "format": "swell-flow-model", "version": 1, "name": "small",
+        "provenance": { "made_by": "test", "sources": [], "digests": [], "note": "" },
+        "warnings": [], "profile": "fixed", "interval": 1_000_000, "start": 0,
+        "totals": {
+            "records": 1, "refused": 0, "packets": 1, "bytes": 1, "joined": 0, "small": 0,
+            "small_bytes": 0, "censored": 0, "evicted": 0, "late": 0,
+        },
+        "up": { "complete": law(300), "censored": [] },
+        "down": { "complete": law(5_000), "censored": [] },
+        "gaps": law(100_000),
+        "sources": [[3, 1], [1, 2]], "destinations": [[2, 2]],
+        "intervals": [[20, 106_000, 2, 2], [20, 106_000, 2, 2], [20, 106_000, 2, 2]],
+        "udp": [],
+    });
+    dir.write("model.json", &model.to_string());
+}
+
+#[test]
+fn a_model_is_played_between_two_hosts_of_this_machine() {
+    let dir = Scratch::new("generate-local");
+    if !emulates(&dir) {
+        return;
+    }
+    model(&dir);
+    let out = run(
+        &dir,
+        &[
+            "--json",
+            "generate",
+            "model.json",
+            "--local",
+            "--compress",
+            "2",
+        ],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(said["ended"], "played");
+    let counts = &said["clients"][0]["statistics"]["counts"];
+    // Two sessions of ten a second, for a second and a half.
+    let done = counts["done"].as_u64().unwrap();
+    assert!((28..=32).contains(&done), "{said:#}");
+    assert_eq!(
+        (&counts["failed"], &counts["withheld"]),
+        (&json!(0), &json!(0))
+    );
+    assert_eq!(counts["received_bytes"].as_u64().unwrap(), 5_000 * done);
+    assert_eq!(counts["sent_bytes"].as_u64().unwrap(), 300 * done);
+    assert_eq!(said["flows"], done);
+    let kept = dir.0.join("runs/generate");
+    let manifest = manifest(&kept);
+    assert_eq!(
+        (&manifest["complete"], &manifest["name"]),
+        (&json!(true), &json!("small"))
+    );
+    let flows =
+        swell_experiment::store::read_live_flows(&kept.join("flows/00000.parquet")).unwrap();
+    assert_eq!(flows.len() as u64, done);
+    assert!(flows.iter().all(|f| f.source.starts_with("10.201.0.")));
+    assert!(flows.iter().all(|f| f.destination.starts_with("10.202.0.")));
+    assert!(kept.join("agents.parquet").exists());
+    // A second run does not overwrite the first by accident.
+    let again = run(&dir, &["generate", "model.json", "--local"]);
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("--fresh"));
+}
+
+#[test]
+fn agents_over_tls_are_driven_by_who_has_token_and_fingerprints() {
+    let dir = Scratch::new("generate-tls");
+    let (client, server) = (Agent::new(&dir, false), Agent::new(&dir, false));
+    let prints = format!("{},{}", client.fingerprint, server.fingerprint);
+    let base = [
+        "generate",
+        "--closed",
+        "3",
+        "--up",
+        "1kB",
+        "--down",
+        "20kB",
+        "--duration",
+        "1s",
+        "--clients",
+        &client.address,
+        "--servers",
+        &server.address,
+        "--token-file",
+    ];
+    dir.write("wrong", "not the token of the tests");
+    let fails = |more: &[&str]| {
+        let out = run(&dir, &[&base, more].concat());
+        assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+        text(&out.stderr)
+    };
+    let said = fails(&["wrong", "--fingerprint", &prints, "-o", "a"]);
+    assert!(said.contains("401"), "{said}");
+    let said = fails(&["token", "--fingerprint", &client.fingerprint, "-o", "b"]);
+    assert!(said.contains(&server.fingerprint), "{said}");
+    fails(&["token", "-o", "c"]);
+    let good = ["token", "--fingerprint", &prints, "-o", "d"];
+    let out = run(&dir, &[&base[..], &good].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(
+        text(&out.stdout).contains("kept: d"),
+        "{}",
+        text(&out.stdout)
+    );
+    assert_eq!(manifest(&dir.0.join("d"))["ended"], "duration");
+}
+
+/// A run that goes on until somebody ends it.
+fn endless(dir: &Scratch, client: &Agent, server: &Agent, more: &[&str]) -> Child {
+    let base = [
+        "generate",
+        "--closed",
+        "4",
+        "--down",
+        "10kB",
+        "--lease",
+        "1s",
+        "--token-file",
+        "token",
+        "--clients",
+        &client.address,
+        "--servers",
+        &server.address,
+        "-o",
+        "kept",
+    ];
+    let child = swell(dir)
+        .args([&base[..], more].concat())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until(|| client.state() == "playing" && server.state() == "playing");
+    until(|| {
+        let statistics = client.get("/v1/runs/1/statistics");
+        statistics["counts"]["done"].as_u64().unwrap() > 10
+    });
+    child
+}
+
+#[test]
+fn kill_9_of_the_controller_ends_the_traffic() {
+    let dir = Scratch::new("generate-kill");
+    let (client, server) = (Agent::new(&dir, true), Agent::new(&dir, true));
+    let mut controller = endless(&dir, &client, &server, &[]);
+    controller.kill().unwrap();
+    controller.wait().unwrap();
+    until(|| client.state() == "expired" && server.state() == "expired");
+    assert_eq!(client.get("/v1/runs/1/statistics")["open"], 0);
+    assert_eq!(manifest(&dir.0.join("kept"))["complete"], false);
+}
+
+#[test]
+fn kill_9_of_a_client_ends_the_run_and_keeps_what_there_is() {
+    let dir = Scratch::new("generate-kill-client");
+    let (mut client, server) = (Agent::new(&dir, true), Agent::new(&dir, true));
+    let mut controller = endless(&dir, &client, &server, &[]);
+    std::thread::sleep(Duration::from_secs(1));
+    client.kill();
+    let status = controller.wait().unwrap();
+    assert_eq!(status.code(), Some(1));
+    let manifest = manifest(&dir.0.join("kept"));
+    assert_eq!(
+        (&manifest["complete"], &manifest["ended"]),
+        (&json!(false), &json!("gone"))
+    );
+    assert!(manifest["flows"].as_u64().unwrap() > 0);
+    assert!(manifest["warnings"].to_string().contains("agent-away"));
+    // The server has nothing open for a client that is gone, and was told to forget the run.
+    assert_eq!(server.state(), "none");
+}
+
+#[test]
+fn kill_9_of_a_server_leaves_the_client_silent() {
+    let dir = Scratch::new("generate-kill-server");
+    let (client, mut server) = (Agent::new(&dir, true), Agent::new(&dir, true));
+    let mut controller = endless(&dir, &client, &server, &["--duration", "20s"]);
+    server.kill();
+    until(|| {
+        let s = client.get("/v1/runs/1/statistics");
+        s["parties"] == 0 && s["counts"]["lost_parties"] == 1
+    });
+    // Ctrl-C ends it and keeps what there is.
+    let pid = i32::try_from(controller.id()).unwrap();
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &pid.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    assert_eq!(controller.wait().unwrap().code(), Some(130));
+    let manifest = manifest(&dir.0.join("kept"));
+    assert_eq!(manifest["ended"], "interrupted");
+    assert!(manifest["flows"].as_u64().unwrap() > 0);
+    assert!(manifest["warnings"].to_string().contains("lost-parties"));
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_what_there_is_stays() {
+    let dir = Scratch::new("generate-full");
+    let (client, server) = (Agent::new(&dir, true), Agent::new(&dir, true));
+    std::fs::create_dir(dir.0.join("disk")).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=64k tmpfs disk || exit 77; \
+         \"$0\" generate --closed 8 --down 1kB --duration 4s --token-file token --clients {} \
+         --servers {} -o disk/kept; code=$?; cat disk/kept/manifest.json; exit $code",
+        client.address, server.address
+    );
+    let out = std::process::Command::new("unshare")
+        .args(["-m", "sh", "-c", &script, env!("CARGO_BIN_EXE_swell")])
+        .current_dir(&dir.0)
+        .stdin(Stdio::null())
+        .output();
+    let out = match out {
+        Ok(out) if out.status.code() != Some(77) => out,
+        other => {
+            println!("skipped: no small file system can be mounted: {other:?}");
+            return;
+        }
+    };
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert!(
+        text(&out.stderr).contains("No space left"),
+        "{}",
+        text(&out.stderr)
+    );
+    let manifest: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(manifest["complete"], false);
+    assert_eq!(client.state(), "none", "and the agents were told");
+}
