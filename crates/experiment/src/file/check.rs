@@ -196,6 +196,12 @@ impl Findings {
     }
 }
 
+/// What stands for the addresses of a host in commands, without the braces. Names know no case (RFC 4343).
+fn placeholders(name: &str) -> [String; 2] {
+    let name = name.to_ascii_lowercase();
+    [format!("{name}6"), name]
+}
+
 fn names(file: &File, found: &mut Findings) {
     if file.name.trim().is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.')
     {
@@ -322,7 +328,13 @@ fn program(
             found.add(key(name), "an empty command", "write what is to be run");
         }
     }
-    let mut names = vec!["client", "server", "localhost"];
+    // What the text in braces stands for in commands: of each host an IPv4 and an IPv6 address, of the
+    // run its seed and its directory.
+    let mut taken: Vec<String> = ["client", "server", "localhost"]
+        .into_iter()
+        .flat_map(placeholders)
+        .chain(["seed", "dir"].map(str::to_owned))
+        .collect();
     for (i, host) in program.host.iter().enumerate() {
         let at = |what: &str| key(&format!("host[{i}].{what}"));
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -332,10 +344,14 @@ fn program(
                 "no name for a host",
                 "up to 63 letters, digits and hyphens (RFC 1123 section 2.1)",
             );
-        } else if names.contains(&host.name.as_str()) {
-            found.add(at("name"), "another host has this name", "");
+        } else if let Some(other) = placeholders(&host.name).iter().find(|p| taken.contains(p)) {
+            found.add(
+                at("name"),
+                format!("{{{other}}} in a command would mean two things"),
+                "choose another name",
+            );
         }
-        names.push(&host.name);
+        taken.extend(placeholders(&host.name));
         if host.command.is_empty() {
             found.add(at("command"), "an empty command", "write what is to be run");
         }

@@ -776,14 +776,41 @@ fn a_real_program_needs_the_emulator() {
             "[[foreground.host]]\nname = \"a b\"\ncommand = \"true\"\n[[background]]",
             "foreground[0].host[0].name",
         ),
-        (
-            "[[background]]",
-            "[[foreground.host]]\nname = \"server\"\ncommand = \"true\"\n[[background]]",
-            "foreground[0].host[0].name",
-        ),
     ] {
         let problems = read(&PROGRAM.replace(from, to), "x").unwrap_err().problems;
         let keys: Vec<&str> = problems.iter().map(|p| p.key.as_str()).collect();
         assert_eq!(keys, [key]);
+    }
+}
+
+#[test]
+fn what_stands_in_braces_means_one_thing() {
+    let with = |names: &[&str]| {
+        let hosts: String = names
+            .iter()
+            .map(|n| format!("[[foreground.host]]\nname = \"{n}\"\ncommand = \"true\"\n"))
+            .collect();
+        read(
+            &PROGRAM.replace("[[background]]", &format!("{hosts}[[background]]")),
+            "x",
+        )
+    };
+    assert!(with(&["cache", "cache2", "b6"]).is_ok());
+    for names in [
+        &["server"][..],
+        &["Server"],
+        &["client6"],
+        &["localhost"],
+        &["seed"],
+        &["dir"],
+        &["cache", "cache"],
+        &["cache", "CACHE"],
+        &["cache", "cache6"],
+        &["cache6", "cache"],
+    ] {
+        let problems = with(names).unwrap_err().problems;
+        let keys: Vec<&str> = problems.iter().map(|p| p.key.as_str()).collect();
+        let last = format!("foreground[0].host[{}].name", names.len() - 1);
+        assert_eq!(keys, [last], "{names:?}");
     }
 }
