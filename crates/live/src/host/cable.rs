@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::sync::PoisonError;
 
 use ipnet::IpNet;
+use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 
 use super::Host;
 use super::error::{During, Error};
@@ -21,6 +22,9 @@ pub struct CableEnd {
 
 /// The name of the device in both hosts.
 pub const CABLE: &str = "cable0";
+
+/// The hardware address of both ends, one of those that no manufacturer has (IEEE 802 section 8.4).
+const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// Connects two hosts by a cable, as fast as the machine is. Each sends what is for the other's prefix
 /// through it. It goes with the hosts.
@@ -44,7 +48,9 @@ fn lay(a: &Host, b: &Host) -> io::Result<()> {
 fn plug_in(host: &Host, own: CableEnd, other: CableEnd) -> io::Result<()> {
     let mut netlink = host.netlink.lock().unwrap_or_else(PoisonError::into_inner);
     let index = netlink.index(CABLE)?;
-    netlink.raise(index)?;
+    // Neither end asks for the other's hardware address, which is its own: who asks early is not answered.
+    let attributes = vec![LinkAttribute::Address(HARDWARE.to_vec())];
+    netlink.set_link(index, LinkFlags::Up | LinkFlags::Noarp, attributes)?;
     netlink.add_address(index, own.address)?;
     netlink.add_neighbour_route(index, other.prefix, other.address, own.address)
 }

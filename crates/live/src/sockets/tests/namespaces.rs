@@ -84,6 +84,9 @@ fn pair() -> Result<[Namespace; 2], String> {
     for (namespace, own, other) in [(&a, 1, 2), (&b, 2, 1)] {
         for command in [
             "link set lo up".into(),
+            // Both ends have one hardware address, so nobody has to ask for the other's: what asks is not
+            // answered while an address is new.
+            "link set wire address 02:00:00:00:00:01 arp off".into(),
             "link set wire up".into(),
             format!("addr add 192.0.2.{own}/32 dev wire"),
             format!("route add 192.0.2.{other} dev wire"),
