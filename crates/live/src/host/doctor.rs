@@ -107,6 +107,8 @@ fn probe(helper: &Path) -> Vec<Finding> {
         .collect()
 }
 
+const OPEN_TO_ALL: &str = "`chmod 666 /dev/net/tun` as root allows it to everyone";
+
 /// What the helper says: for namespaces and for the device a word, a line break and details, separated by a
 /// zero byte.
 pub(super) fn probe_answer() -> String {
@@ -129,16 +131,16 @@ pub(super) fn probe_answer() -> String {
             ..DeviceConfig::default()
         })
     };
-    let device = match (open(DeviceKind::Tun), open(DeviceKind::Veth)) {
-        (Ok(_), _) => "good\n/dev/net/tun opens".to_owned(),
-        (Err(e), Ok(_)) => format!(
-            "good\nveth devices, dearer per packet than TUN (/dev/net/tun: {e}; `chmod 666 /dev/net/tun` as root allows \
-             it to everyone)"
-        ),
-        (Err(tun), Err(veth)) => format!(
-            "missing\n/dev/net/tun: {tun}; `chmod 666 /dev/net/tun` as root allows it to everyone, `modprobe tun` \
-             makes it. veth devices: {veth}"
-        ),
+    let device = match open(DeviceKind::Tun) {
+        Ok(_) => "good\n/dev/net/tun opens".to_owned(),
+        Err(tun) => match open(DeviceKind::Veth) {
+            Ok(_) => format!(
+                "good\nveth devices, dearer per packet than TUN (/dev/net/tun: {tun}; {OPEN_TO_ALL})"
+            ),
+            Err(veth) => format!(
+                "missing\n/dev/net/tun: {tun}; {OPEN_TO_ALL}, `modprobe tun` makes it. veth devices: {veth}"
+            ),
+        },
     };
     format!("good\n{how}\0{device}")
 }

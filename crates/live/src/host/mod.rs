@@ -411,7 +411,7 @@ fn connect_network(config: &HostConfig, netlink: &mut Netlink, device: u32) -> R
     // machine does not allow the algorithm to everyone; the routes below decide what goes out.
     let _ = write_setting("ipv4/tcp_congestion_control", &config.congestion_control);
     netlink
-        .set_link(LOOPBACK, LinkFlags::Up, Vec::new())
+        .raise(LOOPBACK)
         .during(name, "bring the loopback up")?;
     netlink
         .set_link(
