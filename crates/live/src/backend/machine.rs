@@ -7,38 +7,30 @@ use swell_experiment::backend::RunError;
 use swell_experiment::observe::Request;
 use swell_experiment::stage;
 
-use super::place::{CLIENT, SERVER};
+use super::place::{Addresses, CLIENT, SERVER};
 use super::play::{Done, LOOK, Play, failed};
+use super::side::sockets;
 use crate::emulate::Running;
-use crate::host::{DEVICE_NAME, Host};
-use crate::sockets::{Carrier, CarrierConfig, InNamespace, Prefix, SideConfig};
+use crate::host::Host;
+use crate::sockets::{Carrier, CarrierConfig};
 
 /// Runs the foreground's machine between the two hosts until the world's time is over.
 pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<Done, RunError> {
     let Some((machine, tcp)) = stage::machine(play.foreground) else {
         return Err(failed("this foreground is no machine"));
     };
-    let home = || std::fs::File::open("/proc/thread-self/ns/net");
     let end = Time::ZERO + play.spec.duration;
     let stop = AtomicBool::new(false);
     let stretch = play.stretch;
     let (records, epoch, mut warnings) = std::thread::scope(|scope| {
         let carrier = scope.spawn(|| -> Result<_, RunError> {
-            let mut sides = Vec::new();
-            for (host, addresses) in hosts.into_iter().zip([CLIENT, SERVER]) {
-                let there = host.network().map_err(failed)?;
-                let here = home().map_err(failed)?.into();
-                sides.push(SideConfig {
-                    sockets: Box::new(InNamespace::new(there, here)),
-                    ipv4: Prefix::new(addresses[0], 32)
-                        .ok_or_else(|| failed("a prefix of one IPv4 address has 32 bits"))?,
-                    ipv6: None,
-                    device: Some(DEVICE_NAME.into()),
-                });
-            }
-            let sides = <[SideConfig; 2]>::try_from(sides);
+            let side = |host: &Host, addresses: Addresses| {
+                let network = host.network().map_err(failed)?;
+                sockets(network, addresses.map(Into::into)).map_err(failed)
+            };
+            let [client, server] = hosts;
             let config = CarrierConfig {
-                sides: sides.map_err(|_| failed("there are two sides"))?,
+                sides: [side(client, CLIENT)?, side(server, SERVER)?],
                 paths: None,
                 epoch: None,
             };

@@ -7,6 +7,7 @@ mod observe;
 mod place;
 mod play;
 mod programs;
+mod side;
 
 use std::path::PathBuf;
 

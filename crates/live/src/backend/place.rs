@@ -1,9 +1,10 @@
-//! Where the two hosts of a run are.
+//! Where the hosts of a run are.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use swell_base::Rate;
 use swell_experiment::RunSpec;
 use swell_experiment::backend::ForegroundSpec;
@@ -38,6 +39,21 @@ pub(super) fn peer(side: file::Place, index: usize) -> Addresses {
     [
         IpAddr::V4(Ipv4Addr::new(198, 17 + side, 0, number as u8)),
         IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, side.into(), 0, 0, 0, number)),
+    ]
+}
+
+/// The networks of the many hosts of a background on one side, beside the addresses above. The last
+/// address of each is the namespace's own, which no host of the background has.
+pub(super) fn networks(side: file::Place) -> [IpNet; 2] {
+    let side = match side {
+        file::Place::Left => 0,
+        file::Place::Right => 1,
+    };
+    let v4 = Ipv4Addr::new(198, 18 + side, 128, 0);
+    let v6 = Ipv6Addr::new(0x2001, 2, 0, 0x101 + u16::from(side), 0, 0, 0, 0);
+    [
+        Ipv4Net::new_assert(v4, 17).into(),
+        Ipv6Net::new_assert(v6, 64).into(),
     ]
 }
 

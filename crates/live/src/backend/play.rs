@@ -1,9 +1,8 @@
 //! One run: hosts, world, clock.
 
 use std::io;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use swell_base::{Dur, Time, Warning};
@@ -11,13 +10,14 @@ use swell_experiment::RunSpec;
 use swell_experiment::backend::{ForegroundSpec, RunError};
 use swell_experiment::observe::Request;
 use swell_experiment::stage::{self, Cast};
+use swell_path::Ledger;
 use swell_world::World;
 
-use super::crowd::Crowds;
-use super::place::{CLIENT, SERVER, everybody, ports};
-use super::programs::{Exit, Programs};
+use super::crowd::{Crowds, Playing};
+use super::place::{Addresses, everybody, ports};
+use super::programs::{Exit, Programs, Server};
 use super::{JOURNAL, Settings, Went, cold, machine, warmed_up};
-use crate::emulate::{self, Connections, Emulation, Options, Packets, Running};
+use crate::emulate::{self, Connections, Crowd, Emulation, Options, Packets, Running};
 use crate::host::{Device, Host, HostConfig, Precision, Rights, be_punctual};
 use crate::scratch::Scratch;
 
@@ -55,101 +55,40 @@ pub(super) struct Played {
     pub went: Went,
 }
 
+/// What the emulation tells while it runs.
+struct Told {
+    /// What the links had carried when the world was warm.
+    warm: Receiver<[Ledger; 2]>,
+    /// What the kernel granted.
+    precision: Receiver<Precision>,
+}
+
 impl Play<'_> {
     pub fn play(&self) -> Result<Played, RunError> {
         let place = Place::new(self.spec.output.as_deref()).map_err(failed)?;
-        let crowd = Crowds::new(self)?;
-        let (world, mut cast) = match &crowd {
+        let (crowds, theirs) = Crowds::new(self)?.unzip();
+        let (world, mut cast) = match &crowds {
             None => warmed_up(self.spec)?,
             // The real background warms up in real time.
             Some(_) => cold(self.spec)?,
         };
-        let (client, client_nic) = self.host("client", CLIENT)?;
-        let (server, server_nic) = self.host("server", SERVER)?;
-        let (peers, peer_nics) = self.peers()?;
-        let programs = match self.foreground {
-            ForegroundSpec::Program { program, .. } => {
-                let programs = Programs::new(self, program, place.path());
-                let mut serving = vec![programs.serve(&server)?];
-                for (i, host) in peers.iter().enumerate() {
-                    serving.push(programs.peer(host, i)?);
-                }
-                Some((programs, serving))
-            }
-            ForegroundSpec::Web { .. } => None,
-        };
-
-        let nics = [client_nic, server_nic].into_iter().chain(peer_nics);
-        let places = ports(self.foreground)
-            .into_iter()
-            .zip(everybody(self.foreground));
-        let mut hosts: Vec<emulate::Host> = places
-            .zip(nics)
-            .map(|((port, (_, addresses)), nic)| emulate::Host {
-                port,
-                prefixes: addresses.map(Into::into).to_vec(),
-                nic: Box::new(nic),
-            })
-            .collect();
-        let (crowd, members) = match crowd {
-            None => (None, None),
-            Some(mut crowd) => {
-                hosts.extend(crowd.hosts());
-                let members = crowd.members();
-                (Some(crowd), Some(members))
-            }
-        };
-        let (seen, warm) = mpsc::channel();
-        let warmup = Time::ZERO + self.spec.warmup;
-        let then: emulate::Then = crowd.is_some().then(|| {
-            let look = move |at_warmup: &World| {
-                // The receiver outlives the emulation.
-                let _ = seen.send(stage::ledgers(at_warmup));
-            };
-            (warmup, Box::new(look) as _)
-        });
-        let (got, precision) = mpsc::channel();
-        let precise = self.settings.precise;
-        let packets = self
-            .settings
-            .packets
-            .as_ref()
-            .or(self.spec.packets.as_ref());
-        let packets = packets.map(|path| Packets::create(path, &["client", "server"], world.now()));
-        let options = Options {
-            precise,
-            stretch: self.stretch,
-            until: Some(Time::ZERO + self.spec.duration),
-            journal: self.settings.record.then(|| place.path().join(JOURNAL)),
-            packets: packets.transpose().map_err(failed)?,
-            crowd: members,
-            then,
-            prepare: Some(Box::new(move || {
-                // The receiver waits for this.
-                let _ = got.send(be_punctual(precise));
-            })),
-        };
-        let running = Emulation::new(world, hosts, options).and_then(Emulation::start);
+        let (hosts, mut attached) = self.hosts()?;
+        let programs = self.programs(&place, &hosts)?;
+        attached.extend(theirs.into_iter().flatten());
+        let members = crowds.as_ref().map(Crowds::members);
+        let (options, told) = self.options(&place, world.now(), members)?;
+        let running = Emulation::new(world, attached, options).and_then(Emulation::start);
         let running = running.map_err(failed)?;
-        let precision = precision.recv().unwrap_or(Precision::Fair);
-        let background = crowd.map(|c| c.start(running.now()));
-        while background.is_some() && running.now() < warmup && !running.is_over() {
-            std::thread::sleep(LOOK);
-            if self.look(&running) {
-                return Err(RunError::Cancelled);
-            }
-        }
-        let done = match &programs {
-            Some((programs, _)) => Done::Exits(programs.clients(&client, &running)?),
-            None => machine::run(self, [&client, &server], &running)?,
+        let precision = told.precision.recv().unwrap_or(Precision::Fair);
+        let background = match crowds {
+            None => None,
+            Some(crowds) => Some(self.warm_up(crowds, &running)?),
         };
-        // What a client's end makes its kernel say has yet to cross.
-        let crossing: Dur = self.spec.links.iter().map(|l| l.delay).sum();
-        let crossing = (crossing + delay(self.foreground) * 4).scale(self.stretch);
-        let last = running.now() + crossing + Dur::from_nanos(LOOK.as_nanos() as u64);
-        while !running.is_over() && running.now() < last {
-            std::thread::sleep(LOOK / 10);
-        }
+        let done = match &programs {
+            Some((programs, _)) => Done::Exits(programs.clients(&hosts[0], &running)?),
+            None => machine::run(self, [&hosts[0], &hosts[1]], &running)?,
+        };
+        self.wait_for_last_words(&running);
         let mut doubts = Vec::new();
         if let Some(background) = background {
             let (records, warnings) = background.finish()?;
@@ -157,7 +96,7 @@ impl Play<'_> {
             doubts = warnings;
         }
         let ended = running.stop().map_err(failed)?;
-        if let Ok(ledgers) = warm.try_recv() {
+        if let Ok(ledgers) = told.warm.try_recv() {
             cast.was_warm(ledgers);
         }
         Ok(Played {
@@ -176,6 +115,124 @@ impl Play<'_> {
         })
     }
 
+    /// The hosts with a name, client and server first, and what the emulation attaches of them.
+    fn hosts(&self) -> Result<(Vec<Host>, Vec<emulate::Host>), RunError> {
+        let all = everybody(self.foreground);
+        let places = ports(self.foreground).into_iter().zip(&all);
+        let made: Result<Vec<_>, RunError> = places
+            .map(|(port, (name, addresses))| {
+                let (host, nic) = self.host(name, *addresses, &all)?;
+                let attached = emulate::Host {
+                    port,
+                    prefixes: addresses.map(Into::into).to_vec(),
+                    nic: Box::new(nic),
+                };
+                Ok((host, attached))
+            })
+            .collect();
+        Ok(made?.into_iter().unzip())
+    }
+
+    fn host(
+        &self,
+        name: &str,
+        addresses: Addresses,
+        all: &[(String, Addresses)],
+    ) -> Result<(Host, Device), RunError> {
+        let mut config = HostConfig::new(name, addresses);
+        let others = all.iter().filter(|(other, _)| other != name);
+        config
+            .names
+            .extend(others.flat_map(|(other, theirs)| theirs.map(|a| (other.clone(), a))));
+        if let ForegroundSpec::Program { program, .. } = self.foreground {
+            config
+                .congestion_control
+                .clone_from(&program.congestion_control);
+        }
+        Host::create(self.rights, &config).map_err(failed)
+    }
+
+    /// Starts everything that serves, and waits until it is ready.
+    fn programs<'p>(
+        &'p self,
+        place: &'p Place,
+        hosts: &[Host],
+    ) -> Result<Option<(Programs<'p>, Vec<Server>)>, RunError> {
+        let ForegroundSpec::Program { program, .. } = self.foreground else {
+            return Ok(None);
+        };
+        let programs = Programs::new(self, program, place.path());
+        let mut serving = vec![programs.serve(&hosts[1])?];
+        for (i, host) in hosts[2..].iter().enumerate() {
+            serving.push(programs.peer(host, i)?);
+        }
+        Ok(Some((programs, serving)))
+    }
+
+    /// How the emulation is to run from `begin`, and what it will tell.
+    fn options(
+        &self,
+        place: &Place,
+        begin: Time,
+        members: Option<Crowd>,
+    ) -> Result<(Options, Told), RunError> {
+        let (tell_warm, warm) = mpsc::channel();
+        let (tell_precision, precision) = mpsc::channel();
+        let precise = self.settings.precise;
+        let packets = self
+            .settings
+            .packets
+            .as_ref()
+            .or(self.spec.packets.as_ref());
+        let packets = packets.map(|path| Packets::create(path, &["client", "server"], begin));
+        let options = Options {
+            precise,
+            stretch: self.stretch,
+            until: Some(Time::ZERO + self.spec.duration),
+            journal: self.settings.record.then(|| place.path().join(JOURNAL)),
+            packets: packets.transpose().map_err(failed)?,
+            then: members.is_some().then(|| {
+                let look = move |world: &World| {
+                    // The receiver outlives the emulation.
+                    let _ = tell_warm.send(stage::ledgers(world));
+                };
+                (self.warm(), Box::new(look) as _)
+            }),
+            crowd: members,
+            prepare: Some(Box::new(move || {
+                // The receiver waits for this.
+                let _ = tell_precision.send(be_punctual(precise));
+            })),
+        };
+        Ok((options, Told { warm, precision }))
+    }
+
+    fn warm(&self) -> Time {
+        Time::ZERO + self.spec.warmup
+    }
+
+    /// Starts a real background, and waits until it is warm.
+    fn warm_up(&self, crowds: Crowds, running: &Running) -> Result<Playing, RunError> {
+        let background = crowds.start(running.now());
+        while running.now() < self.warm() && !running.is_over() {
+            std::thread::sleep(LOOK);
+            if self.look(running) {
+                return Err(RunError::Cancelled);
+            }
+        }
+        Ok(background)
+    }
+
+    /// What a client's end makes its kernel say has yet to cross.
+    fn wait_for_last_words(&self, running: &Running) {
+        let crossing: Dur = self.spec.links.iter().map(|l| l.delay).sum();
+        let crossing = (crossing + delay(self.foreground) * 4).scale(self.stretch);
+        let last = running.now() + crossing + Dur::from_nanos(LOOK.as_nanos() as u64);
+        while !running.is_over() && running.now() < last {
+            std::thread::sleep(LOOK / 10);
+        }
+    }
+
     /// Tells how the run goes on; true where it is to be given up.
     pub fn look(&self, running: &Running) -> bool {
         let snapshot = running.snapshot();
@@ -184,30 +241,6 @@ impl Play<'_> {
             watch(&snapshot);
         }
         (self.cancelled)()
-    }
-
-    /// The hosts beside client and server.
-    fn peers(&self) -> Result<(Vec<Host>, Vec<Device>), RunError> {
-        let all = everybody(self.foreground).into_iter().skip(2);
-        let made: Result<Vec<_>, _> = all
-            .map(|(name, addresses)| self.host(&name, addresses))
-            .collect();
-        Ok(made?.into_iter().unzip())
-    }
-
-    fn host(&self, name: &str, addresses: [IpAddr; 2]) -> Result<(Host, Device), RunError> {
-        let mut config = HostConfig::new(name, addresses);
-        for (other, theirs) in everybody(self.foreground) {
-            if other != name {
-                config.names.extend(theirs.map(|a| (other.clone(), a)));
-            }
-        }
-        if let ForegroundSpec::Program { program, .. } = self.foreground {
-            config
-                .congestion_control
-                .clone_from(&program.congestion_control);
-        }
-        Host::create(self.rights, &config).map_err(failed)
     }
 }
 

@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use swell_workload::Access;
 use swell_world::{Port, PortConfig, World};
 
-use crate::sockets::{Paths, Side};
-
-/// Tells the loop which address stands for which host: what a carrier of background connections knows
-/// ([`Paths`]). What was told before a packet was sent is known when it is read.
+/// Tells the loop which address stands for which host. What was told before a packet was sent is known
+/// when it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Crowd(Arc<Told>);
 
@@ -29,28 +27,29 @@ struct News {
 }
 
 impl Crowd {
-    fn tell(&self, news: News) {
-        let mut all = self.0.news.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(news);
-        self.0.some.store(true, Ordering::Release);
-    }
-}
-
-impl Paths for Crowd {
-    fn taken(&mut self, side: Side, address: IpAddr, access: &Access) {
+    /// From now on `address`, on the right of the bottleneck or on the left, stands for a host behind
+    /// `access`.
+    pub fn came(&self, right: bool, address: IpAddr, access: &Access) {
         self.tell(News {
-            right: side == Side::Right,
+            right,
             address,
             access: Some(*access),
         });
     }
 
-    fn released(&mut self, side: Side, address: IpAddr) {
+    /// From now on it stands for none.
+    pub fn went(&self, right: bool, address: IpAddr) {
         self.tell(News {
-            right: side == Side::Right,
+            right,
             address,
             access: None,
         });
+    }
+
+    fn tell(&self, news: News) {
+        let mut all = self.0.news.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(news);
+        self.0.some.store(true, Ordering::Release);
     }
 }
 

@@ -107,8 +107,13 @@ impl Emulation {
     /// warm-up.
     ///
     /// # Errors
-    /// Where a journal or a file of packets cannot be created.
+    /// Where a journal cannot be created, or cannot tell what happens.
     pub fn new(mut world: World, hosts: Vec<Host>, mut options: Options) -> io::Result<Emulation> {
+        if options.journal.is_some() && options.crowd.is_some() {
+            return Err(io::Error::other(
+                "hosts that come and go are in no journal: such a run cannot be recorded",
+            ));
+        }
         let mut table = Table::default();
         let mut inside = Inside::default();
         let mut attached = Vec::new();
@@ -131,11 +136,6 @@ impl Emulation {
         }
         inside.packets = options.packets.take();
         inside.programs = attached.len() as u32;
-        if options.journal.is_some() && options.crowd.is_some() {
-            return Err(io::Error::other(
-                "hosts that come and go are in no journal: such a run cannot be recorded",
-            ));
-        }
         Ok(Emulation {
             world,
             hosts: attached,

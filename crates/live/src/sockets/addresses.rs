@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use swell_base::derived;
 use swell_workload::Access;
 
@@ -91,6 +92,15 @@ impl Prefix {
     /// Whether its first address is left out.
     fn is_wide(&self) -> bool {
         self.len < if self.is_ipv6() { 127 } else { 31 }
+    }
+}
+
+impl From<IpNet> for Prefix {
+    fn from(net: IpNet) -> Prefix {
+        Prefix {
+            base: net.network(),
+            len: net.prefix_len(),
+        }
     }
 }
 
