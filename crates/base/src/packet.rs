@@ -90,8 +90,9 @@ pub struct Segment {
     pub flags: Flags,
     /// ECN codepoint of the IP header (RFC 3168): 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
-    /// For transports that measure one-way delays, in microseconds: with payload, when the segment was
-    /// sent (it wraps after 71 minutes); without, how long the segment that it answers was under way.
+    /// A time in microseconds, which wraps after 71 minutes. For transports that measure one-way delays: with
+    /// payload, when the segment was sent; without, how long the segment that it answers was under way. For
+    /// receivers that tune their buffer: without payload, when it was sent; with, the stamp that last came.
     /// Else zero.
     pub stamp: u32,
 }

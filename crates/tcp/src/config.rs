@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use swell_base::{Dur, Flags, Segment};
 
+use crate::receiver::FIRST_WINDOW;
+
 /// How the congestion window moves and, without SACK, how losses are repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
@@ -116,9 +118,13 @@ pub struct Config {
     /// The sender's own limit on its window, in segments: ns-2's `window_`, 20. Duplicate
     /// acknowledgements in fast recovery inflate it as they inflate the congestion window.
     pub send_window: Option<u32>,
-    /// The receive window in bytes. Constant: the application reads at once, and Linux's automatic
-    /// tuning is not modelled. `linux`: 6 MiB, the maximum of `tcp_rmem`.
+    /// The largest receive window in bytes; the application reads at once. `linux`: 6 MiB, long the maximum of
+    /// `tcp_rmem`.
     pub recv_buffer: u32,
+    /// The receive window begins with 64 kB and follows what arrives, as in Linux (`tcp_moderate_rcvbuf`), which
+    /// acknowledges every segment while it grows. Otherwise it is `recv_buffer` from the start, as where a
+    /// program sets `SO_RCVBUF`. Not with algorithms that measure one-way delays.
+    pub recv_tuning: bool,
     /// Least RTO. `linux`: 200 ms (`TCP_RTO_MIN`); `classic`: 1 s (RFC 6298 section 2.4).
     pub min_rto: Dur,
     /// Largest RTO. 120 s in Linux (`TCP_RTO_MAX`), 60 s in `classic` (RFC 6298 section 2.5).
@@ -206,6 +212,7 @@ impl Config {
             initial_ssthresh: None,
             send_window: None,
             recv_buffer: 6 << 20,
+            recv_tuning: true,
             min_rto: Dur::from_millis(200),
             max_rto: Dur::from_secs(120),
             initial_rto: Dur::from_secs(1),
@@ -245,6 +252,7 @@ impl Config {
             initial_ssthresh: Some(20),
             send_window: Some(20),
             recv_buffer: 1 << 20,
+            recv_tuning: false,
             min_rto: Dur::from_secs(1),
             max_rto: Dur::from_secs(60),
             initial_rto: Dur::from_secs(3),
@@ -384,10 +392,21 @@ impl Config {
         self.mss
     }
 
-    /// The same.
+    /// Whether the receive window is tuned. The stamps that this takes are used otherwise where one-way
+    /// delays are measured.
     #[inline]
-    pub(crate) fn recv_window(&self) -> u32 {
-        self.recv_buffer
+    pub(crate) fn is_tuned(&self) -> bool {
+        self.recv_tuning && !self.stamps()
+    }
+
+    /// The receive window of a connection's beginning.
+    #[inline]
+    pub(crate) fn first_window(&self) -> u32 {
+        if self.is_tuned() {
+            self.recv_buffer.min(FIRST_WINDOW)
+        } else {
+            self.recv_buffer
+        }
     }
 
     /// The initial congestion window in bytes.

@@ -202,7 +202,7 @@ impl Endpoint {
             match self.send.expected_ack(&self.cfg, now, seg) {
                 Some(moved) => {
                     self.acked(moved);
-                    self.recv.on_bare_ack(seg);
+                    self.recv.on_bare_ack(&self.cfg, seg);
                 }
                 None => self.established(now, seg),
             }
@@ -271,7 +271,7 @@ impl Endpoint {
         } else if let Some(out) = self.send.next(&self.cfg, now) {
             self.data(now, out, seg);
         } else if self.recv.ack_now {
-            self.pure_ack(seg);
+            self.pure_ack(now, seg);
         } else {
             return false;
         }
@@ -426,7 +426,7 @@ impl Endpoint {
                 let edge = self
                     .recv
                     .nxt
-                    .saturating_add(u64::from(self.cfg.recv_window()));
+                    .saturating_add(u64::from(self.recv.window(&self.cfg)));
                 if (self.recv.nxt..=edge).contains(&seg.seq) {
                     self.reset();
                 }
@@ -534,7 +534,7 @@ impl Endpoint {
     #[inline(never)]
     fn transmit_seldom(&mut self, now: Time, seg: &mut Segment) {
         if std::mem::take(&mut self.bare_ack) {
-            self.pure_ack(seg);
+            self.pure_ack(now, seg);
         } else if let Some(out) = self.extra.take() {
             self.data(now, *out, seg);
         }
@@ -553,7 +553,7 @@ impl Endpoint {
         } else if self.send.front.syn_due {
             *seg = self.syn(now);
         } else if self.send.front.state == State::Closed && self.recv.ack_now {
-            self.pure_ack(seg);
+            self.pure_ack(now, seg);
         } else {
             if self.send.front.state == State::Idle && self.send.deadline == Time::MAX {
                 // It may be the peer's application that speaks first.
@@ -577,7 +577,7 @@ impl Endpoint {
             self.send.front.state = State::SynSent;
             Flags::SYN
         };
-        let (ack, window) = (self.recv.nxt, self.cfg.recv_window());
+        let (ack, window) = (self.recv.nxt, self.recv.window(&self.cfg));
         Segment {
             ack,
             window,
@@ -593,7 +593,7 @@ impl Endpoint {
         } else {
             Flags::ACK
         };
-        self.segment(out.seq, out.len, flags, seg);
+        self.segment(now, out.seq, out.len, flags, seg);
         if self.send.marks {
             self.mark(now, out, seg);
         }
@@ -614,17 +614,17 @@ impl Endpoint {
     }
 
     #[inline]
-    fn pure_ack(&mut self, seg: &mut Segment) {
+    fn pure_ack(&mut self, now: Time, seg: &mut Segment) {
         self.send.acks += 1;
-        self.segment(self.send.nxt, 0, Flags::ACK, seg);
+        self.segment(now, self.send.nxt, 0, Flags::ACK, seg);
     }
 
     #[inline]
-    fn segment(&mut self, seq: u64, len: u32, flags: Flags, seg: &mut Segment) {
+    fn segment(&mut self, now: Time, seq: u64, len: u32, flags: Flags, seg: &mut Segment) {
         seg.seq = seq;
         seg.ack = self.recv.nxt;
         seg.len = len;
-        seg.window = self.cfg.recv_window();
+        seg.window = self.recv.window(&self.cfg);
         seg.sack = if self.cfg.sack && self.recv.has_gap() {
             self.recv.blocks()
         } else {
@@ -636,7 +636,7 @@ impl Endpoint {
             flags
         };
         seg.ecn = 0;
-        seg.stamp = self.recv.one_way;
+        seg.stamp = self.recv.stamp(&self.cfg, now, len > 0);
         self.recv.acked();
     }
 }

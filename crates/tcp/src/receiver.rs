@@ -1,5 +1,12 @@
 //! The receiving half: reassembly by ranges, acknowledgements and when to send them.
 
+mod gaps;
+mod tuning;
+
+use gaps::Gaps;
+pub(crate) use tuning::FIRST_WINDOW;
+use tuning::Tuning;
+
 use swell_base::{Flags, SackBlocks, Segment, Time};
 
 use crate::Config;
@@ -27,14 +34,15 @@ pub(crate) struct Receiver {
     pub(crate) delivered: u64,
     /// Of these, what the application was not told of.
     pub(crate) untold: u64,
-    /// What arrived above `nxt`; `None` when nothing did.
-    gaps: Option<Box<Gaps>>,
+    /// The receive buffer, where there is more to say of it than that it is empty and as large as at first.
+    buffer: Option<Box<Buffer>>,
     /// Largest payload seen.
     mss: u32,
     /// Payload bytes in order since the last acknowledgement sent.
     unacked: u32,
-    /// One-way delay of the last data, microseconds.
-    pub(crate) one_way: u32,
+    /// The stamp that goes back: of a transport that measures one-way delays that of the last data, in
+    /// microseconds; where the receive buffer is tuned that of the last acknowledgement that came.
+    pub(crate) echoed: u32,
     pub(crate) fin_taken: bool,
     /// A mark is to be echoed until the sender says that it acted (RFC 3168 section 6.1.3).
     pub(crate) echo: bool,
@@ -43,26 +51,11 @@ pub(crate) struct Receiver {
     pub(crate) ack_now: bool,
 }
 
-/// Data beyond a hole, and a FIN.
-#[derive(Clone, Debug)]
-struct Gaps {
-    /// Disjoint, sorted, non-touching ranges; none when only the FIN is known.
-    ranges: Vec<(u64, u64)>,
-    /// A sequence number inside each of the latest changed ranges, latest first (RFC 2018
-    /// section 4).
-    recent: [u64; 3],
-    /// Where the peer's FIN stands; `u64::MAX` until it is seen.
-    fin: u64,
-}
-
-impl Default for Gaps {
-    fn default() -> Gaps {
-        Gaps {
-            ranges: Vec::new(),
-            recent: [0; 3],
-            fin: u64::MAX,
-        }
-    }
+/// See [`Receiver::buffer`].
+#[derive(Clone, Debug, Default)]
+struct Buffer {
+    gaps: Gaps,
+    tuning: Option<Tuning>,
 }
 
 impl Receiver {
@@ -71,8 +64,8 @@ impl Receiver {
             nxt: u64::from(!cfg.handshake()),
             fin_taken: false,
             echo: false,
-            one_way: 0,
-            gaps: None,
+            echoed: 0,
+            buffer: None,
             mss: FIRST_MSS,
             unacked: 0,
             quick: cfg.quick_acks,
@@ -87,19 +80,19 @@ impl Receiver {
     pub(crate) fn on_segment(&mut self, cfg: &Config, now: Time, seg: &Segment) {
         let fin = seg.flags.has(Flags::FIN);
         if seg.len == 0 && !fin {
-            return self.on_bare_ack(seg);
+            return self.on_bare_ack(cfg, seg);
         }
         if self.fin_taken {
             self.ack_now = true; // data or FIN again: our acknowledgement was lost
             return;
         }
-        let edge = self.nxt.saturating_add(u64::from(cfg.recv_window()));
+        let edge = self.nxt.saturating_add(u64::from(self.window(cfg)));
         let data_end = seg.seq.saturating_add(u64::from(seg.len));
         if seg.seq > edge || data_end < self.nxt {
             self.ack_now = true; // RFC 9293 section 3.10.7.4: not acceptable, say what is
             return;
         }
-        let mut last = self.gaps.as_ref().map_or(u64::MAX, |g| g.fin);
+        let mut last = self.gaps().map_or(u64::MAX, |g| g.fin);
         if fin && last == u64::MAX && data_end <= edge {
             last = data_end;
         }
@@ -109,6 +102,7 @@ impl Receiver {
             end += 1;
         }
         let before = self.nxt;
+        self.fill(cfg, now, seg);
         if seg.seq <= self.nxt && !self.has_gap() {
             if end > self.nxt {
                 self.in_order(cfg, now, end, seg.len);
@@ -126,11 +120,12 @@ impl Receiver {
                 self.deadline = now + cfg.ack_delay;
             }
         }
+        self.taken(cfg, now);
         if self.nxt > last {
             self.fin_taken = true;
             self.ack_now = true;
             self.nxt = last + 1; // what a peer sent past its FIN is not taken
-            self.gaps = None;
+            self.buffer = None;
         }
         let readable = self.nxt - before - u64::from(self.fin_taken);
         self.delivered += readable;
@@ -139,7 +134,10 @@ impl Receiver {
 
     /// Neither payload nor FIN.
     #[inline]
-    pub(crate) fn on_bare_ack(&mut self, seg: &Segment) {
+    pub(crate) fn on_bare_ack(&mut self, cfg: &Config, seg: &Segment) {
+        if cfg.is_tuned() {
+            self.echoed = seg.stamp;
+        }
         // A window probe or keep-alive carries an old number and wants an answer; other old
         // segments without payload are acknowledgements overtaken by later ones.
         self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
@@ -149,16 +147,84 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_expected(&mut self, cfg: &Config, now: Time, seg: &Segment) -> bool {
         let expected = seg.seq == self.nxt
-            && (1..=cfg.recv_window()).contains(&seg.len)
-            && self.gaps.is_none()
+            && (1..=self.window(cfg)).contains(&seg.len)
+            && self.gaps().is_none()
             && !self.fin_taken;
         if expected {
             let len = u64::from(seg.len);
+            self.fill(cfg, now, seg);
             self.in_order(cfg, now, seg.seq.saturating_add(len), seg.len);
+            self.taken(cfg, now);
             self.delivered += len;
             self.untold += len;
         }
         expected
+    }
+
+    /// The receive window in bytes.
+    #[inline]
+    pub(crate) fn window(&self, cfg: &Config) -> u32 {
+        if !cfg.is_tuned() {
+            return cfg.recv_buffer;
+        }
+        let tuning = self.buffer.as_ref().and_then(|b| b.tuning.as_ref());
+        tuning.map_or_else(|| cfg.first_window(), Tuning::window)
+    }
+
+    /// Data or an acknowledgement goes out at `now`; the stamp that it carries, where it carries one.
+    #[inline]
+    pub(crate) fn stamp(&mut self, cfg: &Config, now: Time, data: bool) -> u32 {
+        if !cfg.is_tuned() {
+            return self.echoed;
+        }
+        if !data {
+            return micros(now);
+        }
+        if let Some(Buffer {
+            tuning: Some(tuning),
+            ..
+        }) = self.buffer.as_deref_mut()
+        {
+            tuning.asked(now);
+        }
+        self.echoed
+    }
+
+    /// Data has come, of which nothing was read yet.
+    #[inline]
+    fn fill(&mut self, cfg: &Config, now: Time, seg: &Segment) {
+        if !cfg.is_tuned() {
+            return;
+        }
+        match self.buffer.as_deref_mut() {
+            Some(Buffer {
+                tuning: Some(tuning),
+                ..
+            }) => {
+                // Without SACK a window that grew would hide a duplicate (`tcp_data_queue_ofo`).
+                let grows = seg.seq <= self.nxt || cfg.sack;
+                self.quick |= tuning.fill(cfg, now, seg, grows);
+            }
+            // Small requests need no buffer.
+            _ if seg.len < FIRST_MSS => {}
+            _ => {
+                self.buffer.get_or_insert_default().tuning =
+                    Some(Tuning::new(cfg, now, seg, self.nxt))
+            }
+        }
+    }
+
+    /// The application has read everything up to `nxt`.
+    #[inline]
+    fn taken(&mut self, cfg: &Config, now: Time) {
+        if let Some(Buffer {
+            gaps,
+            tuning: Some(tuning),
+        }) = self.buffer.as_deref_mut()
+        {
+            let beyond = gaps.ranges.last().map_or(0, |r| r.1 - self.nxt);
+            tuning.taken(cfg, now, self.nxt, beyond);
+        }
     }
 
     /// Marks and stamps of a segment with data.
@@ -172,7 +238,7 @@ impl Receiver {
             self.echo |= marked;
         }
         if cfg.stamps() {
-            self.one_way = micros(now).wrapping_sub(seg.stamp);
+            self.echoed = micros(now).wrapping_sub(seg.stamp);
         }
     }
 
@@ -198,8 +264,8 @@ impl Receiver {
             return;
         }
         // One hole per full segment of the window is the most an honest peer makes.
-        let most = (cfg.recv_window() / cfg.mss()).max(64) as usize;
-        let gaps = self.gaps.get_or_insert_default();
+        let most = (self.window(cfg) / cfg.mss()).max(64) as usize;
+        let gaps = &mut self.buffer.get_or_insert_default().gaps;
         gaps.fin = fin;
         let (s, e) = gaps.insert(start, end, most);
         if s <= self.nxt {
@@ -207,45 +273,35 @@ impl Receiver {
             self.nxt = e;
             gaps.ranges.remove(0);
         }
-        if gaps.ranges.is_empty() && fin == u64::MAX {
-            self.gaps = None;
+        if gaps.is_empty() && !cfg.is_tuned() {
+            self.buffer = None;
         }
+    }
+
+    /// What is known to lie beyond a hole.
+    #[inline]
+    fn gaps(&self) -> Option<&Gaps> {
+        let gaps = self.buffer.as_ref().map(|b| &b.gaps);
+        gaps.filter(|g| !g.is_empty())
     }
 
     /// The blocks to report, latest first.
     pub(crate) fn blocks(&self) -> SackBlocks {
-        let mut out = SackBlocks::default();
-        let Some(gaps) = &self.gaps else {
-            return out;
-        };
-        let mut said = [0; 3];
-        let mut n = 0;
-        for &q in &gaps.recent {
-            let i = gaps.ranges.partition_point(|r| r.1 <= q);
-            if let Some(&(s, e)) = gaps.ranges.get(i)
-                && s <= q
-                && !said[..n].contains(&s)
-                // Ranges lie within the receive window, which is a u32, above `nxt`.
-                && let (Ok(from), Ok(to)) = (u32::try_from(s - self.nxt), u32::try_from(e - self.nxt))
-            {
-                out.push(from, to);
-                said[n] = s;
-                n += 1;
-            }
-        }
-        out
+        self.gaps().map(|g| g.blocks(self.nxt)).unwrap_or_default()
     }
 
     /// The connection is over.
     pub(crate) fn release(&mut self) {
-        self.gaps = None;
+        self.buffer = None;
         self.deadline = Time::MAX;
     }
 
     /// Whether bytes are missing below others that arrived.
     #[inline]
     pub(crate) fn has_gap(&self) -> bool {
-        self.gaps.as_ref().is_some_and(|g| !g.ranges.is_empty())
+        self.buffer
+            .as_ref()
+            .is_some_and(|b| !b.gaps.ranges.is_empty())
     }
 
     /// An acknowledgement went out.
@@ -257,34 +313,5 @@ impl Receiver {
         self.unacked = 0;
         self.ack_now = false;
         self.deadline = Time::MAX;
-    }
-}
-
-impl Gaps {
-    /// Adds `start..end`, merging what it touches, and returns the range it became part of.
-    /// A new range beyond `most` is refused, as a kernel out of memory drops from its queue.
-    fn insert(&mut self, start: u64, end: u64, most: usize) -> (u64, u64) {
-        let from = self.ranges.partition_point(|r| r.1 < start);
-        let to = self.ranges.partition_point(|r| r.0 <= end);
-        let (s, e) = if from == to {
-            if self.ranges.len() >= most {
-                return (u64::MAX, u64::MAX);
-            }
-            self.ranges.insert(from, (start, end));
-            (start, end)
-        } else {
-            let merged = (
-                start.min(self.ranges[from].0),
-                end.max(self.ranges[to - 1].1),
-            );
-            self.ranges[from] = merged;
-            self.ranges.drain(from + 1..to);
-            merged
-        };
-        // Put this range in front, dropping an older mention of it.
-        let old = self.recent.iter().position(|&q| s <= q && q < e);
-        self.recent.copy_within(..old.unwrap_or(2), 1);
-        self.recent[0] = start;
-        (s, e)
     }
 }

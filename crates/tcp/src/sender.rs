@@ -246,7 +246,7 @@ impl Sender {
         Sender {
             una: u64::from(!cfg.handshake()),
             nxt: u64::from(!cfg.handshake()),
-            edge: 1 + u64::from(cfg.recv_window()),
+            edge: 1 + u64::from(cfg.first_window()),
             end: 1,
             board: Scoreboard::default(),
             writes: Writes::default(),

@@ -43,6 +43,10 @@ impl Profiles {
 fn variant_of(profile: &Config, window: u32, wire: &Wire, end: WireEnd) -> Config {
     let mut config = Config {
         recv_buffer: window,
+        // What was measured holds.
+        recv_tuning: profile.recv_tuning
+            && window == profile.recv_buffer
+            && end.quick_acks.is_none(),
         ip_header: if wire.ipv6 { 40 } else { profile.ip_header },
         timestamps: wire.timestamps.unwrap_or(profile.timestamps),
         ..profile.clone()

@@ -183,8 +183,8 @@ struct Connection {
     ports: [u16; 2],
     /// Initial sequence numbers.
     initial: [u32; 2],
-    /// Whether the SYN offered to scale windows, once it was seen.
-    scales: [Option<bool>; 2],
+    /// By how many bits each end's windows are shifted, where its SYN offered to; once that was seen.
+    scales: [Option<Option<u32>>; 2],
     /// Where it has timestamps.
     clock: Option<Box<Clock>>,
     /// Datagrams that are datagrams; others stand for SYNs that nobody took.
@@ -295,10 +295,10 @@ impl Connection {
         let window = if seg.flags.has(Flags::SYN) {
             self.syn(from, parties, source, seg, &mut options);
             seg.window
-        } else if self.scales.contains(&Some(false)) {
+        } else if self.scales.contains(&Some(None)) {
             seg.window
         } else {
-            seg.window >> shift(seg.window)
+            seg.window >> self.scales[from].flatten().unwrap_or(shift(seg.window))
         };
         let clock = self.clock.as_deref_mut();
         options.timestamps = clock.map(|c| c.stamp(at, from, seg));
@@ -332,10 +332,11 @@ impl Connection {
         options.mss = Some((allowed + beside).min(0xffff) as u16);
         options.sack_permitted = source.is_some_and(|s| s.tcp.sack);
         // Who answers offers it only if it was offered (RFC 7323 section 2.2).
-        let answered = seg.flags.has(Flags::ACK) && self.scales[from ^ 1] == Some(false);
-        let scales = seg.window > 0xffff && !answered;
+        let refused = seg.flags.has(Flags::ACK) && self.scales[from ^ 1] == Some(None);
+        let largest = source.map_or(0, |s| s.tcp.recv_buffer).max(seg.window);
+        let scales = (largest > 0xffff && !refused).then(|| shift(largest));
         self.scales[from] = Some(scales);
-        options.window_scale = scales.then(|| shift(seg.window) as u8);
+        options.window_scale = scales.map(|s| s as u8); // 14 at most
     }
 
     /// A connection that nobody accepted is played as datagrams: SYNs one way, resets the other.

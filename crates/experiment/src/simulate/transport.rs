@@ -37,6 +37,7 @@ pub(super) fn tcp(settings: &TcpSettings) -> Arc<Config> {
     set(&mut config.initial_window, settings.initial_window);
     set(&mut config.mss, settings.mss.map(bytes));
     set(&mut config.recv_buffer, settings.receive_window.map(bytes));
+    config.recv_tuning &= settings.receive_window.is_none();
     set(&mut config.min_rto, settings.min_rto);
     set(&mut config.tick, settings.tick);
     set(&mut config.delayed_ack, settings.delayed_ack);

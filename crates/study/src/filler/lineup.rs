@@ -96,6 +96,7 @@ fn linux(algorithm: Algorithm) -> Config {
         mss: 948,
         algorithm,
         recv_buffer: 20_000 * 1000,
+        recv_tuning: false,
         ..Config::linux()
     }
 }

@@ -242,6 +242,7 @@ fn acknowledgements_are_counted_as_the_profile_says() {
     };
     let linux = Config {
         window_validation: false,
+        recv_tuning: false,
         ..Config::linux()
     };
     let quick0 = Config {

@@ -1,0 +1,81 @@
+//! What arrived before its turn.
+
+use swell_base::SackBlocks;
+
+/// Data beyond a hole, and a FIN.
+#[derive(Clone, Debug)]
+pub(super) struct Gaps {
+    /// Disjoint, sorted, non-touching ranges; none when only the FIN is known.
+    pub ranges: Vec<(u64, u64)>,
+    /// A sequence number inside each of the latest changed ranges, latest first (RFC 2018
+    /// section 4).
+    recent: [u64; 3],
+    /// Where the peer's FIN stands; `u64::MAX` until it is seen.
+    pub fin: u64,
+}
+
+impl Default for Gaps {
+    fn default() -> Gaps {
+        Gaps {
+            ranges: Vec::new(),
+            recent: [0; 3],
+            fin: u64::MAX,
+        }
+    }
+}
+
+impl Gaps {
+    /// Adds `start..end`, merging what it touches, and returns the range it became part of.
+    /// A new range beyond `most` is refused, as a kernel out of memory drops from its queue.
+    pub fn insert(&mut self, start: u64, end: u64, most: usize) -> (u64, u64) {
+        let from = self.ranges.partition_point(|r| r.1 < start);
+        let to = self.ranges.partition_point(|r| r.0 <= end);
+        let (s, e) = if from == to {
+            if self.ranges.len() >= most {
+                return (u64::MAX, u64::MAX);
+            }
+            self.ranges.insert(from, (start, end));
+            (start, end)
+        } else {
+            let merged = (
+                start.min(self.ranges[from].0),
+                end.max(self.ranges[to - 1].1),
+            );
+            self.ranges[from] = merged;
+            self.ranges.drain(from + 1..to);
+            merged
+        };
+        // Put this range in front, dropping an older mention of it.
+        let old = self.recent.iter().position(|&q| s <= q && q < e);
+        self.recent.copy_within(..old.unwrap_or(2), 1);
+        self.recent[0] = start;
+        (s, e)
+    }
+
+    /// The blocks to report above `nxt`, latest first.
+    pub fn blocks(&self, nxt: u64) -> SackBlocks {
+        let mut out = SackBlocks::default();
+        let mut said = [0; 3];
+        let mut n = 0;
+        for &q in &self.recent {
+            let i = self.ranges.partition_point(|r| r.1 <= q);
+            if let Some(&(s, e)) = self.ranges.get(i)
+                && s <= q
+                && !said[..n].contains(&s)
+                // Ranges lie within the receive window, which is a u32, above `nxt`.
+                && let (Ok(from), Ok(to)) = (u32::try_from(s - nxt), u32::try_from(e - nxt))
+            {
+                out.push(from, to);
+                said[n] = s;
+                n += 1;
+            }
+        }
+        out
+    }
+
+    /// Whether nothing is known.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && self.fin == u64::MAX
+    }
+}

@@ -1,0 +1,237 @@
+//! How large the receive buffer is: Linux's automatic tuning (`net/ipv4/tcp_input.c` of 6.18), after
+//! M. Fisk, W. Feng, "Dynamic right-sizing in TCP", 2001. Sizes are windows: what the kernel's memory holds
+//! beside payload is left out on both sides of its sums.
+
+use swell_base::{Segment, Time};
+
+use super::micros;
+use crate::Config;
+
+/// The first window: the whole segments of 1460 bytes that half of `tcp_rmem`'s default of 128 KiB holds
+/// (`tcp_select_initial_window`).
+pub(crate) const FIRST_WINDOW: u32 = 44 * 1460;
+/// What arrives in the first round (`TCP_INIT_CWND`), in segments.
+const FIRST_ROUND: u32 = 10;
+/// Shorter segments do not enlarge the window (`tcp_event_data_recv`).
+const LEAST: u32 = 128;
+/// `TCP_MAX_QUICKACKS`: after a pause, when the sender begins slowly again.
+const AFTER_PAUSE: u8 = 16;
+
+/// The buffer's size and what it is measured by. Times are in microseconds and wrap, as stamps do.
+#[derive(Clone, Debug)]
+pub(super) struct Tuning {
+    /// The window on offer (`rcv_ssthresh`).
+    window: u32,
+    /// What it may become (`window_clamp`).
+    clamp: u32,
+    /// The most that was read in one round trip (`rcvq_space.space`).
+    space: u32,
+    /// Eight times the round trip (`rcv_rtt_est.rtt_us`): the smallest sample, and above it smoothed.
+    rtt: u32,
+    /// The present measurement: where and when it began.
+    seq: u64,
+    since: u32,
+    /// The stamp that the last sample was taken by.
+    stamp: u32,
+    /// When this end last sent data.
+    asked: u32,
+    /// When data last came.
+    last: u32,
+}
+
+impl Tuning {
+    /// The first full segment has come; `nxt` was expected.
+    pub fn new(cfg: &Config, now: Time, seg: &Segment, nxt: u64) -> Tuning {
+        let mut tuning = Tuning {
+            window: cfg.first_window(),
+            clamp: cfg.first_window(),
+            space: FIRST_ROUND
+                .saturating_mul(cfg.mss())
+                .min(cfg.first_window()),
+            rtt: 0,
+            seq: nxt + u64::from(seg.len),
+            since: micros(now),
+            stamp: seg.stamp,
+            asked: seg.stamp,
+            last: micros(now),
+        };
+        tuning.sample(micros(now), seg.stamp);
+        tuning
+    }
+
+    /// The window on offer, in bytes.
+    #[inline]
+    pub fn window(&self) -> u32 {
+        self.window
+    }
+
+    /// This end has sent data: what answers it was not asked for earlier.
+    #[inline]
+    pub fn asked(&mut self, now: Time) {
+        self.asked = micros(now);
+    }
+
+    /// A segment with data has come, for which the window may grow or not. Returns acknowledgements to be sent
+    /// at once, to be joined to those that are left by "or".
+    #[inline]
+    pub fn fill(&mut self, cfg: &Config, now: Time, seg: &Segment, grows: bool) -> u8 {
+        let now = micros(now);
+        if seg.stamp != self.stamp && seg.len >= cfg.mss() {
+            self.stamp = seg.stamp;
+            self.sample(now, seg.stamp);
+        }
+        let pause = now.wrapping_sub(self.last);
+        self.last = now;
+        // The RTO stands for the sender's, which this end can but guess.
+        let rto = u64::from(self.rtt / 8) + cfg.min_rto.as_nanos() / 1000;
+        let quick = if u64::from(pause) > rto {
+            AFTER_PAUSE
+        } else {
+            0
+        };
+        // `tcp_grow_window`.
+        let room = self.clamp.saturating_sub(self.window);
+        if room == 0 || !grows || seg.len < LEAST {
+            return quick;
+        }
+        self.window += room.min(cfg.mss().max(seg.len).saturating_mul(2));
+        quick | 1
+    }
+
+    /// The application has read everything up to `nxt`, beyond which there is data in `beyond` bytes
+    /// (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`).
+    #[inline]
+    pub fn taken(&mut self, cfg: &Config, now: Time, nxt: u64, beyond: u64) {
+        let now = micros(now);
+        if self.rtt == 0 || now.wrapping_sub(self.since) < self.rtt / 8 {
+            return;
+        }
+        let copied = u32::try_from(nxt.saturating_sub(self.seq)).unwrap_or(u32::MAX);
+        if copied > self.space {
+            self.widen(cfg, copied, beyond);
+        }
+        self.seq = nxt;
+        self.since = now;
+    }
+
+    fn widen(&mut self, cfg: &Config, copied: u32, beyond: u64) {
+        let (copied, space) = (u64::from(copied), u64::from(self.space.max(1)));
+        // What is measured is one round trip old, in which a sender in slow start has doubled its rate.
+        let window = 2 * copied;
+        let growth =
+            u128::from(window) * u128::from(copied - space.min(copied)) / u128::from(space);
+        let wanted = u128::from(window) + 2 * growth + u128::from(beyond);
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
+        self.clamp = self.clamp.max(wanted.min(cfg.recv_buffer));
+        self.space = copied as u32; // it came as one
+    }
+
+    /// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`.
+    fn sample(&mut self, now: u32, stamp: u32) {
+        let sample = now
+            .wrapping_sub(stamp)
+            .min(now.wrapping_sub(self.asked))
+            .clamp(1, u32::MAX / 16);
+        self.rtt = if self.rtt == 0 || sample * 8 < self.rtt {
+            sample * 8
+        } else {
+            self.rtt - self.rtt / 8 + sample
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swell_base::Dur;
+
+    const MSS: u32 = 1448;
+    const RTT: u64 = 100;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Dur::from_millis(ms)
+    }
+
+    /// Rounds of so many segments, each round 100 ms after the one before, answering stamps of the round
+    /// before. Returns the window after each and how many segments were to be acknowledged at once.
+    fn rounds(sizes: &[u32], cfg: &Config) -> Vec<(u32, u32)> {
+        let mut nxt = 1;
+        let mut tuning = None;
+        let mut out = Vec::new();
+        for (i, &n) in sizes.iter().enumerate() {
+            let now = at(1000 + RTT * i as u64);
+            let mut quick = 0;
+            for _ in 0..n {
+                let seg = Segment {
+                    seq: nxt,
+                    len: MSS,
+                    stamp: micros(now) - RTT as u32 * 1000,
+                    ..Segment::default()
+                };
+                match &mut tuning {
+                    None => tuning = Some(Tuning::new(cfg, now, &seg, nxt)),
+                    Some(t) => quick += u32::from(t.fill(cfg, now, &seg, true) & 1),
+                }
+                nxt += u64::from(MSS);
+                if let Some(t) = &mut tuning {
+                    t.taken(cfg, now, nxt, 0);
+                }
+            }
+            out.push((tuning.as_ref().map_or(0, |t| t.window), quick));
+        }
+        out
+    }
+
+    #[test]
+    fn the_window_follows_slow_start_two_segments_for_each_that_comes() {
+        // Bytes that were read in a round trip are known when the next begins, one segment into it.
+        let got = rounds(&[10, 20, 40, 80, 80], &Config::linux());
+        assert_eq!(got[0], (FIRST_WINDOW, 0));
+        assert_eq!(got[1], (FIRST_WINDOW, 0));
+        // 20 in a round trip where there were 10: twice as many, and as they have doubled, as many again
+        // twice over: 120 segments.
+        assert_eq!(
+            got[2],
+            (120 * MSS, (120 * MSS - FIRST_WINDOW).div_ceil(2 * MSS))
+        );
+        // 40: 240 segments, two for each that comes.
+        assert_eq!(got[3], (240 * MSS, 60));
+        // 80: 480 segments, which all that come do not reach.
+        assert_eq!(got[4], ((240 + 2 * 79) * MSS, 79));
+    }
+
+    #[test]
+    fn no_more_than_the_buffer_is_offered() {
+        let cfg = Config {
+            recv_buffer: 100_000,
+            ..Config::linux()
+        };
+        assert_eq!(rounds(&[10, 20, 40, 80, 80], &cfg)[4].0, 100_000);
+        let small = Config {
+            recv_buffer: 20_000,
+            ..Config::linux()
+        };
+        assert_eq!(rounds(&[10, 20, 40, 80, 80], &small)[4], (20_000, 0));
+    }
+
+    #[test]
+    fn a_pause_is_no_round_trip() {
+        let cfg = Config::linux();
+        let seg = |seq: u64, stamp: Time| Segment {
+            seq,
+            len: MSS,
+            stamp: micros(stamp),
+            ..Segment::default()
+        };
+        let mut t = Tuning::new(&cfg, at(1100), &seg(1, at(1000)), 1);
+        assert_eq!(t.rtt / 8, 100_000);
+        // The application thinks for ten seconds, and asks again.
+        t.asked(at(11_100));
+        let quick = t.fill(&cfg, at(11_200), &seg(1449, at(1100)), true);
+        assert_eq!(quick & !1, AFTER_PAUSE);
+        assert_eq!(t.rtt / 8, 100_000);
+        // Without an answer to a question of ours it would have been one.
+        t.fill(&cfg, at(11_500), &seg(2897, at(11_100)), true);
+        assert_eq!(t.rtt / 8, 100_000 - 12_500 + 50_000);
+    }
+}
