@@ -7,6 +7,7 @@
 
 mod generate;
 mod learn;
+mod recipes;
 mod run;
 mod study;
 mod under;
