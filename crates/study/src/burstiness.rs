@@ -4,7 +4,7 @@
 //!
 //! [`Plan`] says what is run; its [`Plan::scenarios`] go through [`grid::run`](crate::grid::run), and
 //! [`Plan::study`] makes the study of what comes back. Who takes part is in the tables of [`lineup`],
-//! one run is a [`scenario`], the claims and their rules are in [`claims`] and [`known`], ns-2's numbers
+//! one run is a [`scenario`] (and [`ties`] says who comes first in it), the claims and their rules are in [`claims`] and [`known`], ns-2's numbers
 //! in [`anchors`].
 //!
 //! *Not modelled:* processing times and routing, as in ns-2; ns-2's own oddities beyond those that a
@@ -17,6 +17,7 @@ pub mod known;
 pub mod lineup;
 pub mod results;
 pub mod scenario;
+pub mod ties;
 
 use swell_base::Warning;
 
@@ -74,6 +75,9 @@ impl Plan {
                 if !self.quick || known::WEIGHTS.contains(&gateway.name) {
                     add(profile, "reno", gateway.name, 60, 0);
                 }
+            }
+            for gateway in known::TIES {
+                add(profile, "reno", gateway, 60, 0);
             }
             for gateway in MIXED_GATEWAYS {
                 for transport in ADDED_TRANSPORTS {

@@ -1,4 +1,4 @@
-//! What else is asked: the ten anchors by which we hold ourselves against ns-2, and the two findings
+//! What else is asked: the ten anchors by which we hold ourselves against ns-2, and three findings
 //! that the paper's readers could not see.
 
 use super::anchors::{Metric, Ns2};
@@ -9,6 +9,10 @@ use crate::{Estimate, Ledger, Verdict};
 
 /// RED's averaging weight in ns-2 of 2000, and what ns-2.35 computes for this link.
 pub const WEIGHTS: [&str; 2] = ["red-w0.002", "red-w0.00024"];
+
+/// The gateways that take first of packets at one instant the one that waited behind another of its
+/// client, and the one that did not.
+pub const TIES: [&str; 2] = ["fifo-waited", "fifo-fresh"];
 
 const ANCHORS: &[Claim] = &[
     Claim {
@@ -98,6 +102,13 @@ const FINDINGS: &[Claim] = &[
         rule: "Reno/RED at M = 60 is burstier and delivers less than Reno/FIFO with weight 0.002, and the other way round with 0.00024: both holds, one in kind",
         decide: flip,
     },
+    Claim {
+        id: "F3",
+        claim: "overload’s burstiness hangs on the order of simultaneous arrivals",
+        paper: "–",
+        rule: "Reno/FIFO’s c.o.v. at M = 60 where of packets that arrive at one instant the one that waited behind another of its client is taken first, over that where it is taken last: an interval above 1.1 holds, above 1 in kind",
+        decide: ties,
+    },
 ];
 
 /// The ten anchors, for the two profiles that are ns-2's.
@@ -106,7 +117,7 @@ pub fn anchors(source: &dyn Source) -> Ledger {
     build("Anchors in ns-2.35", ANCHORS, source, &profiles)
 }
 
-/// The two findings.
+/// The findings.
 pub fn findings(source: &dyn Source) -> Ledger {
     build("Beyond the paper", FINDINGS, source, &Profile::ALL)
 }
@@ -361,6 +372,25 @@ fn flip(v: &View) -> Option<Found> {
             thousands(less.value),
             thousands(more.value),
             thousands(without.value)
+        ),
+    })
+}
+
+fn ties(v: &View) -> Option<Found> {
+    let at = |gateway, metric| v.get(("reno", gateway), 60, metric);
+    let [waited, fresh] = [at(TIES[0], Metric::Cov)?, at(TIES[1], Metric::Cov)?];
+    let [less, more] = [TIES[0], TIES[1]].map(|g| at(g, Metric::Delivered));
+    let ratio = waited.over(&fresh);
+    Some(Found {
+        verdict: Verdict::of(ratio.low() > 1.1, ratio.low() > 1.0),
+        measured: Some(ratio),
+        value: format!("× {:.2}", ratio.value),
+        detail: format!(
+            "c.o.v. {:.3} and {:.3}; delivered {} and {}",
+            waited.value,
+            fresh.value,
+            thousands(less?.value),
+            thousands(more?.value)
         ),
     })
 }

@@ -6,6 +6,8 @@ use swell_path::{CoDelConfig, Discipline, FqCoDelConfig, PieConfig};
 use swell_path::{RedConfig, RedThresholds, RedWeight};
 use swell_tcp::{Algorithm, Config};
 
+use super::ties::Ties;
+
 /// The paper's advertised window, in packets (table 1).
 const WINDOW: u32 = 20;
 /// The paper's packet in bytes (table 1), headers included.
@@ -70,6 +72,14 @@ impl Profile {
         match self {
             Profile::Era | Profile::Modern => buffer - 1,
             Profile::Today => buffer,
+        }
+    }
+
+    /// Who comes first of packets that reach the gateway at one instant.
+    fn ties(self) -> Ties {
+        match self {
+            Profile::Era | Profile::Modern => Ties::Ns2,
+            Profile::Today => Ties::Engine,
         }
     }
 
@@ -187,6 +197,8 @@ pub struct Gateway {
     /// Packets of buffer, as the paper counts them.
     pub buffer: u64,
     kind: Kind,
+    /// None: the profile's.
+    ties: Option<Ties>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -213,6 +225,8 @@ pub const GATEWAYS: &[Gateway] = &[
     gateway("fifo1500", "FIFO 1500", LARGE_BUFFER, Kind::DropTail),
     gateway("red1", "RED 300/1200", LARGE_BUFFER, red(300.0, 1200.0)),
     gateway("red2", "RED 75/300", LARGE_BUFFER, red(75.0, 300.0)),
+    tied("fifo-waited", "FIFO, who waited first", Ties::Waited),
+    tied("fifo-fresh", "FIFO, who did not wait first", Ties::Fresh),
     weighted("red-w0.00006", 0.000_06),
     weighted("red-w0.00012", 0.000_12),
     weighted("red-w0.00024", 0.000_24),
@@ -230,6 +244,15 @@ const fn gateway(name: &'static str, label: &'static str, buffer: u64, kind: Kin
         label,
         buffer,
         kind,
+        ties: None,
+    }
+}
+
+/// The paper's FIFO with an order of its own among packets that arrive at one instant.
+const fn tied(name: &'static str, label: &'static str, ties: Ties) -> Gateway {
+    Gateway {
+        ties: Some(ties),
+        ..gateway(name, label, BUFFER, Kind::DropTail)
     }
 }
 
@@ -265,6 +288,11 @@ impl Gateway {
             Kind::Red { weight, .. } => weight,
             _ => None,
         }
+    }
+
+    /// Who comes first under a profile of packets that arrive at one instant.
+    pub fn ties(&self, profile: Profile) -> Ties {
+        self.ties.unwrap_or(profile.ties())
     }
 
     /// The discipline under a profile, and how much may wait.

@@ -87,15 +87,16 @@ impl Scenario {
     /// Simulates it.
     pub fn simulate(&self) -> Outcome {
         let (discipline, queue) = self.gateway.discipline(self.profile);
-        let gateway = LinkConfig {
-            rate: Some(Rate::from_bps(50_000_000)),
+        let mut gateway = LinkConfig {
             delay: Dur::from_millis(25),
             queue,
             discipline,
             ..LinkConfig::default()
         };
+        let until = Dur::from_secs(self.seconds);
+        self.gateway.ties(self.profile).set(&mut gateway, until);
         let back = LinkConfig {
-            rate: gateway.rate,
+            rate: Some(Rate::from_bps(50_000_000)),
             delay: gateway.delay,
             queue: QueueLimit::Packets(u64::MAX),
             ..LinkConfig::default()
@@ -272,8 +273,9 @@ impl Cell for Scenario {
         let reno = Transport::named("reno").map(|t| t.config(self.profile));
         let own = self.transport.config(self.profile);
         let gateway = self.gateway.discipline(self.profile);
+        let ties = self.gateway.ties(self.profile);
         format!(
-            "{own:?} {gateway:?} {:?}",
+            "{own:?} {gateway:?} {ties:?} {:?}",
             reno.filter(|_| self.background > 0)
         )
     }
