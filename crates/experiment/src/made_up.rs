@@ -14,9 +14,14 @@ pub struct MadeUp {
     pub pause: std::time::Duration,
 }
 
+impl MadeUp {
+    /// As in manifests.
+    pub const NAME: &str = "made-up";
+}
+
 impl Backend for MadeUp {
     fn name(&self) -> &'static str {
-        "made-up"
+        MadeUp::NAME
     }
 
     fn run(

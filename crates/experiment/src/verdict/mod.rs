@@ -15,6 +15,7 @@ use swell_base::Warning;
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation};
 
 use crate::file::Background;
+use crate::made_up::MadeUp;
 use crate::observe::Outcome;
 use crate::store::Results;
 
@@ -252,6 +253,12 @@ fn foreground(results: &Results, name: &str, heavy: usize) -> ForegroundVerdict 
         doubts,
     };
     verdict.sentence = words::sentence(&verdict);
+    if results.manifest.backend == MadeUp::NAME {
+        verdict.sentence = format!(
+            "A dry run: nothing was simulated, and every number here is made up. {}",
+            verdict.sentence
+        );
+    }
     verdict
 }
 

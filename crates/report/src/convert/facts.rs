@@ -122,14 +122,11 @@ pub(super) fn rerun(results: &Results) -> Rerun {
         word("/experiment.toml"),
         word("-again")
     );
-    if manifest.backend == MADE_UP {
+    if manifest.backend == swell_experiment::made_up::MadeUp::NAME {
         command += " --dry-run";
     }
     Rerun { command, facts }
 }
-
-/// The backend of a dry run.
-const MADE_UP: &str = "made-up";
 
 /// `text` as one word of a POSIX shell.
 fn shell_word(text: &str) -> String {

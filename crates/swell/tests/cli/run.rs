@@ -218,6 +218,7 @@ fn a_missing_parent_directory_is_named_and_not_made() {
     // The default has its parent made.
     let out = run(&dir, &["run", "small.toml", "--dry-run"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("every number here is made up"));
     let out = run(&dir, &["report", "runs/small-dry", "-o", "pgaes/x.html"]);
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{said}");
