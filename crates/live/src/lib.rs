@@ -9,6 +9,9 @@ pub mod backend;
 pub mod emulate;
 pub mod generate;
 pub mod host;
+pub mod lateness;
+#[cfg(test)]
+mod patience;
 pub mod scratch;
 mod serve;
 pub mod sockets;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use swell_live::agent::{Agent, AgentConfig, Identity};
 use swell_live::generate::Addresses;
+use swell_live::host::{Precision, be_punctual};
 use tokio::sync::oneshot;
 
 use crate::cli::AgentArgs;
@@ -25,7 +26,11 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
         address: args.address.map(|a| a.to_string()),
         pool: Addresses::parse(&args.pool).map_err(Fail::usage)?,
         port: args.port,
+        precise: args.precise,
     };
+    if args.precise {
+        precise()?;
+    }
     let agent = Agent::new(config).map_err(Fail::usage)?;
     let listen = agent.address().map_err(Fail::failed)?;
     if json {
@@ -51,6 +56,19 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
     });
     watching.map_err(Fail::failed)?;
     agent.serve(stopped).map_err(Fail::failed)
+}
+
+/// Whether threads that ask for real-time priority get it.
+fn precise() -> Result<(), Fail> {
+    // On a thread of its own, which alone is changed by asking.
+    let asked = std::thread::spawn(|| be_punctual(true)).join();
+    if matches!(asked, Ok(Precision::RealTime { .. })) {
+        return Ok(());
+    }
+    let fail = Fail::usage("no real-time priority is granted to this process");
+    Err(fail.hint(
+        "run it as root or with CAP_SYS_NICE, allow it by `ulimit -r 10`, or leave --precise",
+    ))
 }
 
 /// The token that agents and controller share.

@@ -303,6 +303,10 @@ pub(crate) struct AgentArgs {
         value_name = "PORT"
     )]
     pub port: u16,
+    /// Ask for real-time priority for the threads that send and receive: on a busy machine the
+    /// kernel otherwise lets others in for milliseconds.
+    #[arg(long)]
+    pub precise: bool,
     /// Say nothing.
     #[arg(short, long)]
     pub quiet: bool,

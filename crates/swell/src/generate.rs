@@ -14,7 +14,7 @@ use swell_live::agent::{
     Address, Controller, ModelPart, Order, Standing, StatisticsView, TrafficPart, Trust,
 };
 use swell_live::host::Rights;
-use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
+use swell_traffic::flowlevel::FlowModel;
 
 use self::keep::{Keeper, Totals};
 use self::local::Local;
@@ -24,6 +24,9 @@ use crate::{interrupt, out, tables};
 
 /// How often agents are asked how they stand.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// Flows are fetched so often at a time, before there is another look.
+const FETCHES: usize = 20;
 
 /// Why the play ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +46,20 @@ pub(crate) fn generate(
     let dir = directory(args)?;
     let local = rights.map(Local::new).transpose()?;
     let order = order(args, traffic, local.as_ref())?;
-    let mut keeper = Keeper::new(&dir, &name, &order, length)?;
     interrupt::wishes();
     let mut controller = Controller::new(&order).map_err(|e| {
         let fail = Fail::failed(e);
         fail.hint("`swell agent` runs on every host; see docs/generate.md")
     })?;
-    controller.start().map_err(Fail::failed)?;
+    let begun = Keeper::new(&dir, &name, &order, length)
+        .and_then(|keeper| controller.start().map_err(Fail::failed).map(|()| keeper));
+    let mut keeper = match begun {
+        Ok(keeper) => keeper,
+        Err(fail) => {
+            controller.end();
+            return Err(fail);
+        }
+    };
     let end = args.duration.or(length);
     let line = Line::new(end, args.quiet || json);
     let loads = typed_loads(!args.quiet && !json);
@@ -100,24 +110,17 @@ fn traffic(args: &GenerateArgs) -> Result<(String, TrafficPart, Option<Dur>), Fa
         let fail = wrong(&e);
         fail.hint("live generation plays flow-level models (docs/flow-model.md)")
     })?;
-    let playback = Playback {
-        load: args.load,
-        compression: args.compress,
-        first: args.first as usize,
-        cycle: args.cycle,
-        ..Playback::default()
-    };
-    let plan = Plan::new(&model, &playback).map_err(|e| wrong(&e))?;
-    let part = TrafficPart::Model(ModelPart {
+    let part = ModelPart {
         model: model.to_json(),
         seed: args.seed,
         load: args.load,
         compression: args.compress,
         first: args.first,
         cycle: args.cycle,
-    });
+    };
+    let plan = part.plan(&model).map_err(|e| wrong(&e))?;
     out::warnings(&model.warnings);
-    Ok((model.name, part, plan.length()))
+    Ok((model.name, TrafficPart::Model(part), plan.length()))
 }
 
 fn directory(args: &GenerateArgs) -> Result<PathBuf, Fail> {
@@ -226,8 +229,11 @@ fn play(
     let mut before = None;
     loop {
         let round = Instant::now();
-        controller.renew();
-        while keeper.take(controller)? {}
+        for _ in 0..FETCHES {
+            if !keeper.take(controller)? {
+                break;
+            }
+        }
         keeper.note(begun.elapsed(), controller)?;
         line.show(begun.elapsed(), controller, &mut before);
         for load in loads.try_iter() {
@@ -324,12 +330,14 @@ fn doubts(clients: &[Standing], servers: &[Standing]) -> Vec<Warning> {
             let text = format!("{agent} could not be asked at times: {trouble}");
             all.push(Warning::warning("agent-away", text));
         }
-        if standing.lost > 0 {
-            let text = format!(
-                "{} flows of {agent} are lost: it had no more room for them",
-                standing.lost
-            );
-            all.push(Warning::warning("flows-lost", text));
+        for (flows, why) in [
+            (standing.lost, "it had no more room for them"),
+            (standing.waiting, "it could not be asked for them any more"),
+        ] {
+            if flows > 0 {
+                let text = format!("{flows} flows of {agent} are lost: {why}");
+                all.push(Warning::warning("flows-lost", text));
+            }
         }
         let own = standing.statistics.iter().flat_map(|s| &s.warnings);
         all.extend(own.map(|w| Warning {

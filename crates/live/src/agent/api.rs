@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
-use swell_traffic::flowlevel::{self, FlowModel, Playback};
+use swell_traffic::flowlevel::{self, FlowModel, PlanError, Playback};
 
-use crate::emulate::Late;
 use crate::generate::{Closed, Counts, Model, SharedPlan, Statistics};
+use crate::lateness::Late;
 
 /// How an agent stands.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -292,7 +292,9 @@ impl TrafficPart {
             TrafficPart::Model(part) => {
                 let model = FlowModel::from_slice(part.model.as_bytes())
                     .map_err(|e| format!("the model: {e}"))?;
-                part.plan_of(&model)
+                let plan = part.plan(&model).map_err(|e| e.to_string())?;
+                let seed = part.seed;
+                Ok(std::sync::Arc::new(Model { plan, seed }))
             }
         }
     }
@@ -312,7 +314,11 @@ impl TrafficPart {
 }
 
 impl ModelPart {
-    fn plan_of(&self, model: &FlowModel) -> Result<SharedPlan, Wrong> {
+    /// How `model`, which is the one that its text says, is played.
+    ///
+    /// # Errors
+    /// Where it cannot be played so.
+    pub fn plan(&self, model: &FlowModel) -> Result<flowlevel::Plan, PlanError> {
         let playback = Playback {
             load: self.load,
             compression: self.compression,
@@ -320,10 +326,6 @@ impl ModelPart {
             cycle: self.cycle,
             ..Playback::default()
         };
-        let plan = flowlevel::Plan::new(model, &playback).map_err(|e| e.to_string())?;
-        Ok(std::sync::Arc::new(Model {
-            plan,
-            seed: self.seed,
-        }))
+        flowlevel::Plan::new(model, &playback)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct AgentConfig {
     pub pool: Addresses,
     /// The port at which it is sent traffic; 0: the kernel chooses one for every run.
     pub port: u16,
+    /// Threads that send and receive ask for real-time priority.
+    pub precise: bool,
 }
 
 /// Why an agent does not run.
@@ -98,6 +101,7 @@ impl Agent {
             address: config.address,
             pool: config.pool,
             port: config.port,
+            precise: config.precise,
         };
         Ok(Agent {
             listener,
@@ -115,6 +119,23 @@ impl Agent {
     /// Where the kernel does not say.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// Answers one controller on a stream that is there already, without TLS, until the stream ends.
+    ///
+    /// # Errors
+    /// Where no runtime can be made.
+    pub fn talk(&self, stream: UnixStream) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        stream.set_nonblocking(true)?;
+        let router = routes::router(Arc::clone(&self.shared));
+        runtime.block_on(async {
+            let stream = tokio::net::UnixStream::from_std(stream)?;
+            talk(stream, router).await;
+            Ok(())
+        })
     }
 
     /// Answers until `stopped` is told something or dropped, or the process is asked to terminate; then ends

@@ -13,6 +13,8 @@ mod api;
 mod controller;
 mod documents;
 mod listen;
+mod order;
+mod party;
 mod remote;
 mod routes;
 mod runs;
@@ -25,8 +27,11 @@ pub use api::{
     Change, ClientPart, LateView, ModelPart, NewRun, Part, RunView, ServerPart, StatisticsView,
     Status, TargetPart, TrafficPart,
 };
-pub use controller::{Address, Controller, Order, OrderError, Standing};
+pub use controller::Controller;
 pub use documents::openapi;
 pub use listen::{Agent, AgentConfig, AgentError};
+pub use order::{Address, Order, OrderError};
+pub use party::Standing;
 pub use remote::{Dial, RemoteError, Trust};
+pub use routes::FLOWS;
 pub use tls::{Identity, TlsError, fingerprint};

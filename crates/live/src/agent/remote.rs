@@ -15,6 +15,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use super::tls::{self, TlsError};
@@ -65,12 +66,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// No answer is longer.
 const LONGEST: usize = 64 << 20;
 
+type Answer = (StatusCode, HeaderMap, Bytes);
+
 pub(super) struct Remote {
     pub name: String,
     dial: Dial,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     token: String,
     sender: Option<SendRequest<Full<Bytes>>>,
+    /// A connection that is being made: an attempt outlives the patience with a request.
+    dialling: Option<JoinHandle<io::Result<TcpStream>>>,
     /// Where it is.
     pub address: Option<IpAddr>,
     /// An answer may take so long.
@@ -118,6 +123,7 @@ impl Remote {
             tls,
             token: token.into(),
             sender: None,
+            dialling: None,
             address: None,
             patience: PATIENCE,
         })
@@ -132,7 +138,9 @@ impl Remote {
 
     async fn connect(&mut self) -> Result<(), RemoteError> {
         let dial = Arc::clone(&self.dial);
-        let dialled = tokio::task::spawn_blocking(move || dial()).await;
+        let begin = || tokio::task::spawn_blocking(move || dial());
+        let dialled = self.dialling.get_or_insert_with(begin).await;
+        self.dialling = None;
         let stream = dialled.map_err(|e| self.away(e))?;
         let stream = stream.map_err(|e| self.away(e))?;
         let peer: SocketAddr = stream.peer_addr().map_err(|e| self.away(e))?;
@@ -171,8 +179,9 @@ impl Remote {
         method: &Method,
         path: &str,
         body: &Bytes,
-    ) -> Result<(StatusCode, HeaderMap, Bytes), RemoteError> {
-        if self.sender.as_ref().is_none_or(SendRequest::is_closed) {
+    ) -> Result<Answer, RemoteError> {
+        let kept = !self.sender.as_ref().is_none_or(SendRequest::is_closed);
+        if !kept {
             self.connect().await?;
         }
         let request = hyper::Request::builder()
@@ -186,8 +195,22 @@ impl Remote {
         let Some(mut sender) = self.sender.take() else {
             return Err(self.away("no connection"));
         };
-        let answer = sender.send_request(request).await;
-        let (head, rest) = answer.map_err(|e| self.away(e))?.into_parts();
+        let answer = match sender.try_send_request(request).await {
+            Ok(answer) => answer,
+            // The connection was closed before anything of the request went out.
+            Err(mut unsent) if kept => {
+                let Some(request) = unsent.take_message() else {
+                    return Err(self.away(unsent.into_error()));
+                };
+                self.connect().await?;
+                let again = self.sender.take();
+                sender = again.ok_or_else(|| self.away("no connection"))?;
+                let answer = sender.send_request(request).await;
+                answer.map_err(|e| self.away(e))?
+            }
+            Err(error) => return Err(self.away(error.into_error())),
+        };
+        let (head, rest) = answer.into_parts();
         let collected = Limited::new(rest, LONGEST).collect().await;
         let text = collected.map_err(|e| self.away(e))?.to_bytes();
         self.sender = Some(sender);
@@ -203,11 +226,12 @@ impl Remote {
     ) -> Result<(HeaderMap, Bytes), RemoteError> {
         let kept = self.sender.is_some();
         let mut answer = self.timed(&method, path, &body).await;
-        // Asking for a run twice would give two.
-        if answer.is_err() && kept && method != Method::POST {
+        // Asking for a run twice would give two; who did not answer in time would not answer now.
+        if kept && method != Method::POST && matches!(answer, Some(Err(_))) {
             self.sender = None;
             answer = self.timed(&method, path, &body).await;
         }
+        let answer = answer.unwrap_or_else(|| Err(self.away("no answer in time")));
         let (status, headers, text) = answer?;
         if status.is_success() {
             return Ok((headers, text));
@@ -221,22 +245,23 @@ impl Remote {
         })
     }
 
+    /// `None` where there was no answer in time.
     async fn timed(
         &mut self,
         method: &Method,
         path: &str,
         body: &Bytes,
-    ) -> Result<(StatusCode, HeaderMap, Bytes), RemoteError> {
+    ) -> Option<Result<Answer, RemoteError>> {
         // A new run may bring a large model.
         let patience = match *method {
             Method::POST => PATIENCE,
             _ => self.patience,
         };
         match tokio::time::timeout(patience, self.once(method, path, body)).await {
-            Ok(answer) => answer,
+            Ok(answer) => Some(answer),
             Err(_) => {
                 self.sender = None;
-                Err(self.away("no answer in time"))
+                None
             }
         }
     }

@@ -51,6 +51,7 @@ pub(super) struct Limits {
     pub address: Option<String>,
     pub pool: Addresses,
     pub port: u16,
+    pub precise: bool,
 }
 
 pub(super) struct Runs {
@@ -102,16 +103,13 @@ impl Runs {
 
     pub fn begin(&self, asked: &NewRun) -> Result<RunView, Refusal> {
         let (config, part, traffic) = self.config(asked)?;
-        if self.held().runs.len() >= MOST {
-            return Err(Refusal::Conflict(format!(
-                "there are {MOST} runs: delete some"
-            )));
-        }
+        self.held().room()?;
         let run = Run::new(config).map_err(|error| match error {
             RunError::Port { .. } => Refusal::Conflict(error.to_string()),
             _ => Refusal::Wrong(error.to_string()),
         })?;
         let mut held = self.held();
+        held.room()?;
         held.next += 1;
         let id = held.next;
         let one = One {
@@ -147,6 +145,7 @@ impl Runs {
             lease,
             congestion: asked.congestion.clone(),
             threads: asked.threads,
+            precise: self.limits.precise,
             room: if asked.flows { ROOM } else { 0 },
             role,
         };
@@ -214,40 +213,38 @@ impl Runs {
     pub fn change(&self, id: u64, change: &Change) -> Result<RunView, Refusal> {
         // Everything is looked at before anything is done.
         let lease = change.lease_s.map(lease).transpose()?;
+        let (run, played) = {
+            let held = self.held();
+            let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
+            (Arc::clone(&one.run), one.traffic.clone())
+        };
+        // A large model takes a while to read: others' leases are renewed meanwhile.
+        let traffic = changed(change, played.as_ref())?;
+        let plan = traffic.as_ref().map(TrafficPart::plan).transpose()?;
         let mut held = self.held();
         let one = held.runs.get_mut(&id).ok_or(Refusal::Unknown(id))?;
         if one.over.is_some() && (change.start.is_some() || lease.is_some()) {
             let state = one.view(id).state;
             return Err(Refusal::Conflict(format!("run {id} is {state}")));
         }
-        let mut traffic = change.traffic.clone();
-        if let Some(load) = change.load {
-            let now = traffic.as_ref().or(one.traffic.as_ref());
-            let now = now.ok_or_else(|| "load: a server has none".to_owned())?;
-            traffic = Some(now.loaded(load)?);
-        }
-        if let Some(traffic) = traffic {
-            if one.traffic.is_none() {
-                return Err("traffic: a server plays none".to_owned().into());
-            }
-            one.run.set_plan(traffic.plan()?);
-            one.traffic = Some(traffic);
+        if let Some(plan) = plan {
+            run.set_plan(plan);
+            one.traffic = traffic;
         }
         if let Some(lease) = lease {
-            one.run.renew(lease);
+            run.renew(lease);
         }
         if change.start == Some(true) {
-            one.run.start();
+            run.start();
         }
-        let run = Arc::clone(&one.run);
         if change.stop == Some(true) {
             one.stopped = true;
             drop(held);
             run.stop();
             held = self.held();
         }
-        let changed = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
-        Ok(changed.view(id))
+        let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
+        Ok(one.view(id))
     }
 
     pub fn delete(&self, id: u64) -> Result<(), Refusal> {
@@ -295,7 +292,30 @@ impl Runs {
     }
 }
 
+/// What is played after a change, if that is something else than what is `played`.
+fn changed(change: &Change, played: Option<&TrafficPart>) -> Result<Option<TrafficPart>, Wrong> {
+    if change.traffic.is_none() && change.load.is_none() {
+        return Ok(None);
+    }
+    let played = played.ok_or("traffic, load: a server plays none")?;
+    let traffic = change.traffic.as_ref().unwrap_or(played);
+    match change.load {
+        Some(load) => traffic.loaded(load).map(Some),
+        None => Ok(Some(traffic.clone())),
+    }
+}
+
 impl Held {
+    /// Whether there may be one more.
+    fn room(&self) -> Result<(), Refusal> {
+        if self.runs.len() < MOST {
+            return Ok(());
+        }
+        Err(Refusal::Conflict(format!(
+            "there are {MOST} runs: delete some"
+        )))
+    }
+
     /// Notices what is over, and forgets what has been for long.
     fn sweep(&mut self) {
         let now = Time::from_nanos(monotonic());

@@ -6,9 +6,11 @@
 )]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use swell_base::{Dur, Stream};
@@ -16,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::generate::{Addresses, Outcome};
+use crate::patience::until;
 
 const TOKEN: &str = "0123456789abcdef";
 
@@ -34,6 +37,7 @@ impl Running {
             address: None,
             pool: Addresses::parse(&["127.5.0.0/16"]).unwrap(),
             port: 0,
+            precise: false,
         };
         let agent = Agent::new(config).unwrap();
         let address = agent.address().unwrap();
@@ -127,17 +131,6 @@ fn order(clients: &[&Running], servers: &[&Running], trust: Trust) -> Order {
     }
 }
 
-fn until(mut what: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !what() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "it never happened"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn done(controller: &Controller) -> u64 {
     let (clients, _) = controller.standing();
     let counts = clients.iter().flat_map(|c| &c.statistics);
@@ -186,6 +179,7 @@ fn an_agent_that_everybody_could_command_does_not_start() {
         address: None,
         pool: Addresses::default(),
         port: 0,
+        precise: false,
     };
     let refused = Agent::new(config([0, 0, 0, 0], TOKEN)).err();
     assert!(matches!(refused, Some(AgentError::Plain(_))));
@@ -198,12 +192,10 @@ fn a_run_goes_from_request_to_results() {
     let (client, server) = (Running::new(None), Running::new(None));
     let order = order(&[&client], &[&server], Trust::Loopback);
     let mut controller = Controller::new(&order).unwrap();
-    controller.renew();
     assert_eq!(done(&controller), 0, "not before the start");
     controller.start().unwrap();
     let mut flows = Vec::new();
     until(|| {
-        controller.renew();
         flows.extend(controller.flows());
         done(&controller) > 200
     });
@@ -260,10 +252,7 @@ fn over_tls_the_fingerprint_decides() {
     let both = trust(&[&right.to_uppercase(), &other]);
     let mut controller = Controller::new(&order(&[&client], &[&server], both)).unwrap();
     controller.start().unwrap();
-    until(|| {
-        controller.renew();
-        done(&controller) > 0
-    });
+    until(|| done(&controller) > 0);
 }
 
 #[test]
@@ -271,10 +260,7 @@ fn when_the_controller_dies_everything_ends() {
     let (client, server) = (Running::new(None), Running::new(None));
     let mut controller = Controller::new(&order(&[&client], &[&server], Trust::Loopback)).unwrap();
     controller.start().unwrap();
-    until(|| {
-        controller.renew();
-        done(&controller) > 0
-    });
+    until(|| done(&controller) > 0);
     // Nothing is told to anybody, as if it were killed.
     drop(controller);
     let state = |agent: &Running| agent.get("/v1/status")["runs"][0]["state"].clone();
@@ -293,10 +279,7 @@ fn when_an_agent_dies_the_others_and_the_controller_go_on() {
     let order = order(&[&one, &two], &[&server], Trust::Loopback);
     let mut controller = Controller::new(&order).unwrap();
     controller.start().unwrap();
-    until(|| {
-        controller.renew();
-        done(&controller) > 0
-    });
+    until(|| done(&controller) > 0);
     one.end();
     let count = |c: &Controller, n: usize| {
         let statistics = c.standing().0[n].statistics.clone();
@@ -304,7 +287,6 @@ fn when_an_agent_dies_the_others_and_the_controller_go_on() {
     };
     let before = count(&controller, 1);
     until(|| {
-        controller.renew();
         let (clients, _) = controller.standing();
         clients[0].trouble.is_some() && count(&controller, 1) > before + 100
     });
@@ -317,6 +299,79 @@ fn when_an_agent_dies_the_others_and_the_controller_go_on() {
         .counts;
     assert_eq!(counts.lost_parties, 0, "it said that it goes");
     until(|| controller.is_over());
+}
+
+/// A way to an agent on which everything can be lost from some instant on.
+struct Way {
+    address: SocketAddr,
+    lost: Arc<AtomicBool>,
+}
+
+impl Way {
+    fn to(agent: SocketAddr) -> Way {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let lost = Arc::new(AtomicBool::new(false));
+        let end = Arc::clone(&lost);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (near, far) = (stream.unwrap(), TcpStream::connect(agent).unwrap());
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let end = Arc::clone(&end);
+                    std::thread::spawn(move || carry(from, to, &end));
+                }
+            }
+        });
+        Way { address, lost }
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream, lost: &AtomicBool) {
+    let mut bytes = [0; 4096];
+    loop {
+        let n = from.read(&mut bytes).unwrap_or(0);
+        while lost.load(Ordering::Acquire) {
+            // Neither an answer nor an end.
+            std::thread::park();
+        }
+        if n == 0 || to.write_all(&bytes[..n]).is_err() {
+            let _ = to.shutdown(std::net::Shutdown::Write);
+            return;
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_is_silent_costs_the_others_nothing() {
+    let (one, two, server) = (Running::new(None), Running::new(None), Running::new(None));
+    let way = Way::to(one.address);
+    let mut order = order(&[&one, &two], &[&server], Trust::Loopback);
+    order.clients[0] = way.address.to_string().as_str().into();
+    let mut controller = Controller::new(&order).unwrap();
+    controller.start().unwrap();
+    until(|| done(&controller) > 0);
+    way.lost.store(true, Ordering::Release);
+    let state = |agent: &Running| agent.get("/v1/status")["runs"][0]["state"].clone();
+    until(|| state(&one) == "expired");
+    // Several leases long, in which the controller's own thread waits for the one that is silent.
+    for _ in 0..4 {
+        controller.flows();
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(
+        (state(&two), state(&server)),
+        ("playing".into(), "playing".into())
+    );
+    assert!(!controller.is_over());
+    let (clients, _) = controller.standing();
+    assert!(clients[0].trouble.is_some() && clients[1].trouble.is_none());
+    controller.stop();
+    while controller.flows().iter().any(|(client, _)| *client == 1) {}
+    let (clients, _) = controller.standing();
+    assert_eq!((clients[1].lost, clients[1].waiting), (0, 0));
+    controller.end();
+    assert_eq!(two.get("/v1/status")["runs"], json!([]));
 }
 
 #[test]
@@ -349,6 +404,8 @@ fn what_makes_no_sense_is_refused_and_said() {
         with(&["lease_s"], json!(1e300)),
         with(&["lease_s"], json!(-1)),
         with(&["threads"], json!(70_000)),
+        with(&["threads"], json!(65)),
+        with(&["threads"], json!(0)),
         with(&["unknown"], json!(1)),
         with(&["congestion"], json!(["../../x"])),
         with(&["congestion"], json!(vec!["cubic"; 17])),

@@ -19,11 +19,11 @@ use super::connections::Connections;
 use super::crowd::Members;
 use super::ip::{Header, set_ecn};
 use super::journal::{Entry, Journal};
-use super::lateness::{Late, Lateness};
 use super::pool::Pool;
 use super::table::{Table, bucket};
 use super::unreachable::unreachable;
 use super::{Counts, Host, Options, Packets, Snapshot};
+use crate::lateness::{Late, Lateness};
 use crate::wire::{Checksum, Nic, Wire};
 
 /// Reads of one device in a row before others have their turn and what is due leaves.

@@ -15,7 +15,7 @@ mod crowd;
 mod drive;
 mod ip;
 mod journal;
-mod lateness;
+mod late;
 mod pool;
 mod table;
 mod unreachable;
@@ -33,8 +33,8 @@ pub use connections::{Connection, Connections, Ending};
 pub use crowd::Crowd;
 pub use drive::{Emulation, Ended, Running};
 pub use journal::{Entry, Journal, JournalError, first_difference, read as read_journal, replay};
-pub use lateness::{Late, Lateness};
 
+pub use crate::lateness::Late;
 use crate::wire::Nic;
 
 /// A host to be attached to a world.

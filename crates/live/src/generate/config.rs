@@ -19,8 +19,11 @@ pub struct Config {
     /// Congestion controls that connections take turns in, by the kernel's names; none: the kernel's
     /// default. All parties have the same.
     pub congestion: Vec<String>,
-    /// Threads, each with its own loop; at least one.
+    /// Threads, each with its own loop: 1 to 64.
     pub threads: u16,
+    /// Threads ask for real-time priority (`SCHED_FIFO`, sched(7)); where it is not granted they go on
+    /// without.
+    pub precise: bool,
     /// Flows that are kept until they are fetched; 0: none is.
     pub room: usize,
     /// Its part.
@@ -90,4 +93,20 @@ pub struct Server {
     pub pool: Addresses,
     /// The port to listen at, TCP and UDP; 0: the kernel chooses.
     pub port: u16,
+}
+
+/// Whether pools fit: traffic between two families is impossible.
+pub(super) fn families_meet(pool: &Addresses, servers: &[Target]) -> bool {
+    if pool.is_empty() {
+        return true;
+    }
+    let has = |ipv6| pool.prefixes().iter().any(|p| p.is_ipv6() == ipv6);
+    servers.iter().all(|s| {
+        let own = s.pool.prefixes().iter().map(|p| p.is_ipv6());
+        if s.pool.is_empty() {
+            has(s.address.is_ipv6())
+        } else {
+            own.clone().all(has)
+        }
+    })
 }

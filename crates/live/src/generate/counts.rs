@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
-use crate::emulate::Late;
+use crate::lateness::Late;
 use crate::sockets::hint;
 
 macro_rules! counts {
@@ -124,10 +124,12 @@ impl Statistics {
             }
         };
         let behind = u64::from(self.is_behind());
+        let ms = |late: Dur| late.as_secs_f64() * 1e3;
         let late = format!(
-            "generator is behind its schedule: one start in a hundred was {} late or more, the latest \
-             {}; give it more processors or less to do",
-            self.late.p99, self.late.max
+            "generator is behind its schedule: one start in a hundred was {:.1} ms late or more, the \
+             latest {:.1} ms; give it more processors, less to do or real-time priority (--precise)",
+            ms(self.late.p99),
+            ms(self.late.max)
         );
         say(behind, "generator-behind", late);
         for (&number, &times) in &self.failures {

@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::{Errno, Result};
-use rustix::net::{AddressFamily, RecvFlags, SocketType, connect, recv, sockopt};
+use rustix::net::{RecvFlags, SocketType, connect, recv, sockopt};
 use swell_base::{Dur, Time};
 use swell_traffic::flowlevel::{Exchange, Pacer, UdpSource};
 
-use super::client::{bind_to, set_dscp};
+use super::connect::{set_dscp, socket};
 use super::flow::{Flow, Outcome};
+use super::playing::Ends;
 use super::sys;
 use super::wire::{DATAGRAM, MOST_ANSWERS, Stamp, plain};
 use super::worker::{DATAGRAMS, SOURCE, Wake, Worker, watch};
-use crate::sockets::{Here, Sockets};
 
 /// So many datagrams of a source that are due go at once, and so many are taken before others have their
 /// turn.
@@ -29,33 +29,61 @@ pub(super) struct Source {
     server: u16,
     law: UdpSource,
     pacer: Pacer,
-    /// Its next exchange; `None` after the last.
+    /// Its next exchange, or what is left of it; `None` after the last.
     next: Option<Exchange>,
+    /// Datagrams of that exchange that were sent.
+    sent: u32,
+    /// Answers that they are yet to ask for.
+    asked: u32,
+    /// What answers are to have.
+    dscp: u8,
     sequence: u32,
     flow: Flow,
+}
+
+impl Source {
+    /// Its next datagram, if the exchange has another: what it asks for, and its payload.
+    fn datagram(&mut self, exchange: &Exchange, client: u16) -> Option<(Stamp, u32)> {
+        // What the server sends is asked for by the client's datagrams, or by small ones of its own.
+        let asking = exchange.down.div_ceil(u32::from(MOST_ANSWERS));
+        let all = exchange.up.max(asking);
+        let left = all.checked_sub(self.sent).filter(|&n| n > 0)?;
+        if self.sent == 0 {
+            self.asked = exchange.down;
+        }
+        let answers = self.asked.div_ceil(left).min(u32::from(MOST_ANSWERS));
+        let stamp = Stamp {
+            client,
+            answer: u16::try_from(self.law.down.payload).unwrap_or(u16::MAX),
+            answers: answers as u16,
+            dscp: self.dscp,
+            sequence: self.sequence,
+        };
+        let own = match self.sent < exchange.up {
+            true => self.law.up.payload,
+            false => 0,
+        };
+        self.asked -= answers;
+        self.sent += 1;
+        self.sequence = self.sequence.wrapping_add(1);
+        Some((stamp, own.max(DATAGRAM as u32)))
+    }
 }
 
 impl Worker {
     /// A source begins.
     pub fn source_begins(&mut self, law: &UdpSource, begun: Time) {
-        let Some((server, to, from)) = self.ends_of(law.source, law.destination) else {
+        let now = self.since_begun();
+        let Some(playing) = &mut self.playing else {
             return;
         };
-        let mut pacer = law.pace(law.number);
+        let Ends { server, to, from } = playing.ends(law.source, law.destination);
+        let mut pacer = law.pace(playing.seed());
         let next = pacer.next();
-        let dscp = self.code_point();
-        let port = self.datagram_port_of(server);
-        let to = SocketAddr::new(to.ip(), port);
+        let dscp = playing.marks(0).dscp;
+        let to = SocketAddr::new(to.ip(), playing.datagram_port(server));
         let made = (|| -> Result<OwnedFd> {
-            let family = if to.is_ipv6() {
-                AddressFamily::INET6
-            } else {
-                AddressFamily::INET
-            };
-            let fd = Here.socket(family, SocketType::DGRAM)?;
-            if let Some(from) = from {
-                bind_to(fd.as_fd(), from)?;
-            }
+            let fd = socket(to.ip(), from, SocketType::DGRAM)?;
             if dscp != 0 {
                 set_dscp(fd.as_fd(), to.is_ipv6(), dscp)?;
             }
@@ -76,19 +104,19 @@ impl Worker {
             law: *law,
             pacer,
             next,
+            sent: 0,
+            asked: 0,
+            dscp,
             sequence: 0,
             flow: Flow {
                 datagrams: true,
                 session: u32::try_from(law.number).unwrap_or(u32::MAX),
                 due: law.at.as_nanos(),
-                begun: self.since_begun(),
+                begun: now,
                 source: from.unwrap_or(Flow::default().source),
                 destination: to.ip(),
                 ..Flow::default()
             },
-        };
-        let Some(playing) = &mut self.playing else {
-            return;
         };
         let token = playing.sources.insert(source);
         let at = begun + next.map_or(law.at, |e| e.at).since(Time::ZERO);
@@ -108,11 +136,10 @@ impl Worker {
         let Some(begun) = self.shared.begun() else {
             return;
         };
-        let client = self.playing.as_ref().map_or(0, |p| p.index());
-        let stamps = self.stamps;
         let Some(playing) = &mut self.playing else {
             return;
         };
+        let client = playing.index();
         let Some(source) = playing.sources.get_mut(token) else {
             return;
         };
@@ -129,33 +156,25 @@ impl Worker {
             if at > now || headers.len() >= AT_ONCE {
                 break;
             }
-            source.next = source.pacer.next();
-            if !here {
+            if here {
+                if source.sent == 0 {
+                    self.lateness.add(now.since(at));
+                }
+                while headers.len() < AT_ONCE
+                    && let Some((stamp, size)) = source.datagram(&exchange, client)
+                {
+                    headers.push(self.stamps.encode(stamp));
+                    sizes.push(size);
+                }
+                if headers.len() >= AT_ONCE {
+                    // Others have their turn, then this goes on.
+                    continue;
+                }
+            } else {
                 self.counts.withheld += 1;
-                continue;
             }
-            self.lateness.add(now.since(at));
-            // What the server sends is asked for by the client's datagrams, or by small ones of its own.
-            let asking = exchange.down.div_ceil(u32::from(MOST_ANSWERS));
-            let all = exchange.up.max(asking);
-            let mut left = exchange.down;
-            for n in 0..all {
-                let answers = left.div_ceil(all - n).min(u32::from(MOST_ANSWERS));
-                left -= answers;
-                headers.push(stamps.encode(Stamp {
-                    client,
-                    answer: u16::try_from(source.law.down.payload).unwrap_or(u16::MAX),
-                    answers: answers as u16,
-                    sequence: source.sequence,
-                }));
-                source.sequence = source.sequence.wrapping_add(1);
-                let own = if n < exchange.up {
-                    source.law.up.payload
-                } else {
-                    0
-                };
-                sizes.push(own.max(DATAGRAM as u32));
-            }
+            source.sent = 0;
+            source.next = source.pacer.next();
         }
         // Answers may still come after the last exchange.
         let next = if source.next.is_some() {
@@ -273,10 +292,11 @@ impl Worker {
             let header = self.stamps.encode(Stamp {
                 answer: 0,
                 answers: 0,
+                dscp: 0,
                 ..stamp
             });
             for _ in 0..stamp.answers {
-                match sys::answer(fd, &got, &header, size, &self.payload) {
+                match sys::answer(fd, &got, stamp.dscp, &header, size, &self.payload) {
                     Ok(_) => {
                         self.counts.datagrams_sent += 1;
                         self.counts.datagram_bytes_sent += u64::from(size);

@@ -6,18 +6,15 @@
 //! everything between the two.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send};
+use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send};
 use swell_base::{Dur, Time};
 
-use super::client::{begin_connect, bind_to};
 use super::config::Role;
-use super::flow::Flow;
+use super::connect::{begin_connect, socket};
 use super::wire::{HEADER, Key, Message, client_proof, same, server_proof};
-use super::worker::{Conn, State, Wake, Worker, seconds};
-use crate::sockets::{Here, Sockets};
+use super::worker::{Conn, State, Wake, Worker};
 
 /// Leashes of one thread.
 #[derive(Default)]
@@ -67,19 +64,9 @@ impl Worker {
         let Role::Client(client) = &self.shared.config.role else {
             return;
         };
-        let family = if to.is_ipv6() {
-            AddressFamily::INET6
-        } else {
-            AddressFamily::INET
-        };
-        let made = Here.socket(family, SocketType::STREAM).and_then(|fd| {
-            if let Some(from) = client.pool.host_of(0, to.is_ipv6()) {
-                bind_to(fd.as_fd(), from)?;
-            }
-            Ok(fd)
-        });
+        let from = client.pool.host_of(0, to.is_ipv6());
         let now = self.now();
-        let fd = match made {
+        let fd = match socket(to.ip(), from, SocketType::STREAM) {
             Ok(fd) => fd,
             Err(error) => {
                 self.failed(error);
@@ -88,18 +75,9 @@ impl Worker {
             }
         };
         let token = self.conns.insert(Conn {
-            fd,
-            state: State::Leash,
-            ready: false,
             keep: true,
             party,
-            dscp: 0,
-            congestion: 0,
-            session: 0,
-            to_send: 0,
-            to_receive: 0,
-            progress: seconds(now),
-            flow: Flow::default(),
+            ..Conn::new(fd, State::Leash, now)
         });
         let leash = Leash {
             party,
@@ -169,7 +147,7 @@ impl Worker {
                 client: self
                     .playing
                     .as_ref()
-                    .map_or(0, super::client::Playing::index),
+                    .map_or(0, super::playing::Playing::index),
                 nonce: leash.nonces[0],
             };
             self.say(token, &hello.encode(&key));

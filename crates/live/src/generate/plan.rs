@@ -37,6 +37,11 @@ pub trait Plan: Send + Sync {
     /// The part of one of them, from `now` on.
     fn part(&self, share: Share, now: Time) -> Box<dyn Traffic>;
 
+    /// Seed of all draws.
+    fn seed(&self) -> u64 {
+        0
+    }
+
     /// The plan of a flow-level model, if it is one.
     fn model(&self) -> Option<&FlowPlan> {
         None
@@ -58,6 +63,10 @@ impl Plan for Model {
             player.change(self.plan.clone(), now);
         }
         Box::new(player)
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
     }
 
     fn model(&self) -> Option<&FlowPlan> {
@@ -135,7 +144,9 @@ impl Traffic for ClosedPart {
     }
 
     fn ended(&mut self, session: u64, now: Time) {
-        self.due.push_back((now, session));
+        // What failed or was left out waits, others do not wait for it.
+        let at = self.due.partition_point(|d| d.0 <= now);
+        self.due.insert(at, (now, session));
     }
 
     fn active(&self) -> u64 {
@@ -149,3 +160,36 @@ impl Traffic for ClosedPart {
 
 /// Something to be played by whoever holds it.
 pub type SharedPlan = Arc<dyn Plan>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_waits_keeps_no_other_waiting() {
+        let closed = Closed {
+            sessions: 3,
+            up: 1,
+            down: 1,
+        };
+        let mut part = closed.part(Share::ALL, Time::ZERO);
+        let now = Time::from_secs_f64(1.0);
+        let mut next = |now| match part.pop(now) {
+            Some(Due::Transfer(t)) => Some(t.session),
+            _ => None,
+        };
+        assert_eq!(
+            [next(now), next(now), next(now)],
+            [Some(0), Some(1), Some(2)]
+        );
+        let later = Time::from_secs_f64(1.1);
+        part.ended(0, later);
+        part.ended(1, now);
+        part.ended(2, now);
+        let mut order = Vec::new();
+        while let Some(Due::Transfer(t)) = part.pop(later) {
+            order.push((t.at, t.session));
+        }
+        assert_eq!(order, [(now, 1), (now, 2), (later, 0)]);
+    }
+}

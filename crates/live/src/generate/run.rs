@@ -9,8 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use swell_base::Dur;
 
-use super::client::families_meet;
-use super::config::{Config, Role};
+use super::config::{Config, Role, families_meet};
 use super::counts::Statistics;
 use super::flow::{Flow, ROW};
 use super::plan::SharedPlan;
@@ -69,11 +68,7 @@ impl Run {
             Role::Server(server) => server.port,
             Role::Client(_) => 0,
         };
-        let number = config.threads.clamp(1, MAX_THREADS);
-        let config = Config {
-            threads: number,
-            ..config
-        };
+        let number = config.threads;
         let shared = Arc::new(Shared::new(config).map_err(RunError::Socket)?);
         let worker = |n| Worker::new(Arc::clone(&shared), n);
         let workers: Result<Vec<Worker>, Errno> = (0..number).map(worker).collect();
@@ -197,6 +192,9 @@ fn check(config: &Config) -> Result<(), RunError> {
         return Err(RunError::Config("the lease is shorter than half a second"));
     }
     match &config.role {
+        _ if !(1..=MAX_THREADS).contains(&config.threads) => {
+            Err(RunError::Config("a run has 1 to 64 threads"))
+        }
         Role::Server(server) if server.clients.is_empty() => Err(RunError::Config(
             "a server without clients has nothing to do",
         )),
@@ -222,13 +220,12 @@ fn raise_limit() {
     if now.current.is_none() || now.current >= all {
         return;
     }
-    let to = |maximum| Rlimit {
-        current: maximum,
-        maximum,
-    };
+    let to = |current, maximum| setrlimit(Resource::Nofile, Rlimit { current, maximum });
     // Beyond the hard limit only with a privilege; where even that is refused, the soft limit stays.
-    if setrlimit(Resource::Nofile, to(all)).is_err() {
-        let _ = setrlimit(Resource::Nofile, to(now.maximum));
+    let beyond = now.maximum.is_some() && now.maximum < all;
+    let done = to(all, if beyond { all } else { now.maximum });
+    if done.is_err() {
+        let _ = to(now.maximum, now.maximum);
     }
 }
 

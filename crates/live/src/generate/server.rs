@@ -8,18 +8,20 @@ use std::time::Duration;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, bind,
-    getsockname, listen, recv, send, shutdown, sockopt,
+    RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, bind, getsockname,
+    listen, recv, send, shutdown, sockopt,
 };
 use swell_base::Dur;
 
-use super::client::{LARGE, mark};
+use super::client::LARGE;
 use super::config::Role;
+use super::connect::mark;
 use super::flow::{Flow, Outcome};
+use super::playing::Marks;
 use super::sys;
 use super::wire::{HEADER, Message, Request, plain};
 use super::worker::{CHUNK, Conn, DATAGRAMS, LISTENER, State, Wake, Worker, seconds};
-use crate::sockets::{Here, Sockets};
+use crate::sockets::{Here, Sockets, family};
 
 /// Handshakes may be so many at a time; the kernel caps it at `net.core.somaxconn`, 4096 as it comes.
 const BACKLOG: i32 = 4096;
@@ -142,10 +144,8 @@ impl Worker {
                 self.counts.connections += 1;
                 self.counts.begun += 1;
                 self.counts.received_bytes += HEADER as u64;
-                if self
-                    .mark(fd.as_fd(), peer.is_ipv6(), r.dscp, r.congestion)
-                    .is_err()
-                {
+                let marked = self.mark(fd.as_fd(), peer.is_ipv6(), marks_of(&r));
+                if marked.is_err() {
                     self.counts.failed += 1;
                     return;
                 }
@@ -197,22 +197,16 @@ impl Worker {
         state: State,
         [to_send, to_receive]: [u64; 2],
     ) -> Option<u64> {
+        let flow = Flow {
+            source: peer,
+            ..Flow::default()
+        };
         let token = self.conns.insert(Conn {
-            fd,
-            state,
-            ready: false,
-            keep: false,
             party,
-            dscp: 0,
-            congestion: 0,
-            session: 0,
             to_send,
             to_receive,
-            progress: seconds(self.now()),
-            flow: Flow {
-                source: peer,
-                ..Flow::default()
-            },
+            flow,
+            ..Conn::new(fd, state, self.now())
         });
         if self.watch(token).is_err() {
             self.forget(token);
@@ -321,7 +315,7 @@ impl Worker {
         let marked = set.and_then(|()| {
             let fd = conn.fd.as_fd();
             let ipv6 = conn.flow.source.is_ipv6();
-            mark(fd, ipv6, request.dscp, names, request.congestion)
+            mark(fd, ipv6, marks_of(request), names)
         });
         match marked {
             Ok(refused) => self.counts.congestion_refused += u64::from(refused),
@@ -409,17 +403,20 @@ impl Worker {
     }
 }
 
+/// What the server's end of a connection is to have.
+fn marks_of(request: &Request) -> Marks {
+    Marks {
+        dscp: request.dscp,
+        congestion: request.congestion,
+    }
+}
+
 /// A socket at a port of every address of both families; of IPv4 alone where the kernel has no IPv6.
 fn bound(kind: SocketType, port: u16, shared: bool) -> Result<OwnedFd> {
     let both: IpAddr = Ipv6Addr::UNSPECIFIED.into();
     let one: IpAddr = Ipv4Addr::UNSPECIFIED.into();
     let attempt = |address: IpAddr| {
-        let family = if address.is_ipv6() {
-            AddressFamily::INET6
-        } else {
-            AddressFamily::INET
-        };
-        let socket = Here.socket(family, kind)?;
+        let socket = Here.socket(family(address), kind)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, false)?;
         }

@@ -68,7 +68,7 @@ impl Shared {
             Role::Client(client) => client.servers.len(),
             Role::Server(server) => server.clients.len(),
         };
-        let number = config.threads.max(1);
+        let number = config.threads;
         let thread = |_| {
             Ok(Thread {
                 bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
@@ -113,7 +113,7 @@ impl Shared {
     /// Everything ends when this is not said again for `span`.
     pub fn renew(&self, span: Dur) {
         let end = (self.now() + span).as_nanos();
-        self.lease.fetch_max(end, Ordering::AcqRel);
+        self.lease.store(end, Ordering::Release);
     }
 
     /// Whether the lease has run out.

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::io::{Errno, Result};
 
 use super::wire::DATAGRAM;
-use crate::sockets::sys::{last, set};
+use crate::sockets::sys::{last, message, set};
 
 /// Connections are accepted when their first bytes are there, or after so many seconds (tcp(7),
 /// `TCP_DEFER_ACCEPT`).
@@ -56,12 +56,9 @@ pub(super) fn receive_from(fd: BorrowedFd<'_>, front: &mut [u8; DATAGRAM]) -> Re
         iov_len: front.len(),
     };
     let mut control = Control { room: [0; 16] };
-    // SAFETY: integers and null pointers, for which zeros are values.
-    let mut message = unsafe { MaybeUninit::<libc::msghdr>::zeroed().assume_init() };
+    let mut message = message(std::slice::from_mut(&mut part));
     message.msg_name = name.as_mut_ptr().cast();
     message.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<Control>() as _;
     // SAFETY: the kernel writes to memory that outlives the call, within the lengths given.
@@ -127,11 +124,12 @@ fn destination_of(message: &libc::msghdr) -> Option<IpAddr> {
     }
 }
 
-/// Answers a datagram from the address that it was sent to.
+/// Answers a datagram from the address that it was sent to, with a code point.
 #[expect(unsafe_code, reason = "no safe call takes this control message")]
 pub(super) fn answer(
     fd: BorrowedFd<'_>,
     to: &Received,
+    dscp: u8,
     header: &[u8; DATAGRAM],
     size: u32,
     payload: &[u8],
@@ -139,54 +137,80 @@ pub(super) fn answer(
     let mut name = storage_of(&to.from);
     let mut parts = parts_of(header, size, payload);
     let mut control = Control { room: [0; 16] };
-    // SAFETY: integers and null pointers, for which zeros are values.
-    let mut message = unsafe { MaybeUninit::<libc::msghdr>::zeroed().assume_init() };
+    let mut message = message(&mut parts);
     message.msg_name = (&raw mut name).cast();
     message.msg_namelen = name_length(&to.from);
-    message.msg_iov = parts.as_mut_ptr();
-    message.msg_iovlen = parts.len() as _;
+    let mut used = 0;
     if let Some(source) = to.to {
+        used += match source {
+            IpAddr::V6(a) => {
+                let info = libc::in6_pktinfo {
+                    ipi6_addr: libc::in6_addr {
+                        s6_addr: a.octets(),
+                    },
+                    ipi6_ifindex: 0,
+                };
+                put(&mut control, used, libc::SOL_IPV6, libc::IPV6_PKTINFO, info)
+            }
+            IpAddr::V4(a) => {
+                let info = libc::in_pktinfo {
+                    ipi_ifindex: 0,
+                    ipi_spec_dst: libc::in_addr {
+                        s_addr: a.to_bits().to_be(),
+                    },
+                    ipi_addr: libc::in_addr { s_addr: 0 },
+                };
+                put(&mut control, used, libc::SOL_IP, libc::IP_PKTINFO, info)
+            }
+        };
+    }
+    if dscp != 0 {
+        let byte = c_int::from(dscp << 2);
+        // Of the family of what goes over the wire: an IPv4 address in an IPv6 one is IPv4.
+        let (level, kind) = match to.from.ip().to_canonical() {
+            IpAddr::V6(_) => (libc::SOL_IPV6, libc::IPV6_TCLASS),
+            IpAddr::V4(_) => (libc::SOL_IP, libc::IP_TOS),
+        };
+        used += put(&mut control, used, level, kind, byte);
+    }
+    if used > 0 {
         message.msg_control = (&raw mut control).cast();
-        message.msg_controllen = size_of::<Control>() as _;
-        // SAFETY: the room is larger than either message, and aligned; written unaligned where it must be.
-        unsafe {
-            let first = libc::CMSG_FIRSTHDR(&raw const message);
-            let data = libc::CMSG_DATA(first);
-            let length = match source {
-                IpAddr::V6(a) => {
-                    (*first).cmsg_level = libc::SOL_IPV6;
-                    (*first).cmsg_type = libc::IPV6_PKTINFO;
-                    let info = libc::in6_pktinfo {
-                        ipi6_addr: libc::in6_addr {
-                            s6_addr: a.octets(),
-                        },
-                        ipi6_ifindex: 0,
-                    };
-                    data.cast::<libc::in6_pktinfo>().write_unaligned(info);
-                    size_of::<libc::in6_pktinfo>()
-                }
-                IpAddr::V4(a) => {
-                    (*first).cmsg_level = libc::SOL_IP;
-                    (*first).cmsg_type = libc::IP_PKTINFO;
-                    let info = libc::in_pktinfo {
-                        ipi_ifindex: 0,
-                        ipi_spec_dst: libc::in_addr {
-                            s_addr: a.to_bits().to_be(),
-                        },
-                        ipi_addr: libc::in_addr { s_addr: 0 },
-                    };
-                    data.cast::<libc::in_pktinfo>().write_unaligned(info);
-                    size_of::<libc::in_pktinfo>()
-                }
-            } as u32;
-            (*first).cmsg_len = libc::CMSG_LEN(length) as _;
-            message.msg_controllen = libc::CMSG_SPACE(length) as _;
-        }
+        message.msg_controllen = used as _;
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the kernel only reads, from memory that outlives the call.
     let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, flags) };
     usize::try_from(sent).map_err(|_| last())
+}
+
+/// Writes a control message behind the first `used` bytes; returns how many it takes.
+#[expect(unsafe_code, reason = "control messages are a list in memory")]
+fn put<T>(control: &mut Control, used: usize, level: c_int, kind: c_int, value: T) -> usize {
+    const { assert!(size_of::<T>() <= 24) };
+    // SAFETY: arithmetic alone.
+    let (space, len, front) = unsafe {
+        let size = size_of::<T>() as u32;
+        (
+            libc::CMSG_SPACE(size),
+            libc::CMSG_LEN(size),
+            libc::CMSG_LEN(0),
+        )
+    };
+    let (space, front) = (space as usize, front as usize);
+    assert!(
+        used + space <= size_of::<Control>(),
+        "room for both messages"
+    );
+    let at = (&raw mut *control).cast::<u8>();
+    // SAFETY: header and value fit behind `used`, as was just seen; `CMSG_SPACE` keeps headers aligned.
+    unsafe {
+        let header = at.add(used).cast::<libc::cmsghdr>();
+        (*header).cmsg_level = level;
+        (*header).cmsg_type = kind;
+        (*header).cmsg_len = len as _;
+        at.add(used + front).cast::<T>().write_unaligned(value);
+    }
+    space
 }
 
 /// Sends datagrams to the peer of a connected socket: each a header, and payload up to its size. Returns how
@@ -205,12 +229,9 @@ pub(super) fn send_many(
         .collect();
     let mut messages: Vec<libc::mmsghdr> = parts
         .iter_mut()
-        .map(|two| {
-            // SAFETY: integers and null pointers, for which zeros are values.
-            let mut m = unsafe { MaybeUninit::<libc::mmsghdr>::zeroed().assume_init() };
-            m.msg_hdr.msg_iov = two.as_mut_ptr();
-            m.msg_hdr.msg_iovlen = two.len() as _;
-            m
+        .map(|two| libc::mmsghdr {
+            msg_hdr: message(two),
+            msg_len: 0,
         })
         .collect();
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;

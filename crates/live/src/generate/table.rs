@@ -56,12 +56,26 @@ impl<T> Table<T> {
     }
 
     /// Tokens of those that `which` is true of.
-    pub fn tokens(&self, mut which: impl FnMut(&T) -> bool) -> Vec<u64> {
-        let token = |(at, (uses, value)): (usize, &(u32, Option<T>))| {
+    pub fn tokens(&self, which: impl FnMut(&T) -> bool) -> Vec<u64> {
+        self.next_tokens(&mut 0, usize::MAX, which)
+    }
+
+    /// The same of the next `most` places from `at` on, which then is the place where to go on.
+    pub fn next_tokens(
+        &self,
+        at: &mut usize,
+        most: usize,
+        mut which: impl FnMut(&T) -> bool,
+    ) -> Vec<u64> {
+        let from = if *at < self.places.len() { *at } else { 0 };
+        let to = self.places.len().min(from.saturating_add(most));
+        *at = to;
+        let token = |at: usize| {
+            let (uses, value) = &self.places[at];
             let chosen = value.as_ref().is_some_and(&mut which);
             chosen.then_some(u64::from(*uses) << 32 | at as u64)
         };
-        self.places.iter().enumerate().filter_map(token).collect()
+        (from..to).filter_map(token).collect()
     }
 }
 
@@ -80,6 +94,9 @@ mod tests {
         assert_eq!(c as u32, a as u32, "the place is used again");
         assert_eq!(table.get_mut(a), None);
         assert_eq!(table.get_mut(c), Some(&mut "c"));
+        let mut at = 0;
+        let mut next = || table.next_tokens(&mut at, 1, |_| true);
+        assert_eq!([next(), next(), next()], [vec![c], vec![b], vec![c]]);
         assert_eq!((table.len(), table.tokens(|v| *v == "b")), (2, vec![b]));
     }
 }

@@ -241,6 +241,8 @@ pub struct Stamp {
     pub answer: u16,
     /// Answers that are asked for, at most [`MOST_ANSWERS`]. Of an answer, 0.
     pub answers: u16,
+    /// Code point of the answers. Of an answer, 0.
+    pub dscp: u8,
     /// Counts the datagrams of a source.
     pub sequence: u32,
 }
@@ -264,7 +266,9 @@ impl Stamps {
         out[..8].copy_from_slice(&self.0);
         out[8..10].copy_from_slice(&stamp.client.to_be_bytes());
         out[10..12].copy_from_slice(&stamp.answer.to_be_bytes());
-        out[12..14].copy_from_slice(&stamp.answers.to_be_bytes());
+        // Six bits and ten.
+        let asked = u16::from(stamp.dscp) << 10 | stamp.answers & 0x3ff;
+        out[12..14].copy_from_slice(&asked.to_be_bytes());
         out[14..].copy_from_slice(&stamp.sequence.to_be_bytes());
         out
     }
@@ -274,10 +278,12 @@ impl Stamps {
         if !bool::from(bytes[..8].ct_eq(&self.0)) {
             return None;
         }
+        let asked = u16::from_be_bytes([bytes[12], bytes[13]]);
         Some(Stamp {
             client: u16::from_be_bytes([bytes[8], bytes[9]]),
             answer: u16::from_be_bytes([bytes[10], bytes[11]]),
-            answers: u16::from_be_bytes([bytes[12], bytes[13]]).min(MOST_ANSWERS),
+            answers: (asked & 0x3ff).min(MOST_ANSWERS),
+            dscp: (asked >> 10) as u8,
             sequence: u32::from_be_bytes([bytes[14], bytes[15], bytes[16], bytes[17]]),
         })
     }
@@ -357,7 +363,8 @@ mod tests {
         let stamp = Stamp {
             client: 1,
             answer: 512,
-            answers: 3,
+            answers: 64,
+            dscp: 46,
             sequence: u32::MAX,
         };
         let bytes = stamps.encode(stamp);

@@ -9,15 +9,15 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
 use swell_base::{Dur, EventQueue, Time};
 
-use super::client::Playing;
 use super::config::Role;
 use super::counts::{Counts, Statistics};
 use super::flow::{Flow, Outcome};
+use super::playing::{Marks, Playing};
 use super::server::Answerer;
 use super::shared::{Command, Shared};
 use super::table::Table;
 use super::wire::{HEADER, Stamps};
-use crate::emulate::Lateness;
+use crate::lateness::Lateness;
 
 /// What a connection is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +53,13 @@ pub(super) struct Conn {
     pub keep: bool,
     /// Client: place of the server; server: place of the client in the run.
     pub party: u16,
-    /// Client: code point, and which congestion control.
-    pub dscp: u8,
-    pub congestion: u8,
-    /// Client: the session.
+    /// Client: what the server's end is to have.
+    pub marks: Marks,
+    /// Client: the session, and of which traffic.
     pub session: u64,
+    pub generation: u32,
+    /// Client: segments sent again for earlier transfers.
+    pub again: u32,
     /// Bytes that are still to be sent, and to be received.
     pub to_send: u64,
     pub to_receive: u64,
@@ -65,6 +67,27 @@ pub(super) struct Conn {
     pub progress: u32,
     /// Client: what will be remembered of it. Server: `source` is the peer.
     pub flow: Flow,
+}
+
+impl Conn {
+    /// A connection of which nothing is known yet.
+    pub fn new(fd: OwnedFd, state: State, now: Time) -> Conn {
+        Conn {
+            fd,
+            state,
+            ready: false,
+            keep: false,
+            party: 0,
+            marks: Marks::default(),
+            session: 0,
+            generation: 0,
+            again: 0,
+            to_send: 0,
+            to_receive: 0,
+            progress: seconds(now),
+            flow: Flow::default(),
+        }
+    }
 }
 
 /// What is due.
@@ -103,6 +126,8 @@ pub(super) struct Worker {
     pub answerer: Option<Answerer>,
     pub leashes: super::leash::Leashes,
     stopping: bool,
+    /// How far the connections have been looked at.
+    looked: usize,
 }
 
 /// Marks among tokens.
@@ -119,6 +144,8 @@ pub(super) const CHUNK: usize = 256 << 10;
 const NEWS: usize = 512;
 /// So many timers go before the kernel is asked for news.
 const TIMERS: usize = 128;
+/// So many connections are looked at in one look: a hundred thousand would take milliseconds.
+const AT_A_LOOK: usize = 10_000;
 /// How often leases, dead ends and numbers are looked at.
 const LOOK: Dur = Dur::from_millis(200);
 /// A connection that does not come forward for so long has failed (the released program's 30 s).
@@ -152,6 +179,7 @@ impl Worker {
             answerer: None,
             leashes: super::leash::Leashes::default(),
             stopping: false,
+            looked: 0,
             shared,
         };
         match &worker.shared.config.role {
@@ -170,7 +198,7 @@ impl Worker {
 
     /// Runs until the run is over.
     pub fn run(mut self) {
-        crate::host::be_punctual(false);
+        crate::host::be_punctual(self.shared.config.precise);
         let mut look = Time::ZERO;
         let mut news = Vec::with_capacity(NEWS);
         loop {
@@ -322,7 +350,7 @@ impl Worker {
                 _ => still > STALLED || !here,
             }
         };
-        for token in self.conns.tokens(gone) {
+        for token in self.conns.next_tokens(&mut self.looked, AT_A_LOOK, gone) {
             self.drop_conn(token, Outcome::Failed, Some(Errno::TIMEDOUT));
         }
         self.publish();

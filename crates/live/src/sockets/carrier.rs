@@ -17,11 +17,12 @@ use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use super::addresses::{Paths, Pool, Side};
 use super::descriptors::Descriptors;
-use super::report::{Counts, Lateness, Report};
+use super::report::{Counts, Report};
 use super::settings::Settings;
 use super::side::{SideConfig, Sockets};
 use super::slots::{Kind, Slots, Window};
 use super::{SocketsError, datagrams, tcp};
+use crate::lateness::Lateness;
 
 /// How the carrier is set up.
 pub struct CarrierConfig {
@@ -268,7 +269,7 @@ impl Carrier {
         let shared = self.sides.iter().flat_map(|s| s.pools.iter().flatten());
         Report::new(
             self.counts,
-            &self.lateness,
+            self.lateness.late(),
             &self.failures,
             shared.map(|pool| (*pool.prefix(), pool.shared)),
             self.descriptors.limit(),

@@ -80,8 +80,9 @@ mod tests;
 pub use addresses::{Paths, Prefix, PrefixError, Side};
 pub use carrier::{Carrier, CarrierConfig, Ended};
 pub(crate) use report::hint;
-pub use report::{Counts, Lateness, Report};
+pub use report::{Counts, Report};
 pub use side::{Here, InNamespace, SideConfig, Sockets};
+pub(crate) use tcp::family;
 
 use std::net::IpAddr;
 

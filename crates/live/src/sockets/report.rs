@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use rustix::io::Errno;
 use swell_base::{Dur, Warning};
-use swell_stats::Sketch;
 
 use super::Prefix;
+use crate::lateness::Late;
 
 /// What happened how often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,43 +45,13 @@ pub struct Counts {
     pub late_notices: u64,
 }
 
-/// How late timers were told.
-#[derive(Clone, Debug, Default)]
-pub struct Lateness {
-    /// In seconds.
-    sketch: Sketch,
-    worst: Dur,
-}
-
-impl Lateness {
-    pub(super) fn add(&mut self, late: Dur) {
-        self.sketch.add(late.as_secs_f64());
-        self.worst = self.worst.max(late);
-    }
-
-    /// Timers told.
-    pub fn count(&self) -> u64 {
-        self.sketch.count()
-    }
-
-    /// The quantile `p`, within 1 %; `None` without timers or for `p` outside 0..=1.
-    pub fn quantile(&self, p: f64) -> Option<Dur> {
-        self.sketch.quantile(p).map(Dur::from_secs_f64)
-    }
-
-    /// The latest.
-    pub fn max(&self) -> Dur {
-        self.worst
-    }
-}
-
 /// What a run has to say about itself.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What happened how often.
     pub counts: Counts,
     /// How late timers were told.
-    pub lateness: Lateness,
+    pub late: Late,
     /// What to know before trusting the results.
     pub warnings: Vec<Warning>,
 }
@@ -93,7 +63,7 @@ const LATE: Dur = Dur::from_millis(5);
 impl Report {
     pub(super) fn new(
         counts: Counts,
-        lateness: &Lateness,
+        late: Late,
         failures: &BTreeMap<i32, u64>,
         shared: impl Iterator<Item = (Prefix, u64)>,
         descriptors: u64,
@@ -170,19 +140,19 @@ impl Report {
              notice"
                 .into(),
         );
-        if let Some(late) = lateness.quantile(0.99).filter(|&late| late > LATE) {
+        if late.p99 > LATE {
             warnings.push(Warning::warning(
                 "timers-late",
                 format!(
-                    "timers were up to {} late, one in a hundred {late} or more: the generator \
+                    "timers were up to {} late, one in a hundred {} or more: the generator \
                      falls behind its schedule; give it a processor of its own or less to do",
-                    lateness.max()
+                    late.max, late.p99
                 ),
             ));
         }
         Report {
             counts,
-            lateness: lateness.clone(),
+            late,
             warnings,
         }
     }

@@ -124,6 +124,19 @@ pub(crate) fn facts(fd: BorrowedFd<'_>) -> Result<Facts> {
     })
 }
 
+/// A message to be sent, or to be filled, without address and control messages.
+#[expect(
+    unsafe_code,
+    reason = "on some systems it has padding that cannot be named"
+)]
+pub(crate) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
+    // SAFETY: integers and null pointers, for which zeros are values.
+    let mut message = unsafe { MaybeUninit::<libc::msghdr>::zeroed().assume_init() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = parts.len() as _;
+    message
+}
+
 /// A control message of one number, as `CMSG_SPACE` would lay it out.
 #[repr(C)]
 struct Control {
@@ -139,19 +152,13 @@ pub(super) fn send_asking(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
         iov_base: bytes.as_ptr().cast_mut().cast(),
         iov_len: bytes.len(),
     };
-    // SAFETY: integers and null pointers, for which zeros are values; on some systems these
-    // structures have padding that cannot be named.
-    let (mut control, mut message) = unsafe {
-        let control = MaybeUninit::<Control>::zeroed().assume_init();
-        let message = MaybeUninit::<libc::msghdr>::zeroed().assume_init();
-        (control, message)
-    };
+    // SAFETY: integers, for which zeros are values; on some systems there is padding that cannot be named.
+    let mut control = unsafe { MaybeUninit::<Control>::zeroed().assume_init() };
+    let mut message = message(std::slice::from_mut(&mut part));
     control.header.cmsg_level = libc::SOL_SOCKET;
     control.header.cmsg_type = libc::SO_TIMESTAMPING;
     control.header.cmsg_len = (size_of::<libc::cmsghdr>() + size_of::<u32>()) as _;
     control.flags = libc::SOF_TIMESTAMPING_TX_ACK;
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<Control>() as _;
     // SAFETY: the kernel only reads, from memory that outlives the call.

@@ -597,7 +597,7 @@ fn tailor(fd: BorrowedFd<'_>, settings: &Settings, open: &Open) -> Result<()> {
     }
 }
 
-pub(super) fn family(address: IpAddr) -> AddressFamily {
+pub(crate) fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv6() {
         AddressFamily::INET6
     } else {

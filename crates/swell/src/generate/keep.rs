@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use swell_base::{Dur, Warning};
 use swell_experiment::observe;
 use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows};
-use swell_live::agent::{Controller, Order, Standing, TrafficPart};
+use swell_live::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
 use swell_live::generate::Flow;
 
 use super::Ended;
@@ -20,8 +20,9 @@ const PART: usize = 200_000;
 /// minutes: what is killed loses no more.
 const SOON: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_secs(300);
-/// Rows of the table of agents are kept so far apart.
+/// Rows of the table of agents are kept so far apart, and twice as far whenever there are too many.
 const ROWS: Duration = Duration::from_secs(1);
+const MOST_ROWS: usize = 100_000;
 
 /// What a run came to.
 pub(super) struct Totals {
@@ -41,6 +42,7 @@ pub(super) struct Keeper {
     total: u64,
     agents: Vec<AgentRow>,
     noted: Option<Duration>,
+    spacing: Duration,
     loads: Vec<(f64, f64)>,
 }
 
@@ -82,6 +84,7 @@ impl Keeper {
             total: 0,
             agents: Vec::new(),
             noted: None,
+            spacing: ROWS,
             loads: Vec::new(),
         };
         keeper.save()?;
@@ -101,15 +104,19 @@ impl Keeper {
         if self.flows.len() >= PART || self.written.elapsed() > patience {
             self.write()?;
         }
-        Ok(most >= FULL)
+        Ok(most >= FLOWS)
     }
 
     /// Notes how agents stand.
     pub fn note(&mut self, now: Duration, controller: &Controller) -> Result<(), Fail> {
-        if self.noted.is_some_and(|then| now - then < ROWS) {
+        if self.noted.is_some_and(|then| now - then < self.spacing) {
             return Ok(());
         }
         self.noted = Some(now);
+        if self.agents.len() >= MOST_ROWS {
+            thin(&mut self.agents);
+            self.spacing *= 2;
+        }
         let (clients, servers) = controller.standing();
         for (part, all) in [("client", &clients), ("server", &servers)] {
             for standing in all {
@@ -169,7 +176,7 @@ impl Keeper {
         let statistics = |all: &[Standing]| -> Vec<serde_json::Value> {
             let one = |s: &Standing| {
                 serde_json::json!({
-                    "agent": s.agent, "statistics": s.statistics, "flows_lost": s.lost,
+                    "agent": s.agent, "statistics": s.statistics, "flows_lost": s.lost + s.waiting,
                 })
             };
             all.iter().map(one).collect()
@@ -203,8 +210,16 @@ impl Keeper {
     }
 }
 
-/// As many flows as an agent gives at once: there may be more.
-const FULL: usize = 40_000;
+/// Forgets every second instant, so that a run of days is not a table of gigabytes.
+fn thin(rows: &mut Vec<AgentRow>) {
+    let (mut at, mut keep) = (None, false);
+    rows.retain(|row| {
+        let time = Some(row.time.to_bits());
+        keep ^= time != at;
+        at = time;
+        keep
+    });
+}
 
 /// How a run ended, in a word.
 pub(super) fn word(ended: Ended) -> &'static str {
@@ -291,5 +306,30 @@ fn traffic(traffic: &TrafficPart) -> serde_json::Value {
         TrafficPart::Closed { sessions, up, down } => {
             serde_json::json!({ "closed": { "sessions": sessions, "up": up, "down": down } })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_instant_is_forgotten_with_all_its_agents() {
+        let row = |time: u32, agent: &str| AgentRow {
+            time: f64::from(time),
+            agent: agent.into(),
+            part: "client".into(),
+            sessions: 0,
+            open: 0,
+            transfers: [0; 3],
+            bytes: [0; 2],
+            datagrams: [0; 2],
+            late: 0.0,
+        };
+        let mut rows: Vec<AgentRow> = (0..5).flat_map(|t| [row(t, "a"), row(t, "b")]).collect();
+        thin(&mut rows);
+        let left: Vec<(f64, &str)> = rows.iter().map(|r| (r.time, r.agent.as_str())).collect();
+        let both = |t: f64| [(t, "a"), (t, "b")];
+        assert_eq!(left, [both(0.0), both(2.0), both(4.0)].concat());
     }
 }

@@ -1,0 +1,71 @@
+//! Sources of datagrams.
+
+use super::*;
+
+#[test]
+fn datagrams_keep_their_rate_and_are_answered() {
+    let server = server();
+    // 20 Mbit/s of 1250 bytes: 2000 a second; and as much back.
+    let gap = Dur::from_micros(500);
+    let both = burst(1.0, 1_250);
+    let script = Script(vec![source(
+        UdpKind::ConstantRate,
+        gap,
+        Dur::from_secs(1),
+        both,
+        both,
+    )]);
+    let client = client(&server, script, Play::default());
+    let (counts, flows) = play(&client);
+    // From a random phase on.
+    assert_eq!(counts.datagrams_sent, 2_000);
+    assert_eq!(counts.datagram_bytes_sent, 2_500_000);
+    assert_eq!(counts.datagrams_refused, 0);
+    let theirs = server.stop().counts;
+    assert_eq!(theirs.datagrams_received, 2_000);
+    assert_eq!(
+        (theirs.datagrams_sent, theirs.datagram_bytes_sent),
+        (2_000, 2_500_000)
+    );
+    assert_eq!(flows.len(), 1);
+    assert!(flows[0].datagrams && flows[0].up == counts.datagram_bytes_sent);
+    assert_eq!((flows[0].down, flows[0].again), (2_500_000, 2_000));
+}
+
+#[test]
+fn a_servers_datagrams_are_asked_for() {
+    let server = server();
+    let (gap, span) = (Dur::from_millis(5), Dur::from_millis(500));
+    let down = burst(130.0, 500);
+    let script = Script(vec![source(
+        UdpKind::Periodic,
+        gap,
+        span,
+        burst(0.0, 0),
+        down,
+    )]);
+    let (counts, _) = play(&client(&server, script, Play::default()));
+    // A hundred exchanges, each asked for by as many datagrams as it takes.
+    assert_eq!(counts.datagrams_sent, 300);
+    assert_eq!(counts.datagrams_received, 13_000);
+    assert_eq!(counts.datagram_bytes_received, 13_000 * 500);
+}
+
+#[test]
+fn an_exchange_of_very_many_datagrams_is_sent_piece_by_piece() {
+    let server = server();
+    let (gap, span) = (Dur::from_millis(200), Dur::from_millis(300));
+    let (up, down) = (burst(10_000.0, 100), burst(100.0, 30));
+    let script = Script(vec![source(UdpKind::Periodic, gap, span, up, down)]);
+    let (counts, flows) = play(&client(&server, script, Play::default()));
+    let exchanges = counts.datagrams_sent / 10_000;
+    assert!((1..=2).contains(&exchanges));
+    assert_eq!(
+        counts.datagrams_sent + counts.datagrams_refused,
+        exchanges * 10_000
+    );
+    assert_eq!(flows[0].up, counts.datagram_bytes_sent);
+    let theirs = server.stop().counts;
+    // What is asked for is asked for over all of them.
+    assert!(theirs.datagrams_sent <= 100 * exchanges);
+}

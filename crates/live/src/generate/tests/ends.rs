@@ -1,0 +1,99 @@
+//! How runs end, and which do not begin.
+
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn what_nobody_renews_ends() {
+    let server = server();
+    let endless = Closed {
+        sessions: 2,
+        up: 100,
+        down: 100,
+    };
+    let client = client(&server, endless, Play::default());
+    agreed(&client);
+    client.start();
+    for _ in 0..30 {
+        client.renew(Dur::from_secs(2));
+        server.renew(Dur::from_secs(2));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // Three seconds, with a lease of two.
+    assert!(client.is_running() && server.is_running());
+    until(|| !client.is_running() && !server.is_running());
+    assert!(client.is_expired() && server.is_expired());
+    let counts = client.statistics().counts;
+    let flows = client.flows(0, usize::MAX).flows.len() as u64;
+    assert!(counts.done > 0 && flows == counts.done + counts.failed + counts.unfinished);
+}
+
+#[test]
+fn when_one_side_goes_the_other_stops() {
+    let big = |_| (48, 1 << 40);
+    for gone in ["client", "server"] {
+        let server = server();
+        let traffic = transfers(3, 1, Dur::from_millis(10), big);
+        let client = client(&server, traffic, Play::default());
+        agreed(&client);
+        client.start();
+        until(|| client.statistics().counts.received_bytes > 1 << 20);
+        // Three transfers and the leash.
+        until(|| server.statistics().open == 4);
+        if gone == "client" {
+            drop(client);
+            until(|| server.statistics().open == 0);
+            let counts = server.statistics().counts;
+            assert_eq!((counts.failed, counts.lost_parties), (3, 0), "it said so");
+        } else {
+            drop(server);
+            // The leash itself is tried again and again.
+            until(|| client.statistics().counts.failed == 3 && client.statistics().open <= 1);
+            let statistics = client.statistics();
+            assert_eq!((statistics.parties, statistics.counts.lost_parties), (0, 0));
+            assert!(
+                statistics
+                    .doubts()
+                    .iter()
+                    .any(|d| d.code == "transfers-failed")
+            );
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let wrong = |role| Run::new(config(role)).err().map(|e| e.to_string());
+    assert!(wrong(Role::Server(Server::default())).is_some());
+    let traffic = || transfers(1, 1, Dur::ZERO, |_| (1, 1));
+    let good = client_of(vec![target(&server())], traffic(), Play::default());
+    let no_server = Client {
+        servers: Vec::new(),
+        ..good.clone()
+    };
+    let six = Client {
+        pool: pool("fd00::/64"),
+        ..good.clone()
+    };
+    let clients = [
+        no_server,
+        six,
+        Client {
+            index: 1,
+            ..good.clone()
+        },
+    ];
+    for client in clients {
+        assert!(wrong(Role::Client(client)).is_some());
+    }
+    let taken = server();
+    let role = Role::Server(Server {
+        clients: vec![pool("127.0.0.1")],
+        port: 1,
+        ..Server::default()
+    });
+    // Port 1 is somebody else's, or needs a privilege, or is free: never a panic.
+    drop(Run::new(config(role)));
+    drop(taken);
+}

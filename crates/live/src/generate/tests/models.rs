@@ -1,0 +1,154 @@
+//! Flow-level models, and what changes while they are played.
+
+use swell_traffic::flowlevel::{
+    self, Configurator, Direction, FlowModel, Options, Playback, Record,
+};
+
+use super::*;
+
+/// A flow-level model: one session in each of three intervals, a transfer every 10 ms; then none.
+fn model(sessions: [u64; 4]) -> FlowModel {
+    let mut c = Configurator::new(Options {
+        interval: Dur::from_secs(1),
+        ..Options::default()
+    });
+    for i in 0..300i64 {
+        let seen = Direction {
+            packets: 4,
+            bytes: 4_160,
+            flags: Some(0x1b),
+            first: i * 10_000_000,
+            last: i * 10_000_000 + 1,
+        };
+        c.add(&Record {
+            source: 1,
+            destination: 2,
+            source_port: 80,
+            destination_port: 2_000 + i as u16,
+            protocol: 6,
+            header: 40,
+            forward: seen,
+            reverse: None,
+            continues: false,
+            sampling: 1.0,
+        });
+    }
+    let mut model = c.finish("test", Default::default()).unwrap();
+    let intervals = &mut model.tcp.intervals;
+    intervals.resize(4, Default::default());
+    for (interval, n) in intervals.iter_mut().zip(sessions) {
+        interval.sessions = n;
+    }
+    model
+}
+
+fn plan(model: &FlowModel, playback: Playback) -> Arc<Model> {
+    let plan = flowlevel::Plan::new(model, &playback).unwrap();
+    Arc::new(Model { plan, seed: 1 })
+}
+
+#[test]
+fn a_model_is_played_interval_by_interval_and_faster_when_compressed() {
+    let server = server();
+    let model = model([3, 0, 7, 1]);
+    let playback = Playback {
+        compression: 4.0,
+        ..Playback::default()
+    };
+    let role = Role::Client(Client {
+        plan: plan(&model, playback),
+        ..client_of(vec![target(&server)], Script(Vec::new()), Play::default())
+    });
+    let (counts, flows) = play(&Run::new(config(role)).unwrap());
+    assert_eq!((counts.failed, counts.withheld), (0, 0));
+    // Gaps stay: 25 transfers of each session in a quarter of a second, within one.
+    let in_interval = |k: u64| flows.iter().filter(|f| f.due / 250_000_000 == k).count();
+    for (k, sessions) in [(0, 3), (1, 0), (2, 7), (3, 1)] {
+        let n = in_interval(k);
+        assert!((24 * sessions..=26 * sessions).contains(&n), "{k}: {n}");
+    }
+    assert!(
+        flows
+            .iter()
+            .all(|f| f.down >= 3_990 && f.outcome == Outcome::Done)
+    );
+}
+
+#[test]
+fn load_changes_and_other_traffic_take_effect_while_it_runs() {
+    let server = server();
+    let model = model([10; 4]);
+    let loaded = |load| {
+        plan(
+            &model,
+            Playback {
+                load,
+                cycle: true,
+                ..Playback::default()
+            },
+        )
+    };
+    let role = Role::Client(Client {
+        plan: loaded(1.0),
+        ..client_of(vec![target(&server)], Script(Vec::new()), Play::default())
+    });
+    let client = Run::new(config(role)).unwrap();
+    agreed(&client);
+    assert_eq!(client.statistics().sessions, 0, "not before the start");
+    client.start();
+    for (load, sessions) in [(1.0, 10), (2.5, 25), (0.3, 3), (1.0, 10)] {
+        client.set_plan(loaded(load));
+        until(|| client.statistics().sessions == sessions);
+    }
+    client.set_plan(Arc::new(Script(Vec::new())));
+    until(|| client.is_played() && client.statistics().sessions == 0);
+    let done = client.statistics().counts.done;
+    assert!(done > 0);
+    client.set_plan(loaded(1.0));
+    until(|| client.statistics().counts.done > done);
+}
+
+#[test]
+fn a_plan_that_comes_with_the_start_is_the_one_that_is_played() {
+    let server = server();
+    let model = model([10; 4]);
+    let playback = Playback {
+        cycle: true,
+        ..Playback::default()
+    };
+    for _ in 0..20 {
+        let client = client(&server, Script(Vec::new()), Play::default());
+        client.set_plan(plan(&model, playback));
+        client.start();
+        until(|| client.statistics().sessions == 10);
+    }
+}
+
+#[test]
+fn closed_sessions_stay_closed_when_other_traffic_takes_over() {
+    let server = server();
+    let closed = |down| Closed {
+        sessions: 2,
+        up: 48,
+        down,
+    };
+    let client = client(&server, closed(50_000), Play::default());
+    agreed(&client);
+    client.start();
+    for n in 1..=20 {
+        until(|| client.statistics().counts.done > 3 * n);
+        client.set_plan(Arc::new(closed(50_000 + n)));
+    }
+    let last = |f: &&Flow| f.down == 50_020;
+    let mut flows = Vec::new();
+    until(|| {
+        flows.extend(client.flows(flows.len() as u64, usize::MAX).flows);
+        flows.iter().filter(last).count() > 400
+    });
+    for session in [0, 1] {
+        let mut own: Vec<&Flow> = flows.iter().filter(last).collect();
+        own.retain(|f| f.session == session);
+        own.sort_by_key(|f| f.begun);
+        assert!(own.len() > 1 && own.windows(2).all(|w| w[0].end <= w[1].begun));
+    }
+}
