@@ -45,6 +45,7 @@ fn agent() -> Agent {
         address: None,
         pool: Addresses::parse(&["127.5.0.0/16"]).unwrap(),
         port: 0,
+        precise: false,
     };
     Agent::new(config).unwrap()
 }
@@ -79,7 +80,10 @@ fn raw(bytes: &[u8]) {
     for status in statuses(&said) {
         assert!(status < 500, "{}", String::from_utf8_lossy(&said));
         // Bytes that are no request at all are told so.
-        assert!(known || [400, 401, 414, 431].contains(&status), "{status} without the token");
+        assert!(
+            known || [400, 401, 414, 431].contains(&status),
+            "{status} without the token"
+        );
     }
 }
 
@@ -120,7 +124,11 @@ fn request(bytes: &[u8]) {
     all.extend(one(request, body));
     let said = say(&all);
     let seen = statuses(&said);
-    assert!(!seen.is_empty() && seen.iter().all(|s| *s < 500), "{}", String::from_utf8_lossy(&said));
+    assert!(
+        !seen.is_empty() && seen.iter().all(|s| *s < 500),
+        "{}",
+        String::from_utf8_lossy(&said)
+    );
 }
 
 /// A server that has a client, which holds a leash as long as this process lives.
@@ -132,6 +140,7 @@ fn server() -> &'static Run {
             lease: Dur::from_secs(60),
             congestion: Vec::new(),
             threads: 1,
+            precise: false,
             room: 0,
             role,
         };
@@ -172,6 +181,10 @@ fn server() -> &'static Run {
 }
 
 fn connection(bytes: &[u8]) {
+    // The kernel keeps to itself a connection on which nothing is said.
+    if bytes.is_empty() {
+        return;
+    }
     let port = server().port();
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
         return;
@@ -183,7 +196,11 @@ fn connection(bytes: &[u8]) {
     let read = (&stream).take(MOST).read_to_end(&mut back);
     // Whoever said everything is told the end, or what they asked for without end.
     if let Err(error) = read {
-        assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "a connection hangs");
+        assert_ne!(
+            error.kind(),
+            std::io::ErrorKind::WouldBlock,
+            "a connection hangs"
+        );
     }
 }
 

@@ -110,7 +110,7 @@ impl Controller {
                 });
             let targets = all(begin).await?;
             let number = u16::try_from(clients.len()).unwrap_or(u16::MAX);
-            let begin = clients.iter_mut().enumerate().map(async |(index, party)| {
+            let join = clients.iter_mut().enumerate().map(async |(index, party)| {
                 let part = ClientPart {
                     index: u16::try_from(index).unwrap_or(u16::MAX),
                     of: number,
@@ -123,7 +123,7 @@ impl Controller {
                 let part = run(Part::Client(part));
                 party.begin(&part, order.lease, &attention).await
             });
-            all(begin).await?;
+            all(join).await?;
             Ok(())
         })
     }

@@ -243,8 +243,8 @@ impl Runs {
             run.stop();
             held = self.held();
         }
-        let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
-        Ok(one.view(id))
+        let after = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
+        Ok(after.view(id))
     }
 
     pub fn delete(&self, id: u64) -> Result<(), Refusal> {

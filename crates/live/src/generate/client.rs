@@ -52,10 +52,10 @@ impl Worker {
             }
             self.forget(token);
         }
-        let Some(playing) = &mut self.playing else {
+        let Some(turns) = &mut self.playing else {
             return;
         };
-        let marks = playing.marks(self.shared.config.congestion.len());
+        let marks = turns.marks(self.shared.config.congestion.len());
         let fd = match self.open(ends, request[0], marks) {
             Ok(fd) => fd,
             Err(error) => {
