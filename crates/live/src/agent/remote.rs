@@ -199,13 +199,13 @@ impl Remote {
             Ok(answer) => answer,
             // The connection was closed before anything of the request went out.
             Err(mut unsent) if kept => {
-                let Some(request) = unsent.take_message() else {
+                let Some(message) = unsent.take_message() else {
                     return Err(self.away(unsent.into_error()));
                 };
                 self.connect().await?;
                 let again = self.sender.take();
                 sender = again.ok_or_else(|| self.away("no connection"))?;
-                let answer = sender.send_request(request).await;
+                let answer = sender.send_request(message).await;
                 answer.map_err(|e| self.away(e))?
             }
             Err(error) => return Err(self.away(error.into_error())),

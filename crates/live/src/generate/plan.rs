@@ -174,7 +174,7 @@ mod tests {
         };
         let mut part = closed.part(Share::ALL, Time::ZERO);
         let now = Time::from_secs_f64(1.0);
-        let mut next = |now| match part.pop(now) {
+        let mut next = |at| match part.pop(at) {
             Some(Due::Transfer(t)) => Some(t.session),
             _ => None,
         };

@@ -70,10 +70,10 @@ impl<T> Table<T> {
         let from = if *at < self.places.len() { *at } else { 0 };
         let to = self.places.len().min(from.saturating_add(most));
         *at = to;
-        let token = |at: usize| {
-            let (uses, value) = &self.places[at];
+        let token = |n: usize| {
+            let (uses, value) = &self.places[n];
             let chosen = value.as_ref().is_some_and(&mut which);
-            chosen.then_some(u64::from(*uses) << 32 | at as u64)
+            chosen.then_some(u64::from(*uses) << 32 | n as u64)
         };
         (from..to).filter_map(token).collect()
     }
