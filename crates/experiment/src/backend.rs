@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate};
 use swell_path::Deliveries;
+use swell_traffic::flowlevel::{FlowModel, Playback};
 use swell_traffic::{Knobs, Model};
 use swell_workload::Packets;
 
@@ -160,6 +161,17 @@ pub enum BackgroundSpec {
         /// The knobs; `sessions` is what calibration found.
         knobs: Knobs,
         /// The TCP that users and servers run.
+        tcp: TcpSettings,
+    },
+    /// A flow-level model.
+    Sessions {
+        /// As it was read.
+        model: Arc<FlowModel>,
+        /// How it is played; `load` is what calibration found.
+        playback: Playback,
+        /// One-way delay of the access path on each side of the bottleneck.
+        delay: Dur,
+        /// The TCP that clients and servers run.
         tcp: TcpSettings,
     },
     /// The packets of a trace.

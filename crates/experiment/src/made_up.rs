@@ -5,6 +5,7 @@ use swell_base::{Bytes, Dur, Stream, Warning};
 use crate::backend::{Backend, BackgroundSpec, ForegroundSpec, RunError, RunSpec};
 use crate::file::Direction;
 use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
+use crate::plan::flow_bps;
 
 /// Makes observations up, as a pure function of the run. They say nothing about any network, and
 /// a warning in each run says so.
@@ -199,6 +200,12 @@ fn load(spec: &RunSpec) -> ([f64; 2], f64) {
             let rate = model.totals.bytes.map(|b| b as f64 * 8.0 / seconds);
             // A little less than proportional, so that calibration has something to do.
             (rate.map(|r| r * knobs.sessions.powf(0.9)), 1.5)
+        }
+        BackgroundSpec::Sessions {
+            model, playback, ..
+        } => {
+            let rate = flow_bps(model);
+            (rate.map(|r| r * playback.load.powf(0.9)), 1.0)
         }
         BackgroundSpec::Replay { trace, stretch, .. } => (trace.bps().map(|r| r / stretch), 1.0),
         BackgroundSpec::Greedy(greedy) => {

@@ -1,6 +1,7 @@
 //! From a file to runs, each fully specified.
 
 mod deliveries;
+mod flows;
 mod traces;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,10 @@ use std::sync::Arc;
 
 use swell_base::{Dur, QueueLimit, Rate};
 use swell_path::{Deliveries, Fifo};
+use swell_traffic::flowlevel::{FlowModel, Playback};
 use swell_traffic::{Dependency, Knobs, Model};
+
+pub(crate) use flows::bps as flow_bps;
 
 use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunSpec, Trace};
 use crate::bundled;
@@ -33,6 +37,8 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// The models of learnt backgrounds, by background.
     pub models: BTreeMap<String, LoadedModel>,
+    /// The flow-level models of backgrounds of sessions, by background.
+    pub flow_models: BTreeMap<String, LoadedFlowModel>,
     /// The traces of replayed backgrounds, by background.
     pub traces: BTreeMap<String, LoadedTrace>,
     /// The packet-delivery traces of the network, by the path in the resolved file.
@@ -48,6 +54,17 @@ pub struct LoadedModel {
     pub facts: ModelFacts,
     /// Its file, to be put into the run directory under this name; `None` for a bundled one.
     pub copy: Option<(String, Vec<u8>)>,
+}
+
+/// A flow-level model of a background of sessions.
+#[derive(Clone, Debug)]
+pub struct LoadedFlowModel {
+    /// The model.
+    pub model: Arc<FlowModel>,
+    /// What the manifest says of it.
+    pub facts: ModelFacts,
+    /// Its file, to be put into the run directory under this name.
+    pub copy: (String, Vec<u8>),
 }
 
 /// A trace of a replayed background.
@@ -69,6 +86,7 @@ impl Plan {
     pub fn resolve(text: &str, source: &str, base: &Path) -> Result<Plan, Problems> {
         let mut file = file::read(text, source)?;
         let mut models = BTreeMap::new();
+        let mut flow_models = BTreeMap::new();
         let mut traces = BTreeMap::new();
         let mut problems: Vec<Problem> = Vec::new();
         for (i, background) in file.background.iter_mut().enumerate() {
@@ -86,6 +104,14 @@ impl Plan {
                         models.insert(learnt.name.clone(), loaded);
                     }
                     Err(complaint) => complain("model", complaint),
+                },
+                Background::Sessions(sessions) => match flows::load(sessions, base) {
+                    Ok(mut loaded) => {
+                        loaded.copy.0 = format!("models/{i}-{}", loaded.copy.0);
+                        sessions.model.clone_from(&loaded.copy.0);
+                        flow_models.insert(sessions.name.clone(), loaded);
+                    }
+                    Err((key, complaint)) => complain(key, complaint),
                 },
                 Background::Replay(replay) => match traces::load(replay, base) {
                     Ok(loaded) => {
@@ -114,6 +140,7 @@ impl Plan {
             source: source.into(),
             cells,
             models,
+            flow_models,
             traces,
             deliveries,
         })
@@ -135,7 +162,9 @@ impl Plan {
     pub fn facts(&self) -> impl Iterator<Item = (&str, &ModelFacts)> {
         let models = self.models.iter().map(|(b, m)| (b.as_str(), &m.facts));
         let traces = self.traces.iter().map(|(b, t)| (b.as_str(), &t.facts));
-        models.chain(traces)
+        let flows = self.flow_models.iter();
+        let flows = flows.map(|(b, m)| (b.as_str(), &m.facts));
+        models.chain(flows).chain(traces)
     }
 
     /// The backgrounds that have to be measured alone first: those that another one matches and
@@ -203,6 +232,9 @@ impl Plan {
     pub fn native_bps(&self, background: &str) -> f64 {
         if let Some(loaded) = self.traces.get(background) {
             return loaded.trace.bps()[1];
+        }
+        if let Some(loaded) = self.flow_models.get(background) {
+            return flow_bps(&loaded.model)[1];
         }
         self.models.get(background).map_or(0.0, |loaded| {
             let model = &loaded.model;
@@ -307,6 +339,20 @@ impl Plan {
                 return BackgroundSpec::Learnt {
                     model: Arc::clone(&loaded.model),
                     knobs: knobs(b, pace),
+                    tcp: b.tcp.clone(),
+                };
+            }
+            Background::Sessions(b) => {
+                let Some(loaded) = self.flow_models.get(&b.name) else {
+                    return BackgroundSpec::None;
+                };
+                return BackgroundSpec::Sessions {
+                    model: Arc::clone(&loaded.model),
+                    playback: Playback {
+                        load: pace.or(b.load).unwrap_or(1.0),
+                        ..flows::playback(b)
+                    },
+                    delay: b.delay,
                     tcp: b.tcp.clone(),
                 };
             }

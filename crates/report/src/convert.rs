@@ -76,6 +76,19 @@ fn background(background: &Background) -> BackgroundData {
             };
             (Role::Other, format!("{name} over {carrier}{rate}"))
         }
+        Background::Sessions(sessions) => {
+            let mut what = format!("sessions: {}", sessions.model);
+            for (name, k) in [
+                ("sizes", sessions.sizes),
+                ("gaps", sessions.gaps),
+                ("time", 1.0 / sessions.compression),
+            ] {
+                if k != 1.0 {
+                    what.push_str(&format!(", {name} × {}", trimmed(k)));
+                }
+            }
+            (Role::Learnt, what)
+        }
         Background::Replay(r) => {
             let trace = r.trace.rsplit(['/', '\\']).next().unwrap_or(&r.trace);
             (

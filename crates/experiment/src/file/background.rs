@@ -21,6 +21,8 @@ pub enum Background {
     Poisson(Parametric),
     /// Packets of one size at equal intervals.
     Cbr(Parametric),
+    /// Sessions of files, from a flow-level model.
+    Sessions(Sessions),
     /// The packets of a capture at their own times.
     Replay(Replay),
     /// Endless connections.
@@ -34,6 +36,7 @@ impl Background {
             Background::None(b) => &b.name,
             Background::Learnt(b) => &b.name,
             Background::Poisson(b) | Background::Cbr(b) => &b.name,
+            Background::Sessions(b) => &b.name,
             Background::Replay(b) => &b.name,
             Background::Greedy(b) => &b.name,
         }
@@ -45,6 +48,7 @@ impl Background {
             Background::Learnt(_) => "learnt",
             Background::Poisson(_) => "poisson",
             Background::Cbr(_) => "cbr",
+            Background::Sessions(_) => "sessions",
             Background::Replay(_) => "replay",
             Background::Greedy(_) => "greedy",
         }
@@ -63,6 +67,7 @@ impl Background {
     pub fn target(&self) -> Option<Rate> {
         match self {
             Background::Learnt(b) => b.rate,
+            Background::Sessions(b) => b.rate,
             Background::Replay(b) => b.rate,
             _ => None,
         }
@@ -119,6 +124,41 @@ pub struct Learnt {
     #[serde(default)]
     pub independent: Vec<Independence>,
     /// The TCP that users and servers run.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+/// Sessions of files and sources of datagrams from a flow-level model, after Harpoon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// The path of a flow-level model (`swell learn` of flow records), relative to the experiment file.
+    pub model: String,
+    /// Mean rate of the down direction when the background is alone: sessions are scaled until the
+    /// measured rate is this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Sessions, as a multiple of the model's. Default 1. Not together with `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// How many times faster the model's intervals follow one another; the rate stays.
+    #[serde(default = "one")]
+    pub compression: f64,
+    /// File sizes, as a multiple of the model's.
+    #[serde(default = "one")]
+    pub sizes: f64,
+    /// Waits from one file to the next, as a multiple of the model's.
+    #[serde(default = "one")]
+    pub gaps: f64,
+    /// The model's interval to begin with, from 0; after the last comes the first.
+    #[serde(default)]
+    pub first: u32,
+    /// One-way delay of the access path on each side of the bottleneck.
+    #[serde(default = "delay")]
+    pub delay: Dur,
+    /// The TCP that clients and servers run.
     #[serde(default)]
     pub tcp: TcpSettings,
 }

@@ -476,6 +476,29 @@ fn backgrounds(file: &File, found: &mut Findings) {
                 }
                 found.tcp(&key("tcp"), &b.tcp);
             }
+            Background::Sessions(b) => {
+                if b.rate == Some(Rate::default()) {
+                    found.add(
+                        key("rate"),
+                        "a rate of 0 is no background",
+                        "use kind = \"none\"",
+                    );
+                }
+                if b.rate.is_some() && b.load.is_some() {
+                    found.add(
+                        key("load"),
+                        "`rate` and `load` both set the load",
+                        "give one of the two",
+                    );
+                }
+                if let Some(k) = b.load {
+                    found.factor(key("load"), k, false);
+                }
+                found.factor(key("compression"), b.compression, false);
+                found.factor(key("sizes"), b.sizes, false);
+                found.factor(key("gaps"), b.gaps, false);
+                found.tcp(&key("tcp"), &b.tcp);
+            }
             Background::Poisson(b) | Background::Cbr(b) => {
                 if let RateSpec::Fixed(rate) = b.rate
                     && rate == Rate::default()

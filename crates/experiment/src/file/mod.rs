@@ -21,7 +21,9 @@ use serde::{Deserialize, Serialize};
 use swell_base::Dur;
 
 pub(crate) use background::ACCESS_DELAY;
-pub use background::{Background, Independence, Learnt, Nothing, Parametric, RateSpec, Transport};
+pub use background::{
+    Background, Independence, Learnt, Nothing, Parametric, RateSpec, Sessions, Transport,
+};
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
 pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub use network::{Link, LinkOverrides, Loss, Network};

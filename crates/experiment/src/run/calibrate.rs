@@ -140,6 +140,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Background) -> Search<'p> {
     let target = background.target().map(|r| r.bps() as f64);
     let given = match background {
         Background::Learnt(b) => Some(b.sessions.unwrap_or(1.0)),
+        Background::Sessions(b) => Some(b.load.unwrap_or(1.0)),
         Background::Replay(b) => Some(1.0 / b.stretch.unwrap_or(1.0)),
         _ => None,
     };

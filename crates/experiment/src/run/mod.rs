@@ -326,6 +326,10 @@ impl<'d> Directory<'d> {
                 write_atomically(&root.join(name), bytes)?;
             }
         }
+        for loaded in plan.flow_models.values() {
+            let (name, bytes) = &loaded.copy;
+            write_atomically(&root.join(name), bytes)?;
+        }
         write_atomically(&root.join("experiment.toml"), plan.toml.as_bytes())?;
         manifest.save(root)?;
         Ok(dir)

@@ -6,9 +6,10 @@ use swell_base::{Dur, Stream, Time, Warning};
 use swell_path::{Capacity, Change, LinkConfig, Loss, NewQueue, Outage};
 use swell_tcp::Config;
 use swell_traffic::Schedule;
+use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::{
     Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Replay, ReplayConfig,
-    Structural, Transport, Web, WebConfig, Workload,
+    Sessions, SessionsConfig, Structural, Transport, Web, WebConfig, Workload,
 };
 
 use super::discipline::discipline;
@@ -152,6 +153,23 @@ pub(super) fn background(
             let schedule = Schedule::draw(&played, knobs, seed, duration)
                 .map_err(|e| RunError::Failed(e.into()))?;
             let machine = Structural::new(Arc::new(played), &schedule, seed);
+            Some((Box::new(machine), tcp(settings)))
+        }
+        BackgroundSpec::Sessions {
+            model,
+            playback,
+            delay,
+            tcp: settings,
+        } => {
+            let plan = Plan::new(model, playback).map_err(|e| RunError::Failed(e.into()))?;
+            let access = access(*delay);
+            let machine = Sessions::new(SessionsConfig {
+                player: Player::new(plan, seed, Share::ALL),
+                seed,
+                from_right: false,
+                client: access,
+                server: access,
+            });
             Some((Box::new(machine), tcp(settings)))
         }
         BackgroundSpec::Replay {
@@ -314,10 +332,28 @@ fn background_doubts(spec: &RunSpec) -> Vec<Warning> {
             trace,
             stretch,
         } => replayed(spec, replay, trace, *stretch),
+        BackgroundSpec::Sessions {
+            model, playback, ..
+        } => repeated(spec, model, playback),
         BackgroundSpec::None | BackgroundSpec::Parametric { .. } | BackgroundSpec::Greedy(_) => {
             Vec::new()
         }
     }
+}
+
+fn repeated(spec: &RunSpec, model: &FlowModel, playback: &Playback) -> Vec<Warning> {
+    let left = model.tcp.intervals.len().saturating_sub(playback.first);
+    let length = (model.interval * left as u64).scale(1.0 / playback.compression);
+    if spec.duration <= length {
+        return Vec::new();
+    }
+    vec![Warning::note(
+        "model-repeats",
+        format!(
+            "a run of {} is longer than the {length} of background `{}`: its intervals come again",
+            spec.duration, spec.cell.background
+        ),
+    )]
 }
 
 /// A trace stretched or compressed by more than this is doubtful: its bursts and its reactions to round

@@ -112,6 +112,9 @@ impl Cast {
                     .get(i as usize)
                     .map_or("", |c| &c.name)
                     .to_owned(),
+                BackgroundSpec::Sessions { .. } => {
+                    ["file", "datagrams"][(i as usize).min(1)].to_owned()
+                }
                 BackgroundSpec::Replay { .. } => "replay".to_owned(),
                 BackgroundSpec::Greedy(_) => "greedy".to_owned(),
                 BackgroundSpec::Parametric { .. } | BackgroundSpec::None => "parametric".to_owned(),

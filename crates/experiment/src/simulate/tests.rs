@@ -3,6 +3,7 @@ use std::path::Path;
 
 mod changing;
 mod replay;
+mod sessions;
 
 use super::*;
 use crate::Plan;

@@ -1,0 +1,74 @@
+//! Flow-level models of backgrounds.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
+
+use super::{Complaint, LoadedFlowModel};
+use crate::file::Sessions;
+use crate::hash::Hash;
+use crate::store::ModelFacts;
+
+/// Reads the model and checks that it can be played; what is wrong, with the key it is wrong with.
+pub(super) fn load(
+    sessions: &Sessions,
+    base: &Path,
+) -> Result<LoadedFlowModel, (&'static str, Complaint)> {
+    let name = &sessions.model;
+    let path = base.join(name);
+    let bytes = std::fs::read(&path).map_err(|e| {
+        let hint = "`swell learn FLOWFILE` makes a flow-level model";
+        (
+            "model",
+            (format!("{}: {e}", path.display()), Some(hint.into())),
+        )
+    })?;
+    let model = FlowModel::from_slice(&bytes).map_err(|e| {
+        let hint = "a model learnt from packets is played by kind = \"learnt\"";
+        ("model", (format!("model `{name}`: {e}"), Some(hint.into())))
+    })?;
+    let playback = Playback {
+        load: sessions.load.unwrap_or(1.0),
+        ..playback(sessions)
+    };
+    Plan::new(&model, &playback).map_err(|e| ("model", (format!("model `{name}`: {e}"), None)))?;
+    let facts = ModelFacts {
+        name: model.name.clone(),
+        source: path.display().to_string(),
+        hash: Hash::new().part(&bytes).hex(),
+        note: model.provenance.note.clone(),
+        warnings: model.warnings.clone(),
+    };
+    let file_name = path.file_name().map_or_else(PathBuf::new, PathBuf::from);
+    Ok(LoadedFlowModel {
+        model: Arc::new(model),
+        facts,
+        copy: (file_name.display().to_string(), bytes),
+    })
+}
+
+/// How the file wants it played, but for the load.
+pub(super) fn playback(sessions: &Sessions) -> Playback {
+    Playback {
+        load: 1.0,
+        compression: sessions.compression,
+        sizes: sessions.sizes,
+        gaps: sessions.gaps,
+        first: sessions.first as usize,
+        cycle: true,
+    }
+}
+
+/// Mean payload rates of the model itself, from and to the clients, bits per second.
+pub(crate) fn bps(model: &FlowModel) -> [f64; 2] {
+    let seconds = model.interval.as_secs_f64() * model.tcp.intervals.len() as f64;
+    let udp = model.udp.iter().fold([0, 0], |[up, down], u| {
+        [
+            up + (u.bytes - u.answer_bytes.min(u.bytes)),
+            down + u.answer_bytes,
+        ]
+    });
+    let bytes = [model.tcp.up.sum() + udp[0], model.tcp.down.sum() + udp[1]];
+    bytes.map(|b| b as f64 * 8.0 / seconds.max(1e-9))
+}

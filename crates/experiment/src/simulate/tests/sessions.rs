@@ -1,0 +1,124 @@
+//! Sessions of a flow-level model that the tests write.
+
+use std::fs;
+
+use swell_base::Dur;
+use swell_traffic::flowlevel::{Configurator, Direction, FlowModel, Options, Record};
+
+use super::*;
+
+/// Sixty clients that fetch 50 kB every three seconds for a minute: 8 Mbit/s down.
+fn model() -> FlowModel {
+    let mut c = Configurator::new(Options {
+        interval: Dur::from_secs(20),
+        ..Options::default()
+    });
+    for i in 0..1_200i64 {
+        let (client, first) = (i % 60, i * 50_000_000);
+        c.add(&Record {
+            source: 1_000,
+            destination: client as u128,
+            source_port: 80,
+            destination_port: 2_000 + i as u16,
+            protocol: 6,
+            header: 40,
+            forward: Direction {
+                packets: 40,
+                bytes: 50_000 + 40 * 40,
+                flags: Some(0x1b),
+                first,
+                last: first + 100_000_000,
+            },
+            reverse: None,
+            continues: false,
+            sampling: 1.0,
+        });
+    }
+    c.finish("fetches", Default::default())
+        .expect("there are files")
+}
+
+fn file(settings: &str) -> String {
+    format!(
+        r#"
+name = "test"
+[network]
+rate = "100Mbit"
+delay = "5ms"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "100kB"
+[[background]]
+name = "fetches"
+kind = "sessions"
+model = "fetches.json"
+{settings}
+[run]
+replications = 2
+warmup = "5s"
+duration = "45s"
+"#
+    )
+}
+
+fn resolve(settings: &str) -> (tempfile::TempDir, Result<Plan, crate::file::Problems>) {
+    let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+    let path = scratch.path().join("fetches.json");
+    fs::write(path, model().to_json()).expect("it can be written");
+    let plan = Plan::resolve(&file(settings), "x.toml", scratch.path());
+    (scratch, plan)
+}
+
+fn files(settings: &str) -> Vec<(u64, f64)> {
+    let (_keep, plan) = resolve(settings);
+    let plan = plan.expect("a good file");
+    let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).expect("a run");
+    let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+    assert!(observed.flows.iter().all(|f| f.class == "file"));
+    observed.flows.iter().map(|f| (f.down, f.start)).collect()
+}
+
+#[test]
+fn sessions_are_played_at_the_load_asked_for() {
+    let once = files("");
+    // Twenty a second for fifty seconds with warm-up; each from its own session's beginning.
+    let n = once.len() as f64;
+    assert!((850.0..1_100.0).contains(&n), "{n}");
+    assert!(once.iter().filter(|f| f.0 == 50_000).count() as f64 > 0.95 * n);
+    let twice = files("load = 2").len() as f64;
+    assert!((twice / n - 2.0).abs() < 0.2, "{twice} {n}");
+}
+
+#[test]
+fn a_rate_is_reached_and_bad_settings_are_refused() {
+    let (scratch, plan) = resolve("rate = \"4Mbit\"");
+    let options = crate::run::Options {
+        dir: scratch.path().join("run"),
+        threads: 2,
+        fresh: false,
+    };
+    let plan = plan.expect("a good file");
+    let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("it runs");
+    let crate::run::Ended::Complete(results) = ended else {
+        panic!("{ended:?}")
+    };
+    let measured = &results.manifest.measured["fetches"];
+    assert!((measured.down_bps / 4e6 - 1.0).abs() < 0.05, "{measured:?}");
+    assert_eq!(results.manifest.models["fetches"].name, "fetches");
+    // The run directory has the model, and its own file finds it again.
+    let again = Plan::resolve(&results.experiment_toml, "again", &options.dir);
+    assert_eq!(
+        again.expect("it resolves").hash("simulated"),
+        plan.hash("simulated")
+    );
+    for (settings, says) in [
+        ("load = 0", "no factor"),
+        ("rate = \"1Mbit\"\nload = 2", "both set the load"),
+        ("first = 99", "there is no interval 99"),
+        ("compression = 1e9", "compression"),
+    ] {
+        let problems = resolve(settings).1.expect_err("a bad file").to_string();
+        assert!(problems.contains(says), "{settings}: {problems}");
+    }
+}
