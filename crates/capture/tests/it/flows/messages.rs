@@ -168,6 +168,30 @@ fn a_flood_of_templates_stays_within_the_limits() {
     assert_eq!(run.records.len(), 1);
 }
 
+/// A million templates of five fields (four, and one that a template itself costs), from a thousand domains.
+#[test]
+fn a_million_templates_are_refused_beyond_the_usual_limits() {
+    let limits = Limits::default();
+    let mut run = Run::new();
+    for domain in 0..1_000 {
+        for first in (256..1256).step_by(100) {
+            let many: Vec<u8> = (first..first + 100)
+                .flat_map(|id| template(id, &PLAIN))
+                .collect();
+            let _ = run.send(&ipfix(0, domain, &[set(2, &many)]));
+        }
+    }
+    let kept = run.process.counts().templates;
+    assert!(kept <= limits.templates as u64, "{kept}");
+    assert!(
+        kept * (PLAIN.len() as u64 + 1) <= limits.fields as u64,
+        "{kept}"
+    );
+    assert_eq!(kept + run.skipped(FlowSkip::TemplateLimit), 1_000_000);
+    run.send(&ipfix(0, 0, &[set(256, &plain(1, 40))])).unwrap();
+    assert_eq!(run.records.len(), 1);
+}
+
 #[test]
 fn domains_beyond_the_limit_are_refused() {
     let mut run = Run::limited(Limits {
