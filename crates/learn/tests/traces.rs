@@ -6,31 +6,12 @@
 
 use std::path::PathBuf;
 
+mod common;
+
+use common::trace;
 use swell_capture::Reader;
 use swell_learn::{Learner, Options};
 use swell_traffic::{Marginals, Model, Quantity};
-
-fn trace(name: &str) -> Option<PathBuf> {
-    let dir = std::env::var("SWELL_TRACES").unwrap_or_else(|_| {
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces").to_string()
-    });
-    let path = PathBuf::from(dir).join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "{} is missing: set SWELL_TRACES",
-        path.display()
-    );
-    eprintln_skip(&path);
-    None
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test says why")]
-fn eprintln_skip(path: &std::path::Path) {
-    eprintln!("skipped: {} is missing; set SWELL_TRACES", path.display());
-}
 
 fn learn(path: &PathBuf) -> Model {
     let mut learner = Learner::new(Options::default());

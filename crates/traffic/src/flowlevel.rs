@@ -9,10 +9,12 @@
 //! transfer next; [`FlowModel::imitate`] plays the arithmetic of a model without a network.
 //!
 //! Its file is versioned JSON ([`FlowModel::from_slice`], [`FlowModel::to_json`]); models of pieces of a
-//! trace merge ([`FlowModel::merge`]).
+//! trace merge ([`FlowModel::merge`]). Records of sampled packets give a model of all of them, with what is
+//! known and how well ([`Sampled`]).
 //!
 //! Profile [`Profile::Fixed`] does what the paper means. [`Profile::Harpoon`] repeats the arithmetic of
-//! the released program, for comparison.
+//! the released program, for comparison, and its configurations are read and written
+//! ([`FlowModel::from_harpoon`], [`FlowModel::to_harpoon`]).
 //!
 //! Not modelled: dependence between sizes, gaps and hosts (each law is drawn from independently), round
 //! trips and rates of TCP (left to the network that the traffic is played on).
@@ -26,6 +28,7 @@ mod model;
 mod play;
 mod record;
 mod tuning;
+mod xml;
 
 pub use configure::{Configurator, ConfigureError, Options, Order};
 pub use file::{FORMAT, VERSION};
@@ -33,13 +36,15 @@ pub use histogram::{Bucket, Histogram};
 pub use law::{Deck, Law, Sizes};
 pub use merge::MergeError;
 pub use model::{
-    FlowModel, FlowTotals, Interval, Popularity, Profile, TcpSessions, UdpKind, UdpSources,
+    Estimate, FlowModel, FlowTotals, Interval, Popularity, Profile, Sampled, TcpSessions, UdpKind,
+    UdpSources,
 };
 pub use play::{
     Burst, Due, Exchange, Pacer, Plan, PlanError, Playback, Player, Share, Transfer, UdpSource,
 };
 pub use record::{Direction, Record};
 pub use tuning::Played;
+pub use xml::XmlError;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! What a traffic model is.
 
+use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate, Warning};
 
 /// A traffic model: who talked to whom for what, with which sizes, pauses and paths, and when.
@@ -35,7 +36,8 @@ pub struct Model {
 }
 
 /// Where a model came from.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// Program and version that made it.
     pub made_by: String,

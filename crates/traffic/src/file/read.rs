@@ -48,7 +48,7 @@ struct File {
     #[serde(rename = "version")]
     _version: u64,
     name: String,
-    provenance: FileProvenance,
+    provenance: Provenance,
     warnings: Vec<Warning>,
     duration: Micros,
     parameters: FileParameters,
@@ -58,15 +58,6 @@ struct File {
     client_paths: Vec<FilePath>,
     server_paths: Vec<FilePath>,
     sessions: Vec<FileSession>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileProvenance {
-    made_by: String,
-    sources: Vec<String>,
-    digests: Vec<String>,
-    note: String,
 }
 
 #[derive(Deserialize)]
@@ -210,12 +201,7 @@ impl File {
         }
         Ok(Model {
             name: self.name,
-            provenance: Provenance {
-                made_by: self.provenance.made_by,
-                sources: self.provenance.sources,
-                digests: self.provenance.digests,
-                note: self.provenance.note,
-            },
+            provenance: self.provenance,
             warnings: self.warnings,
             duration: self.duration.0,
             parameters: Parameters {

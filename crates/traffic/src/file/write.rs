@@ -29,14 +29,7 @@ fn json<T: Serialize + ?Sized>(value: &T) -> String {
 fn model(out: &mut String, m: &Model) -> std::fmt::Result {
     writeln!(out, "{{\"format\":{},\"version\":{VERSION},", json(FORMAT))?;
     writeln!(out, "\"name\":{},", json(&m.name))?;
-    writeln!(
-        out,
-        "\"provenance\":{{\"made_by\":{},\"sources\":{},\"digests\":{},\"note\":{}}},",
-        json(&m.provenance.made_by),
-        json(&m.provenance.sources),
-        json(&m.provenance.digests),
-        json(&m.provenance.note)
-    )?;
+    writeln!(out, "\"provenance\":{},", json(&m.provenance))?;
     lines(out, "warnings", &m.warnings, |out, w| {
         out.push_str(&json(w));
         Ok(())

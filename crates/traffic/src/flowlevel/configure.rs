@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use swell_base::{Dur, Warning};
 
 use super::model::{FlowModel, FlowTotals, Interval, Profile, TcpSessions};
-use super::record::{Direction, Record, TCP, UDP, nanos};
+use super::record::{Record, TCP, UDP, nanos, times};
 use crate::model::Provenance;
 
 mod connections;
+mod inversion;
 mod popularity;
 mod released;
 mod sessions;
@@ -91,6 +92,12 @@ pub enum ConfigureError {
 /// Intervals to both sides of the first record.
 const REACH: i64 = super::merge::MAX_INTERVALS as i64 / 2;
 
+/// Exporters say sampling intervals in 32 bits (IPFIX element 34).
+const LONGEST_SAMPLING: f64 = u32::MAX as f64;
+
+/// Numbers of connections with a larger relative standard error are doubtful.
+const COARSE: f64 = 0.05;
+
 /// Takes flow records and makes a [`FlowModel`] of them.
 #[derive(Debug)]
 pub struct Configurator {
@@ -104,6 +111,7 @@ pub struct Configurator {
     /// The latest first packet so far, and the longest record.
     clock: Option<i64>,
     begin: i64,
+    end: i64,
     longest: i64,
     sampled: u64,
     without_flags: u64,
@@ -128,6 +136,7 @@ impl Configurator {
             sources: Sources::default(),
             clock: None,
             begin: i64::MAX,
+            end: i64::MIN,
             longest: 0,
             sampled: 0,
             without_flags: 0,
@@ -138,40 +147,47 @@ impl Configurator {
     pub fn add(&mut self, record: &Record) {
         self.totals.records += 1;
         let mut record = *record;
-        if record.sampling > 1.0 && record.sampling.is_finite() {
-            self.sampled += 1;
-            scale(&mut record.forward, record.sampling);
-            if let Some(reverse) = &mut record.reverse {
-                scale(reverse, record.sampling);
-            }
+        // Also where it is no number.
+        if !(record.sampling > 1.0) {
+            record.sampling = 1.0;
         }
         let sides = [Some(record.forward), record.reverse];
-        let good = sides.into_iter().flatten().all(|d| {
-            d.last >= d.first && self.timeline.reaches(d.first) && self.timeline.reaches(d.last)
-        });
-        if !good || record.forward.packets == 0 || !matches!(record.protocol, TCP | UDP) {
+        let modelled = record.forward.packets > 0
+            && matches!(record.protocol, TCP | UDP)
+            && record.sampling <= LONGEST_SAMPLING;
+        let good = modelled
+            && sides.into_iter().flatten().all(|d| {
+                // The last packet's time is the surer one: some exporters lose the first's.
+                d.last >= d.first && self.timeline.reaches(d.last) && self.timeline.reaches(d.first)
+            });
+        if !good {
             self.totals.refused += 1;
             return;
         }
+        self.sampled += u64::from(record.sampling > 1.0);
         for side in sides.into_iter().flatten() {
-            self.totals.packets = self.totals.packets.saturating_add(side.packets);
-            self.totals.bytes = self.totals.bytes.saturating_add(side.bytes);
+            let n = record.sampling;
+            self.totals.packets = self.totals.packets.saturating_add(times(side.packets, n));
+            self.totals.bytes = self.totals.bytes.saturating_add(times(side.bytes, n));
             self.clock = self.clock.max(Some(side.first));
             self.begin = self.begin.min(side.first);
+            self.end = self.end.max(side.last);
             self.longest = self.longest.max(side.last - side.first);
         }
         if record.protocol == TCP {
             self.without_flags += u64::from(record.forward.flags.is_none());
         }
         match (self.options.profile, record.protocol) {
-            (Profile::Harpoon, TCP) => self.released.add(&record, &mut self.totals),
+            (Profile::Harpoon, TCP) => self.released.add(&record.scaled(), &mut self.totals),
             // The released program skips everything that is not TCP.
             (Profile::Harpoon, _) => self.totals.refused += 1,
             (Profile::Fixed, TCP) => self.add_tcp(&record),
-            (Profile::Fixed, _) => {
-                self.sources
-                    .add(&record, &self.options, &mut self.totals, &mut self.timeline)
-            }
+            (Profile::Fixed, _) => self.sources.add(
+                &record.scaled(),
+                &self.options,
+                &mut self.totals,
+                &mut self.timeline,
+            ),
         }
         self.advance();
     }
@@ -185,7 +201,7 @@ impl Configurator {
             &mut self.timeline,
         );
         if let Some(start) = began {
-            self.timeline.at(start.at).connections += 1;
+            self.timeline.begin(&start);
             self.sessions
                 .push(start, &self.options, &mut self.totals, &mut self.timeline);
         }
@@ -236,14 +252,24 @@ impl Configurator {
         self.released
             .release(i64::MAX, &mut self.totals, &mut self.timeline);
         self.released.finish(&mut self.timeline);
-        let (first, intervals) = self.timeline.dense();
+        let (first, mut intervals) = self.timeline.dense();
         let udp = self.sources.finish(&self.timeline, first, intervals.len());
         let fixed = self.options.profile == Profile::Fixed;
-        let (up, down) = if fixed {
+        let (mut up, mut down) = if fixed {
             (self.connections.up, self.connections.down)
         } else {
             (super::Sizes::default(), self.released.sizes)
         };
+        let mut sampled = Vec::new();
+        let mut inverted = 0;
+        for (interval, tally) in self.connections.sampled {
+            let undone = tally.invert(f64::from_bits(interval));
+            inverted += undone.files;
+            up.complete.merge(&undone.sizes[0]);
+            down.complete.merge(&undone.sizes[1]);
+            sampled.push(undone.known);
+        }
+        self.timeline.multiply(&mut intervals, first, inverted);
         let sessions = if fixed {
             self.sessions
         } else {
@@ -267,7 +293,10 @@ impl Configurator {
             profile: self.options.profile,
             interval: self.options.interval,
             start: self.timeline.time_of(first),
+            // Files hold whole microseconds.
+            span: [self.begin, self.end].map(|t| t.div_euclid(1_000) * 1_000),
             totals: self.totals,
+            sampled,
             tcp: TcpSessions {
                 up,
                 down,
@@ -284,21 +313,12 @@ impl Configurator {
     }
 }
 
-/// Undoes packet sampling on average.
-fn scale(side: &mut Direction, n: f64) {
-    side.packets = (side.packets as f64 * n) as u64;
-    side.bytes = (side.bytes as f64 * n) as u64;
-}
-
 fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec<Warning> {
     let mut doubts = Vec::new();
     let t = &model.totals;
     let files = model.tcp.down.count();
     if sampled > 0 {
-        doubts.push(Warning::warning("sampled", format!(
-            "{sampled} of {} records are packet-sampled: volumes are multiplied out, but flows without a \
-             sampled packet are not counted, and sizes and gaps are those of the sampled ones", t.records
-        )));
+        doubts.extend(sampling_doubts(model, sampled));
     }
     if without_flags > 0 {
         doubts.push(Warning::note("no-flags", format!(
@@ -345,12 +365,57 @@ fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec<Warning> {
     doubts
 }
 
+/// What sampling leaves unknown.
+fn sampling_doubts(model: &FlowModel, records: u64) -> Vec<Warning> {
+    let mut doubts = vec![Warning::note(
+        "sampled",
+        format!(
+            "{records} of {} records are packet-sampled. Volumes are multiplied out; gaps, sessions and the \
+             popularity of hosts are those of connections with a sampled packet; UDP flows without one are not \
+             counted",
+            model.totals.records
+        ),
+    )];
+    for s in &model.sampled {
+        let n = s.interval;
+        doubts.push(match s.connections {
+            Some(connections) => {
+                let [low, high] = connections.interval();
+                let (severity, hint): (fn(&str, String) -> Warning, _) =
+                    if connections.relative() > COARSE {
+                        (Warning::warning, ": more records would tell")
+                    } else {
+                        (Warning::note, "")
+                    };
+                severity(
+                    "sampled-sizes",
+                    format!(
+                        "sampled 1 in {n}: {:.0} connections by their SYNs (95 %: {low:.0} to {high:.0}){hint}; \
+                         the law of sizes below {} bytes is a smooth guess that meets their number and volume",
+                        connections.value, s.resolved
+                    ),
+                )
+            }
+            None => Warning::warning(
+                "sampled-counts",
+                format!(
+                    "sampled 1 in {n} without a TCP flag that tells a SYN: connections without a sampled packet \
+                     are not counted, so there are too few connections and sizes are too large; volumes are right"
+                ),
+            ),
+        });
+    }
+    doubts
+}
+
 /// A connection that turned out to carry a file.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     at: i64,
     client: u128,
     server: u128,
+    /// There were others of which nothing was sampled.
+    sampled: bool,
 }
 
 /// What happened in each interval.
@@ -361,6 +426,8 @@ struct Timeline {
     /// Interval of the first time ever asked for.
     middle: Option<i64>,
     intervals: BTreeMap<i64, Interval>,
+    /// Connections of sampled records that began in an interval.
+    sampled: BTreeMap<i64, u64>,
 }
 
 impl Timeline {
@@ -371,6 +438,7 @@ impl Timeline {
             width: nanos(options.interval).max(1),
             middle: None,
             intervals: BTreeMap::new(),
+            sampled: BTreeMap::new(),
         }
     }
 
@@ -393,6 +461,35 @@ impl Timeline {
     fn at(&mut self, time: i64) -> &mut Interval {
         let index = self.index(time);
         self.intervals.entry(index).or_default()
+    }
+
+    /// A connection begins.
+    fn begin(&mut self, start: &Start) {
+        let index = self.index(start.at);
+        let interval = self.intervals.entry(index).or_default();
+        if start.sampled {
+            *self.sampled.entry(index).or_default() += 1;
+        } else {
+            interval.connections += 1;
+        }
+    }
+
+    /// Spreads the connections that sampling stands for over the intervals as those that were seen.
+    fn multiply(&self, intervals: &mut [Interval], first: i64, all: u64) {
+        let seen: u64 = self.sampled.values().sum();
+        let (mut before, mut done) = (0, 0);
+        for (index, &n) in &self.sampled {
+            before += n;
+            let upto = (u128::from(all) * u128::from(before) / u128::from(seen.max(1))) as u64;
+            // The timeline has every interval in which one began.
+            if let Some(interval) = usize::try_from(index - first)
+                .ok()
+                .and_then(|i| intervals.get_mut(i))
+            {
+                interval.connections = interval.connections.saturating_add(upto - done);
+            }
+            done = upto;
+        }
     }
 
     /// Bytes moved evenly from `first` to `last`.

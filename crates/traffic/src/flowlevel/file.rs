@@ -10,7 +10,7 @@ use swell_base::{Dur, Warning};
 use super::histogram::{Bucket, Histogram, LAST_BUCKET, range_of};
 use super::merge::MAX_INTERVALS;
 use super::model::{
-    FlowModel, FlowTotals, Interval, Popularity, Profile, TcpSessions, UdpKind, UdpSources,
+    FlowModel, FlowTotals, Interval, Popularity, Profile, Sampled, TcpSessions, UdpKind, UdpSources,
 };
 use super::{Sizes, record::nanos};
 use crate::file::{MAX_BYTES, ModelError, ZSTD_MAGIC};
@@ -40,12 +40,16 @@ struct File {
     format: String,
     version: u64,
     name: String,
-    provenance: FileProvenance,
+    provenance: Provenance,
     warnings: Vec<Warning>,
     profile: String,
     interval: u64,
     start: i64,
-    totals: FileTotals,
+    /// Where it is missing all intervals were seen whole.
+    span: Option<[i64; 2]>,
+    totals: FlowTotals,
+    #[serde(default)]
+    sampled: Vec<Sampled>,
     up: FileSizes,
     down: FileSizes,
     gaps: FileHistogram,
@@ -55,31 +59,8 @@ struct File {
     udp: Vec<FileUdp>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileProvenance {
-    made_by: String,
-    sources: Vec<String>,
-    digests: Vec<String>,
-    note: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileTotals {
-    records: u64,
-    refused: u64,
-    packets: u64,
-    bytes: u64,
-    joined: u64,
-    small: u64,
-    small_bytes: u64,
-    censored: u64,
-    evicted: u64,
-    late: u64,
-}
-
-type FileHistogram = Vec<(u16, u64, u64)>;
+/// Bucket, count, sum, least and most; without the last two where all values of the bucket are equal.
+type FileHistogram = Vec<Vec<u64>>;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -167,7 +148,7 @@ impl FlowModel {
 }
 
 /// The file's keys in the order in which they are written.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "format",
     "version",
     "name",
@@ -176,7 +157,9 @@ const KEYS: [&str; 16] = [
     "profile",
     "interval",
     "start",
+    "span",
     "totals",
+    "sampled",
     "up",
     "down",
     "gaps",
@@ -220,33 +203,18 @@ fn parse(text: &[u8]) -> Result<FlowModel, ModelError> {
 
 impl From<&FlowModel> for File {
     fn from(m: &FlowModel) -> File {
-        let t = &m.totals;
         File {
             format: FORMAT.to_string(),
             version: VERSION,
             name: m.name.clone(),
-            provenance: FileProvenance {
-                made_by: m.provenance.made_by.clone(),
-                sources: m.provenance.sources.clone(),
-                digests: m.provenance.digests.clone(),
-                note: m.provenance.note.clone(),
-            },
+            provenance: m.provenance.clone(),
             warnings: m.warnings.clone(),
             profile: m.profile.name().to_string(),
             interval: m.interval.as_nanos() / 1_000,
             start: m.start.div_euclid(1_000),
-            totals: FileTotals {
-                records: t.records,
-                refused: t.refused,
-                packets: t.packets,
-                bytes: t.bytes,
-                joined: t.joined,
-                small: t.small,
-                small_bytes: t.small_bytes,
-                censored: t.censored,
-                evicted: t.evicted,
-                late: t.late,
-            },
+            span: Some(m.span.map(|t| t.div_euclid(1_000))),
+            totals: m.totals,
+            sampled: m.sampled.clone(),
             up: sizes_out(&m.tcp.up),
             down: sizes_out(&m.tcp.down),
             gaps: out(&m.tcp.gaps),
@@ -283,7 +251,14 @@ impl From<&UdpSources> for FileUdp {
 }
 
 fn out(h: &Histogram) -> FileHistogram {
-    h.buckets().map(|(i, b)| (i, b.count, b.sum)).collect()
+    let bucket = |(i, b): (u16, Bucket)| {
+        let mut out = vec![u64::from(i), b.count, b.sum];
+        if b != Bucket::of(b.least, b.count) {
+            out.extend([b.least, b.most]);
+        }
+        out
+    };
+    h.buckets().map(bucket).collect()
 }
 
 fn sizes_out(s: &Sizes) -> FileSizes {
@@ -319,7 +294,12 @@ impl File {
                 format!("{len} are more than {MAX_INTERVALS}, or longer than three centuries"),
             ));
         }
-        let t = self.totals;
+        let end = start.saturating_add(span.unwrap_or(0));
+        let span = match self.span {
+            None => [start, end],
+            Some(span) => span_in(span)?,
+        };
+        let sampled = sampled_in(self.sampled)?;
         let tcp = TcpSessions {
             up: sizes_in("up", &self.up)?,
             down: sizes_in("down", &self.down)?,
@@ -350,28 +330,14 @@ impl File {
         }
         Ok(FlowModel {
             name: self.name,
-            provenance: Provenance {
-                made_by: self.provenance.made_by,
-                sources: self.provenance.sources,
-                digests: self.provenance.digests,
-                note: self.provenance.note,
-            },
+            provenance: self.provenance,
             warnings: self.warnings,
             profile,
             interval,
             start,
-            totals: FlowTotals {
-                records: t.records,
-                refused: t.refused,
-                packets: t.packets,
-                bytes: t.bytes,
-                joined: t.joined,
-                small: t.small,
-                small_bytes: t.small_bytes,
-                censored: t.censored,
-                evicted: t.evicted,
-                late: t.late,
-            },
+            span,
+            totals: self.totals,
+            sampled,
             tcp,
             udp,
         })
@@ -423,24 +389,75 @@ fn sizes_in(at: &str, s: &FileSizes) -> Result<Sizes, ModelError> {
     })
 }
 
+fn span_in(span: [i64; 2]) -> Result<[i64; 2], ModelError> {
+    let [first, last] = span.map(|t| t.checked_mul(1_000));
+    match (first, last) {
+        (Some(first), Some(last)) if first <= last => Ok([first, last]),
+        _ => Err(ModelError::invalid(
+            "span",
+            "its end is before its beginning, or three centuries from 1970",
+        )),
+    }
+}
+
+fn sampled_in(sampled: Vec<Sampled>) -> Result<Vec<Sampled>, ModelError> {
+    for (i, s) in sampled.iter().enumerate() {
+        let estimates = s.connections.iter().chain(&s.bytes);
+        let good = estimates
+            .flat_map(|e| [e.value, e.error])
+            .all(|x| x.is_finite() && x >= 0.0);
+        let ascends = i == 0 || sampled[i - 1].interval < s.interval;
+        if !good || !ascends || !s.interval.is_finite() || s.interval <= 1.0 {
+            return Err(ModelError::invalid(
+                format!("sampled[{i}]"),
+                "intervals must ascend from above 1, and no number be negative",
+            ));
+        }
+    }
+    Ok(sampled)
+}
+
 fn histogram(at: &str, buckets: &FileHistogram) -> Result<Histogram, ModelError> {
     let mut h = Histogram::default();
     let mut next = 0;
-    for (i, &(index, count, sum)) in buckets.iter().enumerate() {
+    for (i, bucket) in buckets.iter().enumerate() {
         let refuse = |why: &str| Err(ModelError::invalid(format!("{at}[{i}]"), why));
-        if index > LAST_BUCKET || index < next {
+        let (index, count, sum, ends) = match bucket[..] {
+            [index, count, sum] => (index, count, sum, None),
+            [index, count, sum, least, most] => (index, count, sum, Some((least, most))),
+            _ => {
+                return refuse(
+                    "neither bucket, count and sum nor those and the least and the most",
+                );
+            }
+        };
+        let Some(index) = u16::try_from(index)
+            .ok()
+            .filter(|i| (next..=LAST_BUCKET).contains(i))
+        else {
             return refuse("bucket numbers must ascend and stay below 3776");
-        }
+        };
         next = index + 1;
         let (low, high) = range_of(index);
+        // All values are equal if they can be.
+        let (least, most) = ends.unwrap_or(match sum.checked_div(count) {
+            Some(value) if value.checked_mul(count) == Some(sum) => (value, value),
+            _ => (low, high),
+        });
         let n = u128::from(count);
         // Sums saturate in the last place only, so a full one may be short of its values.
-        let fits = u128::from(sum) <= n * u128::from(high)
-            && (u128::from(sum) >= n * u128::from(low) || sum == u64::MAX);
-        if count == 0 || !fits {
+        let fits = u128::from(sum) <= n * u128::from(most)
+            && (u128::from(sum) >= n * u128::from(least) || sum == u64::MAX);
+        if count == 0 || !fits || least > most || least < low || most > high {
             return refuse("the sum is not that of so many values of this bucket");
         }
-        h.add_bucket(index, Bucket { count, sum });
+        let bucket = Bucket {
+            count,
+            sum,
+            least,
+            most,
+        };
+        h.add_bucket(index, bucket);
     }
     Ok(h)
 }

@@ -2,7 +2,8 @@
 //!
 //! Values below 128 have a bucket each; every octave above has 64, so that a bucket is at most 1/64 of
 //! its values wide (the log-linear layout of HdrHistogram, G. Tene). Each bucket keeps the sum of its
-//! values beside their number: totals and means are exact, whatever is merged in whatever order.
+//! values beside their number, and the least and the largest of them: totals, means and values that occur
+//! again and again are exact, whatever is merged in whatever order.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,36 @@ const SUB: u64 = 64;
 /// Number of the last bucket, that of `u64::MAX`.
 pub(super) const LAST_BUCKET: u16 = bucket_of(u64::MAX);
 
-/// How many values fell into a bucket, and their sum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The values that fell into a bucket, in the histogram's unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Values.
+    /// How many.
     pub count: u64,
-    /// Their sum, in the histogram's unit.
+    /// Their sum.
     pub sum: u64,
+    /// The least of them.
+    pub least: u64,
+    /// The largest of them.
+    pub most: u64,
+}
+
+impl Bucket {
+    /// `count` times the same value.
+    pub fn of(value: u64, count: u64) -> Bucket {
+        Bucket {
+            count,
+            sum: value.saturating_mul(count),
+            least: value,
+            most: value,
+        }
+    }
+
+    fn merge(&mut self, other: &Bucket) {
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+    }
 }
 
 /// A mergeable histogram of whole numbers; at most 3,776 buckets.
@@ -29,13 +53,14 @@ pub struct Histogram {
 impl Histogram {
     /// Takes one value.
     pub fn add(&mut self, value: u64) {
-        self.add_bucket(
-            bucket_of(value),
-            Bucket {
-                count: 1,
-                sum: value,
-            },
-        );
+        self.add_many(value, 1);
+    }
+
+    /// Takes the same value so many times.
+    pub fn add_many(&mut self, value: u64, count: u64) {
+        if count > 0 {
+            self.add_bucket(bucket_of(value), Bucket::of(value, count));
+        }
     }
 
     /// Takes everything in `other`: exact, in any order.
@@ -70,9 +95,10 @@ impl Histogram {
     }
 
     pub(super) fn add_bucket(&mut self, index: u16, bucket: Bucket) {
-        let at = self.buckets.entry(index).or_default();
-        at.count = at.count.saturating_add(bucket.count);
-        at.sum = at.sum.saturating_add(bucket.sum);
+        self.buckets
+            .entry(index)
+            .and_modify(|b| b.merge(&bucket))
+            .or_insert(bucket);
     }
 }
 

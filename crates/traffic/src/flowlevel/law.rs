@@ -6,7 +6,7 @@
 
 use swell_base::{Stream, derived};
 
-use super::histogram::{Histogram, range_of};
+use super::histogram::{Bucket, Histogram};
 
 /// Complete values and values known only to be at least so large.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,23 +79,24 @@ impl Law {
                 at_risk -= left.count as f64;
             }
             let weight = survival * (bucket.count as f64 / at_risk);
-            law.push(index, bucket.sum as f64 / bucket.count as f64, weight);
+            law.push(&bucket, weight);
             survival -= weight;
             at_risk -= bucket.count as f64;
         }
         // Whoever is still at risk was censored above every complete value.
-        if let Some((index, bucket)) = censored.buckets().last()
+        if let Some((_, bucket)) = censored.buckets().last()
             && at_risk > 0.5
         {
-            law.push(index, bucket.sum as f64 / bucket.count as f64, survival);
+            law.push(&bucket, survival);
         }
         law.finish();
         Some(law)
     }
 
-    fn push(&mut self, index: u16, mean: f64, weight: f64) {
-        let (low, high) = range_of(index);
-        let spread = (mean - low as f64).min(high as f64 - mean).max(0.0);
+    fn push(&mut self, bucket: &Bucket, weight: f64) {
+        let (low, high) = (bucket.least as f64, bucket.most as f64);
+        let mean = (bucket.sum as f64 / bucket.count as f64).clamp(low, high);
+        let spread = (mean - low).min(high - mean);
         let (upto, volume) = self.cells.last().map_or((0.0, 0.0), |c| (c.upto, c.volume));
         self.cells.push(Cell {
             mean,
@@ -248,6 +249,17 @@ mod tests {
         let mean = values.iter().sum::<u64>() as f64 / 5.0;
         assert!((law.mean() / mean - 1.0).abs() < 1e-12);
         assert!(Law::new(&Histogram::default(), &Histogram::default()).is_none());
+    }
+
+    #[test]
+    fn values_that_occur_again_and_again_are_drawn_exactly() {
+        let mut s = Stream::new(1, "one");
+        let law = Law::new(&of(&[5_000; 7]), &Histogram::default()).unwrap();
+        assert!((0..100).all(|_| law.draw(&mut s) == 5_000.0));
+        // In a bucket of 4992 to 5055 nothing below the least or above the largest occurs.
+        let law = Law::new(&of(&[5_000, 5_000, 5_000, 5_004]), &Histogram::default()).unwrap();
+        let draws: Vec<f64> = (0..1_000).map(|_| law.draw(&mut s)).collect();
+        assert!(draws.iter().all(|d| (5_000.0..=5_002.0).contains(d)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Models of pieces of a trace into the model of the whole.
 
-use super::model::{FlowModel, Interval, Popularity, UdpSources};
+use super::model::{FlowModel, Interval, Popularity, Sampled, UdpSources};
 use super::record::nanos;
 
 /// More intervals than this are no model.
@@ -23,7 +23,8 @@ pub enum MergeError {
 impl FlowModel {
     /// Takes in the model of another piece of the same trace: other hosts, other times or both.
     ///
-    /// Exact: counts, volumes, laws, and everything per interval, then tuned anew. Approximate: hosts
+    /// Exact: counts, volumes, laws, and everything per interval, then tuned anew; what sampling left to be
+    /// estimated adds up with its errors. Approximate: hosts
     /// have no names here, so popularity is added rank by rank, as if the most popular were the same in
     /// both (right for pieces of one population, too skewed for disjoint ones); what crosses the border
     /// of two pieces is in both, and a gap across it is in neither.
@@ -51,6 +52,8 @@ impl FlowModel {
             return Err(MergeError::TooLong);
         }
         self.start = self.start.min(other.start);
+        self.span[0] = self.span[0].min(other.span[0]);
+        self.span[1] = self.span[1].max(other.span[1]);
         self.tcp
             .intervals
             .splice(0..0, std::iter::repeat_n(Interval::default(), before));
@@ -76,6 +79,7 @@ impl FlowModel {
             self.merge_udp(theirs, offset, len);
         }
         self.merge_totals(other);
+        other.sampled.iter().for_each(|s| self.merge_sampled(s));
         for warning in &other.warnings {
             if !self.warnings.contains(warning) {
                 self.warnings.push(warning.clone());
@@ -116,6 +120,25 @@ impl FlowModel {
         mine.lifetimes.merge(&theirs.lifetimes);
         for (into, from) in mine.active[offset..].iter_mut().zip(&theirs.active) {
             *into = into.saturating_add(*from);
+        }
+    }
+
+    fn merge_sampled(&mut self, theirs: &Sampled) {
+        let by_interval = |s: &Sampled| s.interval.total_cmp(&theirs.interval);
+        match self.sampled.binary_search_by(by_interval) {
+            Err(at) => self.sampled.insert(at, *theirs),
+            Ok(at) => {
+                let mine = &mut self.sampled[at];
+                mine.seen = mine.seen.saturating_add(theirs.seen);
+                // Where one does not know how many there were, the sum does not either.
+                mine.connections = mine.connections.zip(theirs.connections).map(|(mut a, b)| {
+                    a.add(&b);
+                    a
+                });
+                for (mine, theirs) in mine.bytes.iter_mut().zip(&theirs.bytes) {
+                    mine.add(theirs);
+                }
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! What a flow-level model is.
 
+use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
 use super::law::Sizes;
+use super::record::nanos;
 use crate::model::Provenance;
 
 /// Whose arithmetic made a model and plays it.
@@ -40,16 +42,116 @@ pub struct FlowModel {
     pub interval: Dur,
     /// When the first interval began: nanoseconds on the clock of the records, whole microseconds.
     pub start: i64,
+    /// Times of the first and the last packet, on the same clock, whole microseconds: the first interval may
+    /// have been seen from the middle, the last one not to its end.
+    pub span: [i64; 2],
     /// What was taken in, and what became of it.
     pub totals: FlowTotals,
+    /// What is known of records that were made of samples of the packets, by sampling interval.
+    pub sampled: Vec<Sampled>,
     /// TCP.
     pub tcp: TcpSessions,
     /// UDP by kind; at most one entry of a kind, in the order of [`UdpKind::ALL`].
     pub udp: Vec<UdpSources>,
 }
 
+/// An interval of which so small a part was seen is played for that part of its length nevertheless: what was
+/// under way in it says little about a rate.
+const LEAST_SEEN: f64 = 0.1;
+
+impl FlowModel {
+    /// How much of the first interval had passed when the records began, and how much of the last one was to
+    /// come when they ended. The released program knows of no such thing.
+    pub(super) fn edges(&self) -> [Dur; 2] {
+        let n = self.tcp.intervals.len() as i64;
+        if self.profile == Profile::Harpoon || n == 0 {
+            return [Dur::ZERO; 2];
+        }
+        let width = nanos(self.interval);
+        let end = self.start.saturating_add(width.saturating_mul(n));
+        let most = self.interval.scale(1.0 - LEAST_SEEN);
+        let part = |missing: i64| Dur::from_nanos(u64::try_from(missing).unwrap_or(0)).min(most);
+        let [lead, tail] = [
+            part(self.span[0].saturating_sub(self.start)),
+            part(end.saturating_sub(self.span[1])),
+        ];
+        // Both in the same interval.
+        if n == 1 && lead + tail > most {
+            return [lead, most.saturating_sub(lead)];
+        }
+        [lead, tail]
+    }
+
+    /// The part of interval `index` that was seen.
+    pub(super) fn seen_of(&self, index: usize) -> Dur {
+        let [lead, tail] = self.edges();
+        let mut seen = self.interval;
+        if index == 0 {
+            seen = seen.saturating_sub(lead);
+        }
+        if index + 1 == self.tcp.intervals.len() {
+            seen = seen.saturating_sub(tail);
+        }
+        seen
+    }
+
+    /// How long the records were seen, and how long the model lasts when it is played as it is.
+    pub fn duration(&self) -> Dur {
+        let [lead, tail] = self.edges();
+        let all = self.interval * self.tcp.intervals.len() as u64;
+        all.saturating_sub(lead).saturating_sub(tail)
+    }
+}
+
+/// A number that is known up to chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// The number.
+    pub value: f64,
+    /// Its standard error.
+    pub error: f64,
+}
+
+impl Estimate {
+    /// Where it lies with a probability of 95 %, if its error is normally distributed; not below zero.
+    pub fn interval(&self) -> [f64; 2] {
+        let reach = 1.96 * self.error;
+        [(self.value - reach).max(0.0), self.value + reach]
+    }
+
+    /// The standard error as a share of the number; infinite where that is zero.
+    pub fn relative(&self) -> f64 {
+        self.error / self.value
+    }
+
+    pub(super) fn add(&mut self, other: &Estimate) {
+        self.value += other.value;
+        self.error = self.error.hypot(other.error);
+    }
+}
+
+/// What one packet in so many told of the connections.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampled {
+    /// Packets passed per packet sampled: above 1.
+    pub interval: f64,
+    /// Connections of which at least one packet was sampled.
+    pub seen: u64,
+    /// Connections that were accepted, sampled or not; `None` without TCP flags, or if no SYN was sampled:
+    /// then the model has no more than those that were seen to carry a file.
+    pub connections: Option<Estimate>,
+    /// Their payload from and to the client, bytes.
+    pub bytes: [Estimate; 2],
+    /// Files of fewer bytes are rarely seen by more than one packet: of their sizes no more is known than
+    /// their number and their sum.
+    pub resolved: u64,
+}
+
 /// Counts of the records behind a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowTotals {
     /// Records taken in.
     pub records: u64,

@@ -37,7 +37,7 @@
 //! rhythm, but its source and destination are drawn anew ("we choose a source and destination address for
 //! each active session at the start of each interval", section 4.1). One that is no longer wanted starts
 //! nothing more; transfers under way are never cut. A session begins with the residual life of a gap, as if
-//! it had always been active. Under [`Profile::Harpoon`] it is as in the released program: up to a second of
+//! it had always been active. What was not seen of the first and of the last interval is not played. Under [`Profile::Harpoon`] it is as in the released program: up to a second of
 //! jitter, then a whole gap, and an end after the length of an interval.
 //!
 //! **What the draws are.** Gaps, sizes up and sizes down come from stratified decks ([`super::Deck`]) as long
@@ -143,6 +143,8 @@ pub struct Plan {
     profile: Profile,
     /// Length of an interval as played.
     interval: Dur,
+    /// How much of the first and of the last interval is not played, because it was not seen.
+    edges: [Dur; 2],
     cycle: bool,
     /// Sessions of each interval, from the first that is played on.
     sessions: Vec<u64>,
@@ -181,6 +183,8 @@ impl Plan {
         if interval < SHORTEST {
             return Err(PlanError::Interval(interval));
         }
+        let [lead, tail] = model.edges().map(|e| e.scale(1.0 / playback.compression));
+        let lead = if first == 0 { lead } else { Dur::ZERO };
         let gaps = model.gap_law();
         let wanted = intervals[first..].iter().map(|i| match gaps {
             Some(_) => i.sessions as f64 * playback.load,
@@ -189,6 +193,7 @@ impl Plan {
         let plan = Plan {
             profile: model.profile,
             interval,
+            edges: [lead, tail],
             cycle: playback.cycle,
             sessions: whole(wanted),
             gaps,
@@ -200,7 +205,7 @@ impl Plan {
             udp: model
                 .udp
                 .iter()
-                .map(|u| UdpPlan::new(u, model.interval, playback))
+                .map(|u| UdpPlan::new(u, model, playback))
                 .collect(),
         };
         let counts = || std::iter::once(&plan.sessions).chain(plan.udp.iter().map(UdpPlan::slots));
@@ -214,7 +219,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How long an interval is played.
+    /// How long an interval is played: all but the first and the last, which may be shorter.
     pub fn interval(&self) -> Dur {
         self.interval
     }
@@ -226,7 +231,7 @@ impl Plan {
 
     /// How long it takes; `None` if it goes round for ever.
     pub fn length(&self) -> Option<Dur> {
-        (!self.cycle).then(|| self.interval * self.sessions.len() as u64)
+        (!self.cycle).then(|| self.round())
     }
 
     /// TCP sessions active at `at`, counted from the beginning of the playing.
@@ -240,7 +245,8 @@ impl Plan {
         let (Some(gaps), Some(down)) = (&self.gaps, &self.down) else {
             return (0.0, [0.0; 2]);
         };
-        let each = self.interval.as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
+        let lasts = self.starts_at(index + 1).since(self.starts_at(index));
+        let each = lasts.as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
         let transfers = self.of(&self.sessions, index) as f64 * each;
         let up = self.up.as_ref().map_or(0.0, Law::mean);
         let bytes = [up, down.mean()].map(|mean| transfers * mean * self.playback.sizes);
@@ -257,12 +263,28 @@ impl Plan {
         self.profile
     }
 
-    fn index(&self, at: Time) -> u64 {
-        at.as_nanos() / self.interval.as_nanos()
+    /// The interval that is played at `at`; those of a plan that goes round are counted on.
+    pub fn index(&self, at: Time) -> u64 {
+        let n = self.sessions.len() as u64;
+        let round = self.round().as_nanos();
+        let (rounds, within) = (at.as_nanos() / round, at.as_nanos() % round);
+        let index = (within + self.edges[0].as_nanos()) / self.interval.as_nanos();
+        rounds * n + index.min(n - 1)
     }
 
     fn starts_at(&self, index: u64) -> Time {
-        Time::ZERO + self.interval * index
+        let n = self.sessions.len() as u64;
+        let within = (self.interval * (index % n)).saturating_sub(self.edges[0]);
+        Time::ZERO + self.round() * (index / n) + within
+    }
+
+    /// How long it takes to play all intervals once; not zero.
+    fn round(&self) -> Dur {
+        let [lead, tail] = self.edges;
+        let all = self.interval * self.sessions.len() as u64;
+        all.saturating_sub(lead)
+            .saturating_sub(tail)
+            .max(Dur::from_nanos(1))
     }
 
     /// What a table of the intervals says of interval `index`; nothing after the end.

@@ -24,7 +24,8 @@ pub struct Record {
     pub reverse: Option<Direction>,
     /// Closed because the active time-out had passed: there should be a record that goes on.
     pub continues: bool,
-    /// Packets passed per packet counted, if the counters still need multiplying by it: 1 if not sampled.
+    /// Packets passed per packet counted, if the counters still need multiplying by it: 1 if not sampled, and
+    /// for whatever is not above.
     pub sampling: f64,
 }
 
@@ -41,6 +42,23 @@ pub struct Direction {
     pub first: i64,
     /// Time of the last packet; not before `first`.
     pub last: i64,
+}
+
+impl Record {
+    /// The record with sampling multiplied out.
+    pub(super) fn scaled(&self) -> Record {
+        let scale = |side: &Direction| Direction {
+            packets: times(side.packets, self.sampling),
+            bytes: times(side.bytes, self.sampling),
+            ..*side
+        };
+        Record {
+            forward: scale(&self.forward),
+            reverse: self.reverse.as_ref().map(scale),
+            sampling: 1.0,
+            ..*self
+        }
+    }
 }
 
 pub(super) const TCP: u8 = 6;
@@ -77,6 +95,14 @@ impl Direction {
         self.first = self.first.min(other.first);
         self.last = self.last.max(other.last);
     }
+}
+
+/// A count with sampling undone on average.
+pub(super) fn times(count: u64, sampling: f64) -> u64 {
+    if sampling == 1.0 {
+        return count;
+    }
+    (count as f64 * sampling + 0.5) as u64
 }
 
 /// Nanoseconds of a span, as times are counted.

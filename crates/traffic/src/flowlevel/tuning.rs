@@ -62,12 +62,16 @@ impl FlowModel {
 
     fn tune_fixed(&mut self) {
         let each = self.session_bytes().unwrap_or(0.0);
+        let length = self.interval.as_nanos() as f64;
+        let seen: Vec<f64> = (0..self.tcp.intervals.len())
+            .map(|i| self.seen_of(i).as_nanos() as f64 / length)
+            .collect();
         let mut left = 0.0;
-        for interval in &mut self.tcp.intervals {
+        for (interval, seen) in self.tcp.intervals.iter_mut().zip(seen) {
             interval.sessions = 0;
             // An idle interval gets nothing that was left over from a busy one.
             if each > 0.0 && interval.bytes > 0 {
-                let want = interval.bytes as f64 / each + left;
+                let want = interval.bytes as f64 / (each * seen) + left;
                 interval.sessions = (want + 0.5) as u64;
                 left = want - interval.sessions as f64;
             }
@@ -123,12 +127,11 @@ impl FlowModel {
             return played;
         };
         let end = plan.length().map_or(Time::MAX, |l| Time::ZERO + l);
-        let length = plan.interval().as_nanos().max(1);
         let mut player = Player::new(plan, seed, Share::ALL);
         for _ in 0..MAX_DRAWS {
             let Some(due) = player.pop(end) else { break };
             if let Due::Transfer(t) = due
-                && let Ok(index) = usize::try_from(t.at.as_nanos() / length)
+                && let Ok(index) = usize::try_from(player.plan().index(t.at))
                 && let Some(interval) = played.get_mut(index)
             {
                 interval.connections += 1;

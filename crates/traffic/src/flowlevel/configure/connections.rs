@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::law::Sizes;
 use super::super::model::FlowTotals;
-use super::super::record::{ACK, Direction, FIN, RST, Record, SYN, nanos};
+use super::super::record::{ACK, Direction, FIN, RST, Record, SYN, nanos, times};
+use super::inversion::{Observed, Tally};
 use super::{Options, Start, Timeline};
 
 /// Options of a segment with timestamps, padded (RFC 7323 appendix A): a flow with no more payload per
@@ -19,6 +20,9 @@ const HANDSHAKE: i64 = 1_000_000_000;
 pub(super) struct Connections {
     pub(super) up: Sizes,
     pub(super) down: Sizes,
+    /// Connections of sampled records, by sampling interval (the order of positive numbers is that of their
+    /// bits).
+    pub(super) sampled: BTreeMap<u64, Tally>,
     open: BTreeMap<Key, Connection>,
     /// Open connections by their last packet.
     oldest: BTreeSet<(i64, Key)>,
@@ -36,12 +40,15 @@ struct Connection {
     client: Option<usize>,
     /// The last record said that there would be more.
     continues: bool,
+    /// Packets passed per packet counted, at least 1.
+    sampling: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
+    /// As counted, sampled or not.
     seen: Direction,
-    /// Payload, of records that hold more than acknowledgements.
+    /// Payload as counted, of records that hold more than acknowledgements.
     payload: u64,
     /// Whether the payload is enough for a file, and on the timeline.
     file: bool,
@@ -66,24 +73,26 @@ impl Connections {
         let pieces = [Some(record.forward), record.reverse];
         let mut connection = self.take(&key).unwrap_or_default();
         if connection.is_over(&pieces, usize::from(swapped), options) {
-            self.close(connection, begin, false, totals);
+            self.close(&key, connection, begin, false, totals);
             connection = Connection::default();
         }
         let had_file = connection.carries();
         for (i, piece) in pieces.iter().enumerate() {
             if let Some(piece) = piece.filter(|p| p.packets > 0) {
                 let side = &mut connection.sides[i ^ usize::from(swapped)];
-                side.take(&piece, record.header, options, totals, timeline);
+                side.take(&piece, record, options, totals, timeline);
             }
         }
         connection.continues = record.continues;
+        connection.sampling = connection.sampling.max(record.sampling);
         let start = (connection.carries() && !had_file).then(|| {
-            let client = connection.guess_client(&key, record.sampling > 1.0);
+            let client = connection.guess_client(&key);
             connection.client = Some(client);
             Start {
                 at: connection.first(),
                 client: key[client].0,
                 server: key[1 - client].0,
+                sampled: connection.sampling > 1.0,
             }
         });
         self.latest = self.latest.max(connection.last());
@@ -94,7 +103,7 @@ impl Connections {
             && let Some(victim) = self.take(&oldest)
         {
             totals.evicted += 1;
-            self.close(victim, begin, true, totals);
+            self.close(&oldest, victim, begin, true, totals);
         }
         start
     }
@@ -107,7 +116,7 @@ impl Connections {
             }
             if let Some(connection) = self.take(&key) {
                 let cut = connection.continues;
-                self.close(connection, begin, cut, totals);
+                self.close(&key, connection, begin, cut, totals);
             }
         }
     }
@@ -123,7 +132,7 @@ impl Connections {
                             .spacing()
                             .saturating_mul(3)
                             .min(nanos(options.idle));
-                self.close(connection, begin, cut, totals);
+                self.close(&key, connection, begin, cut, totals);
             }
         }
     }
@@ -134,7 +143,23 @@ impl Connections {
         Some(connection)
     }
 
-    fn close(&mut self, connection: Connection, begin: i64, cut: bool, totals: &mut FlowTotals) {
+    fn close(
+        &mut self,
+        key: &Key,
+        connection: Connection,
+        begin: i64,
+        cut: bool,
+        totals: &mut FlowTotals,
+    ) {
+        if connection.sampling > 1.0 {
+            let client = connection
+                .client
+                .unwrap_or_else(|| connection.guess_client(key));
+            let observed = [client, 1 - client].map(|i| connection.sides[i].observed());
+            let tally = self.sampled.entry(connection.sampling.to_bits());
+            tally.or_default().add(observed);
+            return;
+        }
         for side in &connection.sides {
             if side.seen.packets > 0 && !side.file {
                 totals.small += 1;
@@ -232,17 +257,22 @@ impl Connection {
     /// The client's side. Surest first: a SYN without ACK comes from it; a well-known port on one
     /// side alone is the server's; it sent first (first packets are exact in the median, section 3 of
     /// the paper; not so when sampled); its port is the higher one.
-    fn guess_client(&self, key: &Key, sampled: bool) -> usize {
+    fn guess_client(&self, key: &Key) -> usize {
         let [a, b] = [&self.sides[0].seen, &self.sides[1].seen];
         let opens = |d: &Direction| d.has(SYN) && !d.has(ACK);
         if opens(a) != opens(b) {
             return usize::from(opens(b));
         }
+        // A SYN with ACK and nothing else: samples may be so small.
+        let accepts = |d: &Direction| d.has(SYN) && d.has(ACK) && d.packets == 1;
+        if accepts(a) != accepts(b) {
+            return usize::from(accepts(a));
+        }
         let known = [key[0].1 < 1024, key[1].1 < 1024];
         if known[0] != known[1] {
             return usize::from(known[0]);
         }
-        if a.packets > 0 && b.packets > 0 && a.first != b.first && !sampled {
+        if a.packets > 0 && b.packets > 0 && a.first != b.first && self.sampling <= 1.0 {
             return usize::from(b.first < a.first);
         }
         if key[0].1 != key[1].1 {
@@ -256,7 +286,7 @@ impl Side {
     fn take(
         &mut self,
         piece: &Direction,
-        header: u32,
+        record: &Record,
         options: &Options,
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
@@ -264,20 +294,29 @@ impl Side {
         totals.joined += u64::from(self.seen.packets > 0);
         let before = self.seen;
         self.seen.join(piece);
-        let payload = piece.payload(header);
+        let payload = piece.payload(record.header);
         if payload <= piece.packets.saturating_mul(TIMESTAMPS) {
             return;
         }
         let waiting = self.payload;
         self.payload = self.payload.saturating_add(payload);
+        let n = record.sampling;
         if self.file {
-            timeline.spread(payload, piece.first, piece.last);
-        } else if self.payload >= options.min_file {
+            timeline.spread(times(payload, n), piece.first, piece.last);
+        } else if times(self.payload, n) >= options.min_file {
             self.file = true;
-            timeline.spread(payload, piece.first, piece.last);
+            timeline.spread(times(payload, n), piece.first, piece.last);
             if waiting > 0 {
-                timeline.spread(waiting, before.first, before.last);
+                timeline.spread(times(waiting, n), before.first, before.last);
             }
+        }
+    }
+
+    fn observed(&self) -> Observed {
+        Observed {
+            packets: self.seen.packets,
+            flags: self.seen.flags,
+            payload: if self.file { self.payload } else { 0 },
         }
     }
 }

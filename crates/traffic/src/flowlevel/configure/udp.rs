@@ -113,9 +113,9 @@ impl Sources {
         );
         let forth = (from.0, to.0, to.1);
         let back = (to.0, from.0, from.1);
-        // Whoever has been a source before is one again; else the lower port is the server's.
-        let known = self.open.contains_key(&forth) || !self.open.contains_key(&back);
-        let reply = from.1 < to.1 && !(known && self.open.contains_key(&forth));
+        // Whoever has been a source before is one again, and is answered; else the lower port is the server's.
+        let reply =
+            !self.open.contains_key(&forth) && (self.open.contains_key(&back) || from.1 < to.1);
         let key = if reply { back } else { forth };
         let mut source = self.open.remove(&key).unwrap_or_default();
         if source.packets > 0 {

@@ -445,5 +445,5 @@ impl Player {
 }
 
 fn micros(x: f64) -> Dur {
-    Dur::from_nanos((x * 1e3) as u64)
+    Dur::from_nanos((x * 1e3 + 0.5) as u64)
 }

@@ -151,12 +151,12 @@ fn knobs_turn_what_they_say() {
     )
     .unwrap();
     assert_eq!(
-        round.sessions(seconds(60 * 11 * 5 + 61)),
+        round.sessions(seconds(61) + model.duration() * 5),
         full.sessions(seconds(61))
     );
     assert_eq!(
         (round.length(), full.length()),
-        (None, Some(Dur::from_secs(660)))
+        (None, Some(model.duration()))
     );
     for bad in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
         let error = Plan::new(&model, &Playback { load: bad, ..plain });
@@ -168,12 +168,13 @@ fn knobs_turn_what_they_say() {
 fn a_session_keeps_its_hosts_for_an_interval_and_ranks_follow_their_popularity() {
     let mut model = model();
     model.tcp.destinations = Popularity::new([60, 30, 10]);
+    let plan = Plan::new(&model, &Playback::default()).unwrap();
     let due = transfers(&all(&mut player(&model, Playback::default(), 1), Time::MAX));
     let mut chosen = [0u32; 3];
     let mut last = std::collections::BTreeMap::new();
     for t in &due {
         assert!(t.source < 400 && t.destination < 3);
-        let interval = t.at.as_nanos() / 60_000_000_000;
+        let interval = plan.index(t.at);
         let now = (interval, t.source, t.destination);
         let before = last.insert(t.session, now);
         assert_eq!(t.kept, before.is_some_and(|b| b.0 == interval));

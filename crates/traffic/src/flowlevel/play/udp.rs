@@ -9,7 +9,7 @@
 use swell_base::{Dur, Stream, Time};
 
 use super::super::law::{Deck, Law};
-use super::super::model::{UdpKind, UdpSources};
+use super::super::model::{FlowModel, UdpKind, UdpSources};
 use super::{Playback, law_of, whole};
 
 /// The least spacing of a source's datagrams, in microseconds.
@@ -141,7 +141,7 @@ pub(super) struct UdpPlan {
 
 impl UdpPlan {
     /// The kind as `playback` says; silent if nothing of it can be played.
-    pub(super) fn new(u: &UdpSources, interval: Dur, playback: &Playback) -> UdpPlan {
+    pub(super) fn new(u: &UdpSources, model: &FlowModel, playback: &Playback) -> UdpPlan {
         let one = || Law::of_one(1);
         let law = |h| law_of(h).unwrap_or_else(one);
         let datagrams = law(&u.datagrams);
@@ -159,28 +159,27 @@ impl UdpPlan {
             ),
             side(u.answers, u.answer_bytes),
         ];
-        let alive = u.active.iter().map(|&n| n as f64).sum::<f64>().max(1.0);
-        let shares = u
-            .active
-            .iter()
-            .skip(playback.first)
-            .map(|&n| n as f64 / alive * playback.load);
+        let length = model.interval.as_nanos() as f64;
+        // Time of sources alive, in intervals; and the part of it that each interval has.
+        let seen = |index: usize| model.seen_of(index).as_nanos() as f64 / length;
+        let alive = u.active.iter().enumerate();
+        let alive = alive.map(|(i, &n)| n as f64 * seen(i)).sum::<f64>();
+        let played = u.active.iter().enumerate().skip(playback.first);
+        let played = played.map(|(i, &n)| (n as f64 / alive.max(1e-9) * playback.load, seen(i)));
         // Bytes that a source carries in an interval of the model.
         let datagrams_each = match u.kind {
             UdpKind::ConstantRate => 1.0,
             _ => packets / flows,
         };
         let carries = spacing.as_ref().map_or(0.0, |s| {
-            let length = interval.as_nanos() as f64 / 1e3;
-            length * s.mean_reciprocal(LEAST) * datagrams_each * datagrams.mean()
+            length / 1e3 * s.mean_reciprocal(LEAST) * datagrams_each * datagrams.mean()
         });
         let (slots, arrivals) = if u.kind == UdpKind::Other || carries <= 0.0 {
-            (Vec::new(), whole(shares.map(|s| s * u.sources as f64)))
+            let begun = played.map(|(share, seen)| share * seen * u.sources as f64);
+            (Vec::new(), whole(begun))
         } else {
-            (
-                whole(shares.map(|s| s * u.bytes as f64 / carries)),
-                Vec::new(),
-            )
+            let active = played.map(|(share, _)| share * u.bytes as f64 / carries);
+            (whole(active), Vec::new())
         };
         UdpPlan {
             kind: if slots.is_empty() {
@@ -304,5 +303,5 @@ impl UdpPlan {
 }
 
 fn micros(x: f64) -> Dur {
-    Dur::from_nanos((x * 1e3) as u64)
+    Dur::from_nanos((x * 1e3 + 0.5) as u64)
 }

@@ -1,0 +1,273 @@
+//! Packet sampling undone, as far as it can be: how many connections there were, and how large their files.
+//!
+//! N. Duffield, C. Lund & M. Thorup, "Estimating flow distributions from sampled flow statistics" (SIGCOMM
+//! 2003). Every direction of a connection has one SYN. With one packet in N sampled, their number is N times
+//! that of the directions whose SYN was sampled; or, with less noise, the directions seen and N - 1 times those
+//! of which nothing but the SYN was sampled, for a direction leaves no trace 1 - 1/N to 1/N times as often as
+//! the SYN alone. Servers' directions are counted where they were recorded: their SYNs accept, so that scans
+//! and refusals are no connections.
+//!
+//! The law of sizes is the mixture of binomial laws under which what was sampled is likeliest, by expectation
+//! maximisation over geometric bins of segments; that the number of connections is known, those without a
+//! sampled segment included, is what the SYNs add to it. An accepted connection is taken to carry a segment in
+//! every direction that was recorded: files of none and of one cannot be told apart. Below N segments a file is rarely seen twice, and many
+//! mixtures are nearly as likely: this one is smooth, and its number and sum are right.
+
+use std::collections::BTreeMap;
+
+use super::super::Histogram;
+use super::super::model::{Estimate, Sampled};
+use super::super::record::{ACK, RST, SYN};
+
+/// Payload of a full segment over Ethernet (RFC 894, without TCP options).
+const SEGMENT: u64 = 1_460;
+/// Sampled segments of a file from which on its size is N times their payload: the standard error is 10 %.
+const MANY: u64 = 100;
+/// Steps of expectation maximisation. More follow the noise below N segments.
+const STEPS: usize = 200;
+/// Relative width of a bin.
+const BIN: f64 = 1.25;
+/// Values that a bin is spread over.
+const PARTS: u64 = 8;
+/// The larger of two numbers of connections is doubted if they differ by more standard errors than this.
+const AGREES: f64 = 3.0;
+
+/// What was sampled of one direction of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Observed {
+    pub(super) packets: u64,
+    pub(super) flags: Option<u8>,
+    /// Of its file, if it was seen to have one.
+    pub(super) payload: u64,
+}
+
+/// Connections sampled at one rate.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    /// Of which anything was sampled, and those of which part of a file was.
+    seen: u64,
+    files: u64,
+    /// Of clients and of servers.
+    sides: [Side; 2],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Side {
+    seen: u64,
+    /// SYN sampled, and nothing but the SYN.
+    syns: u64,
+    bare: u64,
+    /// Directions by sampled segments of their file; none of them zero, nor many.
+    segments: BTreeMap<u64, u64>,
+    /// Sampled payload of those, and of each of the others.
+    payload: u64,
+    large: Histogram,
+    /// Sum of squares of sampled packets' payload, if those of a record are equal.
+    squares: f64,
+}
+
+/// Connections as they were before sampling.
+#[derive(Clone, Debug)]
+pub(super) struct Undone {
+    pub(super) known: Sampled,
+    /// Connections that the sizes are of.
+    pub(super) files: u64,
+    /// Payload of each connection from and to the client.
+    pub(super) sizes: [Histogram; 2],
+}
+
+impl Tally {
+    /// Takes a connection: the client's direction and the server's.
+    pub(super) fn add(&mut self, observed: [Observed; 2]) {
+        self.seen += 1;
+        self.files += u64::from(observed.iter().any(|o| o.payload > 0));
+        for (side, o) in self.sides.iter_mut().zip(observed) {
+            side.add(&o);
+        }
+    }
+
+    /// Undoes sampling of one packet in `n`.
+    pub(super) fn invert(&self, n: f64) -> Undone {
+        // Where servers' packets were recorded at all they are about as many as clients'.
+        let counted = usize::from(self.sides[1].seen * 4 >= self.sides[0].seen);
+        let connections = self.sides[counted].number(n);
+        // Without SYNs there are no more than were seen.
+        let number = connections.map_or(0.0, |c| c.value).max(self.files as f64);
+        let files = if self.files == 0 { 0.0 } else { number };
+        let sizes = [0, 1].map(|i| self.sides[i].sizes(n, files as u64));
+        Undone {
+            known: Sampled {
+                interval: n,
+                seen: self.seen,
+                connections,
+                bytes: [0, 1].map(|i| self.sides[i].bytes(n)),
+                resolved: (n * SEGMENT as f64) as u64,
+            },
+            files: files as u64,
+            sizes,
+        }
+    }
+}
+
+impl Side {
+    fn add(&mut self, o: &Observed) {
+        if o.packets == 0 {
+            return;
+        }
+        let flags = o.flags.unwrap_or(0);
+        let syn = flags & SYN != 0;
+        // A refusal is no connection.
+        let refusal = flags & !ACK == RST && o.payload == 0;
+        self.seen += u64::from(!refusal);
+        self.syns += u64::from(syn);
+        self.bare += u64::from(syn && o.packets == 1);
+        if o.payload == 0 {
+            return;
+        }
+        self.squares += (o.payload as f64).powi(2) / o.packets as f64;
+        let segments = o.payload.div_ceil(SEGMENT).min(o.packets);
+        if segments < MANY {
+            *self.segments.entry(segments).or_default() += 1;
+            self.payload = self.payload.saturating_add(o.payload);
+        } else {
+            self.large.add(o.payload);
+        }
+    }
+
+    /// Directions before sampling; `None` if no SYN was sampled.
+    fn number(&self, n: f64) -> Option<Estimate> {
+        if self.syns == 0 {
+            return None;
+        }
+        let (seen, syns, bare) = (self.seen as f64, self.syns as f64, self.bare as f64);
+        // SYNs are sampled independently of each other; rare events are Poisson distributed. Of none seen
+        // there may have been one.
+        let by_syns = Estimate {
+            value: n * syns,
+            error: (n * (n - 1.0) * syns).sqrt(),
+        };
+        let by_bare = Estimate {
+            value: seen + (n - 1.0) * bare,
+            error: (n - 1.0) * bare.max(1.0).sqrt(),
+        };
+        // Directions that are counted in several pieces make the second one too large.
+        let apart = (by_syns.value - by_bare.value).abs();
+        let doubtful = apart > AGREES * by_syns.error.hypot(by_bare.error);
+        Some(if doubtful { by_syns } else { by_bare })
+    }
+
+    fn bytes(&self, n: f64) -> Estimate {
+        let payload = self.payload as f64 + self.large.sum() as f64;
+        Estimate {
+            value: n * payload,
+            error: (n * (n - 1.0) * self.squares).sqrt(),
+        }
+    }
+
+    /// The sizes of `all` files: their sum is what was sampled times `n`.
+    fn sizes(&self, n: f64, all: u64) -> Histogram {
+        let mut sizes = Histogram::default();
+        for (_, bucket) in self.large.buckets() {
+            let value = bucket.sum as f64 / bucket.count as f64 * n;
+            add(&mut sizes, value, bucket.count);
+        }
+        let small = all.saturating_sub(self.large.count());
+        let parts = self.mixture(n, small);
+        let segments: f64 = parts.iter().map(|&(size, count)| size * count as f64).sum();
+        // Bytes of a segment, the short ones at the ends of files included.
+        let each = n * self.payload as f64 / segments.max(1.0);
+        for (size, count) in parts {
+            add(&mut sizes, size * each, count);
+        }
+        sizes
+    }
+
+    /// How many of `all` files have how many segments.
+    fn mixture(&self, n: f64, all: u64) -> Vec<(f64, u64)> {
+        let seen: u64 = self.segments.values().sum();
+        if seen == 0 {
+            return if all > 0 {
+                vec![(0.0, all)]
+            } else {
+                Vec::new()
+            };
+        }
+        let mut bins = vec![1.0];
+        while let Some(&last) = bins.last()
+            && last < 1.5 * MANY as f64 * n
+        {
+            bins.push((last * BIN).floor().max(last + 1.0));
+        }
+        let unseen = (0, all.saturating_sub(seen));
+        let rows: Vec<(f64, Vec<f64>)> = std::iter::once(unseen)
+            .chain(self.segments.iter().map(|(&j, &count)| (j, count)))
+            .map(|(j, count)| {
+                let row = bins.iter().map(|&i| binomial(j as f64, i, 1.0 / n));
+                (count as f64, row.collect())
+            })
+            .collect();
+        let shares = maximise(&rows, bins.len());
+        // Whole numbers whose sums stay within one half of the shares'.
+        let (mut wanted, mut done) = (0.0, 0);
+        let mut parts = Vec::new();
+        for (i, share) in shares.iter().enumerate() {
+            let split = if bins[i] > 1.0 { PARTS } else { 1 };
+            let below = i.checked_sub(1).map_or(0.0, |j| bins[j]);
+            let above = bins.get(i + 1).copied().unwrap_or(bins[i]);
+            let [low, high] = [below, above].map(|b| (b + bins[i]) / 2.0);
+            for part in 0..split {
+                wanted += share * all as f64 / split as f64;
+                let upto = ((wanted + 0.5) as u64).clamp(done, all);
+                let size = match split {
+                    1 => bins[i],
+                    _ => low + (high - low) * (part as f64 + 0.5) / split as f64,
+                };
+                if upto > done {
+                    parts.push((size, upto - done));
+                }
+                done = upto;
+            }
+        }
+        parts
+    }
+}
+
+/// Adds `count` values that are `value` in the mean.
+fn add(sizes: &mut Histogram, value: f64, count: u64) {
+    let low = value as u64;
+    let above = ((value - low as f64) * count as f64 + 0.5) as u64;
+    sizes.add_many(low, count.saturating_sub(above));
+    sizes.add_many(low.saturating_add(1), above.min(count));
+}
+
+/// The shares of bins under which rows of (how often it was observed, its probability in each bin) are
+/// likeliest: A. Dempster, N. Laird & D. Rubin, J. Royal Statistical Society B 39 (1977).
+fn maximise(rows: &[(f64, Vec<f64>)], bins: usize) -> Vec<f64> {
+    let total: f64 = rows.iter().map(|r| r.0).sum();
+    let mut shares = vec![1.0 / bins as f64; bins];
+    for _ in 0..STEPS {
+        let mut next = vec![0.0; bins];
+        for (count, row) in rows {
+            let all: f64 = shares.iter().zip(row).map(|(s, c)| s * c).sum();
+            if all > 0.0 {
+                for ((to, share), c) in next.iter_mut().zip(&shares).zip(row) {
+                    *to += count / total * share * c / all;
+                }
+            }
+        }
+        shares = next;
+    }
+    shares
+}
+
+/// Probability of `k` successes in `n` trials of probability `p`.
+fn binomial(k: f64, n: f64, p: f64) -> f64 {
+    if k > n {
+        return 0.0;
+    }
+    let choose = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
+    libm::exp(choose + k * libm::log(p) + (n - k) * libm::log1p(-p))
+}
+
+#[cfg(test)]
+mod tests;

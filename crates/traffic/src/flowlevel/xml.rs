@@ -1,0 +1,388 @@
+//! Configurations of the program released in 2005: two XML documents, one for its client and one for its
+//! server, of elements with lists of numbers in them. Its manual, chapter 4, has the format.
+
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+use roxmltree::{Document, Node};
+use swell_base::{Dur, Stream, Warning};
+
+use super::histogram::Histogram;
+use super::law::{Law, Sizes};
+use super::merge::MAX_INTERVALS;
+use super::model::{FlowModel, FlowTotals, Interval, Popularity, Profile, TcpSessions};
+use super::record::nanos;
+use crate::file::MAX_BYTES;
+use crate::model::Provenance;
+
+/// Numbers of a list that is written: quantiles of the law, so that a longer list would say little more.
+const LONGEST: u64 = 100_000;
+/// Lines of an address pool that is written: the resolution of popularity, for weight is repetition.
+const LINES: u64 = 4_096;
+/// Its sizes are signed integers of 32 bits.
+const LARGEST: f64 = 2_147_483_647.0;
+/// Larger numbers are not whole any more.
+const WHOLE: f64 = 9_007_199_254_740_992.0;
+/// Session counts that are believed.
+const MOST_SESSIONS: f64 = 1e9;
+
+/// Why a configuration gives no model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum XmlError {
+    /// More than is read.
+    #[error("more than {MAX_BYTES} bytes of XML")]
+    TooLarge,
+    /// No XML, or with a document type, which configurations do not have.
+    #[error("{0}")]
+    Syntax(String),
+    /// Something else.
+    #[error(
+        "the root element is <{0}>, not <harpoon_plugins>: this is no configuration of Harpoon"
+    )]
+    Other(String),
+    /// A list or an attribute that does not hold what it should.
+    #[error("line {line}: {what}: `{text}` is not {wanted}")]
+    Value {
+        /// Line of the element.
+        line: u32,
+        /// Its name.
+        what: String,
+        /// What it has.
+        text: String,
+        /// What it should have.
+        wanted: &'static str,
+    },
+    /// Without it there is nothing to play.
+    #[error(
+        "no list <{0}> in a TCP plugin: the client's configuration has <active_sessions> and \
+         <interconnection_times>, the server's <file_sizes>; give both files, and any that a \
+         <config_file> names"
+    )]
+    Missing(&'static str),
+    /// Too many intervals, or longer than times reach.
+    #[error("{0} intervals are more than {MAX_INTERVALS}, or longer than three centuries")]
+    Intervals(usize),
+}
+
+/// The lists of all configurations together.
+#[derive(Default)]
+struct Lists {
+    sizes: Histogram,
+    gaps: Histogram,
+    sessions: Vec<u64>,
+    /// Of sources and of destinations.
+    pools: [Vec<(u64, u64)>; 2],
+    left_out: Vec<String>,
+}
+
+impl FlowModel {
+    /// Whether a text is a configuration of the released program; it may be damaged.
+    pub fn is_harpoon(text: &[u8]) -> bool {
+        let head = String::from_utf8_lossy(&text[..text.len().min(4_096)]);
+        head.trim_start_matches('\u{feff}')
+            .trim_start()
+            .starts_with('<')
+            && head.contains("<harpoon_plugins")
+    }
+
+    /// The model that configurations of the released program describe together: its client's and its
+    /// server's. They do not say how long an interval is (`-w` of the program, 60 s by default). UDP plugins
+    /// are left out with a doubt.
+    ///
+    /// # Errors
+    /// Says where and why. Never panics.
+    pub fn from_harpoon(
+        texts: &[&str],
+        name: &str,
+        provenance: Provenance,
+        interval: Dur,
+    ) -> Result<FlowModel, XmlError> {
+        let mut lists = Lists::default();
+        for text in texts {
+            lists.read(text)?;
+        }
+        let missing = [
+            ("file_sizes", lists.sizes.is_empty()),
+            ("interconnection_times", lists.gaps.is_empty()),
+            ("active_sessions", lists.sessions.is_empty()),
+        ];
+        if let Some((list, _)) = missing.into_iter().find(|m| m.1) {
+            return Err(XmlError::Missing(list));
+        }
+        let n = lists.sessions.len();
+        let interval = Dur::from_micros((interval.as_nanos() / 1_000).max(1));
+        let end = nanos(interval).checked_mul(n as i64);
+        let Some(end) = end.filter(|_| n <= MAX_INTERVALS) else {
+            return Err(XmlError::Intervals(n));
+        };
+        let [sources, destinations] = lists.pools.map(popularity);
+        let down = Sizes {
+            complete: lists.sizes,
+            censored: Histogram::default(),
+        };
+        let mut model = FlowModel {
+            name: name.to_string(),
+            provenance,
+            warnings: Vec::new(),
+            profile: Profile::Harpoon,
+            interval,
+            start: 0,
+            span: [0, end],
+            totals: FlowTotals::default(),
+            sampled: Vec::new(),
+            tcp: TcpSessions {
+                up: Sizes::default(),
+                down,
+                gaps: lists.gaps,
+                sources,
+                destinations,
+                intervals: Vec::new(),
+            },
+            udp: Vec::new(),
+        };
+        // What its sessions carry when they keep to their schedule.
+        let carries = model.session_bytes().unwrap_or(0.0);
+        let size = model.tcp.down.law().map_or(1.0, |l| l.mean()).max(1e-9);
+        let interval = |sessions: u64| Interval {
+            connections: (sessions as f64 * carries / size) as u64,
+            bytes: (sessions as f64 * carries) as u64,
+            seen: sessions,
+            sessions,
+        };
+        model.tcp.intervals = lists.sessions.into_iter().map(interval).collect();
+        if !lists.left_out.is_empty() {
+            model.warnings.push(Warning::warning(
+                "plugins-left-out",
+                format!(
+                    "of plugins other than TCP's nothing is taken: {}",
+                    lists.left_out.join(", ")
+                ),
+            ));
+        }
+        Ok(model)
+    }
+
+    /// The released program's configurations for this model: its client's and its server's. `pools` are the
+    /// first addresses of sources and destinations; the most popular rank has the first one.
+    ///
+    /// It has no files from clients to servers, no datagrams of this model's kinds and no sizes above 2 GiB:
+    /// they are left out or cut.
+    pub fn to_harpoon(&self, pools: [Ipv4Addr; 2]) -> [String; 2] {
+        let threads = self.tcp.intervals.iter().map(|i| i.sessions).max();
+        let plugin = |personality: &str, threads: u64, inside: &str| {
+            format!(
+                "<harpoon_plugins>\n<plugin name=\"TcpPlugin\" objfile=\"tcp_plugin.so\" maxthreads=\"{threads}\" \
+                 personality=\"{personality}\">\n{inside}</plugin>\n</harpoon_plugins>\n"
+            )
+        };
+        let sessions = self.tcp.intervals.iter().map(|i| i.sessions.to_string());
+        let gaps = self.gap_law().map_or(Vec::new(), |law| {
+            values(&law, self.tcp.gaps.count(), "gaps")
+        });
+        let client = [
+            list("active_sessions", sessions),
+            list(
+                "interconnection_times",
+                gaps.into_iter().map(|g| format!("{:.6}", g / 1e6)),
+            ),
+            pool("client_source_pool", pools[0], 0, &self.tcp.sources),
+            pool(
+                "client_destination_pool",
+                pools[1],
+                10_000,
+                &self.tcp.destinations,
+            ),
+        ];
+        let sizes = self.tcp.down.law().map_or(Vec::new(), |law| {
+            values(&law, self.tcp.down.count(), "sizes")
+        });
+        let whole = |size: f64| format!("{:.0}", size.clamp(1.0, LARGEST));
+        let server = [
+            list("file_sizes", sizes.into_iter().map(whole)),
+            format!(
+                "<address_pool name=\"server_pool\">\n<address ipv4=\"{}/32\" port=\"10000\"/>\n</address_pool>\n",
+                pools[1]
+            ),
+        ];
+        [
+            plugin("client", threads.unwrap_or(0).max(1), &client.concat()),
+            // What its own configurator writes.
+            plugin("server", 47, &server.concat()),
+        ]
+    }
+}
+
+impl Lists {
+    fn read(&mut self, text: &str) -> Result<(), XmlError> {
+        if text.len() > MAX_BYTES {
+            return Err(XmlError::TooLarge);
+        }
+        let document = Document::parse(text).map_err(|e| XmlError::Syntax(e.to_string()))?;
+        let root = document.root_element();
+        if root.tag_name().name() != "harpoon_plugins" {
+            let name = root.tag_name().name().chars().take(40).collect();
+            return Err(XmlError::Other(name));
+        }
+        for plugin in root.children().filter(|n| n.tag_name().name() == "plugin") {
+            let object = plugin.attribute("objfile").unwrap_or("");
+            // The infinite sources have no sizes.
+            if !object.contains("tcp_plugin") || object.contains("inf") {
+                let name = plugin.attribute("name").unwrap_or(object);
+                self.left_out.push(name.chars().take(40).collect());
+                continue;
+            }
+            for element in plugin.children().filter(Node::is_element) {
+                match element.tag_name().name() {
+                    "file_sizes" => numbers(&element, WHOLE, |x| self.sizes.add((x + 0.5) as u64))?,
+                    "interconnection_times" => {
+                        numbers(&element, WHOLE / 1e6, |x| {
+                            self.gaps.add((x * 1e6 + 0.5) as u64)
+                        })?;
+                    }
+                    "active_sessions" => {
+                        numbers(&element, MOST_SESSIONS, |x| self.sessions.push(x as u64))?;
+                    }
+                    "address_pool" => self.pool(&element)?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hosts of a pool, one weight each; a line again is a weight more.
+    fn pool(&mut self, element: &Node<'_, '_>) -> Result<(), XmlError> {
+        let which = match element.attribute("name") {
+            Some("client_source_pool") => 0,
+            Some("client_destination_pool") => 1,
+            _ => return Ok(()),
+        };
+        let mut repeated = std::collections::BTreeMap::new();
+        for address in element.children().filter(Node::is_element) {
+            let text = address.attribute("ipv4").unwrap_or("");
+            let (host, length) = text.split_once('/').unwrap_or((text, "32"));
+            let (Ok(host), Ok(length @ 0..=32)) = (host.parse::<Ipv4Addr>(), length.parse::<u32>())
+            else {
+                let wanted = "an IPv4 address or prefix";
+                return Err(invalid(&address, text, wanted));
+            };
+            let network = u64::from(host.to_bits()) >> (32 - length);
+            *repeated.entry((length, network)).or_insert(0u64) += 1;
+        }
+        let pool = &mut self.pools[which];
+        pool.extend(
+            repeated
+                .into_iter()
+                .map(|((length, _), n)| (n, hosts(length))),
+        );
+        Ok(())
+    }
+}
+
+/// Addresses that the program draws of a prefix: none that ends in 0 or 255, but where it is alone.
+fn hosts(length: u32) -> u64 {
+    match length {
+        0..=24 => 254 << (24 - length),
+        32 => 1,
+        // The first or the last of a /24 may be among them: one host more or less.
+        _ => 1 << (32 - length),
+    }
+}
+
+/// Popularity from (weight, hosts that have it), in any order.
+fn popularity(mut pool: Vec<(u64, u64)>) -> Popularity {
+    pool.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+    let mut ranks: Vec<(u64, u64)> = Vec::new();
+    for (weight, hosts) in pool {
+        match ranks.last_mut() {
+            Some(last) if last.0 == weight => last.1 += hosts,
+            _ => ranks.push((weight, hosts)),
+        }
+    }
+    Popularity { ranks }
+}
+
+/// Hands every number of an element on. The program needs white space behind the last one; here it does not.
+fn numbers(element: &Node<'_, '_>, most: f64, mut take: impl FnMut(f64)) -> Result<(), XmlError> {
+    for text in element
+        .children()
+        .filter(Node::is_text)
+        .filter_map(|n| n.text())
+    {
+        for word in text.split_ascii_whitespace() {
+            match word.parse::<f64>() {
+                Ok(x) if (0.0..=most).contains(&x) => take(x),
+                _ => {
+                    return Err(invalid(
+                        element,
+                        word,
+                        "a number, at least 0 and not too large",
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn invalid(element: &Node<'_, '_>, text: &str, wanted: &'static str) -> XmlError {
+    XmlError::Value {
+        line: element.document().text_pos_at(element.range().start).row,
+        what: element.tag_name().name().chars().take(40).collect(),
+        text: text.chars().take(40).collect(),
+        wanted,
+    }
+}
+
+/// Equally likely values of a law, at most as many as it was made of, in random order: the program walks along
+/// its lists.
+fn values(law: &Law, count: u64, what: &str) -> Vec<f64> {
+    let n = count.clamp(1, LONGEST);
+    let mut values: Vec<f64> = (0..n)
+        .map(|i| law.quantile((i as f64 + 0.5) / n as f64))
+        .collect();
+    Stream::new(1, what).shuffle(&mut values);
+    values
+}
+
+fn list(name: &str, values: impl Iterator<Item = String>) -> String {
+    let mut out = format!("<{name}>\n");
+    for value in values {
+        // Writing to a String cannot fail. The program loses a number without white space behind it.
+        let _ = writeln!(out, "{value}");
+    }
+    out + &format!("</{name}>\n")
+}
+
+/// An address per host, from `first` on, as often as its share of the lines.
+fn pool(name: &str, first: Ipv4Addr, port: u16, popularity: &Popularity) -> String {
+    let mut out = format!("<address_pool name=\"{name}\">\n");
+    let total = popularity.total().max(1);
+    let mut address = first.to_bits();
+    let mut written = 0;
+    let hosts = popularity
+        .ranks
+        .iter()
+        .flat_map(|&(count, n)| (0..n).map(move |_| count));
+    for count in hosts {
+        if written >= 2 * LINES {
+            break;
+        }
+        // The program redraws such addresses, for ever if there is no other.
+        while matches!(address & 0xff, 0 | 0xff) {
+            address = address.wrapping_add(1);
+        }
+        let share = count as f64 / total as f64;
+        let weight = (share * LINES as f64 + 0.5).max(1.0) as u64;
+        for _ in 0..weight {
+            let line = Ipv4Addr::from_bits(address);
+            let _ = writeln!(out, "<address ipv4=\"{line}/32\" port=\"{port}\"/>");
+        }
+        written += weight;
+        address = address.wrapping_add(1);
+    }
+    out + "</address_pool>\n"
+}
+
+#[cfg(test)]
+mod tests;
