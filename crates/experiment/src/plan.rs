@@ -98,7 +98,7 @@ impl Plan {
                 Background::Learnt(learnt) => match load(&learnt.model, base) {
                     Ok(mut loaded) => {
                         if let Some((name, _)) = &mut loaded.copy {
-                            *name = format!("models/{i}-{name}");
+                            *name = copy_of(i, name);
                             learnt.model.clone_from(name);
                         }
                         models.insert(learnt.name.clone(), loaded);
@@ -107,7 +107,7 @@ impl Plan {
                 },
                 Background::Sessions(sessions) => match flows::load(sessions, base) {
                     Ok(mut loaded) => {
-                        loaded.copy.0 = format!("models/{i}-{}", loaded.copy.0);
+                        loaded.copy.0 = copy_of(i, &loaded.copy.0);
                         sessions.model.clone_from(&loaded.copy.0);
                         flow_models.insert(sessions.name.clone(), loaded);
                     }
@@ -433,6 +433,14 @@ pub(crate) use deliveries::counting_rate;
 
 /// What is wrong with a model or a capture, and what helps.
 type Complaint = (String, Option<String>);
+
+/// Where the run directory has the model of background number `i`. A run directory's own file, resolved
+/// there, names the same place.
+fn copy_of(i: usize, name: &str) -> String {
+    let prefix = format!("{i}-");
+    let name = name.strip_prefix(&prefix).unwrap_or(name);
+    format!("models/{prefix}{name}")
+}
 
 /// A model by its bundled name or by its path.
 fn load(name: &str, base: &Path) -> Result<LoadedModel, Complaint> {

@@ -62,7 +62,7 @@ pub(super) fn playback(sessions: &Sessions) -> Playback {
 
 /// Mean payload rates of the model itself, from and to the clients, bits per second.
 pub(crate) fn bps(model: &FlowModel) -> [f64; 2] {
-    let seconds = model.interval.as_secs_f64() * model.tcp.intervals.len() as f64;
+    let seconds = model.duration().as_secs_f64();
     let udp = model.udp.iter().fold([0, 0], |[up, down], u| {
         [
             up + (u.bytes - u.answer_bytes.min(u.bytes)),

@@ -342,8 +342,13 @@ fn background_doubts(spec: &RunSpec) -> Vec<Warning> {
 }
 
 fn repeated(spec: &RunSpec, model: &FlowModel, playback: &Playback) -> Vec<Warning> {
-    let left = model.tcp.intervals.len().saturating_sub(playback.first);
-    let length = (model.interval * left as u64).scale(1.0 / playback.compression);
+    let once = Playback {
+        cycle: false,
+        ..*playback
+    };
+    let Some(length) = Plan::new(model, &once).ok().and_then(|p| p.length()) else {
+        return Vec::new();
+    };
     if spec.duration <= length {
         return Vec::new();
     }
