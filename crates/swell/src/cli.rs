@@ -1,5 +1,6 @@
 //! What may be typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -338,10 +339,23 @@ pub(crate) struct ReportArgs {
 pub(crate) struct LearnArgs {
     /// Files of one link, in the order of their times; - for standard input. Packet traces: pcap, pcapng
     /// or snoop. Flow records: NetFlow, IPFIX or sFlow (in a capture, or one message behind the other),
-    /// nfdump files, Zeek's conn.log, Suricata's EVE, Argus, CSV. All plain or compressed.
-    #[arg(required = true, value_name = "TRACE")]
+    /// nfdump files, Zeek's conn.log, Suricata's EVE, Argus, CSV. All plain or compressed. Or flow-level
+    /// models of pieces of a trace, to be merged; or Harpoon's configurations, client's and server's.
+    #[arg(
+        required_unless_present = "listen",
+        conflicts_with = "listen",
+        value_name = "TRACE"
+    )]
     pub traces: Vec<PathBuf>,
-    /// The model file; compressed if its name ends in .zst. Default: NAME.json.
+    /// Collect NetFlow, IPFIX and sFlow from exporters at this address and UDP port, such as 0.0.0.0:2055,
+    /// until Ctrl-C.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Collect for so long.
+    #[arg(long = "for", value_name = "TIME", requires = "listen")]
+    pub duration: Option<swell_base::Dur>,
+    /// The model file; compressed if its name ends in .zst. A flow-level model becomes Harpoon's two
+    /// configurations, X-client.xml and X-server.xml, if the name is X.xml. Default: NAME.json.
     #[arg(short, long, value_name = "MODEL")]
     pub output: Option<PathBuf>,
     /// Name of the model. Default: the first trace's.
@@ -391,6 +405,9 @@ pub(crate) struct FlowArgs {
     /// Metering: one packet in so many, each with equal probability.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub sample: u32,
+    /// Write the flow records to an IPFIX file (RFC 5655), too.
+    #[arg(long, value_name = "FILE")]
+    pub ipfix: Option<PathBuf>,
 }
 
 impl Default for FlowArgs {
@@ -405,6 +422,7 @@ impl Default for FlowArgs {
             active_timeout: swell_base::Dur::from_secs(1800),
             inactive_timeout: swell_base::Dur::from_secs(15),
             sample: 1,
+            ipfix: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `swell learn`.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use swell_base::Warning;
@@ -11,12 +12,18 @@ use crate::cli::{FlowArgs, LearnArgs};
 use crate::fail::Fail;
 use crate::{interrupt, out, show, tables};
 
+mod collect;
 pub(crate) mod flows;
+mod ipfix;
+mod models;
 
 use flows::{LearntFlows, Opened};
 
 /// A silence longer than this many nanoseconds is told: ten minutes.
 const LONG_SILENCE: i64 = 600_000_000_000;
+
+/// First addresses of sources and destinations in configurations of Harpoon: a model has none of its own.
+const HARPOON_POOLS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)];
 
 /// A trace or several, read and learnt.
 pub(crate) struct Learnt {
@@ -26,7 +33,11 @@ pub(crate) struct Learnt {
 }
 
 pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
-    let name = args.name.clone().unwrap_or_else(|| stem(&args.traces[0]));
+    let name = match (&args.name, args.traces.first()) {
+        (Some(name), _) => name.clone(),
+        (None, Some(trace)) => stem(trace),
+        (None, None) => "collected".into(),
+    };
     let output = args
         .output
         .clone()
@@ -42,13 +53,23 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     );
     let compress = output.extension().is_some_and(|e| e == "zst");
     let failed = |e: std::io::Error| Fail::failed(format!("{}: {e}", output.display()));
-    let learnt = any(
-        &args.traces,
-        name,
-        args.note.clone(),
-        parameters,
-        &args.flows,
-    )?;
+    let learnt = match args.listen {
+        Some(address) => {
+            let provenance = provenance(&[], args.note.clone());
+            let flows = collect::collect(address, args.duration, &name, provenance, &args.flows)?;
+            Any::Flows(Box::new(flows))
+        }
+        None => any(
+            &args.traces,
+            name,
+            args.note.clone(),
+            parameters,
+            &args.flows,
+        )?,
+    };
+    if output.extension().is_some_and(|e| e == "xml") {
+        return configurations(&learnt, &output, json);
+    }
     let mut bytes = Vec::new();
     match &learnt {
         Any::Packets(l) => l.model.write(&mut bytes, compress).map_err(failed)?,
@@ -79,6 +100,34 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         output.display(),
         bytes.len() as f64 / 1e3
     ));
+    Ok(())
+}
+
+/// Writes the model as configurations of Harpoon.
+fn configurations(learnt: &Any, output: &Path, json: bool) -> Result<(), Fail> {
+    let Any::Flows(learnt) = learnt else {
+        let message = "Harpoon plays flow-level models: this is one of packets";
+        return Err(Fail::usage(message).hint("--flows meters packet traces into flow records"));
+    };
+    let name = stem(output);
+    let texts = learnt.model.to_harpoon(HARPOON_POOLS);
+    let mut written = Vec::new();
+    for (side, text) in ["client", "server"].into_iter().zip(texts) {
+        let path = output.with_file_name(format!("{name}-{side}.xml"));
+        out::write(&path, text.as_bytes())?;
+        written.push(path);
+    }
+    if json {
+        out::json(&serde_json::json!({
+            "configurations": written, "warnings": learnt.model.warnings,
+            "summary": show::flow_summary(&learnt.model),
+        }));
+        return Ok(());
+    }
+    out::warnings(&learnt.model.warnings);
+    for path in written {
+        out::data(&format!("configuration: {}", path.display()));
+    }
     Ok(())
 }
 
@@ -137,6 +186,9 @@ pub(crate) fn any(
     let bar = flows::bar(files);
     let first = Opened::new(&files[0], &bar)?;
     let provenance = provenance(files, note);
+    if let Some(learnt) = models::read(&first, files, &name, &provenance, args)? {
+        return Ok(Any::Flows(Box::new(learnt)));
+    }
     if first.is_flows(args) {
         let learnt = flows::read(first, &files[1..], &bar, &name, provenance, args)?;
         return Ok(Any::Flows(Box::new(learnt)));

@@ -13,6 +13,7 @@ use swell_traffic::Provenance;
 use swell_traffic::flowlevel::{FlowModel, Options, Profile};
 
 use super::file_name;
+use super::ipfix::Ipfix;
 use crate::cli::{FlowArgs, FlowProfile};
 use crate::fail::Fail;
 use crate::source::Source;
@@ -44,6 +45,11 @@ impl Opened {
             .read_to_end(&mut head)
             .map_err(failed)?;
         Ok(Opened { name, source, head })
+    }
+
+    /// Its beginning.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
     }
 
     /// Whether it is to be read as flow records.
@@ -86,16 +92,8 @@ pub(crate) fn read(
     mut provenance: Provenance,
     args: &FlowArgs,
 ) -> Result<LearntFlows, Fail> {
-    let mut learner = FlowLearner::new(Options {
-        profile: match args.profile {
-            FlowProfile::Fixed => Profile::Fixed,
-            FlowProfile::Harpoon => Profile::Harpoon,
-        },
-        interval: args.interval,
-        session_gap: args.session_gap,
-        min_file: args.min_file.0,
-        ..Options::default()
-    });
+    let mut learner = FlowLearner::new(options(args));
+    let mut written = Ipfix::new(args.ipfix.as_deref())?;
     let mut files = Vec::new();
     let mut next = Some(first);
     let mut rest = others.iter();
@@ -107,7 +105,10 @@ pub(crate) fn read(
         let mut reader = file.flow_reader(args)?;
         loop {
             match reader.next_record() {
-                Ok(Some(record)) => learner.push(&record),
+                Ok(Some(record)) => {
+                    learner.push(&record);
+                    written.record(&record)?;
+                }
                 Ok(None) => break,
                 Err(error) => {
                     learner.doubt(Warning::warning("file-damaged", error.to_string()));
@@ -131,6 +132,7 @@ pub(crate) fn read(
         next = rest.next().map(|p| Opened::new(p, bar)).transpose()?;
     }
     bar.finish_and_clear();
+    written.finish()?;
     let model = learner.finish(name, provenance).map_err(|e| {
         let read = files.iter().map(tables::flows::counts_line);
         Fail::usage(e).hint(read.collect::<Vec<_>>().join("\n"))
@@ -138,8 +140,22 @@ pub(crate) fn read(
     Ok(LearntFlows { model, files })
 }
 
+/// How a flow-level model is made.
+pub(super) fn options(args: &FlowArgs) -> Options {
+    Options {
+        profile: match args.profile {
+            FlowProfile::Fixed => Profile::Fixed,
+            FlowProfile::Harpoon => Profile::Harpoon,
+        },
+        interval: args.interval,
+        session_gap: args.session_gap,
+        min_file: args.min_file.0,
+        ..Options::default()
+    }
+}
+
 /// What the counts of a file say against it.
-fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
+pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
     let mut doubts = Vec::new();
     for skip in FlowSkip::ALL {
         let n = counts.skipped(skip).times;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use swell_capture::flow::{FlowCounts, FlowSkip, Protocol};
-use swell_traffic::flowlevel::{FlowModel, Interval, Law, Popularity};
+use swell_traffic::flowlevel::{Estimate, FlowModel, Interval, Law, Popularity};
 
 use super::{list, mega, significant, wrapped};
 
@@ -14,7 +14,7 @@ const COLUMNS: usize = 72;
 pub(crate) fn model(model: &FlowModel) -> String {
     let t = &model.totals;
     let tcp = &model.tcp;
-    let seconds = model.interval.as_secs_f64() * tcp.intervals.len() as f64;
+    let seconds = model.duration().as_secs_f64();
     let mut text = wrapped(&format!(
         "{} (flow-level, profile {}): {} intervals of {}; {} Mbit/s on the wire",
         model.name,
@@ -34,6 +34,9 @@ pub(crate) fn model(model: &FlowModel) -> String {
         t.small,
     );
     text += &format!("\n{}\n", wrapped(&read));
+    if !model.sampled.is_empty() {
+        text += &format!("{}\n", sampled(model));
+    }
     let mut laws = list(&["TCP", "mean", "p10", "p50", "p90", "p99", "total"]);
     let bytes: fn(f64) -> String = |x| shortened(x, "B");
     let up = tcp.up.law().filter(|l| l.mean() > 0.0);
@@ -91,6 +94,34 @@ pub(crate) fn model(model: &FlowModel) -> String {
         text += &format!("{udp}\n");
     }
     text + &intervals(&tcp.intervals)
+}
+
+/// What is known of sampled records, with 95 % intervals, and what is not.
+fn sampled(model: &FlowModel) -> String {
+    let mut table = list(&[
+        "sampled 1 in",
+        "connections",
+        "MB to servers",
+        "MB to clients",
+        "sizes resolved from",
+        "connections seen",
+    ]);
+    let shown = |e: Estimate, unit: f64| {
+        let [low, high] = e.interval().map(|x| significant(x / unit));
+        format!("{} ({low} to {high})", significant(e.value / unit))
+    };
+    for s in &model.sampled {
+        let unknown = || "not identifiable".to_owned();
+        table.add_row([
+            significant(s.interval),
+            s.connections.map_or_else(unknown, |c| shown(c, 1.0)),
+            shown(s.bytes[0], 1e6),
+            shown(s.bytes[1], 1e6),
+            shortened(s.resolved as f64, "B"),
+            s.seen.to_string(),
+        ]);
+    }
+    format!("{table}\nNot identifiable: gaps, sessions and popularity but of what was sampled.")
 }
 
 fn row(

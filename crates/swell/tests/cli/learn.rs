@@ -255,9 +255,152 @@ fn flow_records_become_a_flow_level_model() {
     );
     // Packets of a capture, metered: a lookup and its answer, one source of datagrams.
     std::fs::write(dir.0.join("lookup.pcap"), lookup()).unwrap();
-    let metered = run(&dir, &["learn", "--flows", "lookup.pcap", "--json"]);
+    let metered = [
+        "learn",
+        "--flows",
+        "lookup.pcap",
+        "--ipfix",
+        "lookup.ipfix",
+        "--json",
+    ];
+    let metered = run(&dir, &metered);
     assert!(metered.status.success(), "{}", text(&metered.stderr));
+    let again = run(&dir, &["learn", "lookup.ipfix", "--json"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
     let metered: serde_json::Value = serde_json::from_slice(&metered.stdout).unwrap();
     assert_eq!(metered["summary"]["udp"][0]["bytes"], 230);
     assert_eq!(metered["summary"]["udp"][0]["answer_bytes"], 200);
+    assert_eq!(again["summary"]["udp"], metered["summary"]["udp"]);
+}
+
+/// Files of ten kilobytes that one client fetches from one server every two seconds, `from` seconds on.
+fn table(from: u32, files: u32) -> String {
+    let mut table =
+        "start,end,src,src_port,dst,dst_port,protocol,packets,bytes,tcp_flags\n".to_string();
+    for i in 0..files {
+        let start = from + 2 * i;
+        table += &format!(
+            "{start}.0,{start}.5,192.0.2.1,80,10.0.0.1,{},6,10,10400,0x1b\n",
+            4_000 + i
+        );
+    }
+    table
+}
+
+#[test]
+fn models_of_pieces_are_merged() {
+    let dir = Scratch::new("learn-merge");
+    dir.write("a.csv", &table(0, 30));
+    dir.write("b.csv", &table(120, 20));
+    for piece in ["a", "b"] {
+        let csv = format!("{piece}.csv");
+        let out = run(&dir, &["learn", &csv, "--interval", "60s"]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
+    let args = ["--json", "learn", "a.json", "b.json", "-o", "whole.json"];
+    let out = run(&dir, &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let summary = &value["summary"];
+    assert_eq!(
+        (&summary["tcp_connections"], &summary["intervals"]),
+        (&50.into(), &3.into())
+    );
+    assert_eq!(summary["bytes_down"], 500_000);
+    let out = run(
+        &dir,
+        &["learn", "b.csv", "--interval", "50s", "-o", "c.json"],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let out = run(&dir, &["learn", "a.json", "c.json", "-o", "no.json"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("c.json: their intervals do not line up"));
+}
+
+#[test]
+fn harpoons_configurations_are_written_and_read() {
+    let dir = Scratch::new("learn-harpoon");
+    dir.write("a.csv", &table(0, 60));
+    let out = run(
+        &dir,
+        &["learn", "a.csv", "--interval", "60s", "-o", "a.xml"],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let both = ["a-client.xml", "a-server.xml"];
+    let args = [
+        &["--json", "learn", "--interval", "60s", "-o", "back.json"],
+        &both[..],
+    ]
+    .concat();
+    let out = run(&dir, &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let summary = &value["summary"];
+    assert_eq!(
+        (&summary["profile"], &summary["tcp_connections"]),
+        (&"harpoon".into(), &60.into())
+    );
+    assert_eq!(summary["bytes_down"], 600_000);
+    let out = run(&dir, &["learn", "a-client.xml"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        text(&out.stderr).contains("no list <file_sizes>"),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
+#[test]
+fn exporters_are_listened_to() {
+    use std::io::{BufRead, BufReader};
+
+    let dir = Scratch::new("learn-listen");
+    let mut child = swell(&dir)
+        .args([
+            "--json",
+            "learn",
+            "--listen",
+            "127.0.0.1:0",
+            "--for",
+            "3s",
+            "--interval",
+            "60s",
+        ])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut said)
+        .unwrap();
+    let address = said
+        .split(' ')
+        .nth(2)
+        .unwrap()
+        .trim_end_matches(';')
+        .to_owned();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(b"no message at all", &address).unwrap();
+    // NetFlow 5: one record a message, of 10 packets and 10400 bytes of a server's; uptime 10 s.
+    for i in 0..5u8 {
+        let mut message = vec![0, 5, 0, 1, 0, 0, 0x27, 0x10, 0, 0, 0x03, 0xe8 + i];
+        message.extend([0, 0, 0, 0, 0, 0, 0, i, 0, 0, 0, 0]);
+        message.extend([192, 0, 2, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 2]);
+        message.extend([
+            0, 0, 0, 10, 0, 0, 0x28, 0xa0, 0, 0, 0x26, 0x10, 0, 0, 0x27, 0x10,
+        ]);
+        message.extend([0, 80, 0x9c, 0x40 + i, 0, 0x1b, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        socket.send_to(&message, &address).unwrap();
+    }
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success(), "{said} {}", text(&out.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let summary = &value["summary"];
+    assert_eq!(
+        (&summary["records"], &summary["bytes_down"]),
+        (&5.into(), &50_000.into())
+    );
+    assert!(dir.0.join("collected.json").exists());
 }

@@ -1,0 +1,55 @@
+//! Flow records that were read, metered or collected, written as an IPFIX file beside the model.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use swell_capture::flow::{FlowRecord, IpfixWriter};
+
+use crate::fail::Fail;
+use crate::{interrupt, out};
+
+/// The file; nothing where none was asked for. It has its name only when it is whole.
+pub(super) struct Ipfix(Option<Open>);
+
+struct Open {
+    path: PathBuf,
+    partial: PathBuf,
+    writer: IpfixWriter<File>,
+}
+
+impl Ipfix {
+    pub(super) fn new(path: Option<&Path>) -> Result<Ipfix, Fail> {
+        let Some(path) = path else {
+            return Ok(Ipfix(None));
+        };
+        out::parent_exists(path)?;
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let file = File::create(&partial);
+        let file = file.map_err(|e| Fail::failed(format!("{}: {e}", partial.display())))?;
+        Ok(Ipfix(Some(Open {
+            path: path.to_owned(),
+            partial,
+            writer: IpfixWriter::new(file),
+        })))
+    }
+
+    pub(super) fn record(&mut self, record: &FlowRecord) -> Result<(), Fail> {
+        let Some(open) = &mut self.0 else {
+            return Ok(());
+        };
+        let partial = &open.partial;
+        let written = open.writer.record(record);
+        written.map_err(|e| Fail::failed(format!("{}: {e}", partial.display())))
+    }
+
+    pub(super) fn finish(self) -> Result<(), Fail> {
+        let Some(open) = self.0 else { return Ok(()) };
+        let failed =
+            |e: &dyn std::fmt::Display| Fail::failed(format!("{}: {e}", open.path.display()));
+        open.writer.finish().map_err(|e| failed(&e))?;
+        let _held = interrupt::held();
+        std::fs::rename(&open.partial, &open.path).map_err(|e| failed(&e))
+    }
+}
