@@ -460,6 +460,26 @@ pub(crate) enum StudyCommand {
     Burstiness(StudyArgs),
     /// What does traffic that fills idle bandwidth do to the traffic that was there? Feldman (2001).
     Filler(FillerArgs),
+    /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
+    Harpoon(HarpoonArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HarpoonArgs {
+    /// The users that make the original traffic: a bundled model or the file of one learnt from packets.
+    #[arg(long, value_name = "MODEL", default_value = "isi-2pm")]
+    pub model: PathBuf,
+    /// How many times those users are there.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub sessions: f64,
+    /// How many seeds each copy is played with. Default: 3, with --quick 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: Option<u16>,
+    /// A first look: a quarter of an hour instead of a whole one.
+    #[arg(long)]
+    pub quick: bool,
+    #[command(flatten)]
+    pub grid: GridArgs,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `swell study`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 use swell_base::Dur;
@@ -8,11 +9,11 @@ use swell_report::chart::Canvas;
 use swell_study::burstiness::{Plan, tally};
 use swell_study::filler;
 use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
-use swell_study::{Picture, Study};
+use swell_study::{Picture, Study, harpoon};
 
-use crate::cli::{FillerArgs, GridArgs, StudyArgs, StudyCommand};
+use crate::cli::{FillerArgs, GridArgs, HarpoonArgs, StudyArgs, StudyCommand};
 use crate::fail::Fail;
-use crate::{interrupt, out, report, run, tables};
+use crate::{interrupt, out, report, run, show, tables};
 
 /// Name of the table of runs in a study's directory.
 const RUNS: &str = "runs.csv";
@@ -42,7 +43,44 @@ pub(crate) fn study(which: &StudyCommand, json: bool) -> Result<(), Fail> {
             let study = filler::study(&traces, &cells, &numbers, filler_command(args));
             finish(&study, &dir, json)
         }
+        StudyCommand::Harpoon(args) => {
+            let duration = if args.quick {
+                harpoon::QUICK
+            } else {
+                harpoon::WHOLE
+            };
+            if !(args.sessions > 0.0 && args.sessions <= 1e3) {
+                let message = format!("--sessions {} is not between 0 and 1000", args.sessions);
+                return Err(Fail::usage(message));
+            }
+            let users = Arc::new(show::any_model(&args.model)?);
+            let original = harpoon::Original::new(users, args.sessions, duration);
+            let seeds = args.seeds.map_or(if args.quick { 1 } else { 3 }, u64::from);
+            let cells = harpoon::cells::cells(&original, seeds);
+            let dir = directory(&args.grid, "harpoon", args.quick)?;
+            let numbers = runs(&cells, &args.grid, &dir)?;
+            let study = harpoon::study(&original, seeds, &numbers, harpoon_command(args));
+            finish(&study, &dir, json)
+        }
     }
+}
+
+/// What runs the Harpoon study again, wherever its results go.
+fn harpoon_command(args: &HarpoonArgs) -> String {
+    let mut command = "swell study harpoon".to_owned();
+    if args.model.as_os_str() != "isi-2pm" {
+        command += &format!(" --model '{}'", args.model.display());
+    }
+    if args.sessions != 1.0 {
+        command += &format!(" --sessions {}", args.sessions);
+    }
+    if let Some(seeds) = args.seeds {
+        command += &format!(" --seeds {seeds}");
+    }
+    if args.quick {
+        command += " --quick";
+    }
+    command
 }
 
 /// What runs the filler study again, wherever its results go.
