@@ -49,8 +49,8 @@ pub(crate) fn study(which: &StudyCommand, json: bool) -> Result<(), Fail> {
             } else {
                 harpoon::WHOLE
             };
-            if !(args.sessions > 0.0 && args.sessions <= 1e3) {
-                let message = format!("--sessions {} is not between 0 and 1000", args.sessions);
+            if !(1e-3..=1e3).contains(&args.sessions) {
+                let message = format!("--sessions {} is not between 0.001 and 1000", args.sessions);
                 return Err(Fail::usage(message));
             }
             let users = Arc::new(show::any_model(&args.model)?);

@@ -216,7 +216,7 @@ impl Cell for HarpoonCell<'_> {
 
     fn settings(&self) -> String {
         let o = self.original;
-        format!("{} {} {} 1", o.model.name, o.sessions, o.duration)
+        format!("{} {} {} 2", o.model.name, o.sessions, o.duration)
     }
 
     fn cost(&self) -> f64 {

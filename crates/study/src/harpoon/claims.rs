@@ -166,9 +166,13 @@ fn tuning(q: &Query<'_>) -> Option<Finding> {
 fn spread(values: &[f64]) -> Option<(f64, f64)> {
     let mut sizes: Vec<f64> = values.iter().map(|v| v.abs()).collect();
     sizes.sort_by(f64::total_cmp);
-    let last = sizes.len().checked_sub(1)?;
+    if sizes.is_empty() {
+        return None;
+    }
+    // At least one, for there is at least one value.
+    let within = (sizes.len() as f64 * 0.95).ceil() as usize;
     let mean = sizes.iter().sum::<f64>() / sizes.len() as f64;
-    Some((sizes[(last as f64 * 0.95) as usize], mean))
+    Some((sizes[within - 1], mean))
 }
 
 fn by_interval(q: &Query<'_>, series: &str, scale: f64) -> Option<Finding> {

@@ -90,3 +90,6 @@ fn doubts(original: &Original, seeds: u64) -> Vec<Warning> {
     }
     doubts
 }
+
+#[cfg(test)]
+mod tests;

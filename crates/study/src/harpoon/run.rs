@@ -18,12 +18,15 @@ use super::exporter::exporter;
 
 /// Round trip of the original's every connection: what the paper calls its dominant one.
 pub const RTT: Dur = Dur::from_millis(200);
+/// Rate of every host's access, of originals and copies alike: flow records say nothing of it.
+const EDGE: Rate = Rate::from_bps(100_000_000);
 /// Width of the bins that log-scale diagrams are made of.
 pub const BIN: Dur = Dur::from_millis(1);
 /// Width of the bins of volumes.
 pub const COARSE: Dur = Dur::from_secs(300);
 
-/// What is imitated: users of a structural model, whose every round trip is [`RTT`], for some time.
+/// What is imitated: users of a structural model, whose every round trip is [`RTT`], for some time. Their access
+/// is as fast as the copies', so that what differs is the traffic.
 pub struct Original {
     /// The users.
     pub model: Arc<Model>,
@@ -78,6 +81,7 @@ impl Original {
     fn simulate(&self, sample: u32) -> Seen {
         let knobs = Knobs {
             rtt: Some(RTT),
+            access: Some(EDGE),
             sessions: self.sessions,
             phase: Some(Dur::ZERO),
             ..Knobs::default()
@@ -113,11 +117,10 @@ impl Original {
         let model = self.learn(copy).ok()?;
         let plan = Plan::new(&model, &Playback::default()).ok()?;
         // Hosts share their path where it has a capacity, which makes them hosts in the records.
-        let edge = Rate::from_bps(1_000_000_000);
         let access = Access {
             delay: copy.rtt / 4,
-            up: Some(edge),
-            down: Some(edge),
+            up: Some(EDGE),
+            down: Some(EDGE),
             ..Access::default()
         };
         let machine = Sessions::new(SessionsConfig {

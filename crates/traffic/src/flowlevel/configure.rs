@@ -1,23 +1,25 @@
 //! Self-configuration: flow records in, model out, in one pass and bounded memory.
 
-use std::collections::BTreeMap;
+use swell_base::Dur;
 
-use swell_base::{Dur, Warning};
-
-use super::model::{FlowModel, FlowTotals, Interval, Profile, TcpSessions};
+use super::model::{FlowModel, FlowTotals, Profile, TcpSessions};
 use super::record::{Record, TCP, UDP, nanos, times};
 use crate::model::Provenance;
 
 mod connections;
+mod doubts;
 mod inversion;
 mod popularity;
 mod released;
 mod sessions;
+mod timeline;
 mod udp;
 
 use connections::Connections;
+use doubts::doubts;
 use released::Released;
 use sessions::Sessions;
+use timeline::Timeline;
 use udp::Sources;
 
 /// In which order records come.
@@ -89,14 +91,8 @@ pub enum ConfigureError {
     },
 }
 
-/// Intervals to both sides of the first record.
-const REACH: i64 = super::merge::MAX_INTERVALS as i64 / 2;
-
 /// Exporters say sampling intervals in 32 bits (IPFIX element 34).
 const LONGEST_SAMPLING: f64 = u32::MAX as f64;
-
-/// Numbers of connections with a larger relative standard error are doubtful.
-const COARSE: f64 = 0.05;
 
 /// Takes flow records and makes a [`FlowModel`] of them.
 #[derive(Debug)]
@@ -147,8 +143,7 @@ impl Configurator {
     pub fn add(&mut self, record: &Record) {
         self.totals.records += 1;
         let mut record = *record;
-        // Also where it is no number.
-        if !(record.sampling > 1.0) {
+        if record.sampling.is_nan() || record.sampling <= 1.0 {
             record.sampling = 1.0;
         }
         let sides = [Some(record.forward), record.reverse];
@@ -313,101 +308,6 @@ impl Configurator {
     }
 }
 
-fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec<Warning> {
-    let mut doubts = Vec::new();
-    let t = &model.totals;
-    let files = model.tcp.down.count();
-    if sampled > 0 {
-        doubts.extend(sampling_doubts(model, sampled));
-    }
-    if without_flags > 0 {
-        doubts.push(Warning::note("no-flags", format!(
-            "{without_flags} records have no TCP flags: connections are told apart by silence, their ends \
-             and clients inferred from times and ports"
-        )));
-    }
-    if t.censored * 20 > files && t.censored > 0 {
-        doubts.push(Warning::warning("censored", format!(
-            "{} of {files} connections were not seen whole: the sizes of the largest are estimates", t.censored
-        )));
-    }
-    if files > 0 && (model.tcp.up.sum() == 0) != (model.tcp.down.sum() == 0) {
-        let way = if model.tcp.up.sum() > 0 {
-            "client"
-        } else {
-            "server"
-        };
-        doubts.push(Warning::note("one-way", format!(
-            "all files come from the {way}: the records are of one direction, or of both together"
-        )));
-    }
-    if t.evicted > 0 {
-        doubts.push(Warning::warning(
-            "evicted",
-            format!(
-                "{} entries were given up early because a table was full: raise the capacity",
-                t.evicted
-            ),
-        ));
-    }
-    if files > 0 && model.tcp.gaps.is_empty() {
-        doubts.push(Warning::warning("no-gaps", format!(
-            "no client opened two of the {files} connections to one server within the session gap: a \
-             session opens one connection per interval"
-        )));
-    }
-    if files > 0 && files < 100 {
-        doubts.push(Warning::warning(
-            "few-connections",
-            format!("{files} connections are few for a law of sizes"),
-        ));
-    }
-    doubts
-}
-
-/// What sampling leaves unknown.
-fn sampling_doubts(model: &FlowModel, records: u64) -> Vec<Warning> {
-    let mut doubts = vec![Warning::note(
-        "sampled",
-        format!(
-            "{records} of {} records are packet-sampled. Volumes are multiplied out; gaps, sessions and the \
-             popularity of hosts are those of connections with a sampled packet; UDP flows without one are not \
-             counted",
-            model.totals.records
-        ),
-    )];
-    for s in &model.sampled {
-        let n = s.interval;
-        doubts.push(match s.connections {
-            Some(connections) => {
-                let [low, high] = connections.interval();
-                let (severity, hint): (fn(&str, String) -> Warning, _) =
-                    if connections.relative() > COARSE {
-                        (Warning::warning, ": more records would tell")
-                    } else {
-                        (Warning::note, "")
-                    };
-                severity(
-                    "sampled-sizes",
-                    format!(
-                        "sampled 1 in {n}: {:.0} connections by their SYNs (95 %: {low:.0} to {high:.0}){hint}; \
-                         the law of sizes below {} bytes is a smooth guess that meets their number and volume",
-                        connections.value, s.resolved
-                    ),
-                )
-            }
-            None => Warning::warning(
-                "sampled-counts",
-                format!(
-                    "sampled 1 in {n} without a TCP flag that tells a SYN: connections without a sampled packet \
-                     are not counted, so there are too few connections and sizes are too large; volumes are right"
-                ),
-            ),
-        });
-    }
-    doubts
-}
-
 /// A connection that turned out to carry a file.
 #[derive(Clone, Copy, Debug)]
 struct Start {
@@ -416,112 +316,4 @@ struct Start {
     server: u128,
     /// There were others of which nothing was sampled.
     sampled: bool,
-}
-
-/// What happened in each interval.
-#[derive(Debug)]
-struct Timeline {
-    origin: i64,
-    width: i64,
-    /// Interval of the first time ever asked for.
-    middle: Option<i64>,
-    intervals: BTreeMap<i64, Interval>,
-    /// Connections of sampled records that began in an interval.
-    sampled: BTreeMap<i64, u64>,
-}
-
-impl Timeline {
-    fn new(options: &Options) -> Timeline {
-        Timeline {
-            // Files hold whole microseconds.
-            origin: options.origin.div_euclid(1_000) * 1_000,
-            width: nanos(options.interval).max(1),
-            middle: None,
-            intervals: BTreeMap::new(),
-            sampled: BTreeMap::new(),
-        }
-    }
-
-    fn index(&self, time: i64) -> i64 {
-        time.saturating_sub(self.origin).div_euclid(self.width)
-    }
-
-    fn time_of(&self, index: i64) -> i64 {
-        self.origin.saturating_add(index.saturating_mul(self.width))
-    }
-
-    /// Whether a time is close enough to the first one to be in the model.
-    fn reaches(&mut self, time: i64) -> bool {
-        let index = self.index(time);
-        let middle = *self.middle.get_or_insert(index);
-        index.saturating_sub(middle).saturating_abs() < REACH
-            && time.unsigned_abs() < i64::MAX as u64 / 2
-    }
-
-    fn at(&mut self, time: i64) -> &mut Interval {
-        let index = self.index(time);
-        self.intervals.entry(index).or_default()
-    }
-
-    /// A connection begins.
-    fn begin(&mut self, start: &Start) {
-        let index = self.index(start.at);
-        let interval = self.intervals.entry(index).or_default();
-        if start.sampled {
-            *self.sampled.entry(index).or_default() += 1;
-        } else {
-            interval.connections += 1;
-        }
-    }
-
-    /// Spreads the connections that sampling stands for over the intervals as those that were seen.
-    fn multiply(&self, intervals: &mut [Interval], first: i64, all: u64) {
-        let seen: u64 = self.sampled.values().sum();
-        let (mut before, mut done) = (0, 0);
-        for (index, &n) in &self.sampled {
-            before += n;
-            let upto = (u128::from(all) * u128::from(before) / u128::from(seen.max(1))) as u64;
-            // The timeline has every interval in which one began.
-            if let Some(interval) = usize::try_from(index - first)
-                .ok()
-                .and_then(|i| intervals.get_mut(i))
-            {
-                interval.connections = interval.connections.saturating_add(upto - done);
-            }
-            done = upto;
-        }
-    }
-
-    /// Bytes moved evenly from `first` to `last`.
-    fn spread(&mut self, bytes: u64, first: i64, last: i64) {
-        let (from, to) = (self.index(first), self.index(last));
-        let span = i128::from(last) - i128::from(first) + 1;
-        let mut done = 0;
-        for index in from..=to {
-            let upto = if index == to {
-                bytes
-            } else {
-                let part = i128::from(self.time_of(index + 1)) - i128::from(first);
-                // At most `bytes`, for the part is at most the span.
-                (i128::from(bytes) * part / span) as u64
-            };
-            let interval = self.intervals.entry(index).or_default();
-            interval.bytes = interval.bytes.saturating_add(upto - done);
-            done = upto;
-        }
-    }
-
-    /// The first interval and all from it to the last.
-    fn dense(&self) -> (i64, Vec<Interval>) {
-        let (Some((&first, _)), Some((&last, _))) = (
-            self.intervals.first_key_value(),
-            self.intervals.last_key_value(),
-        ) else {
-            return (0, Vec::new());
-        };
-        let all = (first..=last)
-            .map(|i| self.intervals.get(&i).copied().unwrap_or_default())
-            .collect();
-        (first, all)
-    }
 }

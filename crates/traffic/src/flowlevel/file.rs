@@ -287,14 +287,14 @@ impl File {
             .filter(|s| s.unsigned_abs() < i64::MAX as u64 / 2)
             .ok_or_else(|| ModelError::invalid("start", "more than a century from 1970"))?;
         let len = self.intervals.len();
-        let span = nanos(interval).checked_mul(len as i64);
-        if len > MAX_INTERVALS || span.is_none() {
+        let length = nanos(interval).checked_mul(len as i64);
+        if len > MAX_INTERVALS || length.is_none() {
             return Err(ModelError::invalid(
                 "intervals",
                 format!("{len} are more than {MAX_INTERVALS}, or longer than three centuries"),
             ));
         }
-        let end = start.saturating_add(span.unwrap_or(0));
+        let end = start.saturating_add(length.unwrap_or(0));
         let span = match self.span {
             None => [start, end],
             Some(span) => span_in(span)?,
@@ -433,7 +433,7 @@ fn histogram(at: &str, buckets: &FileHistogram) -> Result<Histogram, ModelError>
         };
         let Some(index) = u16::try_from(index)
             .ok()
-            .filter(|i| (next..=LAST_BUCKET).contains(i))
+            .filter(|b| (next..=LAST_BUCKET).contains(b))
         else {
             return refuse("bucket numbers must ascend and stay below 3776");
         };
@@ -451,13 +451,13 @@ fn histogram(at: &str, buckets: &FileHistogram) -> Result<Histogram, ModelError>
         if count == 0 || !fits || least > most || least < low || most > high {
             return refuse("the sum is not that of so many values of this bucket");
         }
-        let bucket = Bucket {
+        let whole = Bucket {
             count,
             sum,
             least,
             most,
         };
-        h.add_bucket(index, bucket);
+        h.add_bucket(index, whole);
     }
     Ok(h)
 }

@@ -135,8 +135,8 @@ impl FlowModel {
                     a.add(&b);
                     a
                 });
-                for (mine, theirs) in mine.bytes.iter_mut().zip(&theirs.bytes) {
-                    mine.add(theirs);
+                for (into, from) in mine.bytes.iter_mut().zip(&theirs.bytes) {
+                    into.add(from);
                 }
             }
         }

@@ -67,11 +67,11 @@ impl FlowModel {
             .map(|i| self.seen_of(i).as_nanos() as f64 / length)
             .collect();
         let mut left = 0.0;
-        for (interval, seen) in self.tcp.intervals.iter_mut().zip(seen) {
+        for (interval, part) in self.tcp.intervals.iter_mut().zip(seen) {
             interval.sessions = 0;
             // An idle interval gets nothing that was left over from a busy one.
             if each > 0.0 && interval.bytes > 0 {
-                let want = interval.bytes as f64 / (each * seen) + left;
+                let want = interval.bytes as f64 / (each * part) + left;
                 interval.sessions = (want + 0.5) as u64;
                 left = want - interval.sessions as f64;
             }

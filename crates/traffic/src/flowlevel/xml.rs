@@ -143,13 +143,13 @@ impl FlowModel {
         // What its sessions carry when they keep to their schedule.
         let carries = model.session_bytes().unwrap_or(0.0);
         let size = model.tcp.down.law().map_or(1.0, |l| l.mean()).max(1e-9);
-        let interval = |sessions: u64| Interval {
+        let played = |sessions: u64| Interval {
             connections: (sessions as f64 * carries / size) as u64,
             bytes: (sessions as f64 * carries) as u64,
             seen: sessions,
             sessions,
         };
-        model.tcp.intervals = lists.sessions.into_iter().map(interval).collect();
+        model.tcp.intervals = lists.sessions.into_iter().map(played).collect();
         if !lists.left_out.is_empty() {
             model.warnings.push(Warning::warning(
                 "plugins-left-out",
@@ -168,7 +168,7 @@ impl FlowModel {
     /// It has no files from clients to servers, no datagrams of this model's kinds and no sizes above 2 GiB:
     /// they are left out or cut.
     pub fn to_harpoon(&self, pools: [Ipv4Addr; 2]) -> [String; 2] {
-        let threads = self.tcp.intervals.iter().map(|i| i.sessions).max();
+        let most = self.tcp.intervals.iter().map(|i| i.sessions).max();
         let plugin = |personality: &str, threads: u64, inside: &str| {
             format!(
                 "<harpoon_plugins>\n<plugin name=\"TcpPlugin\" objfile=\"tcp_plugin.so\" maxthreads=\"{threads}\" \
@@ -205,7 +205,7 @@ impl FlowModel {
             ),
         ];
         [
-            plugin("client", threads.unwrap_or(0).max(1), &client.concat()),
+            plugin("client", most.unwrap_or(0).max(1), &client.concat()),
             // What its own configurator writes.
             plugin("server", 47, &server.concat()),
         ]

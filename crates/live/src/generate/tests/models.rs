@@ -36,6 +36,7 @@ fn model(sessions: [u64; 4]) -> FlowModel {
     let mut model = c.finish("test", Default::default()).unwrap();
     let intervals = &mut model.tcp.intervals;
     intervals.resize(4, Default::default());
+    model.span[1] = 4_000_000_000;
     for (interval, n) in intervals.iter_mut().zip(sessions) {
         interval.sessions = n;
     }

@@ -175,7 +175,7 @@ impl UdpPlan {
             length / 1e3 * s.mean_reciprocal(LEAST) * datagrams_each * datagrams.mean()
         });
         let (slots, arrivals) = if u.kind == UdpKind::Other || carries <= 0.0 {
-            let begun = played.map(|(share, seen)| share * seen * u.sources as f64);
+            let begun = played.map(|(share, part)| share * part * u.sources as f64);
             (Vec::new(), whole(begun))
         } else {
             let active = played.map(|(share, _)| share * u.bytes as f64 / carries);

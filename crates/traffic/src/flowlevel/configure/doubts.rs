@@ -1,0 +1,104 @@
+//! What a model made of flow records is to be doubted for.
+
+use swell_base::Warning;
+
+use super::super::model::FlowModel;
+
+/// Numbers of connections with a larger relative standard error are doubtful.
+const COARSE: f64 = 0.05;
+
+/// All of it: `sampled` records, and those `without_flags`.
+pub(super) fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec<Warning> {
+    let mut doubts = Vec::new();
+    let t = &model.totals;
+    let files = model.tcp.down.count();
+    if sampled > 0 {
+        doubts.extend(sampling_doubts(model, sampled));
+    }
+    if without_flags > 0 {
+        doubts.push(Warning::note("no-flags", format!(
+            "{without_flags} records have no TCP flags: connections are told apart by silence, their ends \
+             and clients inferred from times and ports"
+        )));
+    }
+    if t.censored * 20 > files && t.censored > 0 {
+        doubts.push(Warning::warning("censored", format!(
+            "{} of {files} connections were not seen whole: the sizes of the largest are estimates", t.censored
+        )));
+    }
+    if files > 0 && (model.tcp.up.sum() == 0) != (model.tcp.down.sum() == 0) {
+        let way = if model.tcp.up.sum() > 0 {
+            "client"
+        } else {
+            "server"
+        };
+        doubts.push(Warning::note("one-way", format!(
+            "all files come from the {way}: the records are of one direction, or of both together"
+        )));
+    }
+    if t.evicted > 0 {
+        doubts.push(Warning::warning(
+            "evicted",
+            format!(
+                "{} entries were given up early because a table was full: raise the capacity",
+                t.evicted
+            ),
+        ));
+    }
+    if files > 0 && model.tcp.gaps.is_empty() {
+        doubts.push(Warning::warning("no-gaps", format!(
+            "no client opened two of the {files} connections to one server within the session gap: a \
+             session opens one connection per interval"
+        )));
+    }
+    if files > 0 && files < 100 {
+        doubts.push(Warning::warning(
+            "few-connections",
+            format!("{files} connections are few for a law of sizes"),
+        ));
+    }
+    doubts
+}
+
+/// What sampling leaves unknown.
+fn sampling_doubts(model: &FlowModel, records: u64) -> Vec<Warning> {
+    let mut doubts = vec![Warning::note(
+        "sampled",
+        format!(
+            "{records} of {} records are packet-sampled. Volumes are multiplied out; gaps, sessions and the \
+             popularity of hosts are those of connections with a sampled packet; UDP flows without one are not \
+             counted",
+            model.totals.records
+        ),
+    )];
+    for s in &model.sampled {
+        let n = s.interval;
+        doubts.push(match s.connections {
+            Some(connections) => {
+                let [low, high] = connections.interval();
+                let (severity, hint): (fn(&str, String) -> Warning, _) =
+                    if connections.relative() > COARSE {
+                        (Warning::warning, ": more records would tell")
+                    } else {
+                        (Warning::note, "")
+                    };
+                severity(
+                    "sampled-sizes",
+                    format!(
+                        "sampled 1 in {n}: {:.0} connections by their SYNs (95 %: {low:.0} to {high:.0}){hint}; \
+                         the law of sizes below {} bytes is a smooth guess that meets their number and volume",
+                        connections.value, s.resolved
+                    ),
+                )
+            }
+            None => Warning::warning(
+                "sampled-counts",
+                format!(
+                    "sampled 1 in {n} without a TCP flag that tells a SYN: connections without a sampled packet \
+                     are not counted, so there are too few connections and sizes are too large; volumes are right"
+                ),
+            ),
+        });
+    }
+    doubts
+}
