@@ -374,8 +374,7 @@ fn intervals_that_were_seen_in_part_are_played_in_part() {
     };
     let plan = Plan::new(&model, &playback).unwrap();
     let round = model.duration();
-    let index =
-        |seconds: u64| plan.index(swell_base::Time::ZERO + round * 3 + Dur::from_secs(seconds));
+    let index = |at: u64| plan.index(swell_base::Time::ZERO + round * 3 + Dur::from_secs(at));
     assert_eq!([0, 49, 50, 170, 189].map(index), [12, 12, 13, 15, 15]);
 }
 
@@ -480,8 +479,8 @@ fn files_are_read_back_and_bad_ones_refused_with_reason() {
         span: [9_000, 8_000],
         ..model.clone()
     };
-    let error = FlowModel::from_slice(turned.to_json().as_bytes()).unwrap_err();
-    assert!(error.to_string().contains("span: its end"), "{error}");
+    let refused = FlowModel::from_slice(turned.to_json().as_bytes()).unwrap_err();
+    assert!(refused.to_string().contains("span: its end"), "{refused}");
     for (from, to, says) in [
         (
             "swell-flow-model",

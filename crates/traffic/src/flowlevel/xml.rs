@@ -291,7 +291,7 @@ fn hosts(length: u32) -> u64 {
 
 /// Popularity from (weight, hosts that have it), in any order.
 fn popularity(mut pool: Vec<(u64, u64)>) -> Popularity {
-    pool.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+    pool.sort_unstable_by_key(|p| std::cmp::Reverse(p.0));
     let mut ranks: Vec<(u64, u64)> = Vec::new();
     for (weight, hosts) in pool {
         match ranks.last_mut() {

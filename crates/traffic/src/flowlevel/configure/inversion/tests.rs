@@ -136,9 +136,9 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     for seed in 0..seeds {
         let truth = sampled(seed, 2_000, 10.0);
         let known = truth.tally.invert(10.0).known;
-        let holds = |e: Estimate, truth: f64| {
+        let holds = |e: Estimate, number: f64| {
             let [low, high] = e.interval();
-            u64::from(low <= truth && truth <= high)
+            u64::from(low <= number && number <= high)
         };
         counts += holds(known.connections.unwrap(), 2_000.0);
         bytes += holds(known.bytes[0], truth.bytes[0] as f64);
