@@ -106,7 +106,7 @@ const FINDINGS: &[Claim] = &[
         id: "F3",
         claim: "overload’s burstiness hangs on the order of simultaneous arrivals",
         paper: "–",
-        rule: "Reno/FIFO’s c.o.v. at M = 60 where of packets that arrive at one instant the one that waited behind another of its client is taken first, over that where it is taken last: an interval above 1.1 holds, above 1 in kind",
+        rule: "Reno/FIFO’s c.o.v. at M = 60 where of packets that arrive at one instant the one that waited behind another of its client is taken first, over that where it is taken last: an interval beyond a tenth from 1 holds, one without 1 in kind",
         decide: ties,
     },
 ];
@@ -382,7 +382,10 @@ fn ties(v: &View) -> Option<Found> {
     let [less, more] = [TIES[0], TIES[1]].map(|g| at(g, Metric::Delivered));
     let ratio = waited.over(&fresh);
     Some(Found {
-        verdict: Verdict::of(ratio.low() > 1.1, ratio.low() > 1.0),
+        verdict: Verdict::of(
+            ratio.low() > 1.1 || ratio.high() < 1.0 / 1.1,
+            ratio.low() > 1.0 || ratio.high() < 1.0,
+        ),
         measured: Some(ratio),
         value: format!("× {:.2}", ratio.value),
         detail: format!(
