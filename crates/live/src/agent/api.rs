@@ -122,7 +122,7 @@ pub enum TrafficPart {
     Model(ModelPart),
     /// Sessions that make the same transfer again and again, one after the other.
     Closed {
-        /// Sessions.
+        /// Sessions: at most 1048576.
         sessions: u32,
         /// Bytes to the server.
         up: u64,
@@ -277,6 +277,9 @@ impl StatisticsView {
     }
 }
 
+/// Closed sessions at most, as many as a model may have: each takes memory.
+const MOST_SESSIONS: u32 = 1 << 20;
+
 /// A wrong request: why.
 pub(super) type Wrong = String;
 
@@ -284,6 +287,9 @@ impl TrafficPart {
     /// The plan of it.
     pub(super) fn plan(&self) -> Result<SharedPlan, Wrong> {
         match self {
+            TrafficPart::Closed { sessions, .. } if *sessions > MOST_SESSIONS => Err(format!(
+                "closed: {sessions} sessions are more than {MOST_SESSIONS}"
+            )),
             TrafficPart::Closed { sessions, up, down } => Ok(std::sync::Arc::new(Closed {
                 sessions: u64::from(*sessions),
                 up: *up,

@@ -434,6 +434,10 @@ fn what_makes_no_sense_is_refused_and_said() {
             &["part", "client", "traffic"],
             json!({ "closed": { "sessions": 1 } }),
         ),
+        with(
+            &["part", "client", "traffic"],
+            json!({ "closed": { "sessions": 1 << 21, "up": 1, "down": 1 } }),
+        ),
     ];
     for body in &wrong {
         let (status, said) = agent.ask(Some(TOKEN), "POST", "/v1/runs", body);
