@@ -41,7 +41,8 @@ pub struct Original {
 pub struct Seen {
     /// Flow records, in the order of their ends.
     pub records: Vec<FlowRecord>,
-    /// Bytes in each bin of [`BIN`], towards the clients.
+    /// Bytes of both directions in each bin of [`BIN`]: the original has clients on both sides, copies have them
+    /// on one.
     pub fine: Vec<u32>,
     /// Bytes and packets of both directions in each bin of [`COARSE`].
     pub bytes: Vec<f64>,
@@ -189,10 +190,8 @@ fn observe(machine: Box<dyn Workload>, duration: Dur, sample: u32, seed: u64) ->
                 *bin += part.iter().map(|&n| f64::from(n)).sum::<f64>();
             }
         }
-        if direction == Direction::Down {
-            for (bin, &n) in seen.fine.iter_mut().zip(&meter.fine_bytes[tag]) {
-                *bin = n;
-            }
+        for (bin, &n) in seen.fine.iter_mut().zip(&meter.fine_bytes[tag]) {
+            *bin += n;
         }
     }
     seen
