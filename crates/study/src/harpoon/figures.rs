@@ -37,7 +37,7 @@ pub fn sections(r: &Results<'_>, whole: usize) -> Vec<Section> {
         },
         Section {
             title: "Energy at every timescale (figure 11)".to_string(),
-            what: "Wavelet energy of the bytes towards the clients in bins of a millisecond. The original's round trips \
+            what: "Wavelet energy of the bytes of both directions in bins of a millisecond. The original's round trips \
                    are 200 ms; \"no RTT\" copies have 0.4 ms."
                 .to_string(),
             pictures: vec![diagram(r)],

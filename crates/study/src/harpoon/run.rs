@@ -20,6 +20,9 @@ use super::exporter::exporter;
 pub const RTT: Dur = Dur::from_millis(200);
 /// Rate of every host's access, of originals and copies alike: flow records say nothing of it.
 const EDGE: Rate = Rate::from_bps(100_000_000);
+/// Everybody's receive window at most, original and copies: what there is without scaling (RFC 7323 section 2.1). Flow
+/// records do not tell windows.
+const WINDOW: u32 = 65_535;
 /// Width of the bins that log-scale diagrams are made of.
 pub const BIN: Dur = Dur::from_millis(1);
 /// Width of the bins of volumes.
@@ -164,7 +167,12 @@ fn observe(machine: Box<dyn Workload>, duration: Dur, sample: u32, seed: u64) ->
     world.meter(BIN, Dur::from_secs(1));
     let (tap, reports) = exporter(sample, seed);
     world.set_tap(Box::new(tap));
-    world.add(machine, Tag::Background, Arc::new(Config::linux()));
+    let tcp = Config {
+        recv_buffer: WINDOW,
+        recv_tuning: false,
+        ..Config::linux()
+    };
+    world.add(machine, Tag::Background, Arc::new(tcp));
     world.advance(Time::ZERO + duration);
     let bins = (duration.as_nanos() / BIN.as_nanos()) as usize;
     let group = (COARSE.as_nanos() / BIN.as_nanos()) as usize;
