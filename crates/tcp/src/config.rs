@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use swell_base::{Dur, Flags, Segment};
 
-use crate::receiver::FIRST_WINDOW;
-
+/// The first window: the whole segments of 1460 bytes that half of `tcp_rmem`'s default of 128 KiB holds
+/// (`tcp_select_initial_window`).
+pub(crate) const FIRST_WINDOW: u32 = 44 * 1460;
 /// How the congestion window moves and, without SACK, how losses are repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {

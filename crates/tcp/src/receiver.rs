@@ -4,7 +4,6 @@ mod gaps;
 mod tuning;
 
 use gaps::Gaps;
-pub(crate) use tuning::FIRST_WINDOW;
 use tuning::Tuning;
 
 use swell_base::{Flags, SackBlocks, Segment, Time};

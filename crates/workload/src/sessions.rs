@@ -23,6 +23,19 @@ pub struct SessionsConfig {
     pub server: Access,
 }
 
+impl SessionsConfig {
+    /// Clients on the left, and one path for everybody.
+    pub fn alike(player: Player, seed: u64, access: Access) -> SessionsConfig {
+        SessionsConfig {
+            player,
+            seed,
+            from_right: false,
+            client: access,
+            server: access,
+        }
+    }
+}
+
 /// Opens a connection for every transfer when it is due, whatever becomes of those before; on it the client
 /// sends its file, then the server its own (at once, where the client has none), and closes. How long that
 /// takes is the network's and TCP's affair. Datagram sources keep to their schedule; their servers answer

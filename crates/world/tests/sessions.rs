@@ -110,13 +110,8 @@ fn play(model: &FlowModel, playback: &Playback, seconds: u64, seed: u64) -> Vec<
         delay: Dur::from_millis(5),
         ..Access::default()
     };
-    let machine = Sessions::new(SessionsConfig {
-        player: Player::new(Plan::new(model, playback).unwrap(), seed, Share::ALL),
-        seed,
-        from_right: false,
-        client: access,
-        server: access,
-    });
+    let player = Player::new(Plan::new(model, playback).unwrap(), seed, Share::ALL);
+    let machine = Sessions::new(SessionsConfig::alike(player, seed, access));
     let tcp = Arc::new(Config::linux());
     let index = world.add(Box::new(machine), Tag::Background, tcp);
     world.advance(Time::ZERO + Dur::from_secs(seconds));

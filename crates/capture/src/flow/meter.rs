@@ -141,18 +141,7 @@ impl MeteringProcess {
     /// # Errors
     /// The reason why the frame holds no usable IP packet.
     pub fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<FlowRecord>) -> Result<(), Skip> {
-        self.counts.frames += 1;
-        self.now = self.now.max(frame.time);
-        self.expire(out);
-        let taken = match self.options.sampling {
-            PacketSampling::All => true,
-            PacketSampling::Systematic(n) => self.counts.frames.is_multiple_of(u64::from(n.max(1))),
-            PacketSampling::Random { interval, .. } => {
-                self.stream.below(u64::from(interval.max(1))) == 0
-            }
-        };
-        if !taken {
-            self.counts.left_out += 1;
+        if !self.chooses(frame.time, out) {
             return Ok(());
         }
         let packet = dissect(frame).inspect_err(|_| self.counts.skipped += 1)?;
@@ -161,14 +150,41 @@ impl MeteringProcess {
             last: frame.time,
             packets: 1,
             bytes: u64::from(packet.ip_len),
-            sampling: self.sampled,
             ..FlowRecord::BLANK
         };
         describe(&packet, frame, &mut record);
-        self.counts.packets += 1;
-        self.counts.bytes += record.bytes;
-        self.add(record, out);
+        self.meter(record, out);
         Ok(())
+    }
+
+    /// Meters a packet that never had a frame: `packet` is what a record of it alone would say.
+    pub fn packet(&mut self, packet: FlowRecord, out: &mut Vec<FlowRecord>) {
+        if self.chooses(packet.first, out) {
+            self.meter(packet, out);
+        }
+    }
+
+    /// Whether the packet that is there at `time` is sampled.
+    fn chooses(&mut self, time: i64, out: &mut Vec<FlowRecord>) -> bool {
+        self.counts.frames += 1;
+        self.now = self.now.max(time);
+        self.expire(out);
+        let taken = match self.options.sampling {
+            PacketSampling::All => true,
+            PacketSampling::Systematic(n) => self.counts.frames.is_multiple_of(u64::from(n.max(1))),
+            PacketSampling::Random { interval, .. } => {
+                self.stream.below(u64::from(interval.max(1))) == 0
+            }
+        };
+        self.counts.left_out += u64::from(!taken);
+        taken
+    }
+
+    fn meter(&mut self, packet: FlowRecord, out: &mut Vec<FlowRecord>) {
+        self.counts.packets += 1;
+        self.counts.bytes += packet.bytes;
+        let sampling = self.sampled;
+        self.add(FlowRecord { sampling, ..packet }, out);
     }
 
     /// Closes what is open.

@@ -163,13 +163,8 @@ pub(super) fn background(
         } => {
             let plan = Plan::new(model, playback).map_err(|e| RunError::Failed(e.into()))?;
             let access = access(*delay);
-            let machine = Sessions::new(SessionsConfig {
-                player: Player::new(plan, seed, Share::ALL),
-                seed,
-                from_right: false,
-                client: access,
-                server: access,
-            });
+            let player = Player::new(plan, seed, Share::ALL);
+            let machine = Sessions::new(SessionsConfig::alike(player, seed, access));
             Some((Box::new(machine), tcp(settings)))
         }
         BackgroundSpec::Replay {

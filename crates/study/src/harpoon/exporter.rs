@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swell_base::{Dur, Packet, Stream, Time};
-use swell_capture::flow::{EndReason, FlowRecord, Sampling};
-use swell_workload::Conn;
+use swell_base::{Dur, Packet, Time};
+use swell_capture::flow::{FlowRecord, Metering, MeteringProcess, PacketSampling};
 use swell_world::{Parties, Tap};
 
 /// Time-outs of the exporter: a flow that goes on is reported after the first, one that is silent after the
@@ -26,22 +25,27 @@ pub struct Exporter(Arc<Mutex<State>>);
 pub struct Reports(Arc<Mutex<State>>);
 
 struct State {
-    open: BTreeMap<(Conn, bool), FlowRecord>,
+    metering: MeteringProcess,
     done: Vec<FlowRecord>,
     /// Hosts met on the left and on the right.
     hosts: [BTreeMap<u64, u32>; 2],
-    sample: u32,
-    stream: Stream,
 }
 
 /// An exporter that samples one packet in `sample`, at random.
 pub fn exporter(sample: u32, seed: u64) -> (Exporter, Reports) {
+    let sampling = match sample {
+        0 | 1 => PacketSampling::All,
+        interval => PacketSampling::Random { interval, seed },
+    };
     let state = Arc::new(Mutex::new(State {
-        open: BTreeMap::new(),
+        metering: MeteringProcess::new(Metering {
+            active_timeout: ACTIVE,
+            inactive_timeout: INACTIVE,
+            sampling,
+            ..Metering::default()
+        }),
         done: Vec::new(),
         hosts: Default::default(),
-        sample,
-        stream: Stream::new(seed, "exporter"),
     }));
     (Exporter(Arc::clone(&state)), Reports(state))
 }
@@ -51,7 +55,7 @@ impl Reports {
     pub fn take(self) -> Vec<FlowRecord> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut records = std::mem::take(&mut state.done);
-        records.extend(std::mem::take(&mut state.open).into_values());
+        state.metering.finish(&mut records);
         records.sort_by_key(|r| r.last);
         records
     }
@@ -60,43 +64,20 @@ impl Reports {
 impl Tap for Exporter {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.packet(at, parties, to_server, packet);
+        let described = state.describe(at, parties, to_server, packet);
+        let State { metering, done, .. } = &mut *state;
+        metering.packet(described, done);
     }
 }
 
 impl State {
-    fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
-        if self.sample > 1 && !self.stream.chance(1.0 / f64::from(self.sample)) {
-            return;
-        }
-        let at = i64::try_from(at.as_nanos()).unwrap_or(i64::MAX);
-        let key = (parties.conn, to_server);
-        let inactive = |r: &FlowRecord| (at - r.last) as u64 > INACTIVE.as_nanos();
-        let active = |r: &FlowRecord| (at - r.first) as u64 > ACTIVE.as_nanos();
-        if let Some(open) = self.open.get(&key)
-            && (inactive(open) || active(open))
-        {
-            let end = if inactive(open) {
-                EndReason::IdleTimeout
-            } else {
-                EndReason::ActiveTimeout
-            };
-            self.done.push(FlowRecord { end, ..*open });
-            self.open.remove(&key);
-        }
-        if !self.open.contains_key(&key) {
-            let record = self.begin(at, parties, to_server);
-            self.open.insert(key, record);
-        }
-        if let Some(open) = self.open.get_mut(&key) {
-            open.last = at;
-            open.packets += 1;
-            open.bytes += u64::from(packet.size);
-            open.tcp_flags = Some(open.tcp_flags.unwrap_or(0) | packet.seg.flags.0);
-        }
-    }
-
-    fn begin(&mut self, at: i64, parties: &Parties, to_server: bool) -> FlowRecord {
+    fn describe(
+        &mut self,
+        at: Time,
+        parties: &Parties,
+        to_server: bool,
+        packet: &Packet,
+    ) -> FlowRecord {
         let [client, server] = parties.hosts;
         let client = self.address(parties.from_right, client);
         let server = self.address(!parties.from_right, server);
@@ -106,8 +87,7 @@ impl State {
         } else {
             ((server, SERVER_PORT), (client, port))
         };
-        let mut sampling = Sampling::UNKNOWN;
-        sampling.interval = f64::from(self.sample);
+        let at = i64::try_from(at.as_nanos()).unwrap_or(i64::MAX);
         FlowRecord {
             first: at,
             last: at,
@@ -116,7 +96,9 @@ impl State {
             dst: to.0,
             dst_port: to.1,
             protocol: 6,
-            sampling,
+            packets: 1,
+            bytes: u64::from(packet.size),
+            tcp_flags: Some(packet.seg.flags.0),
             ..FlowRecord::BLANK
         }
     }

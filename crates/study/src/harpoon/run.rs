@@ -127,13 +127,8 @@ impl Original {
             down: Some(EDGE),
             ..Access::default()
         };
-        let machine = Sessions::new(SessionsConfig {
-            player: Player::new(plan, seed, Share::ALL),
-            seed,
-            from_right: false,
-            client: access,
-            server: access,
-        });
+        let player = Player::new(plan, seed, Share::ALL);
+        let machine = Sessions::new(SessionsConfig::alike(player, seed, access));
         Some(observe(Box::new(machine), self.duration, 1, seed))
     }
 }

@@ -7,9 +7,6 @@ use swell_base::{Segment, Time};
 use super::micros;
 use crate::Config;
 
-/// The first window: the whole segments of 1460 bytes that half of `tcp_rmem`'s default of 128 KiB holds
-/// (`tcp_select_initial_window`).
-pub(crate) const FIRST_WINDOW: u32 = 44 * 1460;
 /// What arrives in the first round (`TCP_INIT_CWND`), in segments.
 const FIRST_ROUND: u32 = 10;
 /// Shorter segments do not enlarge the window (`tcp_event_data_recv`).
@@ -143,6 +140,7 @@ impl Tuning {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FIRST_WINDOW;
     use swell_base::Dur;
 
     const MSS: u32 = 1448;
