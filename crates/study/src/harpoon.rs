@@ -10,6 +10,7 @@ pub mod exporter;
 mod figures;
 mod results;
 mod run;
+pub mod timestamps;
 
 use swell_base::{Dur, Warning};
 
@@ -25,8 +26,14 @@ pub const WHOLE: Dur = Dur::from_secs(3_600);
 pub const QUICK: Dur = Dur::from_secs(900);
 
 /// The study from its numbers, as [`crate::grid::run`] gave them for [`cells::cells`] of `original` and as many
-/// `seeds`. `command` is what runs it again.
-pub fn study(original: &Original, seeds: u64, numbers: &[Vec<f64>], command: String) -> Study {
+/// `seeds`, and for [`timestamps::cells`]. `command` is what runs it again.
+pub fn study(
+    original: &Original,
+    seeds: u64,
+    numbers: &[Vec<f64>],
+    times: &[Vec<f64>],
+    command: String,
+) -> Study {
     let whole = (original.duration.as_nanos() / COARSE.as_nanos()) as usize;
     let whole = whole.min(cells::COARSES);
     let results = Results::new(numbers, seeds);
@@ -38,13 +45,25 @@ pub fn study(original: &Original, seeds: u64, numbers: &[Vec<f64>], command: Str
     Study {
         name: "harpoon".to_string(),
         title: "Traffic from nothing but its flow records".to_string(),
-        paper: "J. Sommers & P. Barford, Self-configuring network traffic generation, IMC 2004".to_string(),
+        paper: "J. Sommers & P. Barford, Self-configuring network traffic generation, IMC 2004"
+            .to_string(),
         doubts: doubts(original, seeds),
-        ledgers: results.map(|r| claims::ledger(r, whole)).into_iter().collect(),
-        sections: results.map_or(Vec::new(), |r| figures::sections(r, whole)),
+        ledgers: results
+            .map(|r| claims::ledger(r, whole))
+            .into_iter()
+            .chain([timestamps::claims::ledger(times)])
+            .collect(),
+        sections: results
+            .map_or(Vec::new(), |r| figures::sections(r, whole))
+            .into_iter()
+            .chain([timestamps::section(times)])
+            .collect(),
         command,
         facts: vec![
-            ("runs".to_string(), numbers.len().to_string()),
+            (
+                "runs".to_string(),
+                (numbers.len() + times.len()).to_string(),
+            ),
             (
                 "original".to_string(),
                 format!(
@@ -65,8 +84,7 @@ pub fn study(original: &Original, seeds: u64, numbers: &[Vec<f64>], command: Str
             ),
             (
                 "not here".to_string(),
-                "S4.9 needs a router whose records are late, S4.10 and S4.11 real hosts: see docs/generate.md"
-                    .to_string(),
+                "S4.10 and S4.11 need real time: `swell study router`".to_string(),
             ),
         ],
     }

@@ -17,6 +17,8 @@ use crate::{interrupt, out, report, run, show, tables};
 
 /// Name of the table of runs in a study's directory.
 const RUNS: &str = "runs.csv";
+/// Name of the table of what the Harpoon study finds about times of flow records.
+const TIMES: &str = "timestamps.csv";
 /// Folder of the pictures in a study's directory.
 const PICTURES: &str = "pictures";
 /// Pixels of a picture, and pixels of a PNG per one of those.
@@ -32,14 +34,14 @@ pub(crate) fn study(which: &StudyCommand, json: bool) -> Result<(), Fail> {
             };
             let cells = plan.scenarios();
             let dir = directory(&args.grid, "burstiness", args.quick)?;
-            let numbers = runs(&cells, &args.grid, &dir)?;
+            let numbers = runs(&cells, &args.grid, &dir, RUNS)?;
             finish(&plan.study(&cells, &numbers), &dir, json)
         }
         StudyCommand::Filler(args) => {
             let traces = traces(args)?;
             let cells = filler::cells::cells(&traces);
             let dir = directory(&args.grid, "filler", args.quick)?;
-            let numbers = runs(&cells, &args.grid, &dir)?;
+            let numbers = runs(&cells, &args.grid, &dir, RUNS)?;
             let study = filler::study(&traces, &cells, &numbers, filler_command(args));
             finish(&study, &dir, json)
         }
@@ -58,8 +60,11 @@ pub(crate) fn study(which: &StudyCommand, json: bool) -> Result<(), Fail> {
             let seeds = args.seeds.map_or(if args.quick { 1 } else { 3 }, u64::from);
             let cells = harpoon::cells::cells(&original, seeds);
             let dir = directory(&args.grid, "harpoon", args.quick)?;
-            let numbers = runs(&cells, &args.grid, &dir)?;
-            let study = harpoon::study(&original, seeds, &numbers, harpoon_command(args));
+            let numbers = runs(&cells, &args.grid, &dir, RUNS)?;
+            let times = harpoon::timestamps::cells(&original);
+            let times = runs(&times, &args.grid, &dir, TIMES)?;
+            let command = harpoon_command(args);
+            let study = harpoon::study(&original, seeds, &numbers, &times, command);
             finish(&study, &dir, json)
         }
     }
@@ -145,7 +150,12 @@ fn directory(args: &GridArgs, name: &str, quick: bool) -> Result<PathBuf, Fail> 
 }
 
 /// Runs the cells with a progress bar; what is finished is kept in the directory.
-fn runs<C: Cell>(cells: &[C], args: &GridArgs, dir: &Path) -> Result<Vec<Vec<f64>>, Fail> {
+fn runs<C: Cell>(
+    cells: &[C],
+    args: &GridArgs,
+    dir: &Path,
+    table: &str,
+) -> Result<Vec<Vec<f64>>, Fail> {
     interrupt::wishes();
     let bar = out::bar(
         1000,
@@ -168,7 +178,7 @@ fn runs<C: Cell>(cells: &[C], args: &GridArgs, dir: &Path) -> Result<Vec<Vec<f64
         bar.set_message(format!("{}/{}", p.done, p.runs));
     };
     let options = Options {
-        file: dir.join(RUNS),
+        file: dir.join(table),
         jobs: args.jobs.map_or_else(run::parallelism, usize::from),
         fresh: args.fresh,
     };

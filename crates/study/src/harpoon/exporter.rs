@@ -24,11 +24,24 @@ pub struct Exporter(Arc<Mutex<State>>);
 /// What an exporter reports, for who runs the world.
 pub struct Reports(Arc<Mutex<State>>);
 
+/// One direction of a connection as its packets show it, times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrueFlow {
+    /// Its addresses and ports, source and destination.
+    pub ends: [(IpAddr, u16); 2],
+    /// Times of the first and of the last packet.
+    pub packets: [i64; 2],
+    /// Times of the first and of the last packet with payload, where there is one.
+    pub payload: Option<[i64; 2]>,
+}
+
 struct State {
     metering: MeteringProcess,
     done: Vec<FlowRecord>,
     /// Hosts met on the left and on the right.
     hosts: [BTreeMap<u64, u32>; 2],
+    /// By workload, connection and direction.
+    flows: BTreeMap<(u32, u32, bool), TrueFlow>,
 }
 
 /// An exporter that samples one packet in `sample`, at random.
@@ -46,18 +59,20 @@ pub fn exporter(sample: u32, seed: u64) -> (Exporter, Reports) {
         }),
         done: Vec::new(),
         hosts: Default::default(),
+        flows: BTreeMap::new(),
     }));
     (Exporter(Arc::clone(&state)), Reports(state))
 }
 
 impl Reports {
-    /// All records, in the order in which flows ended.
-    pub fn take(self) -> Vec<FlowRecord> {
+    /// All records, in the order in which flows ended, and what the packets themselves were.
+    pub fn take(self) -> (Vec<FlowRecord>, Vec<TrueFlow>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut records = std::mem::take(&mut state.done);
         state.metering.finish(&mut records);
         records.sort_by_key(|r| r.last);
-        records
+        let flows = std::mem::take(&mut state.flows);
+        (records, flows.into_values().collect())
     }
 }
 
@@ -65,6 +80,7 @@ impl Tap for Exporter {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let described = state.describe(at, parties, to_server, packet);
+        state.note(&described, parties, to_server, packet.seg.len > 0);
         let State { metering, done, .. } = &mut *state;
         metering.packet(described, done);
     }
@@ -100,6 +116,21 @@ impl State {
             bytes: u64::from(packet.size),
             tcp_flags: Some(packet.seg.flags.0),
             ..FlowRecord::BLANK
+        }
+    }
+
+    /// Keeps the packet's time, whatever the metering makes of it.
+    fn note(&mut self, packet: &FlowRecord, parties: &Parties, to_server: bool, payload: bool) {
+        let at = packet.first;
+        let key = (parties.workload, parties.conn.0, to_server);
+        let flow = self.flows.entry(key).or_insert(TrueFlow {
+            ends: [(packet.src, packet.src_port), (packet.dst, packet.dst_port)],
+            packets: [at, at],
+            payload: None,
+        });
+        flow.packets[1] = at;
+        if payload {
+            flow.payload = Some([flow.payload.map_or(at, |p| p[0]), at]);
         }
     }
 

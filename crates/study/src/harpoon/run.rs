@@ -14,7 +14,7 @@ use swell_traffic::{Knobs, Model, Schedule};
 use swell_workload::{Access, Sessions, SessionsConfig, Structural, Workload};
 use swell_world::{Direction, World};
 
-use super::exporter::exporter;
+use super::exporter::{TrueFlow, exporter};
 
 /// Round trip of the original's every connection: what the paper calls its dominant one.
 pub const RTT: Dur = Dur::from_millis(200);
@@ -44,6 +44,8 @@ pub struct Original {
 pub struct Seen {
     /// Flow records, in the order of their ends.
     pub records: Vec<FlowRecord>,
+    /// What the packets say of the same flows.
+    pub flows: Vec<TrueFlow>,
     /// Bytes of both directions in each bin of [`BIN`]: the original has clients on both sides, copies have them
     /// on one.
     pub fine: Vec<u32>,
@@ -171,8 +173,10 @@ fn observe(machine: Box<dyn Workload>, duration: Dur, sample: u32, seed: u64) ->
     world.advance(Time::ZERO + duration);
     let bins = (duration.as_nanos() / BIN.as_nanos()) as usize;
     let group = (COARSE.as_nanos() / BIN.as_nanos()) as usize;
+    let (records, flows) = reports.take();
     let mut seen = Seen {
-        records: reports.take(),
+        records,
+        flows,
         fine: vec![0; bins],
         bytes: vec![0.0; bins.div_ceil(group)],
         packets: vec![0.0; bins.div_ceil(group)],

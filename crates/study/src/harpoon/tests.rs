@@ -94,11 +94,16 @@ fn every_cell_is_another_and_numbers_are_as_many_as_named() {
             .iter()
             .all(|n| n.len() == NUMBERS.len() && n.iter().all(|x| x.is_nan()))
     );
-    let study = study(&original, 2, &numbers, "command".into());
+    let times: Vec<Vec<f64>> = timestamps::cells(&original)
+        .iter()
+        .map(crate::grid::Cell::run)
+        .collect();
+    let study = study(&original, 2, &numbers, &times, "command".into());
     assert!(
-        study.ledgers[0]
-            .entries
+        study
+            .ledgers
             .iter()
+            .flat_map(|l| &l.entries)
             .flat_map(|e| &e.findings)
             .all(|f| f.verdict == Verdict::NotTested)
     );
