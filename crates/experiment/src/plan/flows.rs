@@ -57,6 +57,7 @@ pub(super) fn playback(sessions: &Sessions) -> Playback {
         gaps: sessions.gaps,
         first: sessions.first as usize,
         cycle: true,
+        ..Playback::default()
     }
 }
 

@@ -121,7 +121,12 @@ impl Original {
     /// What a copy shows on the link; `None` if there is nothing to play.
     pub fn play(&self, copy: &Imitation, seed: u64) -> Option<Seen> {
         let model = self.learn(copy).ok()?;
-        let plan = Plan::new(&model, &Playback::default()).ok()?;
+        let playback = Playback {
+            // Windows limit the rates of large files here, and so the round trip their durations.
+            durations: copy.rtt.as_secs_f64() / RTT.as_secs_f64(),
+            ..Playback::default()
+        };
+        let plan = Plan::new(&model, &playback).ok()?;
         // Hosts share their path where it has a capacity, which makes them hosts in the records.
         let access = Access {
             delay: copy.rtt / 4,

@@ -255,6 +255,7 @@ impl Configurator {
         } else {
             (super::Sizes::default(), self.released.sizes)
         };
+        let rates = self.connections.rates;
         let mut sampled = Vec::new();
         let mut inverted = 0;
         for (interval, tally) in self.connections.sampled {
@@ -298,6 +299,7 @@ impl Configurator {
                 gaps: sessions.gaps,
                 sources: sessions.clients.popularity(),
                 destinations: sessions.servers.popularity(),
+                rates,
                 intervals,
             },
             udp,

@@ -55,6 +55,9 @@ struct File {
     gaps: FileHistogram,
     sources: Vec<(u64, u64)>,
     destinations: Vec<(u64, u64)>,
+    /// Missing in models made before rates were learnt.
+    #[serde(default)]
+    rates: FileHistogram,
     intervals: Vec<(u64, u64, u64, u64)>,
     udp: Vec<FileUdp>,
 }
@@ -148,7 +151,7 @@ impl FlowModel {
 }
 
 /// The file's keys in the order in which they are written.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "format",
     "version",
     "name",
@@ -165,6 +168,7 @@ const KEYS: [&str; 18] = [
     "gaps",
     "sources",
     "destinations",
+    "rates",
     "intervals",
     "udp",
 ];
@@ -220,6 +224,7 @@ impl From<&FlowModel> for File {
             gaps: out(&m.tcp.gaps),
             sources: m.tcp.sources.ranks.clone(),
             destinations: m.tcp.destinations.ranks.clone(),
+            rates: out(&m.tcp.rates),
             intervals: m
                 .tcp
                 .intervals
@@ -306,6 +311,7 @@ impl File {
             gaps: histogram("gaps", &self.gaps)?,
             sources: popularity("sources", self.sources)?,
             destinations: popularity("destinations", self.destinations)?,
+            rates: histogram("rates", &self.rates)?,
             intervals: self
                 .intervals
                 .into_iter()

@@ -69,6 +69,7 @@ impl FlowModel {
         self.tcp.up.merge(&other.tcp.up);
         self.tcp.down.merge(&other.tcp.down);
         self.tcp.gaps.merge(&other.tcp.gaps);
+        self.tcp.rates.merge(&other.tcp.rates);
         self.tcp.sources.merge(&other.tcp.sources);
         self.tcp.destinations.merge(&other.tcp.destinations);
         for mine in &mut self.udp {

@@ -175,6 +175,10 @@ pub struct FlowTotals {
     pub late: u64,
 }
 
+/// Files from this size on have a rate of transfer: the opening of the congestion window takes most of the time
+/// of smaller ones.
+pub const LARGE: u64 = 1 << 16;
+
 /// TCP: sessions of connections, each of which carries a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TcpSessions {
@@ -188,6 +192,9 @@ pub struct TcpSessions {
     pub sources: Popularity,
     /// Sessions by server.
     pub destinations: Popularity,
+    /// How fast files of [`LARGE`] bytes and more were transferred, bytes per second. Nothing is known of
+    /// sampled records.
+    pub rates: super::Histogram,
     /// What happened in each interval, from [`FlowModel::start`] on without holes.
     pub intervals: Vec<Interval>,
 }

@@ -54,6 +54,7 @@ use super::histogram::Histogram;
 use super::law::Law;
 use super::model::{FlowModel, Popularity, Profile};
 
+mod files;
 mod player;
 mod udp;
 
@@ -64,6 +65,11 @@ use udp::UdpPlan;
 
 /// Sessions, or datagram sources of a kind, that can be active at once.
 const MAX_SESSIONS: u64 = 1 << 20;
+/// Sessions that carry more than so many times the bytes of a model, or less, were not tuned to them.
+const MEANT: f64 = 1.25;
+/// The rate at which a network is taken to carry large files: the quantile of those that were seen, whose others
+/// have paused.
+const FAST: f64 = 0.999;
 /// The shortest interval that is played.
 const SHORTEST: Dur = Dur::from_millis(1);
 
@@ -81,6 +87,9 @@ pub struct Playback {
     /// Waits between the transfers of a session per one of the model's. Fewer transfers, unless `load`
     /// goes up with it.
     pub gaps: f64,
+    /// How long transfers take per what they took the fastest of the model's clients: 0 where the network is so
+    /// much faster that it does not matter. It tells which intervals a large file is expected to load.
+    pub durations: f64,
     /// The interval to begin with.
     pub first: usize,
     /// After the last interval comes the first, for ever.
@@ -95,6 +104,7 @@ impl Default for Playback {
             compression: 1.0,
             sizes: 1.0,
             gaps: 1.0,
+            durations: 1.0,
             first: 0,
             cycle: false,
         }
@@ -112,6 +122,9 @@ pub enum PlanError {
         /// What it was.
         value: f64,
     },
+    /// A factor that is none.
+    #[error("durations {0} is not between 0 and 1000000")]
+    Durations(f64),
     /// No such interval.
     #[error("there is no interval {first}: the model has {intervals}, counted from 0")]
     First {
@@ -151,6 +164,10 @@ pub struct Plan {
     gaps: Option<Law>,
     up: Option<Law>,
     down: Option<Law>,
+    /// Bytes that each interval should carry, both directions; sizes as in the model.
+    volumes: Vec<f64>,
+    /// Seconds that a byte of a large file is expected to take.
+    pace: f64,
     playback: Playback,
     sources: Ranks,
     destinations: Ranks,
@@ -173,6 +190,9 @@ impl Plan {
                 return Err(PlanError::Factor { what, value });
             }
         }
+        if !(0.0..=1e6).contains(&playback.durations) {
+            return Err(PlanError::Durations(playback.durations));
+        }
         let intervals = &model.tcp.intervals;
         let first = playback.first;
         if first >= intervals.len() {
@@ -190,7 +210,7 @@ impl Plan {
             Some(_) => i.sessions as f64 * playback.load,
             None => 0.0,
         });
-        let plan = Plan {
+        let mut plan = Plan {
             profile: model.profile,
             interval,
             edges: [lead, tail],
@@ -199,6 +219,9 @@ impl Plan {
             gaps,
             up: model.tcp.up.law().filter(|l| l.mean() > 0.0),
             down: model.tcp.down.law(),
+            volumes: Vec::new(),
+            pace: law_of(&model.tcp.rates)
+                .map_or(0.0, |l| playback.durations / l.quantile(FAST).max(1.0)),
             playback: *playback,
             sources: Ranks::new(&model.tcp.sources),
             destinations: Ranks::new(&model.tcp.destinations),
@@ -208,6 +231,7 @@ impl Plan {
                 .map(|u| UdpPlan::new(u, model, playback))
                 .collect(),
         };
+        plan.volumes = plan.volumes_of(model);
         let counts = || std::iter::once(&plan.sessions).chain(plan.udp.iter().map(UdpPlan::slots));
         let most = counts().flatten().copied().max().unwrap_or(0);
         if most > MAX_SESSIONS {
@@ -245,12 +269,49 @@ impl Plan {
         let (Some(gaps), Some(down)) = (&self.gaps, &self.down) else {
             return (0.0, [0.0; 2]);
         };
-        let lasts = self.starts_at(index + 1).since(self.starts_at(index));
-        let each = lasts.as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
+        let each = self.lasts(index).as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
         let transfers = self.of(&self.sessions, index) as f64 * each;
-        let up = self.up.as_ref().map_or(0.0, Law::mean);
-        let bytes = [up, down.mean()].map(|mean| transfers * mean * self.playback.sizes);
-        (transfers, bytes)
+        let mean = [self.up.as_ref().map_or(0.0, Law::mean), down.mean()];
+        let one = mean[0] + mean[1];
+        // There are as many volumes as sessions, or none yet.
+        let volume = (index as usize)
+            .checked_rem(self.volumes.len())
+            .filter(|_| transfers > 0.0)
+            .map_or(transfers * one, |i| self.volumes[i]);
+        let share = |part: f64| if one > 0.0 { part / one } else { 0.0 };
+        (
+            transfers,
+            mean.map(|m| volume * share(m) * self.playback.sizes),
+        )
+    }
+
+    /// The bytes of the model's intervals, brought to the sessions and times as played. Where the model's
+    /// sessions are not meant to carry them (someone else has set their number, or they are those of the
+    /// released program), what they carry in the mean instead.
+    fn volumes_of(&self, model: &FlowModel) -> Vec<f64> {
+        let all = &model.tcp.intervals;
+        let expected =
+            (0..self.sessions.len()).map(|i| self.expected(i as u64).1.iter().sum::<f64>());
+        let bytes: f64 = all.iter().map(|i| i.bytes as f64).sum();
+        let tuned: f64 = (0..all.len())
+            .map(|i| all[i].sessions as f64 * model.seen_of(i).as_secs_f64())
+            .sum();
+        let carried = tuned * model.session_bytes().unwrap_or(0.0) / model.interval.as_secs_f64();
+        let meant = (1.0 / MEANT..MEANT).contains(&(carried / bytes));
+        if self.profile == Profile::Harpoon || !meant {
+            return expected.map(|e| e / self.playback.sizes).collect();
+        }
+        let p = &self.playback;
+        let factor = p.load / (p.compression * p.gaps);
+        all[p.first..]
+            .iter()
+            .map(|i| i.bytes as f64 * factor)
+            .collect()
+    }
+
+    /// How long interval `index` lasts.
+    fn lasts(&self, index: u64) -> Dur {
+        self.starts_at(index + 1).since(self.starts_at(index))
     }
 
     /// How many sources and how many destinations there are: ranks stay below. At least one of each.

@@ -44,6 +44,11 @@ pub(super) struct Trace {
 }
 
 pub(super) fn trace(seed: u64, sessions: u64, seconds: i64) -> Trace {
+    trace_of(seed, sessions, seconds, 1.3, 5e6)
+}
+
+/// [`trace`] with sizes of another Pareto exponent, up to another largest size.
+pub(super) fn trace_of(seed: u64, sessions: u64, seconds: i64, tail: f64, most: f64) -> Trace {
     let mut s = Stream::new(seed, "trace");
     let mut out = Trace {
         records: Vec::new(),
@@ -53,7 +58,7 @@ pub(super) fn trace(seed: u64, sessions: u64, seconds: i64) -> Trace {
         let mut at = s.exponential(3.0);
         let server = 1_000 + (libm::pow(200.0, s.uniform()) as u128);
         while at < seconds as f64 {
-            let size = (3_000.0 * libm::pow(1.0 - s.uniform(), -1.0 / 1.3)).min(5e6) as u64;
+            let size = (3_000.0 * libm::pow(1.0 - s.uniform(), -1.0 / tail)).min(most) as u64;
             let port = 2_000 + (s.below(60_000)) as u16;
             out.records
                 .push(file(server, session.into(), port, (at * 1e9) as i64, size));

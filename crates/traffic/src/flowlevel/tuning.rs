@@ -63,15 +63,23 @@ impl FlowModel {
     fn tune_fixed(&mut self) {
         let each = self.session_bytes().unwrap_or(0.0);
         let length = self.interval.as_nanos() as f64;
+        let intervals = &self.tcp.intervals;
+        let bytes: f64 = intervals.iter().map(|i| i.bytes as f64).sum();
+        let begun: f64 = intervals.iter().map(|i| i.connections as f64).sum();
         let seen: Vec<f64> = (0..self.tcp.intervals.len())
             .map(|i| self.seen_of(i).as_nanos() as f64 / length)
             .collect();
         let mut left = 0.0;
         for (interval, part) in self.tcp.intervals.iter_mut().zip(seen) {
             interval.sessions = 0;
+            let carried = if begun > 0.0 {
+                interval.connections as f64 * (bytes / begun)
+            } else {
+                interval.bytes as f64
+            };
             // An idle interval gets nothing that was left over from a busy one.
-            if each > 0.0 && interval.bytes > 0 {
-                let want = interval.bytes as f64 / (each * part) + left;
+            if each > 0.0 && carried > 0.0 {
+                let want = carried / (each * part) + left;
                 interval.sessions = (want + 0.5) as u64;
                 left = want - interval.sessions as f64;
             }

@@ -136,6 +136,7 @@ impl FlowModel {
                 gaps: lists.gaps,
                 sources,
                 destinations,
+                rates: Histogram::default(),
                 intervals: Vec::new(),
             },
             udp: Vec::new(),

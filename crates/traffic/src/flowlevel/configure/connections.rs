@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::Histogram;
 use super::super::law::Sizes;
-use super::super::model::FlowTotals;
-use super::super::record::{ACK, Direction, FIN, RST, Record, SYN, nanos, times};
+use super::super::model::{FlowTotals, LARGE};
+use super::super::record::{ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, times};
 use super::inversion::{Observed, Tally};
 use super::{Options, Start, Timeline};
 
@@ -20,6 +21,8 @@ const HANDSHAKE: i64 = 1_000_000_000;
 pub(super) struct Connections {
     pub(super) up: Sizes,
     pub(super) down: Sizes,
+    /// Of large files, bytes per second.
+    pub(super) rates: Histogram,
     /// Connections of sampled records, by sampling interval (the order of positive numbers is that of their
     /// bits).
     pub(super) sampled: BTreeMap<u64, Tally>,
@@ -185,6 +188,12 @@ impl Connections {
                 sizes.censored.add(bytes);
             } else {
                 sizes.complete.add(bytes);
+                let micros = micros_between(side.seen.first, side.seen.last);
+                // Records of some exporters have no durations.
+                if bytes >= LARGE && micros > 0 {
+                    let rate = u128::from(bytes) * 1_000_000 / u128::from(micros);
+                    self.rates.add(u64::try_from(rate).unwrap_or(u64::MAX));
+                }
             }
         }
     }

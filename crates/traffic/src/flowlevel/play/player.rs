@@ -6,6 +6,7 @@ use swell_base::{Dur, EventQueue, Stream, Time, derived};
 
 use super::super::law::{Deck, Law};
 use super::super::model::Profile;
+use super::files::{Files, Hand};
 use super::{Plan, UdpSource};
 
 /// A file each way on a connection of a session.
@@ -78,8 +79,13 @@ pub struct Player {
     /// Places of sessions that are active; those that are not, of the ones there have been.
     active: u64,
     free: BTreeSet<u32>,
-    /// Of gaps, sizes up and sizes down.
-    decks: [Deck; 3],
+    /// Of gaps.
+    deck: Deck,
+    /// Files up and down of all intervals, this time round.
+    files: [Option<Files>; 2],
+    round: u64,
+    /// Those of this interval that are still to be sent.
+    hands: [Hand; 2],
     udp: Vec<Kind>,
     sources: u64,
 }
@@ -126,7 +132,7 @@ impl Player {
             serial: 0,
             deck: u.deck(),
         });
-        Player {
+        let mut player = Player {
             stream: Stream::new(derived(seed, u64::from(share.index)), "flow-level player"),
             queue: EventQueue::new(),
             clock: Time::ZERO,
@@ -134,13 +140,18 @@ impl Player {
             sessions: Vec::new(),
             active: 0,
             free: BTreeSet::new(),
-            decks: [(); 3].map(|()| Deck::new(1)),
+            deck: Deck::new(1),
+            files: [None, None],
+            round: 0,
+            hands: [Hand::default(), Hand::default()],
             seed,
             udp: udp.collect(),
             sources: 0,
             share,
             plan,
-        }
+        };
+        player.choose_files(0);
+        player
     }
 
     /// The plan that is played.
@@ -213,7 +224,15 @@ impl Player {
         let now = now.max(self.clock);
         let index = self.plan.index(now);
         self.next = index + 1;
+        self.choose_files(self.round);
+        self.hands = [Hand::default(), Hand::default()];
         self.shuffle(index);
+        // What the rest of the interval has time for.
+        let lasts = self.plan.lasts(index).as_secs_f64().max(1e-9);
+        let rest = self.plan.starts_at(index + 1).since(now).as_secs_f64() / lasts;
+        for hand in &mut self.hands {
+            hand.keep(rest.min(1.0));
+        }
         self.set_sessions(index, now);
     }
 
@@ -232,13 +251,41 @@ impl Player {
         }
     }
 
-    /// Decks of as many cards as the interval is expected to need.
+    /// The files of all intervals of a round.
+    fn choose_files(&mut self, round: u64) {
+        self.round = round;
+        if self.plan.profile != Profile::Fixed {
+            return;
+        }
+        let laws = [&self.plan.up, &self.plan.down];
+        let mean = laws.map(|l| l.as_ref().map_or(0.0, Law::mean));
+        for (which, law) in laws.into_iter().enumerate() {
+            let seed = derived(derived(self.seed, round + 1), which as u64 + 2);
+            let part = mean[which] / (mean[0] + mean[1]);
+            self.files[which] = law
+                .as_ref()
+                .filter(|_| part > 0.0)
+                .map(|law| Files::new(law, &self.plan, part, seed));
+        }
+    }
+
+    /// A deck of gaps and files, as many as the interval is expected to need.
     fn shuffle(&mut self, index: u64) {
         let Share { index: own, of } = self.share;
         let len = (self.plan.expected(index).0 / f64::from(of.max(1))) as usize;
-        for (which, deck) in self.decks.iter_mut().enumerate() {
-            let seed = derived(derived(self.seed, index + 1), which as u64 + 1);
-            *deck = Deck::of_several(len, own, of, seed);
+        let seed = derived(derived(self.seed, index + 1), 1);
+        self.deck = Deck::of_several(len, own, of, seed);
+        let n = self.plan.sessions.len() as u64;
+        if index / n != self.round && !self.plan.is_over(index) {
+            self.choose_files(index / n);
+        }
+        let sessions = self.plan.of(&self.plan.sessions, index);
+        for (hand, files) in self.hands.iter_mut().zip(&self.files) {
+            let Some(files) = files else { continue };
+            let left = std::mem::take(hand);
+            // Of intervals there are at most some hundred thousand.
+            let interval = (index % n) as usize;
+            *hand = files.deal(interval, sessions, self.share, left, &mut self.stream);
         }
     }
 
@@ -254,6 +301,9 @@ impl Player {
                 self.free.insert(place);
             }
         }
+        let begun = wanted.saturating_sub(self.active) as usize;
+        // Which gap a session begins in, and where in it.
+        let mut first = [Deck::new(begun), Deck::new(begun)];
         while self.active < wanted {
             let place = self.free.pop_first().unwrap_or_else(|| {
                 self.sessions.push(Session::default());
@@ -261,11 +311,13 @@ impl Player {
                 (self.sessions.len() - 1) as u32
             });
             self.active += 1;
-            self.begin_session(place, at);
+            let [gap, part] = first.each_mut().map(|deck| deck.uniform(&mut self.stream));
+            self.begin_session(place, at, gap, part);
         }
     }
 
-    fn begin_session(&mut self, place: u32, at: Time) {
+    /// A session that has been in a gap for some time: which gap and how much is left of it, as uniform numbers.
+    fn begin_session(&mut self, place: u32, at: Time, gap: f64, part: f64) {
         let Some(gaps) = &self.plan.gaps else { return };
         let session = &mut self.sessions[place as usize];
         session.serial = session.serial.wrapping_add(1);
@@ -274,7 +326,7 @@ impl Player {
         let first = match self.plan.profile {
             Profile::Fixed => {
                 session.ends = Time::MAX;
-                at + micros(gaps.draw_residual(&mut self.stream) * scale)
+                at + micros(gaps.residual(gap, part) * scale)
             }
             Profile::Harpoon => {
                 let begin = at + micros(self.stream.uniform() * 1e6);
@@ -356,7 +408,8 @@ impl Player {
                 self.active -= 1;
                 self.free.insert(place);
             } else {
-                self.begin_session(place, at);
+                // The released program's sessions draw for themselves.
+                self.begin_session(place, at, 0.0, 0.0);
             }
             return None;
         }
@@ -369,19 +422,29 @@ impl Player {
             (session.drawn, session.interval) = (true, interval);
         }
         let (source, destination) = (session.source, session.destination);
-        let mut draw = |which: usize, law: &Option<Law>| {
-            law.as_ref().map_or(0.0, |law| {
-                if fixed {
-                    self.decks[which].draw(law, &mut self.stream)
-                } else {
-                    law.draw(&mut self.stream)
-                }
-            })
-        };
-        let gap = micros(draw(0, &self.plan.gaps) * self.plan.playback.gaps);
+        let gap = self.plan.gaps.as_ref().map_or(0.0, |law| {
+            if fixed {
+                self.deck.draw(law, &mut self.stream)
+            } else {
+                law.draw(&mut self.stream)
+            }
+        });
+        let gap = micros(gap * self.plan.playback.gaps);
         let sizes = self.plan.playback.sizes;
-        let up = (draw(1, &self.plan.up) * sizes + 0.5) as u64;
-        let down = (draw(2, &self.plan.down) * sizes + 0.5) as u64;
+        let begun = at.since(self.plan.starts_at(interval));
+        let part = begun.as_secs_f64() / self.plan.lasts(interval).as_secs_f64().max(1e-9);
+        let mut draw = |which: usize, law: &Option<Law>| {
+            let Some(law) = law else { return 0 };
+            let quantile = match &self.files[which] {
+                Some(files) => self.hands[which]
+                    .draw(part)
+                    .unwrap_or_else(|| files.any(&mut self.stream)),
+                None => self.stream.uniform(),
+            };
+            (law.quantile(quantile) * sizes + 0.5) as u64
+        };
+        let up = draw(0, &self.plan.up);
+        let down = draw(1, &self.plan.down);
         self.queue.push(at + gap, Event::Session { place, serial });
         Some(Transfer {
             at,

@@ -2,8 +2,8 @@
 
 use swell_base::{Dur, Stream, Time};
 
-use super::super::tests::{configure, datagrams, options, trace};
-use super::super::{FlowModel, UdpKind};
+use super::super::tests::{configure, datagrams, options, trace, trace_of};
+use super::super::{Direction, FlowModel, UdpKind};
 use super::*;
 
 fn model() -> FlowModel {
@@ -31,29 +31,140 @@ fn seconds(s: u64) -> Time {
     Time::ZERO + Dur::from_secs(s)
 }
 
+/// The bars of a trace played back: flows and bytes within 3 % over the run, bytes within 5 % in 95 % of the
+/// intervals; and a moderate one on connections per interval, which are up to the sessions' chances.
 #[test]
-fn a_known_trace_is_met_over_the_run_and_in_each_interval() {
-    let t = trace(1, 400, 600);
-    let model = configure(&t.records, options());
-    // The last interval holds no more than the ends of what began in the tenth.
-    let intervals = &model.tcp.intervals[..10];
+fn known_traces_are_met_over_the_run_and_in_each_interval() {
+    // Of the second and third the largest files are a tenth and more than a half of an interval, and there are as
+    // few sessions as in the notes on the released program (its mean error was 20 %, the worst 82 %).
+    for (sessions, tail, most) in [(400, 1.3, 5e6), (40, 1.2, 1e6), (60, 1.1, 1e7)] {
+        let t = trace_of(1, sessions, 600, tail, most);
+        let model = configure(&t.records, options());
+        // The last interval holds no more than the ends of what began in the tenth.
+        let intervals = &model.tcp.intervals[..10];
+        let (mut off, mut seen) = (0, 0);
+        for seed in 0..10 {
+            let played = model.imitate(seed);
+            let connections: u64 = played.iter().map(|p| p.connections).sum();
+            let bytes: f64 = played.iter().map(|p| p.bytes).sum();
+            let flows = t.records.len() as f64;
+            let over_the_run = [connections as f64 / flows, bytes / t.sizes];
+            assert!(
+                over_the_run.iter().all(|r| (r - 1.0).abs() < 0.03),
+                "{sessions} sessions, seed {seed}: {over_the_run:?}"
+            );
+            for (p, i) in played.iter().zip(intervals) {
+                seen += 1;
+                off += u32::from((p.bytes / i.bytes as f64 - 1.0).abs() > 0.05);
+                let ratio = p.connections as f64 / i.connections as f64;
+                assert!((ratio - 1.0).abs() < 0.1, "{sessions} sessions: {ratio}");
+            }
+        }
+        assert!(
+            off * 20 <= seen,
+            "{sessions} sessions: {off} of {seen} intervals are off by more than 5 %"
+        );
+    }
+}
+
+/// Largest distance of a law from what was drawn of it.
+fn kolmogorov(drawn: &mut [f64], law: &Law) -> f64 {
+    drawn.sort_by(f64::total_cmp);
+    let n = drawn.len() as f64;
+    (1..1_000)
+        .map(|i| {
+            let p = f64::from(i) / 1_000.0;
+            let below = drawn.partition_point(|&x| x <= law.quantile(p)) as f64 / n;
+            (below - p).abs()
+        })
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn files_dealt_to_volumes_follow_their_law_and_gaps_theirs() {
+    for (sessions, tail) in [(400, 1.3), (60, 1.1)] {
+        let records = trace_of(1, sessions, 600, tail, 1e7).records;
+        let model = configure(&records, options());
+        let due = transfers(&all(&mut player(&model, Playback::default(), 1), Time::MAX));
+        let mut sizes: Vec<f64> = due.iter().map(|t| t.down as f64).collect();
+        let law = model.tcp.down.law().unwrap();
+        let (n, largest) = (
+            sizes.len() as f64,
+            sizes.iter().copied().fold(0.0, f64::max),
+        );
+        // Drawn independently one in ten would be farther than 1.22 / sqrt(n); these are a sample without
+        // replacement, bent by a few percent.
+        let distance = kolmogorov(&mut sizes, &law);
+        assert!(
+            distance < 1.22 / n.sqrt(),
+            "sizes of {sessions}: {distance}"
+        );
+        // The largest files are those of the law, once each.
+        assert!(largest > 0.98 * law.quantile(1.0), "{largest}");
+        let mut last = std::collections::BTreeMap::new();
+        let mut gaps: Vec<f64> = Vec::new();
+        for t in &due {
+            if let Some(before) = last.insert(t.session, t.at) {
+                gaps.push(t.at.since(before).as_nanos() as f64 / 1e3);
+            }
+        }
+        let of_gaps = kolmogorov(&mut gaps, &model.gap_law().unwrap());
+        assert!(of_gaps < 1.22 / n.sqrt(), "gaps of {sessions}: {of_gaps}");
+    }
+}
+
+/// A file that takes longer than an interval is counted where it will be, and others leave room for it.
+#[test]
+fn a_file_longer_than_an_interval_is_counted_where_it_is() {
+    let mut records = trace_of(1, 40, 600, 1.3, 1e5).records;
+    let size = records.iter().map(|r| r.forward.bytes).sum::<u64>() / 4;
+    let mut long = records[0];
+    // Over minutes 2 to 4, at a steady rate.
+    let (first, last) = (121_000_000_000, 299_000_000_000);
+    long.forward = Direction {
+        packets: size / 1_500,
+        bytes: size,
+        first,
+        last,
+        ..long.forward
+    };
+    long.source = 77_777;
+    // All others were as slow.
+    for r in &mut records {
+        let takes = r.forward.bytes as f64 * (last - first) as f64 / size as f64;
+        r.forward.last = r.forward.first + takes as i64;
+    }
+    records.push(long);
+    records.sort_by_key(|r| r.forward.last);
+    let model = configure(&records, options());
+    let plan = Plan::new(&model, &Playback::default()).unwrap();
     let (mut off, mut seen) = (0, 0);
     for seed in 0..10 {
-        let played = model.imitate(seed);
-        let connections: u64 = played.iter().map(|p| p.connections).sum();
-        let bytes: f64 = played.iter().map(|p| p.bytes).sum();
-        let flows = t.records.len() as f64;
-        assert!((connections as f64 / flows - 1.0).abs() < 0.03);
-        assert!((bytes / t.sizes - 1.0).abs() < 0.03);
-        for (p, i) in played.iter().zip(intervals) {
+        let mut carried = vec![0.0; plan.intervals()];
+        for t in transfers(&all(
+            &mut player(&model, Playback::default(), seed),
+            Time::MAX,
+        )) {
+            // Bytes flow at the rate of the records.
+            let rate = size as f64 / ((last - first) as f64 / 1e9);
+            let takes = t.down as f64 / rate;
+            let begin = t.at.as_secs_f64();
+            for (i, bytes) in carried.iter_mut().enumerate() {
+                let [from, to] = [i, i + 1].map(|i| {
+                    plan.starts_at(i as u64)
+                        .as_secs_f64()
+                        .clamp(begin, begin + takes)
+                        - begin
+                });
+                *bytes += t.down as f64 * (to - from) / takes.max(1e-9);
+            }
+        }
+        for (bytes, interval) in carried.iter().zip(&model.tcp.intervals[..10]) {
             seen += 1;
-            off += u32::from((p.bytes / i.bytes as f64 - 1.0).abs() > 0.05);
+            off += u32::from((bytes / interval.bytes as f64 - 1.0).abs() > 0.05);
         }
     }
-    assert!(
-        off * 20 <= seen,
-        "{off} of {seen} intervals are off by more than 5 %"
-    );
+    assert!(off * 20 <= seen, "{off} of {seen}");
 }
 
 #[test]
@@ -80,11 +191,20 @@ fn shares_together_are_the_whole() {
     let plan = Plan::new(&model, &Playback::default()).unwrap();
     let whole = transfers(&all(&mut player(&model, Playback::default(), 1), Time::MAX));
     let mut sum = 0;
+    let mut carried = vec![0.0; plan.intervals()];
     for index in 0..3 {
         let mut part = Player::new(plan.clone(), 1, Share { index, of: 3 });
         let own = transfers(&all(&mut part, Time::MAX));
+        for t in &own {
+            carried[plan.index(t.at) as usize] += t.down as f64;
+        }
         assert!(own.iter().all(|t| t.session % 3 == u64::from(index)));
         sum += own.len();
+    }
+    // Hosts that share the sessions share the files: the volume of an interval is theirs together.
+    for (bytes, interval) in carried.iter().zip(&model.tcp.intervals[..10]) {
+        let ratio = bytes / interval.bytes as f64;
+        assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
     }
     // The same law, other draws.
     assert!(
