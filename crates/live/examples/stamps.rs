@@ -1,7 +1,8 @@
 //! One-way delays of datagrams, from the sender's clock to the receiving kernel's stamp.
 //!
 //! ```text
-//! stamps receive PORT                       prints delays when the sender says that it is done
+//! stamps receive PORT [DELAY]               prints delays when the sender says that it is done; by how
+//!                                           much they miss DELAY, in us, early or late, where it is given
 //! stamps send HOST PORT RATE SECONDS SIZE   RATE datagrams of SIZE payload bytes a second
 //! ```
 //!
@@ -25,14 +26,15 @@ fn main() -> Result<(), Any> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
-        ["receive", port] => receive(port.parse()?),
+        ["receive", port] => receive(port.parse()?, None),
+        ["receive", port, delay] => receive(port.parse()?, Some(delay.parse()?)),
         ["send", host, port, rate, seconds, size] => send(
             (host, port.parse()?),
             rate.parse()?,
             seconds.parse()?,
             size.parse()?,
         ),
-        _ => Err("stamps receive PORT | stamps send HOST PORT RATE SECONDS SIZE".into()),
+        _ => Err("stamps receive PORT [DELAY] | stamps send HOST PORT RATE SECONDS SIZE".into()),
     }
 }
 
@@ -78,7 +80,7 @@ fn send(to: (&str, u16), rate: f64, seconds: f64, size: usize) -> Result<(), Any
     Ok(())
 }
 
-fn receive(port: u16) -> Result<(), Any> {
+fn receive(port: u16, nominal: Option<i64>) -> Result<(), Any> {
     let socket = UdpSocket::bind(("0.0.0.0", port))?;
     let on: libc::c_int = 1;
     let buffer: libc::c_int = 64 << 20;
@@ -107,7 +109,7 @@ fn receive(port: u16) -> Result<(), Any> {
             u64::from_be_bytes(b)
         };
         if word(0) == u64::MAX {
-            return print(&mut delays, word(8));
+            return print(&mut delays, nominal, word(8));
         }
         delays.push(stamp as i64 - word(8) as i64);
     }
@@ -148,7 +150,17 @@ fn stamped(socket: &UdpSocket, packet: &mut [u8]) -> io::Result<(usize, u64)> {
 }
 
 #[expect(clippy::print_stdout, reason = "this is what the example is for")]
-fn print(delays: &mut [i64], sent: u64) -> Result<(), Any> {
+fn print(delays: &mut [i64], nominal: Option<i64>, sent: u64) -> Result<(), Any> {
+    if let Some(us) = nominal {
+        for delay in &mut *delays {
+            *delay = (*delay - us * 1000).abs();
+        }
+    }
+    let what = if nominal.is_some() {
+        "error"
+    } else {
+        "one-way delay"
+    };
     delays.sort_unstable();
     let at = |q: f64| {
         let last = delays.len().saturating_sub(1);
@@ -157,7 +169,7 @@ fn print(delays: &mut [i64], sent: u64) -> Result<(), Any> {
             .map_or(f64::NAN, |&d| d as f64 / 1e3)
     };
     println!(
-        "{} of {sent} came; one-way delay in us: min {:.0}, p50 {:.0}, p90 {:.0}, p99 {:.0}, p99.9 {:.0}, max {:.0}",
+        "{} of {sent} came; {what} in us: min {:.0}, p50 {:.0}, p90 {:.0}, p99 {:.0}, p99.9 {:.0}, max {:.0}",
         delays.len(),
         at(0.0),
         at(0.5),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::emulation::EmulationArgs;
+
 /// Does background traffic matter to my application?
 #[derive(Debug, Parser)]
 #[command(
@@ -81,18 +83,11 @@ pub(crate) struct RunArgs {
     /// Simulate nothing: make numbers up, to try a plan or a pipeline.
     #[arg(long)]
     pub dry_run: bool,
-    /// Emulated runs: be punctual to microseconds, at the price of a busier processor.
-    #[arg(long)]
-    pub precise: bool,
-    /// Emulated runs: let time pass more slowly by this factor.
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
-    pub stretch: f64,
-    /// Emulated runs: repeat a run that was too late with time stretched, at most by this factor.
+    #[command(flatten, next_help_heading = "Emulated runs")]
+    pub emulation: EmulationArgs,
+    /// Repeat a run that was too late with time stretched, at most by this factor.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub stretch_to: f64,
-    /// Emulated runs: keep journals, by which `swell replay` repeats them in virtual time.
-    #[arg(long)]
-    pub record: bool,
 }
 
 #[derive(Debug, Args)]
@@ -162,15 +157,8 @@ pub(crate) struct UnderArgs {
     /// Keep everything in a run directory.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Keep a journal of arrivals, by which `swell replay` repeats the run in virtual time.
-    #[arg(long)]
-    pub record: bool,
-    /// Be punctual to microseconds, at the price of a busier processor.
-    #[arg(long)]
-    pub precise: bool,
-    /// Let time pass more slowly by this factor: rates are divided by it, delays multiplied.
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
-    pub stretch: f64,
+    #[command(flatten)]
+    pub emulation: EmulationArgs,
     /// Show nothing but what the program shows.
     #[arg(short, long)]
     pub quiet: bool,

@@ -3,6 +3,7 @@
 mod agent;
 mod cli;
 mod doctor;
+mod emulation;
 mod fail;
 mod fidelity;
 mod generate;

@@ -124,11 +124,8 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
 
 fn emulation(args: &RunArgs) -> Settings {
     Settings {
-        precise: args.precise,
-        stretch: args.stretch,
         stretch_to: args.stretch_to,
-        record: args.record,
-        ..Settings::default()
+        ..args.emulation.settings()
     }
 }
 

@@ -37,10 +37,6 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let line = std::sync::Arc::new(Line::new(plan.links().map(|l| l.rate), args.quiet || json));
     let compared = args.compare.is_some();
     let settings = Settings {
-        precise: args.precise,
-        stretch: args.stretch,
-        stretch_to: 1.0,
-        record: args.record,
         terminal: !compared,
         packets: args.pcap.clone().filter(|_| !compared),
         watch: Some(Box::new({
@@ -58,6 +54,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
                 remembered(&seen).went.push(went.clone());
             }
         })),
+        ..args.emulation.settings()
     };
     let emulator = Emulator::new(rights, settings);
     let options = Options {
@@ -130,7 +127,7 @@ fn code(exits: &[Exit]) -> u8 {
 
 /// Whether what was run stays.
 fn kept(args: &UnderArgs) -> bool {
-    args.output.is_some() || args.compare.is_some() || args.record
+    args.output.is_some() || args.compare.is_some() || args.emulation.record
 }
 
 fn directory(args: &UnderArgs, scratch: &Path) -> PathBuf {

@@ -18,7 +18,7 @@ use swell_experiment::stage::Cast;
 use swell_experiment::{RunSpec, Simulator};
 use swell_world::World;
 
-use crate::emulate::{self, Counts, Entry, Late, Snapshot};
+use crate::emulate::{self, Counts, Entry, Late, Pace, Snapshot};
 use crate::host::{Precision, Rights};
 
 pub use place::{CLIENT, SERVER};
@@ -32,8 +32,8 @@ pub type Listener<T> = Option<Box<dyn Fn(&T) + Sync>>;
 /// How the emulator runs.
 #[derive(Default)]
 pub struct Settings {
-    /// Watch the clock for the last microseconds of every wait, and ask for a real-time priority.
-    pub precise: bool,
+    /// How the loop waits; the precise one asks for a real-time priority too.
+    pub pace: Pace,
     /// A second of the world takes this many seconds; below 1 counts as 1.
     pub stretch: f64,
     /// A run that was too late is repeated with time stretched, at most to this.

@@ -17,7 +17,7 @@ use super::crowd::{Crowds, Playing};
 use super::place::{Addresses, everybody, ports};
 use super::programs::{Exit, Programs, Server};
 use super::{JOURNAL, Settings, Went, cold, machine, warmed_up};
-use crate::emulate::{self, Connections, Crowd, Emulation, Options, Packets, Running};
+use crate::emulate::{self, Connections, Crowd, Emulation, Options, Pace, Packets, Running};
 use crate::host::{Device, Host, HostConfig, Precision, Rights, be_punctual};
 use crate::scratch::Scratch;
 
@@ -178,7 +178,7 @@ impl Play<'_> {
     ) -> Result<(Options, Told), RunError> {
         let (tell_warm, warm) = mpsc::channel();
         let (tell_precision, precision) = mpsc::channel();
-        let precise = self.settings.precise;
+        let pace = self.settings.pace;
         let packets = self
             .settings
             .packets
@@ -186,7 +186,7 @@ impl Play<'_> {
             .or(self.spec.packets.as_ref());
         let packets = packets.map(|path| Packets::create(path, &["client", "server"], begin));
         let options = Options {
-            precise,
+            pace,
             stretch: self.stretch,
             until: Some(Time::ZERO + self.spec.duration),
             journal: self.settings.record.then(|| place.path().join(JOURNAL)),
@@ -201,7 +201,7 @@ impl Play<'_> {
             crowd: members,
             prepare: Some(Box::new(move || {
                 // The receiver waits for this.
-                let _ = tell_precision.send(be_punctual(precise));
+                let _ = tell_precision.send(be_punctual(pace == Pace::Precise));
             })),
         };
         Ok((options, Told { warm, precision }))

@@ -32,9 +32,6 @@ const BATCH: usize = 32;
 const AT_ONCE: usize = 64;
 /// The world is not left alone for longer than this, so that catching up is quick.
 const LONGEST_SLEEP: Dur = Dur::from_millis(5);
-/// Where asked to be precise, the last part of a wait is spent looking at the clock. Waking takes 12
-/// to 17 us on a virtual machine, and more than that would only heat.
-const SPIN: Dur = Dur::from_micros(50);
 /// How often a snapshot is published.
 const SNAPSHOT: Dur = Dur::from_millis(100);
 
@@ -73,6 +70,8 @@ struct Inside {
     programs: u32,
     /// Arrivals so far.
     arrivals: u64,
+    /// A packet was read or let out since the last wait.
+    busy: bool,
 }
 
 /// An emulation that has ended.
@@ -197,6 +196,7 @@ impl Emulation {
             }
             let far = now + LONGEST_SLEEP;
             let due = self.world.ports_due().map_or(far, |d| d.min(far)).min(end);
+            self.rest(now, clock, shared)?;
             self.wait(due, clock, shared)?;
         };
         self.finish(at, clock)
@@ -228,9 +228,11 @@ impl Emulation {
                 self.inside.counts.refused += nic.write(&packet, checksum) + nic.flush();
             }
             if read == 0 {
-                break;
+                return Ok(());
             }
+            self.inside.busy = true;
         }
+        self.hosts[host].ready = true;
         Ok(())
     }
 
@@ -286,6 +288,7 @@ impl Emulation {
             inside.pool.free(d.handle);
         }
         if !inside.due.is_empty() {
+            inside.busy = true;
             for host in &mut self.hosts {
                 inside.counts.refused += host.nic.flush();
             }
@@ -297,31 +300,40 @@ impl Emulation {
         inside.due.len()
     }
 
+    /// Where packets are coalesced and the look at `last` found some, sleeps until the next look or a call.
+    fn rest(&mut self, last: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
+        let busy = std::mem::take(&mut self.inside.busy);
+        let more = self.hosts.iter().any(|h| h.ready);
+        let Some(rest) = self.options.pace.rest().filter(|_| busy && !more) else {
+            return Ok(());
+        };
+        let left = rest.saturating_sub(clock.outside(clock.now().since(last)));
+        if left > Dur::ZERO {
+            sleep(&mut [PollFd::new(&shared.wake, PollFlags::IN)], left)?;
+        }
+        self.ask_all();
+        Ok(())
+    }
+
     /// Sleeps until `due`, a packet or a call.
     fn wait(&mut self, due: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
-        let left = |at: Time| clock.outside(at.since(clock.now()));
-        let spin = if self.options.precise {
-            SPIN
-        } else {
-            Dur::ZERO
-        };
-        let sleep = left(due).saturating_sub(spin);
-        if sleep > Dur::ZERO {
+        if self.hosts.iter().any(|h| h.ready) {
+            return Ok(());
+        }
+        let spin = self.options.pace.spin();
+        let left = clock.outside(due.since(clock.now())).saturating_sub(spin);
+        if left > Dur::ZERO {
             let nics = self.hosts.iter().map(|h| h.nic.fd());
             let mut fds: Vec<PollFd<'_>> = nics
                 .chain([shared.wake.as_fd()])
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();
-            let woken = match poll(&mut fds, Some(&timespec(sleep))) {
-                Ok(n) => n,
-                Err(rustix::io::Errno::INTR) => 0,
-                Err(e) => return Err(e.into()),
-            };
+            let woken = sleep(&mut fds, left)?;
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
             for (host, something) in self.hosts.iter_mut().zip(ready) {
                 host.ready = something;
             }
-            if woken > 0 {
+            if woken {
                 return Ok(());
             }
             let over = clock.outside(clock.now().since(due));
@@ -330,14 +342,18 @@ impl Emulation {
                 return Ok(());
             }
         }
-        while self.options.precise && clock.now() < due {
+        while spin > Dur::ZERO && clock.now() < due {
             std::hint::spin_loop();
         }
-        // Nobody has asked.
+        self.ask_all();
+        Ok(())
+    }
+
+    /// No one knows whether they have something: they are read.
+    fn ask_all(&mut self) {
         for host in &mut self.hosts {
             host.ready = true;
         }
-        Ok(())
     }
 
     fn publish(&mut self, now: Time, shared: &Shared) {
@@ -500,6 +516,15 @@ impl Drop for Running {
             // What it has to say was not asked for.
             let _ = thread.join();
         }
+    }
+}
+
+/// Sleeps for a span of the wall's time or until one of them is ready, and tells whether one is.
+fn sleep(fds: &mut [PollFd<'_>], span: Dur) -> io::Result<bool> {
+    match poll(fds, Some(&timespec(span))) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(e.into()),
     }
 }
 

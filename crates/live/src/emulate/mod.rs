@@ -16,6 +16,7 @@ mod drive;
 mod ip;
 mod journal;
 mod late;
+mod pace;
 mod pool;
 mod table;
 mod unreachable;
@@ -33,6 +34,7 @@ pub use connections::{Connection, Connections, Ending};
 pub use crowd::Crowd;
 pub use drive::{Emulation, Ended, Running};
 pub use journal::{Entry, Journal, JournalError, first_difference, read as read_journal, replay};
+pub use pace::Pace;
 
 pub use crate::lateness::Late;
 use crate::wire::Nic;
@@ -53,8 +55,8 @@ pub type Then = Option<(Time, Box<dyn FnOnce(&World) + Send>)>;
 /// How to run.
 #[derive(Default)]
 pub struct Options {
-    /// Watch the clock for the last microseconds of every wait.
-    pub precise: bool,
+    /// How it waits.
+    pub pace: Pace,
     /// A second of the world takes this many seconds; below 1 counts as 1.
     pub stretch: f64,
     /// World time at which it ends by itself.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use swell_base::{Dur, Rate, Tag, Time};
@@ -15,7 +16,8 @@ use swell_world::World;
 use super::*;
 use crate::wire::{Checksum, Wire};
 
-struct Pair(UnixDatagram);
+/// A device, and how often it was found empty.
+struct Pair(UnixDatagram, Arc<AtomicU64>);
 
 impl Nic for Pair {
     fn fd(&self) -> BorrowedFd<'_> {
@@ -32,7 +34,10 @@ impl Nic for Pair {
                 });
                 Ok(1)
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.1.fetch_add(1, Ordering::Relaxed);
+                Ok(0)
+            }
             Err(e) => Err(e),
         }
     }
@@ -49,6 +54,13 @@ impl Nic for Pair {
 
 /// A host's own end, and the device.
 fn host(right: bool, prefix: &str) -> (UnixDatagram, Host) {
+    let (theirs, host, _) = watched(right, prefix);
+    (theirs, host)
+}
+
+/// The same, with the count of looks that found nothing more.
+fn watched(right: bool, prefix: &str) -> (UnixDatagram, Host, Arc<AtomicU64>) {
+    let looks = Arc::new(AtomicU64::new(0));
     let (theirs, ours) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_nonblocking(true).unwrap();
@@ -62,9 +74,9 @@ fn host(right: bool, prefix: &str) -> (UnixDatagram, Host) {
     let host = Host {
         port,
         prefixes: vec![prefix.parse().unwrap()],
-        nic: Box::new(Pair(ours)),
+        nic: Box::new(Pair(ours, Arc::clone(&looks))),
     };
-    (theirs, host)
+    (theirs, host, looks)
 }
 
 /// A busy world, half a second old.
@@ -117,6 +129,13 @@ fn received(socket: &UnixDatagram, into: &mut Vec<u32>) {
 
 #[test]
 fn a_recorded_run_is_repeated_in_virtual_time_to_the_nanosecond() {
+    let coalesced = Pace::Coalesced(Dur::from_micros(300));
+    [Pace::Prompt, Pace::Precise, coalesced]
+        .into_iter()
+        .for_each(recorded_and_repeated);
+}
+
+fn recorded_and_repeated(pace: Pace) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");
     let (client, a) = host(false, "10.0.1.0/24");
@@ -124,6 +143,7 @@ fn a_recorded_run_is_repeated_in_virtual_time_to_the_nanosecond() {
     let configs = [a.port, b.port];
     let options = Options {
         journal: Some(path.clone()),
+        pace,
         ..Options::default()
     };
     let running = Emulation::new(world(), vec![a, b], options)
@@ -192,6 +212,33 @@ fn world_of_another_loss() -> World {
 }
 
 #[test]
+fn coalesced_packets_are_looked_for_at_most_twice_in_their_time() {
+    let (one, a, looks) = watched(false, "10.0.1.0/24");
+    let (_two, b) = host(true, "10.0.2.0/24");
+    let options = Options {
+        pace: Pace::Coalesced(Dur::from_millis(1)),
+        ..Options::default()
+    };
+    // Who finds the queue full waits.
+    one.set_nonblocking(false).unwrap();
+    let begun = Instant::now();
+    let running = Emulation::new(world(), vec![a, b], options)
+        .unwrap()
+        .start()
+        .unwrap();
+    for number in 0..3000 {
+        one.send(&packet(1, 2, 100, number)).unwrap();
+        std::thread::sleep(Duration::from_micros(20));
+    }
+    let ended = running.stop().unwrap();
+    // A look that finds something, one that does not, and the wait for a packet.
+    let most = 2 * begun.elapsed().as_millis() as u64 + 2;
+    let looks = looks.load(Ordering::Relaxed);
+    assert!(ended.counts.entered > 1000, "{:?}", ended.counts);
+    assert!(looks <= most, "{looks} looks, at most {most}");
+}
+
+#[test]
 fn who_asks_for_an_address_that_nobody_has_is_told() {
     let (one, a) = host(false, "10.0.1.0/24");
     one.set_nonblocking(false).unwrap();
@@ -225,7 +272,7 @@ fn neighbours_reach_each_other_without_the_bottleneck_and_time_ends_by_itself() 
     let (two, b) = host(false, "10.0.2.0/24");
     let options = Options {
         until: Some(Time::from_secs_f64(0.6)),
-        precise: true,
+        pace: Pace::Precise,
         ..Options::default()
     };
     let running = Emulation::new(world(), vec![a, b], options)
