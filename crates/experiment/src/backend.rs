@@ -23,6 +23,11 @@ pub trait Backend: Sync {
         usize::MAX
     }
 
+    /// Whether a run writes files of its own, beside its tables: then it is given a directory for them.
+    fn writes(&self, _spec: &RunSpec) -> bool {
+        false
+    }
+
     /// Runs one run to its end. `progress` takes the share done, 0..=1, now and then; where
     /// `cancelled` says so the run is given up.
     ///
@@ -109,7 +114,7 @@ pub struct RunSpec {
     pub flows: bool,
     /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.
     pub packets: Option<PathBuf>,
-    /// A directory for what programs write; it is there.
+    /// A directory for what the run writes beside its tables; it is there.
     pub output: Option<PathBuf>,
 }
 

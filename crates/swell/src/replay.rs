@@ -31,7 +31,7 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
         let Some(spec) = plan.spec(cell, &results.manifest.measured) else {
             continue;
         };
-        let (_, entries) = journal(&path)?;
+        let entries = journal(&path)?;
         let difference = swell_live::backend::replay(&spec, &entries).map_err(Fail::failed)?;
         let departures = entries
             .iter()
@@ -72,7 +72,7 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-fn journal(path: &Path) -> Result<(u32, Vec<Entry>), Fail> {
+fn journal(path: &Path) -> Result<Vec<Entry>, Fail> {
     let named = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", path.display()));
     let mut file = std::fs::File::open(path).map_err(|e| named(&e))?;
     read_journal(&mut file).map_err(|e| named(&e))

@@ -13,7 +13,7 @@ use std::time::{Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
-use crate::backend::{Backend, ForegroundSpec, RunError, RunSpec};
+use crate::backend::{Backend, RunError, RunSpec};
 use crate::observe::Cell;
 use crate::plan::Plan;
 use crate::store::{
@@ -165,7 +165,7 @@ pub fn run(
         let partial = packets.as_ref().map(|p| p.with_extension("partial"));
         let spec = RunSpec {
             packets: partial.clone(),
-            output: dir.output(&spec, index, cell)?,
+            output: dir.output(backend.writes(&spec), index, cell)?,
             ..spec
         };
         let started = Instant::now();
@@ -378,16 +378,16 @@ impl<'d> Directory<'d> {
         Ok(Some(dir.join(format!("{}.pcapng", name(index, cell)))))
     }
 
-    /// Where the programs of a run may write, if it has any; the directory is made, and empty.
+    /// Where a run may write, if it does; the directory is made, and empty.
     fn output(
         &self,
-        spec: &RunSpec,
+        writes: bool,
         index: usize,
         cell: &Cell,
     ) -> Result<Option<PathBuf>, StoreError> {
-        let Some(ForegroundSpec::Program { .. }) = &spec.foreground else {
+        if !writes {
             return Ok(None);
-        };
+        }
         let dir = self.root.join(OUTPUT).join(name(index, cell));
         if dir.exists() {
             fs::remove_dir_all(&dir).map_err(at(&dir))?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
+use crate::backend::ForegroundSpec;
 use crate::file::Background;
 use crate::made_up::MadeUp;
 use crate::test_support::{experiment, model};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use swell_base::{Time, Warning};
-use swell_experiment::backend::RunError;
+use swell_experiment::backend::{RunError, RunSpec};
 use swell_experiment::file::{Place, Stack};
 use swell_experiment::stage;
 use swell_tcp::Config;
@@ -41,6 +41,11 @@ pub(super) struct Playing {
 }
 
 type Done = (Vec<Record>, Vec<Warning>);
+
+/// Whether the background of a run is played by the kernel, outside the world.
+pub(super) fn real(spec: &RunSpec) -> Result<bool, RunError> {
+    Ok(spec.background_stack != Stack::Simulated && stage::background(spec)?.is_some())
+}
 
 impl Crowds {
     /// Makes the hosts, and what the emulation attaches of them; `None` where the run's background is

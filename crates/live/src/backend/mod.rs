@@ -12,7 +12,7 @@ mod side;
 use std::path::PathBuf;
 
 use swell_base::Time;
-use swell_experiment::backend::{Backend, BackgroundSpec, MeasuredRates, RunError};
+use swell_experiment::backend::{Backend, BackgroundSpec, ForegroundSpec, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
 use swell_experiment::{RunSpec, Simulator};
@@ -91,6 +91,12 @@ impl Backend for Emulator {
         1
     }
 
+    /// Programs have output, and recorded runs a journal.
+    fn writes(&self, spec: &RunSpec) -> bool {
+        let program = matches!(spec.foreground, Some(ForegroundSpec::Program { .. }));
+        program || (self.settings.record && spec.foreground.is_some())
+    }
+
     fn run(
         &self,
         spec: &RunSpec,
@@ -134,32 +140,26 @@ impl Backend for Emulator {
     }
 }
 
-/// The world of a run when its warm-up is over, which is simulated as fast as it goes. Nothing of it
-/// is real yet: a recorded run is repeated from here.
-///
-/// # Errors
-/// Where the background cannot be built.
-pub fn warmed_up(spec: &RunSpec) -> Result<(World, Cast), RunError> {
-    // The foreground comes in by ports.
-    let spec = RunSpec {
+/// The world of a run when its clock is started: a recorded run is repeated from here. The foreground
+/// comes in by ports.
+fn beginning(spec: &RunSpec) -> Result<(World, Cast), RunError> {
+    let real = crowd::real(spec)?;
+    let (mut world, mut cast) = Cast::new(&RunSpec {
         packets: None,
         foreground: None,
+        background: if real {
+            BackgroundSpec::None
+        } else {
+            spec.background.clone()
+        },
         ..spec.clone()
-    };
-    let (mut world, mut cast) = Cast::new(&spec)?;
-    world.advance(Time::ZERO + spec.warmup);
-    cast.warmed_up(&world);
+    })?;
+    // A real background warms up in real time, a simulated one as fast as it goes.
+    if !real {
+        world.advance(Time::ZERO + spec.warmup);
+        cast.warmed_up(&world);
+    }
     Ok((world, cast))
-}
-
-/// The world of a run whose background is played outside it, at its beginning.
-fn cold(spec: &RunSpec) -> Result<(World, Cast), RunError> {
-    Cast::new(&RunSpec {
-        packets: None,
-        foreground: None,
-        background: BackgroundSpec::None,
-        ..spec.clone()
-    })
 }
 
 /// Repeats a run from its journal in virtual time, and says what differs: nothing, unless the journal,
@@ -168,10 +168,7 @@ fn cold(spec: &RunSpec) -> Result<(World, Cast), RunError> {
 /// # Errors
 /// Where the journal or the run does not fit.
 pub fn replay(spec: &RunSpec, entries: &[Entry]) -> Result<Option<[Option<Entry>; 2]>, RunError> {
-    let (mut world, _) = warmed_up(spec)?;
-    for port in spec.foreground.iter().flat_map(place::ports) {
-        world.add_port(&port);
-    }
+    let (mut world, _) = beginning(spec)?;
     let repeated = emulate::replay(&mut world, entries);
     Ok(emulate::first_difference(entries, &repeated))
 }

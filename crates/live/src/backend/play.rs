@@ -16,7 +16,7 @@ use swell_world::World;
 use super::crowd::{Crowds, Playing};
 use super::place::{Addresses, everybody, ports};
 use super::programs::{Exit, Programs, Server};
-use super::{JOURNAL, Settings, Went, cold, machine, warmed_up};
+use super::{JOURNAL, Settings, Went, beginning, machine};
 use crate::emulate::{self, Connections, Crowd, Emulation, Options, Pace, Packets, Running};
 use crate::host::{Device, Host, HostConfig, Precision, Rights, be_punctual};
 use crate::scratch::Scratch;
@@ -67,11 +67,7 @@ impl Play<'_> {
     pub fn play(&self) -> Result<Played, RunError> {
         let place = Place::new(self.spec.output.as_deref()).map_err(failed)?;
         let (crowds, theirs) = Crowds::new(self)?.unzip();
-        let (world, mut cast) = match &crowds {
-            None => warmed_up(self.spec)?,
-            // The real background warms up in real time.
-            Some(_) => cold(self.spec)?,
-        };
+        let (world, mut cast) = beginning(self.spec)?;
         let (hosts, mut attached) = self.hosts()?;
         let programs = self.programs(&place, &hosts)?;
         attached.extend(theirs.into_iter().flatten());

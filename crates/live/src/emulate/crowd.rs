@@ -71,9 +71,13 @@ impl Members {
         }
     }
 
-    /// Shows the addresses that have a port now, and which.
+    /// Shows the addresses that have a port now, and which, and where it is if the world did not have it.
     #[inline]
-    pub fn update(&mut self, world: &mut World, mut each: impl FnMut(IpAddr, Port)) {
+    pub fn update(
+        &mut self,
+        world: &mut World,
+        mut each: impl FnMut(IpAddr, Port, Option<PortConfig>),
+    ) {
         let Some(crowd) = &self.crowd else {
             return;
         };
@@ -84,23 +88,32 @@ impl Members {
             std::mem::take(&mut *crowd.0.news.lock().unwrap_or_else(PoisonError::into_inner));
         for n in news {
             match n.access {
-                Some(access) => each(n.address, self.come(world, n.right, n.address, access)),
+                Some(access) => {
+                    let (port, new) = self.come(world, n.right, n.address, access);
+                    each(n.address, port, new);
+                }
                 None => self.go(n.address),
             }
         }
     }
 
-    fn come(&mut self, world: &mut World, right: bool, address: IpAddr, access: Access) -> Port {
+    fn come(
+        &mut self,
+        world: &mut World,
+        right: bool,
+        address: IpAddr,
+        access: Access,
+    ) -> (Port, Option<PortConfig>) {
         // The key names the host, and says nothing of its path.
         let access = Access { key: 0, ..access };
         let config = PortConfig { right, access };
         let free = self.free.iter().position(|(c, _)| *c == config);
-        let port = match free {
-            Some(at) => self.free.swap_remove(at).1,
-            None => world.add_port(&config),
+        let (port, new) = match free {
+            Some(at) => (self.free.swap_remove(at).1, None),
+            None => (world.add_port(&config), Some(config)),
         };
         self.present.push((address, config, port));
-        port
+        (port, new)
     }
 
     /// What is still on its way to the address arrives there.

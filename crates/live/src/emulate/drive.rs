@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
-use swell_base::{Dur, Tag, Time};
+use swell_base::{Dur, Time};
 use swell_capture::Heading;
 use swell_path::Element;
 use swell_world::{Direction, Port, World};
@@ -20,7 +20,7 @@ use super::crowd::Members;
 use super::ip::{Header, set_ecn};
 use super::journal::{Entry, Journal};
 use super::pool::Pool;
-use super::table::{Table, bucket};
+use super::table::{Table, bucket, tag};
 use super::unreachable::unreachable;
 use super::{Counts, Host, Options, Packets, Snapshot};
 use crate::lateness::{Late, Lateness};
@@ -108,17 +108,22 @@ impl Emulation {
     /// # Errors
     /// Where a journal cannot be created, or cannot tell what happens.
     pub fn new(mut world: World, hosts: Vec<Host>, mut options: Options) -> io::Result<Emulation> {
-        if options.journal.is_some() && options.crowd.is_some() {
-            return Err(io::Error::other(
-                "hosts that come and go are in no journal: such a run cannot be recorded",
-            ));
-        }
         let mut table = Table::default();
         let mut inside = Inside::default();
+        if let Some(path) = &options.journal {
+            inside.journal = Some(Journal::new(BufWriter::new(File::create(path)?))?);
+        }
+        inside.packets = options.packets.take();
+        inside.programs = hosts.len() as u32;
         let mut attached = Vec::new();
         let mut ports = Vec::new();
         for host in hosts {
             let port = world.add_port(&host.port);
+            inside.note(&Entry::Port {
+                at: world.now(),
+                config: host.port,
+                program: true,
+            });
             ports.push(attached.len());
             for prefix in host.prefixes {
                 table.route(prefix, port);
@@ -129,12 +134,6 @@ impl Emulation {
                 ready: true,
             });
         }
-        if let Some(path) = &options.journal {
-            let file = BufWriter::new(File::create(path)?);
-            inside.journal = Some(Journal::new(file, attached.len() as u32)?);
-        }
-        inside.packets = options.packets.take();
-        inside.programs = attached.len() as u32;
         Ok(Emulation {
             world,
             hosts: attached,
@@ -214,7 +213,14 @@ impl Emulation {
                 // After the read: a clock read before it is older than the packet.
                 let at = *stamp.get_or_insert_with(|| clock.now());
                 world.happen(at);
-                members.update(world, |address, port| {
+                members.update(world, |address, port, new| {
+                    if let Some(config) = new {
+                        inside.note(&Entry::Port {
+                            at,
+                            config,
+                            program: false,
+                        });
+                    }
                     let behind = table.port(address).map(|p| ports[p.0 as usize]);
                     let number = port.0 as usize;
                     ports.resize(ports.len().max(number + 1), host);
@@ -430,12 +436,7 @@ impl Inside {
         let bucket = bucket(&header);
         let from = table.own(header.source).unwrap_or(from);
         let observed = from.0.max(to.0) < self.programs;
-        let tag = if observed {
-            Tag::Foreground
-        } else {
-            Tag::Background
-        };
-        let Some((flow, back)) = table.flow(world, from, to, bucket, tag) else {
+        let Some((flow, back)) = table.flow(world, from, to, bucket, tag(observed)) else {
             self.counts.local += 1;
             let packet = [wire.header, wire.payload].concat();
             return Some((to, packet, wire.checksum));

@@ -5,32 +5,46 @@
 //! | bytes | head |
 //! |---|---|
 //! | 0–7 | `SWELLJNL` |
-//! | 8–11 | format version, 1 |
-//! | 12–15 | number of ports |
+//! | 8–11 | format version, 2 |
+//! | 12–15 | – |
 //!
-//! | bytes | arrival (1) | departure (2) | drop (3) | end (4) |
-//! |---|---|---|---|---|
-//! | 0 | kind | kind | kind | kind |
-//! | 1 | ECN | ECN | reason | – |
-//! | 2–3 | size | – | – | – |
-//! | 4–11 | time, ns | time, ns | time, ns | time, ns |
-//! | 12–19 | from and to port, bucket (u16 each), – | number of the arrival | number of the arrival | – |
-//! | 20–23 | – | – | – | – |
+//! | bytes | arrival (1) | departure (2) | drop (3) | end (4) | port (5) |
+//! |---|---|---|---|---|---|
+//! | 0 | kind | kind | kind | kind | kind |
+//! | 1 | ECN | ECN | reason | – | 1: on the right, 2: of a program |
+//! | 2–3 | size | – | – | – | – |
+//! | 4–11 | time, ns | time, ns | time, ns | time, ns | time, ns |
+//! | 12–19 | from and to port (u32 each) | number of the arrival | number of the arrival | – | delay, ns |
+//! | 20–23 | bucket (u16), – | – | – | – | – |
+//!
+//! A port goes on for two more records: capacity from the host and to it in bit/s (u64, 0 = unlimited), loss
+//! from it and to it (f64), and nothing.
 
 use std::io::{self, Read, Write};
 
-use swell_base::{DropReason, Tag, Time};
-use swell_world::{Port, World};
-
-use super::table::Table;
+use swell_base::{DropReason, Dur, Rate, Time};
+use swell_workload::Access;
+use swell_world::{Port, PortConfig};
 
 const MAGIC: &[u8; 8] = b"SWELLJNL";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const RECORD: usize = 24;
 
+/// No path is longer.
+const LONGEST_DELAY: Dur = Dur::from_secs(3600);
+
 /// Something that happened at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Entry {
+    /// A port was added. Ports are numbered from 0 as they come.
+    Port {
+        /// When.
+        at: Time,
+        /// Where it is.
+        config: PortConfig,
+        /// It is a program's, and not of the background.
+        program: bool,
+    },
     /// A packet entered the world. Arrivals are numbered from 0 as they come.
     Arrival {
         /// When.
@@ -97,14 +111,14 @@ pub struct Journal<W: Write> {
 }
 
 impl<W: Write> Journal<W> {
-    /// Begins a journal of a world with this many ports.
+    /// Begins a journal of a world without ports.
     ///
     /// # Errors
     /// Where the sink refuses.
-    pub fn new(mut sink: W, ports: u32) -> io::Result<Journal<W>> {
+    pub fn new(mut sink: W) -> io::Result<Journal<W>> {
         sink.write_all(MAGIC)?;
         sink.write_all(&VERSION.to_le_bytes())?;
-        sink.write_all(&ports.to_le_bytes())?;
+        sink.write_all(&[0; 4])?;
         Ok(Journal { sink })
     }
 
@@ -113,7 +127,11 @@ impl<W: Write> Journal<W> {
     /// # Errors
     /// Where the sink refuses.
     pub fn add(&mut self, entry: &Entry) -> io::Result<()> {
-        self.sink.write_all(&encode(entry))
+        self.sink.write_all(&encode(entry))?;
+        match entry {
+            Entry::Port { config, .. } => self.sink.write_all(&encode_path(&config.access)),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the journal.
@@ -143,167 +161,178 @@ fn encode(entry: &Entry) -> [u8; RECORD] {
             size,
             ecn,
         } => {
-            let flow =
-                u64::from(from.0 as u16) | u64::from(to.0 as u16) << 16 | u64::from(bucket) << 32;
-            put(1, ecn, at, flow);
+            put(1, ecn, at, u64::from(from.0) | u64::from(to.0) << 32);
             r[2..4].copy_from_slice(&size.to_le_bytes());
+            r[20..22].copy_from_slice(&bucket.to_le_bytes());
         }
         Entry::Departure { at, number, ecn } => put(2, ecn, at, number),
         Entry::Drop { at, number, reason } => put(3, reason as u8, at, number),
         Entry::End { at } => put(4, 0, at, 0),
+        Entry::Port {
+            at,
+            config,
+            program,
+        } => {
+            let flags = u8::from(config.right) | u8::from(program) << 1;
+            put(5, flags, at, config.access.delay.as_nanos());
+        }
     }
     r
 }
 
-/// Reads a journal: the number of ports, and its entries.
+/// What a path has beside its delay.
+fn encode_path(access: &Access) -> [u8; 2 * RECORD] {
+    let mut r = [0; 2 * RECORD];
+    let rate = |rate: Option<Rate>| rate.map_or(0, Rate::bps);
+    let words = [
+        rate(access.up),
+        rate(access.down),
+        access.loss_up.to_bits(),
+        access.loss_down.to_bits(),
+    ];
+    for (bytes, word) in r.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    r
+}
+
+/// Reads the entries of a journal.
 ///
 /// # Errors
 /// Where it cannot be read or is broken. Memory grows with what is read, not with what it says.
-pub fn read(source: &mut dyn Read) -> Result<(u32, Vec<Entry>), JournalError> {
+pub fn read(source: &mut dyn Read) -> Result<Vec<Entry>, JournalError> {
     let mut bytes = Vec::new();
     source.read_to_end(&mut bytes)?;
     let head = bytes.get(..16).ok_or(JournalError::Foreign)?;
-    let word = |i: usize| u32::from_le_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
-    if &head[..8] != MAGIC || word(8) != VERSION {
+    if &head[..8] != MAGIC || head[8..12] != VERSION.to_le_bytes() {
         return Err(JournalError::Foreign);
     }
-    let ports = word(12);
     let mut entries = Vec::new();
-    let (mut last, mut arrivals) = (Time::ZERO, 0);
-    for (i, r) in bytes[16..].chunks(RECORD).enumerate() {
-        let offset = 16 + (i * RECORD) as u64;
-        let bad = |reason| JournalError::Bad { offset, reason };
+    let mut seen = Seen::default();
+    let mut records = bytes[16..].chunks(RECORD).enumerate();
+    while let Some((i, r)) = records.next() {
+        let bad = |reason| JournalError::Bad {
+            offset: 16 + (i * RECORD) as u64,
+            reason,
+        };
         let r: &[u8; RECORD] = r.try_into().map_err(|_| bad("cut short"))?;
-        let long = |from: usize| {
-            let mut b = [0; 8];
-            b.copy_from_slice(&r[from..from + 8]);
-            u64::from_le_bytes(b)
-        };
-        let (at, number) = (Time::from_nanos(long(4)), long(12));
         let entry = match r[0] {
-            1 => {
-                let (from, to) = (number as u16, (number >> 16) as u16);
-                if u32::from(from) >= ports || u32::from(to) >= ports {
-                    return Err(bad("a port that there is not"));
+            5 => {
+                let mut rest = [0; 2 * RECORD];
+                for half in rest.chunks_exact_mut(RECORD) {
+                    let more = records.next().filter(|(_, more)| more.len() == RECORD);
+                    half.copy_from_slice(more.ok_or_else(|| bad("cut short"))?.1);
                 }
-                if at < last {
-                    return Err(bad("an arrival before the one before it"));
-                }
-                last = at;
-                arrivals += 1;
-                Entry::Arrival {
-                    at,
-                    from: Port(u32::from(from)),
-                    to: Port(u32::from(to)),
-                    bucket: (number >> 32) as u16,
-                    size: u16::from_le_bytes([r[2], r[3]]),
-                    ecn: r[1],
-                }
+                port(r, &rest).map_err(bad)?
             }
-            2 | 3 if number >= arrivals => return Err(bad("a packet that never arrived")),
-            2 => Entry::Departure {
-                at,
-                number,
-                ecn: r[1],
-            },
-            3 => Entry::Drop {
-                at,
-                number,
-                reason: *DropReason::ALL
-                    .get(usize::from(r[1]))
-                    .ok_or(bad("an unknown reason"))?,
-            },
-            4 => Entry::End { at },
-            _ => return Err(bad("an unknown kind of record")),
+            _ => packet(r).map_err(bad)?,
         };
+        seen.fits(&entry).map_err(bad)?;
         entries.push(entry);
     }
-    Ok((ports, entries))
+    Ok(entries)
 }
 
-/// Feeds the arrivals of a journal to a world, as fast as it goes, and returns everything that then
-/// happens at its ports, in the order of the journal. The world must be what the recorded one was when
-/// its clock was started, its ports included.
-pub fn replay(world: &mut World, entries: &[Entry]) -> Vec<Entry> {
-    let mut table = Table::default();
-    let mut out = Vec::new();
-    let mut number = 0;
-    for entry in entries {
-        match *entry {
-            Entry::Arrival {
-                at,
-                from,
-                to,
-                bucket,
-                size,
-                ecn,
-            } => {
-                world.happen(at);
-                leave(world, &mut out);
-                out.push(*entry);
-                if let Some((flow, back)) = table.flow(world, from, to, bucket, Tag::Foreground) {
-                    world.inject(flow, back, size, ecn, number);
-                }
-                number += 1;
-            }
-            Entry::End { at } => {
-                world.happen(at);
-                leave(world, &mut out);
-                out.push(*entry);
-            }
-            Entry::Departure { .. } | Entry::Drop { .. } => {}
-        }
-    }
-    out
+fn word(bytes: &[u8], from: usize) -> u64 {
+    let mut b = [0; 8];
+    b.copy_from_slice(&bytes[from..from + 8]);
+    u64::from_le_bytes(b)
 }
 
-fn leave(world: &mut World, out: &mut Vec<Entry>) {
-    while let Some(d) = world.take_delivery() {
-        out.push(Entry::Departure {
-            at: d.at,
-            number: d.handle,
-            ecn: d.ecn,
-        });
-    }
-    world.take_casualties(&mut |c| {
-        out.push(Entry::Drop {
-            at: c.at,
-            number: c.handle,
-            reason: c.reason,
-        })
-    });
+fn packet(r: &[u8; RECORD]) -> Result<Entry, &'static str> {
+    let (at, number) = (Time::from_nanos(word(r, 4)), word(r, 12));
+    Ok(match r[0] {
+        1 => Entry::Arrival {
+            at,
+            from: Port(number as u32),
+            to: Port((number >> 32) as u32),
+            bucket: u16::from_le_bytes([r[20], r[21]]),
+            size: u16::from_le_bytes([r[2], r[3]]),
+            ecn: r[1],
+        },
+        2 => Entry::Departure {
+            at,
+            number,
+            ecn: r[1],
+        },
+        3 => Entry::Drop {
+            at,
+            number,
+            reason: *DropReason::ALL
+                .get(usize::from(r[1]))
+                .ok_or("an unknown reason")?,
+        },
+        4 => Entry::End { at },
+        _ => return Err("an unknown kind of record"),
+    })
 }
 
-/// How a repetition differs from its record: the first entry that is not in both, if any. Departures
-/// and drops are compared as what happened to packets and when, in the order of time.
-pub fn first_difference(recorded: &[Entry], repeated: &[Entry]) -> Option<[Option<Entry>; 2]> {
-    let sorted = |entries: &[Entry]| {
-        let mut of: Vec<(Time, u64, Entry)> = entries
-            .iter()
-            .filter_map(|e| match *e {
-                Entry::Departure { at, number, .. } | Entry::Drop { at, number, .. } => {
-                    Some((at, number, *e))
-                }
-                Entry::Arrival { .. } | Entry::End { .. } => None,
-            })
-            .collect();
-        of.sort_by_key(|&(at, number, _)| (at, number));
-        of
+fn port(r: &[u8; RECORD], rest: &[u8; 2 * RECORD]) -> Result<Entry, &'static str> {
+    let rate = |from| match word(rest, from) {
+        0 => None,
+        bps => Some(Rate::from_bps(bps)),
     };
-    let (a, b) = (sorted(recorded), sorted(repeated));
-    let end = recorded.iter().rev().find_map(|e| match e {
-        Entry::End { at } => Some(*at),
-        _ => None,
-    });
-    (0..a.len().max(b.len()))
-        .map(|i| [a.get(i).map(|e| e.2), b.get(i).map(|e| e.2)])
-        .find(|[x, y]| x != y && !past(*x, end) && !past(*y, end))
+    let loss = |from| {
+        let p = f64::from_bits(word(rest, from));
+        if (0.0..=1.0).contains(&p) {
+            Ok(p)
+        } else {
+            Err("a loss that is no probability")
+        }
+    };
+    let delay = Dur::from_nanos(word(r, 12));
+    if delay > LONGEST_DELAY {
+        return Err("a delay of more than an hour");
+    }
+    Ok(Entry::Port {
+        at: Time::from_nanos(word(r, 4)),
+        config: PortConfig {
+            right: r[1] & 1 != 0,
+            access: Access {
+                delay,
+                up: rate(0),
+                down: rate(8),
+                loss_up: loss(16)?,
+                loss_down: loss(24)?,
+                key: 0,
+            },
+        },
+        program: r[1] & 2 != 0,
+    })
 }
 
-/// A drop is known as soon as a queue decides it, which may be before its time has come.
-fn past(entry: Option<Entry>, end: Option<Time>) -> bool {
-    match (entry, end) {
-        (Some(Entry::Departure { at, .. } | Entry::Drop { at, .. }), Some(end)) => at > end,
-        _ => false,
+/// What entries may refer to.
+#[derive(Default)]
+struct Seen {
+    last: Time,
+    ports: u32,
+    arrivals: u64,
+}
+
+impl Seen {
+    fn fits(&mut self, entry: &Entry) -> Result<(), &'static str> {
+        match *entry {
+            Entry::Port { at, .. } | Entry::Arrival { at, .. } if at < self.last => {
+                return Err("an arrival before the one before it");
+            }
+            Entry::Port { at, .. } => {
+                self.last = at;
+                self.ports += 1;
+            }
+            Entry::Arrival { at, from, to, .. } => {
+                if from.0.max(to.0) >= self.ports {
+                    return Err("a port that there is not");
+                }
+                self.last = at;
+                self.arrivals += 1;
+            }
+            Entry::Departure { number, .. } | Entry::Drop { number, .. } => {
+                if number >= self.arrivals {
+                    return Err("a packet that never arrived");
+                }
+            }
+            Entry::End { .. } => {}
+        }
+        Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod journal;
 mod late;
 mod pace;
 mod pool;
+mod replay;
 mod table;
 mod unreachable;
 
@@ -33,8 +34,9 @@ pub(crate) use clock::{monotonic, timespec};
 pub use connections::{Connection, Connections, Ending};
 pub use crowd::Crowd;
 pub use drive::{Emulation, Ended, Running};
-pub use journal::{Entry, Journal, JournalError, first_difference, read as read_journal, replay};
+pub use journal::{Entry, Journal, JournalError, read as read_journal};
 pub use pace::Pace;
+pub use replay::{first_difference, replay};
 
 pub use crate::lateness::Late;
 use crate::wire::Nic;

@@ -70,6 +70,15 @@ impl Table {
     }
 }
 
+/// What packets count as, that pass between two programs or have a host of the background at an end.
+pub(crate) fn tag(observed: bool) -> Tag {
+    if observed {
+        Tag::Foreground
+    } else {
+        Tag::Background
+    }
+}
+
 /// The bucket of a packet; the same both ways. FNV-1a (Fowler, Noll and Vo; RFC 9923).
 pub(crate) fn bucket(header: &Header) -> u16 {
     let mut ends = [

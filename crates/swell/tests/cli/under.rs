@@ -276,13 +276,19 @@ duration = "4s"
         let stack = format!("run.background_stack={stack}");
         let out = run(
             &dir,
-            &["--json", "run", "k.toml", "--fresh", "--set", &stack],
+            &[
+                "--json", "run", "k.toml", "--fresh", "--record", "--set", &stack,
+            ],
         );
         assert!(out.status.success(), "{}", text(&out.stderr));
         let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
         let poisson = &json["verdict"]["foregrounds"][0]["backgrounds"][1];
         assert_eq!(poisson["failed"], 0, "{json:#}");
         assert!(poisson["requests"].as_u64().unwrap() > 5, "{json:#}");
+        let replayed = run(&dir, &["replay", json["run"].as_str().unwrap()]);
+        let said = text(&replayed.stdout);
+        assert!(replayed.status.success(), "{stack}: {said}");
+        assert_eq!(said.matches("left as they did").count(), 2, "{said}");
         poisson["load_bps"][1].as_f64().unwrap()
     };
     let [simulated, kernel] = ["simulated", "kernel"].map(carried);
