@@ -258,6 +258,7 @@ pub(crate) fn counts_json(
     serde_json::json!({
         "file": file, "format": format, "flow_records": c.records, "packets": c.packets,
         "bytes": c.bytes, "messages": c.messages_total(), "samplings": samplings,
-        "sequence_gaps": c.gaps, "skipped": skipped,
+        "templates": c.templates, "sets_late": c.sets_late, "sequence_gaps": c.gaps, "missing": c.missing,
+        "skipped": skipped,
     })
 }
