@@ -1,5 +1,7 @@
 //! Named random streams and the samplers on them.
 
+mod gap;
+
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -50,6 +52,7 @@ impl Stream {
     }
 
     /// 64 random bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.rng.next_u64()
     }

@@ -40,7 +40,6 @@
 mod census;
 mod deliveries;
 mod element;
-mod flight;
 mod ledger;
 mod link;
 mod loss;
@@ -55,11 +54,11 @@ pub use census::{Census, Histogram, Tally};
 pub use deliveries::{Deliveries, DeliveriesError};
 pub use element::{Chain, Element};
 pub use ledger::Ledger;
-pub use link::{Link, LinkConfig};
+pub use link::{Express, Link, LinkConfig, stays};
 pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter};
 pub use plain::PlainLink;
-pub use pool::PacketPool;
+pub use pool::{PacketPool, Place};
 pub use qdisc::{
     Backlog, Classifier, CoDel, CoDelConfig, Discipline, Drr, DrrConfig, Fifo, FqCoDel,
     FqCoDelConfig, Outlet, Pie, PieConfig, PieDelay, Priority, PriorityConfig, Qdisc, Red,

@@ -4,10 +4,11 @@ mod varied;
 
 use swell_base::{DropReason, Dur, FlowId, Packet, QueueLimit, Rate, Stream, Time};
 
-use crate::flight::Flight;
+use crate::pool::{Place, Queue};
 use crate::qdisc::AnyQdisc;
 use crate::{
-    Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Outlet, Qdisc,
+    Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Outlet,
+    PacketPool,
 };
 use varied::Varied;
 
@@ -68,7 +69,8 @@ pub struct Link {
     waiting: u32,
     /// The queue wants to see packets too that find the serializer idle and nothing waiting.
     sees_all: bool,
-    flight: Flight,
+    /// Packets under way.
+    flight: Queue,
     arrived: u64,
     departed: u64,
     /// What few links have.
@@ -79,6 +81,8 @@ pub struct Link {
     carry: u64,
     dropped: [u64; 3],
     queue: AnyQdisc,
+    /// Where its packets lie if it is used as an [`Element`], by itself.
+    own: PacketPool,
 }
 
 /// Link-layer bytes, loss, and somebody who counts.
@@ -127,7 +131,7 @@ impl Link {
             } else {
                 0
             },
-            flight: Flight::default(),
+            flight: Queue::default(),
             arrived: 0,
             departed: 0,
             waiting: 0,
@@ -137,6 +141,7 @@ impl Link {
             carry: 0,
             dropped: [0; 3],
             queue,
+            own: PacketPool::default(),
         }
     }
 
@@ -191,9 +196,19 @@ impl Link {
 
     /// What waits in the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
-        self.advance(now, &mut stays);
-        while self.exchange(now) {}
+        self.with_own(|link, pool| {
+            link.advance(pool, now, &mut stays);
+            while link.exchange(pool, now) {}
+        });
         self.queue.backlog()
+    }
+
+    /// Does something with the link's own pool.
+    fn with_own<T>(&mut self, act: impl FnOnce(&mut Link, &mut PacketPool) -> T) -> T {
+        let mut pool = std::mem::take(&mut self.own);
+        let result = act(self, &mut pool);
+        self.own = pool;
+        result
     }
 
     /// Packets that the queue marked instead of dropping them, so far.
@@ -205,28 +220,28 @@ impl Link {
 
     /// Begins every transmission due by `now`; `express` is asked as in [`Link::push_express`].
     #[inline]
-    pub fn advance(&mut self, now: Time, express: &mut impl FnMut(Time, &Packet) -> bool) {
+    pub fn advance(&mut self, pool: &mut PacketPool, now: Time, express: &mut impl Express) {
         if self.waiting > 0 {
-            self.dequeue(now, express);
+            self.dequeue(pool, now, express);
         }
     }
 
-    fn dequeue(&mut self, now: Time, express: &mut impl FnMut(Time, &Packet) -> bool) {
+    fn dequeue(&mut self, pool: &mut PacketPool, now: Time, express: &mut impl Express) {
         while self.waiting > 0 && self.free_at <= now {
             if self.rate == 0 {
-                return self.dequeue_varied(now, express);
+                return self.dequeue_varied(pool, now, express);
             }
             let start = self.free_at;
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
-            let next = self.queue.dequeue(start, &mut |packet, reason| {
+            let next = self.queue.dequeue(start, pool, &mut |packet, reason| {
                 dropped[reason as usize] += 1;
                 if let Some(extra) = extra {
                     extra.count_drop(start, &packet, reason, false);
                 }
             });
             self.waiting = self.queue.waiting();
-            let Some(packet) = next else { break };
-            self.transmit(start, &packet, express);
+            let Some(place) = next else { break };
+            self.transmit(pool, start, place, express);
         }
     }
 
@@ -234,10 +249,12 @@ impl Link {
     #[inline]
     fn transmit(
         &mut self,
+        pool: &mut PacketPool,
         start: Time,
-        packet: &Packet,
-        express: &mut impl FnMut(Time, &Packet) -> bool,
+        place: Place,
+        express: &mut impl Express,
     ) {
+        let packet = pool.packet(place);
         let mut bytes = u64::from(packet.size);
         if let Some(extra) = &mut self.extra {
             extra.begins(start, packet);
@@ -253,60 +270,57 @@ impl Link {
         };
         let end = start + Dur::from_nanos(took);
         self.free_at = end;
-        self.launch(end, packet, express);
+        self.launch(pool, end, place, express);
     }
 
     /// The last bit leaves at `end`.
     #[inline]
     fn launch(
         &mut self,
+        pool: &mut PacketPool,
         end: Time,
-        packet: &Packet,
-        express: &mut impl FnMut(Time, &Packet) -> bool,
+        place: Place,
+        express: &mut impl Express,
     ) {
         if let Some(extra) = &mut self.extra
-            && extra.loses(end, packet)
+            && extra.loses(end, pool.packet(place))
         {
             self.dropped[DropReason::Loss as usize] += 1;
+            pool.release(place);
             return;
         }
-        if express(end + self.delay, packet) {
+        if express(pool, end + self.delay, place) {
             self.departed += 1;
         } else {
-            self.flight.push(end + self.delay, packet);
+            self.flight.push(pool, end + self.delay, place);
         }
     }
 
-    /// [`Element::push`] without moving the packet about.
-    #[inline]
-    pub fn push_ref(&mut self, at: Time, packet: &Packet) {
-        self.push_express(at, packet, &mut stays);
-    }
-
-    /// As [`Link::push_ref`]; but every packet whose transmission begins is shown to `express` with
-    /// the instant of its arrival at the far end, and what `express` takes (true) has left the link.
-    /// Arrivals are shown in order. A caller that always takes a packet saves the wake-up for it; it
-    /// must touch the link by [`Link::touch_at`].
+    /// A packet arrives that lies in a pool, always the same one. As soon as its transmission begins, now or
+    /// later, it is shown to `express` with the instant of its arrival at the far end, and what `express`
+    /// takes (true) has left the link. Arrivals are shown in order. A caller that always takes a packet saves
+    /// the wake-up for it; it must touch the link by [`Link::touch_at`].
     #[inline]
     pub fn push_express(
         &mut self,
+        pool: &mut PacketPool,
         at: Time,
-        packet: &Packet,
-        express: &mut impl FnMut(Time, &Packet) -> bool,
+        place: Place,
+        express: &mut impl Express,
     ) {
         self.arrived += 1;
-        self.advance(at, express);
+        self.advance(pool, at, express);
         if let Some(extra) = &mut self.extra {
-            extra.arrival(at, packet, &self.queue);
+            extra.arrival(at, pool.packet(place), &self.queue);
         }
         if self.rate == 0 {
             if let Some(extra) = &mut self.extra {
                 if extra.varied.is_some() {
-                    return self.push_varied(at, packet, express);
+                    return self.push_varied(pool, at, place, express);
                 }
-                extra.begins(at, packet);
+                extra.begins(at, pool.packet(place));
             }
-            self.launch(at, packet, express);
+            self.launch(pool, at, place, express);
             return;
         }
         if self.free_at < at {
@@ -315,20 +329,21 @@ impl Link {
             self.carry = 0;
         }
         if self.free_at == at && self.waiting == 0 && !self.sees_all {
-            self.transmit(at, packet, express);
+            self.transmit(pool, at, place, express);
         } else {
-            self.enqueue(at, packet, express);
+            self.enqueue(pool, at, place, express);
         }
     }
 
     fn enqueue(
         &mut self,
+        pool: &mut PacketPool,
         at: Time,
-        packet: &Packet,
-        express: &mut impl FnMut(Time, &Packet) -> bool,
+        place: Place,
+        express: &mut impl Express,
     ) {
         let (dropped, extra) = (&mut self.dropped, &mut self.extra);
-        let accepted = self.queue.enqueue(at, *packet, &mut |other, reason| {
+        let accepted = self.queue.enqueue(at, pool, place, &mut |other, reason| {
             dropped[reason as usize] += 1;
             if let Some(extra) = extra {
                 extra.count_drop(at, &other, reason, false);
@@ -336,39 +351,58 @@ impl Link {
         });
         self.waiting = self.queue.waiting();
         match accepted {
-            Ok(()) => self.advance(at, express),
-            Err(reason) => {
-                self.dropped[reason as usize] += 1;
-                if let Some(e) = &mut self.extra {
-                    e.count_drop(at, packet, reason, true);
-                }
-            }
+            Ok(()) => self.advance(pool, at, express),
+            Err(reason) => self.refused(pool, at, place, reason),
         }
+    }
+
+    /// The queue did not accept a packet.
+    fn refused(&mut self, pool: &mut PacketPool, at: Time, place: Place, reason: DropReason) {
+        self.dropped[reason as usize] += 1;
+        if let Some(extra) = &mut self.extra {
+            extra.count_drop(at, pool.packet(place), reason, true);
+        }
+        pool.release(place);
+    }
+
+    /// As [`Link::push_express`]; the packet stays in the link until it has arrived.
+    #[inline]
+    pub fn push_place(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
+        self.push_express(pool, at, place, &mut stays);
     }
 
     /// Until when nothing happens that a caller of [`Link::push_express`] must attend to: a packet
     /// that it left in the link arrives, or one that it will be shown could be due.
     #[inline]
-    pub fn touch_at(&self) -> Option<Time> {
+    pub fn touch_at(&self, pool: &PacketPool) -> Option<Time> {
         self.flight
-            .arrival()
+            .arrival(pool)
             .or_else(|| (self.waiting > 0).then(|| self.free_at + self.delay))
+    }
+
+    /// [`Element::poll_at`] of a link whose packets lie in `pool`.
+    #[inline]
+    pub fn due(&self, pool: &PacketPool) -> Option<Time> {
+        // What was in transmission may have been lost on the wire while more waits behind it.
+        self.flight
+            .arrival(pool)
+            .or_else(|| (self.waiting > 0).then_some(self.free_at))
     }
 
     /// Packets under way to the far end, in the order of their arrival: flow, way, and whether they have
     /// payload. Those that wait are not under way yet.
     #[inline]
-    pub fn flying(&self) -> impl Iterator<Item = (FlowId, u8, bool)> {
-        self.flight.iter()
+    pub fn flying(&self, pool: &PacketPool) -> impl Iterator<Item = (FlowId, u8, bool)> {
+        self.flight.iter(pool)
     }
 
     /// The first packet under way if it has arrived by `now`: as [`Element::pop`], of a link that was
-    /// advanced to `now`.
+    /// advanced to `now`. It is the caller's to send on or to release.
     #[inline]
-    pub fn take_arrived(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.flight.pop(now)?;
+    pub fn take_arrived(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
+        let place = self.flight.pop(pool, now)?;
         self.departed += 1;
-        Some(packet)
+        Some(place)
     }
 }
 
@@ -426,30 +460,36 @@ impl Extra {
     }
 }
 
+/// What is shown a packet when its transmission begins, with its arrival at the far end; true if it takes it.
+pub trait Express: FnMut(&mut PacketPool, Time, Place) -> bool {}
+
+impl<F: FnMut(&mut PacketPool, Time, Place) -> bool> Express for F {}
+
 /// Every packet stays in the link until it has arrived.
-fn stays(_: Time, _: &Packet) -> bool {
+pub fn stays(_: &mut PacketPool, _: Time, _: Place) -> bool {
     false
 }
 
 impl Element for Link {
-    #[inline]
     fn push(&mut self, at: Time, packet: Packet) {
-        self.push_ref(at, &packet);
+        self.with_own(|link, pool| {
+            let place = pool.put(&packet);
+            link.push_place(pool, at, place);
+        });
     }
 
-    #[inline]
     fn poll_at(&self) -> Option<Time> {
-        // What was in transmission may have been lost on the wire while more waits behind it.
-        self.flight
-            .arrival()
-            .or_else(|| (self.waiting > 0).then_some(self.free_at))
+        self.due(&self.own)
     }
 
-    #[inline]
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
-        self.advance(now, &mut stays);
-        let at = self.flight.arrival()?;
-        Some((at, self.take_arrived(now)?))
+        self.with_own(|link, pool| {
+            link.advance(pool, now, &mut stays);
+            let at = link.flight.arrival(pool)?;
+            let place = link.take_arrived(pool, now)?;
+            pool.release(place);
+            Some((at, *pool.packet(place)))
+        })
     }
 
     fn ledger(&self) -> Ledger {

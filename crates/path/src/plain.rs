@@ -1,9 +1,9 @@
 //! The commonest link, computed ahead.
 
-use swell_base::{Dur, FlowId, Packet, QueueLimit, Time};
+use swell_base::{Dur, FlowId, QueueLimit, Time};
 
 use crate::link::BYTE;
-use crate::pool::{END, Queue};
+use crate::pool::{Place, Queue};
 use crate::{Discipline, LinkConfig, Loss, PacketPool};
 
 /// A [`Link`](crate::Link) without anything that few have: drop tail by bytes, a constant rate, a
@@ -21,7 +21,7 @@ pub struct PlainLink {
     /// The packets on it.
     queue: Queue,
     /// The last packet of which it is known that its transmission has begun, if it is on the link.
-    begun: u32,
+    begun: Place,
     /// Bytes of the packets of which that is not known: at least what waits.
     waiting: u32,
     /// Bytes that may wait.
@@ -66,10 +66,10 @@ impl PlainLink {
     }
 
     /// A packet arrives at `at`, which never decreases. When it will arrive at the far end; `None` where
-    /// it finds the queue full.
+    /// it finds the queue full and is gone.
     #[inline]
-    pub fn push(&mut self, pool: &mut PacketPool, at: Time, packet: &Packet) -> Option<Time> {
-        let size = u32::from(packet.size);
+    pub fn push(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
+        let size = u32::from(pool.packet(place).size);
         let idle = self.free_at <= at;
         if idle {
             if self.free_at < at {
@@ -81,6 +81,7 @@ impl PlainLink {
             if self.waiting + size > self.limit {
                 self.look_what_waits(pool, at);
                 if self.waiting + size > self.limit {
+                    pool.release(place);
                     return None;
                 }
             }
@@ -89,9 +90,9 @@ impl PlainLink {
         let took = self.transmission(size);
         self.free_at += took;
         let arrival = self.free_at + self.delay;
-        self.queue.push(pool, arrival, packet);
+        self.queue.push(pool, arrival, place);
         if idle {
-            self.begun = self.queue.last;
+            self.begun = place;
             self.waiting = 0;
         }
         Some(arrival)
@@ -118,15 +119,15 @@ impl PlainLink {
         loop {
             // A transmission begins when the one before ends; where that packet has already arrived, so
             // has this transmission begun.
-            let next = match pool.place(self.begun) {
+            let next = match pool.arrival(self.begun) {
                 None => self.queue.first,
-                Some(before) if before.arrival <= at + self.delay => before.next,
+                Some(before) if before <= at + self.delay => pool.behind(self.begun),
                 Some(_) => return,
             };
-            let Some(packet) = pool.place(next) else {
+            if next == Place::NONE {
                 return;
-            };
-            self.waiting -= u32::from(packet.size);
+            }
+            self.waiting -= u32::from(pool.packet(next).size);
             self.begun = next;
         }
     }
@@ -145,15 +146,14 @@ impl PlainLink {
 
     /// Takes the first packet off the link, if it has arrived by `now`.
     #[inline]
-    pub fn take(&mut self, pool: &mut PacketPool, now: Time) -> Option<Packet> {
-        let place = self.queue.first;
-        let packet = self.queue.pop(pool, now)?;
+    pub fn take(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
+        let place = self.queue.pop(pool, now)?;
         if self.begun == place {
-            self.begun = END;
-        } else if self.begun == END {
-            self.waiting -= u32::from(packet.size);
+            self.begun = Place::NONE;
+        } else if self.begun == Place::NONE {
+            self.waiting -= u32::from(pool.packet(place).size);
         }
-        Some(packet)
+        Some(place)
     }
 }
 
@@ -164,7 +164,7 @@ impl Default for PlainLink {
             free_at: Time::ZERO,
             delay: Dur::ZERO,
             queue: Queue::default(),
-            begun: END,
+            begun: Place::NONE,
             waiting: 0,
             limit: 0,
             per_byte: 0,
@@ -178,7 +178,7 @@ impl Default for PlainLink {
 mod tests {
     use super::*;
     use crate::{Element, Link};
-    use swell_base::{Bytes, Flags, Rate, SackBlocks, Segment, Stream, Tag};
+    use swell_base::{Bytes, Flags, Packet, Rate, SackBlocks, Segment, Stream, Tag};
 
     /// The oracle: the link itself. Rates that divide and rates that do not, idle and crowded, polled in
     /// time and late.
@@ -228,7 +228,8 @@ mod tests {
                 }
                 link.push(now, packet);
                 arrivals += 1;
-                let accepted = u64::from(plain.push(&mut pool, now, &packet).is_some());
+                let place = pool.put(&packet);
+                let accepted = u64::from(plain.push(&mut pool, now, place).is_some());
                 drops += 1 - accepted;
                 held += accepted;
                 if rng.chance(0.3) {
@@ -236,11 +237,13 @@ mod tests {
                 }
                 while let Some(want) = link.pop(now) {
                     assert_eq!(plain.arrival(&pool), Some(want.0));
-                    assert_eq!(plain.take(&mut pool, now), Some(want.1));
+                    let place = plain.take(&pool, now).expect("a packet");
+                    assert_eq!(*pool.packet(place), want.1);
+                    pool.release(place);
                     held -= 1;
                 }
                 assert_eq!(held, link.ledger().held());
-                assert_eq!(plain.take(&mut pool, now), None);
+                assert_eq!(plain.take(&pool, now), None);
                 assert_eq!(plain.arrival(&pool).is_none(), link.poll_at().is_none());
             }
             assert!(pool.len() < 3_000, "places are used again");

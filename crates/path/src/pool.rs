@@ -1,214 +1,248 @@
-//! The pool in which packets lie that are under way, a cache line each.
+//! The pool in which packets lie from when they are sent until they have arrived.
 
-use swell_base::{Flags, FlowId, Packet, SackBlocks, Segment, Tag, Time};
+use swell_base::{FlowId, Packet, Time};
 
 /// No place: the end of a queue.
-pub(crate) const END: u32 = u32::MAX;
+const END: u32 = u32::MAX;
 
-/// Packets on their way over [`PlainLink`](crate::PlainLink)s. The place left last is taken next: what
-/// is touched is as much memory as packets are under way now. With thousands of links that is the
-/// difference between cache and memory.
+/// Where a packet lies in a [`PacketPool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u32);
+
+impl Place {
+    /// No place.
+    pub(crate) const NONE: Place = Place(END);
+}
+
+/// Packets that wait or are under way. A packet is written once, where it stays however many links it
+/// crosses; queues are lists of places.
+///
+/// The place left last is taken next: what is touched is as much memory as packets are under way now. With
+/// thousands of links that is the difference between cache and memory.
 #[derive(Clone, Debug)]
 pub struct PacketPool {
-    places: Vec<Place>,
-    /// Selective acknowledgements of the packet in each place, where it has any; may be shorter.
-    sacks: Vec<SackBlocks>,
+    packets: Vec<Line>,
+    /// By place, as `packets`.
+    turns: Vec<Turn>,
     /// First of the places that are not in use.
     free: u32,
 }
 
-/// A packet in a cache line of its own, without what few have. Fields that lie together in a packet lie
-/// together here, so that they are copied together.
+/// A packet in a cache line of its own.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Line(Packet);
+
+/// What a queue knows of a packet, apart from it so that four fit a cache line.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Place {
-    seq: u64,
-    ack: u64,
-    len: u32,
-    window: u32,
-    stamp: u32,
-    flags: Flags,
-    ecn: u8,
-    sacks: bool,
-    flow: FlowId,
-    pub size: u16,
-    way: u8,
-    tag: Tag,
+struct Turn {
+    /// At the far end of the link, where the packet is under way.
+    arrival: Time,
     /// The place of the packet behind, or of the next that is free.
-    pub next: u32,
-    /// At the far end of the link.
-    pub arrival: Time,
-}
-
-impl Place {
-    #[inline(always)]
-    fn new(arrival: Time, packet: &Packet) -> Place {
-        let seg = &packet.seg;
-        Place {
-            seq: seg.seq,
-            ack: seg.ack,
-            len: seg.len,
-            window: seg.window,
-            stamp: seg.stamp,
-            flags: seg.flags,
-            ecn: seg.ecn,
-            sacks: !seg.sack.is_empty(),
-            flow: packet.flow,
-            size: packet.size,
-            way: packet.way,
-            tag: packet.tag,
-            next: END,
-            arrival,
-        }
-    }
-
-    #[inline(always)]
-    fn packet(&self) -> Packet {
-        Packet {
-            seg: Segment {
-                seq: self.seq,
-                ack: self.ack,
-                len: self.len,
-                window: self.window,
-                sack: SackBlocks::default(),
-                flags: self.flags,
-                ecn: self.ecn,
-                stamp: self.stamp,
-            },
-            flow: self.flow,
-            size: self.size,
-            way: self.way,
-            tag: self.tag,
-        }
-    }
+    next: u32,
 }
 
 impl Default for PacketPool {
     fn default() -> Self {
         PacketPool {
-            places: Vec::new(),
-            sacks: Vec::new(),
+            packets: Vec::new(),
+            turns: Vec::new(),
             free: END,
         }
     }
 }
 
 impl PacketPool {
+    /// The place that is taken next: a packet may be written there before it is known that there is one.
     #[inline]
-    fn put(&mut self, arrival: Time, packet: &Packet) -> u32 {
-        let index = self.free;
-        let Some(unused) = self.places.get_mut(index as usize) else {
-            return self.grow(arrival, packet);
-        };
-        self.free = unused.next;
-        *unused = Place::new(arrival, packet);
-        if unused.sacks {
-            self.keep_sacks(index, packet.seg.sack);
+    pub fn spare(&mut self) -> Place {
+        if self.free == END {
+            self.grow();
         }
-        index
+        Place(self.free)
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, arrival: Time, packet: &Packet) -> u32 {
-        let index = self.places.len() as u32;
-        self.places.push(Place::new(arrival, packet));
-        self.keep_sacks(index, packet.seg.sack);
-        index
+    fn grow(&mut self) {
+        self.free = self.turns.len() as u32;
+        self.packets.push(Line::default());
+        self.turns.push(Turn {
+            arrival: Time::ZERO,
+            next: END,
+        });
     }
 
-    #[inline(never)]
-    fn keep_sacks(&mut self, index: u32, sack: SackBlocks) {
-        let index = index as usize;
-        if self.sacks.len() <= index && !sack.is_empty() {
-            self.sacks.resize(self.places.len(), SackBlocks::default());
-        }
-        if let Some(kept) = self.sacks.get_mut(index) {
-            *kept = sack;
-        }
-    }
-
+    /// The [spare](Self::spare) place is no longer free.
     #[inline]
-    pub(crate) fn place(&self, index: u32) -> Option<&Place> {
-        self.places.get(index as usize)
+    pub fn take_spare(&mut self, spare: Place) {
+        debug_assert_eq!(self.free, spare.0, "only the spare place can be taken");
+        self.free = self.turns[spare.0 as usize].next;
+    }
+
+    /// Finds a place for a packet.
+    #[inline]
+    pub fn put(&mut self, packet: &Packet) -> Place {
+        let place = self.spare();
+        *self.packet_mut(place) = *packet;
+        self.take_spare(place);
+        place
+    }
+
+    /// A packet is gone: its place is taken next.
+    #[inline]
+    pub fn release(&mut self, place: Place) {
+        self.turns[place.0 as usize].next = self.free;
+        self.free = place.0;
+    }
+
+    /// The packet in a place.
+    #[inline]
+    pub fn packet(&self, place: Place) -> &Packet {
+        &self.packets[place.0 as usize].0
+    }
+
+    /// The same, to write it.
+    #[inline]
+    pub fn packet_mut(&mut self, place: Place) -> &mut Packet {
+        &mut self.packets[place.0 as usize].0
+    }
+
+    /// When the packet in a place that is in use arrives; `None` for no place.
+    #[inline]
+    pub(crate) fn arrival(&self, place: Place) -> Option<Time> {
+        self.turns.get(place.0 as usize).map(|turn| turn.arrival)
+    }
+
+    /// The place behind another in a queue.
+    #[inline]
+    pub(crate) fn behind(&self, place: Place) -> Place {
+        let turn = self.turns.get(place.0 as usize);
+        Place(turn.map_or(END, |turn| turn.next))
     }
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.turns.len()
     }
 }
 
-/// Packets in the order of their arrival, through a pool that is always the same.
+/// Places in the order in which their packets arrive, in a pool that is always the same.
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub(crate) struct Queue {
-    /// Places of the first and the last.
-    pub first: u32,
-    pub last: u32,
+    pub first: Place,
+    pub last: Place,
 }
 
 impl Default for Queue {
     fn default() -> Self {
         Queue {
-            first: END,
-            last: END,
+            first: Place::NONE,
+            last: Place::NONE,
         }
     }
 }
 
 impl Queue {
+    /// When the first packet arrives.
     #[inline]
     pub fn arrival(&self, pool: &PacketPool) -> Option<Time> {
-        pool.place(self.first).map(|p| p.arrival)
+        pool.arrival(self.first)
     }
 
     /// Flow and way of each packet, and whether it has payload.
     #[inline]
     pub fn iter(&self, pool: &PacketPool) -> impl Iterator<Item = (FlowId, u8, bool)> {
-        std::iter::successors(pool.place(self.first), |p| pool.place(p.next))
-            .map(|p| (p.flow, p.way, p.len > 0))
+        let some = |place: Place| (place != Place::NONE).then_some(place);
+        std::iter::successors(some(self.first), move |&p| some(pool.behind(p))).map(|p| {
+            let packet = pool.packet(p);
+            (packet.flow, packet.way, packet.seg.len > 0)
+        })
     }
 
     /// Adds a packet that arrives no earlier than those before.
     #[inline]
-    pub fn push(&mut self, pool: &mut PacketPool, arrival: Time, packet: &Packet) {
-        let index = pool.put(arrival, packet);
-        match pool.places.get_mut(self.last as usize) {
-            Some(last) => last.next = index,
-            None => self.first = index,
+    pub fn push(&mut self, pool: &mut PacketPool, arrival: Time, place: Place) {
+        let next = END;
+        pool.turns[place.0 as usize] = Turn { arrival, next };
+        match pool.turns.get_mut(self.last.0 as usize) {
+            Some(last) => last.next = place.0,
+            None => self.first = place,
         }
-        self.last = index;
+        self.last = place;
     }
 
     /// Takes the first packet, if it has arrived by `now`.
     #[inline]
-    pub fn pop(&mut self, pool: &mut PacketPool, now: Time) -> Option<Packet> {
-        let index = self.first;
-        let place = pool.places.get_mut(index as usize)?;
-        if place.arrival > now {
+    pub fn pop(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
+        let place = self.first;
+        let turn = pool.turns.get(place.0 as usize)?;
+        if turn.arrival > now {
             return None;
         }
-        self.first = std::mem::replace(&mut place.next, pool.free);
-        pool.free = index;
-        if self.first == END {
-            self.last = END;
+        self.first = Place(turn.next);
+        if turn.next == END {
+            self.last = Place::NONE;
         }
-        let mut packet = place.packet();
-        if place.sacks {
-            let kept = pool.sacks.get(index as usize);
-            packet.seg.sack = kept.copied().unwrap_or_default();
-        }
-        Some(packet)
+        Some(place)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::VecDeque;
+    use swell_base::{Dur, Stream};
 
     #[test]
-    fn a_place_is_a_cache_line() {
-        assert_eq!(size_of::<Place>(), 64);
+    fn a_packet_lies_in_one_cache_line() {
+        assert_eq!(size_of::<Line>(), 64);
+        assert_eq!(size_of::<Turn>(), 16);
+    }
+
+    /// The oracle: queues of the standard library. Packets go from one queue to the other.
+    #[test]
+    fn first_in_is_first_out() {
+        let mut rng = Stream::new(5, "pool");
+        let mut pool = PacketPool::default();
+        let mut queues = [Queue::default(), Queue::default()];
+        let mut want = [VecDeque::new(), VecDeque::new()];
+        for i in 1..20_000u64 {
+            let at = Time::from_nanos(i);
+            if rng.chance(0.51) {
+                let packet = Packet {
+                    size: i as u16,
+                    ..Packet::default()
+                };
+                let place = pool.put(&packet);
+                queues[0].push(&mut pool, at, place);
+                want[0].push_back((at, packet));
+            } else {
+                let q = usize::from(rng.chance(0.5));
+                let oldest = want[q].pop_front();
+                let now = oldest.map_or(Time::MAX, |(at, _)| at);
+                assert!(
+                    oldest.is_none() || queues[q].pop(&pool, now - Dur::from_nanos(1)).is_none()
+                );
+                let place = queues[q].pop(&pool, now);
+                assert_eq!(
+                    place.map(|p| *pool.packet(p)),
+                    oldest.map(|(_, packet)| packet)
+                );
+                match (place, oldest) {
+                    (Some(place), Some((_, packet))) if q == 0 => {
+                        queues[1].push(&mut pool, at, place);
+                        want[1].push_back((at, packet));
+                    }
+                    (Some(place), _) => pool.release(place),
+                    _ => {}
+                }
+            }
+            for (queue, oracle) in queues.iter().zip(&want) {
+                assert_eq!(queue.arrival(&pool), oracle.front().map(|f| f.0));
+                assert_eq!(queue.iter(&pool).count(), oracle.len());
+            }
+        }
+        assert!(pool.len() < 15_000, "places are used again");
     }
 }

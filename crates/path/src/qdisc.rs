@@ -12,6 +12,10 @@ mod store;
 
 use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream};
 
+use crate::PacketPool;
+use crate::pool::Place;
+use fifo::Row;
+
 pub use classifier::Classifier;
 pub use codel::{CoDel, CoDelConfig};
 pub use drr::{Drr, DrrConfig};
@@ -104,10 +108,16 @@ pub struct Outlet {
     pub delay: Dur,
 }
 
-/// The disciplines, dispatched without a pointer; all but the hot one are boxed.
+/// The disciplines in front of a link's serializer. The hot one takes packets where they lie.
 #[derive(Clone, Debug)]
 pub(crate) enum AnyQdisc {
-    Fifo(Fifo),
+    Fifo(Row),
+    Other(Other),
+}
+
+/// The others, which are handed packets and hand them out.
+#[derive(Clone, Debug)]
+pub(crate) enum Other {
     Red(Box<Red>),
     Priority(Box<Priority>),
     Drr(Box<Drr>),
@@ -121,17 +131,15 @@ impl AnyQdisc {
     pub(crate) fn new(d: &Discipline, outlet: &Outlet, seed: u64, name: &str) -> AnyQdisc {
         // Not the name itself: that is the stream of the link's losses.
         let stream = || Stream::new(seed, &format!("{name}/queue"));
-        match d {
-            Discipline::Fifo => AnyQdisc::Fifo(Fifo::new(outlet.limit, outlet.rate)),
-            Discipline::Red(c) => AnyQdisc::Red(Box::new(Red::new(c, outlet, stream()))),
-            Discipline::Priority(c) => AnyQdisc::Priority(Box::new(Priority::new(c, outlet))),
-            Discipline::Drr(c) => AnyQdisc::Drr(Box::new(Drr::new(c, outlet, stream()))),
-            Discipline::CoDel(c) => AnyQdisc::CoDel(Box::new(CoDel::new(c, outlet))),
-            Discipline::FqCoDel(c) => {
-                AnyQdisc::FqCoDel(Box::new(FqCoDel::new(c, outlet, stream())))
-            }
-            Discipline::Pie(c) => AnyQdisc::Pie(Box::new(Pie::new(c, outlet, stream()))),
-        }
+        AnyQdisc::Other(match d {
+            Discipline::Fifo => return AnyQdisc::Fifo(Row::new(outlet.limit, outlet.rate)),
+            Discipline::Red(c) => Other::Red(Box::new(Red::new(c, outlet, stream()))),
+            Discipline::Priority(c) => Other::Priority(Box::new(Priority::new(c, outlet))),
+            Discipline::Drr(c) => Other::Drr(Box::new(Drr::new(c, outlet, stream()))),
+            Discipline::CoDel(c) => Other::CoDel(Box::new(CoDel::new(c, outlet))),
+            Discipline::FqCoDel(c) => Other::FqCoDel(Box::new(FqCoDel::new(c, outlet, stream()))),
+            Discipline::Pie(c) => Other::Pie(Box::new(Pie::new(c, outlet, stream()))),
+        })
     }
 
     /// Whether packets matter to it that find the serializer idle and nothing waiting: averages,
@@ -139,8 +147,46 @@ impl AnyQdisc {
     /// no state that would miss them; a deficit is forgotten with the last packet of its class.
     pub(crate) fn sees_all(&self) -> bool {
         match self {
-            AnyQdisc::Red(_) | AnyQdisc::CoDel(_) | AnyQdisc::FqCoDel(_) | AnyQdisc::Pie(_) => true,
-            AnyQdisc::Fifo(_) | AnyQdisc::Priority(_) | AnyQdisc::Drr(_) => false,
+            AnyQdisc::Fifo(_) | AnyQdisc::Other(Other::Priority(_) | Other::Drr(_)) => false,
+            AnyQdisc::Other(_) => true,
+        }
+    }
+
+    /// As [`Qdisc::enqueue`] of the packet in `place`, where a refused packet stays.
+    #[inline]
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        pool: &mut PacketPool,
+        place: Place,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Result<(), DropReason> {
+        match self {
+            AnyQdisc::Fifo(row) => row.enqueue(pool, place),
+            AnyQdisc::Other(other) => other.enqueue(now, pool, place, dropped),
+        }
+    }
+
+    /// As [`Qdisc::dequeue`].
+    #[inline]
+    pub(crate) fn dequeue(
+        &mut self,
+        now: Time,
+        pool: &mut PacketPool,
+        dropped: &mut dyn FnMut(Packet, DropReason),
+    ) -> Option<Place> {
+        match self {
+            AnyQdisc::Fifo(row) => row.dequeue(pool),
+            AnyQdisc::Other(other) => other.dequeue(now, pool, dropped),
+        }
+    }
+
+    /// What waits.
+    #[inline]
+    pub(crate) fn backlog(&self) -> Backlog {
+        match self {
+            AnyQdisc::Fifo(row) => row.backlog(),
+            AnyQdisc::Other(other) => other.backlog(),
         }
     }
 
@@ -150,38 +196,46 @@ impl AnyQdisc {
         self.backlog().packets as u32
     }
 
+    /// As [`Qdisc::marked`].
+    pub(crate) fn marked(&self) -> u64 {
+        match self {
+            AnyQdisc::Fifo(_) => 0,
+            AnyQdisc::Other(other) => other.get().marked(),
+        }
+    }
+
     /// Gives up what waits, one packet after the other in the order of service, to a discipline that
     /// takes over. It is asked at the beginning of time: no packet has waited then, and no discipline
     /// finds a reason to drop one. Afterwards it is of no more use.
     pub(crate) fn give_up(
         &mut self,
+        pool: &mut PacketPool,
         dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Option<Packet> {
-        self.dequeue(Time::ZERO, dropped)
+    ) -> Option<Place> {
+        self.dequeue(Time::ZERO, pool, dropped)
     }
+}
 
-    /// The disciplines off the hot path.
-    fn other_mut(&mut self) -> &mut dyn Qdisc {
+impl Other {
+    fn get_mut(&mut self) -> &mut dyn Qdisc {
         match self {
-            AnyQdisc::Fifo(q) => q,
-            AnyQdisc::Red(q) => &mut **q,
-            AnyQdisc::Priority(q) => &mut **q,
-            AnyQdisc::Drr(q) => &mut **q,
-            AnyQdisc::CoDel(q) => &mut **q,
-            AnyQdisc::FqCoDel(q) => &mut **q,
-            AnyQdisc::Pie(q) => &mut **q,
+            Other::Red(q) => &mut **q,
+            Other::Priority(q) => &mut **q,
+            Other::Drr(q) => &mut **q,
+            Other::CoDel(q) => &mut **q,
+            Other::FqCoDel(q) => &mut **q,
+            Other::Pie(q) => &mut **q,
         }
     }
 
-    fn other(&self) -> &dyn Qdisc {
+    fn get(&self) -> &dyn Qdisc {
         match self {
-            AnyQdisc::Fifo(q) => q,
-            AnyQdisc::Red(q) => &**q,
-            AnyQdisc::Priority(q) => &**q,
-            AnyQdisc::Drr(q) => &**q,
-            AnyQdisc::CoDel(q) => &**q,
-            AnyQdisc::FqCoDel(q) => &**q,
-            AnyQdisc::Pie(q) => &**q,
+            Other::Red(q) => &**q,
+            Other::Priority(q) => &**q,
+            Other::Drr(q) => &**q,
+            Other::CoDel(q) => &**q,
+            Other::FqCoDel(q) => &**q,
+            Other::Pie(q) => &**q,
         }
     }
 
@@ -189,65 +243,34 @@ impl AnyQdisc {
 
     #[cold]
     #[inline(never)]
-    fn enqueue_other(
-        &mut self,
-        now: Time,
-        packet: &Packet,
-        dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Result<(), DropReason> {
-        self.other_mut().enqueue(now, *packet, dropped)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn dequeue_other(
-        &mut self,
-        now: Time,
-        dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Option<Packet> {
-        self.other_mut().dequeue(now, dropped)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn backlog_other(&self) -> Backlog {
-        self.other().backlog()
-    }
-}
-
-impl Qdisc for AnyQdisc {
-    #[inline]
     fn enqueue(
         &mut self,
         now: Time,
-        packet: Packet,
+        pool: &mut PacketPool,
+        place: Place,
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason> {
-        match self {
-            AnyQdisc::Fifo(q) => q.enqueue(now, packet, dropped),
-            _ => self.enqueue_other(now, &packet, dropped),
-        }
+        self.get_mut().enqueue(now, *pool.packet(place), dropped)?;
+        pool.release(place);
+        Ok(())
     }
-    #[inline]
+
+    #[cold]
+    #[inline(never)]
     fn dequeue(
         &mut self,
         now: Time,
+        pool: &mut PacketPool,
         dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Option<Packet> {
-        match self {
-            AnyQdisc::Fifo(q) => q.dequeue(now, dropped),
-            _ => self.dequeue_other(now, dropped),
-        }
+    ) -> Option<Place> {
+        let packet = self.get_mut().dequeue(now, dropped)?;
+        Some(pool.put(&packet))
     }
-    #[inline]
+
+    #[cold]
+    #[inline(never)]
     fn backlog(&self) -> Backlog {
-        match self {
-            AnyQdisc::Fifo(q) => q.backlog(),
-            _ => self.backlog_other(),
-        }
-    }
-    fn marked(&self) -> u64 {
-        self.other().marked()
+        self.get().backlog()
     }
 }
 
@@ -256,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_choice_of_a_discipline_costs_a_fifo_no_byte() {
-        assert_eq!(size_of::<AnyQdisc>(), size_of::<Fifo>());
+    fn the_choice_of_a_discipline_costs_a_fifo_a_word_at_most() {
+        assert!(size_of::<AnyQdisc>() <= size_of::<Row>() + 8);
     }
 }

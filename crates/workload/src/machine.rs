@@ -69,6 +69,20 @@ pub enum Action {
     Ask(Conn),
 }
 
+/// The life of a source that follows a schedule: [`Action::Send`], then [`Action::Timer`] with the token of
+/// the timer that was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// The connection that is written to,
+    pub conn: Conn,
+    /// by which end,
+    pub end: End,
+    /// and how much.
+    pub bytes: u64,
+    /// Until the next.
+    pub pause: Dur,
+}
+
 /// What the transport knows about a connection (kernel sockets: `TCP_INFO`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Info {
@@ -128,6 +142,14 @@ pub struct Access {
 pub trait Workload: Send {
     /// Handles one event at `now`, appending what it wants done to `actions`.
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
+
+    /// The timer with this token is due, as [`Event::Timer`] says, if all that comes of it is a [`Beat`]; else
+    /// `None`, and nothing has happened. Whoever asks instead of calling [`handle`](Workload::handle) saves the
+    /// list of actions, which is a large part of what a source costs that does nothing else.
+    fn beat(&mut self, token: u64) -> Option<Beat> {
+        let _ = token;
+        None
+    }
 
     /// The connection that the timer with this token is likely to be about: a hint, so that what is
     /// known of it is at hand when the timer is due.

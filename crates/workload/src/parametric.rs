@@ -3,7 +3,7 @@
 use swell_base::{Dur, Rate, Stream, Time, UDP_HEADERS};
 
 use crate::machine::TCP_HEADERS;
-use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
+use crate::{Access, Action, Beat, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
 /// When packets are submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,7 @@ impl Parametric {
         }
     }
 
+    #[inline]
     fn gap(&mut self, direction: usize) -> Dur {
         let way = &mut self.ways[direction];
         match way.law {
@@ -111,8 +112,21 @@ impl Parametric {
                 way.carry = work % rate;
                 Dur::from_nanos(work / rate)
             }
-            Law::Poisson => Dur::from_secs_f64(way.rng.exponential(way.mean_gap)),
+            Law::Poisson => way.rng.gap(way.mean_gap),
         }
+    }
+
+    /// The timer of a direction: which connection submits a packet of how many payload bytes, and how long
+    /// until the next.
+    #[inline]
+    fn submit(&mut self, token: u64) -> (Conn, u32, Dur) {
+        let direction = token as usize & 1;
+        let way = &mut self.ways[direction];
+        let conn = Conn(direction as u32 * way.sources + way.turn);
+        let next = way.turn + 1;
+        way.turn = if next < way.sources { next } else { 0 };
+        let payload = way.payload;
+        (conn, payload, self.gap(direction))
     }
 
     /// Before the first packet: a constant stream begins at a random point of its interval, so that
@@ -161,21 +175,29 @@ impl Workload for Parametric {
                 }
             }
             Event::Timer(direction) => {
-                let d = direction as usize & 1;
-                let way = &mut self.ways[d];
-                let conn = Conn(d as u32 * way.sources + way.turn);
-                let next = way.turn + 1;
-                way.turn = if next < way.sources { next } else { 0 };
-                let n = way.payload;
-                actions.push(match way.transport {
+                let (conn, n, gap) = self.submit(direction);
+                actions.push(match self.config.transport {
                     Transport::Udp => Action::SendDatagram(conn, End::Client, n),
                     Transport::Tcp => Action::Send(conn, End::Client, u64::from(n)),
                 });
-                let gap = self.gap(d);
                 actions.push(Action::Timer(gap, direction));
             }
             _ => {}
         }
+    }
+
+    #[inline]
+    fn beat(&mut self, token: u64) -> Option<Beat> {
+        if self.ways[token as usize & 1].transport != Transport::Tcp {
+            return None;
+        }
+        let (conn, n, pause) = self.submit(token);
+        Some(Beat {
+            conn,
+            end: End::Client,
+            bytes: u64::from(n),
+            pause,
+        })
     }
 
     fn about(&self, token: u64) -> Option<Conn> {
@@ -217,5 +239,52 @@ impl Parametric {
             min_rtt: info.min_rtt,
             retransmissions: info.client_retransmissions + info.server_retransmissions,
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_is_what_the_timer_does() {
+        let access = Access::default();
+        for law in [Law::Poisson, Law::Constant] {
+            let config = ParametricConfig {
+                law,
+                transport: Transport::Tcp,
+                packet: 1000,
+                rate: [Rate::from_bps(1_234_567), Rate::from_bps(7_654)],
+                sources: 3,
+                left: access,
+                right: access,
+            };
+            let mut told = Parametric::new(config.clone(), 1);
+            let mut asked = Parametric::new(config, 1);
+            for i in 0..1_000 {
+                let (token, mut actions) = (i / 2 % 2, Vec::new());
+                told.handle(Time::ZERO, Event::Timer(token), &mut actions);
+                let beat = asked.beat(token).expect("TCP");
+                let same = [
+                    Action::Send(beat.conn, beat.end, beat.bytes),
+                    Action::Timer(beat.pause, token),
+                ];
+                assert_eq!(actions, same);
+            }
+        }
+    }
+
+    #[test]
+    fn datagrams_have_no_beat() {
+        let config = ParametricConfig {
+            law: Law::Constant,
+            transport: Transport::Udp,
+            packet: 1000,
+            rate: [Rate::from_bps(8_000), Rate::from_bps(0)],
+            sources: 1,
+            left: Access::default(),
+            right: Access::default(),
+        };
+        assert_eq!(Parametric::new(config, 1).beat(0), None);
     }
 }

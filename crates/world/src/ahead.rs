@@ -68,7 +68,7 @@ impl World {
         }; GROUP + FROM_TRUNK * TRUNKS as usize];
         let mut found = 0;
         let of_group = group().filter_map(|due| self.next_of(due));
-        let from_trunks = (0..TRUNKS).flat_map(|t| self.links.trunk(t).flying().take(FROM_TRUNK));
+        let from_trunks = (0..TRUNKS).flat_map(|t| self.links.flying(t).take(FROM_TRUNK));
         for (place, next) in flows
             .iter_mut()
             .zip(of_group.chain(from_trunks.map(arriving)))

@@ -5,8 +5,8 @@
 //! towards a leaf is put onto the leaf at once, with the instant of its arrival there: nothing else
 //! feeds that leaf, so the order is right, and the trunk needs no event of its own for it.
 
-use swell_base::{EventQueue, FlowId, Packet, Time};
-use swell_path::{Element, Link, LinkConfig, PacketPool, PlainLink};
+use swell_base::{EventQueue, FlowId, Time};
+use swell_path::{Link, LinkConfig, PacketPool, Place, PlainLink, stays};
 
 use crate::flow::{LinkIndex, NONE, Routes};
 use crate::wake::Wake;
@@ -19,8 +19,8 @@ pub(crate) const TRUNKS: LinkIndex = 2;
 pub(crate) struct Links {
     trunks: Vec<Trunk>,
     leaves: Vec<Leaf>,
-    /// Packets on leaves that are plain links.
-    pool: PacketPool,
+    /// Where the packets of all links lie.
+    pub pool: PacketPool,
     free: Vec<LinkIndex>,
     /// Packets completely received at the far end of a leaf that leads onto a trunk.
     pub hops: u64,
@@ -139,8 +139,19 @@ impl Links {
         }
         match &leaf.other {
             None => leaf.plain.next(&self.pool),
-            Some(link) => link.flying().next(),
+            Some(link) => link.flying(&self.pool).next(),
         }
+    }
+
+    /// Flow and way of the packets under way on a trunk, and whether they have payload.
+    #[inline]
+    pub fn flying(&self, trunk: LinkIndex) -> impl Iterator<Item = (FlowId, u8, bool)> {
+        self.trunk(trunk).flying(&self.pool)
+    }
+
+    /// When there may be something to do on a trunk or a [counting leaf](Links::add_counting_leaf).
+    pub fn poll_at(&self, index: LinkIndex) -> Option<Time> {
+        self.link(index)?.due(&self.pool)
     }
 
     /// Reads a little of what the next packet needs of a leaf.
@@ -150,23 +161,24 @@ impl Links {
         leaf.map_or(0, |leaf| leaf.wake_at.as_nanos())
     }
 
-    /// A packet arrives at a link.
+    /// The packet in `place` arrives at a link.
     #[inline]
-    pub fn push(&mut self, around: &mut Around, index: LinkIndex, packet: &Packet) {
+    pub fn push(&mut self, around: &mut Around, index: LinkIndex, place: Place) {
+        let (now, leaves, pool) = (around.now, &mut self.leaves, &mut self.pool);
         if index >= TRUNKS {
-            let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-            leaf.push(&mut self.pool, around, (index, around.now), packet);
+            let leaf = &mut leaves[(index - TRUNKS) as usize];
+            leaf.push(pool, around, (index, now), place);
             return;
         }
         if let Some(watch) = &mut around.watch {
-            watch.arrives(around.now, packet);
+            watch.arrives(now, pool.packet(place));
         }
         let trunk = &mut self.trunks[index as usize];
-        let (now, leaves, pool) = (around.now, &mut self.leaves, &mut self.pool);
-        trunk.link.push_express(now, packet, &mut |at, p| {
+        let link = &mut trunk.link;
+        link.push_express(pool, now, place, &mut |pool, at, p| {
             hand_over(leaves, pool, around, (index, at), p)
         });
-        trunk.arm(around.queue, index);
+        trunk.arm(pool, around.queue, index);
     }
 
     /// Deals with a link's wake-up, if it is the present one: what has crossed a leaf goes onto its
@@ -186,7 +198,7 @@ impl Links {
             return false;
         }
         if let Some(link) = &mut leaf.other {
-            link.advance(now, &mut |_, _| false);
+            link.advance(&mut self.pool, now, &mut stays);
         }
         let at_host = leaf.onto == NONE;
         if !at_host {
@@ -195,33 +207,28 @@ impl Links {
         at_host
     }
 
-    /// The next packet that has reached a host; if there is none, a wake-up is queued. To be called after
-    /// [`Links::due`] and again when everything that a packet caused has happened.
+    /// The next packet that has reached a host, which is to release it; if there is none, a wake-up is queued.
+    /// To be called after [`Links::due`] and again when everything that a packet caused has happened.
     #[inline]
-    pub fn take(&mut self, around: &mut Around, index: LinkIndex) -> Option<Packet> {
-        let now = around.now;
+    pub fn take(&mut self, around: &mut Around, index: LinkIndex) -> Option<Place> {
         if index >= TRUNKS {
-            let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-            let packet = leaf.take(&mut self.pool, now);
-            if packet.is_none() {
-                self.rearm_leaf(around.queue, index);
-            }
-            return packet;
+            return self.take_from_leaf(around, index);
         }
         let trunk = &mut self.trunks[index as usize];
-        let packet = trunk.link.take_arrived(now);
-        if packet.is_none() {
+        let place = trunk.link.take_arrived(&self.pool, around.now);
+        if place.is_none() {
             trunk.wake_at = Time::MAX;
-            trunk.arm(around.queue, index);
+            trunk.arm(&self.pool, around.queue, index);
         }
-        packet
+        place
     }
 
     /// Brings a trunk up to date.
     #[inline]
     pub fn advance(&mut self, around: &mut Around, trunk: LinkIndex) {
         let (now, leaves, pool) = (around.now, &mut self.leaves, &mut self.pool);
-        self.trunks[trunk as usize].link.advance(now, &mut |at, p| {
+        let link = &mut self.trunks[trunk as usize].link;
+        link.advance(pool, now, &mut |pool, at, p| {
             hand_over(leaves, pool, around, (trunk, at), p)
         });
     }
@@ -229,35 +236,31 @@ impl Links {
     /// Everything that has crossed a leaf goes onto its trunk.
     #[inline]
     fn onto_trunk(&mut self, around: &mut Around, index: LinkIndex) {
-        let now = around.now;
-        loop {
-            let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-            let trunk = leaf.onto;
-            let Some(packet) = leaf.take(&mut self.pool, now) else {
-                break;
-            };
+        while let Some(place) = self.take_from_leaf(around, index) {
             self.hops += 1;
-            self.push(around, trunk, &packet);
+            let trunk = self.leaf(index).onto;
+            self.push(around, trunk, place);
         }
-        self.rearm_leaf(around.queue, index);
     }
 
-    /// Queues the next wake-up of a leaf from which everything due was taken.
+    /// The next packet that has crossed a leaf; if there is none, a wake-up is queued.
     #[inline(always)]
-    fn rearm_leaf(&mut self, queue: &mut EventQueue<Wake>, index: LinkIndex) {
+    fn take_from_leaf(&mut self, around: &mut Around, index: LinkIndex) -> Option<Place> {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        match leaf.poll_at(&self.pool) {
-            Some(due) => {
-                leaf.wake_at = due;
-                queue.push(due, Wake::link(index));
-            }
-            None => {
-                leaf.wake_at = Time::MAX;
-                if leaf.doomed {
-                    self.free.push(index);
-                }
+        let due = leaf.poll_at(&self.pool);
+        if due.is_some_and(|due| due <= around.now) {
+            let place = leaf.take(&self.pool, around.now);
+            if place.is_some() {
+                return place;
             }
         }
+        if let Some(due) = due {
+            around.queue.push(due, Wake::link(index));
+        } else if leaf.doomed {
+            self.free.push(index);
+        }
+        leaf.wake_at = due.unwrap_or(Time::MAX);
+        None
     }
 
     /// No flow is routed over the leaf any more.
@@ -278,8 +281,9 @@ fn hand_over(
     pool: &mut PacketPool,
     around: &mut Around,
     (trunk, at): (LinkIndex, Time),
-    packet: &Packet,
+    place: Place,
 ) -> bool {
+    let packet = pool.packet(place);
     if let Some(watch) = &mut around.watch {
         watch.crosses(trunk, at, packet);
     }
@@ -287,14 +291,14 @@ fn hand_over(
     if next == NONE {
         return false;
     }
-    leaves[(next - TRUNKS) as usize].push(pool, around, (next, at), packet);
+    leaves[(next - TRUNKS) as usize].push(pool, around, (next, at), place);
     true
 }
 
 impl Trunk {
     #[inline(always)]
-    fn arm(&mut self, queue: &mut EventQueue<Wake>, index: LinkIndex) {
-        if let Some(due) = self.link.touch_at()
+    fn arm(&mut self, pool: &PacketPool, queue: &mut EventQueue<Wake>, index: LinkIndex) {
+        if let Some(due) = self.link.touch_at(pool)
             && due < self.wake_at
         {
             self.wake_at = due;
@@ -311,13 +315,13 @@ impl Leaf {
         pool: &mut PacketPool,
         around: &mut Around,
         (index, at): (LinkIndex, Time),
-        packet: &Packet,
+        place: Place,
     ) {
         let due = match &mut self.other {
-            None => self.plain.push(pool, at, packet),
+            None => self.plain.push(pool, at, place),
             Some(link) => {
-                link.push_ref(at, packet);
-                link.poll_at()
+                link.push_place(pool, at, place);
+                link.due(pool)
             }
         };
         if let Some(due) = due
@@ -333,16 +337,16 @@ impl Leaf {
     fn poll_at(&self, pool: &PacketPool) -> Option<Time> {
         match &self.other {
             None => self.plain.arrival(pool),
-            Some(link) => link.poll_at(),
+            Some(link) => link.due(pool),
         }
     }
 
     /// The first packet, if it has arrived by `now`.
     #[inline]
-    fn take(&mut self, pool: &mut PacketPool, now: Time) -> Option<Packet> {
+    fn take(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
         match &mut self.other {
             None => self.plain.take(pool, now),
-            Some(link) => link.take_arrived(now),
+            Some(link) => link.take_arrived(pool, now),
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use swell_base::{DropReason, FlowId, Packet, Tag, Time, derived};
-use swell_path::{Element, Link, LinkConfig, Loss};
+use swell_path::{Link, LinkConfig, Loss};
 use swell_workload::{Access, Conn, Wire};
 
 use crate::access::{DOWN, UP, link};
@@ -162,7 +162,8 @@ impl World {
         self.packets += 1;
         self.ports.inside += 1;
         let (links, mut around) = self.around();
-        links.push(&mut around, first, &packet);
+        let place = links.pool.put(&packet);
+        links.push(&mut around, first, place);
     }
 
     /// Packets that have left the world, in the order in which they did.
@@ -204,7 +205,7 @@ impl World {
             return next;
         }
         let known = self.ports.places.iter();
-        let known = known.filter_map(|p| self.links.link(p.last)?.poll_at());
+        let known = known.filter_map(|p| self.links.poll_at(p.last));
         let trunks = || (0..TRUNKS).map(|t| self.links.trunk(t));
         let waiting = trunks().filter_map(|t| Some(t.next_start()? + t.delay()));
         let shortest = trunks().map(Link::delay).min().unwrap_or_default();

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, EventQueue, Packet, Tag, Time, derived};
-use swell_path::{Census, Link, LinkConfig, Meter};
+use swell_base::{Dur, EventQueue, FlowId, Tag, Time, derived};
+use swell_path::{Census, Link, LinkConfig, Meter, Place};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Stats};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
@@ -168,10 +168,7 @@ impl World {
             match self.timers.open(wake) {
                 Due::Link(link) => self.link_due(link),
                 Due::Tcp { flow, end } => self.timer_due(flow, end),
-                Due::Work { workload, token } => {
-                    self.tell(workload, Event::Timer(token));
-                    self.settle();
-                }
+                Due::Work { workload, token } => self.work_due(workload, token),
                 Due::Reap(flow) => self.reap(flow),
             }
         }
@@ -251,40 +248,44 @@ impl World {
         let hops = 1 + u64::from(link >= TRUNKS);
         loop {
             let (links, mut around) = self.around();
-            let Some(packet) = links.take(&mut around, link) else {
+            let Some(place) = links.take(&mut around, link) else {
                 break;
             };
             self.hops += hops;
-            self.arrive(&packet);
+            self.arrive(place);
             self.settle();
         }
     }
 
     /// A packet reaches the end of its route.
     #[inline]
-    fn arrive(&mut self, packet: &Packet) {
+    fn arrive(&mut self, place: Place) {
+        let packet = self.links.pool.packet(place);
         let index = packet.flow.0;
         let end = usize::from(packet.way & 1) ^ 1;
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
-            return;
-        };
-        match &mut flow.transport {
-            Transport::Tcp(pair) => {
-                pair.ends[end].handle_segment(self.now, &packet.seg);
-                self.drain(index, end as u8);
-            }
-            Transport::Datagrams { received, .. } => {
-                let len = packet.seg.len;
-                received[end] += u64::from(len);
-                if !flow.silent {
-                    let end = if end == 0 { End::Client } else { End::Server };
-                    let event = Event::Datagram(flow.conn, end, len);
-                    self.inbox.push_back((flow.workload, event));
+        if let Some(flow) = self.flows[index as usize].as_deref_mut() {
+            match &mut flow.transport {
+                Transport::Tcp(pair) => {
+                    pair.ends[end].handle_segment(self.now, &packet.seg);
+                    // What is sent now takes the place, which is at hand.
+                    self.links.pool.release(place);
+                    self.drain(index, end as u8);
+                    return;
                 }
+                Transport::Datagrams { received, .. } => {
+                    let len = packet.seg.len;
+                    received[end] += u64::from(len);
+                    if !flow.silent {
+                        let end = if end == 0 { End::Client } else { End::Server };
+                        let event = Event::Datagram(flow.conn, end, len);
+                        self.inbox.push_back((flow.workload, event));
+                    }
+                }
+                &mut Transport::Ports(ports) => self.ports.deliver(self.now, ports[end], packet),
+                Transport::Gone => {}
             }
-            &mut Transport::Ports(ports) => self.ports.deliver(self.now, ports[end], packet),
-            Transport::Gone => {}
         }
+        self.links.pool.release(place);
     }
 
     // Endpoints and workloads.
@@ -323,6 +324,27 @@ impl World {
             } else {
                 return;
             }
+        }
+    }
+
+    #[inline]
+    fn work_due(&mut self, workload: u32, token: u64) {
+        let Some(beat) = self.workers[workload as usize].machine.beat(token) else {
+            self.tell(workload, Event::Timer(token));
+            return self.settle();
+        };
+        let mut ready = None;
+        if let Some((index, flow)) = self.flow(workload, beat.conn)
+            && let Transport::Tcp(pair) = &mut flow.transport
+            && pair.ends[beat.end as usize].send(beat.bytes)
+        {
+            ready = Some(index);
+        }
+        let wake = self.timers.set(workload, token);
+        self.queue.push(self.now + beat.pause, wake);
+        if let Some(index) = ready {
+            self.drain(index, beat.end as u8);
+            self.settle();
         }
     }
 
@@ -401,9 +423,18 @@ impl World {
             return;
         };
         let endpoint = &mut pair.ends[e];
-        let mut packet = packet(index, who, flow.tag);
-        while endpoint.transmit_into(now, &mut packet.seg) {
+        loop {
+            // A segment is written where it will lie.
+            let place = self.links.pool.spare();
+            let packet = self.links.pool.packet_mut(place);
+            if !endpoint.transmit_into(now, &mut packet.seg) {
+                break;
+            }
+            packet.flow = FlowId(index);
             packet.size = endpoint.config().wire_size(&packet.seg);
+            packet.way = who as u8;
+            packet.tag = flow.tag;
+            self.links.pool.take_spare(place);
             self.packets += 1;
             let mut around = Around {
                 now,
@@ -411,7 +442,7 @@ impl World {
                 routes: &self.routes,
                 watch: self.watch.as_deref_mut(),
             };
-            self.links.push(&mut around, flow.first[e], &packet);
+            self.links.push(&mut around, flow.first[e], place);
         }
         if flow.probed {
             let asked = self
@@ -566,7 +597,8 @@ impl World {
                 routes: &self.routes,
                 watch: self.watch.as_deref_mut(),
             };
-            self.links.push(&mut around, link, &packet);
+            let place = self.links.pool.put(&packet);
+            self.links.push(&mut around, link, place);
             left -= len;
             if left == 0 {
                 return;

@@ -6,11 +6,12 @@
 
 use swell_base::{DropReason, Dur, Packet, Time};
 
-use super::{Extra, Link, LinkConfig};
+use super::{Express, Extra, Link, LinkConfig};
+use crate::pool::Place;
 use crate::qdisc::AnyQdisc;
 use crate::schedule::Timeline;
 use crate::wire::Wire;
-use crate::{Outlet, Qdisc};
+use crate::{Outlet, PacketPool};
 
 /// What a link that changes has besides.
 #[derive(Clone, Debug)]
@@ -83,12 +84,13 @@ impl Link {
     #[inline(never)]
     pub(super) fn push_varied(
         &mut self,
+        pool: &mut PacketPool,
         at: Time,
-        packet: &Packet,
-        express: &mut impl FnMut(Time, &Packet) -> bool,
+        place: Place,
+        express: &mut impl Express,
     ) {
         // Where nothing waits nobody has looked.
-        while self.exchange(at) {}
+        while self.exchange(pool, at) {}
         let (waiting, free_at) = (self.waiting, self.free_at);
         if waiting == 0
             && free_at <= at
@@ -97,19 +99,17 @@ impl Link {
             self.free_at = varied.wire.wake(at, free_at);
         }
         if self.free_at == at && self.waiting == 0 && !self.sees_all {
-            self.transmit_varied(at, packet, express);
+            self.transmit_varied(pool, at, place, express);
             return;
         }
         // Not `Link::enqueue`: with this as its only other caller it would no longer be inlined there.
         let (dropped, extra) = (&mut self.dropped, &mut self.extra);
-        let mut count = |other: Packet, reason| count(dropped, extra, at, &other, reason, false);
-        let accepted = self.queue.enqueue(at, *packet, &mut count);
+        let mut count = |other: Packet, reason| count(dropped, extra, at, &other, reason);
+        let accepted = self.queue.enqueue(at, pool, place, &mut count);
         self.waiting = self.queue.waiting();
         match accepted {
-            Ok(()) => self.dequeue_varied(at, express),
-            Err(reason) => {
-                self::count(&mut self.dropped, &mut self.extra, at, packet, reason, true);
-            }
+            Ok(()) => self.dequeue_varied(pool, at, express),
+            Err(reason) => self.refused(pool, at, place, reason),
         }
     }
 
@@ -119,12 +119,13 @@ impl Link {
     #[inline(never)]
     pub(super) fn dequeue_varied(
         &mut self,
+        pool: &mut PacketPool,
         now: Time,
-        express: &mut impl FnMut(Time, &Packet) -> bool,
+        express: &mut impl Express,
     ) {
         while self.waiting > 0 {
             let start = self.free_at;
-            if self.exchange(start.min(now)) {
+            if self.exchange(pool, start.min(now)) {
                 continue;
             }
             if start > now || start == Time::MAX {
@@ -132,18 +133,18 @@ impl Link {
                 break;
             }
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
-            let next = self.queue.dequeue(start, &mut |packet, reason| {
-                count(dropped, extra, start, &packet, reason, false);
+            let next = self.queue.dequeue(start, pool, &mut |packet, reason| {
+                count(dropped, extra, start, &packet, reason);
             });
             self.waiting = self.queue.waiting();
-            if let Some(packet) = next {
-                self.transmit_varied(start, &packet, express);
+            if let Some(place) = next {
+                self.transmit_varied(pool, start, place, express);
             }
         }
     }
 
     /// Makes the first exchange of the queue due by `now`; false if there is none.
-    pub(super) fn exchange(&mut self, now: Time) -> bool {
+    pub(super) fn exchange(&mut self, pool: &mut PacketPool, now: Time) -> bool {
         let Some(varied) = self.varied() else {
             return false;
         };
@@ -152,12 +153,13 @@ impl Link {
         };
         let mut old = std::mem::replace(&mut self.queue, new);
         let (dropped, extra) = (&mut self.dropped, &mut self.extra);
-        let mut count = |packet: Packet, reason| count(dropped, extra, at, &packet, reason, false);
+        let mut count = |packet: Packet, reason| count(dropped, extra, at, &packet, reason);
         while old.backlog().packets > 0 {
-            if let Some(packet) = old.give_up(&mut count)
-                && let Err(reason) = self.queue.enqueue(at, packet, &mut count)
+            if let Some(place) = old.give_up(pool, &mut count)
+                && let Err(reason) = self.queue.enqueue(at, pool, place, &mut count)
             {
-                count(packet, reason);
+                count(*pool.packet(place), reason);
+                pool.release(place);
             }
         }
         self.waiting = self.queue.waiting();
@@ -170,10 +172,12 @@ impl Link {
 
     fn transmit_varied(
         &mut self,
+        pool: &mut PacketPool,
         start: Time,
-        packet: &Packet,
-        express: &mut impl FnMut(Time, &Packet) -> bool,
+        place: Place,
+        express: &mut impl Express,
     ) {
+        let packet = pool.packet(place);
         let Some(extra) = &mut self.extra else { return };
         extra.begins(start, packet);
         let Some(varied) = &mut extra.varied else {
@@ -194,10 +198,11 @@ impl Link {
         }
         if sent.lost {
             self.dropped[DropReason::Loss as usize] += 1;
-        } else if express(arrival, packet) {
+            pool.release(place);
+        } else if express(pool, arrival, place) {
             self.departed += 1;
         } else {
-            self.flight.push(arrival, packet);
+            self.flight.push(pool, arrival, place);
         }
     }
 }
@@ -208,10 +213,9 @@ fn count(
     at: Time,
     packet: &Packet,
     reason: DropReason,
-    refused: bool,
 ) {
     dropped[reason as usize] += 1;
     if let Some(extra) = extra {
-        extra.count_drop(at, packet, reason, refused);
+        extra.count_drop(at, packet, reason, false);
     }
 }

@@ -1,18 +1,17 @@
 //! First in, first out.
 
-use std::collections::VecDeque;
-
 use swell_base::{Bytes, DropReason, Dur, Packet, QueueLimit, Rate, Time};
 
 use super::store::Bound;
 use super::{Backlog, Qdisc};
+use crate::PacketPool;
+use crate::pool::{Place, Queue};
 
 /// First in, first out with a limit on what waits: packets, bytes or time at the link's rate.
 #[derive(Clone, Debug)]
 pub struct Fifo {
-    waiting: VecDeque<Packet>,
-    bytes: u64,
-    bound: Bound,
+    row: Row,
+    pool: PacketPool,
 }
 
 impl Fifo {
@@ -21,9 +20,8 @@ impl Fifo {
     /// counts as unlimited here.
     pub fn new(limit: QueueLimit, rate: Option<Rate>) -> Fifo {
         Fifo {
-            waiting: VecDeque::new(),
-            bytes: 0,
-            bound: Bound::new(limit, rate),
+            row: Row::new(limit, rate),
+            pool: PacketPool::default(),
         }
     }
 
@@ -35,34 +33,73 @@ impl Fifo {
 }
 
 impl Qdisc for Fifo {
-    #[inline]
     fn enqueue(
         &mut self,
         _: Time,
         packet: Packet,
         _: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason> {
-        if self.bound.refuses(self.backlog(), &packet) {
+        let place = self.pool.put(&packet);
+        let accepted = self.row.enqueue(&mut self.pool, place);
+        if accepted.is_err() {
+            self.pool.release(place);
+        }
+        accepted
+    }
+
+    fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
+        let place = self.row.dequeue(&self.pool)?;
+        self.pool.release(place);
+        Some(*self.pool.packet(place))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.row.backlog()
+    }
+}
+
+/// What a [`Fifo`] does, to packets that lie in a pool: a link's own queue where nothing else is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    queue: Queue,
+    waiting: Backlog,
+    bound: Bound,
+}
+
+impl Row {
+    /// As [`Fifo::new`].
+    pub fn new(limit: QueueLimit, rate: Option<Rate>) -> Row {
+        Row {
+            queue: Queue::default(),
+            waiting: Backlog::default(),
+            bound: Bound::new(limit, rate),
+        }
+    }
+
+    /// Accepts the packet in `place` or refuses it, which leaves it where it is.
+    #[inline]
+    pub fn enqueue(&mut self, pool: &mut PacketPool, place: Place) -> Result<(), DropReason> {
+        let packet = pool.packet(place);
+        if self.bound.refuses(self.waiting, packet) {
             return Err(DropReason::QueueFull);
         }
-        self.bytes += u64::from(packet.size);
-        self.waiting.push_back(packet);
+        self.waiting.add(packet);
+        self.queue.push(pool, Time::ZERO, place);
         Ok(())
     }
 
+    /// The first packet.
     #[inline]
-    fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
-        let packet = self.waiting.pop_front()?;
-        self.bytes -= u64::from(packet.size);
-        Some(packet)
+    pub fn dequeue(&mut self, pool: &PacketPool) -> Option<Place> {
+        let place = self.queue.pop(pool, Time::ZERO)?;
+        self.waiting.remove(pool.packet(place));
+        Some(place)
     }
 
+    /// What waits.
     #[inline]
-    fn backlog(&self) -> Backlog {
-        Backlog {
-            packets: self.waiting.len() as u64,
-            bytes: self.bytes,
-        }
+    pub fn backlog(&self) -> Backlog {
+        self.waiting
     }
 }
 

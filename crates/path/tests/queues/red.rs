@@ -379,7 +379,7 @@ fn a_link_draws_its_drops_from_its_own_stream() {
         for i in 0..400u64 {
             let at = Time::from_nanos(i * 700_000);
             let before = swell_path::Element::ledger(&link).dropped_total();
-            link.push_ref(at, &packet(0, i, 1000));
+            swell_path::Element::push(&mut link, at, packet(0, i, 1000));
             pattern.push(swell_path::Element::ledger(&link).dropped_total() > before);
         }
         pattern
