@@ -110,16 +110,10 @@ pub(crate) struct Front {
 pub struct Endpoint {
     cfg: Arc<Config>,
     recv: Receiver,
+    /// Segments sent with payload or FIN, retransmissions included, and those that only acknowledge.
+    segments: u32,
+    acks: u32,
     send: Sender,
-    /// A segment that a timer sent.
-    extra: Option<Box<Out>>,
-    /// The sequence number of a RST to be sent; before the connection is open, when the first SYN went,
-    /// in nanoseconds.
-    note: u64,
-    rst_due: bool,
-    /// The last part of the handshake goes alone, before data, as from a kernel whose
-    /// application writes after `connect` returns.
-    bare_ack: bool,
 }
 
 impl Endpoint {
@@ -146,10 +140,8 @@ impl Endpoint {
         Endpoint {
             send: Sender::new(&cfg, front),
             recv: Receiver::new(&cfg),
-            bare_ack: false,
-            extra: None,
-            note: 0,
-            rst_due: false,
+            segments: 0,
+            acks: 0,
             cfg,
         }
     }
@@ -187,8 +179,7 @@ impl Endpoint {
             return;
         }
         if !matches!(self.send.front.state, State::Idle | State::Listen) {
-            self.rst_due = true;
-            self.note = self.send.nxt.max(1);
+            self.send.rare().rst = Some((self.send.nxt.max(1), self.recv.nxt));
         }
         self.finish(State::Dead);
     }
@@ -241,7 +232,7 @@ impl Endpoint {
             State::Open => match self.send.on_timer(&self.cfg, now) {
                 Some(Expired::GiveUp) => self.reset(),
                 Some(Expired::Send(out)) => {
-                    self.extra = Some(Box::new(out));
+                    self.send.rare().extra = Some(out);
                     self.send.front.seldom = true;
                 }
                 None => {}
@@ -320,19 +311,20 @@ impl Endpoint {
     /// Counters and estimates.
     pub fn stats(&self) -> Stats {
         let s = &self.send;
-        let syns = u64::from(self.send.syns);
+        let count = s.counters();
+        let syns = u64::from(s.syns);
         let again = syns.saturating_sub(1);
         Stats {
-            segments: u64::from(s.segments) + syns,
-            retransmitted: u64::from(s.count.resent) + again,
-            acks: u64::from(self.send.acks),
-            rtos: s.count.rtos,
-            recoveries: s.count.recoveries,
-            probes: s.count.probes,
-            marks: s.count.marks,
+            segments: u64::from(self.segments) + syns,
+            retransmitted: u64::from(count.resent) + again,
+            acks: u64::from(self.acks),
+            rtos: count.rtos,
+            recoveries: count.recoveries,
+            probes: count.probes,
+            marks: count.marks,
             // The SYN has number 0 and is no data.
             acked: s.una.saturating_sub(1),
-            delivered: self.recv.delivered,
+            delivered: self.recv.delivered(),
             srtt: s.rtt.smoothed(),
             min_rtt: s.rtt.min(),
             rto: s.rto(&self.cfg),
@@ -407,9 +399,8 @@ impl Endpoint {
             // RFC 9293 section 3.10.7.1: a connection that is no more.
             State::Dead if has(Flags::RST) => {}
             State::Dead => {
-                self.rst_due = true;
-                self.note = if has(Flags::ACK) { seg.ack } else { 0 };
-                self.recv.nxt = seg.seq.saturating_add(seg.seq_len());
+                let seq = if has(Flags::ACK) { seg.ack } else { 0 };
+                self.send.rare().rst = Some((seq, seg.seq.saturating_add(seg.seq_len())));
             }
             State::Closed => self.recv.ack_now |= seg.seq_len() > 0 && !has(Flags::RST),
             State::Listen => {
@@ -464,8 +455,8 @@ impl Endpoint {
             self.recv.nxt = 1;
             self.open(now, seg.window);
             // A one-way TCP of ns-2 sends data instead.
-            self.bare_ack = !self.send.has_unsent() || !self.send.is_ns2();
-            self.send.front.seldom |= self.bare_ack;
+            self.send.bare_ack = !self.send.has_unsent() || !self.send.is_ns2();
+            self.send.front.seldom |= self.send.bare_ack;
         } else if !seg.flags.has(Flags::ACK) {
             // Both open at once: section 3.5, figure 8.
             self.recv.nxt = 1;
@@ -478,13 +469,11 @@ impl Endpoint {
         self.send.front.state = State::Open;
         self.send.front.events |= pending::CONNECTED;
         self.send.front.syn_due = false;
+        let sent = self.send.timed.1;
         self.send.open(window);
         // Only time-outs count: a SYN that the network doubled is answered twice as well.
-        match self.send.count.rtos {
-            0 if self.send.syns == 1 => {
-                self.send
-                    .sample(&self.cfg, Time::from_nanos(self.note), now)
-            }
+        match self.send.counters().rtos {
+            0 if self.send.syns == 1 => self.send.sample(&self.cfg, sent, now),
             0 => {}
             1 => self.send.rtt.after_handshake_timeout(),
             _ => {
@@ -501,7 +490,7 @@ impl Endpoint {
         if self.send.syns > self.cfg.syn_retries {
             self.reset();
         } else {
-            self.send.count.rtos += 1;
+            self.send.rare().count.rtos += 1;
             self.send.rtt.back_off();
             self.send.front.syn_due = true;
         }
@@ -523,7 +512,9 @@ impl Endpoint {
         self.send.front.state = state;
         self.send.front.events |= pending::CLOSED;
         self.send.front.syn_due = false;
-        self.extra = None;
+        if let Some(rare) = self.send.rare_if_any() {
+            rare.extra = None;
+        }
         self.send.front.seldom = false;
         self.send.release();
         self.recv.release();
@@ -533,21 +524,22 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     fn transmit_seldom(&mut self, now: Time, seg: &mut Segment) {
-        if std::mem::take(&mut self.bare_ack) {
+        if std::mem::take(&mut self.send.bare_ack) {
             self.pure_ack(now, seg);
-        } else if let Some(out) = self.extra.take() {
-            self.data(now, *out, seg);
+        } else if let Some(out) = self.send.rare_if_any().and_then(|r| r.extra.take()) {
+            self.data(now, out, seg);
         }
-        self.send.front.seldom = self.extra.is_some();
+        let more = self.send.rare_if_any().is_some_and(|r| r.extra.is_some());
+        self.send.front.seldom = more;
     }
 
     #[inline(never)]
     fn transmit_unusual(&mut self, now: Time, seg: &mut Segment) -> bool {
-        if std::mem::take(&mut self.rst_due) {
+        if let Some((seq, ack)) = self.send.rare_if_any().and_then(|r| r.rst.take()) {
             *seg = Segment {
-                seq: self.note,
+                seq,
                 flags: Flags::RST.with(Flags::ACK),
-                ack: self.recv.nxt,
+                ack,
                 ..Segment::default()
             };
         } else if self.send.front.syn_due {
@@ -567,7 +559,7 @@ impl Endpoint {
     fn syn(&mut self, now: Time) -> Segment {
         self.send.front.syn_due = false;
         if self.send.syns == 0 {
-            self.note = now.as_nanos();
+            self.send.timed.1 = now;
         }
         self.send.syns = self.send.syns.saturating_add(1);
         self.send.deadline = now + self.send.rtt.rto(&self.cfg);
@@ -593,6 +585,8 @@ impl Endpoint {
         } else {
             Flags::ACK
         };
+        // A window probe has neither, and does not count.
+        self.segments += u32::from(out.len > 0 || out.fin);
         self.segment(now, out.seq, out.len, flags, seg);
         if self.send.marks {
             self.mark(now, out, seg);
@@ -615,7 +609,7 @@ impl Endpoint {
 
     #[inline]
     fn pure_ack(&mut self, now: Time, seg: &mut Segment) {
-        self.send.acks += 1;
+        self.acks += 1;
         self.segment(now, self.send.nxt, 0, Flags::ACK, seg);
     }
 
@@ -651,6 +645,6 @@ mod tests {
     fn parts_of_an_endpoint_begin_with_a_cache_line() {
         assert_eq!(offset_of!(Endpoint, send), 64);
         Sender::check_layout();
-        assert!(size_of::<Endpoint>() <= 512);
+        assert_eq!(size_of::<Endpoint>(), 320);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn micros(now: Time) -> u32 {
     (now.as_nanos() / 1000) as u32 // wraps, as stamps do
 }
 
-/// With the settings before it a cache line.
+/// With the settings before it and the counters behind a cache line.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Receiver {
@@ -29,9 +29,7 @@ pub(crate) struct Receiver {
     pub(crate) nxt: u64,
     /// When a delayed acknowledgement must go; `Time::MAX` for none.
     pub(crate) deadline: Time,
-    /// Payload bytes taken in order.
-    pub(crate) delivered: u64,
-    /// Of these, what the application was not told of.
+    /// Payload bytes taken in order that the application was not told of.
     pub(crate) untold: u64,
     /// The receive buffer, where there is more to say of it than that it is empty and as large as at first.
     buffer: Option<Box<Buffer>>,
@@ -70,7 +68,6 @@ impl Receiver {
             quick: cfg.quick_acks,
             ack_now: false,
             deadline: Time::MAX,
-            delivered: 0,
             untold: 0,
         }
     }
@@ -127,8 +124,12 @@ impl Receiver {
             self.buffer = None;
         }
         let readable = self.nxt - before - u64::from(self.fin_taken);
-        self.delivered += readable;
         self.untold += readable;
+    }
+
+    /// Payload bytes taken in order: what was taken but the SYN, which has number 0, and the FIN.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.nxt.saturating_sub(1 + u64::from(self.fin_taken))
     }
 
     /// Neither payload nor FIN.
@@ -154,7 +155,6 @@ impl Receiver {
             self.fill(cfg, now, seg);
             self.in_order(cfg, now, seg.seq.saturating_add(len), seg.len);
             self.taken(cfg, now);
-            self.delivered += len;
             self.untold += len;
         }
         expected

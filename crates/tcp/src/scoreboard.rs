@@ -59,6 +59,16 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
+    /// `bytes` of a record are delivered, which is all of it or not.
+    #[inline]
+    fn take(&mut self, r: &Record, bytes: u64, whole: bool) {
+        if whole {
+            self.note(r);
+        } else {
+            self.bytes += bytes;
+        }
+    }
+
     #[inline]
     fn note(&mut self, r: &Record) {
         self.bytes += r.size();
@@ -78,9 +88,15 @@ impl Delivered {
 }
 
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
+    /// While something is lost or selectively acknowledged, or sent again and not acknowledged yet.
+    losses: Option<Box<Losses>>,
+}
+
+/// What only losses need, kept apart to keep connections small.
+#[derive(Clone, Debug, Default)]
+struct Losses {
     /// Bytes selectively acknowledged.
     sacked: u64,
     /// Bytes lost and not sent again.
@@ -93,20 +109,29 @@ pub(crate) struct Scoreboard {
     judged: u64,
     /// No record below is lost.
     lost_from: u64,
-    /// What only losses need, kept apart to keep idle connections small.
-    rare: Option<Box<Rare>>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Rare {
     /// Blocks of the last acknowledgement: receivers repeat them, and what they cover is marked.
     seen: [(u64, u64); 3],
     /// Retransmissions in the order they were sent, for the loss rule by time.
     resent: VecDeque<(u64, Time)>,
 }
 
+impl Losses {
+    /// A flying record is lost.
+    fn lose(&mut self, r: &mut Record) {
+        r.place = Place::Lost;
+        self.lost += r.size();
+        self.lost_from = self.lost_from.min(r.seq);
+    }
+
+    /// Nothing more is to be known of them. What was judged and is in flight was sent again: that rules it
+    /// out for the rules by which it was judged.
+    fn are_over(&self) -> bool {
+        self.sacked == 0 && self.lost == 0 && self.resent.is_empty()
+    }
+}
+
 /// Above this many records the memory is given back when nothing is in flight.
-const KEEP: usize = 8;
+const KEEP: usize = 4;
 /// The same with ns-2's sender, whose window is 20 packets by default.
 const KEEP_PACKETS: usize = 32;
 
@@ -122,18 +147,21 @@ impl Scoreboard {
     }
 
     /// Bytes given up for lost and not sent again.
+    #[inline]
     pub(crate) fn lost(&self) -> u64 {
-        self.lost
+        self.losses.as_ref().map_or(0, |l| l.lost)
     }
 
     /// Bytes selectively acknowledged.
+    #[inline]
     pub(crate) fn sacked(&self) -> u64 {
-        self.sacked
+        self.losses.as_ref().map_or(0, |l| l.sacked)
     }
 
     /// Segments selectively acknowledged.
+    #[inline]
     pub(crate) fn sacked_count(&self) -> u32 {
-        self.sacked_count
+        self.losses.as_ref().map_or(0, |l| l.sacked_count)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -143,63 +171,55 @@ impl Scoreboard {
     /// The account of a new acknowledgement.
     pub(crate) fn account(&self) -> Delivered {
         Delivered {
-            before: self.high_sacked,
+            before: self.losses.as_ref().map_or(0, |l| l.high_sacked),
             ..Delivered::default()
         }
     }
 
     /// Everything below `ack` arrived; `d` collects what was new.
     pub(crate) fn ack(&mut self, ack: u64, d: &mut Delivered) {
-        while let Some(r) = self.records.front_mut() {
-            if r.end() > ack {
-                if r.seq < ack {
-                    // Part of a segment: real receivers do this only when they trim.
-                    let cut = ack - r.seq;
-                    match r.place {
-                        Place::Flying => d.bytes += cut,
-                        Place::Sacked => self.sacked -= cut,
-                        Place::Lost => {
-                            self.lost -= cut;
-                            d.bytes += cut;
-                        }
-                    }
-                    r.seq = ack;
-                    // `cut` is below the record's size, so at most its payload.
-                    r.len -= u32::try_from(cut).unwrap_or(r.len).min(r.len);
+        let Scoreboard { records, losses } = self;
+        let mut losses = losses.as_deref_mut();
+        while let Some(r) = records.front_mut() {
+            let whole = r.end() <= ack;
+            // Of a segment that is acknowledged in part (real receivers do this only when they trim) it is
+            // below the record's size, so at most its payload.
+            let bytes = r.end().min(ack).saturating_sub(r.seq);
+            match (r.place, &mut losses) {
+                (Place::Sacked, Some(l)) => {
+                    l.sacked -= bytes;
+                    l.sacked_count -= u32::from(whole);
                 }
+                (Place::Lost, Some(l)) => {
+                    l.lost -= bytes;
+                    d.take(r, bytes, whole);
+                }
+                _ => d.take(r, bytes, whole),
+            }
+            if !whole {
+                r.seq += bytes;
+                r.len -= u32::try_from(bytes).unwrap_or(r.len).min(r.len);
                 break;
             }
-            match r.place {
-                Place::Flying => d.note(r),
-                Place::Sacked => {
-                    self.sacked -= r.size();
-                    self.sacked_count -= 1;
-                }
-                Place::Lost => {
-                    self.lost -= r.size();
-                    d.note(r);
-                }
+            records.pop_front();
+        }
+        if let Some(l) = losses {
+            while l.resent.front().is_some_and(|&(seq, _)| seq < ack) {
+                l.resent.pop_front();
             }
-            self.records.pop_front();
+            if records.is_empty() || l.are_over() {
+                self.losses = None;
+            }
         }
         if self.records.is_empty() && self.records.capacity() > KEEP {
             self.records = VecDeque::new();
-        }
-        if let Some(rare) = &mut self.rare {
-            if self.records.is_empty() {
-                self.rare = None;
-            } else {
-                while rare.resent.front().is_some_and(|&(seq, _)| seq < ack) {
-                    rare.resent.pop_front();
-                }
-            }
         }
     }
 
     /// Whether nothing is known to be lost or to have arrived.
     #[inline]
     pub(crate) fn all_fly(&self) -> bool {
-        self.sacked == 0 && self.lost == 0 && self.rare.is_none()
+        self.losses.is_none()
     }
 
     /// As [`ack`](Self::ack) where [all fly](Self::all_fly): bytes that were not known to be delivered
@@ -269,45 +289,24 @@ impl Scoreboard {
         Some(*r)
     }
 
-    /// The bytes `start..end` arrived; `d` collects what was new.
+    /// These blocks arrived; `d` collects what was new.
     pub(crate) fn sack(&mut self, blocks: &[(u64, u64)], d: &mut Delivered) {
-        let seen = self.rare.get_or_insert_default().seen;
+        let Scoreboard { records, losses } = self;
+        let losses = &mut **losses.get_or_insert_default();
         for &(start, end) in blocks {
             let mut from = start;
-            for (s, e) in seen {
+            for (s, e) in losses.seen {
                 if s <= from && from < e {
                     from = e;
                 }
             }
             if from < end {
-                self.sack_block(from, end, d);
+                sack_block(records, losses, (from, end), d);
             }
         }
-        let rare = self.rare.get_or_insert_default();
-        rare.seen = [(0, 0); 3];
-        for (kept, &block) in rare.seen.iter_mut().zip(blocks) {
+        losses.seen = [(0, 0); 3];
+        for (kept, &block) in losses.seen.iter_mut().zip(blocks) {
             *kept = block;
-        }
-    }
-
-    fn sack_block(&mut self, start: u64, end: u64, d: &mut Delivered) {
-        let first = self.records.partition_point(|r| r.seq < start);
-        for r in self.records.range_mut(first..) {
-            // Only whole segments count (RFC 6675 works on octets; a receiver that trims inside a
-            // segment is not modelled).
-            if r.end() > end {
-                break;
-            }
-            match r.place {
-                Place::Sacked => continue,
-                Place::Flying => {}
-                Place::Lost => self.lost -= r.size(),
-            }
-            r.place = Place::Sacked;
-            self.sacked += r.size();
-            self.sacked_count += 1;
-            d.note(r);
-            self.high_sacked = self.high_sacked.max(r.end());
         }
     }
 
@@ -315,13 +314,15 @@ impl Scoreboard {
     /// are selectively acknowledged. Segments are counted as in Linux, not bytes.
     pub(crate) fn judge_by_count(&mut self, threshold: u32) {
         let threshold = threshold.max(1);
-        if self.sacked_count < threshold {
+        let Scoreboard { records, losses } = self;
+        let Some(losses) = losses else { return };
+        if losses.sacked_count < threshold {
             return;
         }
-        let top = self.records.partition_point(|r| r.seq < self.high_sacked);
+        let top = records.partition_point(|r| r.seq < losses.high_sacked);
         let mut above = 0;
         let mut limit = 0;
-        for r in self.records.range(..top).rev() {
+        for r in records.range(..top).rev() {
             if r.place == Place::Sacked {
                 above += 1;
                 if above == threshold {
@@ -329,30 +330,20 @@ impl Scoreboard {
                     break;
                 }
             }
-            if r.seq < self.judged {
+            if r.seq < losses.judged {
                 return; // nothing above what was judged has `threshold` segments over it
             }
         }
-        self.judge_below(limit);
-    }
-
-    /// Flying segments that start between `judged` and `limit` are lost.
-    fn judge_below(&mut self, limit: u64) {
-        if limit <= self.judged {
+        // Flying segments that start between `judged` and `limit` are lost.
+        if limit <= losses.judged {
             return;
         }
-        let first = self.records.partition_point(|r| r.seq < self.judged);
-        for r in self.records.range_mut(first..) {
-            if r.seq >= limit {
-                break;
-            }
-            if r.place == Place::Flying && !r.resent {
-                r.place = Place::Lost;
-                self.lost += r.size();
-                self.lost_from = self.lost_from.min(r.seq);
-            }
+        let first = records.partition_point(|r| r.seq < losses.judged);
+        let new = records.range_mut(first..).take_while(|r| r.seq < limit);
+        for r in new.filter(|r| r.place == Place::Flying && !r.resent) {
+            losses.lose(r);
         }
-        self.judged = limit;
+        losses.judged = limit;
     }
 
     /// RFC 8985 section 6.2, step 5: a segment sent before the latest delivered one, (`sent`,
@@ -364,10 +355,12 @@ impl Scoreboard {
         end: u64,
         due: impl Fn(Time) -> bool,
     ) -> Option<Time> {
+        let Scoreboard { records, losses } = self;
+        let losses = &mut **losses.get_or_insert_default();
         let mut waiting: Option<Time> = None;
         // Segments sent once, in sequence order and so in the order they were sent.
-        let first = self.records.partition_point(|r| r.seq < self.judged);
-        for r in self.records.range_mut(first..) {
+        let first = records.partition_point(|r| r.seq < losses.judged);
+        for r in records.range_mut(first..) {
             if !r.resent {
                 if (r.sent_at, r.end()) >= (sent, end) {
                     break;
@@ -377,20 +370,15 @@ impl Scoreboard {
                         waiting = Some(r.sent_at);
                         break;
                     }
-                    r.place = Place::Lost;
-                    self.lost += r.size();
-                    self.lost_from = self.lost_from.min(r.seq);
+                    losses.lose(r);
                 }
             }
-            self.judged = r.end();
+            losses.judged = r.end();
         }
         // Segments sent again, in the order they were sent again.
-        let Some(rare) = &mut self.rare else {
-            return waiting;
-        };
-        while let Some(&(seq, at)) = rare.resent.front() {
-            let i = self.records.partition_point(|r| r.seq < seq);
-            if let Some(r) = self.records.get_mut(i)
+        while let Some(&(seq, at)) = losses.resent.front() {
+            let i = records.partition_point(|r| r.seq < seq);
+            if let Some(r) = records.get_mut(i)
                 && (r.seq, r.sent_at, r.place) == (seq, at, Place::Flying)
             {
                 // Strictly earlier: of what leaves at one instant nothing is known to be overtaken.
@@ -401,55 +389,45 @@ impl Scoreboard {
                     waiting = Some(waiting.map_or(at, |w| w.min(at)));
                     break;
                 }
-                r.place = Place::Lost;
-                self.lost += r.size();
-                self.lost_from = self.lost_from.min(r.seq);
+                losses.lose(r);
             }
-            rare.resent.pop_front();
+            losses.resent.pop_front();
         }
         waiting
     }
 
     /// The timer went off: everything not selectively acknowledged is lost.
     pub(crate) fn lose_all(&mut self) {
-        for r in &mut self.records {
-            if r.place == Place::Flying {
-                r.place = Place::Lost;
-                self.lost += r.size();
-            }
+        let Scoreboard { records, losses } = self;
+        let losses = losses.get_or_insert_default();
+        for r in records.iter_mut().filter(|r| r.place == Place::Flying) {
+            losses.lose(r);
         }
-        self.lost_from = 0;
-        if let Some(rare) = &mut self.rare {
-            rare.resent.clear();
-        }
-        self.judged = self.records.back().map_or(self.judged, Record::end);
+        losses.lost_from = 0;
+        losses.resent.clear();
+        losses.judged = records.back().map_or(losses.judged, Record::end);
     }
 
     /// The next segment to send again: the lowest lost one, if its size fits `room`.
     pub(crate) fn resend(&mut self, now: Time, room: f64, by_time: bool) -> Option<Record> {
-        let first = self.records.partition_point(|r| r.seq < self.lost_from);
-        for r in self.records.range_mut(first..) {
-            if r.place != Place::Lost {
-                continue;
-            }
-            self.lost_from = r.seq;
-            if r.size() as f64 > room {
-                return None;
-            }
-            r.place = Place::Flying;
-            r.resent = true;
-            r.sent_at = now;
-            self.lost -= r.size();
-            self.lost_from = r.end();
-            if by_time {
-                self.rare
-                    .get_or_insert_default()
-                    .resent
-                    .push_back((r.seq, now));
-            }
-            return Some(*r);
+        let Scoreboard { records, losses } = self;
+        let losses = losses.as_deref_mut()?;
+        let first = records.partition_point(|r| r.seq < losses.lost_from);
+        let mut later = records.range_mut(first..);
+        let r = later.find(|r| r.place == Place::Lost)?;
+        losses.lost_from = r.seq;
+        if r.size() as f64 > room {
+            return None;
         }
-        None
+        r.place = Place::Flying;
+        r.resent = true;
+        r.sent_at = now;
+        losses.lost -= r.size();
+        losses.lost_from = r.end();
+        if by_time {
+            losses.resent.push_back((r.seq, now));
+        }
+        Some(*r)
     }
 
     /// Sends the oldest or the newest segment again without judging it lost.
@@ -459,24 +437,51 @@ impl Scoreboard {
         newest: bool,
         by_time: bool,
     ) -> Option<Record> {
+        let Scoreboard { records, losses } = self;
         let r = if newest {
-            self.records.back_mut()
+            records.back_mut()
         } else {
-            self.records.front_mut()
+            records.front_mut()
         }?;
-        if r.place == Place::Lost {
+        if r.place == Place::Lost
+            && let Some(losses) = losses
+        {
             r.place = Place::Flying;
-            self.lost -= r.size();
+            losses.lost -= r.size();
         }
         r.resent = true;
         r.sent_at = now;
         if by_time {
-            self.rare
-                .get_or_insert_default()
-                .resent
-                .push_back((r.seq, now));
+            let losses = losses.get_or_insert_default();
+            losses.resent.push_back((r.seq, now));
         }
         Some(*r)
+    }
+}
+
+fn sack_block(
+    records: &mut VecDeque<Record>,
+    losses: &mut Losses,
+    (start, end): (u64, u64),
+    d: &mut Delivered,
+) {
+    let first = records.partition_point(|r| r.seq < start);
+    for r in records.range_mut(first..) {
+        // Only whole segments count (RFC 6675 works on octets; a receiver that trims inside a
+        // segment is not modelled).
+        if r.end() > end {
+            break;
+        }
+        match r.place {
+            Place::Sacked => continue,
+            Place::Flying => {}
+            Place::Lost => losses.lost -= r.size(),
+        }
+        r.place = Place::Sacked;
+        losses.sacked += r.size();
+        losses.sacked_count += 1;
+        d.note(r);
+        losses.high_sacked = losses.high_sacked.max(r.end());
     }
 }
 

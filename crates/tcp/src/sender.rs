@@ -149,7 +149,7 @@ fn saturated(bytes: u64) -> u32 {
 }
 
 /// The order of the fields is the order of use, in cache lines of 64 bytes: what an end looks at that only
-/// receives, then what a write needs, then an acknowledgement, then the rest.
+/// receives, then what an acknowledgement and a write need, then the rest.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Sender {
@@ -162,9 +162,6 @@ pub(crate) struct Sender {
     end: u64,
     /// `Time::MAX` when not running.
     pub(crate) deadline: Time,
-    /// Segments sent with payload or FIN, retransmissions included, and those that only acknowledge.
-    pub(crate) segments: u32,
-    pub(crate) acks: u32,
     /// Of the endpoint, kept here where there is room.
     pub(crate) front: Front,
     /// The sender is ns-2's: windows are in packets, and the fields below are in use.
@@ -186,7 +183,29 @@ pub(crate) struct Sender {
     pub(crate) phase: Phase,
     /// Consecutive RTOs.
     timeouts: u8,
+    /// The first slow start is minded ([`Config::hystart`]) and has not begun.
+    unminded: bool,
+    partial_acked: bool,
+    /// The peer is to be told that the window was reduced (CWR), with the next new data.
+    pub(crate) cwr: bool,
+    /// Of the endpoint: SYNs or SYN/ACKs sent.
+    pub(crate) syns: u8,
+    /// Of the endpoint: the last part of the handshake goes alone, before data, as from a kernel whose
+    /// application writes after `connect` returns.
+    pub(crate) bare_ack: bool,
+    /// The last thing that changed the window.
+    action: Action,
+    /// A duplicate acknowledgement allows one more packet.
+    extra: bool,
+    /// Packets that the last acknowledgement may still send ([`ns2::NO_LIMIT`]: as the window allows).
+    burst: u8,
     // The second line.
+    board: Scoreboard,
+    pub(crate) window: Window,
+    // The third line.
+    last_sent: Time,
+    /// The one segment being timed, as (end, sent at); end 0 for none. Before the connection is open, the SYN.
+    pub(crate) timed: (u64, Time),
     /// Only with [`Config::packets`].
     writes: Writes,
     /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
@@ -197,37 +216,35 @@ pub(crate) struct Sender {
     /// `t_seqno_` counted from `highest_ack_`.
     index: u32,
     episode: Option<Box<Episode>>,
-    // The third line begins in here, with CUBIC's.
-    pub(crate) window: Window,
-    last_sent: Time,
-    /// The one segment being timed, as (end, sent at); end 0 for none.
-    timed: (u64, Time),
-    // The fourth line, and a part of the fifth.
-    board: Scoreboard,
+    // The fourth line.
     pub(crate) rtt: Rtt,
-    // The rest.
     /// SND.NXT when the phase began.
     recover: u64,
-    /// What the last flight was, and where it ends: Linux `tcp_cwnd_validate`.
-    flight_end: u64,
+    rare: Option<Box<Rare>>,
+}
+
+/// What only some profiles need, and others only after a loss; there is none before it is needed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rare {
+    pub(crate) count: Counters,
+    rack: Rack,
+    flight: Flight,
     /// Marks on what was sent below do not count: the window was reduced since.
     ecn_recover: u64,
-    flight_bytes: u32,
-    /// The last thing that changed the window.
-    action: Action,
-    /// A duplicate acknowledgement allows one more packet.
-    extra: bool,
-    /// Packets that the last acknowledgement may still send ([`ns2::NO_LIMIT`]: as the window allows).
-    burst: u8,
-    /// Of the endpoint: SYNs or SYN/ACKs sent.
-    pub(crate) syns: u8,
-    pub(crate) count: Counters,
-    partial_acked: bool,
-    /// Whether the window was the limit in the last flight.
+    /// Of the endpoint: a segment that a timer sent.
+    pub(crate) extra: Option<Out>,
+    /// Of the endpoint: sequence and acknowledgement number of a RST to be sent.
+    pub(crate) rst: Option<(u64, u64)>,
+}
+
+/// What the last flight was: Linux `tcp_cwnd_validate`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    /// Where it ends.
+    end: u64,
+    bytes: u32,
+    /// Whether the window was its limit.
     limited: bool,
-    /// The peer is to be told that the window was reduced (CWR), with the next new data.
-    pub(crate) cwr: bool,
-    rack: Rack,
 }
 
 /// What is kept for a while only. The first reduction of the window ends the first slow start.
@@ -248,48 +265,59 @@ impl Sender {
             nxt: u64::from(!cfg.handshake()),
             edge: 1 + u64::from(cfg.first_window()),
             end: 1,
-            board: Scoreboard::default(),
-            writes: Writes::default(),
-            simple: Sender::is_simple(cfg, &window),
-            window,
+            deadline: Time::MAX,
+            front,
             ns2: cfg.ns2_sender().is_some(),
             paced: cfg.algorithm == Algorithm::Bbr,
-            cwr: false,
-            ecn_recover: 0,
-            action: Action::None,
-            extra: false,
-            burst: ns2::NO_LIMIT,
-            syns: 0,
+            simple: Sender::is_simple(cfg, &window),
             marks: cfg.ecn || cfg.stamps(),
             packets: cfg.packets,
             nagle: cfg.nagle,
-            front,
-            segments: 0,
-            acks: 0,
-            index: 0,
-            inflation: 0.0,
-            rtt: Rtt::new(cfg),
-            phase: Phase::Open,
-            // ns-2 begins with packet 0 as if it had been recovered.
-            recover: u64::from(cfg.ns2_sender().is_some()),
-            dupacks: 0,
-            rack: Rack::default(),
-            episode: (cfg.hystart && cfg.algorithm == Algorithm::Cubic)
-                .then(|| Box::new(Episode::SlowStart(HyStart::new()))),
-            timed: (0, Time::ZERO),
-            limited: false,
-            flight_bytes: 0,
-            flight_end: 0,
-            last_sent: Time::MAX,
-            timer: Timer::Rto,
-            deadline: Time::MAX,
-            timeouts: 0,
             force: false,
-            partial_acked: false,
             fin_queued: false,
             fin_sent: false,
-            count: Counters::default(),
+            timer: Timer::Rto,
+            phase: Phase::Open,
+            timeouts: 0,
+            unminded: cfg.hystart && cfg.algorithm == Algorithm::Cubic,
+            partial_acked: false,
+            cwr: false,
+            syns: 0,
+            bare_ack: false,
+            action: Action::None,
+            extra: false,
+            burst: ns2::NO_LIMIT,
+            board: Scoreboard::default(),
+            window,
+            last_sent: Time::MAX,
+            timed: (0, Time::ZERO),
+            writes: Writes::default(),
+            inflation: 0.0,
+            dupacks: 0,
+            index: 0,
+            episode: None,
+            rtt: Rtt::new(cfg),
+            // ns-2 begins with packet 0 as if it had been recovered.
+            recover: u64::from(cfg.ns2_sender().is_some()),
+            rare: None,
         }
+    }
+
+    /// What is seldom needed, to change it.
+    #[inline]
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// To change what is seldom needed if there is any.
+    #[inline]
+    pub(crate) fn rare_if_any(&mut self) -> Option<&mut Rare> {
+        self.rare.as_deref_mut()
+    }
+
+    /// What was counted.
+    pub(crate) fn counters(&self) -> Counters {
+        self.rare.as_ref().map_or(Counters::default(), |r| r.count)
     }
 
     /// The application writes. False if what was written before still waits, so that this does too.
@@ -323,6 +351,7 @@ impl Sender {
         self.edge = 1 + u64::from(window);
         self.deadline = Time::MAX;
         self.timeouts = 0;
+        self.timed = (0, Time::ZERO);
     }
 
     /// Reads a little of what is needed to send.
@@ -479,8 +508,7 @@ impl Sender {
 
     fn sent_again(&mut self, cfg: &Config, now: Time, r: &Record) -> Out {
         self.note_sent(r.end() - r.seq);
-        self.segments += 1;
-        self.count.resent += 1;
+        self.rare().count.resent += 1;
         self.last_sent = now;
         if r.end() >= self.timed.0 && r.seq < self.timed.0 {
             self.timed.0 = 0; // Karn: what was sent twice is not timed
@@ -559,7 +587,6 @@ impl Sender {
             self.timed = (self.nxt, now);
         }
         self.note_sent(self.nxt - seq);
-        self.segments += 1;
         self.last_sent = now;
         if cfg.window_validation {
             self.validate(cfg);
@@ -595,9 +622,11 @@ impl Sender {
     /// The window is the limit now.
     fn note_limited(&mut self, cfg: &Config) {
         if cfg.window_validation {
-            self.limited = true;
-            self.flight_bytes = saturated(self.outstanding());
-            self.flight_end = self.nxt;
+            self.rare().flight = Flight {
+                end: self.nxt,
+                bytes: saturated(self.outstanding()),
+                limited: true,
+            };
         }
     }
 
@@ -605,19 +634,27 @@ impl Sender {
     fn validate(&mut self, cfg: &Config) {
         let out = saturated(self.outstanding());
         let full = self.in_flight() as f64 + f64::from(cfg.mss()) > self.limit(cfg);
-        if full || self.una >= self.flight_end || (!self.limited && out > self.flight_bytes) {
-            self.limited = full;
-            self.flight_bytes = out;
-            self.flight_end = self.nxt;
+        let (una, end) = (self.una, self.nxt);
+        let flight = &mut self.rare().flight;
+        if full || una >= flight.end || (!flight.limited && out > flight.bytes) {
+            *flight = Flight {
+                end,
+                bytes: out,
+                limited: full,
+            };
         }
     }
 
     /// Whether the window may grow (RFC 7661 in the form of Linux `tcp_is_cwnd_limited`).
     fn may_grow(&self, cfg: &Config) -> bool {
-        !cfg.window_validation
-            || self.limited
-            || (self.window.in_slow_start()
-                && self.window.cwnd < 2.0 * f64::from(self.flight_bytes))
+        if !cfg.window_validation {
+            return true;
+        }
+        let Flight { bytes, limited, .. } = self
+            .rare
+            .as_ref()
+            .map_or_else(Flight::default, |r| r.flight);
+        limited || (self.window.in_slow_start() && self.window.cwnd < 2.0 * f64::from(bytes))
     }
 
     /// An acknowledgement arrived. Returns how far SND.UNA moved.
@@ -717,6 +754,9 @@ impl Sender {
 
     /// HyStart: the first slow start ends where the path shows that it is full.
     fn mind_slow_start(&mut self, now: Time, rtt: Dur, cfg: &Config) {
+        if std::mem::take(&mut self.unminded) {
+            self.episode = Some(Box::new(Episode::SlowStart(HyStart::new())));
+        }
         let Some(Episode::SlowStart(hystart)) = self.episode.as_deref_mut() else {
             return;
         };
@@ -775,9 +815,10 @@ mod tests {
 
     impl Sender {
         pub(crate) fn check_layout() {
-            assert_eq!(offset_of!(Sender, writes), 64);
-            assert_eq!(offset_of!(Sender, window), 104);
-            assert_eq!(offset_of!(Sender, board), 192);
+            assert_eq!(offset_of!(Sender, board), 64);
+            assert_eq!(offset_of!(Sender, last_sent), 128);
+            assert_eq!(offset_of!(Sender, rtt), 192);
+            assert_eq!(size_of::<Sender>(), 256);
         }
     }
 }

@@ -47,12 +47,13 @@ pub(crate) struct Acked {
 pub(crate) struct Window {
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,
-    control: Control,
+    /// What the algorithm remembers. Reno remembers nothing, CUBIC nothing before its first loss or the end
+    /// of slow start.
+    control: Option<Box<Control>>,
 }
 
 #[derive(Clone, Debug)]
 enum Control {
-    Reno,
     Cubic(Cubic),
     /// Moved by ns-2's sender.
     Vegas(Box<Vegas>),
@@ -61,6 +62,22 @@ enum Control {
     Ledbat(Box<Ledbat>),
     Lp(Box<Lp>),
     Nice(Box<Nice>),
+}
+
+impl Control {
+    /// What an algorithm remembers from the beginning.
+    fn new(algorithm: Algorithm) -> Option<Control> {
+        Some(match algorithm {
+            Algorithm::Reno | Algorithm::NewReno | Algorithm::Cubic => return None,
+            Algorithm::Vegas => Control::Vegas(Box::default()),
+            Algorithm::Bbr => Control::Bbr(Box::default()),
+            Algorithm::Westwood => Control::Westwood(Box::default()),
+            Algorithm::Ledbat => Control::Ledbat(Box::new(Ledbat::new(false))),
+            Algorithm::LedbatPlusPlus => Control::Ledbat(Box::new(Ledbat::new(true))),
+            Algorithm::Lp => Control::Lp(Box::default()),
+            Algorithm::Nice => Control::Nice(Box::default()),
+        })
+    }
 }
 
 impl Window {
@@ -81,44 +98,34 @@ impl Window {
                     .initial_ssthresh
                     .map_or(f64::INFINITY, |s| f64::from(s.max(1)) * unit),
             },
-            control: match cfg.algorithm {
-                Algorithm::Reno | Algorithm::NewReno => Control::Reno,
-                Algorithm::Cubic => Control::Cubic(Cubic::default()),
-                Algorithm::Vegas => Control::Vegas(Box::default()),
-                Algorithm::Bbr => Control::Bbr(Box::default()),
-                Algorithm::Westwood => Control::Westwood(Box::default()),
-                Algorithm::Ledbat => Control::Ledbat(Box::new(Ledbat::new(false))),
-                Algorithm::LedbatPlusPlus => Control::Ledbat(Box::new(Ledbat::new(true))),
-                Algorithm::Lp => Control::Lp(Box::default()),
-                Algorithm::Nice => Control::Nice(Box::default()),
-            },
+            control: Control::new(cfg.algorithm).map(Box::new),
         }
     }
 
     pub(crate) fn bbr(&mut self) -> Option<&mut Bbr> {
-        match &mut self.control {
-            Control::Bbr(b) => Some(b),
+        match self.control.as_deref_mut() {
+            Some(Control::Bbr(b)) => Some(b),
             _ => None,
         }
     }
 
     pub(crate) fn pacing_deadline(&self) -> Time {
-        match &self.control {
-            Control::Bbr(b) if b.waiting => b.next_send,
+        match self.control.as_deref() {
+            Some(Control::Bbr(b)) if b.waiting => b.next_send,
             _ => Time::MAX,
         }
     }
 
     /// See [`Bbr::on_ack`].
     pub(crate) fn bbr_ack(&mut self, cfg: &Config, ack: &Acked, last_sent: (Time, u64)) {
-        if let Control::Bbr(b) = &mut self.control {
+        if let Some(Control::Bbr(b)) = self.control.as_deref_mut() {
             b.on_ack(cfg, ack, last_sent, &mut self.cwnd);
         }
     }
 
     /// Recovery begins or ends for an algorithm that does not let it set the window; false for others.
     pub(crate) fn bbr_recovery(&mut self, begins: Option<(u64, u64)>, mss: u32) -> bool {
-        let Control::Bbr(b) = &mut self.control else {
+        let Some(Control::Bbr(b)) = self.control.as_deref_mut() else {
             return false;
         };
         match begins {
@@ -133,14 +140,14 @@ impl Window {
     /// Whether acknowledgements matter to it though the window is not in use: it may have to shrink.
     pub(crate) fn minds_delay(&self) -> bool {
         matches!(
-            self.control,
-            Control::Ledbat(_) | Control::Lp(_) | Control::Nice(_)
+            self.control.as_deref(),
+            Some(Control::Ledbat(_) | Control::Lp(_) | Control::Nice(_))
         )
     }
 
     pub(crate) fn vegas(&mut self) -> Option<&mut Vegas> {
-        match &mut self.control {
-            Control::Vegas(v) => Some(v),
+        match self.control.as_deref_mut() {
+            Some(Control::Vegas(v)) => Some(v),
             _ => None,
         }
     }
@@ -155,7 +162,7 @@ impl Window {
         flying: (u32, Option<Time>),
         ns2: Ns2,
     ) -> bool {
-        let Control::Vegas(v) = &mut self.control else {
+        let Some(Control::Vegas(v)) = self.control.as_deref_mut() else {
             return false;
         };
         let windows = (&mut self.cwnd, &mut self.ssthresh);
@@ -163,7 +170,7 @@ impl Window {
     }
 
     pub(crate) fn is_vegas(&self) -> bool {
-        matches!(self.control, Control::Vegas(_))
+        matches!(self.control.as_deref(), Some(Control::Vegas(_)))
     }
 
     pub(crate) fn in_slow_start(&self) -> bool {
@@ -173,18 +180,22 @@ impl Window {
     /// Whether only losses, bytes and time matter to it, so that [`on_ack`](Self::on_ack) will do.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.control, Control::Reno | Control::Cubic(_))
+        matches!(self.control.as_deref(), None | Some(Control::Cubic(_)))
     }
 
     /// As [`on_ack`](Self::on_ack) for the others.
     pub(crate) fn on_ack_measured(&mut self, cfg: &Config, ack: &Acked) {
-        match &mut self.control {
-            Control::Reno | Control::Cubic(_) | Control::Vegas(_) => {}
-            Control::Westwood(w) => w.on_ack(ack),
-            Control::Bbr(_) => return, // by `bbr_ack`
-            Control::Ledbat(l) => return l.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh),
-            Control::Nice(n) => return n.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh),
-            Control::Lp(l) => {
+        match self.control.as_deref_mut() {
+            None | Some(Control::Cubic(_) | Control::Vegas(_)) => {}
+            Some(Control::Westwood(w)) => w.on_ack(ack),
+            Some(Control::Bbr(_)) => return, // by `bbr_ack`
+            Some(Control::Ledbat(l)) => {
+                return l.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh);
+            }
+            Some(Control::Nice(n)) => {
+                return n.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh);
+            }
+            Some(Control::Lp(l)) => {
                 if !l.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh) {
                     return;
                 }
@@ -212,12 +223,24 @@ impl Window {
                 return;
             }
         }
-        match &mut self.control {
-            Control::Cubic(c) => {
-                self.cwnd = c.on_ack(self.cwnd / mss, bytes / mss, now, srtt) * mss;
-            }
+        let window = self.cwnd;
+        self.cwnd = match self.cubic(cfg) {
+            Some(c) => c.on_ack(window / mss, bytes / mss, now, srtt) * mss,
             // RFC 5681 equation 3, summed over the bytes.
-            _ => self.cwnd += mss * bytes / self.cwnd,
+            None => window + mss * bytes / window,
+        };
+    }
+
+    /// CUBIC's memory, which begins now if there is none; `None` for other algorithms.
+    #[inline]
+    fn cubic(&mut self, cfg: &Config) -> Option<&mut Cubic> {
+        if cfg.algorithm != Algorithm::Cubic {
+            return None;
+        }
+        let first = || Box::new(Control::Cubic(Cubic::default()));
+        match &mut **self.control.get_or_insert_with(first) {
+            Control::Cubic(c) => Some(c),
+            _ => None,
         }
     }
 
@@ -225,20 +248,21 @@ impl Window {
     /// set by the recovery in use.
     pub(crate) fn on_loss(&mut self, cfg: &Config, now: Time, srtt: Dur, base: f64) {
         let mss = f64::from(cfg.mss());
-        let factor = match &mut self.control {
-            Control::Westwood(w) => {
+        let window = self.cwnd;
+        if let Some(c) = self.cubic(cfg) {
+            c.on_loss(window / mss);
+        }
+        let factor = match self.control.as_deref_mut() {
+            Some(Control::Westwood(w)) => {
                 if let Some(threshold) = w.threshold() {
                     self.ssthresh = threshold.max(2.0 * mss);
                     return;
                 }
                 0.5
             }
-            Control::Ledbat(l) => l.factor(now, srtt),
-            Control::Bbr(_) => return,
-            Control::Cubic(c) => {
-                c.on_loss(self.cwnd / mss);
-                cubic::BETA
-            }
+            Some(Control::Ledbat(l)) => l.factor(now, srtt),
+            Some(Control::Bbr(_)) => return,
+            Some(Control::Cubic(_)) => cubic::BETA,
             _ => 0.5,
         };
         // Never below two segments: RFC 5681 equation 4, RFC 9438 section 4.6.
@@ -247,11 +271,10 @@ impl Window {
 
     /// The sender was silent for `idle` with nothing in flight.
     pub(crate) fn on_idle(&mut self, cfg: &Config, idle: Dur, rto: Dur) {
-        if let Control::Cubic(c) = &mut self.control {
-            c.shift(idle);
-        }
-        if let Control::Bbr(_) = self.control {
-            return; // section 4.4.4: it paces instead
+        match self.control.as_deref_mut() {
+            Some(Control::Cubic(c)) => c.shift(idle),
+            Some(Control::Bbr(_)) => return, // section 4.4.4: it paces instead
+            _ => {}
         }
         if idle <= rto || self.cwnd <= cfg.initial_cwnd() {
             return;

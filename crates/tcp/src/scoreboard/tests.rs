@@ -121,7 +121,7 @@ fn memory_is_given_back_when_nothing_is_in_flight() {
     board.judge_by_count(3);
     assert!(board.resend(Time::ZERO, f64::INFINITY, true).is_some());
     board.ack(10_000, &mut d);
-    assert!(board.records.capacity() <= KEEP && board.rare.is_none());
+    assert!(board.records.capacity() <= KEEP && board.losses.is_none());
     assert_eq!((board.sacked(), board.lost(), board.len()), (0, 0, 0));
     assert!(size_of::<Record>() * KEEP <= 200);
 }

@@ -63,7 +63,7 @@ impl Sender {
                 self.phase = Phase::Recovery;
                 self.recover = self.nxt;
                 self.partial_acked = false;
-                self.count.recoveries += 1;
+                self.rare().count.recoveries += 1;
                 self.force = true;
                 self.arm(Timer::Rto, now + self.rto(cfg));
             }

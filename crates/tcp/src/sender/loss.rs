@@ -81,13 +81,14 @@ impl Sender {
         self.reduce(cfg, now);
         self.phase = Phase::Recovery;
         self.recover = self.nxt;
-        self.count.recoveries += 1;
+        self.rare().count.recoveries += 1;
         let begins = Some((self.in_flight(), self.nxt));
         if self.window.bbr_recovery(begins, cfg.mss()) {
             self.force = self.board.lost() > 0;
         } else if cfg.prr {
             // RFC 9937 section 6: what was in the network just before this acknowledgement.
             let flight = (self.outstanding() - self.board.sacked() + delivered).max(1);
+            self.unminded = false;
             self.episode = Some(Box::new(Episode::Recovery(Prr {
                 delivered: 0,
                 out: 0,
@@ -203,7 +204,7 @@ impl Sender {
     }
 
     fn retransmission_timeout(&mut self, cfg: &Config, now: Time) {
-        self.count.rtos += 1;
+        self.rare().count.rtos += 1;
         self.timeouts += 1;
         // RFC 5681 section 3.1: the threshold stays when the same segment times out again.
         let again = self.phase == Phase::Loss && self.timeouts > 1;
@@ -219,7 +220,9 @@ impl Sender {
         self.dupacks = 0;
         self.force = false;
         self.timed.0 = 0;
-        self.rack.probe_end = 0;
+        if let Some(rare) = self.rare_if_any() {
+            rare.rack.probe_end = 0;
+        }
         self.end_pacing();
         self.phase = Phase::Loss;
         self.recover = self.nxt;
@@ -230,28 +233,31 @@ impl Sender {
 
     /// RFC 8985 section 6.2 steps 1 to 4.
     fn rack_delivered(&mut self, cfg: &Config, now: Time, d: &Delivered) {
-        self.rack.reordering_seen |= d.reordered;
+        let min = self.rtt.min();
+        let rack = &mut self.rare().rack;
+        rack.reordering_seen |= d.reordered;
         let Some((sent, end, resent)) = d.last_sent else {
             return;
         };
         let rtt = now.since(sent);
         // Step 2: an acknowledgement faster than any round trip belongs to the original. Echoed
         // timestamps tell a kernel so (RFC 3522), and that the path reorders.
-        if resent && self.rtt.min().is_some_and(|min| rtt < min) {
-            self.rack.reordering_seen |= cfg.timestamps;
+        if resent && min.is_some_and(|min| rtt < min) {
+            rack.reordering_seen |= cfg.timestamps;
             return;
         }
-        if (sent, end) > (self.rack.sent, self.rack.end) {
-            self.rack.sent = sent;
-            self.rack.end = end;
-            self.rack.rtt = rtt;
+        if (sent, end) > (rack.sent, rack.end) {
+            rack.sent = sent;
+            rack.end = end;
+            rack.rtt = rtt;
         }
     }
 
     /// RFC 8985 section 6.2 step 5, and the timer for what is not due yet.
     fn rack_judge(&mut self, cfg: &Config, now: Time) {
         let enough = self.board.sacked_count() >= cfg.dup_threshold;
-        let window = if !self.rack.reordering_seen && (self.phase != Phase::Open || enough) {
+        let rack = self.rack();
+        let window = if !rack.reordering_seen && (self.phase != Phase::Open || enough) {
             Dur::ZERO
         } else {
             // A quarter of the smallest round trip; it does not adapt, since duplicate SACKs
@@ -259,10 +265,10 @@ impl Sender {
             let quarter = self.rtt.min().unwrap_or(Dur::ZERO) / 4;
             quarter.min(self.rtt.smoothed().unwrap_or(Dur::ZERO))
         };
-        let wait = self.rack.rtt + window;
+        let wait = rack.rtt + window;
         let waiting = self
             .board
-            .judge_by_time(self.rack.sent, self.rack.end, |sent| sent + wait <= now);
+            .judge_by_time(rack.sent, rack.end, |sent| sent + wait <= now);
         if let Some(sent) = waiting {
             self.arm(Timer::Reorder, sent + wait);
         } else if self.timer == Timer::Reorder {
@@ -276,7 +282,7 @@ impl Sender {
             && cfg.sack
             && self.phase == Phase::Open
             && self.board.sacked_count() == 0
-            && self.rack.probe_end == 0;
+            && !self.probing();
         let srtt = self.rtt.smoothed().filter(|_| possible)?;
         let mut pto = srtt * 2;
         if self.board.len() == 1 {
@@ -291,50 +297,64 @@ impl Sender {
         let pending = self.end.saturating_sub(self.nxt);
         let len = pending.min(u64::from(cfg.mss())) as u32;
         let fresh = len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len);
-        self.rack.probe_end = u64::MAX; // no second probe while this one is sent
+        self.rare().rack.probe_end = u64::MAX; // no second probe while this one is sent
         let out = if fresh {
             self.push(cfg, now, len.min(self.writes.left()))
         } else if let Some(r) = self.board.resend_as_is(now, true, true) {
             self.sent_again(cfg, now, &r)
         } else {
-            self.rack.probe_end = 0;
+            self.rare().rack.probe_end = 0;
             self.deadline = Time::MAX;
             return None;
         };
-        self.count.probes += 1;
-        self.rack.probe_end = self.nxt;
-        self.rack.probe_resent = !fresh;
-        self.rack.echoed = false;
+        let end = self.nxt;
+        let rare = self.rare();
+        rare.count.probes += 1;
+        rare.rack.probe_end = end;
+        rare.rack.probe_resent = !fresh;
+        rare.rack.echoed = false;
         self.arm(Timer::Rto, now + self.rto(cfg));
         Some(out)
+    }
+
+    /// The state of RFC 8985, to read it.
+    #[inline]
+    fn rack(&self) -> Rack {
+        self.rare.as_ref().map_or_else(Rack::default, |r| r.rack)
     }
 
     /// A tail loss probe is not answered yet.
     #[inline]
     pub(super) fn probing(&self) -> bool {
-        self.rack.probe_end != 0
+        self.rack().probe_end != 0
     }
 
     /// RFC 8985 section 7.4.2: did the probe repair a loss?
+    #[inline]
     pub(super) fn probe_answered(&mut self, cfg: &Config, now: Time, ack: u64, seg: &Segment) {
-        if self.rack.probe_end == 0 || ack < self.rack.probe_end {
-            return;
+        if self.probing() && ack >= self.rack().probe_end {
+            self.answer(cfg, now, ack, seg);
         }
-        if !self.rack.probe_resent {
-            self.rack.probe_end = 0;
-        } else if ack > self.rack.probe_end {
+    }
+
+    fn answer(&mut self, cfg: &Config, now: Time, ack: u64, seg: &Segment) {
+        let una = self.una;
+        let rack = &mut self.rare().rack;
+        if !rack.probe_resent {
+            rack.probe_end = 0;
+        } else if ack > rack.probe_end {
             // Later data is acknowledged and the second copy never was: one of the two was lost.
-            self.rack.probe_end = 0;
+            rack.probe_end = 0;
             if self.phase == Phase::Open {
                 self.reduce(cfg, now);
                 if !self.paced {
                     self.window.cwnd = self.window.ssthresh;
                 }
             }
-        } else if self.una == ack && seg.seq_len() == 0 && seg.sack.is_empty() && self.rack.echoed {
-            self.rack.probe_end = 0; // a duplicate: both copies arrived
+        } else if una == ack && seg.seq_len() == 0 && seg.sack.is_empty() && rack.echoed {
+            rack.probe_end = 0; // a duplicate: both copies arrived
         } else {
-            self.rack.echoed = true;
+            rack.echoed = true;
         }
     }
 }

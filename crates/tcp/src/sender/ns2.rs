@@ -77,8 +77,7 @@ impl Sender {
     }
 
     fn packet_again(&mut self, cfg: &Config, now: Time, r: &Record) -> Out {
-        self.segments += 1;
-        self.count.resent += 1;
+        self.rare().count.resent += 1;
         self.last_sent = now;
         if self.deadline == Time::MAX {
             self.arm(Timer::Rto, now + self.rto(cfg));
@@ -114,7 +113,7 @@ impl Sender {
             self.action = Action::Ecn;
             self.window.cwnd = self.slow_down(cfg, ns2).max(1.0);
             self.cwr = true;
-            self.count.marks += 1;
+            self.rare().count.marks += 1;
         }
         if moved > 0 {
             self.timeouts = 0;
@@ -232,7 +231,7 @@ impl Sender {
                 self.recover = self.nxt;
                 self.action = Action::DupAck;
                 self.phase = Phase::Recovery;
-                self.count.recoveries += 1;
+                self.rare().count.recoveries += 1;
                 self.window.cwnd = self.slow_down(cfg, ns2).max(1.0);
                 self.restart_timer(cfg, now);
                 self.force = true;
@@ -284,7 +283,7 @@ impl Sender {
         }
         if let Some(reduced) = v.on_loss(now, (oldest.sent_at, oldest.resent), flying, window) {
             self.window.cwnd = reduced + f64::from(self.dupacks);
-            self.count.recoveries += 1;
+            self.rare().count.recoveries += 1;
         }
         self.action = Action::DupAck;
         self.phase = Phase::Recovery;
@@ -317,7 +316,7 @@ impl Sender {
     /// `timeout` with something in flight.
     pub(super) fn packet_timeout(&mut self, cfg: &Config, now: Time) {
         let ns2 = cfg.ns2_sender().unwrap_or(NONE);
-        self.count.rtos += 1;
+        self.rare().count.rtos += 1;
         self.timeouts = self.timeouts.saturating_add(1);
         self.inflation = 0.0;
         self.dupacks = 0;

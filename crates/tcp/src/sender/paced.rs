@@ -62,13 +62,16 @@ impl Sender {
 
     /// An acknowledgement carries ECE. RFC 3168 section 6.1.2: as a loss, once per window of data.
     pub(super) fn marked(&mut self, cfg: &Config, now: Time, ack: u64) {
-        if self.phase != Phase::Open || ack <= self.ecn_recover || self.paced {
+        if self.phase != Phase::Open
+            || ack <= self.rare.as_ref().map_or(0, |r| r.ecn_recover)
+            || self.paced
+        {
             return;
         }
-        self.ecn_recover = self.nxt;
+        self.rare().ecn_recover = self.nxt;
         self.cwr = true;
         self.reduce(cfg, now);
         self.window.cwnd = self.window.ssthresh;
-        self.count.marks += 1;
+        self.rare().count.marks += 1;
     }
 }
