@@ -123,7 +123,7 @@ fn memory_is_given_back_when_nothing_is_in_flight() {
     board.ack(10_000, &mut d);
     assert!(board.records.capacity() <= KEEP && board.losses.is_none());
     assert_eq!((board.sacked(), board.lost(), board.len()), (0, 0, 0));
-    assert!(size_of::<Record>() * KEEP <= 200);
+    assert!(size_of::<Record>() * KEEP <= 100);
 }
 
 #[test]
