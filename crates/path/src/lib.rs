@@ -54,7 +54,7 @@ pub use census::{Census, Histogram, Tally};
 pub use deliveries::{Deliveries, DeliveriesError};
 pub use element::{Chain, Element};
 pub use ledger::Ledger;
-pub use link::{Express, Link, LinkConfig, stays};
+pub use link::{Link, LinkConfig};
 pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter};
 pub use plain::PlainLink;

@@ -197,7 +197,7 @@ impl Link {
     /// What waits in the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.with_own(|link, pool| {
-            link.advance(pool, now, &mut stays);
+            link.advance(pool, now);
             while link.exchange(pool, now) {}
         });
         self.queue.backlog()
@@ -218,18 +218,22 @@ impl Link {
         self.queue.marked() + before.unwrap_or(0)
     }
 
-    /// Begins every transmission due by `now`; `express` is asked as in [`Link::push_express`].
+    /// Begins the next transmission due by `now`, if there is one that the wire does not lose: when the packet
+    /// arrives at the far end, and the packet. It has left the link if the caller says so ([`Link::leaves`]);
+    /// else it is to be left [under way](Link::flies).
     #[inline]
-    pub fn advance(&mut self, pool: &mut PacketPool, now: Time, express: &mut impl Express) {
-        if self.waiting > 0 {
-            self.dequeue(pool, now, express);
+    pub fn begin(&mut self, pool: &mut PacketPool, now: Time) -> Option<(Time, Place)> {
+        if self.waiting > 0 && self.free_at <= now {
+            self.dequeue(pool, now)
+        } else {
+            None
         }
     }
 
-    fn dequeue(&mut self, pool: &mut PacketPool, now: Time, express: &mut impl Express) {
+    fn dequeue(&mut self, pool: &mut PacketPool, now: Time) -> Option<(Time, Place)> {
         while self.waiting > 0 && self.free_at <= now {
             if self.rate == 0 {
-                return self.dequeue_varied(pool, now, express);
+                return self.dequeue_varied(pool, now);
             }
             let start = self.free_at;
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
@@ -240,20 +244,17 @@ impl Link {
                 }
             });
             self.waiting = self.queue.waiting();
-            let Some(place) = next else { break };
-            self.transmit(pool, start, place, express);
+            let place = next?;
+            if let Some(arrival) = self.transmit(pool, start, place) {
+                return Some((arrival, place));
+            }
         }
+        None
     }
 
-    /// Begins the transmission of a packet at `start`.
+    /// Begins the transmission of a packet at `start`; when it arrives, if the wire does not lose it.
     #[inline]
-    fn transmit(
-        &mut self,
-        pool: &mut PacketPool,
-        start: Time,
-        place: Place,
-        express: &mut impl Express,
-    ) {
+    fn transmit(&mut self, pool: &mut PacketPool, start: Time, place: Place) -> Option<Time> {
         let packet = pool.packet(place);
         let mut bytes = u64::from(packet.size);
         if let Some(extra) = &mut self.extra {
@@ -270,58 +271,39 @@ impl Link {
         };
         let end = start + Dur::from_nanos(took);
         self.free_at = end;
-        self.launch(pool, end, place, express);
+        self.launch(pool, end, place)
     }
 
     /// The last bit leaves at `end`.
     #[inline]
-    fn launch(
-        &mut self,
-        pool: &mut PacketPool,
-        end: Time,
-        place: Place,
-        express: &mut impl Express,
-    ) {
+    fn launch(&mut self, pool: &mut PacketPool, end: Time, place: Place) -> Option<Time> {
         if let Some(extra) = &mut self.extra
             && extra.loses(end, pool.packet(place))
         {
             self.dropped[DropReason::Loss as usize] += 1;
             pool.release(place);
-            return;
+            return None;
         }
-        if express(pool, end + self.delay, place) {
-            self.departed += 1;
-        } else {
-            self.flight.push(pool, end + self.delay, place);
-        }
+        Some(end + self.delay)
     }
 
-    /// A packet arrives that lies in a pool, always the same one. As soon as its transmission begins, now or
-    /// later, it is shown to `express` with the instant of its arrival at the far end, and what `express`
-    /// takes (true) has left the link. Arrivals are shown in order. A caller that always takes a packet saves
-    /// the wake-up for it; it must touch the link by [`Link::touch_at`].
+    /// A packet arrives that lies in a pool, always the same one. If its transmission begins at once, when it
+    /// arrives at the far end, as of [`Link::begin`]. To be called when everything due by `at` has begun; if it
+    /// gives nothing, something else may have become due.
     #[inline]
-    pub fn push_express(
-        &mut self,
-        pool: &mut PacketPool,
-        at: Time,
-        place: Place,
-        express: &mut impl Express,
-    ) {
+    pub fn accept(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
         self.arrived += 1;
-        self.advance(pool, at, express);
         if let Some(extra) = &mut self.extra {
             extra.arrival(at, pool.packet(place), &self.queue);
         }
         if self.rate == 0 {
             if let Some(extra) = &mut self.extra {
                 if extra.varied.is_some() {
-                    return self.push_varied(pool, at, place, express);
+                    return self.accept_varied(pool, at, place);
                 }
                 extra.begins(at, pool.packet(place));
             }
-            self.launch(pool, at, place, express);
-            return;
+            return self.launch(pool, at, place);
         }
         if self.free_at < at {
             // The serializer was idle: a new busy period owes nothing.
@@ -329,19 +311,14 @@ impl Link {
             self.carry = 0;
         }
         if self.free_at == at && self.waiting == 0 && !self.sees_all {
-            self.transmit(pool, at, place, express);
+            self.transmit(pool, at, place)
         } else {
-            self.enqueue(pool, at, place, express);
+            self.enqueue(pool, at, place);
+            None
         }
     }
 
-    fn enqueue(
-        &mut self,
-        pool: &mut PacketPool,
-        at: Time,
-        place: Place,
-        express: &mut impl Express,
-    ) {
+    fn enqueue(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
         let (dropped, extra) = (&mut self.dropped, &mut self.extra);
         let accepted = self.queue.enqueue(at, pool, place, &mut |other, reason| {
             dropped[reason as usize] += 1;
@@ -350,29 +327,49 @@ impl Link {
             }
         });
         self.waiting = self.queue.waiting();
-        match accepted {
-            Ok(()) => self.advance(pool, at, express),
-            Err(reason) => self.refused(pool, at, place, reason),
+        if let Err(reason) = accepted {
+            self.dropped[reason as usize] += 1;
+            if let Some(e) = &mut self.extra {
+                e.count_drop(at, pool.packet(place), reason, true);
+            }
+            pool.release(place);
         }
     }
 
-    /// The queue did not accept a packet.
-    fn refused(&mut self, pool: &mut PacketPool, at: Time, place: Place, reason: DropReason) {
-        self.dropped[reason as usize] += 1;
-        if let Some(extra) = &mut self.extra {
-            extra.count_drop(at, pool.packet(place), reason, true);
-        }
-        pool.release(place);
+    /// A packet whose transmission has begun is under way until `arrival`, and known to have arrived when it
+    /// is [taken](Link::take_arrived).
+    #[inline]
+    pub fn flies(&mut self, pool: &mut PacketPool, arrival: Time, place: Place) {
+        self.flight.push(pool, arrival, place);
     }
 
-    /// As [`Link::push_express`]; the packet stays in the link until it has arrived.
+    /// A packet whose transmission has begun is the caller's from now on. A caller that always takes a packet
+    /// saves the wake-up for it; it must touch the link by [`Link::touch_at`].
+    #[inline]
+    pub fn leaves(&mut self) {
+        self.departed += 1;
+    }
+
+    /// Begins every transmission due by `now`; the packets stay in the link until they have arrived.
+    #[inline]
+    pub fn advance(&mut self, pool: &mut PacketPool, now: Time) {
+        while let Some((arrival, place)) = self.begin(pool, now) {
+            self.flies(pool, arrival, place);
+        }
+    }
+
+    /// As [`Element::push`] of a packet that lies in `pool`, which stays in the link until it has arrived.
     #[inline]
     pub fn push_place(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
-        self.push_express(pool, at, place, &mut stays);
+        self.advance(pool, at);
+        match self.accept(pool, at, place) {
+            Some(arrival) => self.flies(pool, arrival, place),
+            None => self.advance(pool, at),
+        }
     }
 
-    /// Until when nothing happens that a caller of [`Link::push_express`] must attend to: a packet
-    /// that it left in the link arrives, or one that it will be shown could be due.
+    /// Until when nothing happens that a caller of [`Link::begin`] must attend to: a packet
+    /// that it left in the link arrives, or one that it will be given could be due.
     #[inline]
     pub fn touch_at(&self, pool: &PacketPool) -> Option<Time> {
         self.flight
@@ -460,16 +457,6 @@ impl Extra {
     }
 }
 
-/// What is shown a packet when its transmission begins, with its arrival at the far end; true if it takes it.
-pub trait Express: FnMut(&mut PacketPool, Time, Place) -> bool {}
-
-impl<F: FnMut(&mut PacketPool, Time, Place) -> bool> Express for F {}
-
-/// Every packet stays in the link until it has arrived.
-pub fn stays(_: &mut PacketPool, _: Time, _: Place) -> bool {
-    false
-}
-
 impl Element for Link {
     fn push(&mut self, at: Time, packet: Packet) {
         self.with_own(|link, pool| {
@@ -484,7 +471,7 @@ impl Element for Link {
 
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
         self.with_own(|link, pool| {
-            link.advance(pool, now, &mut stays);
+            link.advance(pool, now);
             let at = link.flight.arrival(pool)?;
             let place = link.take_arrived(pool, now)?;
             pool.release(place);

@@ -35,7 +35,7 @@ impl World {
     /// Called with each event; looks at the next group once the last is done.
     #[inline]
     pub(crate) fn look_ahead(&mut self) {
-        let ahead = self.queue.ahead().len();
+        let ahead = self.links.queue.ahead().len();
         if ahead < CROWD {
             return;
         }
@@ -51,7 +51,7 @@ impl World {
     fn touch_group(&self) {
         let mut seen = 0;
         let group = || {
-            let events = self.queue.ahead().iter().rev().take(GROUP);
+            let events = self.links.queue.ahead().iter().rev().take(GROUP);
             events.map(|&(_, wake)| self.timers.look(wake))
         };
         for due in group() {
@@ -79,7 +79,7 @@ impl World {
         let flows = &flows[..found];
         for next in flows {
             seen ^= self.touch_pointer(next.flow);
-            seen ^= u64::from(self.routes[next.flow as usize][0]);
+            seen ^= u64::from(self.links.routes[next.flow as usize][0]);
         }
         let mut leaves = [NONE; GROUP + FROM_TRUNK * TRUNKS as usize];
         for (next, leaf) in flows.iter().zip(&mut leaves) {
@@ -94,7 +94,7 @@ impl World {
         }
         for (next, first) in flows.iter().zip(leaves) {
             let leaf: LinkIndex = if first < TRUNKS {
-                self.routes[next.flow as usize][usize::from(next.end)]
+                self.links.routes[next.flow as usize][usize::from(next.end)]
             } else {
                 first
             };

@@ -6,7 +6,7 @@
 //! feeds that leaf, so the order is right, and the trunk needs no event of its own for it.
 
 use swell_base::{EventQueue, FlowId, Time};
-use swell_path::{Link, LinkConfig, PacketPool, Place, PlainLink, stays};
+use swell_path::{Link, LinkConfig, PacketPool, Place, PlainLink};
 
 use crate::flow::{LinkIndex, NONE, Routes};
 use crate::wake::Wake;
@@ -15,15 +15,24 @@ use crate::watch::Watch;
 /// Trunks have the indices below this.
 pub(crate) const TRUNKS: LinkIndex = 2;
 
-#[derive(Default)]
 pub(crate) struct Links {
-    trunks: Vec<Trunk>,
-    leaves: Vec<Leaf>,
+    /// The world's present.
+    pub now: Time,
+    /// The world's events.
+    pub queue: EventQueue<Wake>,
+    /// The route of every flow there ever was.
+    pub routes: Vec<Routes>,
+    /// Told of what arrives at a trunk and what crosses one.
+    pub watch: Option<Box<Watch>>,
     /// Where the packets of all links lie.
     pub pool: PacketPool,
+    trunks: [Trunk; TRUNKS as usize],
+    leaves: Vec<Leaf>,
     free: Vec<LinkIndex>,
     /// Packets completely received at the far end of a leaf that leads onto a trunk.
     pub hops: u64,
+    /// TCP segments and datagrams that hosts sent.
+    pub packets: u64,
 }
 
 struct Trunk {
@@ -46,20 +55,24 @@ struct Leaf {
     plain: PlainLink,
 }
 
-/// What links need to know of the rest of the world.
-pub(crate) struct Around<'a> {
-    pub now: Time,
-    pub queue: &'a mut EventQueue<Wake>,
-    /// By flow.
-    pub routes: &'a [Routes],
-    /// Told of what arrives at a trunk and what crosses one.
-    pub watch: Option<&'a mut Watch>,
-}
-
 impl Links {
-    pub fn add_trunk(&mut self, link: Link) {
-        let wake_at = Time::MAX;
-        self.trunks.push(Trunk { wake_at, link });
+    /// The two directions of the bottleneck.
+    pub fn new(trunks: [Link; TRUNKS as usize]) -> Links {
+        Links {
+            now: Time::ZERO,
+            queue: EventQueue::new(),
+            routes: Vec::new(),
+            watch: None,
+            pool: PacketPool::default(),
+            trunks: trunks.map(|link| Trunk {
+                wake_at: Time::MAX,
+                link,
+            }),
+            leaves: Vec::new(),
+            free: Vec::new(),
+            hops: 0,
+            packets: 0,
+        }
     }
 
     /// Adds a leaf that leads onto a trunk, or to a host (`NONE`); a link called `name` under `seed`.
@@ -161,101 +174,139 @@ impl Links {
         leaf.map_or(0, |leaf| leaf.wake_at.as_nanos())
     }
 
-    /// The packet in `place` arrives at a link.
+    /// The packet in `place` arrives at a link now.
     #[inline]
-    pub fn push(&mut self, around: &mut Around, index: LinkIndex, place: Place) {
-        let (now, leaves, pool) = (around.now, &mut self.leaves, &mut self.pool);
+    pub fn push(&mut self, index: LinkIndex, place: Place) {
+        let now = self.now;
         if index >= TRUNKS {
-            let leaf = &mut leaves[(index - TRUNKS) as usize];
-            leaf.push(pool, around, (index, now), place);
-            return;
+            self.push_leaf(index, now, place);
+        } else {
+            self.push_trunk(index, place);
         }
-        if let Some(watch) = &mut around.watch {
-            watch.arrives(now, pool.packet(place));
+    }
+
+    #[inline(always)]
+    fn push_leaf(&mut self, index: LinkIndex, at: Time, place: Place) {
+        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+        if let Some(due) = leaf.push(&mut self.pool, at, place)
+            && due < leaf.wake_at
+        {
+            leaf.wake_at = due;
+            self.queue.push(due, Wake::link(index));
         }
+    }
+
+    fn push_trunk(&mut self, index: LinkIndex, place: Place) {
+        let now = self.now;
+        if let Some(watch) = &mut self.watch {
+            watch.arrives(now, self.pool.packet(place));
+        }
+        self.advance(index);
+        let link = &mut self.trunks[index as usize].link;
+        match link.accept(&mut self.pool, now, place) {
+            Some(arrival) => self.cross(index, arrival, place),
+            None => self.advance(index),
+        }
+        self.arm(index);
+    }
+
+    /// Brings a trunk up to date.
+    #[inline]
+    pub fn advance(&mut self, trunk: LinkIndex) {
+        while let Some((arrival, place)) =
+            (self.trunks[trunk as usize].link).begin(&mut self.pool, self.now)
+        {
+            self.cross(trunk, arrival, place);
+        }
+    }
+
+    /// A packet that begins to cross a trunk arrives at the leaf it is bound for, if there is one.
+    #[inline]
+    fn cross(&mut self, trunk: LinkIndex, arrival: Time, place: Place) {
+        let packet = self.pool.packet(place);
+        if let Some(watch) = &mut self.watch {
+            watch.crosses(trunk, arrival, packet);
+        }
+        let next = self.routes[packet.flow.0 as usize][usize::from(packet.way & 1)];
+        let link = &mut self.trunks[trunk as usize].link;
+        if next == NONE {
+            link.flies(&mut self.pool, arrival, place);
+        } else {
+            link.leaves();
+            self.push_leaf(next, arrival, place);
+        }
+    }
+
+    /// Queues a trunk's next wake-up, if none is queued that is as early.
+    #[inline(always)]
+    fn arm(&mut self, index: LinkIndex) {
         let trunk = &mut self.trunks[index as usize];
-        let link = &mut trunk.link;
-        link.push_express(pool, now, place, &mut |pool, at, p| {
-            hand_over(leaves, pool, around, (index, at), p)
-        });
-        trunk.arm(pool, around.queue, index);
+        if let Some(due) = trunk.link.touch_at(&self.pool)
+            && due < trunk.wake_at
+        {
+            trunk.wake_at = due;
+            self.queue.push(due, Wake::link(index));
+        }
     }
 
     /// Deals with a link's wake-up, if it is the present one: what has crossed a leaf goes onto its
     /// trunk. True if packets may have reached a host, which are to be [taken](Links::take).
     #[inline]
-    pub fn due(&mut self, around: &mut Around, index: LinkIndex) -> bool {
-        let now = around.now;
+    pub fn due(&mut self, index: LinkIndex) -> bool {
         if index < TRUNKS {
-            let due = self.trunks[index as usize].wake_at == now;
+            let due = self.trunks[index as usize].wake_at == self.now;
             if due {
-                self.advance(around, index);
+                self.advance(index);
             }
             return due;
         }
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        if leaf.wake_at != now {
+        if leaf.wake_at != self.now {
             return false;
         }
         if let Some(link) = &mut leaf.other {
-            link.advance(&mut self.pool, now, &mut stays);
+            link.advance(&mut self.pool, self.now);
         }
-        let at_host = leaf.onto == NONE;
-        if !at_host {
-            self.onto_trunk(around, index);
+        let trunk = leaf.onto;
+        if trunk == NONE {
+            return true;
         }
-        at_host
+        while let Some(place) = self.take_from_leaf(index) {
+            self.hops += 1;
+            self.push(trunk, place);
+        }
+        false
     }
 
     /// The next packet that has reached a host, which is to release it; if there is none, a wake-up is queued.
     /// To be called after [`Links::due`] and again when everything that a packet caused has happened.
     #[inline]
-    pub fn take(&mut self, around: &mut Around, index: LinkIndex) -> Option<Place> {
+    pub fn take(&mut self, index: LinkIndex) -> Option<Place> {
         if index >= TRUNKS {
-            return self.take_from_leaf(around, index);
+            return self.take_from_leaf(index);
         }
         let trunk = &mut self.trunks[index as usize];
-        let place = trunk.link.take_arrived(&self.pool, around.now);
+        let place = trunk.link.take_arrived(&self.pool, self.now);
         if place.is_none() {
             trunk.wake_at = Time::MAX;
-            trunk.arm(&self.pool, around.queue, index);
+            self.arm(index);
         }
         place
     }
 
-    /// Brings a trunk up to date.
-    #[inline]
-    pub fn advance(&mut self, around: &mut Around, trunk: LinkIndex) {
-        let (now, leaves, pool) = (around.now, &mut self.leaves, &mut self.pool);
-        let link = &mut self.trunks[trunk as usize].link;
-        link.advance(pool, now, &mut |pool, at, p| {
-            hand_over(leaves, pool, around, (trunk, at), p)
-        });
-    }
-
-    /// Everything that has crossed a leaf goes onto its trunk.
-    #[inline]
-    fn onto_trunk(&mut self, around: &mut Around, index: LinkIndex) {
-        while let Some(place) = self.take_from_leaf(around, index) {
-            self.hops += 1;
-            let trunk = self.leaf(index).onto;
-            self.push(around, trunk, place);
-        }
-    }
-
     /// The next packet that has crossed a leaf; if there is none, a wake-up is queued.
     #[inline(always)]
-    fn take_from_leaf(&mut self, around: &mut Around, index: LinkIndex) -> Option<Place> {
+    fn take_from_leaf(&mut self, index: LinkIndex) -> Option<Place> {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
         let due = leaf.poll_at(&self.pool);
-        if due.is_some_and(|due| due <= around.now) {
-            let place = leaf.take(&self.pool, around.now);
+        if due.is_some_and(|due| due <= self.now) {
+            let place = leaf.take(&self.pool, self.now);
             if place.is_some() {
                 return place;
             }
         }
         if let Some(due) = due {
-            around.queue.push(due, Wake::link(index));
+            self.queue.push(due, Wake::link(index));
         } else if leaf.doomed {
             self.free.push(index);
         }
@@ -273,62 +324,16 @@ impl Links {
     }
 }
 
-/// A packet that begins to cross a trunk arrives at the leaf it is bound for at `at`; false where its
-/// route ends at the trunk.
-#[inline]
-fn hand_over(
-    leaves: &mut [Leaf],
-    pool: &mut PacketPool,
-    around: &mut Around,
-    (trunk, at): (LinkIndex, Time),
-    place: Place,
-) -> bool {
-    let packet = pool.packet(place);
-    if let Some(watch) = &mut around.watch {
-        watch.crosses(trunk, at, packet);
-    }
-    let next = around.routes[packet.flow.0 as usize][usize::from(packet.way & 1)];
-    if next == NONE {
-        return false;
-    }
-    leaves[(next - TRUNKS) as usize].push(pool, around, (next, at), place);
-    true
-}
-
-impl Trunk {
-    #[inline(always)]
-    fn arm(&mut self, pool: &PacketPool, queue: &mut EventQueue<Wake>, index: LinkIndex) {
-        if let Some(due) = self.link.touch_at(pool)
-            && due < self.wake_at
-        {
-            self.wake_at = due;
-            queue.push(due, Wake::link(index));
-        }
-    }
-}
-
 impl Leaf {
-    /// A packet arrives at `at`.
+    /// A packet arrives at `at`: when there may be something to do.
     #[inline]
-    fn push(
-        &mut self,
-        pool: &mut PacketPool,
-        around: &mut Around,
-        (index, at): (LinkIndex, Time),
-        place: Place,
-    ) {
-        let due = match &mut self.other {
+    fn push(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
+        match &mut self.other {
             None => self.plain.push(pool, at, place),
             Some(link) => {
                 link.push_place(pool, at, place);
                 link.due(pool)
             }
-        };
-        if let Some(due) = due
-            && due < self.wake_at
-        {
-            self.wake_at = due;
-            around.queue.push(due, Wake::link(index));
         }
     }
 

@@ -118,7 +118,7 @@ impl World {
             return None;
         }
         let index = self.flows.len() as u32;
-        self.routes.push([b.last, a.last]);
+        self.links.routes.push([b.last, a.last]);
         self.flows.push(Some(Box::new(Flow {
             workload: u32::MAX,
             conn: Conn(u32::MAX),
@@ -159,11 +159,10 @@ impl World {
         packet.seg.seq = handle;
         packet.seg.len = u32::from(size);
         packet.seg.ecn = ecn;
-        self.packets += 1;
+        self.links.packets += 1;
         self.ports.inside += 1;
-        let (links, mut around) = self.around();
-        let place = links.pool.put(&packet);
-        links.push(&mut around, first, place);
+        let place = self.links.pool.put(&packet);
+        self.links.push(first, place);
     }
 
     /// Packets that have left the world, in the order in which they did.
@@ -200,7 +199,7 @@ impl World {
         if self.ports.inside == 0 {
             return None;
         }
-        let next = self.queue.next_at();
+        let next = self.links.queue.next_at();
         if self.ports.places.len() > FEW {
             return next;
         }

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, EventQueue, FlowId, Tag, Time, derived};
+use swell_base::{Dur, FlowId, Tag, Time, derived};
 use swell_path::{Census, Link, LinkConfig, Meter, Place};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Stats};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses, UP};
-use crate::flow::{Flow, LinkIndex, NONE, Parties, Routes, Tap, TcpPair, Transport, packet};
-use crate::links::{Around, Links, TRUNKS};
+use crate::flow::{Flow, LinkIndex, NONE, Parties, Tap, TcpPair, Transport, packet};
+use crate::links::{Links, TRUNKS};
 use crate::port::Ports;
 use crate::probe::Probe;
 use crate::wake::{Due, Timers, Wake};
@@ -35,55 +35,42 @@ const LINGER: Dur = Dur::from_secs(10);
 
 /// Hosts, links, transports and workloads around one bottleneck.
 pub struct World {
-    pub(crate) now: Time,
     pub(crate) seed: u64,
-    pub(crate) queue: EventQueue<Wake>,
     /// Events to come that were looked at.
     pub(crate) looked: usize,
     pub(crate) timers: Timers,
     pub(crate) links: Links,
     accesses: Accesses,
-    /// The route of every flow there ever was; what else is known of it goes when it is over.
-    pub(crate) routes: Vec<Routes>,
+    /// What is known of a flow, but its route, goes when it is over.
     pub(crate) flows: Vec<Option<Box<Flow>>>,
     pub(crate) workers: Vec<Worker>,
     inbox: VecDeque<(u32, Event)>,
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
-    watch: Option<Box<Watch>>,
     probes: Vec<Probe>,
     pub(crate) ports: Ports,
     hops: u64,
-    pub(crate) packets: u64,
 }
 
 impl World {
     /// A world with the bottleneck `links` (left to right, right to left) and nothing else.
     pub fn new(links: &[LinkConfig; 2], seed: u64) -> World {
-        let mut world = World {
-            now: Time::ZERO,
+        let link = |i: usize, name| Link::new(&links[i], seed, name);
+        World {
             seed,
-            queue: EventQueue::new(),
             looked: 0,
             timers: Timers::default(),
-            links: Links::default(),
+            links: Links::new([link(0, "bottleneck/up"), link(1, "bottleneck/down")]),
             accesses: Accesses::default(),
-            routes: Vec::new(),
             flows: Vec::new(),
             workers: Vec::new(),
             inbox: VecDeque::new(),
             touched: Vec::new(),
             actions: Vec::new(),
-            watch: None,
             probes: Vec::new(),
             ports: Ports::default(),
             hops: 0,
-            packets: 0,
-        };
-        for (config, name) in links.iter().zip(["bottleneck/up", "bottleneck/down"]) {
-            world.links.add_trunk(Link::new(config, seed, name));
         }
-        world
     }
 
     /// Counts what passes the bottleneck, in bins of these widths.
@@ -120,7 +107,7 @@ impl World {
 
     /// Shows every packet that arrives at the bottleneck or leaves it from now on to `tap`.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
-        self.watch = Some(Box::new(Watch::new(tap)));
+        self.links.watch = Some(Box::new(Watch::new(tap)));
     }
 
     /// Adds a workload whose packets carry `tag` and whose connections use `tcp`; its first event
@@ -135,23 +122,22 @@ impl World {
 
     /// The present instant.
     pub fn now(&self) -> Time {
-        self.now
+        self.links.now
     }
 
     /// When something is due next.
     pub fn poll_at(&self) -> Option<Time> {
-        self.queue.next_at()
+        self.links.queue.next_at()
     }
 
     /// Lets everything up to and including `until` happen.
     pub fn advance(&mut self, until: Time) {
         self.happen(until);
         for trunk in 0..TRUNKS {
-            let (links, mut around) = self.around();
-            links.advance(&mut around, trunk);
+            self.links.advance(trunk);
         }
-        if let Some(watch) = &mut self.watch {
-            watch.show(self.now, &self.flows);
+        if let Some(watch) = &mut self.links.watch {
+            watch.show(self.links.now, &self.flows);
         }
     }
 
@@ -159,10 +145,10 @@ impl World {
     /// date when somebody needs them. However time is cut into calls, what happens is the same to
     /// the last event, ties too; that is what a recorded run is repeated by.
     pub fn happen(&mut self, until: Time) {
-        while let Some((at, wake)) = self.queue.pop_until(until) {
-            self.now = at;
+        while let Some((at, wake)) = self.links.queue.pop_until(until) {
+            self.links.now = at;
             self.look_ahead();
-            if let Some(watch) = &mut self.watch {
+            if let Some(watch) = &mut self.links.watch {
                 watch.show(at, &self.flows);
             }
             match self.timers.open(wake) {
@@ -172,7 +158,7 @@ impl World {
                 Due::Reap(flow) => self.reap(flow),
             }
         }
-        self.now = self.now.max(until);
+        self.links.now = self.links.now.max(until);
     }
 
     /// The bottleneck link of a direction.
@@ -209,7 +195,7 @@ impl World {
 
     /// TCP segments and datagrams sent so far.
     pub fn packets(&self) -> u64 {
-        self.packets
+        self.links.packets
     }
 
     /// Flows that are open.
@@ -224,33 +210,16 @@ impl World {
 
     // Packets.
 
-    /// The links, and what they need to know.
-    #[inline]
-    pub(crate) fn around(&mut self) -> (&mut Links, Around<'_>) {
-        let around = Around {
-            now: self.now,
-            queue: &mut self.queue,
-            routes: &self.routes,
-            watch: self.watch.as_deref_mut(),
-        };
-        (&mut self.links, around)
-    }
-
     /// Hands what has crossed its last link to its endpoint, packet after packet, each with everything
     /// that it causes.
     #[inline]
     fn link_due(&mut self, link: LinkIndex) {
-        let (all, mut present) = self.around();
-        if !all.due(&mut present, link) {
+        if !self.links.due(link) {
             return;
         }
         // A leaf at the end of a route was entered from a trunk without an event.
         let hops = 1 + u64::from(link >= TRUNKS);
-        loop {
-            let (links, mut around) = self.around();
-            let Some(place) = links.take(&mut around, link) else {
-                break;
-            };
+        while let Some(place) = self.links.take(link) {
             self.hops += hops;
             self.arrive(place);
             self.settle();
@@ -266,11 +235,10 @@ impl World {
         if let Some(flow) = self.flows[index as usize].as_deref_mut() {
             match &mut flow.transport {
                 Transport::Tcp(pair) => {
-                    pair.ends[end].handle_segment(self.now, &packet.seg);
+                    pair.ends[end].handle_segment(self.links.now, &packet.seg);
                     // What is sent now takes the place, which is at hand.
                     self.links.pool.release(place);
-                    self.drain(index, end as u8);
-                    return;
+                    return self.drain(index, end as u8);
                 }
                 Transport::Datagrams { received, .. } => {
                     let len = packet.seg.len;
@@ -281,7 +249,9 @@ impl World {
                         self.inbox.push_back((flow.workload, event));
                     }
                 }
-                &mut Transport::Ports(ports) => self.ports.deliver(self.now, ports[end], packet),
+                &mut Transport::Ports(ports) => {
+                    self.ports.deliver(self.links.now, ports[end], packet);
+                }
                 Transport::Gone => {}
             }
         }
@@ -299,15 +269,15 @@ impl World {
             return;
         };
         let e = end as usize;
-        if pair.wake_at[e] != self.now {
+        if pair.wake_at[e] != self.links.now {
             return;
         }
         pair.wake_at[e] = Time::MAX;
         if pair.ends[e]
             .poll_timeout()
-            .is_some_and(|due| due <= self.now)
+            .is_some_and(|due| due <= self.links.now)
         {
-            pair.ends[e].handle_timeout(self.now);
+            pair.ends[e].handle_timeout(self.links.now);
         }
         self.touched.push((index, end));
         self.settle();
@@ -316,6 +286,13 @@ impl World {
     /// Lets workloads react to everything that happened and endpoints say what they have to say.
     #[inline]
     fn settle(&mut self) {
+        if !self.touched.is_empty() || !self.inbox.is_empty() {
+            self.react();
+        }
+    }
+
+    #[inline(never)]
+    fn react(&mut self) {
         loop {
             if let Some((flow, end)) = self.touched.pop() {
                 self.drain(flow, end);
@@ -341,7 +318,7 @@ impl World {
             ready = Some(index);
         }
         let wake = self.timers.set(workload, token);
-        self.queue.push(self.now + beat.pause, wake);
+        self.links.queue.push(self.links.now + beat.pause, wake);
         if let Some(index) = ready {
             self.drain(index, beat.end as u8);
             self.settle();
@@ -350,14 +327,14 @@ impl World {
 
     fn tell(&mut self, workload: u32, event: Event) {
         let machine = &mut self.workers[workload as usize].machine;
-        machine.handle(self.now, event, &mut self.actions);
+        machine.handle(self.links.now, event, &mut self.actions);
         let mut done = 0;
         while let Some(action) = self.actions.get(done) {
             match *action {
                 Action::Send(conn, end, n) => self.endpoint(workload, conn, end, |e| e.send(n)),
                 Action::Timer(pause, token) => {
                     let wake = self.timers.set(workload, token);
-                    self.queue.push(self.now + pause, wake);
+                    self.links.queue.push(self.links.now + pause, wake);
                 }
                 Action::SendDatagram(conn, end, n) => self.datagram(workload, conn, end, n),
                 _ => self.act_rarely(workload, done),
@@ -415,7 +392,7 @@ impl World {
     /// Sends what an endpoint has to send and sets its timer.
     #[inline]
     fn transmit(&mut self, index: u32, who: End) {
-        let (now, e) = (self.now, who as usize);
+        let (now, e) = (self.links.now, who as usize);
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
             return;
         };
@@ -423,10 +400,11 @@ impl World {
             return;
         };
         let endpoint = &mut pair.ends[e];
+        let links = &mut self.links;
         loop {
             // A segment is written where it will lie.
-            let place = self.links.pool.spare();
-            let packet = self.links.pool.packet_mut(place);
+            let place = links.pool.spare();
+            let packet = links.pool.packet_mut(place);
             if !endpoint.transmit_into(now, &mut packet.seg) {
                 break;
             }
@@ -434,15 +412,9 @@ impl World {
             packet.size = endpoint.config().wire_size(&packet.seg);
             packet.way = who as u8;
             packet.tag = flow.tag;
-            self.links.pool.take_spare(place);
-            self.packets += 1;
-            let mut around = Around {
-                now,
-                queue: &mut self.queue,
-                routes: &self.routes,
-                watch: self.watch.as_deref_mut(),
-            };
-            self.links.push(&mut around, flow.first[e], place);
+            links.pool.take_spare(place);
+            links.packets += 1;
+            links.push(flow.first[e], place);
         }
         if flow.probed {
             let asked = self
@@ -456,7 +428,7 @@ impl World {
         {
             let due = due.max(now);
             pair.wake_at[e] = due;
-            self.queue.push(due, Wake::tcp(index, who as u8));
+            links.queue.push(due, Wake::tcp(index, who as u8));
         }
         if pair.closed == [true; 2] {
             self.close(index);
@@ -480,7 +452,9 @@ impl World {
         };
         flow.transport = Transport::Gone;
         self.workers[flow.workload as usize].closed(flow.conn);
-        self.queue.push(self.now + LINGER, Wake::reap(index));
+        self.links
+            .queue
+            .push(self.links.now + LINGER, Wake::reap(index));
     }
 
     fn reap(&mut self, index: u32) {
@@ -488,7 +462,7 @@ impl World {
             return;
         };
         // What is still on the way goes no further: its links may become another flow's.
-        self.routes[index as usize] = [NONE; 2];
+        self.links.routes[index as usize] = [NONE; 2];
         for handle in flow.access {
             let Some(pair) = self.accesses.give_back(handle) else {
                 continue;
@@ -590,15 +564,9 @@ impl World {
             packet.seg.len = len;
             packet.size = (len + *headers) as u16;
             *sent += 1;
-            self.packets += 1;
-            let mut around = Around {
-                now: self.now,
-                queue: &mut self.queue,
-                routes: &self.routes,
-                watch: self.watch.as_deref_mut(),
-            };
+            self.links.packets += 1;
             let place = self.links.pool.put(&packet);
-            self.links.push(&mut around, link, place);
+            self.links.push(link, place);
             left -= len;
             if left == 0 {
                 return;
@@ -636,7 +604,7 @@ impl World {
             }
         }
         let worker = &mut self.workers[workload as usize];
-        self.routes.push(routes);
+        self.links.routes.push(routes);
         self.flows.push(Some(Box::new(Flow {
             workload,
             conn,

@@ -6,7 +6,7 @@
 
 use swell_base::{DropReason, Dur, Packet, Time};
 
-use super::{Express, Extra, Link, LinkConfig};
+use super::{Extra, Link, LinkConfig};
 use crate::pool::Place;
 use crate::qdisc::AnyQdisc;
 use crate::schedule::Timeline;
@@ -78,17 +78,15 @@ impl Link {
         self.extra.as_deref_mut()?.varied.as_deref_mut()
     }
 
-    /// [`Link::push_express`] after everything before `at` was brought up to date and the arrival
-    /// counted.
+    /// [`Link::accept`] after the arrival was counted.
     #[cold]
     #[inline(never)]
-    pub(super) fn push_varied(
+    pub(super) fn accept_varied(
         &mut self,
         pool: &mut PacketPool,
         at: Time,
         place: Place,
-        express: &mut impl Express,
-    ) {
+    ) -> Option<Time> {
         // Where nothing waits nobody has looked.
         while self.exchange(pool, at) {}
         let (waiting, free_at) = (self.waiting, self.free_at);
@@ -99,21 +97,13 @@ impl Link {
             self.free_at = varied.wire.wake(at, free_at);
         }
         if self.free_at == at && self.waiting == 0 && !self.sees_all {
-            self.transmit_varied(pool, at, place, express);
-            return;
+            return self.transmit_varied(pool, at, place);
         }
-        // Not `Link::enqueue`: with this as its only other caller it would no longer be inlined there.
-        let (dropped, extra) = (&mut self.dropped, &mut self.extra);
-        let mut count = |other: Packet, reason| count(dropped, extra, at, &other, reason);
-        let accepted = self.queue.enqueue(at, pool, place, &mut count);
-        self.waiting = self.queue.waiting();
-        match accepted {
-            Ok(()) => self.dequeue_varied(pool, at, express),
-            Err(reason) => self.refused(pool, at, place, reason),
-        }
+        self.enqueue(pool, at, place);
+        None
     }
 
-    /// Makes every exchange of the queue and begins every transmission due by `now`, each at its
+    /// Makes every exchange of the queue due by `now` and begins the next transmission, each at its
     /// instant; exchanges come first.
     #[cold]
     #[inline(never)]
@@ -121,8 +111,7 @@ impl Link {
         &mut self,
         pool: &mut PacketPool,
         now: Time,
-        express: &mut impl Express,
-    ) {
+    ) -> Option<(Time, Place)> {
         while self.waiting > 0 {
             let start = self.free_at;
             if self.exchange(pool, start.min(now)) {
@@ -137,10 +126,13 @@ impl Link {
                 count(dropped, extra, start, &packet, reason);
             });
             self.waiting = self.queue.waiting();
-            if let Some(place) = next {
-                self.transmit_varied(pool, start, place, express);
+            if let Some(place) = next
+                && let Some(arrival) = self.transmit_varied(pool, start, place)
+            {
+                return Some((arrival, place));
             }
         }
+        None
     }
 
     /// Makes the first exchange of the queue due by `now`; false if there is none.
@@ -170,19 +162,17 @@ impl Link {
         true
     }
 
+    /// As [`Link::transmit`].
     fn transmit_varied(
         &mut self,
         pool: &mut PacketPool,
         start: Time,
         place: Place,
-        express: &mut impl Express,
-    ) {
+    ) -> Option<Time> {
         let packet = pool.packet(place);
-        let Some(extra) = &mut self.extra else { return };
+        let extra = self.extra.as_deref_mut()?;
         extra.begins(start, packet);
-        let Some(varied) = &mut extra.varied else {
-            return;
-        };
+        let varied = extra.varied.as_deref_mut()?;
         let sent = (varied.wire).send(start, u64::from(packet.size) + extra.overhead);
         let arrival = varied.last.max(sent.end + varied.wire.delay);
         self.free_at = match sent.end {
@@ -199,11 +189,9 @@ impl Link {
         if sent.lost {
             self.dropped[DropReason::Loss as usize] += 1;
             pool.release(place);
-        } else if express(pool, arrival, place) {
-            self.departed += 1;
-        } else {
-            self.flight.push(pool, arrival, place);
+            return None;
         }
+        Some(arrival)
     }
 }
 
