@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::emulation::EmulationArgs;
+use crate::emulation::{EmulationArgs, probability};
 
 /// Does background traffic matter to my application?
 #[derive(Debug, Parser)]
@@ -92,7 +92,7 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Inside, the program's only network is the emulated one: the names `client` and `server` resolve,\nand where no --server is given http://server/1MB is a megabyte and http://server/FILE a file of\nthe current directory. The exit code is the program's; 124 if it took too long.\n\nswell under access-link -- curl -o /dev/null http://server/10MB\nswell under access-link --rate 20Mbit --delay 20ms --compare -- curl -so /dev/null http://server/1MB"
+    after_help = "Inside, the program's only network is the emulated one: the names `client` and\n`server` resolve, and where no --server is given http://server/1MB is a megabyte\nand http://server/FILE a file of the current directory. The exit code is the\nprogram's; 124 if it took too long.\n\n  swell under access-link -- curl -o /dev/null http://server/10MB\n  swell under access-link --delay 20ms --compare -- \\\n      curl -so /dev/null http://server/1MB"
 )]
 pub(crate) struct UnderArgs {
     /// The background: the name of a bundled model, a model file, a packet trace (learnt on the spot),
@@ -119,8 +119,8 @@ pub(crate) struct UnderArgs {
     /// Queueing discipline: fifo, red, codel, fq-codel, pie, ...
     #[arg(long, value_name = "NAME")]
     pub qdisc: Option<String>,
-    /// Probability that a packet is lost on the wire.
-    #[arg(long, value_name = "P")]
+    /// Probability that a packet is lost on the wire: 0.001 or 0.1%.
+    #[arg(long, value_name = "P", value_parser = probability)]
     pub loss: Option<f64>,
     /// Mean rate of the background towards the client. Default: six tenths of the link's. It has
     /// as many sessions as make this rate on a link that is never full.

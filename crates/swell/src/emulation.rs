@@ -1,9 +1,10 @@
 //! How emulated runs are to be made, as it may be typed.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use swell_base::Dur;
 use swell_live::backend::Settings;
 use swell_live::emulate::Pace;
+use swell_live::host::Offload;
 
 #[derive(Debug, Args)]
 pub(crate) struct EmulationArgs {
@@ -14,12 +15,26 @@ pub(crate) struct EmulationArgs {
     /// and cheaper where there are many.
     #[arg(long, value_name = "TIME", value_parser = rest)]
     coalesce: Option<Dur>,
+    /// What the kernels of the hosts leave to their devices. Without offload every packet costs them 2 to
+    /// 3 us; with it the network still sees packets of its MTU at their own times, unless they pass.
+    #[arg(long, value_name = "WHAT", default_value = "segment")]
+    offload: Offloading,
     /// Let time pass more slowly by this factor: rates are divided by it, delays multiplied.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     stretch: f64,
     /// Keep a journal of arrivals, by which `swell replay` repeats the run in virtual time.
     #[arg(long)]
     pub record: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Offloading {
+    /// Kernels hand over up to 64 KiB at once, cut into packets of the wire before the network sees them.
+    Segment,
+    /// Those are not cut: the cheapest, and the network sees one packet for 45.
+    Pass,
+    /// Kernels cut and sum themselves: the dearest, and as exact as the first.
+    Off,
 }
 
 impl EmulationArgs {
@@ -32,6 +47,11 @@ impl EmulationArgs {
         };
         Settings {
             pace: self.coalesce.map_or(prompt, Pace::Coalesced),
+            offload: match self.offload {
+                Offloading::Segment => Offload::Segment,
+                Offloading::Pass => Offload::Pass,
+                Offloading::Off => Offload::Off,
+            },
             stretch: self.stretch,
             stretch_to: 1.0,
             record: self.record,
@@ -51,4 +71,36 @@ fn rest(text: &str) -> Result<Dur, String> {
         ));
     }
     Ok(rest)
+}
+
+/// A probability, as a share or in percent.
+pub(crate) fn probability(text: &str) -> Result<f64, String> {
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim_end(), 0.01),
+        None => (text, 1.0),
+    };
+    let p = number.parse::<f64>().map(|n| n * scale);
+    p.ok()
+        .filter(|p| (0.0..=1.0).contains(p))
+        .ok_or_else(|| "a probability is between 0 and 1, or in percent: 0.001, 0.1%".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{probability, rest};
+
+    #[test]
+    fn shares_and_percents() {
+        assert_eq!(probability("0.25"), Ok(0.25));
+        assert_eq!(probability("25%"), Ok(0.25));
+        for wrong in ["1.1", "101%", "-1", "NaN", "", "%", "a lot"] {
+            assert!(probability(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn packets_wait_for_one_another_for_a_millisecond_at_most() {
+        assert_eq!(rest("1ms").map(|r| r.as_nanos()), Ok(1_000_000));
+        assert!(rest("1.1ms").is_err() && rest("5").is_err());
+    }
 }

@@ -66,6 +66,7 @@ impl Crowds {
             let networks = networks(side);
             let mut config = HostConfig::new(name, networks.map(|n| n.broadcast()));
             config.local = networks.to_vec();
+            config.device.offload = play.settings.offload;
             let (host, nic) = Host::create(play.rights, &config).map_err(failed)?;
             let attached = emulate::Host {
                 port: PortConfig {

@@ -19,7 +19,7 @@ use swell_experiment::{RunSpec, Simulator};
 use swell_world::World;
 
 use crate::emulate::{self, Counts, Entry, Late, Pace, Snapshot};
-use crate::host::{Precision, Rights};
+use crate::host::{Offload, Precision, Rights};
 
 pub use place::{CLIENT, SERVER};
 pub use programs::Exit;
@@ -34,6 +34,8 @@ pub type Listener<T> = Option<Box<dyn Fn(&T) + Sync>>;
 pub struct Settings {
     /// How the loop waits; the precise one asks for a real-time priority too.
     pub pace: Pace,
+    /// What the hosts' kernels leave to their devices.
+    pub offload: Offload,
     /// A second of the world takes this many seconds; below 1 counts as 1.
     pub stretch: f64,
     /// A run that was too late is repeated with time stretched, at most to this.
@@ -61,6 +63,8 @@ pub struct Went {
     pub counts: Counts,
     /// What the kernel granted the thread that drives the world.
     pub precision: Precision,
+    /// What the hosts' kernels left to their devices.
+    pub offload: Offload,
     /// By how much time was stretched.
     pub stretch: f64,
 }

@@ -14,6 +14,7 @@ use super::place::CLIENT;
 use super::play::{Done, Played};
 use super::programs::Exit;
 use crate::emulate::{Connection, Ending};
+use crate::host::Offload;
 
 pub(super) fn observe(
     spec: &RunSpec,
@@ -162,6 +163,12 @@ fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
                 "{} packets were for addresses that nobody has",
                 c.unroutable
             ),
+        ));
+    }
+    if went.offload == Offload::Pass {
+        doubts.push(Warning::warning(
+            "super-packets",
+            "packets of up to 64 KiB crossed the network whole, as the kernel handed them over, where a wire would have carried 45: queues, losses and spacing are coarser by as much",
         ));
     }
     if went.stretch > 1.0 {

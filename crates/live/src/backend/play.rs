@@ -106,6 +106,7 @@ impl Play<'_> {
                 late: ended.late,
                 counts: ended.counts,
                 precision,
+                offload: self.settings.offload,
                 stretch: self.stretch,
             },
         })
@@ -136,6 +137,7 @@ impl Play<'_> {
         all: &[(String, Addresses)],
     ) -> Result<(Host, Device), RunError> {
         let mut config = HostConfig::new(name, addresses);
+        config.device.offload = self.settings.offload;
         let others = all.iter().filter(|(other, _)| other != name);
         config
             .names

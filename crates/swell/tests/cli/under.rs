@@ -240,6 +240,32 @@ duration = "30s"
     );
 }
 
+#[test]
+fn whole_super_packets_are_told_and_none_come_without_offload() {
+    let dir = Scratch::new("offload");
+    if !emulates(&dir) {
+        return;
+    }
+    let client = fetch("300kB");
+    for (offload, coarse) in [("segment", false), ("off", false), ("pass", true)] {
+        let out = swell(&dir)
+            .args(["under", "none", "--loss", "0%", "--offload", offload])
+            .args(["--pcap", "p.pcapng", "--", "bash", "-c", &client])
+            .output()
+            .unwrap();
+        let said = text(&out.stderr);
+        assert!(out.status.success(), "{offload}: {said}");
+        assert_eq!(said.contains("super-packets"), coarse, "{offload}: {said}");
+        let bytes = std::fs::read(dir.0.join("p.pcapng")).unwrap();
+        let mut trace = swell_capture::Reader::new(&bytes[..]).unwrap();
+        let mut longest = 0;
+        while let Some(packet) = trace.next_packet().unwrap() {
+            longest = longest.max(packet.ip_len);
+        }
+        assert_eq!(longest > 1500, coarse, "{offload}: {longest} bytes");
+    }
+}
+
 /// The same background, with the same seed, on simulated endpoints and over the kernel's sockets.
 #[test]
 fn background_over_kernel_sockets_carries_what_the_simulated_one_does() {
