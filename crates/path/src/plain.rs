@@ -228,8 +228,8 @@ mod tests {
                 }
                 link.push(now, packet);
                 arrivals += 1;
-                let place = pool.put(&packet);
-                let accepted = u64::from(plain.push(&mut pool, now, place).is_some());
+                let put = pool.put(&packet);
+                let accepted = u64::from(plain.push(&mut pool, now, put).is_some());
                 drops += 1 - accepted;
                 held += accepted;
                 if rng.chance(0.3) {

@@ -220,7 +220,7 @@ mod tests {
             } else {
                 let q = usize::from(rng.chance(0.5));
                 let oldest = want[q].pop_front();
-                let now = oldest.map_or(Time::MAX, |(at, _)| at);
+                let now = oldest.map_or(Time::MAX, |o| o.0);
                 assert!(
                     oldest.is_none() || queues[q].pop(&pool, now - Dur::from_nanos(1)).is_none()
                 );
