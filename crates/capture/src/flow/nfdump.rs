@@ -26,6 +26,11 @@ const BLOCK_HEADER: usize = 12;
 /// nfdump's blocks have 5 MiB at most (`BUFFSIZE`); more than three times that is believed.
 const MOST: usize = 16 << 20;
 
+/// No record is longer, for its size has 16 bits.
+const LONGEST: usize = 1 << 16;
+/// Records that are read at a time: they stay in the processor's cache until they are taken.
+const RECORDS: usize = 512;
+
 /// Record types (`id.h`).
 const COMMON: u16 = 10;
 const V3: u16 = 11;
@@ -49,6 +54,12 @@ pub(crate) fn looks_like(head: &[u8]) -> bool {
 pub(crate) struct Nfdump {
     packing: Packing,
     layout: u16,
+    /// Where the block under way began, and what of it is left in the file, if it is not packed.
+    place: u64,
+    left: usize,
+    /// A packed block's content, and how far it has been read.
+    plain: Vec<u8>,
+    read: usize,
 }
 
 fn cut(what: &'static str, needed: usize, left: usize) -> FlowProblem {
@@ -61,6 +72,7 @@ fn cut(what: &'static str, needed: usize, left: usize) -> FlowProblem {
 
 const LE: Endian = Endian::Little;
 
+#[inline]
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(LE.u64(*bytes.get(at..)?.first_chunk()?))
 }
@@ -113,17 +125,48 @@ impl Nfdump {
             return Err(short(header));
         }
         window.consume(header);
-        Ok(Nfdump { packing, layout })
+        Ok(Nfdump {
+            packing,
+            layout,
+            place: 0,
+            left: 0,
+            plain: Vec::new(),
+            read: 0,
+        })
     }
 
-    /// Reads the next block; false at the end.
+    /// Reads some records, or the beginning of a block; false at the end.
     pub(crate) fn next(
         &mut self,
         window: &mut Window<'_>,
         counts: &mut FlowCounts,
         out: &mut Vec<FlowRecord>,
     ) -> Result<bool, FlowProblem> {
-        let place = window.offset();
+        if self.read < self.plain.len() {
+            self.read += records(&self.plain[self.read..], true, self.place, counts, out);
+            return Ok(true);
+        }
+        if self.left == 0 {
+            return self.begin(window, counts);
+        }
+        let there = window.peek(self.left.min(LONGEST));
+        if there.len() < self.left.min(LONGEST) {
+            return Err(cut("block", self.left, there.len()));
+        }
+        let part = &there[..there.len().min(self.left)];
+        let read = records(part, part.len() == self.left, self.place, counts, out);
+        window.consume(read);
+        self.left -= read;
+        Ok(true)
+    }
+
+    /// Reads a block's header, and unpacks it if it is packed.
+    fn begin(
+        &mut self,
+        window: &mut Window<'_>,
+        counts: &mut FlowCounts,
+    ) -> Result<bool, FlowProblem> {
+        self.place = window.offset();
         let head = window.peek(BLOCK_HEADER);
         if head.is_empty() {
             return Ok(false);
@@ -136,19 +179,27 @@ impl Nfdump {
         if size > MOST {
             return Err(FlowProblem::Block(size as u64));
         }
+        // DATA_BLOCK_TYPE_2 and DATA_BLOCK_TYPE_3: records. The latter may be left plain (bit 0).
+        let holds_records = matches!(kind, 2 | 3);
+        if holds_records && (self.packing == Packing::None || (kind == 3 && flags & 1 != 0)) {
+            window.consume(BLOCK_HEADER);
+            self.left = size;
+            return Ok(true);
+        }
         let whole = window.peek(BLOCK_HEADER + size);
         let Some(body) = whole.get(BLOCK_HEADER..BLOCK_HEADER + size) else {
             return Err(cut("block", BLOCK_HEADER + size, whole.len()));
         };
-        match kind {
-            // DATA_BLOCK_TYPE_2 and DATA_BLOCK_TYPE_3: records. The latter may be left plain (bit 0).
-            2 | 3 if kind == 3 && flags & 1 != 0 => records(body, place, counts, out),
-            2 | 3 => match unpack(self.packing, body) {
-                Some(plain) => records(&plain, place, counts, out),
-                None => return Err(FlowProblem::Unpack(size as u64)),
-            },
+        if holds_records {
+            self.plain.clear();
+            self.read = 0;
+            if unpack(self.packing, body, &mut self.plain).is_none() {
+                self.plain.clear();
+                return Err(FlowProblem::Unpack(size as u64));
+            }
+        } else {
             // Statistics, identifiers, arrays of other things.
-            _ => counts.skip(FlowSkip::OtherKind, place),
+            counts.skip(FlowSkip::OtherKind, self.place);
         }
         window.consume(BLOCK_HEADER + size);
         Ok(true)
@@ -163,59 +214,91 @@ impl Nfdump {
     }
 }
 
-/// A block's content; `None` where it is damaged or too long.
-fn unpack(packing: Packing, body: &[u8]) -> Option<Vec<u8>> {
+/// A block's content into `plain`, which is empty; `None` where it is damaged or too long.
+fn unpack(packing: Packing, body: &[u8], plain: &mut Vec<u8>) -> Option<()> {
     match packing {
-        Packing::None => Some(body.to_vec()),
-        Packing::Lzo => lzo::decompress(body, MOST),
-        Packing::Lz4 => lz4::decompress(body, MOST),
+        Packing::None => plain.extend_from_slice(body),
+        Packing::Lzo => lzo::decompress(body, MOST, plain)?,
+        Packing::Lz4 => lz4::decompress(body, MOST, plain)?,
         Packing::Zstd => {
             use std::io::Read;
             let decoder = zstd::stream::read::Decoder::new(body).ok()?;
-            let mut plain = Vec::new();
             let mut limited = decoder.take(MOST as u64 + 1);
-            limited.read_to_end(&mut plain).ok()?;
-            (plain.len() <= MOST).then_some(plain)
+            limited.read_to_end(plain).ok()?;
         }
     }
+    (plain.len() <= MOST).then_some(())
 }
 
-/// Reads the records of a block. One whose size cannot be hides the rest.
-fn records(block: &[u8], place: u64, counts: &mut FlowCounts, out: &mut Vec<FlowRecord>) {
+/// Appends `len` bytes from `distance` before the end on, which may be bytes that it appends itself; `None` if there
+/// are none so far back.
+fn again(out: &mut Vec<u8>, distance: usize, len: usize) -> Option<()> {
+    let from = out.len().checked_sub(distance).filter(|_| distance > 0)?;
+    let mut left = len;
+    while left > 0 {
+        // What there is from there on repeats itself after `distance`, and doubles every time.
+        let n = left.min(out.len() - from);
+        out.extend_from_within(from..from + n);
+        left -= n;
+    }
+    Some(())
+}
+
+/// Reads some of a block's records, all of them `whole` if it says so, and gives how many bytes they take. A record whose
+/// size cannot be hides the rest of the block.
+fn records(
+    block: &[u8],
+    whole: bool,
+    place: u64,
+    counts: &mut FlowCounts,
+    out: &mut Vec<FlowRecord>,
+) -> usize {
     let mut rest = block;
-    while !rest.is_empty() {
-        let framed = match (LE.u16_at(rest, 0), LE.u16_at(rest, 2)) {
-            (Some(kind), Some(size)) => rest.get(..usize::from(size)).map(|body| (kind, body)),
-            _ => None,
+    let (mut known, mut scaled) = (0, 0);
+    for _ in 0..RECORDS {
+        let Some(&[k0, k1, s0, s1]) = rest.first_chunk() else {
+            if whole && !rest.is_empty() {
+                counts.skip(FlowSkip::BadRecord, place);
+                rest = &[];
+            }
+            break;
         };
-        let Some((kind, body)) = framed.filter(|(_, body)| body.len() >= 4) else {
-            return counts.skip(FlowSkip::BadRecord, place);
+        let (kind, size) = (LE.u16([k0, k1]), usize::from(LE.u16([s0, s1])));
+        let Some((body, behind)) = rest.split_at_checked(size).filter(|_| size >= 4) else {
+            if whole || size < 4 {
+                counts.skip(FlowSkip::BadRecord, place);
+                rest = &[];
+            }
+            break;
         };
-        rest = &rest[body.len()..];
+        rest = behind;
+        out.push(FlowRecord::BLANK);
+        let Some(record) = out.last_mut() else { break };
         let read = match kind {
-            COMMON => common(body),
-            V3 => version_3(body),
+            V3 => version_3(body, record),
+            COMMON => common(body).map(|read| *record = read),
             // Exporters, samplers, extension maps, names.
             _ => Err(FlowSkip::OtherKind),
         };
-        match read {
-            Ok(mut record) => {
-                if record.first > record.last {
-                    // nfcapd 1.7.1 exchanges the two times of some IPFIX flows.
-                    counts.backward += 1;
-                    (record.first, record.last) = (record.last, record.first);
-                }
-                counts.record(&record);
-                counts.sampled(record.sampling, 1);
-                out.push(record);
-            }
-            Err(reason) => {
-                let data = matches!(reason, FlowSkip::NoAddresses | FlowSkip::NoCounters);
-                counts.data_records += u64::from(data);
-                counts.skip(reason, place);
-            }
+        if let Err(reason) = read {
+            out.pop();
+            let data = matches!(reason, FlowSkip::NoAddresses | FlowSkip::NoCounters);
+            counts.data_records += u64::from(data);
+            counts.skip(reason, place);
+            continue;
         }
+        if record.first > record.last {
+            // nfcapd 1.7.1 exchanges the two times of some IPFIX flows.
+            counts.backward += 1;
+            std::mem::swap(&mut record.first, &mut record.last);
+        }
+        counts.record(record);
+        scaled += u64::from(record.sampling.scaled);
+        known += u64::from(!record.sampling.scaled);
     }
+    counts.sampled(Sampling::UNKNOWN, known);
+    counts.sampled(SCALED, scaled);
+    block.len() - rest.len()
 }
 
 /// nfcapd multiplies the counters of sampled flows: it says so, but not by how much.
@@ -225,10 +308,12 @@ const SCALED: Sampling = Sampling {
     scaled: true,
 };
 
+#[inline]
 fn sampling(sampled: bool) -> Sampling {
     if sampled { SCALED } else { Sampling::UNKNOWN }
 }
 
+#[inline]
 fn v4(bytes: &[u8], at: usize) -> Option<IpAddr> {
     Some(IpAddr::V4(Ipv4Addr::from(LE.u32_at(bytes, at)?)))
 }
@@ -240,6 +325,7 @@ fn v6(bytes: &[u8], at: usize) -> Option<IpAddr> {
     Some(IpAddr::V6(Ipv6Addr::from(both)))
 }
 
+#[inline]
 fn millis(ms: u64) -> i64 {
     i64::try_from(ms)
         .unwrap_or(i64::MAX)
@@ -291,36 +377,42 @@ fn common_fields(r: &[u8]) -> Option<Result<FlowRecord, FlowSkip>> {
     }))
 }
 
-/// The record of layout 2 (`recordHeaderV3_t`): 12 bytes, then elements with a type and a length.
-fn version_3(r: &[u8]) -> Result<FlowRecord, FlowSkip> {
-    let mut record = FlowRecord::BLANK;
-    let (mut generic, mut addresses) = (false, false);
-    let (Some(elements), Some(exporter), Some(&flags)) =
-        (LE.u16_at(r, 4), LE.u16_at(r, 8), r.get(10))
+/// The record of layout 2 (`recordHeaderV3_t`): 12 bytes, then elements with a type and a length. Written where it will
+/// stay: copying it takes as long as reading it.
+#[inline]
+fn version_3(r: &[u8], record: &mut FlowRecord) -> Result<(), FlowSkip> {
+    let Some((&[_, _, _, _, n0, n1, _, _, x0, x1, flags, _], mut rest)) = r.split_first_chunk()
     else {
         return Err(FlowSkip::BadRecord);
     };
-    record.exporter = u32::from(exporter);
+    record.exporter = u32::from(LE.u16([x0, x1]));
     record.sampling = sampling(flags & 2 != 0);
-    let mut rest = r.get(12..).ok_or(FlowSkip::BadRecord)?;
-    for _ in 0..elements {
-        let (Some(kind), Some(len)) = (LE.u16_at(rest, 0), LE.u16_at(rest, 2)) else {
+    let (mut generic, mut addresses) = (false, false);
+    for _ in 0..LE.u16([n0, n1]) {
+        let Some(&[k0, k1, l0, l1]) = rest.first_chunk() else {
             return Err(FlowSkip::BadRecord);
         };
-        let len = usize::from(len);
-        let element = rest.get(4..len).ok_or(FlowSkip::BadRecord)?;
-        rest = &rest[len..];
-        let read = match kind {
+        let len = usize::from(LE.u16([l0, l1]));
+        let Some((element, behind)) = rest.split_at_checked(len).filter(|_| len >= 4) else {
+            return Err(FlowSkip::BadRecord);
+        };
+        let element = &element[4..];
+        rest = behind;
+        let read = match LE.u16([k0, k1]) {
             1 => {
                 generic = true;
-                generic_flow(element, &mut record)
+                generic_flow(element, record)
             }
-            2 | 3 => {
+            2 => {
                 addresses = true;
-                pair(element, kind == 3, &mut record)
+                pair_v4(element, record)
             }
-            4 => misc(element, &mut record),
-            5 => other_side(element, &mut record),
+            3 => {
+                addresses = true;
+                pair_v6(element, record)
+            }
+            4 => misc(element, record),
+            5 => other_side(element, record),
             _ => Some(()),
         };
         read.ok_or(FlowSkip::BadRecord)?;
@@ -328,37 +420,47 @@ fn version_3(r: &[u8]) -> Result<FlowRecord, FlowSkip> {
     match (addresses, generic) {
         (false, _) => Err(FlowSkip::NoAddresses),
         (true, false) => Err(FlowSkip::NoCounters),
-        (true, true) => Ok(record),
+        (true, true) => Ok(()),
     }
 }
 
 /// `EXgenericFlow_t`.
+#[inline]
 fn generic_flow(e: &[u8], record: &mut FlowRecord) -> Option<()> {
+    // With a length that the compiler knows, no field needs a check.
+    let e: &[u8; 48] = e.first_chunk()?;
     (record.first, record.last) = (millis(u64_at(e, 0)?), millis(u64_at(e, 8)?));
     (record.packets, record.bytes) = (u64_at(e, 24)?, u64_at(e, 32)?);
     (record.src_port, record.dst_port) = (LE.u16_at(e, 40)?, LE.u16_at(e, 42)?);
-    record.protocol = *e.get(44)?;
-    record.tcp_flags = known_flags(record.protocol, *e.get(45)?);
-    record.tos = Some(*e.get(47)?);
+    record.protocol = e[44];
+    record.tcp_flags = known_flags(record.protocol, e[45]);
+    record.tos = Some(e[47]);
     Some(())
 }
 
-/// `EXipv4Flow_t` and `EXipv6Flow_t`.
-fn pair(e: &[u8], six: bool, record: &mut FlowRecord) -> Option<()> {
-    (record.src, record.dst) = match six {
-        true => (v6(e, 0)?, v6(e, 16)?),
-        false => (v4(e, 0)?, v4(e, 4)?),
-    };
+/// `EXipv4Flow_t`.
+#[inline]
+fn pair_v4(e: &[u8], record: &mut FlowRecord) -> Option<()> {
+    let e: &[u8; 8] = e.first_chunk()?;
+    (record.src, record.dst) = (v4(e, 0)?, v4(e, 4)?);
+    Some(())
+}
+
+/// `EXipv6Flow_t`.
+fn pair_v6(e: &[u8], record: &mut FlowRecord) -> Option<()> {
+    (record.src, record.dst) = (v6(e, 0)?, v6(e, 16)?);
     Some(())
 }
 
 /// `EXflowMisc_t`. Its direction is 0 for ingress and for "not said" alike.
+#[inline]
 fn misc(e: &[u8], record: &mut FlowRecord) -> Option<()> {
+    let e: &[u8; 14] = e.first_chunk()?;
     (record.input, record.output) = (LE.u32_at(e, 0)?, LE.u32_at(e, 4)?);
-    if *e.get(10)? == 1 {
+    if e[10] == 1 {
         record.direction = Direction::Egress;
     }
-    record.end = EndReason::from_number(u64::from(*e.get(13)?));
+    record.end = EndReason::from_number(u64::from(e[13]));
     Some(())
 }
 

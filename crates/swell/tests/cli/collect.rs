@@ -33,11 +33,7 @@ impl Collector {
         let address = said.split(' ').nth(2).unwrap().trim_end_matches(';');
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(address).unwrap();
-        Collector {
-            dir: dir,
-            child,
-            socket,
-        }
+        Collector { dir, child, socket }
     }
 
     fn send(&self, message: &[u8]) {

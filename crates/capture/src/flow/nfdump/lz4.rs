@@ -1,9 +1,11 @@
 //! LZ4 blocks (the format's `doc/lz4_Block_format.md`).
 
-/// Decompresses a block of at most `most` bytes; `None` where it is damaged or longer.
-pub(super) fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
+use super::again;
+
+/// Decompresses a block of at most `most` bytes behind what is in `out`, which is empty; `None` where it is
+/// damaged or longer.
+pub(super) fn decompress(input: &[u8], most: usize, out: &mut Vec<u8>) -> Option<()> {
     let mut rest = input;
-    let mut out: Vec<u8> = Vec::new();
     loop {
         let (&token, behind) = rest.split_first()?;
         rest = behind;
@@ -12,24 +14,20 @@ pub(super) fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
         if out.len() + literals > most {
             return None;
         }
-        out.extend(copied);
+        out.extend_from_slice(copied);
         rest = behind_literals;
         // The last sequence has no match.
         if rest.is_empty() {
-            return Some(out);
+            return Some(());
         }
         let (&offset, behind_offset) = rest.split_first_chunk::<2>()?;
         rest = behind_offset;
         let len = length(usize::from(token & 15), &mut rest)? + 4;
         let distance = usize::from(u16::from_le_bytes(offset));
-        let from = out.len().checked_sub(distance).filter(|_| distance > 0)?;
         if out.len() + len > most {
             return None;
         }
-        // Source and destination may overlap: what is copied is read again.
-        for i in from..from + len {
-            out.push(out[i]);
-        }
+        again(out, distance, len)?;
     }
 }
 
@@ -51,7 +49,10 @@ fn length(bits: usize, rest: &mut &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::decompress;
+    fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        super::decompress(input, most, &mut out).map(|()| out)
+    }
 
     #[test]
     fn a_match_repeats_what_came_before() {

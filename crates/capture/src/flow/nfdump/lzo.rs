@@ -1,16 +1,18 @@
 //! LZO1X, as the Linux kernel's `Documentation/staging/lzo.rst` describes the stream.
 
-/// Decompresses a block of at most `most` bytes; `None` where it is damaged or longer.
-pub(super) fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
+use super::again;
+
+/// Decompresses a block of at most `most` bytes behind what is in `out`, which is empty; `None` where it is
+/// damaged or longer.
+pub(super) fn decompress(input: &[u8], most: usize, out: &mut Vec<u8>) -> Option<()> {
     let mut reading = Reading { input, at: 0 };
-    let mut out = Vec::new();
     // How many literals the instruction before copied; 4 stands for four and more.
     let mut state = 0;
     match *input.first()? {
         first @ 18.. => {
             reading.at = 1;
             let literals = usize::from(first) - 17;
-            reading.literals(literals, &mut out)?;
+            reading.literals(literals, out)?;
             state = literals.min(4);
         }
         // A bitstream version, which only the run-length variant has.
@@ -25,7 +27,7 @@ pub(super) fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
         let (len, distance, literals) = match code {
             0..16 if state == 0 => {
                 let len = 3 + reading.length(code, 15)?;
-                reading.literals(len, &mut out)?;
+                reading.literals(len, out)?;
                 state = 4;
                 continue;
             }
@@ -42,7 +44,7 @@ pub(super) fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
                 let distance = 16_384 + ((code & 8) << 11) + (word >> 2);
                 if distance == 16_384 {
                     // The end of the stream.
-                    return (out.len() <= most).then_some(out);
+                    return (out.len() <= most).then_some(());
                 }
                 (len, distance, word & 3)
             }
@@ -57,15 +59,11 @@ pub(super) fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
                 ((code >> 5) + 1, distance, code & 3)
             }
         };
-        let from = out.len().checked_sub(distance)?;
         if len > most {
             return None;
         }
-        // Source and destination may overlap: what is copied is read again.
-        for i in from..from + len {
-            out.push(out[i]);
-        }
-        reading.literals(literals, &mut out)?;
+        again(out, distance, len)?;
+        reading.literals(literals, out)?;
         state = literals;
     }
 }
@@ -105,7 +103,8 @@ impl Reading<'_> {
     }
 
     fn literals(&mut self, len: usize, out: &mut Vec<u8>) -> Option<()> {
-        out.extend(self.input.get(self.at..self.at.checked_add(len)?)?);
+        let end = self.at.checked_add(len)?;
+        out.extend_from_slice(self.input.get(self.at..end)?);
         self.at += len;
         Some(())
     }
@@ -113,7 +112,10 @@ impl Reading<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::decompress;
+    fn decompress(input: &[u8], most: usize) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        super::decompress(input, most, &mut out).map(|()| out)
+    }
 
     /// Six literals, six more from a distance of six, the end.
     const STREAM: [u8; 14] = [
