@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -18,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use super::routes::{self, Shared};
 use super::runs::{Limits, Runs};
 use super::tls::{Identity, TlsError};
+use super::visitors::{Visitor, Visitors};
 use crate::generate::Addresses;
 
 /// How an agent is set up.
@@ -62,9 +64,9 @@ pub enum AgentError {
 
 /// Shorter tokens are refused.
 const SHORTEST: usize = 16;
-/// Connections of controllers at a time.
+/// Connections at a time. One more takes the place of the oldest on which the token has not been shown.
 const CONNECTIONS: usize = 256;
-/// A handshake, and the head of a request, may take this long.
+/// The head of a request may take this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An agent that listens.
@@ -133,7 +135,7 @@ impl Agent {
         let router = routes::router(Arc::clone(&self.shared));
         runtime.block_on(async {
             let stream = tokio::net::UnixStream::from_std(stream)?;
-            talk(stream, router).await;
+            talk(stream, router, None).await;
             Ok(())
         })
     }
@@ -165,10 +167,8 @@ impl Agent {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let router = routes::router(self.shared);
         let places = Arc::new(Semaphore::new(CONNECTIONS));
-        loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-                return Ok(());
-            };
+        let visitors = Arc::new(Visitors::default());
+        for number in 0.. {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 // Of that one connection, or for want of descriptors, which may come back.
@@ -177,32 +177,56 @@ impl Agent {
                     continue;
                 }
             };
+            if places.available_permits() == 0 {
+                visitors.make_room();
+            }
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                break;
+            };
             // Requests are small and wait for their answers.
             let _ = stream.set_nodelay(true);
-            let (router, tls) = (router.clone(), self.tls.clone());
-            tokio::spawn(async move {
-                match tls {
-                    Some(tls) => {
-                        let shaken = tokio::time::timeout(PATIENCE, tls.accept(stream)).await;
-                        if let Ok(Ok(secret)) = shaken {
-                            talk(secret, router).await;
+            let visitor = visitors.visitor(number);
+            let (router, tls, own) = (router.clone(), self.tls.clone(), visitor.clone());
+            let task = tokio::spawn(async move {
+                let served = async {
+                    match tls {
+                        Some(tls) => {
+                            // Whoever was at the other end is gone, or knows why not.
+                            if let Ok(secret) = tls.accept(stream).await {
+                                talk(secret, router, Some(&own)).await;
+                            }
                         }
+                        None => talk(stream, router, Some(&own)).await,
                     }
-                    None => talk(stream, router).await,
+                };
+                tokio::select! {
+                    () = served => {}
+                    () = own.stays_anonymous() => {}
                 }
+                own.forget();
                 drop(place);
             });
+            visitor.served_by(task.abort_handle());
         }
+        Ok(())
     }
 }
 
-async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: axum::Router) {
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: axum::Router,
+    visitor: Option<&Visitor>,
+) {
     let mut server = http1::Builder::new();
     // Who says everything at once and then only listens is answered.
     server.half_close(true);
     server
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE);
+    let router = match visitor {
+        Some(visitor) => router.layer(Extension(visitor.clone())),
+        None => router,
+    };
     let service = TowerToHyperService::new(router);
     // Whoever was at the other end has been told, or is gone.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;

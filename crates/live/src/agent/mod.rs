@@ -19,6 +19,7 @@ mod remote;
 mod routes;
 mod runs;
 mod tls;
+mod visitors;
 
 #[cfg(test)]
 mod tests;

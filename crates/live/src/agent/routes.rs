@@ -17,6 +17,7 @@ use subtle::ConstantTimeEq;
 
 use super::api::{Change, NewRun};
 use super::runs::{Refusal, Runs};
+use super::visitors::Visitor;
 use crate::generate::ROW;
 
 /// A model's text is at most 32 MiB; as a JSON string it is longer.
@@ -58,6 +59,9 @@ async fn with_token(State(shared): State<Arc<Shared>>, request: Request, next: N
         bool::from(digest.ct_eq(&shared.token))
     });
     if right {
+        if let Some(visitor) = request.extensions().get::<Visitor>() {
+            visitor.forget();
+        }
         // Nothing is read of what is said to be too long.
         let length = request.headers().get(header::CONTENT_LENGTH);
         let length = length.and_then(|v| v.to_str().ok()?.parse::<u64>().ok());

@@ -170,6 +170,57 @@ fn without_the_token_nothing_happens() {
     assert_eq!(agent.get("/v1/status")["runs"][0]["state"], "waiting");
 }
 
+/// The head of an answer to a request on a connection that stays open, and its body.
+fn ask_and_stay(stream: &mut TcpStream) -> String {
+    let text =
+        format!("GET /v1/status HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut back = Vec::new();
+    let mut some = [0; 4_096];
+    loop {
+        let n = stream.read(&mut some).unwrap();
+        back.extend(&some[..n]);
+        // The status is an object, and the end of it the end of the answer.
+        if n == 0 || back.trim_ascii_end().ends_with(b"}") {
+            return String::from_utf8_lossy(&back).into_owned();
+        }
+    }
+}
+
+#[test]
+fn a_crowd_without_the_token_keeps_nobody_out_and_does_not_stay() {
+    let agent = Running::new(None);
+    let connect = || {
+        let stream = TcpStream::connect(agent.address).unwrap();
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).unwrap();
+        stream
+    };
+    let mut controller = connect();
+    assert!(ask_and_stay(&mut controller).starts_with("HTTP/1.1 200"));
+    // More than there are places; some ask in vain, and none goes away.
+    let mut crowd: Vec<TcpStream> = (0..400).map(|_| connect()).collect();
+    for stream in crowd.iter_mut().step_by(7) {
+        // It may have lost its place already.
+        let _ = stream.write_all(b"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    assert_eq!(agent.get("/v1/status")["runs"], json!([]));
+    // Who has shown the token keeps its place.
+    assert!(ask_and_stay(&mut controller).starts_with("HTTP/1.1 200"));
+    // All others are let go by the agent: reading them ends, or they have been reset.
+    for stream in &mut crowd {
+        let mut back = Vec::new();
+        let ended = stream.read_to_end(&mut back);
+        let timed_out = ended.is_err_and(|e| {
+            matches!(
+                e.kind(),
+                std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+            )
+        });
+        assert!(!timed_out, "a silent connection stays");
+    }
+}
+
 #[test]
 fn an_agent_that_everybody_could_command_does_not_start() {
     let config = |listen: [u8; 4], token: &str| AgentConfig {
