@@ -5,7 +5,6 @@ use swell_base::{Bytes, Dur, Stream, Warning};
 use crate::backend::{Backend, BackgroundSpec, ForegroundSpec, RunError, RunSpec};
 use crate::file::Direction;
 use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
-use crate::plan::flow_bps;
 
 /// Makes observations up, as a pure function of the run. They say nothing about any network, and
 /// a warning in each run says so.
@@ -204,7 +203,7 @@ fn load(spec: &RunSpec) -> ([f64; 2], f64) {
         BackgroundSpec::Sessions {
             model, playback, ..
         } => {
-            let rate = flow_bps(model);
+            let rate = model.payload_rates();
             (rate.map(|r| r * playback.load.powf(0.9)), 1.0)
         }
         BackgroundSpec::Replay { trace, stretch, .. } => (trace.bps().map(|r| r / stretch), 1.0),

@@ -13,8 +13,6 @@ use swell_path::{Deliveries, Fifo};
 use swell_traffic::flowlevel::{FlowModel, Playback};
 use swell_traffic::{Dependency, Knobs, Model};
 
-pub(crate) use flows::bps as flow_bps;
-
 use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunSpec, Trace};
 use crate::bundled;
 use crate::file::{
@@ -234,7 +232,7 @@ impl Plan {
             return loaded.trace.bps()[1];
         }
         if let Some(loaded) = self.flow_models.get(background) {
-            return flow_bps(&loaded.model)[1];
+            return loaded.model.payload_rates()[1];
         }
         self.models.get(background).map_or(0.0, |loaded| {
             let model = &loaded.model;

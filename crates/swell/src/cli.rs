@@ -95,8 +95,8 @@ pub(crate) struct RunArgs {
     after_help = "Inside, the program's only network is the emulated one: the names `client` and\n`server` resolve, and where no --server is given http://server/1MB is a megabyte\nand http://server/FILE a file of the current directory. The exit code is the\nprogram's; 124 if it took too long.\n\n  swell under access-link -- curl -o /dev/null http://server/10MB\n  swell under access-link --delay 20ms --compare -- \\\n      curl -so /dev/null http://server/1MB"
 )]
 pub(crate) struct UnderArgs {
-    /// The background: the name of a bundled model, a model file, a packet trace (learnt on the spot),
-    /// or none.
+    /// The background: the name of a bundled model, a model file (learnt from packets or from flow
+    /// records), a packet trace (learnt on the spot), or none.
     pub background: String,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]

@@ -60,16 +60,3 @@ pub(super) fn playback(sessions: &Sessions) -> Playback {
         ..Playback::default()
     }
 }
-
-/// Mean payload rates of the model itself, from and to the clients, bits per second.
-pub(crate) fn bps(model: &FlowModel) -> [f64; 2] {
-    let seconds = model.duration().as_secs_f64();
-    let udp = model.udp.iter().fold([0, 0], |[up, down], u| {
-        [
-            up + (u.bytes - u.answer_bytes.min(u.bytes)),
-            down + u.answer_bytes,
-        ]
-    });
-    let bytes = [model.tcp.up.sum() + udp[0], model.tcp.down.sum() + udp[1]];
-    bytes.map(|b| b as f64 * 8.0 / seconds.max(1e-9))
-}

@@ -314,8 +314,8 @@ fn background_doubts(spec: &RunSpec) -> Vec<Warning> {
                 doubts.push(Warning::note(
                     "model-repeats",
                     format!(
-                        "a run of {} is longer than the {:.0} s behind background `{name}`: its sessions come again, in another order",
-                        spec.duration,
+                        "a run of {:.0} s is longer than the {:.0} s behind background `{name}`: its sessions come again, in another order",
+                        spec.duration.as_secs_f64(),
                         model.duration.as_secs_f64()
                     ),
                 ));

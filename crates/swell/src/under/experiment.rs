@@ -6,6 +6,7 @@ use swell_base::Dur;
 use swell_experiment::{bundled, file};
 use swell_learn::Options;
 use swell_traffic::Model;
+use swell_traffic::flowlevel::FlowModel;
 use toml::{Table, Value};
 
 use crate::cli::UnderArgs;
@@ -17,15 +18,27 @@ const WARM_UP: Dur = Dur::from_secs(30);
 /// And at most: it takes a while to simulate.
 const LONGEST_WARM_UP: Dur = Dur::from_secs(120);
 
+/// Time in tables; runs and warm-ups are multiples of it.
+const BIN: Dur = Dur::from_millis(100);
+
 /// What the background is.
 pub(super) enum Background {
     None,
-    /// A bundled model, or a model file; its mean rate towards the client, bits per second; how long it
-    /// takes from an empty link to its load.
-    Model(String, f64, Dur),
+    Model(Known),
 }
 
-/// The background that was named: a bundled model, a model file, a trace (learnt here and now), or
+/// A bundled model, or a model file.
+pub(super) struct Known {
+    model: String,
+    /// As experiment files call backgrounds of its kind, and what multiplies its load.
+    kind: (&'static str, &'static str),
+    /// Mean rate towards the client, bits per second.
+    rate: f64,
+    /// How long it takes from an empty link to its load.
+    warm_up: Dur,
+}
+
+/// The background that was named: a bundled model, a model file of either kind, a trace (learnt here and now), or
 /// none.
 pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background, Fail> {
     let name = args.background.as_str();
@@ -44,6 +57,18 @@ pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background,
         return Err(Fail::usage(message).hint(format!("{hint}; or name a model file or a trace")));
     }
     let bytes = std::fs::read(&path).map_err(|e| Fail::usage(format!("{name}: {e}")))?;
+    if FlowModel::is_one(&bytes) {
+        let flows =
+            FlowModel::from_slice(&bytes).map_err(|e| Fail::usage(format!("{name}: {e}")))?;
+        let absolute = std::fs::canonicalize(&path).map_err(Fail::usage)?;
+        return Ok(Background::Model(Known {
+            model: absolute.display().to_string(),
+            kind: ("sessions", "load"),
+            rate: flows.payload_rates()[1],
+            // Its sessions begin as if they had always been active.
+            warm_up: WARM_UP,
+        }));
+    }
     if let Ok(model) = Model::from_slice(&bytes) {
         let absolute = std::fs::canonicalize(&path).map_err(Fail::usage)?;
         return Ok(known(absolute.display().to_string(), &model));
@@ -63,9 +88,18 @@ pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background,
 }
 
 fn known(name: String, model: &Model) -> Background {
-    let rate = model.totals.bytes[1] as f64 * 8.0 / model.duration.as_secs_f64();
-    let warm_up = model.warm_up().max(WARM_UP).min(LONGEST_WARM_UP);
-    Background::Model(name, rate, warm_up)
+    Background::Model(Known {
+        model: name,
+        kind: ("learnt", "sessions"),
+        rate: model.totals.bytes[1] as f64 * 8.0 / model.duration.as_secs_f64(),
+        warm_up: model.warm_up().max(WARM_UP).min(LONGEST_WARM_UP),
+    })
+}
+
+/// In whole bins, rounded up.
+fn whole(span: Dur) -> Dur {
+    let bins = span.as_nanos().div_ceil(BIN.as_nanos());
+    Dur::from_nanos(bins.saturating_mul(BIN.as_nanos()))
 }
 
 /// The experiment file.
@@ -118,7 +152,7 @@ pub(super) fn text(args: &UnderArgs, background: &Background) -> Result<String, 
 
     let warm = match background {
         Background::None => Dur::ZERO,
-        Background::Model(_, _, warm_up) => args.warmup.unwrap_or(*warm_up),
+        Background::Model(known) => args.warmup.unwrap_or(known.warm_up),
     };
     let mut run = Table::new();
     run.insert(
@@ -129,8 +163,13 @@ pub(super) fn text(args: &UnderArgs, background: &Background) -> Result<String, 
         "seed".into(),
         Value::Integer(i64::try_from(args.seed).map_err(Fail::usage)?),
     );
-    put(&mut run, "warmup", Some(warm));
-    put(&mut run, "duration", Some(warm + args.duration));
+    put(&mut run, "bins", Some(BIN));
+    put(&mut run, "warmup", Some(whole(warm)));
+    put(
+        &mut run,
+        "duration",
+        Some(whole(warm) + whole(args.duration)),
+    );
 
     let mut file = Table::new();
     file.insert("name".into(), "under".into());
@@ -150,34 +189,35 @@ pub(super) fn text(args: &UnderArgs, background: &Background) -> Result<String, 
 
 fn backgrounds(args: &UnderArgs, background: &Background) -> Vec<Value> {
     let none = || table([("name", "none".into()), ("kind", "none".into())]);
-    let Background::Model(model, native, _) = background else {
+    let Background::Model(known) = background else {
         return vec![none()];
     };
     let title = name(&args.background);
-    let mut learnt = vec![
+    let (kind, multiplier) = known.kind;
+    let mut modelled = vec![
         ("name", Value::from(title.as_str())),
-        ("kind", "learnt".into()),
-        ("model", model.as_str().into()),
+        ("kind", kind.into()),
+        ("model", known.model.as_str().into()),
     ];
     let usual = || args.down.or(args.rate).map(|down| down.scale(USUAL_LOAD));
     if let Some(load) = args.load.or_else(usual)
-        && *native > 0.0
+        && known.rate > 0.0
     {
         // As many sessions as would make this load on a link that is never full. To hold them to it
         // takes simulations first, which nobody waits for who wants to see a program run.
-        let sessions = load.bps() as f64 / native;
-        learnt.push(("sessions", Value::Float(sessions)));
+        let times = load.bps() as f64 / known.rate;
+        modelled.push((multiplier, Value::Float(times)));
     }
-    let learnt = table(learnt);
+    let modelled = table(modelled);
     if args.compare.is_none() {
-        return vec![learnt];
+        return vec![modelled];
     }
     let poisson = table([
         ("name", Value::from("poisson")),
         ("kind", "poisson".into()),
         ("rate", format!("match:{title}").into()),
     ]);
-    vec![none(), poisson, learnt]
+    vec![none(), poisson, modelled]
 }
 
 /// The background's mean rate as a share of the link, where nothing is said: loaded, not overloaded.
@@ -202,4 +242,33 @@ fn put(table: &mut Table, key: &str, value: Option<impl ToString>) {
 fn table<'k>(pairs: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
     let pairs = pairs.into_iter().map(|(k, v)| (k.to_owned(), v));
     Value::Table(pairs.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use swell_experiment::Plan;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn every_bundled_background_makes_an_experiment() {
+        for name in bundled::models() {
+            let typed = ["swell", "under", name, "--duration", "1.23s", "--", "true"];
+            let Ok(Cli {
+                command: Command::Under(args),
+                ..
+            }) = Cli::try_parse_from(typed)
+            else {
+                panic!("{name} cannot be typed");
+            };
+            let here = Path::new(".");
+            let known = background(&args, here).unwrap();
+            let text = text(&args, &known).unwrap();
+            if let Err(problems) = Plan::resolve(&text, name, here) {
+                panic!("{name}: {problems}");
+            }
+        }
+    }
 }

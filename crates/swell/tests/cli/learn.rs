@@ -275,7 +275,7 @@ fn flow_records_become_a_flow_level_model() {
 }
 
 /// Files of ten kilobytes that one client fetches from one server every two seconds, `from` seconds on.
-fn table(from: u32, files: u32) -> String {
+pub(crate) fn table(from: u32, files: u32) -> String {
     let mut table =
         "start,end,src,src_port,dst,dst_port,protocol,packets,bytes,tcp_flags\n".to_string();
     for i in 0..files {

@@ -266,6 +266,34 @@ fn whole_super_packets_are_told_and_none_come_without_offload() {
     }
 }
 
+#[test]
+fn a_flow_level_model_is_a_background_too() {
+    let dir = Scratch::new("flowlevel");
+    if !emulates(&dir) {
+        return;
+    }
+    dir.write("flows.csv", &crate::learn::table(0, 30));
+    let out = run(&dir, &["learn", "flows.csv", "--interval", "1min"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let args = [
+        "under",
+        "flows.json",
+        "--load",
+        "4Mbit",
+        "--warmup",
+        "5s",
+        "--json",
+    ];
+    let out = run(&dir, &[&args[..], &["--", "sleep", "4"]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let background = &json["verdict"]["foregrounds"][0]["backgrounds"][0];
+    assert_eq!(background["background"], "flows", "{json:#}");
+    // A session of 40 kbit/s, a hundred times.
+    let bps = background["load_bps"][1].as_f64().unwrap();
+    assert!((2e6..8e6).contains(&bps), "{json:#}");
+}
+
 /// The same background, with the same seed, on simulated endpoints and over the kernel's sockets.
 #[test]
 fn background_over_kernel_sockets_carries_what_the_simulated_one_does() {

@@ -60,6 +60,17 @@ pub struct FlowModel {
 const LEAST_SEEN: f64 = 0.1;
 
 impl FlowModel {
+    /// Mean rates of payload from and to the clients, bits per second.
+    pub fn payload_rates(&self) -> [f64; 2] {
+        let mut bytes = [self.tcp.up.sum(), self.tcp.down.sum()];
+        for u in &self.udp {
+            bytes[0] += u.bytes.saturating_sub(u.answer_bytes);
+            bytes[1] += u.answer_bytes;
+        }
+        let seconds = self.duration().as_secs_f64();
+        bytes.map(|b| b as f64 * 8.0 / seconds.max(1e-9))
+    }
+
     /// How much of the first interval had passed when the records began, and how much of the last one was to
     /// come when they ended. The released program knows of no such thing.
     pub(super) fn edges(&self) -> [Dur; 2] {
