@@ -36,6 +36,10 @@ impl Serving {
     /// Where the port is taken, or the operating system refuses a thread.
     pub fn start(host: &Host, directory: PathBuf) -> io::Result<Serving> {
         let listener = host.enter(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT)))??;
+        Serving::on(listener, directory)
+    }
+
+    fn on(listener: TcpListener, directory: PathBuf) -> io::Result<Serving> {
         listener.set_nonblocking(true)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -48,7 +52,7 @@ impl Serving {
                     let Ok(socket) = tokio::net::TcpListener::from_std(listener) else {
                         return;
                     };
-                    let files = ServeDir::new(directory).not_found_service(get(object));
+                    let files = ServeDir::new(directory).fallback(get(object));
                     let serve = axum::serve(socket, Router::new().fallback_service(files));
                     tokio::select! {
                         _ = serve.into_future() => {}
@@ -122,5 +126,36 @@ impl http_body::Body for Zeros {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::Serving;
+
+    #[test]
+    fn files_are_served_before_sizes_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("2kB"), "a file").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let _serving = Serving::on(listener, dir.path().into()).unwrap();
+        let get = |path: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            (head[9..12].to_owned(), body.to_owned())
+        };
+        assert_eq!(get("/3kB"), ("200".into(), "\0".repeat(3000)));
+        assert_eq!(get("/2kB"), ("200".into(), "a file".into()));
+        let (status, body) = get("/nothing");
+        assert_eq!(status, "404");
+        assert!(body.contains("no file nothing"), "{body}");
+        assert_eq!(get("/../../etc/passwd").0, "404");
     }
 }
