@@ -16,6 +16,7 @@ use crate::patience::until;
 
 mod datagrams;
 mod ends;
+mod loss;
 mod models;
 mod strangers;
 mod transfers;

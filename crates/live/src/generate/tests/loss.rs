@@ -1,0 +1,155 @@
+//! A network between the two sides that loses packets, some or all of them.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::*;
+
+/// A network of its own with nothing but a loopback, held by a process that sleeps in it.
+struct Network(Child);
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Network {
+    /// `None`, said why, where that takes rights or programs that are not there.
+    fn new() -> Option<Network> {
+        let child = Command::new("unshare")
+            .args(["--net", "sh", "-c", "ip link set lo up && exec sleep 120"])
+            .stderr(Stdio::null())
+            .spawn();
+        let network = Network(child.ok()?);
+        let own = std::fs::read_link("/proc/self/ns/net").ok();
+        let apart = || std::fs::read_link(network.path()).ok() != own;
+        for _ in 0..1_000 {
+            if apart() && network.run("ip", "route get 127.0.0.1").is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let ready = apart() && network.run("ip", "route get 127.0.0.1").is_ok();
+        match (ready, network.run("iptables", "-L")) {
+            (true, Ok(())) => Some(network),
+            (_, why) => {
+                say(&format!(
+                    "skipped: no network that loses packets can be made here: {why:?}"
+                ));
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> String {
+        format!("/proc/{}/ns/net", self.0.id())
+    }
+
+    fn run(&self, program: &str, arguments: &str) -> Result<(), String> {
+        let out = Command::new("nsenter")
+            .arg(format!("--net={}", self.path()))
+            .arg(program)
+            .args(arguments.split(' '))
+            .output()
+            .map_err(|e| e.to_string())?;
+        if out.status.success() {
+            return Ok(());
+        }
+        Err(String::from_utf8_lossy(&out.stderr).trim().into())
+    }
+
+    /// What `f` makes, and its threads and sockets, are in this network.
+    fn inside<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
+        let namespace = File::open(self.path()).unwrap();
+        let there = std::thread::spawn(move || {
+            let network = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), network).unwrap();
+            f()
+        });
+        there.join().unwrap()
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+fn sides(network: &Network, traffic: Script) -> [Run; 2] {
+    let server = network.inside(server);
+    let to = target(&server);
+    let role = Role::Client(client_of(vec![to], traffic, Play::default()));
+    let client = network.inside(move || Run::new(config(role)).unwrap());
+    [server, client]
+}
+
+#[test]
+fn lost_packets_cost_time_and_nothing_else() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    // Every packet, of handshakes and of the leash as well.
+    let some = "-A INPUT -m statistic --mode random --probability 0.05 -j DROP";
+    if let Err(why) = network.run("iptables", some) {
+        return say(&format!("skipped: {why}"));
+    }
+    let [server, client] = sides(
+        &network,
+        transfers(20, 10, Dur::from_millis(50), |_| (2_000, 50_000)),
+    );
+    agreed(&client);
+    client.start();
+    while !client.is_played() {
+        client.renew(Dur::from_secs(2));
+        server.renew(Dur::from_secs(2));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(client.is_running() && server.is_running());
+    }
+    let counts = client.stop().counts;
+    assert_eq!((counts.done, counts.failed, counts.unfinished), (200, 0, 0));
+    assert_eq!(counts.received_bytes, 200 * 50_000);
+    let flows = client.flows(0, usize::MAX).flows;
+    assert!(
+        flows.iter().any(|f| f.again > 0),
+        "nothing was lost"
+    );
+}
+
+#[test]
+fn when_nothing_arrives_any_more_both_sides_end_and_keep_what_there_is() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let endless = Closed {
+        sessions: 5,
+        up: 100,
+        down: 20_000,
+    };
+    let server = network.inside(server);
+    let to = target(&server);
+    let role = Role::Client(client_of(vec![to], endless, Play::default()));
+    let client = network.inside(move || Run::new(config(role)).unwrap());
+    agreed(&client);
+    client.start();
+    until(|| client.statistics().counts.done > 100);
+    network.run("iptables", "-A INPUT -j DROP").unwrap();
+    // Their controllers still reach both of them.
+    let alive = || {
+        client.renew(Dur::from_secs(2));
+        server.renew(Dur::from_secs(2));
+    };
+    until(|| {
+        alive();
+        let [a, b] = [&client, &server].map(Run::statistics);
+        a.parties == 0 && b.parties == 0 && b.open == 0
+    });
+    assert!(client.is_running() && server.is_running());
+    let counts = client.stop().counts;
+    let flows = client.flows(0, usize::MAX).flows.len() as u64;
+    assert!(counts.done > 100 && flows == counts.done + counts.failed + counts.unfinished);
+}
