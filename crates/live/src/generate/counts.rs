@@ -140,7 +140,8 @@ impl Statistics {
         say(
             c.without_descriptors,
             "no-descriptors",
-            "transfers did not come about for want of descriptors; raise the hard limit (`ulimit -Hn`)"
+            "transfers did not come about for want of descriptors; raise the hard limit (`ulimit -Hn`), or play with more \
+             threads (`--threads`), each of which may have so many"
                 .into(),
         );
         say(

@@ -41,7 +41,8 @@
 //! # How it works
 //!
 //! * **Few threads**, each with a loop of its own around epoll and a share of the sessions. A session is a
-//!   line in the player's tables, a connection some two hundred bytes.
+//!   line in the player's tables, a connection some two hundred bytes. Every thread has a table of descriptors of its
+//!   own (close_range(2)), so that the limit on them, which is on a table, is on a thread and not on the process.
 //! * **Every transfer says what it wants** in a header of 48 bytes, which are the first of what goes up, so that a
 //!   server needs no orders for it: how much comes, how much is to go back, and whether the connection stays.
 //! * **Bytes** are counted, not made: reads discard without copying (`MSG_TRUNC`), writes send one buffer

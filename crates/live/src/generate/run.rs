@@ -1,8 +1,8 @@
 //! A run: its threads, from outside.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use rustix::io::Errno;
@@ -14,6 +14,7 @@ use super::counts::Statistics;
 use super::flow::{Flow, ROW};
 use super::plan::SharedPlan;
 use super::shared::{Command, Shared};
+use super::sys;
 use super::worker::Worker;
 
 /// Why a run did not begin.
@@ -70,19 +71,37 @@ impl Run {
         };
         let number = config.threads;
         let shared = Arc::new(Shared::new(config).map_err(RunError::Socket)?);
-        let worker = |n| Worker::new(Arc::clone(&shared), n);
-        let workers: Result<Vec<Worker>, Errno> = (0..number).map(worker).collect();
-        let workers = workers.map_err(|error| match error {
-            Errno::ADDRINUSE | Errno::ACCESS => RunError::Port { port, error },
-            _ => RunError::Socket(error),
-        })?;
         let mut run = Run {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
         };
-        for made in workers {
+        for n in 0..number {
+            let own = Arc::clone(&shared);
+            let (tell, told) = mpsc::sync_channel(1);
             let thread = std::thread::Builder::new().name("generate".into());
-            run.threads.push(thread.spawn(move || made.run())?);
+            run.threads.push(thread.spawn(move || {
+                // Everything that the worker owns is opened behind this.
+                sys::own_descriptors(&[own.bell(n)]);
+                let made = Worker::new(own, n);
+                // Who made the run waits for it.
+                match made {
+                    Ok(worker) => {
+                        let _ = tell.send(Ok(()));
+                        worker.run();
+                    }
+                    Err(error) => {
+                        let _ = tell.send(Err(error));
+                    }
+                }
+            })?);
+            // One that does not say anything has panicked, and told so by itself.
+            match told.recv().unwrap_or(Err(Errno::CANCELED)) {
+                Ok(()) => {}
+                Err(error @ (Errno::ADDRINUSE | Errno::ACCESS)) => {
+                    return Err(RunError::Port { port, error });
+                }
+                Err(error) => return Err(RunError::Socket(error)),
+            }
         }
         Ok(run)
     }
@@ -213,7 +232,7 @@ fn check(config: &Config) -> Result<(), RunError> {
     }
 }
 
-/// Raises the limit of descriptors as far as it goes: a connection takes one.
+/// Raises the limit of descriptors as far as it goes: a connection takes one. It is each thread's.
 fn raise_limit() {
     let now = getrlimit(Resource::Nofile);
     let all = Some(MAX_DESCRIPTORS);

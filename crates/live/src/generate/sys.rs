@@ -305,3 +305,40 @@ fn storage_of(address: &SocketAddr) -> libc::sockaddr_storage {
     }
     storage
 }
+
+/// Gives the calling thread a table of descriptors of its own, of which those in `kept` are what it begins with besides
+/// the standard ones; false where the kernel is too old for it (before Linux 5.9), and the table stays shared. The limit of
+/// descriptors (getrlimit(2), `RLIMIT_NOFILE`) is that of a table, not of a process.
+///
+/// The thread must own no other descriptor, and whatever it owns must be opened by it from now on: what it closes stays
+/// open in other threads' tables.
+#[expect(unsafe_code, reason = "no safe call takes a range of descriptors")]
+pub(super) fn own_descriptors(kept: &[BorrowedFd<'_>]) -> bool {
+    let mut kept: Vec<libc::c_uint> = kept
+        .iter()
+        // A descriptor is no negative number.
+        .filter_map(|fd| fd.as_raw_fd().try_into().ok())
+        .collect();
+    kept.sort_unstable();
+    let close = |first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint| {
+        if first > last {
+            return true;
+        }
+        // SAFETY: what is closed in a table that no other thread has cannot be anybody else's; the flag makes the
+        // table this thread's before anything in it is closed (close_range(2)). That the thread owns none of them
+        // is what the caller says.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
+    };
+    // What is above every descriptor there is: nothing is closed, but the table is the thread's own then.
+    let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_uint;
+    if !close(libc::c_uint::MAX, libc::c_uint::MAX, unshare) {
+        return false;
+    }
+    let mut first = 3;
+    for fd in kept.into_iter().filter(|&fd| fd >= 3) {
+        close(first, fd - 1, 0);
+        first = fd + 1;
+    }
+    close(first, libc::c_uint::MAX, 0);
+    true
+}
