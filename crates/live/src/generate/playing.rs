@@ -44,7 +44,7 @@ pub(super) struct Ends {
 }
 
 /// What a connection has that others may have otherwise.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     pub dscp: u8,
     /// Place among the run's congestion controls.
@@ -105,15 +105,15 @@ impl Playing {
         }
     }
 
-    /// What the next connection has, of `congestion` controls.
+    /// What the next connection has, of `congestion` controls: every code point with one control, then with the next.
     pub fn marks(&mut self, congestion: usize) -> Marks {
         let turn = self.turn;
         self.turn += 1;
         let dscp = &self.client.play.dscp;
-        let at = turn % (dscp.len() as u64).max(1);
+        let points = (dscp.len() as u64).max(1);
         Marks {
-            dscp: dscp.get(at as usize).copied().unwrap_or(0),
-            congestion: (turn % (congestion as u64).max(1)) as u8,
+            dscp: dscp.get((turn % points) as usize).copied().unwrap_or(0),
+            congestion: (turn / points % (congestion as u64).max(1)) as u8,
         }
     }
 

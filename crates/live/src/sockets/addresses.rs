@@ -9,14 +9,9 @@ use ipnet::IpNet;
 use swell_base::derived;
 use swell_workload::Access;
 
-/// A range of addresses, `10.1.0.0/16` or `fd01::/64`.
+/// A range of addresses, `10.1.0.0/16` or `fd01::/64`, as hosts that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefix {
-    /// The first address.
-    base: IpAddr,
-    /// Bits that all have in common.
-    len: u8,
-}
+pub struct Prefix(IpNet);
 
 /// Why a text is no prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,41 +28,29 @@ impl Prefix {
     /// The addresses that share the first `len` bits of `address`. `None`: there are not so many
     /// bits.
     pub fn new(address: IpAddr, len: u8) -> Option<Prefix> {
-        let base = match address {
-            IpAddr::V4(a) => {
-                let free = 32u32.checked_sub(u32::from(len))?;
-                let kept = u32::MAX.checked_shl(free).unwrap_or(0);
-                IpAddr::V4(Ipv4Addr::from_bits(a.to_bits() & kept))
-            }
-            IpAddr::V6(a) => {
-                let free = 128u32.checked_sub(u32::from(len))?;
-                let kept = u128::MAX.checked_shl(free).unwrap_or(0);
-                IpAddr::V6(Ipv6Addr::from_bits(a.to_bits() & kept))
-            }
-        };
-        Some(Prefix { base, len })
+        IpNet::new(address, len).ok().map(Prefix::from)
     }
 
     /// Whether it is of IPv6.
     pub fn is_ipv6(&self) -> bool {
-        self.base.is_ipv6()
+        self.0.addr().is_ipv6()
     }
 
     /// Whether `address` is one of them.
     pub fn contains(&self, address: IpAddr) -> bool {
-        Prefix::new(address, self.len).as_ref() == Some(self)
+        self.0.contains(&address)
     }
 
     /// Whether every address of `other` is one of them.
     pub fn covers(&self, other: &Prefix) -> bool {
-        self.len <= other.len && self.contains(other.base)
+        self.0.contains(&other.0)
     }
 
     /// How many hosts it has room for, at most 2^32 - 2. The first and the last address of a prefix are
     /// left out where there are others: a network's own and its broadcast address (RFC 922), the
     /// routers' anycast address (RFC 4291 section 2.6.1).
     pub fn hosts(&self) -> u64 {
-        let bits = if self.is_ipv6() { 128 } else { 32 } - u32::from(self.len);
+        let bits = u32::from(self.0.max_prefix_len() - self.0.prefix_len());
         match bits {
             0 | 1 => 1 << bits,
             2..32 => (1 << bits) - 2,
@@ -79,7 +62,7 @@ impl Prefix {
     pub fn host(&self, n: u64) -> IpAddr {
         let hosts = self.hosts();
         let offset = n % hosts + u64::from(hosts > 2 || self.is_wide());
-        match self.base {
+        match self.0.network() {
             IpAddr::V4(a) => {
                 IpAddr::V4(Ipv4Addr::from_bits(a.to_bits().wrapping_add(offset as u32)))
             }
@@ -91,22 +74,19 @@ impl Prefix {
 
     /// Whether its first address is left out.
     fn is_wide(&self) -> bool {
-        self.len < if self.is_ipv6() { 127 } else { 31 }
+        self.0.prefix_len() < self.0.max_prefix_len() - 1
     }
 }
 
 impl From<IpNet> for Prefix {
     fn from(net: IpNet) -> Prefix {
-        Prefix {
-            base: net.network(),
-            len: net.prefix_len(),
-        }
+        Prefix(net.trunc())
     }
 }
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.base, self.len)
+        self.0.fmt(f)
     }
 }
 

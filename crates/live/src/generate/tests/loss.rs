@@ -114,10 +114,7 @@ fn lost_packets_cost_time_and_nothing_else() {
     assert_eq!((counts.done, counts.failed, counts.unfinished), (200, 0, 0));
     assert_eq!(counts.received_bytes, 200 * 50_000);
     let flows = client.flows(0, usize::MAX).flows;
-    assert!(
-        flows.iter().any(|f| f.again > 0),
-        "nothing was lost"
-    );
+    assert!(flows.iter().any(|f| f.again > 0), "nothing was lost");
 }
 
 #[test]

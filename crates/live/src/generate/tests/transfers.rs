@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use swell_base::Stream;
 
 use super::*;
+use crate::generate::playing::{Marks, Playing};
 
 const SIZES: [(u64, u64); 7] = [
     (0, 0),
@@ -212,4 +213,24 @@ fn what_is_due_is_what_was_planned_to_the_nanosecond() {
     let planned: Vec<u64> = script.0.iter().map(|due| at(due).as_nanos()).collect();
     let played: Vec<u64> = flows.iter().map(|f| f.due).collect();
     assert_eq!(planned, played);
+}
+
+#[test]
+fn every_code_point_meets_every_congestion_control() {
+    let play = Play {
+        dscp: vec![0, 10, 46, 8],
+        ..Play::default()
+    };
+    let nothing = Script(Vec::new());
+    let mut playing = Playing::new(&client_of(Vec::new(), nothing, play));
+    // Two and four have a common factor, so that turns alone would pair them off.
+    let mut met: Vec<(u8, u8)> = (0..8)
+        .map(|_| playing.marks(2))
+        .map(|m| (m.dscp, m.congestion))
+        .collect();
+    met.sort_unstable();
+    met.dedup();
+    assert_eq!(met.len(), 8, "{met:?}");
+    let mut plain = Playing::new(&client_of(Vec::new(), Script(Vec::new()), Play::default()));
+    assert!((0..5).all(|_| plain.marks(0) == Marks::default()));
 }
