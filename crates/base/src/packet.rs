@@ -106,9 +106,10 @@ impl Segment {
     }
 }
 
-/// A packet in the world. 64 bytes; payload is a count, real bytes stay with the port they came
-/// in through.
+/// A packet in the world. 64 bytes, what links look at last; payload is a count, real bytes stay with the port
+/// they came in through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Packet {
     /// Transport fields.
     pub seg: Segment,

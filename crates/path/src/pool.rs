@@ -21,21 +21,17 @@ impl Place {
 /// thousands of links that is the difference between cache and memory.
 #[derive(Clone, Debug)]
 pub struct PacketPool {
-    packets: Vec<Line>,
-    /// By place, as `packets`.
-    turns: Vec<Turn>,
+    slots: Vec<Slot>,
     /// First of the places that are not in use.
     free: u32,
 }
 
-/// A packet in a cache line of its own.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
-struct Line(Packet);
-
-/// What a queue knows of a packet, apart from it so that four fit a cache line.
+/// A packet, and what a queue knows of it. Flow and size stand at the end of a packet: links look at a part of
+/// it that seldom is more than one cache line.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+#[repr(C)]
+struct Slot {
+    packet: Packet,
     /// At the far end of the link, where the packet is under way.
     arrival: Time,
     /// The place of the packet behind, or of the next that is free.
@@ -45,8 +41,7 @@ struct Turn {
 impl Default for PacketPool {
     fn default() -> Self {
         PacketPool {
-            packets: Vec::new(),
-            turns: Vec::new(),
+            slots: Vec::new(),
             free: END,
         }
     }
@@ -65,9 +60,9 @@ impl PacketPool {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        self.free = self.turns.len() as u32;
-        self.packets.push(Line::default());
-        self.turns.push(Turn {
+        self.free = self.slots.len() as u32;
+        self.slots.push(Slot {
+            packet: Packet::default(),
             arrival: Time::ZERO,
             next: END,
         });
@@ -77,7 +72,7 @@ impl PacketPool {
     #[inline]
     pub fn take_spare(&mut self, spare: Place) {
         debug_assert_eq!(self.free, spare.0, "only the spare place can be taken");
-        self.free = self.turns[spare.0 as usize].next;
+        self.free = self.slots[spare.0 as usize].next;
     }
 
     /// Finds a place for a packet.
@@ -92,38 +87,38 @@ impl PacketPool {
     /// A packet is gone: its place is taken next.
     #[inline]
     pub fn release(&mut self, place: Place) {
-        self.turns[place.0 as usize].next = self.free;
+        self.slots[place.0 as usize].next = self.free;
         self.free = place.0;
     }
 
     /// The packet in a place.
     #[inline]
     pub fn packet(&self, place: Place) -> &Packet {
-        &self.packets[place.0 as usize].0
+        &self.slots[place.0 as usize].packet
     }
 
     /// The same, to write it.
     #[inline]
     pub fn packet_mut(&mut self, place: Place) -> &mut Packet {
-        &mut self.packets[place.0 as usize].0
+        &mut self.slots[place.0 as usize].packet
     }
 
     /// When the packet in a place that is in use arrives; `None` for no place.
     #[inline]
     pub(crate) fn arrival(&self, place: Place) -> Option<Time> {
-        self.turns.get(place.0 as usize).map(|turn| turn.arrival)
+        self.slots.get(place.0 as usize).map(|slot| slot.arrival)
     }
 
     /// The place behind another in a queue.
     #[inline]
     pub(crate) fn behind(&self, place: Place) -> Place {
-        let turn = self.turns.get(place.0 as usize);
-        Place(turn.map_or(END, |turn| turn.next))
+        let slot = self.slots.get(place.0 as usize);
+        Place(slot.map_or(END, |slot| slot.next))
     }
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.turns.len()
+        self.slots.len()
     }
 }
 
@@ -163,9 +158,10 @@ impl Queue {
     /// Adds a packet that arrives no earlier than those before.
     #[inline]
     pub fn push(&mut self, pool: &mut PacketPool, arrival: Time, place: Place) {
-        let next = END;
-        pool.turns[place.0 as usize] = Turn { arrival, next };
-        match pool.turns.get_mut(self.last.0 as usize) {
+        let slot = &mut pool.slots[place.0 as usize];
+        slot.arrival = arrival;
+        slot.next = END;
+        match pool.slots.get_mut(self.last.0 as usize) {
             Some(last) => last.next = place.0,
             None => self.first = place,
         }
@@ -176,12 +172,12 @@ impl Queue {
     #[inline]
     pub fn pop(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
         let place = self.first;
-        let turn = pool.turns.get(place.0 as usize)?;
-        if turn.arrival > now {
+        let slot = pool.slots.get(place.0 as usize)?;
+        if slot.arrival > now {
             return None;
         }
-        self.first = Place(turn.next);
-        if turn.next == END {
+        self.first = Place(slot.next);
+        if slot.next == END {
             self.last = Place::NONE;
         }
         Some(place)
@@ -195,9 +191,9 @@ mod tests {
     use swell_base::{Dur, Stream};
 
     #[test]
-    fn a_packet_lies_in_one_cache_line() {
-        assert_eq!(size_of::<Line>(), 64);
-        assert_eq!(size_of::<Turn>(), 16);
+    fn what_links_look_at_lies_together() {
+        let flow = std::mem::offset_of!(Packet, flow);
+        assert_eq!((flow, size_of::<Packet>(), size_of::<Slot>()), (56, 64, 80));
     }
 
     /// The oracle: queues of the standard library. Packets go from one queue to the other.

@@ -65,30 +65,34 @@ pub(crate) struct Counters {
     pub(crate) marks: u32,
 }
 
-/// Writes not yet sent, in runs of equal ones: (size, how many).
-#[derive(Clone, Debug, Default)]
+/// Writes not yet sent: the oldest run of equal ones. [`Runs`] are the others.
+#[derive(Clone, Copy, Debug, Default)]
 struct Writes {
-    /// The oldest run; none of size zero.
-    first: (u32, u32),
-    /// The others, oldest first. Sources that write packets of one size have none.
-    others: Option<Box<Runs>>,
+    /// How many; none where nothing waits.
+    n: u32,
+    /// Bytes of each, at most a segment.
+    size: u16,
+    /// There are others.
+    mixed: bool,
 }
 
+/// The runs after the oldest, as (size, how many). Sources that write packets of one size have none.
 #[derive(Clone, Debug, Default)]
-struct Runs(VecDeque<(u32, u32)>);
+struct Runs(VecDeque<(u16, u32)>);
 
 impl Writes {
     #[inline]
-    fn add(&mut self, size: u32, n: u32) {
+    fn add(&mut self, runs: &mut Option<Box<Runs>>, size: u16, n: u32) {
         if size == 0 || n == 0 {
             return;
         }
-        if self.first.1 == 0 {
-            self.first = (size, n);
-        } else if self.others.is_none() && self.first.0 == size {
-            self.first.1 = self.first.1.saturating_add(n);
+        if self.n == 0 {
+            *self = Writes { n, size, ..*self };
+        } else if !self.mixed && self.size == size {
+            self.n = self.n.saturating_add(n);
         } else {
-            let Runs(others) = &mut **self.others.get_or_insert_default();
+            self.mixed = true;
+            let Runs(others) = &mut **runs.get_or_insert_default();
             match others.back_mut() {
                 Some((s, count)) if *s == size => *count = count.saturating_add(n),
                 _ => others.push_back((size, n)),
@@ -99,45 +103,47 @@ impl Writes {
     /// Adds a write if it is like all that wait; false if not.
     #[inline]
     fn another(&mut self, bytes: u64) -> bool {
-        let (size, n) = self.first;
-        let alike = n > 0 && u64::from(size) == bytes && self.others.is_none();
-        self.first.1 = n.saturating_add(u32::from(alike));
+        let alike = self.n > 0 && u64::from(self.size) == bytes && !self.mixed;
+        self.n = self.n.saturating_add(u32::from(alike));
         alike
     }
 
     /// How much of the oldest is unsent; without limit where there is none.
     #[inline]
     fn left(&self) -> u32 {
-        if self.first.1 == 0 {
+        if self.n == 0 {
             u32::MAX
         } else {
-            self.first.0
+            u32::from(self.size)
         }
     }
 
     /// `len` bytes of the oldest were sent.
     #[inline]
-    fn take(&mut self, len: u32) {
-        let (size, n) = self.first;
-        if n == 0 || len == 0 {
+    fn take(&mut self, runs: &mut Option<Box<Runs>>, len: u32) {
+        if self.n == 0 || len == 0 {
             return;
         }
-        if size > len {
+        if len < u32::from(self.size) {
             // The receive window cut a write in two.
-            self.first = (size - len, 1);
-            if n > 1 {
-                let Runs(others) = &mut **self.others.get_or_insert_default();
-                others.push_front((size, n - 1));
+            if self.n > 1 {
+                self.mixed = true;
+                let Runs(others) = &mut **runs.get_or_insert_default();
+                others.push_front((self.size, self.n - 1));
             }
-        } else if n > 1 {
-            self.first.1 = n - 1;
-        } else {
-            self.first = (0, 0);
-            if let Some(Runs(others)) = self.others.as_deref_mut() {
-                self.first = others.pop_front().unwrap_or_default();
-                if others.is_empty() {
-                    self.others = None;
-                }
+            self.size -= len as u16; // below the size, which is a u16
+            self.n = 1;
+            return;
+        }
+        self.n -= 1;
+        if self.n == 0
+            && self.mixed
+            && let Some(Runs(others)) = runs.as_deref_mut()
+        {
+            (self.size, self.n) = others.pop_front().unwrap_or_default();
+            if others.is_empty() {
+                *runs = None;
+                self.mixed = false;
             }
         }
     }
@@ -183,6 +189,15 @@ pub(crate) struct Sender {
     pub(crate) phase: Phase,
     /// Consecutive RTOs.
     timeouts: u8,
+    /// Only with [`Config::packets`].
+    writes: Writes,
+    // The second line.
+    board: Scoreboard,
+    pub(crate) window: Window,
+    // The third line.
+    last_sent: Time,
+    /// The one segment being timed, as (end, sent at); end 0 for none. Before the connection is open, the SYN.
+    pub(crate) timed: (u64, Time),
     /// The first slow start is minded ([`Config::hystart`]) and has not begun.
     unminded: bool,
     partial_acked: bool,
@@ -199,15 +214,8 @@ pub(crate) struct Sender {
     extra: bool,
     /// Packets that the last acknowledgement may still send ([`ns2::NO_LIMIT`]: as the window allows).
     burst: u8,
-    // The second line.
-    board: Scoreboard,
-    pub(crate) window: Window,
-    // The third line.
-    last_sent: Time,
-    /// The one segment being timed, as (end, sent at); end 0 for none. Before the connection is open, the SYN.
-    pub(crate) timed: (u64, Time),
-    /// Only with [`Config::packets`].
-    writes: Writes,
+    /// See `writes`.
+    runs: Option<Box<Runs>>,
     /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
     /// acknowledgements may take it below zero.
     inflation: f64,
@@ -292,6 +300,7 @@ impl Sender {
             last_sent: Time::MAX,
             timed: (0, Time::ZERO),
             writes: Writes::default(),
+            runs: None,
             inflation: 0.0,
             dupacks: 0,
             index: 0,
@@ -333,14 +342,12 @@ impl Sender {
         if !self.packets || self.writes.another(bytes) {
             return ready;
         }
-        let mss = u64::from(cfg.mss());
-        if bytes <= mss {
-            self.writes.add(bytes as u32, 1); // at most the segment size, a u32
-            return ready;
-        }
-        let whole = u32::try_from(bytes / mss).unwrap_or(u32::MAX);
-        self.writes.add(cfg.mss(), whole);
-        self.writes.add((bytes % mss) as u32, 1);
+        // A segment is at most 65 000 bytes.
+        let mss = cfg.mss() as u16;
+        let whole = u32::try_from(bytes / u64::from(mss)).unwrap_or(u32::MAX);
+        self.writes.add(&mut self.runs, mss, whole);
+        let rest = (bytes % u64::from(mss)) as u16;
+        self.writes.add(&mut self.runs, rest, 1);
         ready
     }
 
@@ -385,6 +392,7 @@ impl Sender {
     pub(crate) fn release(&mut self) {
         self.board = Scoreboard::default();
         self.writes = Writes::default();
+        self.runs = None;
         self.una = self.nxt;
         self.index = 0;
         self.force = false;
@@ -582,7 +590,7 @@ impl Sender {
         self.board.push(record);
         self.nxt = record.end();
         self.fin_sent |= fin;
-        self.writes.take(len);
+        self.writes.take(&mut self.runs, len);
         if self.timed.0 == 0 {
             self.timed = (self.nxt, now);
         }

@@ -23,12 +23,14 @@ const GROUP: usize = 16;
 const FROM_TRUNK: usize = 4;
 
 /// Something that is about to happen to a flow.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Next {
     flow: u32,
     end: u8,
     /// It may send; otherwise it receives and acknowledges.
     sends: bool,
+    /// The link that this end sends onto.
+    onto: LinkIndex,
 }
 
 impl World {
@@ -50,53 +52,49 @@ impl World {
     #[inline(never)]
     fn touch_group(&self) {
         let mut seen = 0;
-        let group = || {
-            let events = self.links.queue.ahead().iter().rev().take(GROUP);
-            events.map(|&(_, wake)| self.timers.look(wake))
-        };
-        for due in group() {
-            seen ^= match due {
+        let ahead = self.links.queue.ahead();
+        let group = &ahead[ahead.len().saturating_sub(GROUP)..];
+        for &(_, wake) in group {
+            seen ^= match self.timers.look(wake) {
                 Due::Link(link) => self.links.touch(link),
                 Due::Tcp { flow, .. } | Due::Reap(flow) => self.touch_pointer(flow),
-                Due::Work { workload, .. } => self.workers[workload as usize].tag as u64,
+                Due::Work { workload, .. } => self.workers.touch(workload),
             };
         }
-        let mut flows = [Next {
-            flow: 0,
-            end: 0,
-            sends: false,
-        }; GROUP + FROM_TRUNK * TRUNKS as usize];
+        let mut flows = [Next::default(); GROUP + FROM_TRUNK * TRUNKS as usize];
         let mut found = 0;
-        let of_group = group().filter_map(|due| self.next_of(due));
-        let from_trunks = (0..TRUNKS).flat_map(|t| self.links.flying(t).take(FROM_TRUNK));
-        for (place, next) in flows
-            .iter_mut()
-            .zip(of_group.chain(from_trunks.map(arriving)))
-        {
-            *place = next;
-            found += 1;
+        for &(_, wake) in group {
+            if let Some(next) = self.next_of(self.timers.look(wake)) {
+                flows[found] = next;
+                found += 1;
+            }
         }
-        let flows = &flows[..found];
-        for next in flows {
+        for trunk in 0..TRUNKS {
+            for packet in self.links.flying(trunk).take(FROM_TRUNK) {
+                flows[found] = arriving(packet);
+                found += 1;
+            }
+        }
+        let flows = &mut flows[..found];
+        for next in &*flows {
             seen ^= self.touch_pointer(next.flow);
             seen ^= u64::from(self.links.routes[next.flow as usize][0]);
         }
-        let mut leaves = [NONE; GROUP + FROM_TRUNK * TRUNKS as usize];
-        for (next, leaf) in flows.iter().zip(&mut leaves) {
+        for next in &mut *flows {
             let Some(flow) = self.flows[next.flow as usize].as_deref() else {
                 continue;
             };
-            let end = usize::from(next.end);
-            *leaf = flow.first[end];
+            let end = usize::from(next.end & 1);
+            next.onto = flow.first[end];
             if let Transport::Tcp(pair) = &flow.transport {
                 seen ^= pair.ends[end].touch(next.sends);
             }
         }
-        for (next, first) in flows.iter().zip(leaves) {
-            let leaf: LinkIndex = if first < TRUNKS {
-                self.links.routes[next.flow as usize][usize::from(next.end)]
+        for next in &*flows {
+            let leaf = if next.onto < TRUNKS {
+                self.links.routes[next.flow as usize][usize::from(next.end & 1)]
             } else {
-                first
+                next.onto
             };
             seen ^= self.links.touch(leaf);
         }
@@ -113,12 +111,12 @@ impl World {
         match due {
             Due::Link(link) => self.links.next_at_host(link).map(arriving),
             Due::Work { workload, token } => {
-                let worker = &self.workers[workload as usize];
-                let conn = worker.machine.about(token)?;
+                let conn = self.workers.machine(workload).about(token)?;
                 Some(Next {
-                    flow: worker.flow(conn)?,
+                    flow: self.workers.flow(workload, conn)?,
                     end: 0,
                     sends: true,
+                    onto: NONE,
                 })
             }
             // Most timers of endpoints were put off since.
@@ -133,5 +131,6 @@ fn arriving((flow, way, payload): (FlowId, u8, bool)) -> Next {
         flow: flow.0,
         end: (way & 1) ^ 1,
         sends: !payload,
+        onto: NONE,
     }
 }

@@ -1,4 +1,4 @@
-//! A workload and the flows of its connections.
+//! The workloads of a world and the flows of their connections.
 
 use std::sync::Arc;
 
@@ -11,75 +11,109 @@ use crate::profiles::Profiles;
 
 const CLOSED: u32 = u32::MAX;
 
-/// Begins with what a timer needs.
-#[repr(C, align(64))]
-pub(crate) struct Worker {
-    pub machine: Box<dyn Workload>,
-    /// Flow of each connection; workloads number theirs from zero up.
-    flows: Vec<u32>,
-    /// The same of the first, the only one that many workloads have.
-    first: u32,
-    pub tag: Tag,
-    open: usize,
-    pub profiles: Profiles,
+/// Workloads by number. What a timer needs of one lies close together for all of them: there may be thousands.
+#[derive(Default)]
+pub(crate) struct Workers {
+    machines: Vec<Box<dyn Workload>>,
+    /// Flow of the first connection of each, the only one that many workloads have.
+    first: Vec<u32>,
+    rest: Vec<Worker>,
 }
 
-impl Worker {
-    pub fn new(machine: Box<dyn Workload>, tag: Tag, tcp: Arc<Config>) -> Worker {
-        Worker {
-            machine,
+struct Worker {
+    /// Flow of each connection; workloads number theirs from zero up.
+    flows: Vec<u32>,
+    tag: Tag,
+    open: usize,
+    profiles: Profiles,
+}
+
+impl Workers {
+    /// Adds a workload; returns its number.
+    pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<Config>) -> usize {
+        self.machines.push(machine);
+        self.first.push(CLOSED);
+        self.rest.push(Worker {
             flows: Vec::new(),
-            first: CLOSED,
             tag,
             open: 0,
             profiles: Profiles::new(tcp),
-        }
+        });
+        self.rest.len() - 1
     }
 
-    /// The flow of an open connection.
     #[inline]
-    pub fn flow(&self, conn: Conn) -> Option<u32> {
+    pub fn machine(&self, workload: u32) -> &dyn Workload {
+        &*self.machines[workload as usize]
+    }
+
+    #[inline]
+    pub fn machine_mut(&mut self, workload: u32) -> &mut dyn Workload {
+        &mut *self.machines[workload as usize]
+    }
+
+    /// What the packets of a workload carry.
+    pub fn tag(&self, workload: u32) -> Tag {
+        self.rest[workload as usize].tag
+    }
+
+    pub fn profiles(&mut self, workload: u32) -> &mut Profiles {
+        &mut self.rest[workload as usize].profiles
+    }
+
+    /// Reads a little of what a timer needs.
+    #[inline]
+    pub fn touch(&self, workload: u32) -> u64 {
+        u64::from(self.first[workload as usize])
+    }
+
+    /// The flow of an open connection; `None` where there is none, or no such workload.
+    #[inline]
+    pub fn flow(&self, workload: u32, conn: Conn) -> Option<u32> {
         let flow = match conn.0 {
-            0 => self.first,
-            i => *self.flows.get(i as usize)?,
+            0 => *self.first.get(workload as usize)?,
+            i => *self.rest.get(workload as usize)?.flows.get(i as usize)?,
         };
         (flow != CLOSED).then_some(flow)
     }
 
-    pub fn opened(&mut self, conn: Conn, flow: u32) {
+    pub fn opened(&mut self, workload: u32, conn: Conn, flow: u32) {
+        let Worker { flows, open, .. } = &mut self.rest[workload as usize];
         let i = conn.0 as usize;
-        if self.flows.len() <= i {
-            self.flows.resize(i + 1, CLOSED);
+        if flows.len() <= i {
+            flows.resize(i + 1, CLOSED);
         }
-        self.open += usize::from(self.flows[i] == CLOSED);
-        self.flows[i] = flow;
-        self.first = self.flows[0];
+        *open += usize::from(flows[i] == CLOSED);
+        flows[i] = flow;
+        self.first[workload as usize] = flows[0];
     }
 
-    pub fn closed(&mut self, conn: Conn) {
-        if let Some(f) = self.flows.get_mut(conn.0 as usize)
+    pub fn closed(&mut self, workload: u32, conn: Conn) {
+        let Worker { flows, open, .. } = &mut self.rest[workload as usize];
+        if let Some(f) = flows.get_mut(conn.0 as usize)
             && *f != CLOSED
         {
             *f = CLOSED;
-            self.open -= 1;
-            self.first = self.flows[0];
+            *open -= 1;
+            self.first[workload as usize] = flows[0];
         }
     }
 
     /// The run ends; `all` are the world's flows.
     pub fn finish(&mut self, all: &[Option<Box<Flow>>]) {
-        let Worker { machine, flows, .. } = self;
-        machine.finish(&|conn| {
-            let flow = flows
-                .get(conn.0 as usize)
-                .and_then(|&f| all.get(f as usize));
-            flow.and_then(Option::as_deref)
-                .map_or_else(Info::default, Flow::info)
-        });
+        for (machine, Worker { flows, .. }) in self.machines.iter_mut().zip(&self.rest) {
+            machine.finish(&|conn| {
+                let flow = flows
+                    .get(conn.0 as usize)
+                    .and_then(|&f| all.get(f as usize));
+                flow.and_then(Option::as_deref)
+                    .map_or_else(Info::default, Flow::info)
+            });
+        }
     }
 
     /// Connections that are open.
     pub fn open(&self) -> usize {
-        self.open
+        self.rest.iter().map(|w| w.open).sum()
     }
 }

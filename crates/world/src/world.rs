@@ -15,7 +15,7 @@ use crate::port::Ports;
 use crate::probe::Probe;
 use crate::wake::{Due, Timers, Wake};
 use crate::watch::Watch;
-use crate::worker::Worker;
+use crate::worker::Workers;
 
 /// A direction across the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ pub struct World {
     accesses: Accesses,
     /// What is known of a flow, but its route, goes when it is over.
     pub(crate) flows: Vec<Option<Box<Flow>>>,
-    pub(crate) workers: Vec<Worker>,
+    pub(crate) workers: Workers,
     inbox: VecDeque<(u32, Event)>,
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
@@ -63,7 +63,7 @@ impl World {
             links: Links::new([link(0, "bottleneck/up"), link(1, "bottleneck/down")]),
             accesses: Accesses::default(),
             flows: Vec::new(),
-            workers: Vec::new(),
+            workers: Workers::default(),
             inbox: VecDeque::new(),
             touched: Vec::new(),
             actions: Vec::new(),
@@ -113,8 +113,7 @@ impl World {
     /// Adds a workload whose packets carry `tag` and whose connections use `tcp`; its first event
     /// is due now. Returns its number.
     pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<TcpConfig>) -> usize {
-        let index = self.workers.len();
-        self.workers.push(Worker::new(machine, tag, tcp));
+        let index = self.workers.add(machine, tag, tcp);
         self.inbox.push_back((index as u32, Event::Start));
         self.settle();
         index
@@ -168,13 +167,13 @@ impl World {
 
     /// What workload `index` finished since the last call.
     pub fn take_records(&mut self, index: usize) -> Vec<Record> {
-        self.workers[index].machine.take_records()
+        self.workers.machine_mut(index as u32).take_records()
     }
 
     /// What both ends, client and server, know of connection `conn` of workload `index`; `None` where
     /// it is no TCP connection or is gone.
     pub fn tcp_stats(&self, index: usize, conn: Conn) -> Option<[Stats; 2]> {
-        let flow = self.workers.get(index)?.flow(conn)?;
+        let flow = self.workers.flow(index as u32, conn)?;
         match &self.flows[flow as usize].as_deref()?.transport {
             Transport::Tcp(pair) => Some(pair.ends.each_ref().map(Endpoint::stats)),
             Transport::Datagrams { .. } | Transport::Ports(_) | Transport::Gone => None,
@@ -183,9 +182,7 @@ impl World {
 
     /// Ends the run: every workload turns what is unfinished into records.
     pub fn finish(&mut self) {
-        for worker in &mut self.workers {
-            worker.finish(&self.flows);
-        }
+        self.workers.finish(&self.flows);
     }
 
     /// Packet-hops so far: packets completely received at the far end of a link.
@@ -200,7 +197,7 @@ impl World {
 
     /// Flows that are open.
     pub fn open_flows(&self) -> usize {
-        self.workers.iter().map(Worker::open).sum()
+        self.workers.open()
     }
 
     /// Links that exist, the bottleneck's two included.
@@ -306,7 +303,7 @@ impl World {
 
     #[inline]
     fn work_due(&mut self, workload: u32, token: u64) {
-        let Some(beat) = self.workers[workload as usize].machine.beat(token) else {
+        let Some(beat) = self.workers.machine_mut(workload).beat(token) else {
             self.tell(workload, Event::Timer(token));
             return self.settle();
         };
@@ -326,7 +323,7 @@ impl World {
     }
 
     fn tell(&mut self, workload: u32, event: Event) {
-        let machine = &mut self.workers[workload as usize].machine;
+        let machine = self.workers.machine_mut(workload);
         machine.handle(self.links.now, event, &mut self.actions);
         let mut done = 0;
         while let Some(action) = self.actions.get(done) {
@@ -451,7 +448,7 @@ impl World {
             return;
         };
         flow.transport = Transport::Gone;
-        self.workers[flow.workload as usize].closed(flow.conn);
+        self.workers.closed(flow.workload, flow.conn);
         self.links
             .queue
             .push(self.links.now + LINGER, Wake::reap(index));
@@ -480,7 +477,7 @@ impl World {
         let action = std::mem::replace(&mut self.actions[which], Action::Ask(Conn(0)));
         match action {
             Action::Connect(conn, open) => {
-                let tcp = &mut self.workers[workload as usize].profiles;
+                let tcp = self.workers.profiles(workload);
                 let ends = [
                     Endpoint::client(tcp.of(open.client_window, &open.wire, 0)),
                     Endpoint::server(tcp.of(open.server_window, &open.wire, 1)),
@@ -506,7 +503,7 @@ impl World {
                 true
             }),
             Action::Abort(conn) => {
-                let Some(index) = self.workers[workload as usize].flow(conn) else {
+                let Some(index) = self.workers.flow(workload, conn) else {
                     return;
                 };
                 if let Some(flow) = &self.flows[index as usize]
@@ -530,7 +527,7 @@ impl World {
     }
 
     fn flow(&mut self, workload: u32, conn: Conn) -> Option<(u32, &mut Flow)> {
-        let index = self.workers[workload as usize].flow(conn)?;
+        let index = self.workers.flow(workload, conn)?;
         Some((index, self.flows[index as usize].as_deref_mut()?))
     }
 
@@ -546,7 +543,7 @@ impl World {
     }
 
     fn datagram(&mut self, workload: u32, conn: Conn, end: End, bytes: u32) {
-        let Some(index) = self.workers[workload as usize].flow(conn) else {
+        let Some(index) = self.workers.flow(workload, conn) else {
             return;
         };
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
@@ -603,13 +600,12 @@ impl World {
                 census.assign(index, workload);
             }
         }
-        let worker = &mut self.workers[workload as usize];
         self.links.routes.push(routes);
         self.flows.push(Some(Box::new(Flow {
             workload,
             conn,
             first,
-            tag: worker.tag,
+            tag: self.workers.tag(workload),
             silent: open.silent,
             probed: self
                 .probes
@@ -627,7 +623,7 @@ impl World {
             transport,
             access,
         })));
-        worker.opened(conn, index);
+        self.workers.opened(workload, conn, index);
         index
     }
 }
