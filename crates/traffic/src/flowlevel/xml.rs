@@ -2,7 +2,7 @@
 //! server, of elements with lists of numbers in them. Its manual, chapter 4, has the format.
 
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use roxmltree::{Document, Node};
 use swell_base::{Dur, Stream, Warning};
@@ -260,33 +260,62 @@ impl Lists {
         };
         let mut repeated = std::collections::BTreeMap::new();
         for address in element.children().filter(Node::is_element) {
-            let text = address.attribute("ipv4").unwrap_or("");
-            let (host, length) = text.split_once('/').unwrap_or((text, "32"));
-            let (Ok(host), Ok(length @ 0..=32)) = (host.parse::<Ipv4Addr>(), length.parse::<u32>())
-            else {
-                let wanted = "an IPv4 address or prefix";
+            let given = address.attribute("ipv4").or(address.attribute("ipv6"));
+            let text = given.unwrap_or("");
+            let Some((length, network)) = prefix(text) else {
+                let wanted = "an IPv4 or IPv6 address or prefix";
                 return Err(invalid(&address, text, wanted));
             };
-            let network = u64::from(host.to_bits()) >> (32 - length);
             *repeated.entry((length, network)).or_insert(0u64) += 1;
         }
         let pool = &mut self.pools[which];
         pool.extend(
             repeated
                 .into_iter()
-                .map(|((length, _), n)| (n, hosts(length))),
+                .map(|((length, _), n)| (n, length.hosts())),
         );
         Ok(())
     }
 }
 
-/// Addresses that the program draws of a prefix: none that ends in 0 or 255, but where it is alone.
-fn hosts(length: u32) -> u64 {
-    match length {
-        0..=24 => 254 << (24 - length),
-        32 => 1,
-        // The first or the last of a /24 may be among them: one host more or less.
-        _ => 1 << (32 - length),
+/// Length of a prefix, by family.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Length {
+    Four(u32),
+    Six(u32),
+}
+
+/// Length and network of an address or prefix. IPv6 is an extension: the released program has `ipv4` alone.
+fn prefix(text: &str) -> Option<(Length, u128)> {
+    let (host, length) = match text.split_once('/') {
+        Some((host, length)) => (host, Some(length.parse::<u32>().ok()?)),
+        None => (text, None),
+    };
+    match host.parse::<IpAddr>().ok()? {
+        IpAddr::V4(a) => {
+            let free = 32u32.checked_sub(length.unwrap_or(32))?;
+            let network = u64::from(a.to_bits()) >> free;
+            Some((Length::Four(32 - free), network.into()))
+        }
+        IpAddr::V6(a) => {
+            let free = 128u32.checked_sub(length.unwrap_or(128))?;
+            let network = a.to_bits().checked_shr(free).unwrap_or(0);
+            Some((Length::Six(128 - free), network))
+        }
+    }
+}
+
+impl Length {
+    /// Addresses that the program draws of a prefix: of IPv4 none that ends in 0 or 255, but where it is alone. Of IPv6
+    /// at most 2^32, more than any model has.
+    fn hosts(self) -> u64 {
+        match self {
+            Length::Four(length @ 0..=24) => 254 << (24 - length),
+            Length::Four(32) => 1,
+            // The first or the last of a /24 may be among them: one host more or less.
+            Length::Four(length) => 1 << (32 - length),
+            Length::Six(length) => 1 << (128 - length).min(32),
+        }
     }
 }
 

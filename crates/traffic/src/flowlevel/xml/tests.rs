@@ -55,6 +55,22 @@ fn lists_and_pools_are_read() {
 }
 
 #[test]
+fn pools_may_be_of_either_family() {
+    let pool = r#"<address_pool name="client_source_pool">
+        <address ipv6="fd00::7"/><address ipv6="fd00::7/128"/><address ipv6="2001:db8::/120"/>
+        <address ipv4="10.0.0.9"/></address_pool>"#;
+    let client = CLIENT.replace("<active_sessions>", &format!("{pool}<active_sessions>"));
+    let model = read(&[&client, SERVER]).unwrap();
+    // The pool of 254 of the text, 256 and 2 of IPv6, one of which is there twice, and one of IPv4.
+    assert_eq!(model.tcp.sources.ranks, [(2, 1), (1, 254 + 256 + 1)]);
+    for wrong in ["fd00::/129", "fd00::/x", "fd00:::"] {
+        let text = client.replace("fd00::7/128", wrong);
+        let error = read(&[&text, SERVER]).unwrap_err().to_string();
+        assert!(error.contains(wrong), "{error}");
+    }
+}
+
+#[test]
 fn what_is_written_is_read_back() {
     let model = configure(&trace(1, 100, 300).records, options());
     let [client, server] = model.to_harpoon(POOLS);
