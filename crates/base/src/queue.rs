@@ -32,6 +32,9 @@ pub struct EventQueue<T> {
     far: Far<T>,
     now: Time,
     len: usize,
+    /// The bucket whose successor is looked at, and the event there that was looked at last.
+    looked_in: u64,
+    looked_at: u32,
 }
 
 impl<T: Copy> Default for EventQueue<T> {
@@ -50,6 +53,8 @@ impl<T: Copy> EventQueue<T> {
             far: Far::new(),
             now: Time::ZERO,
             len: 0,
+            looked_in: u64::MAX,
+            looked_at: 0,
         }
     }
 
@@ -118,6 +123,18 @@ impl<T: Copy> EventQueue<T> {
         self.active.pop_if(|e| e.0 <= until)
     }
 
+    /// Reads a little of an event in the bucket after the present one, another one with each call. What is
+    /// near lies in lists, and a list can only be followed from one event to the next.
+    #[inline]
+    pub fn look_on(&mut self) {
+        if self.looked_in != self.bucket {
+            self.looked_in = self.bucket;
+            self.looked_at = self.near.first_in(self.bucket + 1);
+        } else {
+            self.looked_at = self.near.behind(self.looked_at);
+        }
+    }
+
     /// Events known to come next, the first of them last; empty where few are pending. More may come
     /// in between. For who wants to have at hand what they are about.
     #[inline]
@@ -174,6 +191,7 @@ mod tests {
             let mut map = BTreeMap::new();
             let (mut now, mut seq) = (0u64, 0u32);
             for _ in 0..20_000 {
+                wheel.look_on(); // changes nothing
                 if rng.chance(0.52) || map.is_empty() {
                     let gap = match rng.below(5) {
                         0 => 0,

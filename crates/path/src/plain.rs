@@ -144,6 +144,18 @@ impl PlainLink {
         self.queue.iter(pool).next()
     }
 
+    /// Reads a little of the packets that are taken next.
+    #[inline]
+    pub fn touch_first(&self, pool: &PacketPool) -> u64 {
+        self.queue.touch_first(pool)
+    }
+
+    /// Reads a little of the packet that another will follow.
+    #[inline]
+    pub fn touch_last(&self, pool: &PacketPool) -> u64 {
+        self.queue.touch_last(pool)
+    }
+
     /// Takes the first packet off the link, if it has arrived by `now`.
     #[inline]
     pub fn take(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {

@@ -145,6 +145,19 @@ impl Queue {
         pool.arrival(self.first)
     }
 
+    /// Reads a little of the first two packets.
+    #[inline]
+    pub fn touch_first(&self, pool: &PacketPool) -> u64 {
+        let arrival = |place| pool.arrival(place).map_or(0, Time::as_nanos);
+        arrival(self.first) ^ arrival(pool.behind(self.first))
+    }
+
+    /// Reads a little of the last packet.
+    #[inline]
+    pub fn touch_last(&self, pool: &PacketPool) -> u64 {
+        u64::from(pool.behind(self.last).0)
+    }
+
     /// Flow and way of each packet, and whether it has payload.
     #[inline]
     pub fn iter(&self, pool: &PacketPool) -> impl Iterator<Item = (FlowId, u8, bool)> {

@@ -41,6 +41,7 @@ impl World {
         if ahead < CROWD {
             return;
         }
+        self.links.queue.look_on();
         if self.looked > 0 {
             self.looked -= 1;
         } else {
@@ -60,6 +61,11 @@ impl World {
                 Due::Tcp { flow, .. } | Due::Reap(flow) => self.touch_pointer(flow),
                 Due::Work { workload, .. } => self.workers.touch(workload),
             };
+        }
+        for &(_, wake) in group {
+            if let Due::Link(link) = self.timers.look(wake) {
+                seen ^= self.links.touch_first(link);
+            }
         }
         let mut flows = [Next::default(); GROUP + FROM_TRUNK * TRUNKS as usize];
         let mut found = 0;
@@ -90,13 +96,14 @@ impl World {
                 seen ^= pair.ends[end].touch(next.sends);
             }
         }
+        for next in &mut *flows {
+            if next.onto < TRUNKS {
+                next.onto = self.links.routes[next.flow as usize][usize::from(next.end & 1)];
+            }
+            seen ^= self.links.touch(next.onto);
+        }
         for next in &*flows {
-            let leaf = if next.onto < TRUNKS {
-                self.links.routes[next.flow as usize][usize::from(next.end & 1)]
-            } else {
-                next.onto
-            };
-            seen ^= self.links.touch(leaf);
+            seen ^= self.links.touch_last(next.onto);
         }
         black_box(seen);
     }

@@ -167,11 +167,25 @@ impl Links {
         self.link(index)?.due(&self.pool)
     }
 
-    /// Reads a little of what the next packet needs of a leaf.
+    /// Reads a little of a leaf.
     #[inline]
     pub fn touch(&self, index: LinkIndex) -> u64 {
         let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
         leaf.map_or(0, |leaf| leaf.wake_at.as_nanos())
+    }
+
+    /// Reads a little of the packets that leave a leaf next.
+    #[inline]
+    pub fn touch_first(&self, index: LinkIndex) -> u64 {
+        let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
+        leaf.map_or(0, |leaf| leaf.plain.touch_first(&self.pool))
+    }
+
+    /// Reads a little of the packet that came onto a leaf last.
+    #[inline]
+    pub fn touch_last(&self, index: LinkIndex) -> u64 {
+        let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
+        leaf.map_or(0, |leaf| leaf.plain.touch_last(&self.pool))
     }
 
     /// The packet in `place` arrives at a link now.

@@ -119,6 +119,18 @@ impl<T: Copy> Near<T> {
         self.empty(i);
     }
 
+    /// The place of the latest addition to a bucket; no place if it is empty.
+    #[inline]
+    pub fn first_in(&self, bucket: u64) -> u32 {
+        self.heads[bucket as usize % BUCKETS]
+    }
+
+    /// The place that follows another in its list; no place at its end.
+    #[inline]
+    pub fn behind(&self, place: u32) -> u32 {
+        self.pool.get(place as usize).map_or(END, |e| e.next)
+    }
+
     /// When the earliest event of a bucket is due.
     pub fn earliest_in(&self, bucket: u64) -> Option<Time> {
         let entry = |place: u32| self.pool.get(place as usize);
