@@ -120,7 +120,25 @@ fn traffic(args: &GenerateArgs) -> Result<(String, TrafficPart, Option<Dur>), Fa
     };
     let plan = part.plan(&model).map_err(|e| wrong(&e))?;
     out::warnings(&model.warnings);
+    out::warnings(quiet_beginning(&model, args).as_slice());
     Ok((model.name, TrafficPart::Model(part), plan.length()))
+}
+
+/// Whoever waits for traffic that does not come for hours wants to know why.
+fn quiet_beginning(model: &FlowModel, args: &GenerateArgs) -> Option<Warning> {
+    let first = usize::try_from(args.first).ok()?;
+    let left = model.tcp.intervals.get(first..)?;
+    let quiet = left.iter().position(|i| i.connections > 0)?;
+    let time = model.interval.scale(quiet as f64 / args.compress);
+    (quiet > 0).then(|| {
+        let begin = first + quiet;
+        Warning::note(
+            "quiet-beginning",
+            format!(
+                "the model has no connection in the first {time}: --first {begin} begins with one"
+            ),
+        )
+    })
 }
 
 fn directory(args: &GenerateArgs) -> Result<PathBuf, Fail> {
