@@ -14,7 +14,7 @@ const BUCKET_BITS: u32 = 14;
 
 /// Events ordered by time; events at one instant come out in the order they went in.
 ///
-/// A calendar: an event that is due within the next [`BUCKETS`] buckets is added to its bucket;
+/// A calendar: an event that is due within the next 4096 buckets is added to its bucket;
 /// a bucket is sorted (stably) when its turn comes. What is due later waits in a radix wheel and
 /// moves into its bucket the moment that bucket comes within reach, before anything else can be
 /// put there, so that equal times keep their order. An event is thus touched about twice, however

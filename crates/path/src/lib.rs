@@ -25,6 +25,10 @@
 //! count against no limit. Rates count network-layer bytes plus a per-packet overhead that is
 //! zero unless set.
 //!
+//! Used as an element a link keeps its packets itself. Whoever has many links lets them share a
+//! [`PacketPool`]: a packet is written once and stays in its [`Place`] until it has crossed the last of them
+//! ([`Link::accept`], [`Link::begin`]); a [`PlainLink`] is the commonest link, for that use alone.
+//!
 //! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact
 //! instants, outages, and a packet-delivery trace ([`Deliveries`]) as its rate.
 //!
