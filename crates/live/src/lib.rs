@@ -12,6 +12,7 @@ pub mod host;
 pub mod lateness;
 #[cfg(test)]
 mod patience;
+pub mod router;
 pub mod scratch;
 mod serve;
 pub mod sockets;

@@ -14,13 +14,15 @@ use super::error::{During, Error};
 /// What a host has at its end of a cable.
 #[derive(Clone, Copy, Debug)]
 pub struct CableEnd {
+    /// The name of the device; [`CABLE`], unless the host has several.
+    pub device: &'static str,
     /// The host's address on the cable.
     pub address: IpAddr,
     /// What the other end reaches through it.
     pub prefix: IpNet,
 }
 
-/// The name of the device in both hosts.
+/// The name of a host's only cable.
 pub const CABLE: &str = "cable0";
 
 /// The hardware address of both ends, one of those that no manufacturer has (IEEE 802 section 8.4).
@@ -33,21 +35,22 @@ const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Where the kernel has no such devices (the module `veth`) or refuses one, or an address.
 pub fn cable(a: (&Host, CableEnd), b: (&Host, CableEnd)) -> Result<(), Error> {
     let step = "lay a cable to the other host";
-    lay(a.0, b.0).during(a.0.name(), step)?;
+    lay(a, b).during(a.0.name(), step)?;
     for (one, other) in [(a, b), (b, a)] {
         plug_in(one.0, one.1, other.1).during(one.0.name(), step)?;
     }
     Ok(())
 }
 
-fn lay(a: &Host, b: &Host) -> io::Result<()> {
-    let mut netlink = a.netlink.lock().unwrap_or_else(PoisonError::into_inner);
-    netlink.add_pair(CABLE, CABLE, Some(b.namespaces.net.as_raw_fd()))
+fn lay(a: (&Host, CableEnd), b: (&Host, CableEnd)) -> io::Result<()> {
+    let mut netlink = a.0.netlink.lock().unwrap_or_else(PoisonError::into_inner);
+    let there = b.0.namespaces.net.as_raw_fd();
+    netlink.add_pair(a.1.device, b.1.device, Some(there))
 }
 
 fn plug_in(host: &Host, own: CableEnd, other: CableEnd) -> io::Result<()> {
     let mut netlink = host.netlink.lock().unwrap_or_else(PoisonError::into_inner);
-    let index = netlink.index(CABLE)?;
+    let index = netlink.index(own.device)?;
     // Neither end asks for the other's hardware address, which is its own: who asks early is not answered.
     let attributes = vec![LinkAttribute::Address(HARDWARE.to_vec())];
     netlink.set_link(index, LinkFlags::Up | LinkFlags::Noarp, attributes)?;

@@ -44,6 +44,7 @@ mod merge;
 mod netlink;
 mod program;
 mod rights;
+mod router;
 mod sched;
 mod segment;
 mod sum;
@@ -55,10 +56,13 @@ pub use config::HostConfig;
 pub use device::{Device, DeviceConfig, Offload};
 pub use error::Error;
 pub use helper::helper_main;
+pub use netlink::TokenBucket;
 pub use program::{Process, Program, Stream};
 pub use rights::Rights;
+pub use router::Counters;
 pub use sched::{Precision, be_punctual};
 pub use segment::{SegmentError, segment};
+pub(crate) use sys::packet_drops;
 pub use way::{DEVICE_NAME, DeviceKind};
 
 use error::During;
@@ -469,6 +473,7 @@ fn settings(v6: bool) -> Vec<(&'static str, &'static str, bool)> {
     let mut all = vec![
         ("ipv4/ip_forward", "0", false),
         ("ipv4/conf/all/rp_filter", "0", false),
+        ("ipv4/conf/default/rp_filter", "0", false),
         ("ipv4/conf/swell0/rp_filter", "0", false),
         // What one connection learnt about the path must not decide how the next begins.
         ("ipv4/tcp_no_metrics_save", "1", false),

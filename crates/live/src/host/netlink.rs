@@ -3,8 +3,8 @@
 
 use ipnet::IpNet;
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
-    NetlinkPayload,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
@@ -16,6 +16,7 @@ use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
     RouteProtocol, RouteScope, RouteType,
 };
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
@@ -272,6 +273,38 @@ impl Netlink {
         Ok(found)
     }
 
+    /// What leaves the device goes through a token bucket (tc-tbf(8)) with a drop-tail queue of bytes before it.
+    pub fn add_token_bucket(&mut self, index: u32, bucket: &TokenBucket) -> io::Result<()> {
+        let mut message = queue_of(index);
+        message.attributes = vec![
+            TcAttribute::Kind("tbf".into()),
+            TcAttribute::Options(bucket.options()),
+        ];
+        self.ask(
+            RouteNetlinkMessage::NewQueueDiscipline(message),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )?;
+        Ok(())
+    }
+
+    /// Packets that the device's queueing discipline has dropped.
+    pub fn queue_drops(&mut self, index: u32) -> io::Result<u64> {
+        let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
+        let mut drops = 0;
+        for answer in self.ask(request, NLM_F_DUMP)? {
+            let RouteNetlinkMessage::NewQueueDiscipline(queue) = answer else {
+                continue;
+            };
+            if u32::try_from(queue.header.index) != Ok(index)
+                || queue.header.parent != TcHandle::ROOT
+            {
+                continue;
+            }
+            drops += queue.attributes.iter().map(drops_of).sum::<u64>();
+        }
+        Ok(drops)
+    }
+
     fn link(&mut self, message: LinkMessage) -> io::Result<LinkMessage> {
         self.ask(RouteNetlinkMessage::GetLink(message), 0)?
             .into_iter()
@@ -325,6 +358,74 @@ impl Netlink {
                 }
             }
         }
+    }
+}
+
+/// A rate, and what waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// Bytes per second, with the headers of the link layer.
+    pub rate: u64,
+    /// Bytes that go at once after a silence.
+    pub burst: u32,
+    /// Bytes that wait.
+    pub queue: u32,
+}
+
+// Of linux/pkt_sched.h: attributes and structures of `tbf`.
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
+const TC_LINKLAYER_ETHERNET: u8 = 1;
+/// Nanoseconds of a tick of the packet scheduler (include/net/pkt_sched.h, `PSCHED_SHIFT`), as a power of two.
+const TICK_SHIFT: u32 = 6;
+
+impl TokenBucket {
+    /// `struct tc_tbf_qopt` and the attributes for what it has no room for.
+    fn options(&self) -> Vec<TcOption> {
+        // `struct tc_ratespec`: cell, link layer, overhead, cell alignment, mpu, rate.
+        let spec = |rate: u32| {
+            let mut bytes = vec![0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0];
+            bytes.extend(rate.to_ne_bytes());
+            bytes
+        };
+        let rate = u32::try_from(self.rate).unwrap_or(u32::MAX);
+        let ticks =
+            (u128::from(self.burst) * 1_000_000_000 / u128::from(self.rate.max(1))) >> TICK_SHIFT;
+        let mut parameters = spec(rate);
+        parameters.extend(spec(0));
+        parameters.extend(self.queue.to_ne_bytes());
+        parameters.extend(u32::try_from(ticks).unwrap_or(u32::MAX).to_ne_bytes());
+        parameters.extend(0u32.to_ne_bytes());
+        let mut options = vec![
+            (TCA_TBF_PARMS, parameters),
+            (TCA_TBF_BURST, self.burst.to_ne_bytes().to_vec()),
+        ];
+        if rate == u32::MAX {
+            options.push((TCA_TBF_RATE64, self.rate.to_ne_bytes().to_vec()));
+        }
+        let option = |(kind, bytes)| TcOption::Other(DefaultNla::new(kind, bytes));
+        options.into_iter().map(option).collect()
+    }
+}
+
+fn queue_of(index: u32) -> TcMessage {
+    let mut message = TcMessage::default();
+    message.header.index = i32::try_from(index).unwrap_or(i32::MAX);
+    message.header.parent = TcHandle::ROOT;
+    message
+}
+
+fn drops_of(attribute: &TcAttribute) -> u64 {
+    match attribute {
+        TcAttribute::Stats2(all) => all
+            .iter()
+            .map(|stats| match stats {
+                TcStats2::Queue(queue) => u64::from(queue.drops),
+                _ => 0,
+            })
+            .sum(),
+        _ => 0,
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use swell_live::agent::Address;
 use swell_live::generate::wire::Key;
-use swell_live::host::{CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
+use swell_live::host::{CABLE, CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
 use swell_live::scratch::Scratch;
 
 use crate::fail::Fail;
@@ -46,6 +46,7 @@ impl Local {
             let [a, b, ..] = network;
             let prefix = ipnet::Ipv4Net::new(network.into(), 16);
             CableEnd {
+                device: CABLE,
                 address: Ipv4Addr::new(a, b, 0, 1).into(),
                 prefix: prefix.expect("16 is at most 32").into(),
             }

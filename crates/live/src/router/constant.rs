@@ -1,0 +1,291 @@
+//! The law of a constant-spacing packet generator: which packet when (RFC 2544 section 21; RFC 2285 section 3.4,
+//! bursts; RFC 2889 section 5.1).
+
+use swell_base::{Rate, Time};
+
+/// Bytes of an Ethernet header, which counters and limits of a cable count.
+pub const LINK_HEADER: u32 = 14;
+/// The smallest packet: headers of IPv4 and UDP, and a number of eight bytes.
+pub const SMALLEST: u16 = 36;
+
+/// Sizes of packets in bytes of the network layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// All the same.
+    One(u16),
+    /// 61 % of 40 bytes, 17 % of 576, 22 % of 1500: in every hundred packets exactly, spread as evenly as can be.
+    Trimodal,
+}
+
+/// Sizes of the mix and how many packets in a hundred have them.
+const TRIMODAL: [(u16, i64); 3] = [(40, 61), (576, 17), (1500, 22)];
+
+/// What a generator sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// How large packets are.
+    pub sizes: Sizes,
+    /// Packets of a burst, back to back at `line`; 1 spaces all of them.
+    pub burst: u32,
+    /// Sources that send the same at the same time, each over a line of its own.
+    pub sources: u32,
+    /// Rate of a source's line; headers of the link layer count.
+    pub line: Rate,
+    /// Mean rate of all sources together, counted the same.
+    pub load: Rate,
+}
+
+/// Why a pattern cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// Nothing to send.
+    #[error("a pattern needs a burst, a source, a load and packets of at least {SMALLEST} bytes")]
+    Empty,
+    /// More than there is room for.
+    #[error("a load of {load} does not fit on {sources} lines of {line}")]
+    Line {
+        /// Asked for.
+        load: Rate,
+        /// How many.
+        sources: u32,
+        /// Of each.
+        line: Rate,
+    },
+}
+
+/// A packet to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emission {
+    /// When, from the beginning.
+    pub at: Time,
+    /// Bytes of the network layer.
+    pub size: u16,
+}
+
+impl Pattern {
+    /// All packets, in order of time, without end.
+    ///
+    /// # Errors
+    /// Where the load is more than the lines carry, or nothing.
+    pub fn emissions(&self) -> Result<Emissions, PatternError> {
+        let small = matches!(self.sizes, Sizes::One(size) if size < SMALLEST);
+        if small || self.burst == 0 || self.sources == 0 || self.load.bps() == 0 {
+            return Err(PatternError::Empty);
+        }
+        if u128::from(self.load.bps()) > u128::from(self.line.bps()) * u128::from(self.sources) {
+            return Err(PatternError::Line {
+                load: self.load,
+                sources: self.sources,
+                line: self.line,
+            });
+        }
+        Ok(Emissions {
+            pattern: *self,
+            mix: [0; 3],
+            bursts: 0,
+            packet: 0,
+            source: 0,
+            bits: 0,
+            size: 0,
+            before: Time::ZERO,
+        })
+    }
+
+    /// Bytes of a hundred packets with the headers of the link layer.
+    fn hundred(&self) -> u64 {
+        let network: u64 = match self.sizes {
+            Sizes::One(size) => 100 * u64::from(size),
+            Sizes::Trimodal => TRIMODAL.iter().map(|t| u64::from(t.0) * t.1 as u64).sum(),
+        };
+        network + 100 * u64::from(LINK_HEADER)
+    }
+}
+
+/// Packets of a [`Pattern`].
+#[derive(Clone, Debug)]
+pub struct Emissions {
+    pattern: Pattern,
+    /// By how much each size of the mix is behind its share.
+    mix: [i64; 3],
+    /// Bursts before this one.
+    bursts: u64,
+    /// Packets of this burst before this one, of each source.
+    packet: u32,
+    /// The source whose turn it is.
+    source: u32,
+    /// Bits of this burst before this packet.
+    bits: u64,
+    /// Size of this packet.
+    size: u16,
+    /// When the packet before it left.
+    before: Time,
+}
+
+impl Emissions {
+    fn next_size(&mut self) -> u16 {
+        let Sizes::One(size) = self.pattern.sizes else {
+            // Smooth weighted round robin: the size that is most behind its share.
+            let mut most = 0;
+            for (i, (_, share)) in TRIMODAL.iter().enumerate() {
+                self.mix[i] += share;
+                if self.mix[i] > self.mix[most] {
+                    most = i;
+                }
+            }
+            self.mix[most] -= 100;
+            return TRIMODAL[most].0;
+        };
+        size
+    }
+}
+
+impl Iterator for Emissions {
+    type Item = Emission;
+
+    fn next(&mut self) -> Option<Emission> {
+        let p = self.pattern;
+        if self.source == 0 {
+            self.size = self.next_size();
+        }
+        // From the number of the burst, so that no remainder adds up.
+        let bits = u128::from(self.bursts) * u128::from(p.burst) * u128::from(p.hundred()) * 8;
+        let begin = bits * u128::from(p.sources) * 1_000_000_000 / (100 * u128::from(p.load.bps()));
+        let within = u128::from(self.bits) * 1_000_000_000 / u128::from(p.line.bps());
+        // A burst of more than its share of large packets takes its line a little longer.
+        let at =
+            Time::from_nanos(u64::try_from(begin + within).unwrap_or(u64::MAX)).max(self.before);
+        self.before = at;
+        let size = self.size;
+        self.source += 1;
+        if self.source == p.sources {
+            self.source = 0;
+            self.packet += 1;
+            self.bits += 8 * (u64::from(size) + u64::from(LINK_HEADER));
+            if self.packet == p.burst {
+                (self.packet, self.bits) = (0, 0);
+                self.bursts += 1;
+            }
+        }
+        Some(Emission { at, size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern() -> Pattern {
+        Pattern {
+            sizes: Sizes::One(1500),
+            burst: 1,
+            sources: 1,
+            line: Rate::from_bps(100_000_000),
+            load: Rate::from_bps(60_000_000),
+        }
+    }
+
+    fn times(pattern: Pattern, n: usize) -> Vec<u64> {
+        let emissions = pattern.emissions().unwrap().take(n);
+        emissions.map(|e| e.at.as_nanos()).collect()
+    }
+
+    #[test]
+    fn packets_are_spaced_evenly_and_the_load_does_not_drift() {
+        // 1514 bytes at 60 Mbit/s: 201.866.. us.
+        assert_eq!(times(pattern(), 4), [0, 201_866, 403_733, 605_600]);
+        // A million packets take 1514 x 8 x 10^6 / 60 000 000 s, to the nanosecond.
+        let last = pattern().emissions().unwrap().nth(1_000_000).unwrap();
+        assert_eq!(last.at.as_nanos(), 201_866_666_666);
+    }
+
+    #[test]
+    fn bursts_leave_at_the_rate_of_the_line_and_keep_the_load() {
+        let bursty = Pattern {
+            burst: 3,
+            ..pattern()
+        };
+        // 121.12 us a packet on the line; a burst every 605.6 us.
+        assert_eq!(times(bursty, 5), [0, 121_120, 242_240, 605_600, 726_720]);
+        let begins = [697u64, 930].map(|burst| {
+            let p = Pattern {
+                burst: burst as u32,
+                ..pattern()
+            };
+            p.emissions()
+                .unwrap()
+                .nth(burst as usize * 1_000)
+                .unwrap()
+                .at
+                .as_nanos()
+        });
+        let exact = [697u128, 930].map(|b| (b * 1_000 * 1_514 * 8 * 1_000 / 60) as u64);
+        assert_eq!(begins, exact);
+    }
+
+    #[test]
+    fn sources_send_together_and_share_the_load() {
+        let two = Pattern {
+            sources: 2,
+            burst: 2,
+            ..pattern()
+        };
+        // Each has 30 Mbit/s: a burst of two every 807.466.. us.
+        assert_eq!(times(two, 6), [0, 0, 121_120, 121_120, 807_466, 807_466]);
+    }
+
+    #[test]
+    fn the_mix_is_exact_in_every_hundred_and_even_within() {
+        let mixed = Pattern {
+            sizes: Sizes::Trimodal,
+            ..pattern()
+        };
+        let sizes: Vec<u16> = mixed
+            .emissions()
+            .unwrap()
+            .map(|e| e.size)
+            .take(1_000)
+            .collect();
+        for hundred in sizes.chunks(100) {
+            let of = |size| hundred.iter().filter(|s| **s == size).count();
+            assert_eq!([of(40), of(576), of(1500)], [61, 17, 22]);
+        }
+        for ten in sizes.windows(10) {
+            let large = ten.iter().filter(|s| **s == 1500).count();
+            assert!((2..=3).contains(&large), "{ten:?}");
+        }
+        // Spacing is of the mean frame: 466.32 bytes at 60 Mbit/s.
+        assert_eq!(times(mixed, 3), [0, 62_176, 124_352]);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused() {
+        let too_much = Pattern {
+            load: Rate::from_bps(100_000_001),
+            ..pattern()
+        };
+        assert!(matches!(
+            too_much.emissions(),
+            Err(PatternError::Line { .. })
+        ));
+        for nothing in [
+            Pattern {
+                burst: 0,
+                ..pattern()
+            },
+            Pattern {
+                sources: 0,
+                ..pattern()
+            },
+            Pattern {
+                load: Rate::from_bps(0),
+                ..pattern()
+            },
+            Pattern {
+                sizes: Sizes::One(35),
+                ..pattern()
+            },
+        ] {
+            assert_eq!(nothing.emissions().unwrap_err(), PatternError::Empty);
+        }
+    }
+}
