@@ -73,7 +73,7 @@ fn pattern(load: u64) -> Pattern {
 
 fn run(rights: &Rights, settings: &Settings, load: &Load) -> Seen {
     let seen = bench(rights, settings, load, &|| false).expect("a router can be made here");
-    println!("  {:?}", seen.samples.last());
+    println!("  {:?}", seen.end);
     for doubt in &seen.doubts {
         println!("  {}", doubt.message);
     }
@@ -155,7 +155,9 @@ fn tcp_losses(rights: &Rights) {
         last.queue_drops > 0,
         "four senders overrun a queue of thirty packets"
     );
-    // The last look was before the connections ended.
-    assert!(lost >= last.queue_drops + last.not_taken, "{lost}");
+    assert_eq!(
+        lost,
+        seen.end.queue_drops + seen.end.not_taken + seen.end.sink_missed
+    );
     assert!(seen.lost.len() as u64 >= last.offered.packets);
 }

@@ -14,7 +14,7 @@ pub fn study_html(study: &Study) -> String {
         .ledgers
         .iter()
         .enumerate()
-        .map(|(i, ledger)| ledger_section(ledger, i))
+        .map(|(i, ledger)| ledger_section(ledger, i, study.real_time))
         .collect();
     sections.extend(study.sections.iter().enumerate().map(|(i, s)| {
         Section {
@@ -43,7 +43,12 @@ pub fn study_html(study: &Study) -> String {
     sections.push(Section {
         id: "rerun".into(),
         title: "How to run it again".into(),
-        what: "Equal command and version give equal numbers, bit for bit.".into(),
+        what: if study.real_time {
+            "Measured as time went by, on this machine: the same command gives other numbers."
+        } else {
+            "Equal command and version give equal numbers, bit for bit."
+        }
+        .into(),
         parts: vec![Part {
             code: study.command.clone(),
             facts: study.facts.clone(),
@@ -105,7 +110,7 @@ fn sentences(study: &Study) -> Vec<String> {
     vec![each.join(" ")]
 }
 
-fn ledger_section(ledger: &Ledger, index: usize) -> Section {
+fn ledger_section(ledger: &Ledger, index: usize, real_time: bool) -> Section {
     let mut head = vec!["", "claim", "paper"];
     head.extend(ledger.columns.iter().map(String::as_str));
     let mut table = Table::new(&head);
@@ -121,9 +126,13 @@ fn ledger_section(ledger: &Ledger, index: usize) -> Section {
     Section {
         id: format!("ledger{index}"),
         title: ledger.title.clone(),
-        what: "Each verdict follows from its rule. Intervals are of 95 %, over seeds; “ns-2” is \
-               what ns-2.35 says under the same defaults, where it was run."
-            .into(),
+        what: if real_time {
+            "Each verdict follows from its rule."
+        } else {
+            "Each verdict follows from its rule. Intervals are of 95 %, over seeds; “ns-2” is \
+             what ns-2.35 says under the same defaults, where it was run."
+        }
+        .into(),
         parts: vec![Part {
             tables: vec![table],
             ..Part::default()

@@ -123,6 +123,7 @@ impl Plan {
             ],
             sections,
             command: self.command(),
+            real_time: false,
             facts: vec![
                 (
                     "simulated seconds of each run".into(),

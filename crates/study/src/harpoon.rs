@@ -14,7 +14,7 @@ pub mod timestamps;
 
 use swell_base::{Dur, Warning};
 
-pub use run::{Imitation, Original, Seen};
+pub use run::{Imitation, Original, Seen, learn};
 
 use crate::Study;
 use results::Results;
@@ -59,6 +59,7 @@ pub fn study(
             .chain([timestamps::section(times)])
             .collect(),
         command,
+        real_time: false,
         facts: vec![
             (
                 "runs".to_string(),

@@ -27,6 +27,7 @@ pub mod burstiness;
 pub mod filler;
 pub mod grid;
 pub mod harpoon;
+pub mod router;
 
 mod estimate;
 mod ledger;

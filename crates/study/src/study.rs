@@ -24,6 +24,8 @@ pub struct Study {
     pub command: String,
     /// Facts about the run: name and value.
     pub facts: Vec<(String, String)>,
+    /// Measured as time went by, so that the same command gives other numbers.
+    pub real_time: bool,
 }
 
 /// A part of a study.

@@ -450,6 +450,28 @@ pub(crate) enum StudyCommand {
     Filler(FillerArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
     Harpoon(HarpoonArgs),
+    /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
+    /// kernel's forwarding between hosts on this machine.
+    Router(RouterArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RouterArgs {
+    /// The users whose flow records are learnt from: a bundled model or the file of one learnt from packets.
+    #[arg(long, value_name = "MODEL", default_value = "isi-2pm")]
+    pub model: PathBuf,
+    /// Rate of the router's output line.
+    #[arg(long, value_name = "RATE", default_value = "50Mbit")]
+    pub line: swell_base::Rate,
+    /// A first look: one table, fewer patterns, shorter runs.
+    #[arg(long)]
+    pub quick: bool,
+    /// The study's directory. Default: studies/router. A study that was interrupted goes on where it stopped.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Throw away the runs that the directory holds, and begin anew.
+    #[arg(long)]
+    pub fresh: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! `swell generate`: drives agents, shows how it goes, keeps what comes home.
 
 mod keep;
-mod local;
+pub(crate) mod local;
 
 use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;

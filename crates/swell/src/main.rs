@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, StudyCommand};
 use fail::Fail;
 use swell_live::host::Rights;
 
@@ -52,6 +52,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
         Command::Run(args) => run::emulates(args),
         Command::Under(_) => true,
         Command::Generate(args) => args.local,
+        Command::Study(StudyCommand::Router(_)) => true,
         _ => false,
     };
     let rights = emulates
@@ -63,6 +64,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
         (Command::Under(args), Some(rights)) => return under::under(&args, rights, cli.json),
         (Command::Run(args), rights) => run::run(&args, rights, cli.json),
         (Command::Generate(args), rights) => generate::generate(&args, rights.as_ref(), cli.json),
+        (Command::Study(which), rights) => study::study(&which, rights.as_ref(), cli.json),
         (command, _) => other(command, cli.json),
     }?;
     Ok(0)
@@ -71,7 +73,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
 fn other(command: Command, json: bool) -> Result<(), Fail> {
     match command {
         // They are at home in `done`.
-        Command::Run(_) | Command::Under(_) | Command::Generate(_) => Ok(()),
+        Command::Run(_) | Command::Under(_) | Command::Generate(_) | Command::Study(_) => Ok(()),
         Command::Agent(args) => agent::agent(&args, json),
         Command::Doctor(args) => doctor::doctor(&args, json),
         Command::Replay(args) => replay::replay(&args, json),
@@ -79,7 +81,6 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
         Command::Learn(args) => learn::learn(&args, json),
         Command::Show(args) => show::show(&args, json),
         Command::Fidelity(args) => fidelity::fidelity(&args, json),
-        Command::Study(which) => study::study(&which, json),
         Command::Schema => schema(),
         Command::Models => models(json),
     }

@@ -1,10 +1,14 @@
 //! `swell study`.
 
+mod capacity;
+mod router;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 use swell_base::Dur;
+use swell_live::host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::burstiness::{Plan, tally};
 use swell_study::filler;
@@ -25,8 +29,9 @@ const PICTURES: &str = "pictures";
 const SIZE: (f64, f64) = (700.0, 420.0);
 const PNG_SCALE: f32 = 2.0;
 
-pub(crate) fn study(which: &StudyCommand, json: bool) -> Result<(), Fail> {
+pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     match which {
+        StudyCommand::Router(args) => router::router(args, rights, json),
         StudyCommand::Burstiness(args) => {
             let plan = Plan {
                 quick: args.quick,

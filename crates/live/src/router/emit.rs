@@ -91,7 +91,9 @@ impl Scattered {
 /// A socket to send from; made in the network of the host that is to send.
 pub(super) fn socket() -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+    sys::roomy(socket.as_fd());
+    Ok(socket)
 }
 
 /// Sends a pattern for `span`, as punctually as the kernel lets this thread run. Packets whose time has come leave at

@@ -89,11 +89,24 @@ impl Marks {
         self.0.push(mark);
     }
 
-    /// Whether each was lost before it came out, where packets come out in the order in which they go in.
+    /// Whether each was lost before it came out. What came out without having gone in, such as what the router itself has to
+    /// say, is nobody's.
     pub fn lost(&self, out: &Marks) -> Vec<bool> {
-        let mut out = out.0.iter().peekable();
-        let lost = |mark: &Mark| out.next_if(|m| *m == mark).is_none();
-        self.0.iter().map(lost).collect()
+        let sorted = |marks: &Marks| {
+            let mut places: Vec<u32> = (0..marks.0.len() as u32).collect();
+            // Equal marks in the order in which they crossed.
+            places.sort_by_key(|&i| marks.0[i as usize]);
+            places
+        };
+        let came_out = sorted(out);
+        let mut came_out = came_out.iter().map(|&i| out.0[i as usize]).peekable();
+        let mut lost = vec![true; self.0.len()];
+        for place in sorted(self) {
+            let mark = self.0[place as usize];
+            while came_out.next_if(|m| *m < mark).is_some() {}
+            lost[place as usize] = came_out.next_if_eq(&mark).is_none();
+        }
+        lost
     }
 }
 
@@ -135,6 +148,10 @@ mod tests {
             .iter()
             .for_each(|&id| out.crossed(&packet(id, 63)));
         assert_eq!(into.lost(&out), [false, true, true, false, false, true]);
+        // Something of the router's own, and out of order.
+        out.crossed(&packet(99, 63));
+        out.crossed(&packet(3, 63));
+        assert_eq!(into.lost(&out), [false, true, false, false, false, true]);
         // Another family, or too short.
         let mut six = packet(1, 64);
         six[0] = 0x60;

@@ -141,11 +141,17 @@ impl Batch {
     }
 }
 
-/// As much as a socket may hold.
+/// As much as a socket may hold: of what it receives, and of what it has sent that waits in the router's backlog, where it
+/// is the sender's until it is looked at (net/ipv4/ip_input.c, `ip_rcv_core`).
 pub(super) fn roomy(fd: BorrowedFd<'_>) {
-    // Beyond the machine's limit only with a privilege; less room shows as packets that were not seen.
-    if set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER).is_err() {
-        let _ = set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER);
+    // Beyond the machine's limit only with a privilege; less room shows as packets that were not seen, or refused.
+    for (forced, asked) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    ] {
+        if set(fd, libc::SOL_SOCKET, forced, BUFFER).is_err() {
+            let _ = set(fd, libc::SOL_SOCKET, asked, BUFFER);
+        }
     }
 }
 

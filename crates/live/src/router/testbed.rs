@@ -142,12 +142,14 @@ impl Testbed {
     pub fn sample(&self, at: Time) -> Result<Sample, BenchError> {
         let source = self.source.counters(CABLE)?;
         let (into, out) = (self.router.counters(IN)?, self.router.counters(OUT)?);
+        // What the router did not take was not counted as sent; it is as large in the mean as what was.
+        let (taken, missed) = (source.out_packets.max(1), source.not_taken);
+        let bytes = u128::from(source.out_bytes) * u128::from(taken + missed) / u128::from(taken);
         Ok(Sample {
             at,
-            // What the router did not take was not counted as sent.
             offered: Count {
-                packets: source.out_packets + source.not_taken,
-                bytes: source.out_bytes,
+                packets: source.out_packets + missed,
+                bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
             },
             forwarded: Count {
                 packets: out.out_packets + out.not_taken,
@@ -158,7 +160,7 @@ impl Testbed {
                 bytes: into.out_bytes,
             },
             queue_drops: self.router.limit_drops(OUT)?,
-            not_taken: source.not_taken,
+            not_taken: missed,
             sink_missed: out.not_taken,
             processor: self.processor.and_then(cpu::read),
         })

@@ -22,8 +22,10 @@ const NETWORKS: [(&str, [u8; 4]); 2] = [("client", [10, 201, 0, 0]), ("server", 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Two hosts with agents. Everything goes with the value.
-pub(super) struct Local {
+pub(crate) struct Local {
     hosts: [Arc<Host>; 2],
+    /// The agents' processes, client's and server's.
+    agents: Vec<u32>,
     token: String,
     _scratch: Scratch,
 }
@@ -63,6 +65,7 @@ impl Local {
             Err(_) => return Err(Fail::failed("two hosts were not made")),
         };
         cable((&hosts[0], ends[0]), (&hosts[1], ends[1])).map_err(Fail::failed)?;
+        let mut agents = Vec::new();
         for (host, end) in hosts.iter().zip(ends) {
             let mut agent = Program::new([program.as_os_str()]);
             let listen = format!("127.0.0.1:{PORT}");
@@ -75,10 +78,12 @@ impl Local {
                 .argv
                 .extend(["--token-file".into(), file.clone().into()]);
             agent.stderr = Stream::Inherit;
-            host.spawn(agent).map_err(Fail::failed)?;
+            let process = host.spawn(agent).map_err(Fail::failed)?;
+            agents.push(process.pid());
         }
         let local = Local {
             hosts,
+            agents,
             token,
             _scratch: scratch,
         };
@@ -109,6 +114,19 @@ impl Local {
 
     pub fn server(&self) -> Address {
         address(&self.hosts[1])
+    }
+
+    /// The most memory that each agent ever had resident, client's and server's, bytes (`VmHWM`, proc_pid_status(5)).
+    pub fn memory(&self) -> Option<[u64; 2]> {
+        let of = |pid: &u32| -> Option<u64> {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+            Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+        };
+        let [client, server] = self.agents.as_slice() else {
+            return None;
+        };
+        Some([of(client)?, of(server)?])
     }
 
     pub fn token(&self) -> String {

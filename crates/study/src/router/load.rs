@@ -1,0 +1,121 @@
+//! How many sessions make a load.
+
+use std::sync::Arc;
+
+use swell_base::{Dur, Rate, Time};
+use swell_traffic::Model;
+use swell_traffic::flowlevel::{
+    ConfigureError, Due, FlowModel, Interval, Plan, Playback, Player, Popularity, Profile, Share,
+};
+
+use crate::harpoon::{self, Original};
+
+/// Addresses of the sink, all as popular: a class B, as in the paper.
+pub(super) const HOSTS: u64 = 1 << 16;
+/// Bytes of a full packet with the header of the link layer, and its payload with TCP's timestamps (RFC 7323).
+const FRAME: f64 = 1_514.0;
+const SEGMENT: f64 = 1_448.0;
+/// Seed of all runs: the same draws in each, as in the paper.
+pub const SEED: u64 = 1;
+/// Numbers of sessions that are tried.
+const TRIES: usize = 12;
+
+/// The sessions of flow records of `users`, whose clients are everywhere behind the router, all as popular.
+/// [`at_rate`] says how many of them there are.
+///
+/// # Errors
+/// When the records hold nothing to model.
+pub fn learnt(users: Arc<Model>) -> Result<FlowModel, ConfigureError> {
+    let original = Original::new(users, 1.0, harpoon::WHOLE);
+    let records = &original.seen().records;
+    harpoon::learn(records, Profile::Fixed, Dur::from_secs(300)).map(everywhere)
+}
+
+/// The model with [`HOSTS`] clients.
+pub(super) fn everywhere(mut model: FlowModel) -> FlowModel {
+    model.udp.clear();
+    model.start = 0;
+    model.tcp.sources = Popularity {
+        ranks: vec![(1, HOSTS)],
+    };
+    model
+}
+
+/// What sessions are to offer, and when it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// On the line to the clients; headers of the link layer count.
+    pub rate: Rate,
+    /// What that line carries.
+    pub line: Rate,
+    /// How long they play.
+    pub span: Dur,
+    /// What of it does not count.
+    pub settle: Dur,
+}
+
+/// The model with one interval, and as many sessions as offer a load with the draws of [`SEED`]. Files are of sizes that
+/// are far apart, so that the mean of many draws says little of a run: the draws themselves are looked at, through a line
+/// that serves what comes in its order.
+pub fn at_rate(learnt: &FlowModel, wanted: &Wanted) -> FlowModel {
+    let mean = learnt.tcp.down.law().map_or(0.0, |l| l.mean());
+    let gap = learnt.gap_law().map_or(f64::INFINITY, |l| l.mean() / 1e6);
+    let each = mean / SEGMENT * FRAME * 8.0 / gap;
+    let target = wanted.rate.bps() as f64;
+    let mut sessions = (target / each).round().max(1.0) as u64;
+    let mut best = with_sessions(learnt, sessions, wanted.span);
+    let mut distance = f64::INFINITY;
+    for _ in 0..TRIES {
+        let model = with_sessions(learnt, sessions, wanted.span);
+        let Some(found) = offered(&model, wanted).filter(|x| *x > 0.0) else {
+            break;
+        };
+        if (found - target).abs() < distance {
+            distance = (found - target).abs();
+            best = model;
+        }
+        // Halfway, for one more session can bring one large file more.
+        let factor = (target / found).sqrt();
+        let next = ((sessions as f64 * factor).round().max(1.0)) as u64;
+        sessions = if next == sessions { sessions + 1 } else { next };
+    }
+    best
+}
+
+fn with_sessions(learnt: &FlowModel, sessions: u64, span: Dur) -> FlowModel {
+    let mut model = learnt.clone();
+    // Draws are spread evenly over an interval: the run is one.
+    model.interval = span;
+    model.tcp.intervals = vec![Interval {
+        connections: 1,
+        bytes: 1,
+        seen: sessions,
+        sessions,
+    }];
+    model.span = [0, i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)];
+    model
+}
+
+/// Bits per second that the line would serve of the files that are due, while it counts.
+pub(super) fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
+    let playback = Playback {
+        cycle: true,
+        ..Playback::default()
+    };
+    let plan = Plan::new(model, &playback).ok()?;
+    let mut player = Player::new(plan, SEED, Share::ALL);
+    let end = Time::ZERO + wanted.span;
+    let (from, to) = (wanted.settle.as_secs_f64(), wanted.span.as_secs_f64());
+    let line = wanted.line.bps() as f64;
+    let (mut free, mut served) = (0.0f64, 0.0);
+    while let Some(at) = player.poll_at().filter(|&at| at < end) {
+        while let Some(due) = player.pop(at) {
+            let Due::Transfer(t) = due else { continue };
+            let bits = t.down as f64 / SEGMENT * FRAME * 8.0;
+            let begin = free.max(t.at.as_secs_f64());
+            free = begin + bits / line;
+            served += (free.min(to) - begin.max(from)).max(0.0) * line;
+        }
+    }
+    Some(served / (to - from))
+}
