@@ -56,6 +56,7 @@ fn settings(routes: u32, rate: u64, packets: u32) -> Settings {
             burst: 3_100,
             queue: packets * 1_514,
         }),
+        window_scaling: true,
         span: Dur::from_millis(1_200),
         every: Dur::from_millis(300),
     }
@@ -142,7 +143,10 @@ fn tcp_losses(rights: &Rights) {
     let seen = run(
         rights,
         &settings(65_536, 20 * MBIT, 30),
-        &Load::Sessions(Arc::new(plan)),
+        &Load::Sessions {
+            plan: Arc::new(plan),
+            congestion: vec!["reno".into()],
+        },
     );
     let last = seen.samples.last().unwrap();
     // The line was full most of the time, and nothing larger than a frame crossed it.

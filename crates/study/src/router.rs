@@ -80,6 +80,14 @@ pub fn study(
                 ),
             ),
             ("looks".to_owned(), format!("every {}, without the first {}", setting.every, setting.settle)),
+            (
+                "hosts".to_owned(),
+                match setting.today {
+                    true => "as the kernel makes them",
+                    false => "Reno, and receive windows of 64 KB at most, as the paper's had",
+                }
+                .to_owned(),
+            ),
             ("learnt from".to_owned(), format!("flow records of the users of model `{}`", setting.model)),
         ],
         real_time: true,

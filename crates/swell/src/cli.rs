@@ -461,8 +461,11 @@ pub(crate) struct RouterArgs {
     #[arg(long, value_name = "MODEL", default_value = "isi-2pm")]
     pub model: PathBuf,
     /// Rate of the router's output line.
-    #[arg(long, value_name = "RATE", default_value = "50Mbit")]
+    #[arg(long, value_name = "RATE", default_value = "200Mbit")]
     pub line: swell_base::Rate,
+    /// Hosts as the kernel makes them, instead of such as the paper's: Reno, and receive windows of 64 KB at most.
+    #[arg(long)]
+    pub today: bool,
     /// A first look: one table, fewer patterns, shorter runs.
     #[arg(long)]
     pub quick: bool,

@@ -1,6 +1,8 @@
 //! The law of a constant-spacing packet generator: which packet when (RFC 2544 section 21; RFC 2285 section 3.4,
 //! bursts; RFC 2889 section 5.1).
 
+use std::time::Duration;
+
 use swell_base::{Rate, Time};
 
 /// Bytes of an Ethernet header, which counters and limits of a cable count.
@@ -89,6 +91,12 @@ impl Pattern {
             size: 0,
             before: Time::ZERO,
         })
+    }
+
+    /// From a packet of each source to the next ones, in the mean.
+    pub(super) fn wait(&self) -> Duration {
+        let bits = self.hundred() * 8 * u64::from(self.sources) / 100;
+        Duration::from_nanos(bits * 1_000_000_000 / self.load.bps().max(1))
     }
 
     /// Bytes of a hundred packets with the headers of the link layer.
@@ -192,6 +200,7 @@ mod tests {
     #[test]
     fn packets_are_spaced_evenly_and_the_load_does_not_drift() {
         // 1514 bytes at 60 Mbit/s: 201.866.. us.
+        assert_eq!(pattern().wait(), Duration::from_nanos(201_866));
         assert_eq!(times(pattern(), 4), [0, 201_866, 403_733, 605_600]);
         // A million packets take 1514 x 8 x 10^6 / 60 000 000 s, to the nanosecond.
         let last = pattern().emissions().unwrap().nth(1_000_000).unwrap();

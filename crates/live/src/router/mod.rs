@@ -7,7 +7,9 @@
 //!
 //! let rights = Rights::obtain()?;
 //! let limit = TokenBucket { rate: 12_500_000, burst: 8_192, queue: 775_168 };
-//! let settings = Settings { routes: 1_024, limit: Some(limit), span: Dur::from_secs(10), every: Dur::from_secs(1) };
+//! let settings = Settings {
+//!     routes: 1_024, limit: Some(limit), window_scaling: true, span: Dur::from_secs(10), every: Dur::from_secs(1),
+//! };
 //! let load = Load::Constant(Pattern {
 //!     sizes: Sizes::One(1500), burst: 1, sources: 2,
 //!     line: Rate::from_bps(100_000_000), load: Rate::from_bps(90_000_000),
@@ -70,6 +72,8 @@ pub struct Settings {
     pub routes: u32,
     /// The line to the sink; none: as fast as the machine is.
     pub limit: Option<TokenBucket>,
+    /// Receive windows beyond 64 KB (RFC 7323 section 2), as the kernel has them by default.
+    pub window_scaling: bool,
     /// How long packets are sent.
     pub span: Dur,
     /// Between two looks at the counters.
@@ -81,7 +85,12 @@ pub enum Load {
     /// Packets with constant spacing, or bursts of them.
     Constant(Pattern),
     /// Sessions over kernel TCP, whose files come from the source.
-    Sessions(SharedPlan),
+    Sessions {
+        /// What is played.
+        plan: SharedPlan,
+        /// Congestion controls that connections take turns in, by the kernel's names; none: the kernel's default.
+        congestion: Vec<String>,
+    },
 }
 
 /// Frames, and their bytes with the headers of the link layer.
@@ -183,7 +192,9 @@ pub fn bench(
             let bed = Testbed::new(rights, settings)?;
             match load {
                 Load::Constant(pattern) => constant(&bed, settings, pattern, stop),
-                Load::Sessions(plan) => sessions(&bed, settings, plan, stop),
+                Load::Sessions { plan, congestion } => {
+                    sessions(&bed, settings, (plan, congestion), stop)
+                }
             }
         };
         let thread = thread::Builder::new().name("bench".into());
@@ -254,14 +265,14 @@ fn constant(
 fn sessions(
     bed: &Testbed,
     settings: &Settings,
-    plan: &SharedPlan,
+    (plan, congestion): (&SharedPlan, &[String]),
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Seen, BenchError> {
     let key = Key::random().map_err(kernel("make a key"))?;
     let config = |role| Config {
         key,
         lease: Dur::from_secs(5),
-        congestion: Vec::new(),
+        congestion: congestion.to_vec(),
         threads: 1,
         precise: false,
         room: 0,
@@ -356,7 +367,8 @@ fn linger(bed: &Testbed) -> Result<(), BenchError> {
         let s = bed.sample(Time::ZERO)?;
         let gone = s.forwarded.packets + s.queue_drops + s.not_taken;
         if gone >= s.offered.packets || begun.elapsed() > LONGEST {
-            return Ok(thread::sleep(LINGER));
+            thread::sleep(LINGER);
+            return Ok(());
         }
     }
 }

@@ -52,6 +52,9 @@ impl Testbed {
         router.sysctls.push(("ipv4/ip_forward".into(), "1".into()));
         let mut sink = host("sink", SINK);
         sink.local = vec![prefix().into()];
+        let scaling = if settings.window_scaling { "1" } else { "0" };
+        sink.sysctls
+            .push(("ipv4/tcp_window_scaling".into(), scaling.into()));
         let make = |config| Host::create(rights, &config).map(|made| made.0);
         let (source, router, sink) = (make(host("source", SOURCE))?, make(router)?, make(sink)?);
         let end = |device, address: Ipv4Addr, prefix: Ipv4Net| CableEnd {

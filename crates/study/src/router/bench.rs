@@ -190,6 +190,8 @@ pub struct Setting {
     pub every: Dur,
     /// What was learnt, by name.
     pub model: String,
+    /// Hosts as the kernel makes them, not with Reno and windows of 64 KB at most.
+    pub today: bool,
 }
 
 /// Plays a run with so much offered, and says what was seen; `None` where that failed.

@@ -45,6 +45,9 @@ impl AtTable<'_> {
     fn pair(&self, regime: Regime, number: &str) -> Option<[f64; 2]> {
         let sessions = Bench::sessions(regime, self.routes);
         let constant = Bench::constant(Mix::Large, 1, regime, self.routes);
+        if !self.results.is_fair(constant) {
+            return None;
+        }
         Some([
             self.results.get(sessions, number)?,
             self.results.get(constant, number)?,
@@ -248,7 +251,10 @@ impl Varied<'_> {
     }
 
     fn get(&self, number: &str) -> Option<f64> {
-        self.results.get(self.own(), number)
+        let own = self.own();
+        self.results
+            .get(own, number)
+            .filter(|_| self.results.is_fair(own))
     }
 
     fn even(&self, number: &str) -> Option<f64> {

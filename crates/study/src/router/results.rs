@@ -4,6 +4,9 @@ use super::bench::Bench;
 use super::numbers::NUMBERS;
 use crate::Estimate;
 
+/// A generator that leaves out more than this share of its packets offers another load than it was to.
+const SHORT: f64 = 0.01;
+
 /// Runs and their numbers.
 pub struct Results<'a> {
     runs: &'a [(Bench, Vec<f64>)],
@@ -18,6 +21,11 @@ impl<'a> Results<'a> {
     /// All of them.
     pub fn runs(&self) -> impl Iterator<Item = Bench> {
         self.runs.iter().map(|r| r.0)
+    }
+
+    /// Whether what was to be sent was sent: of who could not send its load, nothing is said but what it did.
+    pub fn is_fair(&self, bench: Bench) -> bool {
+        self.get(bench, "short").is_some_and(|short| short <= SHORT)
     }
 
     /// A number; none where there is none.

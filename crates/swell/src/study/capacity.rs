@@ -91,14 +91,10 @@ fn sessions(
     let mut controller = Controller::new(&order).map_err(Fail::failed)?;
     controller.start().map_err(Fail::failed)?;
     std::thread::sleep(FRESH);
-    let active = |controller: &Controller| -> u64 {
-        let (clients, _) = controller.standing();
-        statistics(&clients).map(|s| s.sessions).sum()
-    };
-    let before = active(&controller);
+    let before = active_in(&controller);
     controller.set_load(1.0).map_err(Fail::failed)?;
     std::thread::sleep(span.max(FRESH));
-    let after = active(&controller);
+    let after = active_in(&controller);
     capacity.reloaded = Some([before, after]);
     capacity.active = after;
     capacity.memory = local.memory();
@@ -113,6 +109,11 @@ fn sessions(
     capacity.stopped = all().count() == 2 && all().all(|s| s.run.state == "stopped");
     controller.end();
     Ok(())
+}
+
+fn active_in(controller: &Controller) -> u64 {
+    let (clients, _) = controller.standing();
+    statistics(&clients).map(|s| s.sessions).sum()
 }
 
 fn statistics(

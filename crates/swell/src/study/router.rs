@@ -76,15 +76,15 @@ pub(super) fn router(args: &RouterArgs, rights: Option<&Rights>, json: bool) -> 
         .into_iter()
         .filter_map(|b| Some((b, matching(&b)?)))
         .collect();
-    let cells: Vec<_> = generated.iter().map(|&(b, load)| cell(b, load)).collect();
+    let generators: Vec<_> = generated.iter().map(|&(b, load)| cell(b, load)).collect();
     // What the first runs left is there.
     let more = GridArgs {
         fresh: false,
         ..grid
     };
-    let numbers = runs(&cells, &more, &dir, RUNS)?;
+    let found = runs(&generators, &more, &dir, RUNS)?;
     trouble.first()?;
-    all.extend(generated.iter().map(|g| g.0).zip(numbers));
+    all.extend(generated.iter().map(|g| g.0).zip(found));
     let capacity = own_capacity(rights, &model, args, &dir)?;
     let command = command(args);
     let study = study(&setting, &all, Some(&capacity), trouble.doubts(), command);
@@ -104,6 +104,7 @@ fn setting(args: &RouterArgs) -> Setting {
         settle: Dur::from_millis(settle),
         every: Dur::from_millis(every),
         model: args.model.display().to_string(),
+        today: args.today,
     }
 }
 
@@ -113,8 +114,11 @@ fn command(args: &RouterArgs) -> String {
     if args.model.as_os_str() != "isi-2pm" {
         command += &format!(" --model '{}'", args.model.display());
     }
-    if args.line.bps() != 50_000_000 {
+    if args.line.bps() != 200_000_000 {
         command += &format!(" --line {}", args.line);
+    }
+    if args.today {
+        command += " --today";
     }
     if args.quick {
         command += " --quick";
@@ -129,28 +133,36 @@ fn play(
     run: &Bench,
     load: Rate,
 ) -> Result<Seen, Fail> {
-    let burst = (setting.line.bps() as f64 / 8.0 * BURST.as_secs_f64()) as u32;
+    let at_once = (setting.line.bps() as f64 / 8.0 * BURST.as_secs_f64()) as u32;
     let limit = TokenBucket {
         rate: setting.line.bps() / 8,
-        burst: burst.max(2 * FRAME),
+        burst: at_once.max(2 * FRAME),
         queue: setting.queue * FRAME,
     };
     let settings = Settings {
         routes: run.routes,
         limit: (run.regime != Regime::Bare).then_some(limit),
+        window_scaling: setting.today,
         span: setting.span,
         every: setting.every,
     };
     let load = match run.sent {
-        Sent::Sessions => Load::Sessions(plan(
-            model,
-            &Wanted {
+        Sent::Sessions => {
+            let wanted = Wanted {
                 rate: load,
                 line: setting.line,
                 span: setting.span,
                 settle: setting.settle,
-            },
-        )?),
+            };
+            Load::Sessions {
+                plan: plan(model, &wanted)?,
+                congestion: if setting.today {
+                    Vec::new()
+                } else {
+                    vec!["reno".into()]
+                },
+            }
+        }
         Sent::Constant { mix, burst } => Load::Constant(Pattern {
             sizes: match mix {
                 Mix::Small => Sizes::One(40),
