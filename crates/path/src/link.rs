@@ -294,13 +294,13 @@ impl Link {
     pub fn accept(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
         self.arrived += 1;
         if let Some(extra) = &mut self.extra {
+            if extra.varied.is_some() {
+                return self.accept_varied(pool, at, place);
+            }
             extra.arrival(at, pool.packet(place), &self.queue);
         }
         if self.rate == 0 {
             if let Some(extra) = &mut self.extra {
-                if extra.varied.is_some() {
-                    return self.accept_varied(pool, at, place);
-                }
                 extra.begins(at, pool.packet(place));
             }
             return self.launch(pool, at, place);

@@ -361,6 +361,31 @@ fn a_shorter_queue_drops_its_tail() {
 }
 
 #[test]
+fn an_arrival_finds_the_queue_of_its_own_instant() {
+    let shorter = new_queue(Time::from_nanos(1_500_000), Discipline::Fifo, "3pkt");
+    let exchanged = LinkConfig {
+        queue: QueueLimit::Packets(100),
+        ..config(10, vec![shorter])
+    };
+    // The queue is exchanged between two transmissions, seen by nobody, or somebody looks before or after.
+    for looked in [None, Some(1_200_000), Some(1_600_000)] {
+        let mut link = Link::new(&exchanged, 1, "link");
+        link.set_meter(Meter::new(Dur::from_millis(1), Dur::from_micros(100)));
+        for id in 0..10 {
+            link.push(Time::ZERO, packet(1250, id));
+        }
+        if let Some(now) = looked {
+            let gone = link.pop(Time::from_nanos(now));
+            assert_eq!(gone.map(|(at, _)| at), Some(ms(1)));
+        }
+        link.push(Time::from_nanos(1_700_000), packet(1250, 10));
+        // It finds three packets waiting, and no room.
+        let bin = &link.meter().unwrap().bins[17];
+        assert_eq!((bin.queue_max, bin.dropped[0]), (3_750, 1), "{looked:?}");
+    }
+}
+
+#[test]
 fn what_waits_moves_over_in_the_order_of_service() {
     let codel = CoDelConfig {
         target: Dur::from_nanos(1),

@@ -78,7 +78,7 @@ impl Link {
         self.extra.as_deref_mut()?.varied.as_deref_mut()
     }
 
-    /// [`Link::accept`] after the arrival was counted.
+    /// [`Link::accept`] of a packet that is already among those that arrived.
     #[cold]
     #[inline(never)]
     pub(super) fn accept_varied(
@@ -87,8 +87,12 @@ impl Link {
         at: Time,
         place: Place,
     ) -> Option<Time> {
-        // Where nothing waits nobody has looked.
+        // Nobody has looked since the last transmission began; what the packet finds waiting is what waits in
+        // the queue of this instant.
         while self.exchange(pool, at) {}
+        if let Some(extra) = &mut self.extra {
+            extra.arrival(at, pool.packet(place), &self.queue);
+        }
         let (waiting, free_at) = (self.waiting, self.free_at);
         if waiting == 0
             && free_at <= at
