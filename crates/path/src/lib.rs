@@ -26,7 +26,7 @@
 //! zero unless set.
 //!
 //! Used as an element a link keeps its packets itself. Whoever has many links lets them share a
-//! [`PacketPool`]: a packet is written once and stays in its [`Place`] until it has crossed the last of them
+//! [`PacketPool`]: a packet stays in its [`Place`] from one drop-tail link to the next
 //! ([`Link::accept`], [`Link::begin`]); a [`PlainLink`] is the commonest link, for that use alone.
 //!
 //! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact

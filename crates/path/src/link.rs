@@ -55,6 +55,12 @@ impl Default for LinkConfig {
 /// its arrival at the far end, so a packet costs one wake-up per link. The queue is brought up to
 /// date, each dequeue at its own instant, whenever the link is touched.
 ///
+/// A link is used in one of two ways, and never in both. As an [`Element`], by itself, it keeps its packets in a
+/// pool of its own: `push`, `poll_at`, `pop` and [`Link::backlog`]. Among many it takes and gives places of a pool
+/// that they share: the methods that are handed a [`PacketPool`], which is always the same. In that case
+/// `poll_at` knows nothing ([`Link::due`] does), and debug builds panic when one of those four is called while
+/// it holds packets. What is counted ([`Element::ledger`], meter, census, marks) is the same in both.
+///
 /// The order of the fields is the order of use: what a packet needs that finds the link idle comes
 /// first, then what one needs that waits. With thousands of links that is what a hop costs.
 #[derive(Clone, Debug)]
@@ -207,8 +213,20 @@ impl Link {
     fn with_own<T>(&mut self, act: impl FnOnce(&mut Link, &mut PacketPool) -> T) -> T {
         let mut pool = std::mem::take(&mut self.own);
         let result = act(self, &mut pool);
+        #[cfg(debug_assertions)]
+        self.check_places(&pool);
         self.own = pool;
         result
+    }
+
+    /// Every packet that the link holds has a place in its own pool, and no other has.
+    #[cfg(debug_assertions)]
+    fn check_places(&self, own: &PacketPool) {
+        assert_eq!(
+            own.used() as u64 + self.queue.holds(),
+            self.ledger().held(),
+            "packets and places of a link that is used by itself"
+        );
     }
 
     /// Packets that the queue marked instead of dropping them, so far.
@@ -466,6 +484,8 @@ impl Element for Link {
     }
 
     fn poll_at(&self) -> Option<Time> {
+        #[cfg(debug_assertions)]
+        self.check_places(&self.own);
         self.due(&self.own)
     }
 
@@ -474,8 +494,9 @@ impl Element for Link {
             link.advance(pool, now);
             let at = link.flight.arrival(pool)?;
             let place = link.take_arrived(pool, now)?;
+            let packet = *pool.packet(place);
             pool.release(place);
-            Some((at, *pool.packet(place)))
+            Some((at, packet))
         })
     }
 

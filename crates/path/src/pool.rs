@@ -14,16 +14,23 @@ impl Place {
     pub(crate) const NONE: Place = Place(END);
 }
 
-/// Packets that wait or are under way. A packet is written once, where it stays however many links it
-/// crosses; queues are lists of places.
+/// Packets that wait or are under way. A packet stays where it was written however many links it crosses, as
+/// long as it waits in drop-tail queues alone (the other disciplines hold packets themselves); queues are
+/// lists of places.
 ///
 /// The place left last is taken next: what is touched is as much memory as packets are under way now. With
 /// thousands of links that is the difference between cache and memory.
+///
+/// Whoever takes a packet off the last link must [release](Self::release) its place. Debug builds check that only
+/// places in use are released, read and queued.
 #[derive(Clone, Debug)]
 pub struct PacketPool {
     slots: Vec<Slot>,
     /// First of the places that are not in use.
     free: u32,
+    /// How many places are in use.
+    #[cfg(debug_assertions)]
+    used: usize,
 }
 
 /// A packet, and what a queue knows of it. Flow and size stand at the end of a packet: links look at a part of
@@ -36,6 +43,8 @@ struct Slot {
     arrival: Time,
     /// The place of the packet behind, or of the next that is free.
     next: u32,
+    #[cfg(debug_assertions)]
+    in_use: bool,
 }
 
 impl Default for PacketPool {
@@ -43,6 +52,8 @@ impl Default for PacketPool {
         PacketPool {
             slots: Vec::new(),
             free: END,
+            #[cfg(debug_assertions)]
+            used: 0,
         }
     }
 }
@@ -65,6 +76,8 @@ impl PacketPool {
             packet: Packet::default(),
             arrival: Time::ZERO,
             next: END,
+            #[cfg(debug_assertions)]
+            in_use: false,
         });
     }
 
@@ -73,6 +86,11 @@ impl PacketPool {
     pub fn take_spare(&mut self, spare: Place) {
         debug_assert_eq!(self.free, spare.0, "only the spare place can be taken");
         self.free = self.slots[spare.0 as usize].next;
+        #[cfg(debug_assertions)]
+        {
+            self.slots[spare.0 as usize].in_use = true;
+            self.used += 1;
+        }
     }
 
     /// Finds a place for a packet.
@@ -87,17 +105,25 @@ impl PacketPool {
     /// A packet is gone: its place is taken next.
     #[inline]
     pub fn release(&mut self, place: Place) {
+        #[cfg(debug_assertions)]
+        {
+            self.check(place);
+            self.slots[place.0 as usize].in_use = false;
+            self.used -= 1;
+        }
         self.slots[place.0 as usize].next = self.free;
         self.free = place.0;
     }
 
-    /// The packet in a place.
+    /// The packet in a place that is in use.
     #[inline]
     pub fn packet(&self, place: Place) -> &Packet {
+        #[cfg(debug_assertions)]
+        self.check(place);
         &self.slots[place.0 as usize].packet
     }
 
-    /// The same, to write it.
+    /// The same, to write it; of the [spare](Self::spare) place too.
     #[inline]
     pub fn packet_mut(&mut self, place: Place) -> &mut Packet {
         &mut self.slots[place.0 as usize].packet
@@ -114,6 +140,25 @@ impl PacketPool {
     pub(crate) fn behind(&self, place: Place) -> Place {
         let slot = self.slots.get(place.0 as usize);
         Place(slot.map_or(END, |slot| slot.next))
+    }
+
+    /// How many places are in use. It takes time in proportion to those that are not: for checks.
+    pub fn in_use(&self) -> usize {
+        let place = |free: u32| (free != END).then_some(Place(free));
+        let free = std::iter::successors(place(self.free), |&p| place(self.behind(p).0)).count();
+        self.slots.len() - free
+    }
+
+    /// The same in no time.
+    #[cfg(debug_assertions)]
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    #[cfg(debug_assertions)]
+    fn check(&self, place: Place) {
+        let in_use = (self.slots.get(place.0 as usize)).is_some_and(|slot| slot.in_use);
+        assert!(in_use, "{place:?} is not in use");
     }
 
     #[cfg(test)]
@@ -171,6 +216,8 @@ impl Queue {
     /// Adds a packet that arrives no earlier than those before.
     #[inline]
     pub fn push(&mut self, pool: &mut PacketPool, arrival: Time, place: Place) {
+        #[cfg(debug_assertions)]
+        pool.check(place);
         let slot = &mut pool.slots[place.0 as usize];
         slot.arrival = arrival;
         slot.next = END;
@@ -216,6 +263,7 @@ mod tests {
         let mut pool = PacketPool::default();
         let mut queues = [Queue::default(), Queue::default()];
         let mut want = [VecDeque::new(), VecDeque::new()];
+        let mut peak = 0;
         for i in 1..20_000u64 {
             let at = Time::from_nanos(i);
             if rng.chance(0.51) {
@@ -251,7 +299,10 @@ mod tests {
                 assert_eq!(queue.arrival(&pool), oracle.front().map(|f| f.0));
                 assert_eq!(queue.iter(&pool).count(), oracle.len());
             }
+            let held: usize = want.iter().map(VecDeque::len).sum();
+            assert_eq!(pool.in_use(), held);
+            peak = held.max(peak);
         }
-        assert!(pool.len() < 15_000, "places are used again");
+        assert_eq!(pool.len(), peak, "places are used again");
     }
 }

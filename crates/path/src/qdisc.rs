@@ -190,6 +190,15 @@ impl AnyQdisc {
         }
     }
 
+    /// Packets that wait outside of the pool.
+    #[cfg(debug_assertions)]
+    pub(crate) fn holds(&self) -> u64 {
+        match self {
+            AnyQdisc::Fifo(_) => 0,
+            AnyQdisc::Other(other) => other.backlog().packets,
+        }
+    }
+
     /// Packets waiting; more than 2^32 are more than memory.
     #[inline]
     pub(crate) fn waiting(&self) -> u32 {

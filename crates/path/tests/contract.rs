@@ -6,7 +6,7 @@ mod common;
 
 use common::random_discipline;
 use swell_base::{Dur, FlowId, Packet, Rate, Stream, Tag, Time};
-use swell_path::{Chain, Element, Link, LinkConfig, Loss};
+use swell_path::{Chain, Element, Link, LinkConfig, Loss, PacketPool};
 
 fn random_link(rng: &mut Stream, seed: u64, name: &str) -> Link {
     let queue = common::random_limit(rng);
@@ -181,4 +181,21 @@ fn a_link_alone_has_its_own_random_stream() {
     assert_eq!(pattern(1, "a"), pattern(1, "a"));
     assert_ne!(pattern(1, "a"), pattern(1, "b"));
     assert_ne!(pattern(1, "a"), pattern(2, "a"));
+}
+
+/// In debug builds: in others it has nothing to say.
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "used by itself")]
+fn a_link_whose_packets_lie_in_a_shared_pool_is_no_element() {
+    let config = LinkConfig {
+        delay: Dur::from_millis(1),
+        ..LinkConfig::default()
+    };
+    let mut pool = PacketPool::default();
+    let mut link = Link::new(&config, 1, "shared");
+    let place = pool.put(&Packet::default());
+    link.push_place(&mut pool, Time::ZERO, place);
+    assert_eq!(link.due(&pool), Some(Time::from_nanos(1_000_000)));
+    link.poll_at();
 }

@@ -200,6 +200,12 @@ impl World {
         self.workers.open()
     }
 
+    /// Packets on the links that lie in the world's pool: all but those that wait in a discipline other than
+    /// drop tail. For checks; it takes time.
+    pub fn pooled(&self) -> usize {
+        self.links.pool.in_use()
+    }
+
     /// Links that exist, the bottleneck's two included.
     pub fn links(&self) -> usize {
         self.links.len()

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 
-use swell_base::{Bytes, Dur, FlowId, Packet, QueueLimit, Rate, Tag, Time};
-use swell_path::{Discipline, Element, LinkConfig, Loss, PriorityConfig};
+use swell_base::{Bytes, DropReason, Dur, FlowId, Packet, QueueLimit, Rate, Tag, Time};
+use swell_path::{
+    Change, Discipline, Element, LinkConfig, Loss, NewQueue, PriorityConfig, RedConfig,
+    RedThresholds, RedWeight,
+};
 use swell_tcp::{Algorithm, Config};
 use swell_workload::{
     Access, Action, Conn, End, Event, Greedy, GreedyConfig, Info, Law, Open, Outcome, Packets,
@@ -301,6 +304,7 @@ fn packets_that_outlive_their_flow_disturb_nobody() {
     let tcp = Arc::new(Config::linux());
     let bursts = Bursts {
         path: slow,
+        packets: 60,
         opened: 0,
     };
     world.add(Box::new(bursts), Tag::Background, tcp);
@@ -310,6 +314,7 @@ fn packets_that_outlive_their_flow_disturb_nobody() {
         assert_eq!(l.held(), 0, "{l:?}");
     }
     assert_eq!(world.open_flows(), 0);
+    assert_eq!(world.pooled(), 0, "so is the place of every packet");
     assert_eq!(
         world.links(),
         2,
@@ -317,10 +322,75 @@ fn packets_that_outlive_their_flow_disturb_nobody() {
     );
 }
 
+#[test]
+fn no_packet_leaves_its_place_behind() {
+    // Losses of every kind: by a full queue, an early drop and the wire, at the bottleneck and before it.
+    let slow = Access {
+        up: Some(Rate::from_bps(1_500_000)),
+        loss_down: 0.01,
+        ..Access::default()
+    };
+    let red = Discipline::Red(RedConfig {
+        thresholds: RedThresholds::Packets { min: 1.0, max: 5.0 },
+        weight: RedWeight::Fixed(0.1),
+        ..RedConfig::default()
+    });
+    for (discipline, reason) in [
+        (Discipline::Fifo, DropReason::QueueFull),
+        (red, DropReason::Aqm),
+    ] {
+        let config = LinkConfig {
+            discipline,
+            loss: Loss::Independent { p: 0.02 },
+            ..link("1Mbit", Dur::from_millis(10), "10pkt")
+        };
+        let shorter = Change {
+            at: Time::from_secs_f64(1.0),
+            queue: Some(NewQueue {
+                discipline: Discipline::Fifo,
+                limit: QueueLimit::Packets(5),
+                rate: config.rate,
+            }),
+            ..Change::default()
+        };
+        let changes = LinkConfig {
+            changes: vec![shorter],
+            ..config.clone()
+        };
+        let mut world = World::new(&[config, changes], 1);
+        let fetches = WebConfig {
+            client: slow,
+            ..web(100_000, 8, Some(3))
+        };
+        let tcp = Arc::new(Config::linux());
+        let w = world.add(Box::new(Web::new(fetches)), Tag::Foreground, tcp.clone());
+        let bursts = Bursts {
+            path: slow,
+            packets: 100, // more than the access link has room for
+            opened: 0,
+        };
+        world.add(Box::new(bursts), Tag::Background, tcp);
+        world.advance(Time::from_secs_f64(0.5));
+        assert!(world.pooled() > 0);
+        world.advance(Time::from_secs_f64(400.0));
+        assert_eq!(requests(&mut world, w).len(), 24);
+        assert_eq!(world.open_flows(), 0);
+        let ledgers = [Direction::Up, Direction::Down].map(|d| world.bottleneck(d).ledger());
+        for (l, full) in ledgers.iter().zip([reason, DropReason::QueueFull]) {
+            assert_eq!(l.held(), 0, "{l:?}");
+            for why in [full, DropReason::Loss] {
+                assert!(l.dropped[why as usize] > 0, "{why:?} {l:?}");
+            }
+        }
+        assert_eq!(world.pooled(), 0, "{ledgers:?}");
+    }
+}
+
 /// A datagram flow every two seconds that sends a burst and ends at once.
 #[derive(Debug)]
 struct Bursts {
     path: Access,
+    packets: u32,
     opened: u32,
 }
 
@@ -337,7 +407,7 @@ impl Workload for Bursts {
             ..Open::default()
         };
         actions.push(Action::Datagrams(conn, Box::new(open)));
-        for _ in 0..60 {
+        for _ in 0..self.packets {
             actions.push(Action::SendDatagram(conn, End::Client, 1000));
         }
         actions.push(Action::Abort(conn));

@@ -49,8 +49,9 @@ impl Qdisc for Fifo {
 
     fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
         let place = self.row.dequeue(&self.pool)?;
+        let packet = *self.pool.packet(place);
         self.pool.release(place);
-        Some(*self.pool.packet(place))
+        Some(packet)
     }
 
     fn backlog(&self) -> Backlog {
@@ -139,8 +140,10 @@ mod tests {
                     bytes: fits as u64 * 1000
                 }
             );
+            assert_eq!(q.pool.in_use(), fits);
             while q.dequeue(Time::ZERO, &mut none).is_some() {}
             assert_eq!(q.backlog(), Backlog::default());
+            assert_eq!(q.pool.in_use(), 0);
         }
     }
 
