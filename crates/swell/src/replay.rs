@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use swell_base::{Time, Warning};
 use swell_experiment::{Plan, Results};
 use swell_live::backend::JOURNAL;
-use swell_live::emulate::{Entry, read_journal};
+use swell_live::emulate::{Entry, Recorded, read_journal};
 
 use crate::cli::ReplayArgs;
 use crate::fail::Fail;
@@ -31,7 +32,15 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
         let Some(spec) = plan.spec(cell, &results.manifest.measured) else {
             continue;
         };
-        let entries = journal(&path)?;
+        let recorded = journal(&path, Time::ZERO + spec.duration)?;
+        let entries = recorded.entries;
+        if !recorded.whole {
+            let end = entries.last().map_or(Time::ZERO, Entry::at);
+            out::warnings(&[Warning::warning(
+                "journal-cut",
+                format!("{name}: the journal has no end; compared is what it has up to {end}"),
+            )]);
+        }
         let difference = swell_live::backend::replay(&spec, &entries).map_err(Fail::failed)?;
         let departures = entries
             .iter()
@@ -47,10 +56,8 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
         }
         out::data(&match difference {
             None => format!("{name}: {departures} packets left as they did, to the nanosecond"),
-            Some([recorded, repeated]) => {
-                format!(
-                    "{name}: differs first where {recorded:?} was recorded and {repeated:?} came out"
-                )
+            Some([then, now]) => {
+                format!("{name}: differs first where {then:?} was recorded and {now:?} came out")
             }
         });
         rows.push(name.into());
@@ -72,8 +79,8 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-fn journal(path: &Path) -> Result<Vec<Entry>, Fail> {
+fn journal(path: &Path, until: Time) -> Result<Recorded, Fail> {
     let named = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", path.display()));
     let mut file = std::fs::File::open(path).map_err(|e| named(&e))?;
-    read_journal(&mut file).map_err(|e| named(&e))
+    read_journal(&mut file, until).map_err(|e| named(&e))
 }

@@ -26,6 +26,9 @@ const BLOCK_HEADER: usize = 12;
 /// nfdump's blocks have 5 MiB at most (`BUFFSIZE`); more than three times that is believed.
 const MOST: usize = 16 << 20;
 
+/// A window of zstd that reaches back farther than a block is long (`MOST`, as a power of two) is refused.
+const WINDOW_LOG: u32 = MOST.ilog2();
+
 /// No record is longer, for its size has 16 bits.
 const LONGEST: usize = 1 << 16;
 /// Records that are read at a time: they stay in the processor's cache until they are taken.
@@ -57,6 +60,8 @@ pub(crate) struct Nfdump {
     /// Where the block under way began, and what of it is left in the file, if it is not packed.
     place: u64,
     left: usize,
+    /// What is left hides behind a record whose size cannot be.
+    hidden: bool,
     /// A packed block's content, and how far it has been read.
     plain: Vec<u8>,
     read: usize,
@@ -130,6 +135,7 @@ impl Nfdump {
             layout,
             place: 0,
             left: 0,
+            hidden: false,
             plain: Vec::new(),
             read: 0,
         })
@@ -143,20 +149,34 @@ impl Nfdump {
         out: &mut Vec<FlowRecord>,
     ) -> Result<bool, FlowProblem> {
         if self.read < self.plain.len() {
-            self.read += records(&self.plain[self.read..], true, self.place, counts, out);
+            let read = records(&self.plain[self.read..], true, self.place, counts, out);
+            self.read = read.map_or(self.plain.len(), |n| self.read + n);
             return Ok(true);
         }
         if self.left == 0 {
             return self.begin(window, counts);
+        }
+        if self.hidden {
+            let there = window.peek(1).len().min(self.left);
+            if there == 0 {
+                return Err(cut("block", self.left, 0));
+            }
+            window.consume(there);
+            self.left -= there;
+            return Ok(true);
         }
         let there = window.peek(self.left.min(LONGEST));
         if there.len() < self.left.min(LONGEST) {
             return Err(cut("block", self.left, there.len()));
         }
         let part = &there[..there.len().min(self.left)];
-        let read = records(part, part.len() == self.left, self.place, counts, out);
-        window.consume(read);
-        self.left -= read;
+        match records(part, part.len() == self.left, self.place, counts, out) {
+            Some(read) => {
+                window.consume(read);
+                self.left -= read;
+            }
+            None => self.hidden = true,
+        }
         Ok(true)
     }
 
@@ -184,6 +204,7 @@ impl Nfdump {
         if holds_records && (self.packing == Packing::None || (kind == 3 && flags & 1 != 0)) {
             window.consume(BLOCK_HEADER);
             self.left = size;
+            self.hidden = false;
             return Ok(true);
         }
         let whole = window.peek(BLOCK_HEADER + size);
@@ -222,7 +243,8 @@ fn unpack(packing: Packing, body: &[u8], plain: &mut Vec<u8>) -> Option<()> {
         Packing::Lz4 => lz4::decompress(body, MOST, plain)?,
         Packing::Zstd => {
             use std::io::Read;
-            let decoder = zstd::stream::read::Decoder::new(body).ok()?;
+            let mut decoder = zstd::stream::read::Decoder::new(body).ok()?;
+            decoder.window_log_max(WINDOW_LOG).ok()?;
             let mut limited = decoder.take(MOST as u64 + 1);
             limited.read_to_end(plain).ok()?;
         }
@@ -244,31 +266,27 @@ fn again(out: &mut Vec<u8>, distance: usize, len: usize) -> Option<()> {
     Some(())
 }
 
-/// Reads some of a block's records, all of them `whole` if it says so, and gives how many bytes they take. A record whose
-/// size cannot be hides the rest of the block.
+/// Reads some of a block's records and gives how many bytes they take; `whole`: nothing of the block is behind these
+/// bytes. `None` where a record's size cannot be: it hides the rest of the block, of which more than these bytes may be
+/// left.
 fn records(
     block: &[u8],
     whole: bool,
     place: u64,
     counts: &mut FlowCounts,
     out: &mut Vec<FlowRecord>,
-) -> usize {
+) -> Option<usize> {
     let mut rest = block;
+    let mut hidden = false;
     let (mut known, mut scaled) = (0, 0);
     for _ in 0..RECORDS {
         let Some(&[k0, k1, s0, s1]) = rest.first_chunk() else {
-            if whole && !rest.is_empty() {
-                counts.skip(FlowSkip::BadRecord, place);
-                rest = &[];
-            }
+            hidden = whole && !rest.is_empty();
             break;
         };
         let (kind, size) = (LE.u16([k0, k1]), usize::from(LE.u16([s0, s1])));
         let Some((body, behind)) = rest.split_at_checked(size).filter(|_| size >= 4) else {
-            if whole || size < 4 {
-                counts.skip(FlowSkip::BadRecord, place);
-                rest = &[];
-            }
+            hidden = whole || size < 4;
             break;
         };
         rest = behind;
@@ -292,13 +310,21 @@ fn records(
             counts.backward += 1;
             std::mem::swap(&mut record.first, &mut record.last);
         }
+        if let Some(reverse) = &mut record.reverse {
+            // It has no times of its own; and those of the record may stand behind it.
+            (reverse.first, reverse.last) = (record.first, record.last);
+        }
         counts.record(record);
         scaled += u64::from(record.sampling.scaled);
         known += u64::from(!record.sampling.scaled);
     }
     counts.sampled(Sampling::UNKNOWN, known);
     counts.sampled(SCALED, scaled);
-    block.len() - rest.len()
+    if hidden {
+        counts.skip(FlowSkip::BadRecord, place);
+        return None;
+    }
+    Some(block.len() - rest.len())
 }
 
 /// nfcapd multiplies the counters of sampled flows: it says so, but not by how much.
@@ -464,13 +490,14 @@ fn misc(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     Some(())
 }
 
-/// `EXcntFlow_t`: the counters of the other side of a biflow, where there are any.
+/// `EXcntFlow_t`: the counters of the other side of a biflow, where there are any. Its times are the record's, once those
+/// are known.
 fn other_side(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     let (packets, bytes) = (u64_at(e, 8)?, u64_at(e, 16)?);
     if packets > 0 || bytes > 0 {
         record.reverse = Some(Reverse {
-            first: record.first,
-            last: record.last,
+            first: 0,
+            last: 0,
             packets,
             bytes,
             tcp_flags: None,

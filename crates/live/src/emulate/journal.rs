@@ -30,6 +30,10 @@ const MAGIC: &[u8; 8] = b"SWELLJNL";
 const VERSION: u32 = 2;
 const RECORD: usize = 24;
 
+/// The kind of a record that says of a port.
+const PORT: u8 = 5;
+/// What is read when the time is over is stamped then: later than the end, by a stall at most.
+const LONGEST_STALL: Dur = Dur::from_secs(60);
 /// No path is longer.
 const LONGEST_DELAY: Dur = Dur::from_secs(3600);
 
@@ -83,6 +87,19 @@ pub enum Entry {
         /// When.
         at: Time,
     },
+}
+
+impl Entry {
+    /// When it happened.
+    pub fn at(&self) -> Time {
+        match *self {
+            Entry::Port { at, .. }
+            | Entry::Arrival { at, .. }
+            | Entry::Departure { at, .. }
+            | Entry::Drop { at, .. }
+            | Entry::End { at } => at,
+        }
+    }
 }
 
 /// Why a journal cannot be read.
@@ -174,7 +191,7 @@ fn encode(entry: &Entry) -> [u8; RECORD] {
             program,
         } => {
             let flags = u8::from(config.right) | u8::from(program) << 1;
-            put(5, flags, at, config.access.delay.as_nanos());
+            put(PORT, flags, at, config.access.delay.as_nanos());
         }
     }
     r
@@ -196,11 +213,22 @@ fn encode_path(access: &Access) -> [u8; 2 * RECORD] {
     r
 }
 
-/// Reads the entries of a journal.
+/// What a journal holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// Its entries, an end last.
+    pub entries: Vec<Entry>,
+    /// It was written to its end. One of a run that was killed, or on a disk that was full, ends earlier: it is
+    /// what is certain of it, up to an instant by which everything that left is there.
+    pub whole: bool,
+}
+
+/// Reads a journal of a run that was to last until `until`.
 ///
 /// # Errors
-/// Where it cannot be read or is broken. Memory grows with what is read, not with what it says.
-pub fn read(source: &mut dyn Read) -> Result<Vec<Entry>, JournalError> {
+/// Where it cannot be read or is broken, but for its end. Memory grows with what is read, not with what
+/// it says.
+pub fn read(source: &mut dyn Read, until: Time) -> Result<Recorded, JournalError> {
     let mut bytes = Vec::new();
     source.read_to_end(&mut bytes)?;
     let head = bytes.get(..16).ok_or(JournalError::Foreign)?;
@@ -209,28 +237,50 @@ pub fn read(source: &mut dyn Read) -> Result<Vec<Entry>, JournalError> {
     }
     let mut entries = Vec::new();
     let mut seen = Seen::default();
-    let mut records = bytes[16..].chunks(RECORD).enumerate();
+    let mut records = bytes[16..].chunks_exact(RECORD).enumerate();
     while let Some((i, r)) = records.next() {
         let bad = |reason| JournalError::Bad {
             offset: 16 + (i * RECORD) as u64,
             reason,
         };
-        let r: &[u8; RECORD] = r.try_into().map_err(|_| bad("cut short"))?;
-        let entry = match r[0] {
-            5 => {
-                let mut rest = [0; 2 * RECORD];
-                for half in rest.chunks_exact_mut(RECORD) {
-                    let more = records.next().filter(|(_, more)| more.len() == RECORD);
-                    half.copy_from_slice(more.ok_or_else(|| bad("cut short"))?.1);
-                }
-                port(r, &rest).map_err(bad)?
-            }
-            _ => packet(r).map_err(bad)?,
+        let entry = if r[0] == PORT {
+            let (Some((_, a)), Some((_, b))) = (records.next(), records.next()) else {
+                break;
+            };
+            port(r, &[a, b].concat()).map_err(bad)?
+        } else {
+            packet(r).map_err(bad)?
         };
-        seen.fits(&entry).map_err(bad)?;
+        seen.fits(&entry, until).map_err(bad)?;
         entries.push(entry);
     }
-    Ok(entries)
+    let whole = seen.ended;
+    if !whole {
+        certain(&mut entries);
+    }
+    Ok(Recorded { entries, whole })
+}
+
+/// Leaves of a journal without an end what is certain. In it stand, look by look, what came, what left and
+/// what was dropped: where something came after that, all is there that had to leave before.
+fn certain(entries: &mut Vec<Entry>) {
+    let arrives = |e: &Entry| matches!(e, Entry::Arrival { .. });
+    let leaves = |e: &Entry| matches!(e, Entry::Departure { .. } | Entry::Drop { .. });
+    let last =
+        |before: usize, what: &dyn Fn(&Entry) -> bool| entries.iter().take(before).rposition(what);
+    let known = last(entries.len(), &arrives)
+        .and_then(|next| last(next, &leaves))
+        .and_then(|left| last(left, &arrives));
+    let end = known.map_or(Time::ZERO, |i| entries[i].at());
+    let mut index = 0;
+    entries.retain(|e| {
+        index += 1;
+        match e {
+            Entry::Departure { at, .. } | Entry::Drop { at, .. } => *at <= end,
+            _ => known.is_some_and(|k| index <= k + 1),
+        }
+    });
+    entries.push(Entry::End { at: end });
 }
 
 fn word(bytes: &[u8], from: usize) -> u64 {
@@ -239,7 +289,7 @@ fn word(bytes: &[u8], from: usize) -> u64 {
     u64::from_le_bytes(b)
 }
 
-fn packet(r: &[u8; RECORD]) -> Result<Entry, &'static str> {
+fn packet(r: &[u8]) -> Result<Entry, &'static str> {
     let (at, number) = (Time::from_nanos(word(r, 4)), word(r, 12));
     Ok(match r[0] {
         1 => Entry::Arrival {
@@ -267,7 +317,7 @@ fn packet(r: &[u8; RECORD]) -> Result<Entry, &'static str> {
     })
 }
 
-fn port(r: &[u8; RECORD], rest: &[u8; 2 * RECORD]) -> Result<Entry, &'static str> {
+fn port(r: &[u8], rest: &[u8]) -> Result<Entry, &'static str> {
     let rate = |from| match word(rest, from) {
         0 => None,
         bps => Some(Rate::from_bps(bps)),
@@ -307,32 +357,43 @@ struct Seen {
     last: Time,
     ports: u32,
     arrivals: u64,
+    ended: bool,
 }
 
 impl Seen {
-    fn fits(&mut self, entry: &Entry) -> Result<(), &'static str> {
+    fn fits(&mut self, entry: &Entry, until: Time) -> Result<(), &'static str> {
+        if self.ended {
+            return Err("an entry after the end");
+        }
+        if entry.at() > until + LONGEST_STALL && !matches!(entry, Entry::Drop { .. }) {
+            return Err("a time after the end of the run");
+        }
         match *entry {
-            Entry::Port { at, .. } | Entry::Arrival { at, .. } if at < self.last => {
-                return Err("an arrival before the one before it");
-            }
-            Entry::Port { at, .. } => {
-                self.last = at;
-                self.ports += 1;
-            }
-            Entry::Arrival { at, from, to, .. } => {
-                if from.0.max(to.0) >= self.ports {
-                    return Err("a port that there is not");
-                }
-                self.last = at;
-                self.arrivals += 1;
-            }
             Entry::Departure { number, .. } | Entry::Drop { number, .. } => {
                 if number >= self.arrivals {
                     return Err("a packet that never arrived");
                 }
+                return Ok(());
             }
-            Entry::End { .. } => {}
+            Entry::Port { .. } => self.ports += 1,
+            Entry::Arrival { from, to, ecn, .. } => {
+                if from.0.max(to.0) >= self.ports {
+                    return Err("a port that there is not");
+                }
+                if ecn > 3 {
+                    return Err("an ECN codepoint of more than two bits");
+                }
+                self.arrivals += 1;
+            }
+            Entry::End { .. } => {
+                self.ended = true;
+                return Ok(());
+            }
         }
+        if entry.at() < self.last {
+            return Err("before what came before it");
+        }
+        self.last = entry.at();
         Ok(())
     }
 }

@@ -34,7 +34,7 @@ pub(crate) use clock::{monotonic, timespec};
 pub use connections::{Connection, Connections, Ending};
 pub use crowd::Crowd;
 pub use drive::{Emulation, Ended, Running};
-pub use journal::{Entry, Journal, JournalError, read as read_journal};
+pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
 pub use pace::Pace;
 pub use replay::{first_difference, replay};
 

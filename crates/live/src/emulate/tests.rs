@@ -176,7 +176,10 @@ fn recorded_and_repeated(pace: Pace) {
     assert_eq!(c.entered, c.left + c.dropped + ended.world.inside());
     assert!(c.dropped > 0 && c.left > 100, "{c:?}");
 
-    let entries = read_journal(&mut &std::fs::read(&path).unwrap()[..]).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let recorded = read_journal(&mut &bytes[..], ended.at).unwrap();
+    assert!(recorded.whole);
+    let entries = recorded.entries;
     let mut again = world();
     let repeated = replay(&mut again, &entries);
     assert_eq!(first_difference(&entries, &repeated), None);
@@ -190,6 +193,17 @@ fn recorded_and_repeated(pace: Pace) {
     // The comparison can fail: another seed of the same world.
     let mut other = world_of_another_loss();
     assert!(first_difference(&entries, &replay(&mut other, &entries)).is_some());
+
+    // As a run leaves it that was killed: wherever it is cut, what is read of it is repeated.
+    let mut longest = 0;
+    for cut in (16..bytes.len()).step_by(bytes.len() / 40 + 1) {
+        let part = read_journal(&mut &bytes[..cut], ended.at).unwrap();
+        assert!(!part.whole);
+        let repetition = replay(&mut world(), &part.entries);
+        assert_eq!(first_difference(&part.entries, &repetition), None, "{cut}");
+        longest = longest.max(departures(&part.entries));
+    }
+    assert!(longest > c.left as usize / 2, "{longest} of {}", c.left);
 }
 
 fn world_of_another_loss() -> World {
@@ -293,11 +307,11 @@ fn stretched_time_goes_slower() {
         stretch: 20.0,
         ..Options::default()
     };
+    let begun = Instant::now();
     let running = Emulation::new(world(), vec![a], options)
         .unwrap()
         .start()
         .unwrap();
-    let begun = Instant::now();
     std::thread::sleep(Duration::from_millis(200));
     let ended = running.stop().unwrap();
     let (inside, outside) = (ended.at.as_secs_f64() - 0.5, begun.elapsed().as_secs_f64());
@@ -336,11 +350,13 @@ fn a_broken_journal_is_refused_with_the_place() {
     let entries = [port(false), port(true), arrival, end];
     entries.iter().for_each(|e| journal.add(e).unwrap());
     journal.finish().unwrap();
-    assert_eq!(read_journal(&mut &file[..]).unwrap(), entries);
-    let ends = [0, 3, 6, 7].map(|records| 16 + records * 24);
+    let day = Time::from_secs_f64(86_400.0);
+    let read = |bytes: &[u8]| read_journal(&mut &*bytes, day);
+    let whole = read(&file).unwrap();
+    assert_eq!((&whole.entries[..], whole.whole), (&entries[..], true));
     for cut in 0..file.len() {
-        let read = read_journal(&mut &file[..cut]);
-        assert_eq!(read.is_ok(), ends.contains(&cut), "{cut}");
+        let part = read(&file[..cut]);
+        assert_eq!(part.is_ok_and(|p| !p.whole), cut >= 16, "{cut}");
     }
     let mut rng = swell_base::Stream::new(3, "journal");
     for _ in 0..20_000 {
@@ -348,13 +364,31 @@ fn a_broken_journal_is_refused_with_the_place() {
         let i = rng.below(broken.len() as u64) as usize;
         broken[i] = rng.below(256) as u8;
         // Whatever comes of it, a world survives it.
-        if let Ok(damaged) = read_journal(&mut &broken[..]) {
+        if let Ok(damaged) = read(&broken) {
             let link = LinkConfig::default();
-            replay(&mut World::new(&[link.clone(), link], 1), &damaged);
+            let mut world = World::new(&[link.clone(), link], 1);
+            replay(&mut world, &damaged.entries);
         }
     }
+    let with = |extra: Entry| {
+        let mut longer = Vec::new();
+        let mut sink = Journal::new(&mut longer).unwrap();
+        entries.iter().for_each(|e| sink.add(e).unwrap());
+        sink.add(&extra).unwrap();
+        read(&longer).unwrap_err().to_string()
+    };
+    assert_eq!(with(end), "byte 208 of the journal: an entry after the end");
+    let mut later = Vec::new();
+    let mut sink = Journal::new(&mut later).unwrap();
+    let at = Time::from_secs_f64(61.0);
+    sink.add(&Entry::End { at }).unwrap();
+    let late = read_journal(&mut &later[..], Time::ZERO).unwrap_err();
+    assert_eq!(
+        late.to_string(),
+        "byte 16 of the journal: a time after the end of the run"
+    );
     file[16] = 9;
-    let error = read_journal(&mut &file[..]).unwrap_err();
+    let error = read_journal(&mut &file[..], day).unwrap_err();
     assert_eq!(
         error.to_string(),
         "byte 16 of the journal: an unknown kind of record"

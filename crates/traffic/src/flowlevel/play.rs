@@ -166,7 +166,7 @@ pub struct Plan {
     down: Option<Law>,
     /// Bytes that each interval should carry, both directions; sizes as in the model.
     volumes: Vec<f64>,
-    /// Seconds that a byte of a large file is expected to take.
+    /// Seconds that a large file is expected to take per byte that it has in the model.
     pace: f64,
     playback: Playback,
     sources: Ranks,
@@ -220,8 +220,9 @@ impl Plan {
             up: model.tcp.up.law().filter(|l| l.mean() > 0.0),
             down: model.tcp.down.law(),
             volumes: Vec::new(),
-            pace: law_of(&model.tcp.rates)
-                .map_or(0.0, |l| playback.durations / l.quantile(FAST).max(1.0)),
+            pace: law_of(&model.tcp.rates).map_or(0.0, |l| {
+                playback.durations * playback.sizes / l.quantile(FAST).max(1.0)
+            }),
             playback: *playback,
             sources: Ranks::new(&model.tcp.sources),
             destinations: Ranks::new(&model.tcp.destinations),

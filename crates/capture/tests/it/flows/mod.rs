@@ -4,6 +4,7 @@
 mod files;
 mod messages;
 mod meter;
+mod nfdump;
 mod oracle;
 pub mod seeds;
 mod walk;
@@ -47,6 +48,7 @@ fn check(records: &[FlowRecord], counts: &FlowCounts) {
     assert_eq!(counts.records, sampled + counts.other_samplings);
     for r in records {
         assert!(r.first <= r.last, "{r:?}");
+        assert!(r.reverse.is_none_or(|b| b.first <= b.last), "{r:?}");
         assert_eq!(r.src.is_ipv4(), r.dst.is_ipv4(), "{r:?}");
         assert!(r.sampling.interval >= 1.0 && r.sampling.interval.is_finite());
         assert!(r.tcp_flags.is_none_or(|f| f != 0 && r.protocol == 6));

@@ -5,16 +5,18 @@
 //! trace had its own. The large ones are given to intervals one by one, largest first, each to an interval
 //! that still lacks so much, with a probability in proportion to what it lacks. How long it takes to transfer
 //! is told by the rates of the records: it begins so early in its interval that it ends there even on a
-//! network half as fast; if it cannot, what goes on into the next interval is counted there. The others, each less than a five-hundredth of an interval, are stratified within every
+//! network half as fast; if it cannot, what goes on into the intervals after it is counted there, and after the
+//! last in the next round, if there is one. The others, each less than a five-hundredth of an interval, are stratified within every
 //! interval and bent (quantile `u` becomes `u^b`) by as little as meets the rest of its volume. What cannot
 //! be met is carried to the next interval.
-
-use std::collections::BTreeSet;
 
 use swell_base::{Stream, derived};
 
 use super::super::law::Law;
 use super::{Plan, Share};
+use need::{Need, Wish};
+
+mod need;
 
 /// A file of so small a part of a middling interval is not planned one by one.
 const SMALL: f64 = 0.002;
@@ -26,15 +28,8 @@ const DEALT: u64 = 1 << 18;
 const PARTS: usize = 512;
 /// The law is bent by no more than this.
 const BENT: f64 = 1.3;
-/// Large files begin in this part of their interval, so that they are played even if fewer transfers than
-/// expected happen to start.
-const EARLY: f64 = 0.95;
-/// Times what a large file is expected to take: room for it to the end of its interval.
-const ROOM: f64 = 2.0;
 /// Small files that are left over from one interval to the next, at most, if that is not one in fifty.
 const LEFT: usize = 16;
-/// Tries to find an interval that lacks as much as a file has.
-const TRIES: usize = 16;
 
 /// The files of one direction for all intervals of a plan, once round.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +41,11 @@ pub(super) struct Files {
     /// Large files, by interval.
     large: Vec<Large>,
     intervals: Vec<Wanted>,
+    /// Bytes that these files still bring into intervals of the next round; empty if none.
+    pub(super) next: Vec<f64>,
     seed: u64,
+    /// How often intervals were looked at to give out the large files.
+    steps: u64,
 }
 
 /// What a share still has to send of an interval's files, as quantiles of their law.
@@ -91,9 +90,10 @@ struct Wanted {
 }
 
 impl Files {
-    /// Files of `law` for the intervals of `plan`, which are to carry `part` of its volume. All shares of a plan
-    /// have the same if they have the same `seed`.
-    pub(super) fn new(law: &Law, plan: &Plan, part: f64, seed: u64) -> Files {
+    /// Files of `law` for the intervals of `plan`, which are to carry `part` of its volume. Files of the round
+    /// `before` still bring so many bytes into each of them. All shares of a plan have the same if they have the
+    /// same `seed`.
+    pub(super) fn new(law: &Law, plan: &Plan, part: f64, seed: u64, before: &[f64]) -> Files {
         let n = plan.sessions.len();
         let mut files = Files {
             border: 1.0,
@@ -123,7 +123,10 @@ impl Files {
         for (lack, wanted) in lacks.iter_mut().zip(&files.intervals) {
             *lack -= wanted.files as f64 * mean;
         }
-        files.give_large(law, plan, &mut lacks, counted, mean);
+        for (lack, sent) in lacks.iter_mut().zip(before) {
+            *lack -= sent;
+        }
+        let mut lacks = files.give_large(law, plan, lacks, counted, mean);
         files.settle(plan, &mut lacks, mean);
         files
     }
@@ -143,38 +146,35 @@ impl Files {
         self.border = 1.0 - large / n;
     }
 
-    fn give_large(&mut self, law: &Law, plan: &Plan, lacks: &mut [f64], all: u64, mean: f64) {
+    /// Gives the large files to intervals, and says what those lack then.
+    fn give_large(
+        &mut self,
+        law: &Law,
+        plan: &Plan,
+        lacks: Vec<f64>,
+        all: u64,
+        mean: f64,
+    ) -> Vec<f64> {
         let mut stream = Stream::new(self.seed, "large files");
         let n = all as f64;
         let count = ((1.0 - self.border) * n + 0.5) as u64;
-        let mut need = Need::new(lacks, |i| self.intervals[i].files > 0);
+        let mut need = Need::new(plan, lacks, |i| self.intervals[i].files > 0);
         for rank in 0..count {
             let quantile = 1.0 - (rank as f64 + 1.0 - stream.uniform()) / n;
             let size = law.quantile(quantile);
-            let takes = size * plan.pace;
-            let uniform = stream.uniform();
-            let place_in = |interval: usize| {
-                let room = ROOM * takes / plan.lasts(interval as u64).as_secs_f64();
-                uniform * (1.0 - room).clamp(0.0, EARLY)
+            let file = Wish {
+                size,
+                takes: size * plan.pace,
+                uniform: stream.uniform(),
             };
-            // What would be too much for the intervals that it loads.
-            let excess = |lacking: &[f64], first: usize| {
-                let mut excess = 0.0;
-                plan.spread(first, place_in(first), takes, |i, share| {
-                    excess += (size * share - lacking[i]).max(0.0);
-                });
-                excess
-            };
-            let Some(first) = need.choose(excess, &mut stream) else {
+            let Some(first) = need.choose(file, &mut stream) else {
                 break;
             };
-            let place = place_in(first);
+            let place = need.place(file, first);
             let wanted = &mut self.intervals[first];
             wanted.large += 1;
             need.take(first, -mean);
-            plan.spread(first, place, takes, |interval, share| {
-                need.take(interval, size * share);
-            });
+            need.give(file, first, rank, plan.cycle);
             if wanted.large >= wanted.files {
                 need.close(first);
             }
@@ -186,7 +186,10 @@ impl Files {
         }
         // Stable, so that the order is the same everywhere.
         self.large.sort_by_key(|l| l.interval);
-        lacks.copy_from_slice(&need.lacks);
+        self.steps = need.steps();
+        let (left, next) = need.finish();
+        self.next = next;
+        left
     }
 
     /// What the small files of each interval are to carry.
@@ -219,6 +222,10 @@ impl Files {
             // An error of a whole interval is no rounding, and would drown the next.
             carried = ((wish - wanted.volume) * (1.0 - share)).clamp(-expected, expected);
             before = wanted.volume * share;
+        }
+        if plan.cycle && before > 0.0 {
+            self.next.resize(lacks.len(), 0.0);
+            self.next[0] += before;
         }
     }
 
@@ -298,138 +305,5 @@ impl Files {
     }
 }
 
-/// What intervals lack, ready to choose one of them.
-struct Need {
-    lacks: Vec<f64>,
-    open: Vec<bool>,
-    /// Sums of what is lacked, as a binary indexed tree (P. Fenwick, Software: Practice and Experience 24, 1994).
-    tree: Vec<f64>,
-    /// By what they lack; bits of non-negative numbers are in the order of the numbers.
-    order: BTreeSet<(u64, usize)>,
-}
-
-impl Need {
-    fn new(lacks: &[f64], open: impl Fn(usize) -> bool) -> Need {
-        let mut need = Need {
-            lacks: vec![0.0; lacks.len()],
-            open: (0..lacks.len()).map(open).collect(),
-            tree: vec![0.0; lacks.len() + 1],
-            order: BTreeSet::new(),
-        };
-        for (i, &lack) in lacks.iter().enumerate() {
-            need.order.insert((0, i));
-            need.take(i, -lack);
-        }
-        for i in 0..lacks.len() {
-            if !need.open[i] {
-                need.order.remove(&(need.weight(i).to_bits(), i));
-                need.shift(i, -need.lacks[i].max(0.0));
-            }
-        }
-        need
-    }
-
-    fn weight(&self, i: usize) -> f64 {
-        // Of negative zero the bits are not in order.
-        if self.lacks[i] > 0.0 {
-            self.lacks[i]
-        } else {
-            0.0
-        }
-    }
-
-    fn shift(&mut self, i: usize, by: f64) {
-        let mut at = i + 1;
-        while at < self.tree.len() {
-            self.tree[at] += by;
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    /// Interval `i` lacks so much less.
-    fn take(&mut self, i: usize, size: f64) {
-        let before = self.weight(i);
-        let listed = self.order.remove(&(before.to_bits(), i));
-        self.lacks[i] -= size;
-        let after = self.weight(i);
-        if listed {
-            self.order.insert((after.to_bits(), i));
-            self.shift(i, after - before);
-        }
-    }
-
-    /// Nothing more begins in interval `i`.
-    fn close(&mut self, i: usize) {
-        let weight = self.weight(i);
-        self.open[i] = false;
-        if self.order.remove(&(weight.to_bits(), i)) {
-            self.shift(i, -weight);
-        }
-    }
-
-    /// An interval for a file, in proportion to what it lacks: one that it does not load too much, or the least
-    /// of some.
-    fn choose(&self, excess: impl Fn(&[f64], usize) -> f64, stream: &mut Stream) -> Option<usize> {
-        let &(_, most) = self.order.last()?;
-        let mut best = (excess(&self.lacks, most), most);
-        let total = self.total();
-        for _ in 0..TRIES {
-            let i = self.at(stream.uniform() * total);
-            if self.open.get(i) != Some(&true) {
-                continue;
-            }
-            let too_much = excess(&self.lacks, i);
-            if too_much <= 0.0 {
-                return Some(i);
-            }
-            if too_much < best.0 {
-                best = (too_much, i);
-            }
-        }
-        Some(best.1)
-    }
-
-    fn total(&self) -> f64 {
-        let (mut at, mut sum) = (self.lacks.len(), 0.0);
-        while at > 0 {
-            sum += self.tree[at];
-            at &= at - 1;
-        }
-        sum
-    }
-
-    /// The interval at which the sum passes `sum`.
-    fn at(&self, mut sum: f64) -> usize {
-        let mut at = 0;
-        let mut step = self.tree.len().next_power_of_two() / 2;
-        while step > 0 {
-            if at + step < self.tree.len() && self.tree[at + step] <= sum {
-                at += step;
-                sum -= self.tree[at];
-            }
-            step /= 2;
-        }
-        at
-    }
-}
-
-impl Plan {
-    /// Calls with the intervals in which a transfer is under way, and with which part of it, that begins at
-    /// `place` of interval `first` and takes so many seconds. What is left at the end is not sent.
-    fn spread(&self, first: usize, place: f64, takes: f64, mut each: impl FnMut(usize, f64)) {
-        let lasts = |i: usize| self.lasts(i as u64).as_secs_f64();
-        let mut at = place * lasts(first);
-        let mut left = takes;
-        let n = self.sessions.len();
-        for interval in first..n {
-            let here = lasts(interval) - at;
-            at = 0.0;
-            if left <= here {
-                each(interval, if takes > 0.0 { left / takes } else { 1.0 });
-                return;
-            }
-            each(interval, here / takes);
-            left -= here;
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

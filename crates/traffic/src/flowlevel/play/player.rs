@@ -84,6 +84,8 @@ pub struct Player {
     /// Files up and down of all intervals, this time round.
     files: [Option<Files>; 2],
     round: u64,
+    /// What files of the round before bring into the intervals of this one, up and down, bytes of the model.
+    before: [Vec<f64>; 2],
     /// Those of this interval that are still to be sent.
     hands: [Hand; 2],
     udp: Vec<Kind>,
@@ -143,6 +145,7 @@ impl Player {
             deck: Deck::new(1),
             files: [None, None],
             round: 0,
+            before: [Vec::new(), Vec::new()],
             hands: [Hand::default(), Hand::default()],
             seed,
             udp: udp.collect(),
@@ -207,6 +210,12 @@ impl Player {
     /// of datagrams follow when they end, or with the next interval.
     pub fn change(&mut self, plan: Plan, now: Time) {
         let same_kinds = plan.udp.len() == self.udp.len();
+        // What is under way stays as large as it is.
+        let scale = self.plan.playback.sizes / plan.playback.sizes;
+        self.before
+            .iter_mut()
+            .flatten()
+            .for_each(|bytes| *bytes *= scale);
         self.plan = plan;
         if !same_kinds {
             self.udp = self
@@ -224,7 +233,9 @@ impl Player {
         let now = now.max(self.clock);
         let index = self.plan.index(now);
         self.next = index + 1;
-        self.choose_files(self.round);
+        if !self.plan.is_over(index) {
+            self.choose_files(index / self.plan.sessions.len() as u64);
+        }
         self.hands = [Hand::default(), Hand::default()];
         self.shuffle(index);
         // What the rest of the interval has time for.
@@ -265,7 +276,7 @@ impl Player {
             self.files[which] = law
                 .as_ref()
                 .filter(|_| part > 0.0)
-                .map(|law| Files::new(law, &self.plan, part, seed));
+                .map(|law| Files::new(law, &self.plan, part, seed, &self.before[which]));
         }
     }
 
@@ -277,6 +288,11 @@ impl Player {
         self.deck = Deck::of_several(len, own, of, seed);
         let n = self.plan.sessions.len() as u64;
         if index / n != self.round && !self.plan.is_over(index) {
+            for (before, files) in self.before.iter_mut().zip(&mut self.files) {
+                *before = files
+                    .as_mut()
+                    .map_or_else(Vec::new, |f| std::mem::take(&mut f.next));
+            }
             self.choose_files(index / n);
         }
         let sessions = self.plan.of(&self.plan.sessions, index);

@@ -167,6 +167,58 @@ fn a_file_longer_than_an_interval_is_counted_where_it_is() {
     assert!(off * 20 <= seen, "{off} of {seen}");
 }
 
+/// What intervals carry, those of later rounds too, if every file flows at `rate`.
+fn carried(plan: &Plan, played: &[Transfer], rate: f64, intervals: u64) -> Vec<f64> {
+    let starts: Vec<f64> = (0..=intervals)
+        .map(|i| plan.starts_at(i).as_secs_f64())
+        .collect();
+    let mut carried = vec![0.0; intervals as usize];
+    for t in played {
+        let begin = t.at.as_secs_f64();
+        let end = begin + t.down as f64 / rate;
+        let first = starts.partition_point(|&s| s <= begin) - 1;
+        for i in first..carried.len() {
+            let time = (starts[i + 1].min(end) - starts[i].max(begin)).max(0.0);
+            carried[i] += rate * time;
+        }
+    }
+    carried
+}
+
+/// Files ten times as large take ten times as long, and what runs over the end of a round is part of the next.
+#[test]
+fn larger_files_are_counted_where_they_are_and_over_the_end_of_a_round() {
+    let mut model = model();
+    // The largest take two intervals.
+    let rate = 10.0 * 5e6 / 120.0;
+    let mut rates = Histogram::default();
+    rates.add(rate as u64);
+    model.tcp.rates = rates;
+    // Without the last, which holds no more than the ends of what began in the tenth.
+    model.tcp.intervals.truncate(10);
+    model.span = [model.start, model.start + 600_000_000_000];
+    let playback = Playback {
+        sizes: 10.0,
+        cycle: true,
+        ..Playback::default()
+    };
+    let plan = Plan::new(&model, &playback).unwrap();
+    let (mut off, mut seen, mut firsts) = (0, 0, 0.0);
+    for seed in 0..10 {
+        let due = transfers(&all(&mut player(&model, playback, seed), seconds(1_800)));
+        for (i, bytes) in carried(&plan, &due, rate, 30).iter().enumerate() {
+            let ratio = bytes / (10.0 * model.tcp.intervals[i % 10].bytes as f64);
+            seen += 1;
+            off += u32::from((ratio - 1.0).abs() > 0.05);
+            if i == 10 || i == 20 {
+                firsts += ratio / 20.0;
+            }
+        }
+    }
+    assert!(off * 20 <= seen, "{off} of {seen}");
+    assert!((firsts - 1.0).abs() < 0.02, "{firsts}");
+}
+
 #[test]
 fn it_does_not_matter_when_one_asks() {
     let model = model();

@@ -1,0 +1,204 @@
+//! nfdump files made byte by byte: damaged blocks, packed or not, and biflows.
+
+use std::io::Read;
+
+use super::drain;
+use crate::build::Order;
+use swell_capture::flow::{FlowReader, FlowSkip};
+
+const LE: Order = Order::Little;
+/// Numbers of compressions in a file header of layout 2.
+const PLAIN: u8 = 0;
+const LZ4: u8 = 3;
+const ZSTD: u8 = 4;
+
+/// A file of layout 2 with these blocks of records.
+fn file(packing: u8, blocks: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = vec![0x0c, 0xa5, 2, 0];
+    file.resize(40, 0);
+    file[16] = packing;
+    for block in blocks {
+        file.extend(LE.u32(1));
+        file.extend(LE.u32(block.len() as u32));
+        file.extend([3, 0, 0, 0]);
+        file.extend(block);
+    }
+    file
+}
+
+/// An LZ4 block of literals alone.
+fn lz4(content: &[u8]) -> Vec<u8> {
+    let mut packed = vec![0xf0];
+    let more = content.len() - 15;
+    packed.extend(vec![255; more / 255]);
+    packed.push((more % 255) as u8);
+    packed.extend(content);
+    packed
+}
+
+fn element(kind: u16, content: Vec<u8>) -> Vec<u8> {
+    let head = [LE.u16(kind), LE.u16(content.len() as u16 + 4)].concat();
+    [head, content].concat()
+}
+
+fn record(elements: &[Vec<u8>]) -> Vec<u8> {
+    let body = elements.concat();
+    let mut record = Vec::new();
+    for n in [11, body.len() as u16 + 12, elements.len() as u16, 0, 1, 0] {
+        record.extend(LE.u16(n));
+    }
+    record.extend(body);
+    record
+}
+
+/// Element 1: times in milliseconds, three packets, the source port.
+fn generic(first: u64, last: u64, port: u16) -> Vec<u8> {
+    let mut content: Vec<u8> = [first, last, 0, 3, 180]
+        .iter()
+        .flat_map(|n| LE.u64(*n))
+        .collect();
+    content.extend(LE.u16(port));
+    content.extend([80, 0, 6, 0x1b, 0, 0]);
+    element(1, content)
+}
+
+/// Element 2.
+fn addresses() -> Vec<u8> {
+    element(2, vec![1, 0, 0, 10, 2, 0, 0, 10])
+}
+
+fn records(ports: std::ops::Range<u16>) -> Vec<u8> {
+    let record = |port| record(&[generic(1_000, 2_000, port), addresses()]);
+    ports.flat_map(record).collect()
+}
+
+/// A file that arrives in parts of `step` bytes.
+struct Dripping<'a> {
+    bytes: &'a [u8],
+    step: usize,
+}
+
+impl Read for Dripping<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.step.min(buffer.len());
+        self.bytes.read(&mut buffer[..n])
+    }
+}
+
+#[test]
+fn what_a_bad_size_hides_does_not_depend_on_packing_or_on_how_bytes_arrive() {
+    let zeros = |n: usize| vec![0; n];
+    let long = [vec![11, 0, 255, 255], zeros(70)].concat();
+    for (what, damaged, good) in [
+        // A file header, a block header and this fill a window of 256 KiB.
+        (
+            "a window of zeros first",
+            [zeros(262_092), records(1..5_001)].concat(),
+            0,
+        ),
+        (
+            "zeros in between",
+            [records(1..101), zeros(300_000), records(101..5_000)].concat(),
+            100,
+        ),
+        (
+            "a small size",
+            [records(1..2_001), vec![11, 0, 3, 0], records(1..8_000)].concat(),
+            2_000,
+        ),
+        (
+            "a size beyond the end",
+            [records(1..5_001), long].concat(),
+            5_000,
+        ),
+        (
+            "half a header",
+            [records(1..5_001), vec![11, 0, 76]].concat(),
+            5_000,
+        ),
+        ("nothing", records(1..5_001), 5_000),
+    ] {
+        // What is behind the block is read.
+        let next = records(60_000..60_010);
+        let packed = file(LZ4, &[lz4(&damaged), lz4(&next)]);
+        let bad = u64::from(what != "nothing");
+        let plain = file(PLAIN, &[damaged, next]);
+        let expected = drain(FlowReader::new(&packed[..]).unwrap());
+        assert!(expected.error.is_none(), "{what}: {:?}", expected.error);
+        assert_eq!(expected.records.len(), good + 10, "{what}");
+        for step in [usize::MAX, 100_003, 1_009] {
+            let bytes = &plain[..];
+            let read = drain(FlowReader::new(Dripping { bytes, step }).unwrap());
+            assert!(read.error.is_none(), "{what}: {:?}", read.error);
+            assert!(
+                read.records == expected.records,
+                "{what}, {step} bytes at a time: {} records",
+                read.records.len()
+            );
+            for counts in [&read.counts, &expected.counts] {
+                assert_eq!(counts.skipped(FlowSkip::BadRecord).times, bad, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_cut_short_in_what_is_hidden_says_so() {
+    let whole = file(PLAIN, &[vec![0; 600_000]]);
+    for end in [whole.len() - 1, whole.len() - 300_000, 262_144] {
+        let read = drain(FlowReader::new(&whole[..end]).unwrap());
+        let error = read.error.unwrap_or_else(|| panic!("cut at {end}"));
+        assert!(error.offset <= end as u64, "{error}");
+    }
+}
+
+/// Elements may come in any order, and nfcapd 1.7.1 exchanges the times of some flows.
+#[test]
+fn both_directions_of_a_biflow_have_the_records_times() {
+    let counters: Vec<u8> = [1u64, 7, 700].iter().flat_map(|n| LE.u64(*n)).collect();
+    let other = element(5, counters);
+    for (first, last) in [(1_000, 2_000), (2_000, 1_000)] {
+        let generic = generic(first, last, 4_000);
+        for elements in [
+            [generic.clone(), addresses(), other.clone()],
+            [other.clone(), addresses(), generic],
+        ] {
+            let bytes = file(PLAIN, &[record(&elements)]);
+            let read = drain(FlowReader::new(&bytes[..]).unwrap());
+            let [record] = read.records[..] else {
+                panic!("{:?}", read.counts)
+            };
+            let back = record
+                .reverse
+                .expect("there are counters of the other side");
+            assert_eq!((back.packets, back.bytes), (7, 700));
+            let times = (1_000_000_000, 2_000_000_000);
+            assert_eq!((record.first, record.last), times);
+            assert_eq!((back.first, back.last), times);
+            assert_eq!(read.counts.backward, u64::from(first > last));
+        }
+    }
+}
+
+/// nfdump's blocks have 5 MiB: nothing in them reaches back farther than 16 MiB.
+#[test]
+fn zstd_may_not_ask_for_a_huge_window() {
+    let content = records(1..10);
+    for (log, records) in [(10, 9), (24, 9), (26, 0)] {
+        let mut encoder = zstd::stream::read::Encoder::new(&content[..], 0).unwrap();
+        encoder
+            .set_parameter(zstd::zstd_safe::CParameter::WindowLog(log))
+            .unwrap();
+        let mut packed = Vec::new();
+        encoder.read_to_end(&mut packed).unwrap();
+        let bytes = file(ZSTD, &[packed]);
+        let read = drain(FlowReader::new(&bytes[..]).unwrap());
+        assert_eq!(
+            read.records.len(),
+            records,
+            "window of 2^{log}: {:?}",
+            read.error
+        );
+        assert_eq!(read.error.is_some(), records == 0);
+    }
+}

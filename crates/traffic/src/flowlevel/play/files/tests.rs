@@ -1,0 +1,95 @@
+//! Files are planned with bounded work, and what they load is counted once.
+
+use super::super::super::tests::{configure, options, trace};
+use super::super::super::{FlowModel, Histogram, Playback};
+use super::*;
+
+fn model() -> FlowModel {
+    configure(&trace(1, 400, 600).records, options())
+}
+
+/// All large files were transferred at so many bytes per second.
+fn at_rate(model: &mut FlowModel, rate: u64) {
+    let mut rates = Histogram::default();
+    rates.add(rate);
+    model.tcp.rates = rates;
+}
+
+#[test]
+fn files_longer_than_all_intervals_cost_bounded_work() {
+    for (rate, cycle) in [(1, false), (1, true), (10_000, true), (1_000_000, false)] {
+        let mut model = model();
+        at_rate(&mut model, rate);
+        let n = 200_000;
+        let busy = model.tcp.intervals[3];
+        model.tcp.intervals = vec![busy; n];
+        let playback = Playback {
+            cycle,
+            ..Playback::default()
+        };
+        let plan = Plan::new(&model, &playback).unwrap();
+        let files = Files::new(plan.down.as_ref().unwrap(), &plan, 1.0, 1, &[]);
+        assert!(!files.large.is_empty());
+        // One look at each interval that a file is near to, up to a limit; then one per try, and the intervals
+        // once whenever the number of files has doubled.
+        let bound = (1 << 22) + 65_536 * 19 + 18 * n as u64;
+        assert!(files.steps <= bound, "{} at {rate} B/s", files.steps);
+    }
+}
+
+/// What files load is what a walk over all seconds of each of them finds.
+#[test]
+fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
+    let model = model();
+    for cycle in [false, true] {
+        let playback = Playback {
+            cycle,
+            compression: 7.0,
+            ..Playback::default()
+        };
+        let plan = Plan::new(&model, &playback).unwrap();
+        // More intervals than a file is looked at in one by one.
+        let plan = Plan {
+            sessions: vec![5; 100],
+            volumes: vec![1.0; 100],
+            ..plan
+        };
+        let n = 100;
+        let begins: Vec<f64> = (0..=n).map(|i| plan.starts_at(i).as_secs_f64()).collect();
+        let mut stream = Stream::new(3, "files");
+        let mut need = Need::new(&plan, vec![1e6; n as usize], |_| true);
+        let (mut loads, mut later) = (vec![0.0; n as usize], vec![0.0; n as usize]);
+        for rank in 0..50 {
+            let file = Wish {
+                size: 1e6 * stream.uniform(),
+                takes: stream.exponential(60.0 * begins[1]),
+                uniform: stream.uniform(),
+            };
+            let first = need.choose(file, &mut stream).unwrap();
+            let begin =
+                begins[first] + need.place(file, first) * (begins[first + 1] - begins[first]);
+            need.give(file, first, rank, plan.cycle);
+            for round in 0..9 {
+                for i in 0..n as usize {
+                    let [from, to] = [begins[i], begins[i + 1]].map(|b| {
+                        (b + f64::from(round) * begins[n as usize]).clamp(begin, begin + file.takes)
+                    });
+                    let bytes = file.size * (to - from) / file.takes;
+                    if round == 0 {
+                        loads[i] += bytes;
+                    } else {
+                        later[i] += bytes;
+                    }
+                }
+            }
+        }
+        let (lacks, next) = need.finish();
+        for (lack, load) in lacks.iter().zip(&loads) {
+            assert!((1e6 - lack - load).abs() < 1.0, "{lack} {load}");
+        }
+        assert_eq!(next.is_empty(), !cycle);
+        for (told, walked) in next.iter().zip(&later) {
+            assert!((told - walked).abs() < 1.0, "{told} {walked}");
+        }
+    }
+}
