@@ -135,6 +135,8 @@ pub enum ForegroundSpec {
         /// One-way delay of the access path on each side of the bottleneck.
         delay: Dur,
     },
+    /// Packets of one size. Independent sources are numbered after the background's.
+    Packets(PacketsSpec),
 }
 
 /// Background traffic, everything said.
@@ -143,22 +145,7 @@ pub enum BackgroundSpec {
     /// None.
     None,
     /// Packets of one size.
-    Parametric {
-        /// Their intervals.
-        process: Process,
-        /// What carries them.
-        transport: Transport,
-        /// Sources per direction.
-        sources: u32,
-        /// Network-layer size of a packet.
-        packet: Bytes,
-        /// Mean rate up and down, in network-layer bytes; a zero direction is silent.
-        rates: [Rate; 2],
-        /// One-way delay of the access path on each side of the bottleneck.
-        delay: Dur,
-        /// The TCP that carries them, where TCP does.
-        tcp: TcpSettings,
-    },
+    Parametric(PacketsSpec),
     /// A learnt model.
     Learnt {
         /// As it was read: the knobs are not applied yet.
@@ -210,6 +197,29 @@ impl Trace {
             bytes as f64 * 8.0 / seconds
         })
     }
+}
+
+/// Packets of one size, everything said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PacketsSpec {
+    /// Their intervals.
+    pub process: Process,
+    /// What carries them.
+    pub transport: Transport,
+    /// Sources per direction.
+    pub sources: u32,
+    /// Network-layer size of a packet.
+    pub packet: Bytes,
+    /// Mean rate up and down, in network-layer bytes; a zero direction is silent.
+    pub rates: [Rate; 2],
+    /// Whether each source has intervals of its own.
+    pub independent: bool,
+    /// One-way delay of the access path on the left and on the right.
+    pub delays: [Dur; 2],
+    /// Capacity of every access path on the left; unlimited if `None`.
+    pub access: Option<Rate>,
+    /// The TCP that carries them, where TCP does.
+    pub tcp: TcpSettings,
 }
 
 /// The intervals between packets.

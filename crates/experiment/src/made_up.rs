@@ -67,6 +67,14 @@ fn fetches(foreground: &ForegroundSpec) -> Fetches {
             count: program.count.map(u64::from),
             delay: *delay,
         },
+        // No requests.
+        ForegroundSpec::Packets(packets) => Fetches {
+            clients: 0,
+            sizes: vec![packets.packet],
+            think: Dur::ZERO,
+            count: None,
+            delay: packets.delays[0],
+        },
     }
 }
 
@@ -193,7 +201,7 @@ fn observe(spec: &RunSpec) -> Observations {
 fn load(spec: &RunSpec) -> ([f64; 2], f64) {
     match &spec.background {
         BackgroundSpec::None => ([0.0, 0.0], 0.01),
-        BackgroundSpec::Parametric { rates, .. } => (rates.map(|r| r.bps() as f64), 0.1),
+        BackgroundSpec::Parametric(packets) => (packets.rates.map(|r| r.bps() as f64), 0.1),
         BackgroundSpec::Learnt { model, knobs, .. } => {
             let seconds = model.duration.as_secs_f64().max(1.0);
             let rate = model.totals.bytes.map(|b| b as f64 * 8.0 / seconds);

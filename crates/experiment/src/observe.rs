@@ -25,7 +25,7 @@ pub struct Observations {
     pub bins: Vec<Bin>,
     /// Table `scales`: wavelet energies of the bottleneck's arrivals.
     pub scales: Vec<Scale>,
-    /// Table `flows`: background connections.
+    /// Table `flows`: background connections, and those of a foreground of packets.
     pub flows: Vec<Flow>,
     /// Table `links`: totals of the bottleneck after warm-up.
     pub links: Vec<LinkTotals>,
@@ -107,10 +107,11 @@ pub struct Scale {
     pub energy: f64,
 }
 
-/// A background connection or datagram flow.
+/// A background connection or datagram flow, or one of a foreground of packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// Application class of the model; `replay`, `greedy` or, of CBR and Poisson, `parametric`.
+    /// Application class of the model; `replay`, `greedy` or, of CBR and Poisson,
+    /// `parametric`; of a foreground, `foreground`.
     pub class: String,
     /// Start, seconds since the start of the run.
     pub start: f64,

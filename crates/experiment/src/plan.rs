@@ -13,7 +13,7 @@ use swell_path::{Deliveries, Fifo};
 use swell_traffic::flowlevel::{FlowModel, Playback};
 use swell_traffic::{Dependency, Knobs, Model};
 
-use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunSpec, Trace};
+use crate::backend::{BackgroundSpec, ForegroundSpec, PacketsSpec, Process, RunSpec, Trace};
 use crate::bundled;
 use crate::file::{
     self, Background, File, Foreground, Independence, Learnt, Link, Problem, Problems, RateSpec,
@@ -203,6 +203,10 @@ impl Plan {
                     program: program.clone(),
                     delay: self.access_delay(foreground),
                 },
+                Foreground::Poisson(p) => {
+                    ForegroundSpec::Packets(packets(Process::Poisson, p, measured))
+                }
+                Foreground::Cbr(p) => ForegroundSpec::Packets(packets(Process::Cbr, p, measured)),
             }),
             background: self.background_spec(background, pace, measured),
             ..self.bare(cell.clone())
@@ -368,21 +372,31 @@ impl Plan {
             Background::Poisson(b) => (Process::Poisson, b),
             Background::Cbr(b) => (Process::Cbr, b),
         };
-        let [up, down] = match &b.rate {
-            RateSpec::Fixed(rate) => [Rate::default(), *rate],
-            RateSpec::Match(name) => measured.get(name).map_or([Rate::default(); 2], |m| {
-                [m.up_bps, m.down_bps].map(Rate::from_bps_f64)
-            }),
-        };
-        BackgroundSpec::Parametric {
-            process,
-            transport: b.transport,
-            sources: b.sources,
-            packet: b.packet,
-            rates: [b.rate_up.unwrap_or(up), down],
-            delay: b.delay,
-            tcp: b.tcp.clone(),
-        }
+        BackgroundSpec::Parametric(packets(process, b, measured))
+    }
+}
+
+fn packets(
+    process: Process,
+    b: &file::Parametric,
+    measured: &BTreeMap<String, Measured>,
+) -> PacketsSpec {
+    let [up, down] = match &b.rate {
+        RateSpec::Fixed(rate) => [Rate::default(), *rate],
+        RateSpec::Match(name) => measured.get(name).map_or([Rate::default(); 2], |m| {
+            [m.up_bps, m.down_bps].map(Rate::from_bps_f64)
+        }),
+    };
+    PacketsSpec {
+        process,
+        transport: b.transport,
+        sources: b.sources,
+        packet: b.packet,
+        rates: [b.rate_up.unwrap_or(up), down],
+        independent: b.independent,
+        delays: [b.delay, b.delay_right.unwrap_or(b.delay)],
+        access: b.access,
+        tcp: b.tcp.clone(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::Results;
 use swell_experiment::file::{
-    Background, ConnectionUse, Direction, Foreground, Measure, RateSpec, Transport, Web,
+    Background, ConnectionUse, Direction, Foreground, Measure, Parametric, RateSpec, Transport, Web,
 };
 use swell_experiment::store::RunResult;
 use swell_experiment::verdict::{self, BackgroundVerdict, ForegroundVerdict, Verdict};
@@ -145,6 +145,8 @@ fn foreground(
 fn describe(foreground: &Foreground) -> String {
     match foreground {
         Foreground::Web(web) => describe_web(web),
+        Foreground::Poisson(packets) => describe_packets("exponential", packets),
+        Foreground::Cbr(packets) => describe_packets("equal", packets),
         Foreground::Program(program) => {
             let what = match program.measure {
                 Measure::Connections => "its TCP connections are measured",
@@ -154,6 +156,14 @@ fn describe(foreground: &Foreground) -> String {
             format!("a real program: `{command}`; {what}")
         }
     }
+}
+
+fn describe_packets(law: &str, packets: &Parametric) -> String {
+    format!(
+        "packets of {} at {law} intervals over {}: see the flows and the bottleneck",
+        packets.packet,
+        carrier(packets.transport)
+    )
 }
 
 fn describe_web(web: &Web) -> String {

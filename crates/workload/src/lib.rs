@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`Web`] | foreground: fetches objects, back to back or with think times |
 //! | [`Parametric`] | background: constant or Poisson packets over UDP or TCP |
+//! | [`Sources`] | the same with a schedule for each source |
 //! | [`Greedy`] | connections that always have something to send |
 //! | [`Replay`] | background: the packets of a trace at their own times |
 //! | [`Sessions`] | background: sessions of files and datagram sources of a flow-level model |
@@ -23,6 +24,7 @@ mod parametric;
 mod record;
 mod replay;
 mod sessions;
+mod sources;
 mod structural;
 mod web;
 
@@ -32,6 +34,7 @@ pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord};
 pub use replay::{Packets, Replay, ReplayConfig};
 pub use sessions::{Sessions, SessionsConfig};
+pub use sources::Sources;
 pub use structural::Structural;
 pub use swell_traffic::{Wire, WireEnd};
 pub use web::{Web, WebConfig};

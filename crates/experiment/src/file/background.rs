@@ -183,7 +183,8 @@ pub enum Independence {
     CapacityOnRtt,
 }
 
-/// Packets of one size, both directions, at intervals that depend on nothing.
+/// Packets of one size, both directions, at intervals that depend on nothing. As a foreground they flow from
+/// the beginning of the run, and take no rate from a background.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parametric {
@@ -205,9 +206,19 @@ pub struct Parametric {
     /// Network-layer size of a packet.
     #[serde(default = "packet")]
     pub packet: Bytes,
+    /// Whether each source has intervals of its own, independent of the others', with an even share of
+    /// the rate. Default: all follow one schedule and take turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub independent: bool,
     /// One-way delay of the access path on each side of the bottleneck.
     #[serde(default = "delay")]
     pub delay: Dur,
+    /// One-way delay of the access path on the right, where it is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_right: Option<Dur>,
+    /// Capacity of every access path on the left, both directions. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
     /// The TCP that carries the packets, where TCP does.
     #[serde(default)]
     pub tcp: TcpSettings,

@@ -8,7 +8,9 @@ use std::ops::RangeInclusive;
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
 use super::read::{suggest, unknown_name};
-use super::{BackendKind, Background, File, Foreground, Loss, Program, RateSpec, TcpSettings};
+use super::{
+    BackendKind, Background, File, Foreground, Loss, Parametric, Program, RateSpec, TcpSettings,
+};
 
 /// An impossible value.
 pub(super) struct Impossible {
@@ -302,6 +304,39 @@ fn network(file: &File, found: &mut Findings) {
     }
 }
 
+/// Packets of one size, of a background or a foreground.
+fn packets(b: &Parametric, key: &dyn Fn(&str) -> String, found: &mut Findings) {
+    if let RateSpec::Fixed(rate) = b.rate
+        && rate == Rate::default()
+        && b.rate_up.unwrap_or_default() == Rate::default()
+    {
+        found.add(
+            key("rate"),
+            "a rate of 0 is no traffic",
+            "write a rate, or a background of kind = \"none\"",
+        );
+    }
+    if !(1..=10_000).contains(&b.sources) {
+        found.add(
+            key("sources"),
+            format!("{} sources are out of range", b.sources),
+            "write 1 to 10000",
+        );
+    }
+    if b.access == Some(Rate::default()) {
+        found.add(key("access"), "access of rate 0 carries nothing", "");
+    }
+    // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
+    if !(Bytes(29)..=Bytes(65_535)).contains(&b.packet) {
+        found.add(
+            key("packet"),
+            format!("a packet of {} is out of range", b.packet),
+            "write 29B to 65535B; 1500B fills an Ethernet frame",
+        );
+    }
+    found.tcp(&key("tcp"), &b.tcp);
+}
+
 /// Hosts beside the client and the server: the fourth byte of an address numbers them.
 const MOST_HOSTS: usize = 250;
 
@@ -427,6 +462,23 @@ fn foregrounds(file: &File, found: &mut Findings) {
                 found.tcp(&key("tcp"), &web.tcp);
             }
             Foreground::Program(p) => program(p, file.backend, &key, found),
+            Foreground::Poisson(p) | Foreground::Cbr(p) => {
+                if file.backend != BackendKind::Simulated {
+                    found.add(
+                        key("kind"),
+                        "packets as a foreground are simulated only",
+                        "write backend = \"simulated\", or make them the background",
+                    );
+                }
+                if matches!(p.rate, RateSpec::Match(_)) {
+                    found.add(
+                        key("rate"),
+                        "a foreground takes no rate from a background",
+                        "write a rate such as \"5Mbit\"",
+                    );
+                }
+                packets(p, &key, found);
+            }
         }
         if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay()) {
             let own: Dur = file.network.links().iter().map(|l| l.delay).sum();
@@ -500,32 +552,7 @@ fn backgrounds(file: &File, found: &mut Findings) {
                 found.tcp(&key("tcp"), &b.tcp);
             }
             Background::Poisson(b) | Background::Cbr(b) => {
-                if let RateSpec::Fixed(rate) = b.rate
-                    && rate == Rate::default()
-                    && b.rate_up.unwrap_or_default() == Rate::default()
-                {
-                    found.add(
-                        key("rate"),
-                        "a rate of 0 is no background",
-                        "use kind = \"none\"",
-                    );
-                }
-                if !(1..=10_000).contains(&b.sources) {
-                    found.add(
-                        key("sources"),
-                        format!("{} sources are out of range", b.sources),
-                        "write 1 to 10000",
-                    );
-                }
-                // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
-                if !(Bytes(29)..=Bytes(65_535)).contains(&b.packet) {
-                    found.add(
-                        key("packet"),
-                        format!("a packet of {} is out of range", b.packet),
-                        "write 29B to 65535B; 1500B fills an Ethernet frame",
-                    );
-                }
-                found.tcp(&key("tcp"), &b.tcp);
+                packets(b, &key, found);
             }
             Background::Replay(b) => {
                 if b.rate == Some(Rate::default()) {

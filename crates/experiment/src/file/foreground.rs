@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
 
-use super::{Program, TcpSettings};
+use super::{Parametric, Program, TcpSettings};
 
 /// An application under study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,10 @@ pub enum Foreground {
     Web(Web),
     /// A real program.
     Program(Program),
+    /// Packets of one size at exponential intervals, whose throughput and loss are studied.
+    Poisson(Parametric),
+    /// Packets of one size at equal intervals.
+    Cbr(Parametric),
 }
 
 impl Foreground {
@@ -24,6 +28,7 @@ impl Foreground {
         match self {
             Foreground::Web(web) => &web.name,
             Foreground::Program(program) => &program.name,
+            Foreground::Poisson(packets) | Foreground::Cbr(packets) => &packets.name,
         }
     }
     /// One-way delay of the access path on each side, where the file gives one.
@@ -31,6 +36,10 @@ impl Foreground {
         match self {
             Foreground::Web(web) => web.delay,
             Foreground::Program(program) => program.delay,
+            // On average: a round trip crosses both sides twice.
+            Foreground::Poisson(p) | Foreground::Cbr(p) => {
+                Some((p.delay + p.delay_right.unwrap_or(p.delay)).scale(0.5))
+            }
         }
     }
 }

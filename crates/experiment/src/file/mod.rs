@@ -31,8 +31,7 @@ pub use packets::{Direction, Greedy, Replay};
 pub use problem::{Problem, Problems};
 pub use program::{BackendKind, Client, CommandLine, Measure, Peer, Place, Program, Server, Stack};
 pub use qdisc::{Qdisc, QdiscSpec};
-pub use read::{override_keys, read, schema, unknown_name};
-pub(crate) use read::{problem, suggest};
+pub use read::{override_keys, problem, read, read_as, schema, schema_of, suggest, unknown_name};
 pub use tcp::{CongestionControl, TcpProfile, TcpSettings, Vegas};
 
 /// An experiment: applications under study, crossed with background traffic, on one network.

@@ -65,6 +65,17 @@ pub struct Problems {
     pub problems: Vec<Problem>,
 }
 
+impl Problems {
+    /// Problems of the file that messages call `file`, in the order of its lines.
+    pub fn of(file: &str, mut problems: Vec<Problem>) -> Problems {
+        problems.sort_by_key(|p| (p.line, p.column));
+        Problems {
+            file: file.into(),
+            problems,
+        }
+    }
+}
+
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, p) in self.problems.iter().enumerate() {

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -13,12 +15,15 @@ use super::{File, Problem, Problems, check};
 /// The JSON schema (draft 2020-12) of the experiment file.
 pub fn schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
-    SCHEMA.get_or_init(|| {
-        let mut schema = schemars::schema_for!(File).to_value();
-        tidy(&mut schema);
-        schema["title"] = "Groundswell experiment".into();
-        schema
-    })
+    SCHEMA.get_or_init(|| schema_of::<File>("Groundswell experiment"))
+}
+
+/// The JSON schema (draft 2020-12) of a file whose types are `T`.
+pub fn schema_of<T: JsonSchema>(title: &str) -> Value {
+    let mut schema = schemars::schema_for!(T).to_value();
+    tidy(&mut schema);
+    schema["title"] = title.into();
+    schema
 }
 
 /// Joins the lines of descriptions, and gives the key that tells kinds apart a description.
@@ -44,45 +49,42 @@ fn tidy(schema: &mut Value) {
 /// Every problem that could be found in one go: syntax errors; else all unknown or missing keys,
 /// wrong types, unknown names and bad units; else all impossible values.
 pub fn read(text: &str, name: &str) -> Result<File, Problems> {
+    let file: File = read_as(text, name, schema())?;
+    let impossible: Vec<Problem> = check::check(&file)
+        .into_iter()
+        .map(|doubt| problem(text, &doubt.key, doubt.message, doubt.hint))
+        .collect();
+    match impossible.is_empty() {
+        true => Ok(file),
+        false => Err(Problems::of(name, impossible)),
+    }
+}
+
+/// Reads a file of the shape that `schema` gives; [`schema_of`] makes one of types.
+///
+/// # Errors
+/// Syntax errors; else all unknown or missing keys, wrong types, unknown names and bad units.
+pub fn read_as<T: DeserializeOwned>(text: &str, name: &str, schema: &Value) -> Result<T, Problems> {
     let fail = |findings: Vec<Finding>| {
-        let mut problems: Vec<Problem> = findings
+        let problems = findings
             .into_iter()
-            .map(|f| Problem::at(text, f.span, f.key, f.message, f.hint))
-            .collect();
-        problems.sort_by_key(|p| (p.line, p.column));
-        Problems {
-            file: name.into(),
-            problems,
-        }
+            .map(|f| Problem::at(text, f.span, f.key, f.message, f.hint));
+        Problems::of(name, problems.collect())
     };
     let (table, syntax) = DeTable::parse_recoverable(text);
     if !syntax.is_empty() {
         return Err(fail(syntax.iter().map(|e| plain(e, text)).collect()));
     }
-    let findings = Shape::check(schema(), table.get_ref(), table.span());
+    let findings = Shape::check(schema, table.get_ref(), table.span());
     if !findings.is_empty() {
         return Err(fail(findings));
     }
-    let file: File = toml::from_str(text).map_err(|e| fail(vec![plain(&e, text)]))?;
-    let impossible: Vec<Finding> = check::check(&file)
-        .into_iter()
-        .map(|doubt| Finding {
-            span: locate(table.get_ref(), &doubt.key).unwrap_or(0..0),
-            key: doubt.key,
-            message: doubt.message,
-            hint: doubt.hint,
-        })
-        .collect();
-    if impossible.is_empty() {
-        Ok(file)
-    } else {
-        Err(fail(impossible))
-    }
+    toml::from_str(text).map_err(|e| fail(vec![plain(&e, text)]))
 }
 
-/// A problem with the value under a dotted `key` of a file that [`read`] accepts: for what only
+/// A problem with the value under a dotted `key` of a file that [`read_as`] accepts: for what only
 /// shows later, such as a model file that is not there.
-pub(crate) fn problem(text: &str, key: &str, message: String, hint: Option<String>) -> Problem {
+pub fn problem(text: &str, key: &str, message: String, hint: Option<String>) -> Problem {
     let span = DeTable::parse(text)
         .ok()
         .and_then(|table| locate(table.get_ref(), key));
@@ -149,7 +151,7 @@ pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> (String, String) 
 }
 
 /// "did you mean", or the list of what is known.
-pub(crate) fn suggest(name: &str, known: &[&str], label: &str) -> String {
+pub fn suggest(name: &str, known: &[&str], label: &str) -> String {
     // A distance above a third of the length is no typing error.
     let close = known
         .iter()

@@ -57,6 +57,17 @@ pub struct TcpSettings {
     /// The sender's own limit on its window in segments. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_window: Option<u32>,
+    /// Whether each write is a packet of its own instead of a part of a stream. Default: the profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<bool>,
+    /// Whether SYNs are exchanged before data; without, both ends are connected from the start, as in
+    /// ns-2's one-way TCP. Default: the profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshake: Option<bool>,
+    /// Whether the receive window begins small and follows what arrives, up to `receive_window`. Default:
+    /// the profile's, and not where `receive_window` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_tuning: Option<bool>,
     /// What Vegas wants queued. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vegas: Option<Vegas>,

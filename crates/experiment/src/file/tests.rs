@@ -814,3 +814,28 @@ fn what_stands_in_braces_means_one_thing() {
         assert_eq!(keys, [last], "{names:?}");
     }
 }
+
+#[test]
+fn packets_may_be_a_foreground_of_the_simulator() {
+    let packets = r#"kind = "poisson"
+rate = "0bit"
+rate_up = "3Mbit"
+independent = true
+access = "10Mbit"
+delay_right = "0s"
+tcp = { packets = true, handshake = false, receive_tuning = true }"#;
+    let text = GOOD.replacen("kind = \"web\"\nobject = [\"1MB\", \"4kB\"]", packets, 1);
+    let file = read(&text, "x.toml").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(file, read(&file.to_toml(), "again").unwrap());
+    let refused = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        read(&text.replacen(from, to, 1), "x.toml")
+            .expect_err(to)
+            .to_string()
+    };
+    assert!(refused("access = \"10Mbit\"", "access = \"0bit\"").contains("carries nothing"));
+    assert!(refused("rate = \"0bit\"", "rate = \"match:learnt\"").contains("takes no rate"));
+    assert!(refused("rate_up = \"3Mbit\"\n", "").contains("no traffic"));
+    let emulated = refused("name = \"web\"", "name = \"web\"\nbackend = \"emulated\"");
+    assert!(emulated.contains("simulated only"), "{emulated}");
+}

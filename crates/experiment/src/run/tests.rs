@@ -175,9 +175,10 @@ fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
     let spec = plan
         .spec(&results.runs[3].cell, &results.manifest.measured)
         .unwrap();
-    let crate::backend::BackgroundSpec::Parametric { rates, .. } = spec.background else {
+    let crate::backend::BackgroundSpec::Parametric(packets) = spec.background else {
         panic!("{spec:?}")
     };
+    let rates = packets.rates;
     assert!((rates[1].bps() as f64 - learnt.down_bps).abs() <= 1.0);
     assert!((rates[0].bps() as f64 - learnt.up_bps).abs() <= 1.0);
     assert!(

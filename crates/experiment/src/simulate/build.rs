@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Stream, Time, Warning};
+use swell_base::{Dur, Stream, Time, Warning, derived};
 use swell_path::{Capacity, Change, LinkConfig, Loss, NewQueue, Outage};
 use swell_tcp::Config;
 use swell_traffic::Schedule;
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::{
     Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Replay, ReplayConfig,
-    Sessions, SessionsConfig, Structural, Transport, Web, WebConfig, Workload,
+    Sessions, SessionsConfig, Sources, Structural, Transport, Web, WebConfig, Workload,
 };
 
 use super::discipline::discipline;
 use super::transport::tcp;
-use crate::backend::{BackgroundSpec, ForegroundSpec, Process, RunError, RunSpec, Trace};
+use crate::backend::{
+    BackgroundSpec, ForegroundSpec, PacketsSpec, Process, RunError, RunSpec, Trace,
+};
 use crate::file::{self, ConnectionUse};
 use crate::packets::Source;
 use crate::plan::counting_rate;
@@ -92,7 +94,29 @@ fn loss(loss: file::Loss) -> Loss {
     }
 }
 
-/// The machine of a foreground; `None` for a real program, which is none.
+/// The machine of a run's foreground; `None` where there is none, or a real program.
+pub(super) fn of_run(spec: &RunSpec) -> Option<Machine> {
+    match spec.foreground.as_ref()? {
+        ForegroundSpec::Packets(own) => {
+            let first = match &spec.background {
+                BackgroundSpec::Parametric(other) if other.independent => other.sources,
+                _ => 0,
+            };
+            // A schedule of all sources has streams of the same names in foreground and background.
+            let seed = match own.independent {
+                true => spec.cell.seed,
+                false => derived(spec.cell.seed, FOREGROUND),
+            };
+            Some(packets(own, first, seed))
+        }
+        other => foreground(other, spec.warmup),
+    }
+}
+
+/// Which seed a foreground of packets on one schedule draws from.
+const FOREGROUND: u64 = 1 << 40;
+
+/// The machine of a foreground of requests; `None` for any other.
 pub(super) fn foreground(spec: &ForegroundSpec, start: Dur) -> Option<Machine> {
     let ForegroundSpec::Web { web, delay } = spec else {
         return None;
@@ -120,30 +144,7 @@ pub(super) fn background(
 ) -> Result<Option<Machine>, RunError> {
     Ok(match spec {
         BackgroundSpec::None => None,
-        BackgroundSpec::Parametric {
-            process,
-            transport,
-            sources,
-            packet,
-            rates,
-            delay,
-            tcp: settings,
-        } => {
-            let access = access(*delay);
-            let config = ParametricConfig {
-                law: match process {
-                    Process::Cbr => Law::Constant,
-                    Process::Poisson => Law::Poisson,
-                },
-                transport: carrier(*transport),
-                packet: u32::try_from(packet.0).unwrap_or(u32::MAX),
-                rate: *rates,
-                sources: *sources,
-                left: access,
-                right: access,
-            };
-            Some((Box::new(Parametric::new(config, seed)), tcp(settings)))
-        }
+        BackgroundSpec::Parametric(spec) => Some(packets(spec, 0, seed)),
         BackgroundSpec::Learnt {
             model,
             knobs,
@@ -199,6 +200,32 @@ pub(super) fn background(
             Some((Box::new(Greedy::new(config)), tcp(&greedy.tcp)))
         }
     })
+}
+
+/// The machine of packets of one size. Where sources are independent, the first has number `first`.
+pub(super) fn packets(spec: &PacketsSpec, first: u32, seed: u64) -> Machine {
+    let config = ParametricConfig {
+        law: match spec.process {
+            Process::Cbr => Law::Constant,
+            Process::Poisson => Law::Poisson,
+        },
+        transport: carrier(spec.transport),
+        packet: u32::try_from(spec.packet.0).unwrap_or(u32::MAX),
+        rate: spec.rates,
+        sources: spec.sources,
+        left: Access {
+            up: spec.access,
+            down: spec.access,
+            ..access(spec.delays[0])
+        },
+        right: access(spec.delays[1]),
+    };
+    let machine: Box<dyn Workload> = if spec.independent {
+        Box::new(Sources::new(&config, first, seed))
+    } else {
+        Box::new(Parametric::new(config, seed))
+    };
+    (machine, tcp(&spec.tcp))
 }
 
 fn access(delay: Dur) -> Access {
@@ -330,7 +357,7 @@ fn background_doubts(spec: &RunSpec) -> Vec<Warning> {
         BackgroundSpec::Sessions {
             model, playback, ..
         } => repeated(spec, model, playback),
-        BackgroundSpec::None | BackgroundSpec::Parametric { .. } | BackgroundSpec::Greedy(_) => {
+        BackgroundSpec::None | BackgroundSpec::Parametric(_) | BackgroundSpec::Greedy(_) => {
             Vec::new()
         }
     }

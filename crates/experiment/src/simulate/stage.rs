@@ -14,6 +14,9 @@ use crate::packets::Recorder;
 /// Bin width of the counts behind the log-scale diagrams.
 const FINE: Dur = Dur::from_millis(1);
 
+/// Class of the flows of a foreground of packets.
+const FOREGROUND: &str = "foreground";
+
 /// Who plays in a world, and what was noted of it while it ran.
 pub struct Cast {
     background: Option<usize>,
@@ -35,8 +38,7 @@ impl Cast {
         let mut world = World::new(&build::bottleneck(spec), seed);
         world.meter(FINE, spec.bins);
         let background = build::background(&spec.background, spec.duration, seed)?;
-        let foreground = spec.foreground.as_ref();
-        let foreground = foreground.and_then(|f| build::foreground(f, spec.warmup));
+        let foreground = build::of_run(spec);
         let recorder = match &spec.packets {
             None => None,
             Some(path) => {
@@ -98,8 +100,11 @@ impl Cast {
         world.finish();
         let at_warmup = self.warm.unwrap_or_default();
         let mut observed = observe::bottleneck(world, spec, [&at_warmup, at_end], FINE);
-        if let Some(index) = self.foreground {
-            observed.requests = observe::requests(world.take_records(index));
+        let packets = matches!(spec.foreground, Some(ForegroundSpec::Packets(_)));
+        let own = self.foreground.map(|index| world.take_records(index));
+        let mut own = own.unwrap_or_default();
+        if !packets {
+            observed.requests = observe::requests(std::mem::take(&mut own));
         }
         if spec.flows {
             let mut records = self.records;
@@ -117,16 +122,18 @@ impl Cast {
                 }
                 BackgroundSpec::Replay { .. } => "replay".to_owned(),
                 BackgroundSpec::Greedy(_) => "greedy".to_owned(),
-                BackgroundSpec::Parametric { .. } | BackgroundSpec::None => "parametric".to_owned(),
+                BackgroundSpec::Parametric(_) | BackgroundSpec::None => "parametric".to_owned(),
             };
             observed.flows = observe::flows(records, class);
+            let foreground = |_| FOREGROUND.to_owned();
+            observed.flows.extend(observe::flows(own, foreground));
         }
         observed.warnings.extend(build::doubts(spec));
         Ok(observed)
     }
 }
 
-/// The machine of a foreground that is one, with the TCP it asks for; `None` for a real program. Its first
+/// The machine of a foreground that fetches objects, with the TCP it asks for; `None` for any other. Its first
 /// request comes at the beginning of its time.
 pub fn machine(spec: &ForegroundSpec) -> Option<Machine> {
     build::foreground(spec, Dur::ZERO)

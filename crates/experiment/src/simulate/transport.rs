@@ -38,6 +38,9 @@ pub(super) fn tcp(settings: &TcpSettings) -> Arc<Config> {
     set(&mut config.mss, settings.mss.map(bytes));
     set(&mut config.recv_buffer, settings.receive_window.map(bytes));
     config.recv_tuning &= settings.receive_window.is_none();
+    set(&mut config.recv_tuning, settings.receive_tuning);
+    set(&mut config.packets, settings.packets);
+    set(&mut config.handshake, settings.handshake);
     set(&mut config.min_rto, settings.min_rto);
     set(&mut config.tick, settings.tick);
     set(&mut config.delayed_ack, settings.delayed_ack);
@@ -118,6 +121,9 @@ mod tests {
             mss = "1000B"
             receive_window = "64KiB"
             send_window = 40
+            packets = true
+            handshake = false
+            receive_tuning = true
             vegas = { alpha = 2, beta = 4 }
         "#);
         let want = Config {
@@ -134,6 +140,9 @@ mod tests {
             mss: 1000,
             recv_buffer: 65_536,
             send_window: Some(40),
+            packets: true,
+            handshake: false,
+            recv_tuning: true,
             vegas: VegasConfig {
                 alpha: 2,
                 beta: 4,

@@ -42,7 +42,7 @@ pub(super) fn observe(
             observed.requests = requests;
             observed.warnings.extend(warnings);
         }
-        (ForegroundSpec::Web { .. }, Done::Exits(_)) => {}
+        (ForegroundSpec::Web { .. } | ForegroundSpec::Packets(_), Done::Exits(_)) => {}
     }
     Ok(observed)
 }

@@ -76,6 +76,8 @@ pub(super) fn ports(foreground: &ForegroundSpec) -> Vec<PortConfig> {
     let (delay, peers) = match foreground {
         ForegroundSpec::Web { delay, .. } => (*delay, &[][..]),
         ForegroundSpec::Program { program, delay } => (*delay, &program.host[..]),
+        // The check of the file lets the simulator alone have it.
+        ForegroundSpec::Packets(packets) => (packets.delays[0], &[][..]),
     };
     let peers = peers.iter().map(|p| p.side == file::Place::Right);
     let port = |right| PortConfig {

@@ -246,6 +246,7 @@ impl Play<'_> {
 pub(super) fn delay(foreground: &ForegroundSpec) -> Dur {
     match foreground {
         ForegroundSpec::Web { delay, .. } | ForegroundSpec::Program { delay, .. } => *delay,
+        ForegroundSpec::Packets(packets) => packets.delays[0],
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) fn network(results: &Results) -> NetworkData {
                 let clients = match f {
                     Foreground::Web(web) => web.clients,
                     Foreground::Program(_) => 1,
+                    Foreground::Poisson(packets) | Foreground::Cbr(packets) => packets.sources,
                 };
                 format!("{clients} × {}", f.name())
             })
