@@ -70,6 +70,21 @@ impl Estimate {
         }
     }
 
+    /// The sum of two means; its interval takes them as independent.
+    #[must_use]
+    pub fn plus(&self, other: &Estimate) -> Estimate {
+        let value = self.value + other.value;
+        let half = |e: &Estimate| e.interval.map_or(0.0, |i| (i[1] - i[0]) / 2.0);
+        let known = self.interval.is_some() || other.interval.is_some();
+        let half = half(self).hypot(half(other));
+        Estimate {
+            value,
+            interval: known.then_some([value - half, value + half]),
+            sd: None,
+            n: self.n.min(other.n),
+        }
+    }
+
     /// `f`, which rises or falls throughout, of value and interval.
     #[must_use]
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Estimate {

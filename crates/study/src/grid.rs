@@ -29,6 +29,56 @@ pub trait Cell: Sync {
     fn run(&self) -> Vec<f64>;
 }
 
+/// A run of a study that is not known before it is read from a file: it may fail, and its columns are
+/// [`Columns`]. Every [`Cell`] is one.
+pub trait Task: Sync {
+    /// The values of [`Columns::keys`]: words and numbers without comma or line break.
+    fn key(&self) -> Vec<String>;
+    /// As [`Cell::settings`].
+    fn settings(&self) -> String;
+    /// As [`Cell::cost`].
+    fn cost(&self) -> f64;
+    /// Does it. One number for each of [`Columns::numbers`].
+    ///
+    /// # Errors
+    /// A sentence that says why there are no numbers.
+    fn run(&self) -> Result<Vec<f64>, String>;
+}
+
+impl<C: Cell> Task for C {
+    fn key(&self) -> Vec<String> {
+        Cell::key(self)
+    }
+    fn settings(&self) -> String {
+        Cell::settings(self)
+    }
+    fn cost(&self) -> f64 {
+        Cell::cost(self)
+    }
+    fn run(&self) -> Result<Vec<f64>, String> {
+        Ok(Cell::run(self))
+    }
+}
+
+/// Names of the columns of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// Those that identify a run.
+    pub keys: Vec<String>,
+    /// Those of its numbers.
+    pub numbers: Vec<String>,
+}
+
+impl Columns {
+    fn of<C: Cell>() -> Columns {
+        let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect();
+        Columns {
+            keys: owned(C::KEYS),
+            numbers: owned(C::NUMBERS),
+        }
+    }
+}
+
 /// How a grid is run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -88,6 +138,14 @@ pub enum GridError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// A run failed; those that finished before it are in the table.
+    #[error("{key}: {reason}")]
+    Run {
+        /// Which.
+        key: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// Runs every cell that is not in the table yet, `jobs` at a time, the dearest first. `progress` is
@@ -101,6 +159,20 @@ pub fn run<C: Cell>(
     progress: &(dyn Fn(Progress) + Sync),
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Ended, GridError> {
+    run_tasks(&Columns::of::<C>(), cells, options, progress, stop)
+}
+
+/// As [`run`], for runs that may fail, in a table of any columns.
+///
+/// # Errors
+/// As [`run`], and when a run failed.
+pub fn run_tasks<C: Task>(
+    columns: &Columns,
+    cells: &[C],
+    options: &Options,
+    progress: &(dyn Fn(Progress) + Sync),
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Ended, GridError> {
     let path = &options.file;
     let io = |error| GridError::Io {
         path: path.clone(),
@@ -109,7 +181,7 @@ pub fn run<C: Cell>(
     let mut kept = if options.fresh {
         BTreeMap::new()
     } else {
-        read::<C>(path)?
+        read(path, columns)?
     };
     let wanted: Vec<String> = cells.iter().map(name).collect();
     let mut results: Vec<Option<Vec<f64>>> = wanted.iter().map(|n| kept.remove(n)).collect();
@@ -119,10 +191,10 @@ pub fn run<C: Cell>(
         todo.sort_by(|&a, &b| cells[b].cost().total_cmp(&cells[a].cost()));
         todo
     };
-    let total: f64 = cells.iter().map(Cell::cost).sum();
+    let total: f64 = cells.iter().map(Task::cost).sum();
     let spared = total - todo.iter().map(|&i| cells[i].cost()).sum::<f64>();
     let state = Mutex::new(State {
-        out: append::<C>(path, options.fresh).map_err(io)?,
+        out: append(path, options.fresh, columns).map_err(io)?,
         fresh: Vec::new(),
         cost: spared,
         failed: None,
@@ -139,7 +211,7 @@ pub fn run<C: Cell>(
     tell(first, spared);
     let next = AtomicUsize::new(0);
     let worker = || {
-        while !stop() {
+        while !stop() && lock(&state).failed.is_none() {
             let Some(&i) = todo.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return;
             };
@@ -148,8 +220,16 @@ pub fn run<C: Cell>(
             if state.failed.is_some() {
                 return;
             }
+            let numbers = match numbers {
+                Ok(numbers) => numbers,
+                Err(reason) => {
+                    let key = cells[i].key().join(", ");
+                    state.failed = Some(GridError::Run { key, reason });
+                    return;
+                }
+            };
             if let Err(error) = state.out.write_all(line(&wanted[i], &numbers).as_bytes()) {
-                state.failed = Some(error);
+                state.failed = Some(io(error));
                 return;
             }
             state.fresh.push((i, numbers));
@@ -167,7 +247,7 @@ pub fn run<C: Cell>(
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(error) = state.failed {
-        return Err(io(error));
+        return Err(error);
     }
     let finished = first + state.fresh.len();
     for (i, numbers) in state.fresh {
@@ -180,7 +260,7 @@ pub fn run<C: Cell>(
         });
     };
     // Threads finish in any order; the finished table has one.
-    tidy::<C>(path, &wanted, &complete, &kept).map_err(io)?;
+    tidy(path, &wanted, &complete, &kept, columns).map_err(io)?;
     Ok(Ended::Complete(complete))
 }
 
@@ -190,7 +270,7 @@ struct State {
     /// What was run, by index.
     fresh: Vec<(usize, Vec<f64>)>,
     cost: f64,
-    failed: Option<io::Error>,
+    failed: Option<GridError>,
 }
 
 fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
@@ -201,20 +281,21 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 }
 
 /// Key and fingerprint of a run, as they stand in the table.
-fn name<C: Cell>(cell: &C) -> String {
+fn name<C: Task>(cell: &C) -> String {
     format!("{},{:016x}", cell.key().join(","), fingerprint(cell))
 }
 
 /// FNV-1a (Fowler, Noll & Vo; RFC 9923) over version and settings.
-fn fingerprint<C: Cell>(cell: &C) -> u64 {
+fn fingerprint<C: Task>(cell: &C) -> u64 {
     let text = format!("{} {}", env!("CARGO_PKG_VERSION"), cell.settings());
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-fn header<C: Cell>() -> String {
-    format!("{},settings,{}\n", C::KEYS.join(","), C::NUMBERS.join(","))
+fn header(columns: &Columns) -> String {
+    let (keys, numbers) = (columns.keys.join(","), columns.numbers.join(","));
+    format!("{keys},settings,{numbers}\n")
 }
 
 fn line(name: &str, numbers: &[f64]) -> String {
@@ -233,7 +314,7 @@ fn line(name: &str, numbers: &[f64]) -> String {
 
 /// The rows of a table by key and fingerprint; none where there is no table. A last line without an
 /// end was being written when the study was ended.
-fn read<C: Cell>(path: &Path) -> Result<BTreeMap<String, Vec<f64>>, GridError> {
+fn read(path: &Path, columns: &Columns) -> Result<BTreeMap<String, Vec<f64>>, GridError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -252,7 +333,7 @@ fn read<C: Cell>(path: &Path) -> Result<BTreeMap<String, Vec<f64>>, GridError> {
     let mut rows = BTreeMap::new();
     for (i, row) in text.split_inclusive('\n').enumerate() {
         if i == 0 {
-            if row != header::<C>() {
+            if row != header(columns) {
                 return Err(wrong(1, "not the columns of this study"));
             }
             continue;
@@ -261,8 +342,8 @@ fn read<C: Cell>(path: &Path) -> Result<BTreeMap<String, Vec<f64>>, GridError> {
             break;
         };
         let fields: Vec<&str> = row.split(',').collect();
-        let named = C::KEYS.len() + 1;
-        if fields.len() != named + C::NUMBERS.len() {
+        let named = columns.keys.len() + 1;
+        if fields.len() != named + columns.numbers.len() {
             return Err(wrong(i + 1, "not as many fields as columns"));
         }
         let numbers: Result<Vec<f64>, _> = fields[named..]
@@ -282,7 +363,7 @@ fn read<C: Cell>(path: &Path) -> Result<BTreeMap<String, Vec<f64>>, GridError> {
 }
 
 /// The table, open at its end, after a whole line.
-fn append<C: Cell>(path: &Path, fresh: bool) -> io::Result<File> {
+fn append(path: &Path, fresh: bool, columns: &Columns) -> io::Result<File> {
     let old = if fresh {
         String::new()
     } else {
@@ -290,7 +371,7 @@ fn append<C: Cell>(path: &Path, fresh: bool) -> io::Result<File> {
     };
     if old.is_empty() {
         let mut file = File::create(path)?;
-        file.write_all(header::<C>().as_bytes())?;
+        file.write_all(header(columns).as_bytes())?;
         return Ok(file);
     }
     let whole = old.rfind('\n').map_or(0, |end| end + 1);
@@ -300,13 +381,14 @@ fn append<C: Cell>(path: &Path, fresh: bool) -> io::Result<File> {
 }
 
 /// Writes the table anew: the runs asked for in their order, then what else it held.
-fn tidy<C: Cell>(
+fn tidy(
     path: &Path,
     names: &[String],
     complete: &[Vec<f64>],
     others: &BTreeMap<String, Vec<f64>>,
+    columns: &Columns,
 ) -> io::Result<()> {
-    let mut text = header::<C>();
+    let mut text = header(columns);
     for (name, numbers) in names.iter().zip(complete) {
         text += &line(name, numbers);
     }

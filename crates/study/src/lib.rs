@@ -20,10 +20,11 @@
 //!
 //! [`burstiness`] is Tinnakornsrisuphap, Feng & Philp (2000), [`filler`] is Feldman (2001), [`harpoon`] is
 //! Sommers & Barford (2004);
-//! `docs/studies.md` has what they found. ns-2's numbers are tables in the source, measured once: nothing
+//! `docs/studies.md` has what they found. [`file`] is a study that anybody can write, as a file. ns-2's numbers are tables in the source, measured once: nothing
 //! here runs ns-2.
 
 pub mod burstiness;
+pub mod file;
 pub mod filler;
 pub mod grid;
 pub mod harpoon;

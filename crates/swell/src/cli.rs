@@ -453,6 +453,8 @@ pub(crate) enum StudyCommand {
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
     /// kernel's forwarding between hosts on this machine.
     Router(RouterArgs),
+    /// Run a study of your own: a file of experiments, lines, measures, claims and figures.
+    File(StudyFileArgs),
 }
 
 #[derive(Debug, Args)]
@@ -470,6 +472,38 @@ pub(crate) struct RouterArgs {
     #[arg(long)]
     pub quick: bool,
     /// The study's directory. Default: studies/router. A study that was interrupted goes on where it stopped.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Throw away the runs that the directory holds, and begin anew.
+    #[arg(long)]
+    pub fresh: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The repository's studies/ has examples, docs/studies.md describes the file.\n\nswell study file studies/buffers/study.toml --quick\nswell study file studies/buffers/study.toml --list"
+)]
+pub(crate) struct StudyFileArgs {
+    /// The study file (TOML).
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
+    pub file: Option<PathBuf>,
+    /// Check the file and print for each combination the command that does its first run by itself; run
+    /// nothing.
+    #[arg(long)]
+    pub list: bool,
+    /// Print the JSON schema of study files.
+    #[arg(long, conflicts_with = "list")]
+    pub schema: bool,
+    /// A first look: what the file says under [quick].
+    #[arg(long)]
+    pub quick: bool,
+    /// How many seeds. Default: the file's.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: Option<u16>,
+    /// Runs at the same time. Default: as many as there are processors. The results are the same.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Where results go. Default: runs/study-NAME. A study that was interrupted goes on where it stopped.
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Throw away the runs that the directory holds, and begin anew.

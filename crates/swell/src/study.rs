@@ -11,11 +11,12 @@ use swell_base::Dur;
 use swell_live::host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::burstiness::{Plan, tally};
+use swell_study::file::{FileStudy, StudyError, Wish};
 use swell_study::filler;
 use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
 use swell_study::{Picture, Study, harpoon};
 
-use crate::cli::{FillerArgs, GridArgs, HarpoonArgs, StudyArgs, StudyCommand};
+use crate::cli::{FillerArgs, GridArgs, HarpoonArgs, StudyArgs, StudyCommand, StudyFileArgs};
 use crate::fail::Fail;
 use crate::{interrupt, out, report, run, show, tables};
 
@@ -72,7 +73,64 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
             let study = harpoon::study(&original, seeds, &numbers, &times, command);
             finish(&study, &dir, json)
         }
+        StudyCommand::File(args) => of_file(args, json),
     }
+}
+
+/// A study from a file.
+fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
+    let Some(path) = args.file.as_ref().filter(|_| !args.schema) else {
+        out::json(FileStudy::schema());
+        return Ok(());
+    };
+    let wish = Wish {
+        quick: args.quick,
+        seeds: args.seeds,
+    };
+    let study = FileStudy::read(path, &wish).map_err(|error| match error {
+        StudyError::Io { .. } => Fail::failed(error),
+        _ => Fail::usage(error),
+    })?;
+    if args.list {
+        return list(&study, json);
+    }
+    let quick = if args.quick { "-quick" } else { "" };
+    let default = Path::new("runs").join(format!("study-{}{quick}", study.name()));
+    let dir = made(args.out.as_deref(), default)?;
+    let numbers = with_progress(&dir, |progress| {
+        let options = Options {
+            file: dir.join(RUNS),
+            jobs: args.jobs.map_or_else(run::parallelism, usize::from),
+            fresh: args.fresh,
+        };
+        study.run(&options, progress, &interrupt::wished)
+    })?;
+    finish(&study.study(&numbers), &dir, json)
+}
+
+/// Combinations and the commands that do their first runs.
+fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
+    if json {
+        let each = study.groups().map(|g| {
+            serde_json::json!({
+                "runs": g.name, "experiment": g.experiment, "foreground": g.foreground,
+                "background": g.background, "set": g.assignments, "first_seed": g.seed,
+                "seeds": study.seeds(),
+            })
+        });
+        out::json(&each.collect());
+        return Ok(());
+    }
+    for group in study.groups() {
+        out::data(&format!(
+            "# {}: {} against {}",
+            group.name, group.foreground, group.background
+        ));
+        out::data(&group.command(group.seed));
+    }
+    let runs = study.groups().count() * usize::from(study.seeds());
+    out::say(&format!("{runs} runs, {} seeds each", study.seeds()));
+    Ok(())
 }
 
 /// What runs the Harpoon study again, wherever its results go.
@@ -138,16 +196,22 @@ fn seeds(args: &StudyArgs) -> u64 {
 
 /// The study's directory, made where it is not there.
 fn directory(args: &GridArgs, name: &str, quick: bool) -> Result<PathBuf, Fail> {
-    let dir = match &args.out {
+    let default = Path::new("studies").join(if quick {
+        format!("{name}-quick")
+    } else {
+        name.to_owned()
+    });
+    made(args.out.as_deref(), default)
+}
+
+/// The directory asked for or the default, with a place for pictures.
+fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
+    let dir = match asked {
         Some(dir) => {
             out::parent_exists(dir)?;
-            dir.clone()
+            dir.to_owned()
         }
-        None => Path::new("studies").join(if quick {
-            format!("{name}-quick")
-        } else {
-            name.to_owned()
-        }),
+        None => default,
     };
     std::fs::create_dir_all(dir.join(PICTURES))
         .map_err(|e| Fail::failed(format!("{}: {e}", dir.display())))?;
@@ -160,6 +224,21 @@ fn runs<C: Cell>(
     args: &GridArgs,
     dir: &Path,
     table: &str,
+) -> Result<Vec<Vec<f64>>, Fail> {
+    let options = Options {
+        file: dir.join(table),
+        jobs: args.jobs.map_or_else(run::parallelism, usize::from),
+        fresh: args.fresh,
+    };
+    with_progress(dir, |progress| {
+        grid::run(cells, &options, progress, &interrupt::wished)
+    })
+}
+
+/// Shows how far runs are, and says what became of them.
+fn with_progress(
+    dir: &Path,
+    work: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> Result<Ended, GridError>,
 ) -> Result<Vec<Vec<f64>>, Fail> {
     interrupt::wishes();
     let bar = out::bar(
@@ -182,12 +261,7 @@ fn runs<C: Cell>(
         bar.set_position((p.share * 1000.0) as u64);
         bar.set_message(format!("{}/{}", p.done, p.runs));
     };
-    let options = Options {
-        file: dir.join(table),
-        jobs: args.jobs.map_or_else(run::parallelism, usize::from),
-        fresh: args.fresh,
-    };
-    let ended = grid::run(cells, &options, &progress, &interrupt::wished);
+    let ended = work(&progress);
     bar.finish_and_clear();
     match ended {
         Ok(Ended::Complete(numbers)) => Ok(numbers),
@@ -198,6 +272,9 @@ fn runs<C: Cell>(
         .hint("the same command goes on where it stopped")),
         Err(error @ GridError::Table { .. }) => {
             Err(Fail::usage(error).hint("--fresh throws it away; -o DIR writes elsewhere"))
+        }
+        Err(error @ GridError::Run { .. }) => {
+            Err(Fail::failed(error).hint("finished runs are kept; the same command goes on"))
         }
         Err(error @ GridError::Io { .. }) => Err(Fail::failed(error)),
     }

@@ -260,7 +260,7 @@ fn red_weight(v: &View) -> Option<Found> {
 /// Two intervals, where there are any.
 fn both(a: String, b: String) -> String {
     if a.is_empty() || b.is_empty() {
-        return a + &b;
+        return a + b.as_str();
     }
     format!("{a} and {b}")
 }

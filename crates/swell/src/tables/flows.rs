@@ -93,7 +93,7 @@ pub(crate) fn model(model: &FlowModel) -> String {
         }
         text += &format!("{udp}\n");
     }
-    text + &intervals(&tcp.intervals)
+    text + intervals(&tcp.intervals).as_str()
 }
 
 /// What is known of sampled records, with 95 % intervals, and what is not.

@@ -55,3 +55,97 @@ fn a_first_look_leaves_ledger_pictures_and_runs() {
     assert_eq!(other.status.code(), Some(2));
     assert!(text(&other.stderr).contains("line 1") && text(&other.stderr).contains("--fresh"));
 }
+
+/// An experiment of a second and a study of it.
+fn small(dir: &Scratch) {
+    let experiment = "name = 'small'\n[network]\nrate = '2Mbit'\n[[foreground]]\nname = 'page'\nkind = 'web'\n\
+        object = '10kB'\n[[background]]\nname = 'noise'\nkind = 'poisson'\nrate = '1Mbit'\n\
+        [run]\nwarmup = '0s'\nduration = '2s'\n";
+    let study = "name = 'small'\ntitle = 'Does load matter?'\nexperiment = 'small.toml'\nseeds = 2\n\
+        [[axis]]\nname = 'load'\nvalues = [0.5, 1.5]\nset = ['background.noise.rate=${load}Mbit']\n\
+        [[measure]]\nname = 'arrived'\nvalue = 'down.arrived'\n\
+        [[claim]]\nid = 'L1'\nclaim = 'more load, more packets'\n\
+        value = 'runs()[1].arrived / runs()[0].arrived'\nholds = 'value.mean > 1.0'\n\
+        [[figure]]\nname = 'arrived'\ntitle = 'Packets by load'\nx_title = 'load'\ny = 'arrived'\ny_title = 'packets'\n";
+    std::fs::write(dir.0.join("small.toml"), experiment).unwrap();
+    std::fs::write(dir.0.join("study.toml"), study).unwrap();
+}
+
+#[test]
+fn a_study_of_ones_own_leaves_ledger_page_and_pictures() {
+    let dir = Scratch::new("study-file");
+    small(&dir);
+    let first = run(&dir, &["study", "file", "study.toml"]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let said = text(&first.stdout);
+    assert!(said.contains("L1") && said.contains("holds"), "{said}");
+    let results = dir.0.join("runs/study-small");
+    let page = std::fs::read_to_string(results.join("report.html")).unwrap();
+    assert!(page.contains("Does load matter?") && page.contains("value.mean &gt; 1.0"));
+    assert!(results.join("pictures/arrived.svg").is_file());
+    let table = std::fs::read_to_string(results.join("runs.csv")).unwrap();
+    assert_eq!(table.lines().count(), 5, "{table}");
+    // Two seeds more are two runs more for each load; nothing else is run again.
+    let more = run(&dir, &["study", "file", "study.toml", "--seeds", "3"]);
+    assert!(
+        text(&more.stderr).contains("4 of 6 runs are there"),
+        "{}",
+        text(&more.stderr)
+    );
+}
+
+#[test]
+fn the_listed_command_does_the_same_run() {
+    let dir = Scratch::new("study-list");
+    small(&dir);
+    assert!(run(&dir, &["study", "file", "study.toml"]).status.success());
+    let list = run(&dir, &["study", "file", "study.toml", "--list", "--json"]);
+    let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
+    let set = list[1]["set"][0].as_str().unwrap();
+    assert_eq!(set, "background.noise.rate=1.5Mbit");
+    let more = [
+        "--set",
+        set,
+        "--set",
+        "run.seed=1",
+        "--set",
+        "run.replications=1",
+    ];
+    let alone: Vec<&str> = ["run", "small.toml", "-o", "alone"]
+        .into_iter()
+        .chain(more)
+        .collect();
+    let ran = run(&dir, &alone);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let results = swell_experiment::Results::load(&dir.0.join("alone")).unwrap();
+    let arrived: u64 = results.runs[0].observed.links[1]
+        .arrived_packets
+        .iter()
+        .sum();
+    let table = std::fs::read_to_string(dir.0.join("runs/study-small/runs.csv")).unwrap();
+    let row = table
+        .lines()
+        .find(|l| l.starts_with("all,all,1.5,1,"))
+        .unwrap();
+    assert!(row.ends_with(&format!(",{arrived}")), "{row} for {arrived}");
+}
+
+#[test]
+fn a_mistake_in_a_study_has_its_place() {
+    let dir = Scratch::new("study-mistake");
+    small(&dir);
+    let good = std::fs::read_to_string(dir.0.join("study.toml")).unwrap();
+    std::fs::write(
+        dir.0.join("study.toml"),
+        good.replace("down.arrived", "down.arived"),
+    )
+    .unwrap();
+    let bad = run(&dir, &["study", "file", "study.toml"]);
+    assert_eq!(bad.status.code(), Some(2));
+    let said = text(&bad.stderr);
+    assert!(
+        said.contains("study.toml:11:9") && said.contains("arived"),
+        "{said}"
+    );
+    assert!(!dir.0.join("runs").exists(), "nothing was run");
+}

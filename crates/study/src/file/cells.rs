@@ -1,0 +1,361 @@
+//! Combinations of columns, lines and axes as runs of an experiment.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rhai::Scope;
+use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations};
+use swell_experiment::run::{self, Ended, Options};
+use swell_experiment::{Backend as _, Plan, Simulator, file};
+
+use super::format::StudyFile;
+use super::read::{Compiled, scope};
+use super::script::{self, Trouble};
+use super::tables::Tables;
+use super::{StudyError, template};
+use crate::grid::{Columns, Task};
+
+/// A combination: all of a run but its seed.
+#[derive(Debug)]
+pub struct Group {
+    pub(super) column: usize,
+    pub(super) line: usize,
+    pub(super) axes: Vec<f64>,
+    /// What `swell run` would be told with `--set`.
+    pub assignments: Vec<String>,
+    /// The foreground that is run.
+    pub foreground: String,
+    /// The background that is run.
+    pub background: String,
+    /// The experiment file.
+    pub experiment: PathBuf,
+    /// Seed of the first of its runs.
+    pub seed: u64,
+    /// Which it is, in words.
+    pub name: String,
+    /// The experiment with everything set.
+    text: String,
+    hash: String,
+    cost: f64,
+}
+
+impl Group {
+    pub(super) fn resolve(
+        compiled: &Compiled,
+        (column, line): (usize, usize),
+        axes: Vec<f64>,
+        experiment: &str,
+        path: &Path,
+        quick: bool,
+    ) -> Result<Group, StudyError> {
+        let study = &compiled.file;
+        let named = study.axis.iter().zip(&axes);
+        let axes_named: Vec<String> = named.map(|(a, v)| format!("{} = {v}", a.name)).collect();
+        let mut parts = vec![study.line[line].name.clone()];
+        if study.column.len() > 1 {
+            parts.insert(0, study.column[column].name.clone());
+        }
+        parts.extend(axes_named);
+        let name = parts.join(", ");
+        let wrong = |problem: String| StudyError::Experiment {
+            runs: name.clone(),
+            problem,
+        };
+        let assignments = assignments(compiled, (column, line), &axes, quick)?;
+        let mut set = assignments.clone();
+        set.push("run.replications=1".into());
+        let text = file::override_keys(experiment, &set)
+            .map_err(|e| wrong(format!("{}: {e}", path.display())))?;
+        let plan = resolve(&text, path).map_err(&wrong)?;
+        if plan.file.backend != file::BackendKind::Simulated {
+            return Err(wrong(
+                "a study is simulated; this experiment asks for the emulator".into(),
+            ));
+        }
+        let own = &study.line[line];
+        let foreground = one(
+            "foreground",
+            own.foreground.as_ref().or(study.foreground.as_ref()),
+            plan.file.foreground.iter().map(|f| f.name()).collect(),
+        );
+        let background = one(
+            "background",
+            own.background.as_ref().or(study.background.as_ref()),
+            plan.file.background.iter().map(|b| b.name()).collect(),
+        );
+        Ok(Group {
+            column,
+            line,
+            axes,
+            assignments,
+            foreground: foreground.map_err(&wrong)?,
+            background: background.map_err(&wrong)?,
+            experiment: path.to_owned(),
+            seed: plan.file.run.seed,
+            hash: plan.hash(Simulator.name()),
+            // What a run costs is its packets: time is all that is known of any experiment.
+            cost: plan.file.run.duration.as_secs_f64(),
+            name,
+            text,
+        })
+    }
+
+    /// The command that does its run with this seed.
+    pub fn command(&self, seed: u64) -> String {
+        let mut command = format!("swell run {}", self.experiment.display());
+        let more = [format!("run.seed={seed}"), "run.replications=1".into()];
+        for set in self.assignments.iter().chain(&more) {
+            let quoted = set.replace('\'', "'\\''");
+            command += &format!(" --set '{quoted}'");
+        }
+        command
+    }
+}
+
+/// What a combination sets: of the study, the first look, the column, the axes, the line.
+fn assignments(
+    compiled: &Compiled,
+    (column, line): (usize, usize),
+    axes: &[f64],
+    quick: bool,
+) -> Result<Vec<String>, StudyError> {
+    let study = &compiled.file;
+    let mut known = scope(study, (column, line), axes);
+    let quick: &[String] = if quick { &study.quick.set } else { &[] };
+    let first = [
+        ("set".to_owned(), &*study.set),
+        ("quick.set".to_owned(), quick),
+        (format!("column[{column}].set"), &*study.column[column].set),
+    ];
+    // Last, so that a line can be what an axis would make otherwise.
+    let own = [(format!("line[{line}].set"), &*study.line[line].set)];
+    let varied = study.axis.iter().enumerate();
+    let varied = varied.map(|(i, a)| (format!("axis[{i}].set"), &*a.set));
+    let mut out = Vec::new();
+    for (key, list) in first.into_iter().chain(varied).chain(own) {
+        for (i, text) in list.iter().enumerate() {
+            let filled = template::filled(&compiled.engine, text, &mut known);
+            let (Trouble::NotThere(why) | Trouble::Wrong(why)) = match filled {
+                Ok(set) => {
+                    out.push(set);
+                    continue;
+                }
+                Err(trouble) => trouble,
+            };
+            let place = compiled.place(key.clone());
+            return Err(place.item(i, &why).into());
+        }
+    }
+    Ok(out)
+}
+
+/// The one of this name, or the only one.
+fn one(what: &str, name: Option<&String>, there: Vec<&str>) -> Result<String, String> {
+    match name {
+        Some(name) if there.contains(&&**name) => Ok(name.clone()),
+        Some(name) => {
+            let hint = file::suggest(name, &there, "there are");
+            Err(format!("no {what} is called `{name}`; {hint}"))
+        }
+        None if there.len() == 1 => Ok(there[0].to_owned()),
+        None => Err(format!(
+            "the experiment has several {what}s ({}); write {what} = one of them",
+            there.join(", ")
+        )),
+    }
+}
+
+fn resolve(text: &str, path: &Path) -> Result<Plan, String> {
+    let base = path.parent().unwrap_or(Path::new(""));
+    let name = format!("{} with what is set", path.display());
+    Plan::resolve(text, &name, base).map_err(|e| e.to_string())
+}
+
+/// The columns of the table of runs.
+pub(super) fn columns(study: &StudyFile) -> Columns {
+    let keys = ["column".to_owned(), "line".to_owned()].into_iter();
+    let axes = study.axis.iter().map(|a| a.name.clone());
+    Columns {
+        keys: keys.chain(axes).chain(["seed".to_owned()]).collect(),
+        numbers: study.measure.iter().map(|m| m.name.clone()).collect(),
+    }
+}
+
+/// A combination with a seed.
+pub(super) struct FileCell {
+    compiled: Arc<Compiled>,
+    group: Arc<Group>,
+    seed: u64,
+}
+
+impl FileCell {
+    pub(super) fn new(compiled: &Arc<Compiled>, group: &Arc<Group>, seed: u64) -> FileCell {
+        FileCell {
+            compiled: Arc::clone(compiled),
+            group: Arc::clone(group),
+            seed,
+        }
+    }
+
+    /// The run itself, by the simulator that `swell run` uses.
+    fn observe(&self) -> Result<(Observations, Plan), String> {
+        let group = &self.group;
+        let seed = [format!("run.seed={}", self.seed)];
+        let text = file::override_keys(&group.text, &seed)?;
+        let mut plan = resolve(&text, &group.experiment)?;
+        plan.cells
+            .retain(|c| c.foreground == group.foreground && c.background == group.background);
+        let none = || "no such run in the plan".to_owned();
+        let cell: Cell = plan.cells.first().ok_or_else(none)?.clone();
+        let background = plan
+            .file
+            .background
+            .iter()
+            .find(|b| b.name() == group.background);
+        let measured = background.is_some_and(|b| b.matches().is_some() || b.target().is_some());
+        if !measured {
+            let spec = plan.spec(&cell, &Default::default()).ok_or_else(none)?;
+            let observed = Simulator.run(&spec, &|_| {}, &|| false);
+            return Ok((observed.map_err(|e| e.to_string())?, plan));
+        }
+        // A background with a rate to reach is measured alone first, as by `swell run`.
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let options = Options {
+            dir: dir.path().to_owned(),
+            threads: 1,
+            fresh: true,
+        };
+        match run::run(&plan, &Simulator, &options, &|_| {}, &|| false) {
+            Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
+                Ok((results.runs.remove(0).observed, plan))
+            }
+            Ok(_) => Err("it was not finished".into()),
+            Err(failure) => Err(failure.to_string()),
+        }
+    }
+}
+
+impl Task for FileCell {
+    fn key(&self) -> Vec<String> {
+        let (study, group) = (&self.compiled.file, &self.group);
+        let names = [
+            &study.column[group.column].name,
+            &study.line[group.line].name,
+        ];
+        let axes = group.axes.iter().map(f64::to_string);
+        let seed = [self.seed.to_string()];
+        names.into_iter().cloned().chain(axes).chain(seed).collect()
+    }
+
+    fn settings(&self) -> String {
+        let study = &self.compiled.file;
+        let measures = study
+            .measure
+            .iter()
+            .map(|m| format!("{}={}", m.name, m.value));
+        let measures: Vec<String> = measures.collect();
+        let group = &self.group;
+        // What measures know beyond the run.
+        let known = scope(study, (group.column, group.line), &group.axes);
+        let known: Vec<String> = known.iter().map(|(k, _, v)| format!("{k}={v}")).collect();
+        format!(
+            "{} {} {} {} {}",
+            group.hash,
+            group.foreground,
+            group.background,
+            measures.join(";"),
+            known.join(";")
+        )
+    }
+
+    fn cost(&self) -> f64 {
+        self.group.cost
+    }
+
+    fn run(&self) -> Result<Vec<f64>, String> {
+        let (observed, plan) = self.observe()?;
+        let run = &plan.file.run;
+        let tables = Tables::new(
+            observed,
+            run.warmup.as_secs_f64(),
+            run.duration.as_secs_f64(),
+            run.bins.as_secs_f64(),
+        );
+        let seconds = run.duration.as_secs_f64();
+        measures(&self.compiled, &self.group, tables, seconds).map_err(|(_, why)| why)
+    }
+}
+
+/// The numbers of a run; else which measure is wrong, and why.
+fn measures(
+    compiled: &Compiled,
+    group: &Group,
+    tables: Tables,
+    seconds: f64,
+) -> Result<Vec<f64>, (usize, String)> {
+    let study = &compiled.file;
+    let mut known = scope(study, (group.column, group.line), &group.axes);
+    known.push("up", tables.up).push("down", tables.down);
+    known
+        .push("requests", tables.requests)
+        .push("flows", tables.flows);
+    known.push("seconds", seconds);
+    let mut out = Vec::new();
+    for (i, (measure, ast)) in study.measure.iter().zip(&compiled.measures).enumerate() {
+        let fail = |why: &str| (i, format!("measure `{}`: {why}", measure.name));
+        let found = script::value(&compiled.engine, ast, &mut known, &measure.value);
+        let found = found.map_err(|t| match t {
+            Trouble::NotThere(why) | Trouble::Wrong(why) => fail(&why),
+        })?;
+        let x = match script::number(&found) {
+            Some(x) => x,
+            None if found.is_unit() => f64::NAN,
+            None => match found.as_bool() {
+                Ok(b) => f64::from(u8::from(b)),
+                Err(kind) => return Err(fail(&format!("a {kind} is no number"))),
+            },
+        };
+        known.push(measure.name.clone(), x);
+        out.push(x);
+    }
+    Ok(out)
+}
+
+/// Asks the measures of a run in which little happens.
+pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyError> {
+    let mut observed = Observations::default();
+    for direction in 0..2 {
+        observed.links.push(LinkTotals {
+            direction,
+            rate: 1e6,
+            ..LinkTotals::default()
+        });
+        observed.bins.extend((0..4).map(|i| Bin {
+            time: f64::from(i),
+            direction,
+            arrived_packets: [1, 1],
+            ..Bin::default()
+        }));
+    }
+    let tables = Tables::new(observed, 0.0, 4.0, 1.0);
+    let asked = measures(compiled, group, tables, 4.0);
+    asked.map(|_| ()).map_err(|(i, why)| {
+        let place = compiled.place(format!("measure[{i}]"));
+        place.problem("value", &why).into()
+    })
+}
+
+/// What a scope holds, for claims and figures: by name.
+pub(super) fn entries(scope: Scope<'static>) -> rhai::Map {
+    let each = scope.into_iter();
+    each.map(|(name, value, _)| (name.as_str().into(), value))
+        .collect()
+}
+
+#[cfg(test)]
+impl FileCell {
+    /// The value of the first axis.
+    pub(super) fn group_load(&self) -> f64 {
+        self.group.axes[0]
+    }
+}

@@ -1,0 +1,240 @@
+//! Claims and their rules: from numbers to ledgers.
+
+use rhai::{Dynamic, Engine, Scope};
+use swell_base::Warning;
+use swell_experiment::file::Problems;
+
+use super::format::{Claim, Units};
+use super::read::{Compiled, Place};
+use super::reference::Numbers;
+use super::script::{self, Trouble};
+use crate::{Entry, Estimate, Finding, Ledger, Verdict};
+
+/// What a rule found.
+struct Found {
+    verdict: Verdict,
+    value: Dynamic,
+    detail: String,
+}
+
+/// The title of the ledger of claims that name none.
+const LEDGER: &str = "The claims";
+
+/// The ledgers, in the order in which claims name them.
+pub(super) fn ledgers(
+    compiled: &Compiled,
+    ours: &Numbers,
+    reference: Option<&Numbers>,
+    doubts: &mut Vec<Warning>,
+) -> Vec<Ledger> {
+    let study = &compiled.file;
+    let engines: Vec<[Option<Engine>; 2]> = (0..study.column.len())
+        .map(|c| [Some(ours), reference].map(|numbers| numbers.map(|n| asking(compiled, n, c))))
+        .collect();
+    let mut ledgers: Vec<Ledger> = Vec::new();
+    for (claim, _) in &compiled.claims {
+        let mut findings = Vec::new();
+        for (column, [here, there]) in study.column.iter().zip(&engines) {
+            let asked = claim
+                .columns
+                .as_ref()
+                .is_none_or(|c| c.contains(&column.name));
+            let Some(engine) = here.as_ref().filter(|_| asked) else {
+                findings.push(Finding::not_tested());
+                continue;
+            };
+            match decide(engine, claim) {
+                Ok(found) => {
+                    let theirs = there.as_ref().and_then(|e| decide(e, claim).ok());
+                    findings.push(finding(claim, found, theirs));
+                }
+                Err((_, trouble)) => {
+                    if let Trouble::Wrong(why) = trouble {
+                        doubts.push(Warning::warning(
+                            "claim-failed",
+                            format!(
+                                "claim {} could not be asked in {}: {why}",
+                                claim.id, column.name
+                            ),
+                        ));
+                    }
+                    findings.push(Finding::not_tested());
+                }
+            }
+        }
+        let entry = Entry {
+            id: claim.id.clone(),
+            claim: claim.claim.clone(),
+            paper: claim.paper.clone(),
+            rule: rule(claim),
+            findings,
+        };
+        let title = claim.ledger.as_deref().unwrap_or(LEDGER);
+        match ledgers.iter_mut().find(|l| l.title == title) {
+            Some(ledger) => ledger.entries.push(entry),
+            None => ledgers.push(Ledger {
+                title: title.to_owned(),
+                columns: study.column.iter().map(|c| c.name.clone()).collect(),
+                entries: vec![entry],
+            }),
+        }
+    }
+    ledgers
+}
+
+/// Asks every claim of numbers of the right shape; that runs are not there is no mistake.
+pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Problems> {
+    for column in 0..compiled.file.column.len() {
+        let engine = asking(compiled, numbers, column);
+        for (claim, place) in &compiled.claims {
+            check(&engine, claim, place)?;
+        }
+    }
+    Ok(())
+}
+
+fn check(engine: &Engine, claim: &Claim, place: &Place) -> Result<(), Problems> {
+    match decide(engine, claim) {
+        Err((key, Trouble::Wrong(why))) => Err(place.problem(key, &why)),
+        _ => Ok(()),
+    }
+}
+
+/// Knows the runs of a column.
+fn asking(compiled: &Compiled, numbers: &Numbers, column: usize) -> Engine {
+    let mut engine = script::engine();
+    numbers.view(compiled, column).register(&mut engine);
+    engine
+}
+
+/// Asks a claim; else which of its keys is wrong, and why.
+fn decide(engine: &Engine, claim: &Claim) -> Result<Found, (&'static str, Trouble)> {
+    let mut scope = Scope::new();
+    let ask = |key: &'static str, text: &str, known: &mut Scope<'_>| {
+        let asked = script::compile(engine, text);
+        let asked = asked.and_then(|ast| script::value(engine, &ast, known, text));
+        asked.map_err(|t| (key, t))
+    };
+    // What the statements leave behind is in the scope.
+    let _ = ask("given", &claim.given, &mut scope)?;
+    let value = ask("value", &claim.value, &mut scope)?;
+    scope.push_dynamic("value", value.clone());
+    let yes = |key: &'static str, answer: &Dynamic| {
+        let wrong = |kind| {
+            let why = format!("a {kind} is no answer: write what is true or false");
+            (key, Trouble::Wrong(why))
+        };
+        answer.as_bool().map_err(wrong)
+    };
+    let answer = ask("holds", &claim.holds, &mut scope)?;
+    let holds = yes("holds", &answer)?;
+    let in_kind = match &claim.in_kind {
+        Some(text) => {
+            let second = ask("in_kind", text, &mut scope)?;
+            yes("in_kind", &second)?
+        }
+        None => false,
+    };
+    let detail = match &claim.detail {
+        Some(text) => ask("detail", text, &mut scope)?.to_string(),
+        None => String::new(),
+    };
+    Ok(Found {
+        verdict: Verdict::of(holds, in_kind),
+        value,
+        detail,
+    })
+}
+
+fn finding(claim: &Claim, found: Found, there: Option<Found>) -> Finding {
+    let measured = script::estimate(&found.value);
+    let interval = measured
+        .and_then(|e| e.interval)
+        .map_or_else(String::new, |i| {
+            let [low, high] = i.map(|x| written(claim.unit, x));
+            format!("[{low} … {high}]")
+        });
+    let parts = [interval, found.detail];
+    let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    Finding {
+        verdict: found.verdict,
+        value: shown(claim, &found.value),
+        detail: parts.join(" "),
+        measured,
+        reference: there.map_or_else(String::new, |t| shown(claim, &t.value)),
+    }
+}
+
+fn shown(claim: &Claim, value: &Dynamic) -> String {
+    let known: Option<Estimate> = script::estimate(value);
+    match (known, value.as_bool()) {
+        (Some(e), _) => written(claim.unit, e.value),
+        (None, Ok(true)) => "yes".into(),
+        (None, Ok(false)) => "no".into(),
+        _ => value.to_string(),
+    }
+}
+
+/// The rule as the page prints it: words, then the conditions.
+fn rule(claim: &Claim) -> String {
+    let mut text = claim.rule.clone();
+    if !text.is_empty() {
+        text += ". ";
+    }
+    let tidy = |t: &str| t.split_whitespace().collect::<Vec<_>>().join(" ");
+    text += &format!("It holds where {}", tidy(&claim.holds));
+    if let Some(in_kind) = &claim.in_kind {
+        text += &format!("; in kind where {}", tidy(in_kind));
+    }
+    text
+}
+
+/// A number as the page writes it.
+pub(super) fn written(unit: Units, x: f64) -> String {
+    let scaled = |name: &str| {
+        let steps = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+        let step = steps.iter().find(|(size, _)| x.abs() >= *size);
+        let (size, prefix) = step.copied().unwrap_or((1.0, ""));
+        format!("{} {prefix}{name}", significant(x / size))
+    };
+    match unit {
+        Units::Plain => significant(x),
+        Units::Share => script::share(x),
+        Units::Change => script::percent(x),
+        Units::Factor => format!("× {}", significant(x)),
+        Units::Bytes => scaled("B"),
+        Units::BitsPerSecond => scaled("bit/s"),
+        Units::Seconds if x.abs() < 1.0 && x != 0.0 => format!("{} ms", significant(x * 1e3)),
+        Units::Seconds => format!("{} s", significant(x)),
+    }
+}
+
+/// Four digits, whole numbers as they are.
+fn significant(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() || (x == x.trunc() && x.abs() < 1e15) {
+        return x.to_string();
+    }
+    let digits = 3 - x.abs().log10().floor() as i32;
+    format!("{x:.*}", digits.clamp(0, 12) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_people_write_them() {
+        for (unit, x, text) in [
+            (Units::Plain, 0.123_456, "0.1235"),
+            (Units::Plain, 833_100.0, "833100"),
+            (Units::Share, 0.0513, "5.13 %"),
+            (Units::Change, -0.25, "-25 %"),
+            (Units::Factor, 1.5, "× 1.500"),
+            (Units::BitsPerSecond, 12_340_000.0, "12.34 Mbit/s"),
+            (Units::Seconds, 0.25, "250 ms"),
+            (Units::Bytes, 0.0, "0 B"),
+        ] {
+            assert_eq!(written(unit, x), text);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Our numbers beside somebody else's, one by one.
+
+use rhai::{AST, Engine, Scope};
+use swell_base::Warning;
+
+use super::StudyError;
+use super::claims::written;
+use super::format::{Bar, Reference, StudyFile, Units};
+use super::read::Compiled;
+use super::reference::{Numbers, Row};
+use super::script::{self, Trouble};
+use crate::{Estimate, Section, Table};
+
+/// One number of ours beside theirs.
+pub(super) struct Comparison {
+    runs: String,
+    measure: usize,
+    ours: Estimate,
+    theirs: Estimate,
+    /// No bar.
+    exempt: bool,
+    agrees: bool,
+}
+
+impl Comparison {
+    /// The difference in its own standard errors.
+    fn errors(&self) -> String {
+        let variance = self.ours.variance_of_mean() + self.theirs.variance_of_mean();
+        if variance > 0.0 {
+            format!(
+                "{:+.1}",
+                (self.ours.value - self.theirs.value) / variance.sqrt()
+            )
+        } else {
+            String::new()
+        }
+    }
+}
+
+fn agrees(bar: Bar, ours: f64, theirs: f64) -> bool {
+    let apart = (ours - theirs).abs();
+    apart <= bar.relative * theirs.abs() || apart <= bar.absolute
+}
+
+/// Every number with a bar that both have. Expressions were rehearsed: one that fails here exempts
+/// nothing.
+pub(super) fn compare(compiled: &Compiled, ours: &Numbers, theirs: &Numbers) -> Vec<Comparison> {
+    let study = &compiled.file;
+    let engine = script::engine();
+    let rule = study.reference.as_ref().and_then(|r| r.exempt.as_ref());
+    let rule = rule.and_then(|text| Some((script::compile(&engine, text).ok()?, text)));
+    let mut out = Vec::new();
+    for there in &theirs.rows {
+        let same = |r: &&Row| r.place == there.place && r.axes == there.axes;
+        let Some(here) = ours.rows.iter().find(same) else {
+            continue;
+        };
+        for (i, measure) in study.measure.iter().enumerate() {
+            let both = here.numbers[i].zip(there.numbers[i]);
+            let (Some(bar), Some((own, other))) = (measure.bar, both) else {
+                continue;
+            };
+            let exempt = rule.as_ref().is_some_and(|(ast, text)| {
+                exempt(&engine, compiled, ast, text, here, &measure.name) == Ok(true)
+            });
+            out.push(Comparison {
+                runs: named(study, here),
+                measure: i,
+                ours: own,
+                theirs: other,
+                exempt,
+                agrees: agrees(bar, own.value, other.value),
+            });
+        }
+    }
+    out
+}
+
+fn exempt(
+    engine: &Engine,
+    compiled: &Compiled,
+    ast: &AST,
+    text: &str,
+    row: &Row,
+    measure: &str,
+) -> Result<bool, Trouble> {
+    let mut scope: Scope<'static> = super::read::scope(&compiled.file, row.place, &row.axes);
+    scope.push("measure", measure.to_owned());
+    let answer = script::value(engine, ast, &mut scope, text)?;
+    let kind = |kind| {
+        Trouble::Wrong(format!(
+            "a {kind} is no answer: write what is true or false"
+        ))
+    };
+    answer.as_bool().map_err(kind)
+}
+
+/// Asks where there is no bar.
+pub(super) fn rehearse(
+    compiled: &Compiled,
+    reference: &Reference,
+    numbers: &Numbers,
+) -> Result<(), StudyError> {
+    let Some(text) = &reference.exempt else {
+        return Ok(());
+    };
+    let engine = script::engine();
+    let place = compiled.place("reference".into());
+    let wrong = |t: Trouble| match t {
+        Trouble::NotThere(why) | Trouble::Wrong(why) => place.problem("exempt", &why),
+    };
+    let ast = script::compile(&engine, text).map_err(&wrong)?;
+    for row in &numbers.rows {
+        for measure in &compiled.file.measure {
+            exempt(&engine, compiled, &ast, text, row, &measure.name).map_err(&wrong)?;
+        }
+    }
+    Ok(())
+}
+
+fn named(study: &StudyFile, row: &Row) -> String {
+    let axes = study.axis.iter().zip(&row.axes);
+    let axes = axes.map(|(a, v)| format!("{} = {v}", a.name));
+    let mut parts = vec![row.column.clone(), row.line.clone()];
+    parts.extend(axes);
+    parts.join(", ")
+}
+
+fn barred(all: &[Comparison]) -> impl Iterator<Item = &Comparison> {
+    all.iter().filter(|c| !c.exempt)
+}
+
+/// How many agree of how many.
+pub(super) fn fact(named: &Reference, all: &[Comparison]) -> (String, String) {
+    let agree = barred(all).filter(|c| c.agrees).count();
+    (
+        format!("numbers within their bars of {}’s", named.name),
+        format!("{agree} of {}", barred(all).count()),
+    )
+}
+
+/// That some do not.
+pub(super) fn doubt(named: &Reference, all: &[Comparison]) -> Option<Warning> {
+    let misses = barred(all).filter(|c| !c.agrees).count();
+    let text = format!(
+        "{misses} of {} numbers are not within their bar of {}'s; all are listed",
+        barred(all).count(),
+        named.name
+    );
+    (misses > 0).then(|| Warning::note("reference-differs", text))
+}
+
+/// Agreement by measure, and every number that misses its bar.
+pub(super) fn section(study: &StudyFile, named: &Reference, all: &[Comparison]) -> Section {
+    let texts = |list: &[&str]| list.iter().map(|&t| t.to_owned()).collect();
+    let mut summary = Table {
+        title: "Agreement".into(),
+        head: texts(&["number", "compared", "within the bar", "bar"]),
+        rows: Vec::new(),
+    };
+    let label = |i: usize| {
+        let m = &study.measure[i];
+        m.label.clone().unwrap_or_else(|| m.name.clone())
+    };
+    for (i, measure) in study.measure.iter().enumerate() {
+        let Some(bar) = measure.bar else { continue };
+        let mine = || barred(all).filter(|c| c.measure == i);
+        let mut bars = Vec::new();
+        if bar.relative > 0.0 {
+            bars.push(written(Units::Share, bar.relative));
+        }
+        if bar.absolute > 0.0 {
+            bars.push(match measure.unit {
+                Units::Share | Units::Change => format!("{} points", bar.absolute * 100.0),
+                unit => written(unit, bar.absolute),
+            });
+        }
+        summary.rows.push(vec![
+            label(i),
+            mine().count().to_string(),
+            mine().filter(|c| c.agrees).count().to_string(),
+            bars.join(" or "),
+        ]);
+    }
+    let misses = barred(all).filter(|c| !c.agrees).map(|c| {
+        let unit = study.measure[c.measure].unit;
+        let apart = match unit {
+            Units::Share | Units::Change => {
+                format!("{:+.2} points", (c.ours.value - c.theirs.value) * 100.0)
+            }
+            _ => script::percent(c.ours.value / c.theirs.value - 1.0),
+        };
+        vec![
+            c.runs.clone(),
+            label(c.measure),
+            written(unit, c.ours.value),
+            written(unit, c.theirs.value),
+            apart,
+            c.errors(),
+        ]
+    });
+    let misses = Table {
+        title: "Numbers that miss their bar".into(),
+        head: texts(&[
+            "runs",
+            "number",
+            "ours",
+            &named.name,
+            "apart",
+            "standard errors",
+        ]),
+        rows: misses.collect(),
+    };
+    let mut what = "Means over seeds.".to_owned();
+    if let Some(exempt) = &named.exempt {
+        what += &format!(" There is no bar where {exempt}.");
+    }
+    Section {
+        title: format!("Beside {}, number by number", named.name),
+        what,
+        pictures: Vec::new(),
+        tables: vec![summary, misses],
+    }
+}

@@ -1,0 +1,358 @@
+//! The study file: what may be said in it.
+//!
+//! The types are the file, key by key; unknown keys are errors with a hint because the reader checks
+//! against the schema that these types make.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::Unit;
+
+/// A study: experiments, what varies, what is measured, what is claimed and what is drawn.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyFile {
+    /// Name of the study; its directory is called after it. Letters, digits, dashes.
+    pub name: String,
+    /// Heading of the page.
+    pub title: String,
+    /// What is rerun, or what it is about.
+    #[serde(default)]
+    pub paper: String,
+    /// The experiment file, relative to this one. Lines may name others.
+    pub experiment: String,
+    /// Which foreground of the experiment is run. Default: the only one.
+    #[serde(default)]
+    pub foreground: Option<String>,
+    /// Which background of the experiment is run. Default: the only one.
+    #[serde(default)]
+    pub background: Option<String>,
+    /// Seeds of each run. Default 5.
+    #[serde(default = "five")]
+    pub seeds: u16,
+    /// Keys of the experiment to set in every run, as `swell run --set` takes them. What stands in
+    /// `${...}` is an expression.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Values that expressions know by name.
+    #[serde(default)]
+    pub with: BTreeMap<String, Scalar>,
+    /// What a first look (`--quick`) changes.
+    #[serde(default)]
+    pub quick: Quick,
+    /// What varies as numbers do.
+    #[serde(default)]
+    pub axis: Vec<Axis>,
+    /// What is compared.
+    #[serde(default)]
+    pub line: Vec<Line>,
+    /// Circumstances under which every claim is asked: the columns of the ledger.
+    #[serde(default)]
+    pub column: Vec<Column>,
+    /// Numbers of a run.
+    pub measure: Vec<Measure>,
+    /// Numbers that somebody else has for the same runs.
+    #[serde(default)]
+    pub reference: Option<Reference>,
+    /// A file of `[[claim]]` tables, relative to this one.
+    #[serde(default)]
+    pub claims: Option<String>,
+    /// What is claimed. They come before those of the file `claims`.
+    #[serde(default)]
+    pub claim: Vec<Claim>,
+    /// What is drawn.
+    #[serde(default)]
+    pub figure: Vec<Figure>,
+}
+
+/// A file of claims.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimsFile {
+    /// What is claimed.
+    pub claim: Vec<Claim>,
+}
+
+/// A value with a name.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// True or false.
+    Switch(bool),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+/// What a first look changes.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quick {
+    /// Seeds of each run. Default 1.
+    pub seeds: Option<u16>,
+    /// Keys of the experiment to set, after those of the study.
+    pub set: Vec<String>,
+}
+
+/// Something that varies as numbers do.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// What expressions call it.
+    pub name: String,
+    /// Its values.
+    pub values: Vec<f64>,
+    /// Its values in a first look. Default: all.
+    #[serde(default)]
+    pub quick: Option<Vec<f64>>,
+    /// Keys of the experiment to set, after those of the column.
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// One of the things that are compared.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// What expressions and tables call it.
+    pub name: String,
+    /// What legends call it. Default: the name.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Another experiment file than the study's.
+    #[serde(default)]
+    pub experiment: Option<String>,
+    /// Another foreground than the study's.
+    #[serde(default)]
+    pub foreground: Option<String>,
+    /// Another background than the study's.
+    #[serde(default)]
+    pub background: Option<String>,
+    /// Values that expressions know by name, before those of the study and the column.
+    #[serde(default)]
+    pub with: BTreeMap<String, Scalar>,
+    /// Keys of the experiment to set, after those of the column and the axes.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// The columns in which it is run. Default: all.
+    #[serde(default)]
+    pub columns: Option<Vec<String>>,
+    /// Values of axes, by the axis, where they are not the axis's own.
+    #[serde(default)]
+    pub at: BTreeMap<String, Vec<f64>>,
+    /// Values of axes in a first look, by the axis; an empty list leaves the line out.
+    #[serde(default)]
+    pub quick: BTreeMap<String, Vec<f64>>,
+}
+
+/// Circumstances under which every claim is asked.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// What expressions and tables call it.
+    pub name: String,
+    /// What titles of figures call it. Default: the name.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Values that expressions know by name, before those of the study.
+    #[serde(default)]
+    pub with: BTreeMap<String, Scalar>,
+    /// Keys of the experiment to set, after those of the study.
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// A number of a run.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// What expressions and tables call it.
+    pub name: String,
+    /// What the page calls it. Default: the name.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// How it follows from the run's tables and from the measures above.
+    pub value: String,
+    /// How it is written.
+    #[serde(default)]
+    pub unit: Units,
+    /// How far it may be from the reference.
+    #[serde(default)]
+    pub bar: Option<Bar>,
+}
+
+/// How numbers are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Units {
+    /// As they are.
+    #[default]
+    Plain,
+    /// In percent.
+    Share,
+    /// In percent with their sign.
+    Change,
+    /// As a factor.
+    Factor,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// Bits per second.
+    BitsPerSecond,
+}
+
+impl Units {
+    /// What an axis says.
+    pub(super) fn of_axis(self) -> Unit {
+        match self {
+            Units::Plain | Units::Factor => Unit::Plain,
+            Units::Share | Units::Change => Unit::Share,
+            Units::Seconds => Unit::Seconds,
+            Units::Bytes => Unit::Bytes,
+            Units::BitsPerSecond => Unit::BitsPerSecond,
+        }
+    }
+}
+
+/// How far a number may be from the reference: either is enough.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Bar {
+    /// As a share of the reference.
+    pub relative: f64,
+    /// In the number's own unit.
+    pub absolute: f64,
+}
+
+/// Numbers that somebody else has for the same runs.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// A CSV file, relative to this one, with a header: `column`, `line` and the axes name the runs,
+    /// `seeds` says how many runs a mean is over, and each measure has its mean under its name and its
+    /// standard deviation under NAME_sd.
+    pub file: String,
+    /// What the page calls it.
+    pub name: String,
+    /// Where there is no bar: an expression of `column`, `line`, the axes and `measure`.
+    #[serde(default)]
+    pub exempt: Option<String>,
+    /// Whether a first look is compared too: only where it is as long as the reference's runs.
+    #[serde(default)]
+    pub quick: bool,
+}
+
+/// A claim and its rule.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its name, such as `S2.4a`.
+    pub id: String,
+    /// What is claimed, in a few words.
+    pub claim: String,
+    /// The paper's figure or words; short.
+    #[serde(default)]
+    pub paper: String,
+    /// The rule in words. The expressions are printed beside it.
+    #[serde(default)]
+    pub rule: String,
+    /// Which ledger it stands in: the ledger's title. Default: "The claims".
+    #[serde(default)]
+    pub ledger: Option<String>,
+    /// The columns in which it is asked. Default: all.
+    #[serde(default)]
+    pub columns: Option<Vec<String>>,
+    /// Statements before the value; what they define is known below.
+    #[serde(default)]
+    pub given: String,
+    /// The number that decides.
+    pub value: String,
+    /// How it is written.
+    #[serde(default)]
+    pub unit: Units,
+    /// When the claim holds: true or false, of `value` and what was given.
+    pub holds: String,
+    /// When it holds in kind. Default: never.
+    #[serde(default)]
+    pub in_kind: Option<String>,
+    /// What else is to be said: a text.
+    #[serde(default)]
+    pub detail: Option<String>,
+}
+
+/// A picture: lines over an axis.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// Name for files. Letters, digits, dashes.
+    pub name: String,
+    /// Title.
+    pub title: String,
+    /// What it shows and what to see in it.
+    #[serde(default)]
+    pub caption: String,
+    /// Title of the section that it stands in. Default: "Figures".
+    #[serde(default)]
+    pub section: Option<String>,
+    /// Which lines are drawn. Default: all.
+    #[serde(default)]
+    pub lines: Option<Vec<String>>,
+    /// Which columns are drawn. Default: all.
+    #[serde(default)]
+    pub columns: Option<Vec<String>>,
+    /// What the lines in the picture are.
+    #[serde(default)]
+    pub by: By,
+    /// Which runs are drawn: true or false. Default: all.
+    #[serde(default, rename = "where")]
+    pub filter: Option<String>,
+    /// The horizontal number of a run.
+    #[serde(default)]
+    pub x: Option<String>,
+    /// Instead of `x`: these values; `y` is then asked for each, with `x` known.
+    #[serde(default)]
+    pub at: Option<Vec<f64>>,
+    /// What the horizontal axis says.
+    pub x_title: String,
+    /// What its numbers are.
+    #[serde(default)]
+    pub x_unit: Units,
+    /// Whether it is logarithmic.
+    #[serde(default)]
+    pub x_log: bool,
+    /// The vertical number of a run, with its interval.
+    pub y: String,
+    /// What the vertical axis says.
+    pub y_title: String,
+    /// What its numbers are.
+    #[serde(default)]
+    pub y_unit: Units,
+    /// Whether it is logarithmic.
+    #[serde(default)]
+    pub y_log: bool,
+    /// A curve beside the lines: an expression of `x`.
+    #[serde(default)]
+    pub reference: Option<String>,
+    /// What the legend calls the curve.
+    #[serde(default)]
+    pub reference_label: String,
+}
+
+/// What the lines in a picture are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// The study's lines, in a picture for each column.
+    #[default]
+    Line,
+    /// The columns, in one picture: all runs of a column on one line.
+    Column,
+}
+
+fn five() -> u16 {
+    5
+}

@@ -1,0 +1,244 @@
+//! Studies that anybody can write: a file that names experiments, what varies, what is measured, what is
+//! claimed and what is drawn.
+//!
+//! [`FileStudy::read`] reads and checks everything: every combination is resolved as an experiment, and
+//! every expression is asked once with made-up numbers, so that mistakes show before hours of runs.
+//! [`FileStudy::run`] runs what its table does not hold yet, with the experiment engine's own
+//! simulator; [`FileStudy::study`] makes the [`Study`](crate::Study) of the numbers.
+//! `docs/studies.md` describes the file; [`format`] is the file, key by key.
+
+mod cells;
+mod claims;
+mod compare;
+mod draw;
+pub mod format;
+mod read;
+mod reference;
+mod results;
+mod script;
+mod tables;
+mod template;
+
+use std::path::PathBuf;
+
+use swell_experiment::file::Problems;
+
+use crate::grid::{self, Ended, GridError, Options, Progress};
+use crate::{Study, Table};
+
+use cells::FileCell;
+pub use cells::Group;
+use read::Compiled;
+use reference::Numbers;
+
+/// Runs of one study.
+const MOST: usize = 200_000;
+
+/// A study file, read and checked.
+pub struct FileStudy {
+    compiled: std::sync::Arc<Compiled>,
+    /// Its runs but for their seeds, in order: columns, lines, axes.
+    groups: Vec<std::sync::Arc<Group>>,
+    seeds: u16,
+    quick: bool,
+    reference: Option<Numbers>,
+    command: String,
+}
+
+impl std::fmt::Debug for FileStudy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} with {} combinations", self.name(), self.groups.len())
+    }
+}
+
+/// How a study file is to be run.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// A first look.
+    pub quick: bool,
+    /// Another number of seeds than the file's.
+    pub seeds: Option<u16>,
+}
+
+/// Why a study file cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// A file cannot be read.
+    #[error("{path}: {error}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The study file, or one of claims, is wrong.
+    #[error("{0}")]
+    File(#[from] Problems),
+    /// An experiment is, with what a combination sets.
+    #[error("{runs}: {problem}")]
+    Experiment {
+        /// The combination.
+        runs: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The table of reference numbers is.
+    #[error("{path}, line {line}: {reason}")]
+    Reference {
+        /// The table.
+        path: PathBuf,
+        /// Counted from one.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl FileStudy {
+    /// The study's name.
+    pub fn name(&self) -> &str {
+        &self.compiled.file.name
+    }
+
+    /// Its runs but for their seeds.
+    pub fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().map(|g| &**g)
+    }
+
+    /// Seeds of each run.
+    pub fn seeds(&self) -> u16 {
+        self.seeds
+    }
+
+    fn cells(&self) -> Vec<FileCell> {
+        let seeds = 0..u64::from(self.seeds);
+        let each = self.groups.iter().flat_map(|group| {
+            seeds
+                .clone()
+                .map(|i| FileCell::new(&self.compiled, group, group.seed.wrapping_add(i)))
+        });
+        each.collect()
+    }
+
+    /// The measures of one run, in the order of the file.
+    ///
+    /// # Errors
+    /// A sentence that says why there are none.
+    pub fn run_one(&self, group: usize, seed: u64) -> Result<Vec<f64>, String> {
+        let Some(group) = self.groups.get(group) else {
+            return Err(format!("there is no combination {group}"));
+        };
+        grid::Task::run(&FileCell::new(&self.compiled, group, seed))
+    }
+
+    /// Names of the measures.
+    pub fn measures(&self) -> impl Iterator<Item = &str> {
+        self.compiled.file.measure.iter().map(|m| &*m.name)
+    }
+
+    /// Runs every cell that is not in the table yet; as [`grid::run`].
+    ///
+    /// # Errors
+    /// As [`grid::run_tasks`].
+    pub fn run(
+        &self,
+        options: &Options,
+        progress: &(dyn Fn(Progress) + Sync),
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Ended, GridError> {
+        let columns = cells::columns(&self.compiled.file);
+        grid::run_tasks(&columns, &self.cells(), options, progress, stop)
+    }
+
+    /// The study of what came of [`FileStudy::run`].
+    pub fn study(&self, numbers: &[Vec<f64>]) -> Study {
+        let file = &self.compiled.file;
+        let ours = Numbers::ours(
+            &self.compiled,
+            &self.groups,
+            usize::from(self.seeds),
+            numbers,
+        );
+        let reference = self.reference.as_ref();
+        let reference = reference.filter(|_| !self.quick || self.compares_quick());
+        let mut doubts = Vec::new();
+        if self.quick {
+            doubts.push(swell_base::Warning::warning(
+                "quick-study",
+                "a first look: fewer or shorter runs; verdicts may differ from the full study's",
+            ));
+        }
+        if self.seeds < 3 {
+            doubts.push(swell_base::Warning::warning(
+                "few-seeds",
+                "with fewer than three seeds intervals are missing or mean little; --seeds 5",
+            ));
+        }
+        let ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
+        let mut sections = draw::sections(&self.compiled, &ours, &mut doubts);
+        let compared = reference.map(|r| compare::compare(&self.compiled, &ours, r));
+        let mut facts = vec![
+            ("seeds".to_owned(), self.seeds.to_string()),
+            ("runs".to_owned(), numbers.len().to_string()),
+        ];
+        if let (Some(compared), Some(named)) = (&compared, &file.reference) {
+            sections.push(compare::section(file, named, compared));
+            doubts.extend(compare::doubt(named, compared));
+            facts.push(compare::fact(named, compared));
+        }
+        sections.push(self.every_number(&ours));
+        Study {
+            name: file.name.clone(),
+            title: file.title.clone(),
+            paper: file.paper.clone(),
+            doubts,
+            ledgers,
+            sections,
+            command: self.command.clone(),
+            facts,
+            real_time: false,
+        }
+    }
+
+    fn compares_quick(&self) -> bool {
+        self.compiled
+            .file
+            .reference
+            .as_ref()
+            .is_some_and(|r| r.quick)
+    }
+
+    /// Every measure of every combination.
+    fn every_number(&self, ours: &Numbers) -> crate::Section {
+        let file = &self.compiled.file;
+        let names = ["column".to_owned(), "line".to_owned()].into_iter();
+        let axes = file.axis.iter().map(|a| a.name.clone());
+        let measures = file.measure.iter();
+        let rows = ours.rows.iter().map(|row| {
+            let place = [row.column.clone(), row.line.clone()].into_iter();
+            let values = row.axes.iter().map(f64::to_string);
+            let numbers = file.measure.iter().zip(&row.numbers);
+            let numbers = numbers.map(|(m, e)| match e {
+                Some(e) => claims::written(m.unit, e.value),
+                None => String::new(),
+            });
+            place.chain(values).chain(numbers).collect()
+        });
+        crate::Section {
+            title: "Every number".into(),
+            what: "Means over seeds.".into(),
+            pictures: Vec::new(),
+            tables: vec![Table {
+                title: String::new(),
+                head: names
+                    .chain(axes)
+                    .chain(measures.map(|m| m.label.clone().unwrap_or_else(|| m.name.clone())))
+                    .collect(),
+                rows: rows.collect(),
+            }],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,484 @@
+//! From texts to a checked study.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use rhai::{AST, Engine, Scope};
+use serde_json::Value;
+use swell_experiment::file::{self, Problem, Problems};
+
+use super::cells::{self, Group};
+use super::format::{Axis, Claim, ClaimsFile, Column, Line, Scalar, StudyFile};
+use super::reference::{self, Numbers};
+use super::script::{self, Trouble};
+use super::{FileStudy, MOST, StudyError, Wish, claims, draw, tables};
+
+/// A study file with its expressions read.
+pub(super) struct Compiled {
+    pub file: StudyFile,
+    /// Of measures: tables are known.
+    pub engine: Engine,
+    pub measures: Vec<AST>,
+    pub claims: Vec<(Claim, Place)>,
+    /// What messages call the study file, and its text.
+    origin: Arc<Origin>,
+}
+
+/// A text that messages can point into.
+#[derive(Debug)]
+pub(super) struct Origin {
+    name: String,
+    text: String,
+}
+
+/// A table of a text.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    origin: Arc<Origin>,
+    key: String,
+}
+
+impl Place {
+    /// What is wrong with one of its keys.
+    pub(super) fn problem(&self, key: &str, why: &str) -> Problems {
+        let key = format!("{}.{key}", self.key);
+        self.origin.problem(&key, why, None)
+    }
+}
+
+impl Place {
+    /// What is wrong with one of its items, where it is a list.
+    pub(super) fn item(&self, i: usize, why: &str) -> Problems {
+        self.origin
+            .problem(&format!("{}[{i}]", self.key), why, None)
+    }
+}
+
+impl Origin {
+    fn problem(&self, key: &str, why: &str, hint: Option<String>) -> Problems {
+        let problem: Problem = file::problem(&self.text, key, why.to_owned(), hint);
+        Problems::of(&self.name, vec![problem])
+    }
+}
+
+impl Compiled {
+    /// A table of the study file.
+    pub(super) fn place(&self, key: String) -> Place {
+        let origin = Arc::clone(&self.origin);
+        Place { origin, key }
+    }
+}
+
+/// The text of a file that messages call by its path.
+fn text(path: &Path) -> Result<String, StudyError> {
+    let io = |error| StudyError::Io {
+        path: path.to_owned(),
+        error,
+    };
+    std::fs::read_to_string(path).map_err(io)
+}
+
+/// The JSON schema of the study file, and that of a file of claims.
+fn schemas() -> &'static [Value; 2] {
+    static SCHEMAS: OnceLock<[Value; 2]> = OnceLock::new();
+    SCHEMAS.get_or_init(|| {
+        [
+            file::schema_of::<StudyFile>("Groundswell study"),
+            file::schema_of::<ClaimsFile>("Claims of a Groundswell study"),
+        ]
+    })
+}
+
+impl FileStudy {
+    /// The JSON schema (draft 2020-12) of study files.
+    pub fn schema() -> &'static Value {
+        &schemas()[0]
+    }
+
+    /// Reads and checks a study file and all that it names.
+    ///
+    /// # Errors
+    /// What is wrong, with its place.
+    pub fn read(path: &Path, wish: &Wish) -> Result<FileStudy, StudyError> {
+        let origin = Arc::new(Origin {
+            name: path.display().to_string(),
+            text: text(path)?,
+        });
+        let base = path.parent().unwrap_or(Path::new(""));
+        let mut file: StudyFile = file::read_as(&origin.text, &origin.name, &schemas()[0])?;
+        // Without columns, lines or axes there is one of each.
+        if file.column.is_empty() {
+            file.column.push(Column {
+                name: "all".into(),
+                label: Some(String::new()),
+                ..Column::default()
+            });
+        }
+        if file.line.is_empty() {
+            file.line.push(Line {
+                name: "all".into(),
+                label: Some(file.title.clone()),
+                ..Line::default()
+            });
+        }
+        names(&file, &origin)?;
+        let claims = gathered(&mut file, &origin, base)?;
+        let mut engine = script::engine();
+        tables::register(&mut engine);
+        let mut measures = Vec::new();
+        for (i, measure) in file.measure.iter().enumerate() {
+            let ast = script::compile(&engine, &measure.value);
+            measures.push(
+                ast.map_err(|t| origin.problem(&format!("measure[{i}].value"), &why(&t), None))?,
+            );
+        }
+        let compiled = Arc::new(Compiled {
+            file,
+            engine,
+            measures,
+            claims,
+            origin,
+        });
+        let seeds = wish.seeds.unwrap_or(if wish.quick {
+            compiled.file.quick.seeds.unwrap_or(1)
+        } else {
+            compiled.file.seeds
+        });
+        let groups = groups(&compiled, base, wish.quick, seeds)?;
+        let reference = match &compiled.file.reference {
+            Some(named) => Some(reference::read(&compiled.file, named, base)?),
+            None => None,
+        };
+        let quick = if wish.quick { " --quick" } else { "" };
+        let study = FileStudy {
+            command: format!("swell study file {}{quick} --seeds {seeds}", path.display()),
+            compiled,
+            groups,
+            seeds: seeds.max(1),
+            quick: wish.quick,
+            reference,
+        };
+        study.rehearse()?;
+        Ok(study)
+    }
+
+    /// Asks every expression once with made-up numbers.
+    fn rehearse(&self) -> Result<(), StudyError> {
+        let compiled = &self.compiled;
+        for group in &self.groups {
+            cells::rehearse(compiled, group)?;
+        }
+        let numbers = Numbers::made_up(compiled, &self.groups);
+        claims::rehearse(compiled, &numbers)?;
+        draw::rehearse(compiled, &numbers)?;
+        if let Some(reference) = &compiled.file.reference {
+            super::compare::rehearse(compiled, reference, &numbers)?;
+        }
+        Ok(())
+    }
+}
+
+fn why(trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::NotThere(what) | Trouble::Wrong(what) => what.clone(),
+    }
+}
+
+/// The claims of the study file, then those of the file that it names.
+fn gathered(
+    study: &mut StudyFile,
+    origin: &Arc<Origin>,
+    base: &Path,
+) -> Result<Vec<(Claim, Place)>, StudyError> {
+    let placed = |claims: Vec<Claim>, from: &Arc<Origin>| -> Vec<(Claim, Place)> {
+        let each = claims.into_iter().enumerate();
+        each.map(|(i, claim)| {
+            let place = Place {
+                origin: Arc::clone(from),
+                key: format!("claim[{i}]"),
+            };
+            (claim, place)
+        })
+        .collect()
+    };
+    let mut all = placed(std::mem::take(&mut study.claim), origin);
+    if let Some(named) = &study.claims {
+        let path = base.join(named);
+        if !path.is_file() {
+            let message = format!("there is no file {}", path.display());
+            return Err(origin.problem("claims", &message, None).into());
+        }
+        let from = Arc::new(Origin {
+            name: path.display().to_string(),
+            text: text(&path)?,
+        });
+        let claims: ClaimsFile = file::read_as(&from.text, &from.name, &schemas()[1])?;
+        all.extend(placed(claims.claim, &from));
+    }
+    for (i, (claim, place)) in all.iter().enumerate() {
+        if all[..i].iter().any(|(c, _)| c.id == claim.id) {
+            return Err(place.problem("id", "another claim has this id").into());
+        }
+        for column in claim.columns.iter().flatten() {
+            if !study.column.iter().any(|c| c.name == *column) {
+                let why = format!("no column is called `{column}`");
+                return Err(place.problem("columns", &why).into());
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Names that expressions have already.
+const TAKEN: [&str; 11] = [
+    "column", "line", "label", "seed", "up", "down", "requests", "flows", "value", "x", "measure",
+];
+
+/// Names that tell things apart, in tables and in expressions.
+fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
+    let plain = |name: &str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+        !name.is_empty() && name.chars().all(allowed) && !name.starts_with('.')
+    };
+    let word = |name: &str| {
+        let mut chars = name.chars();
+        chars.next().is_some_and(|c| c.is_ascii_alphabetic())
+            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !TAKEN.contains(&name)
+    };
+    let fail = |key: String, message: String, hint: &str| -> Result<(), StudyError> {
+        Err(origin.problem(&key, &message, Some(hint.into())).into())
+    };
+    let letters = "write letters, digits and dashes";
+    if !plain(&study.name) {
+        return fail(
+            "name".into(),
+            format!("`{}` cannot name a directory", study.name),
+            letters,
+        );
+    }
+    if study.measure.is_empty() {
+        return fail(
+            "measure".into(),
+            "a study measures something".into(),
+            "write [[measure]]",
+        );
+    }
+    let lists: [(&str, Vec<&str>, bool); 5] = [
+        ("axis", study.axis.iter().map(|a| &*a.name).collect(), true),
+        ("line", study.line.iter().map(|l| &*l.name).collect(), false),
+        (
+            "column",
+            study.column.iter().map(|c| &*c.name).collect(),
+            false,
+        ),
+        (
+            "measure",
+            study.measure.iter().map(|m| &*m.name).collect(),
+            true,
+        ),
+        (
+            "figure",
+            study.figure.iter().map(|f| &*f.name).collect(),
+            false,
+        ),
+    ];
+    for (what, list, is_word) in &lists {
+        for (i, name) in list.iter().enumerate() {
+            let key = format!("{what}[{i}].name");
+            if list[..i].contains(name) {
+                return fail(
+                    key,
+                    format!("there are two {what}s called `{name}`"),
+                    "names tell them apart",
+                );
+            }
+            if *is_word && !word(name) {
+                let message = format!("`{name}` is no name that expressions can use");
+                return fail(
+                    key,
+                    message,
+                    "write letters, digits and _; some words are taken",
+                );
+            }
+            if !plain(name) {
+                return fail(key, format!("`{name}` is no name"), letters);
+            }
+        }
+    }
+    let axes = &lists[0].1;
+    for measure in &lists[3].1 {
+        if axes.contains(measure) {
+            return fail(
+                "measure".into(),
+                format!("`{measure}` is an axis already"),
+                "names tell them apart",
+            );
+        }
+    }
+    for (i, axis) in study.axis.iter().enumerate() {
+        let quick = axis.quick.iter().flatten();
+        if axis.values.is_empty() || axis.values.iter().chain(quick).any(|v| !v.is_finite()) {
+            return fail(
+                format!("axis[{i}].values"),
+                "an axis has values, all of them numbers".into(),
+                "",
+            );
+        }
+    }
+    let columns = &lists[2].1;
+    for (i, line) in study.line.iter().enumerate() {
+        for key in line.at.keys().chain(line.quick.keys()) {
+            if !axes.contains(&&**key) {
+                return fail(
+                    format!("line[{i}]"),
+                    format!("no axis is called `{key}`"),
+                    &file::suggest(key, axes, "axes"),
+                );
+            }
+        }
+        for column in line.columns.iter().flatten() {
+            if !columns.contains(&&**column) {
+                return fail(
+                    format!("line[{i}].columns"),
+                    format!("no column is called `{column}`"),
+                    &file::suggest(column, columns, "columns"),
+                );
+            }
+        }
+    }
+    let mut sets = study
+        .column
+        .iter()
+        .map(|c| &c.with)
+        .chain(study.line.iter().map(|l| &l.with));
+    let with = sets.try_for_each(known).and(known(&study.with));
+    if let Err(name) = with {
+        return fail(
+            "with".into(),
+            format!("`{name}` is no name that expressions can use"),
+            letters,
+        );
+    }
+    Ok(())
+}
+
+fn known(with: &BTreeMap<String, Scalar>) -> Result<(), String> {
+    match with.keys().find(|k| TAKEN.contains(&&***k)) {
+        Some(name) => Err(name.clone()),
+        None => Ok(()),
+    }
+}
+
+/// Every combination, resolved once.
+fn groups(
+    compiled: &Compiled,
+    base: &Path,
+    quick: bool,
+    seeds: u16,
+) -> Result<Vec<Arc<Group>>, StudyError> {
+    let study = &compiled.file;
+    let mut texts: BTreeMap<String, Arc<str>> = BTreeMap::new();
+    let mut out = Vec::new();
+    for (c, column) in study.column.iter().enumerate() {
+        for (l, line) in study.line.iter().enumerate() {
+            if line
+                .columns
+                .as_ref()
+                .is_some_and(|only| !only.contains(&column.name))
+            {
+                continue;
+            }
+            let name = line.experiment.as_ref().unwrap_or(&study.experiment);
+            let experiment = match texts.get(name) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let path = base.join(name);
+                    if !path.is_file() {
+                        let key = match &line.experiment {
+                            Some(_) => format!("line[{l}].experiment"),
+                            None => "experiment".into(),
+                        };
+                        let why = format!("there is no file {}", path.display());
+                        return Err(compiled.origin.problem(&key, &why, None).into());
+                    }
+                    let read: Arc<str> = text(&path)?.into();
+                    texts.insert(name.clone(), Arc::clone(&read));
+                    read
+                }
+            };
+            let path = base.join(name);
+            let values: Vec<&[f64]> = study.axis.iter().map(|a| values(a, line, quick)).collect();
+            let count = values
+                .iter()
+                .try_fold(1_usize, |n, v| n.checked_mul(v.len()));
+            let runs = count.and_then(|n| {
+                n.checked_add(out.len())?
+                    .checked_mul(usize::from(seeds.max(1)))
+            });
+            if runs.is_none_or(|n| n > MOST) {
+                let why = format!("more than {MOST} runs");
+                return Err(compiled
+                    .origin
+                    .problem(&format!("line[{l}]"), &why, None)
+                    .into());
+            }
+            for mut i in 0..count.unwrap_or(0) {
+                // The last axis is the fastest.
+                let mut axes = vec![0.0; values.len()];
+                for (place, list) in axes.iter_mut().zip(&values).rev() {
+                    *place = list[i % list.len()];
+                    i /= list.len();
+                }
+                let group = Group::resolve(compiled, (c, l), axes, &experiment, &path, quick)?;
+                out.push(Arc::new(group));
+            }
+        }
+    }
+    if out.is_empty() {
+        return Err(compiled
+            .origin
+            .problem("line", "no run is left", None)
+            .into());
+    }
+    Ok(out)
+}
+
+fn values<'f>(axis: &'f Axis, line: &'f Line, quick: bool) -> &'f [f64] {
+    let own = line.at.get(&axis.name);
+    let first = quick.then(|| line.quick.get(&axis.name)).flatten();
+    let common = quick.then_some(axis.quick.as_ref()).flatten();
+    first.or(own).or(common).unwrap_or(&axis.values)
+}
+
+/// What expressions know of a combination.
+pub(super) fn scope(
+    study: &StudyFile,
+    (column, line): (usize, usize),
+    axes: &[f64],
+) -> Scope<'static> {
+    let (column, line) = (&study.column[column], &study.line[line]);
+    let mut known: BTreeMap<&str, rhai::Dynamic> = BTreeMap::new();
+    for with in [&study.with, &column.with, &line.with] {
+        known.extend(with.iter().map(|(k, v)| (&**k, dynamic(v))));
+    }
+    for (axis, value) in study.axis.iter().zip(axes) {
+        known.insert(&axis.name, (*value).into());
+    }
+    known.insert("column", column.name.clone().into());
+    known.insert("line", line.name.clone().into());
+    let mut scope = Scope::new();
+    for (name, value) in known {
+        scope.push_dynamic(name.to_owned(), value);
+    }
+    scope
+}
+
+pub(super) fn dynamic(value: &Scalar) -> rhai::Dynamic {
+    match value {
+        Scalar::Switch(b) => (*b).into(),
+        Scalar::Number(x) => (*x).into(),
+        Scalar::Text(t) => t.clone().into(),
+    }
+}

@@ -1,0 +1,146 @@
+//! Numbers that somebody else has for the same runs, as a table.
+
+use std::path::Path;
+
+use super::StudyError;
+use super::format::{Reference, StudyFile};
+use crate::Estimate;
+
+/// Numbers by combination: ours, or somebody else's.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Numbers {
+    pub rows: Vec<Row>,
+}
+
+/// The numbers of a combination.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    /// Column and line by their place in the file.
+    pub place: (usize, usize),
+    pub column: String,
+    pub line: String,
+    pub axes: Vec<f64>,
+    /// In the order of the measures.
+    pub numbers: Vec<Option<Estimate>>,
+}
+
+/// What a field of the table is.
+enum Field {
+    Column,
+    Line,
+    Axis(usize),
+    Seeds,
+    Mean(usize),
+    Deviation(usize),
+}
+
+/// Reads the table.
+pub(super) fn read(
+    study: &StudyFile,
+    named: &Reference,
+    base: &Path,
+) -> Result<Numbers, StudyError> {
+    let path = base.join(&named.file);
+    let text = std::fs::read_to_string(&path).map_err(|error| StudyError::Io {
+        path: path.clone(),
+        error,
+    })?;
+    let wrong = |line: usize, reason: String| StudyError::Reference {
+        path: path.clone(),
+        line,
+        reason,
+    };
+    let mut lines = text.lines().enumerate();
+    let head = lines.next().map_or("", |(_, l)| l);
+    let fields: Result<Vec<Field>, String> =
+        head.split(',').map(|f| field(study, f.trim())).collect();
+    let fields = fields.map_err(|e| wrong(1, e))?;
+    let mut rows: Vec<Row> = Vec::new();
+    for (i, line) in lines {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let read = row(study, &fields, line).map_err(|e| wrong(i + 1, e))?;
+        let same = |r: &Row| r.place == read.place && r.axes == read.axes;
+        if rows.iter().any(same) {
+            return Err(wrong(i + 1, "a row for these runs is there already".into()));
+        }
+        rows.push(read);
+    }
+    Ok(Numbers { rows })
+}
+
+fn field(study: &StudyFile, name: &str) -> Result<Field, String> {
+    let axis = study.axis.iter().position(|a| a.name == name);
+    let measure = |which: &str| study.measure.iter().position(|m| m.name == which);
+    let deviation = || measure(name.strip_suffix("_sd")?);
+    Ok(match name {
+        "column" => Field::Column,
+        "line" => Field::Line,
+        "seeds" => Field::Seeds,
+        _ => {
+            let known = axis.map(Field::Axis).or(measure(name).map(Field::Mean));
+            let known = known.or_else(|| deviation().map(Field::Deviation));
+            known.ok_or_else(|| format!("`{name}` is no key, axis or measure of the study"))?
+        }
+    })
+}
+
+fn row(study: &StudyFile, fields: &[Field], line: &str) -> Result<Row, String> {
+    let texts: Vec<&str> = line.split(',').map(str::trim).collect();
+    if texts.len() != fields.len() {
+        return Err(format!(
+            "{} fields in {} columns",
+            texts.len(),
+            fields.len()
+        ));
+    }
+    let (mut column, mut own) = (0, 0);
+    let mut axes = vec![f64::NAN; study.axis.len()];
+    let mut seeds = 1;
+    let n = study.measure.len();
+    let (mut means, mut deviations) = (vec![None; n], vec![0.0; n]);
+    let place = |name: &str, mut names: Box<dyn Iterator<Item = &String> + '_>, what: &str| {
+        let found = names.position(|other| other == name);
+        found.ok_or_else(|| format!("no {what} is called `{name}`"))
+    };
+    for (field, text) in fields.iter().zip(texts) {
+        let number = || -> Result<f64, String> {
+            let x: Option<f64> = text.parse().ok().filter(|x: &f64| x.is_finite());
+            x.ok_or_else(|| format!("`{text}` is no number"))
+        };
+        match field {
+            Field::Column => {
+                let names = study.column.iter().map(|c| &c.name);
+                column = place(text, Box::new(names), "column")?;
+            }
+            Field::Line => {
+                own = place(text, Box::new(study.line.iter().map(|l| &l.name)), "line")?;
+            }
+            Field::Axis(i) => axes[*i] = number()?,
+            Field::Seeds => seeds = number()? as usize,
+            _ if text.is_empty() => {}
+            Field::Mean(i) => means[*i] = Some(number()?),
+            Field::Deviation(i) => deviations[*i] = number()?,
+        }
+    }
+    // An axis with one value need not be in the table.
+    for (value, axis) in axes.iter_mut().zip(&study.axis) {
+        if value.is_nan() && axis.values.len() == 1 {
+            *value = axis.values[0];
+        }
+    }
+    if let Some(i) = axes.iter().position(|a| a.is_nan()) {
+        return Err(format!("no value of the axis `{}`", study.axis[i].name));
+    }
+    let numbers = means.into_iter().zip(deviations);
+    Ok(Row {
+        place: (column, own),
+        column: study.column[column].name.clone(),
+        line: study.line[own].name.clone(),
+        axes,
+        numbers: numbers
+            .map(|(mean, sd)| Some(Estimate::known(mean?, sd, seeds)))
+            .collect(),
+    })
+}

@@ -1,0 +1,141 @@
+//! Numbers of combinations over their seeds, and how claims and figures see them.
+
+use std::sync::Arc;
+
+use rhai::{Array, Dynamic, Engine, ImmutableString, Map};
+
+use super::cells::{self, Group};
+use super::read::{Compiled, scope};
+use super::reference::{Numbers, Row};
+use super::script;
+use crate::Estimate;
+
+impl Numbers {
+    /// Ours: `numbers` has a row for each seed of each group.
+    pub(super) fn ours(
+        compiled: &Compiled,
+        groups: &[Arc<Group>],
+        seeds: usize,
+        numbers: &[Vec<f64>],
+    ) -> Numbers {
+        let measures = compiled.file.measure.len();
+        let rows = groups.iter().zip(numbers.chunks(seeds.max(1)));
+        let rows = rows.map(|(group, runs)| {
+            let of = |m: usize| Estimate::of(runs.iter().filter_map(|r| r.get(m).copied()));
+            row(compiled, group, (0..measures).map(of).collect())
+        });
+        Numbers {
+            rows: rows.collect(),
+        }
+    }
+
+    /// Numbers of the right shape.
+    pub(super) fn made_up(compiled: &Compiled, groups: &[Arc<Group>]) -> Numbers {
+        let measures = compiled.file.measure.len();
+        let rows = groups.iter().enumerate().map(|(i, group)| {
+            let near = |m: usize| Some(Estimate::known(1.0 + (i + m) as f64 / 1024.0, 0.1, 3));
+            row(compiled, group, (0..measures).map(near).collect())
+        });
+        Numbers {
+            rows: rows.collect(),
+        }
+    }
+
+    /// What claims see of one column: a table for each of its combinations.
+    pub(super) fn view(&self, compiled: &Compiled, column: usize) -> View {
+        let study = &compiled.file;
+        let mine = self.rows.iter().filter(|r| r.place.0 == column);
+        let runs = mine
+            .map(|row| (row.place.1, known(compiled, row)))
+            .collect();
+        let line = |l: &super::format::Line| l.name.clone();
+        View {
+            lines: study.line.iter().map(line).collect(),
+            runs,
+        }
+    }
+}
+
+fn row(compiled: &Compiled, group: &Group, numbers: Vec<Option<Estimate>>) -> Row {
+    let study = &compiled.file;
+    Row {
+        place: (group.column, group.line),
+        column: study.column[group.column].name.clone(),
+        line: study.line[group.line].name.clone(),
+        axes: group.axes.clone(),
+        numbers,
+    }
+}
+
+/// Everything that expressions know of a row: variables, axes, names, measures. A measure that has no
+/// number is not there.
+pub(super) fn known(compiled: &Compiled, row: &Row) -> Map {
+    let study = &compiled.file;
+    let mut map = cells::entries(scope(study, row.place, &row.axes));
+    for (measure, number) in study.measure.iter().zip(&row.numbers) {
+        if let Some(number) = number {
+            map.insert(measure.name.as_str().into(), Dynamic::from(*number));
+        }
+    }
+    map
+}
+
+/// The combinations of a column.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    lines: Vec<String>,
+    /// By the number of the line.
+    runs: Vec<(usize, Map)>,
+}
+
+type Answer<T> = std::result::Result<T, Box<rhai::EvalAltResult>>;
+
+impl View {
+    fn of(&self, name: &str) -> Answer<Array> {
+        let Some(line) = self.lines.iter().position(|l| l == name) else {
+            return script::wrong(format!("no line is called `{name}`"));
+        };
+        let mine = self.runs.iter().filter(|(l, _)| *l == line);
+        Ok(mine.map(|(_, run)| run.clone().into()).collect())
+    }
+
+    /// The only run of a line with these values.
+    fn one(&self, name: &str, at: &Map) -> Answer<Map> {
+        let fits = |run: &Map| {
+            at.iter().all(|(key, value)| {
+                let found = run.get(key);
+                found.and_then(script::number) == script::number(value) && found.is_some()
+            })
+        };
+        let all = self.of(name)?;
+        let mut fitting = all
+            .into_iter()
+            .filter_map(|run| run.try_cast::<Map>())
+            .filter(|run| fits(run));
+        match (fitting.next(), fitting.next()) {
+            (Some(run), None) => Ok(run),
+            (None, _) => script::not_there(format!("no run of `{name}` is there")),
+            _ => script::wrong(format!("several runs of `{name}` are there: say which")),
+        }
+    }
+
+    /// Makes the runs known to expressions: `runs()`, `runs(line)`, `run(line)`, `run(line, #{...})`.
+    pub(super) fn register(self, engine: &mut Engine) {
+        let all = Arc::new(self);
+        let [every, of, only, one] = std::array::from_fn(|_| Arc::clone(&all));
+        engine.register_fn("runs", move || -> Array {
+            every
+                .runs
+                .iter()
+                .map(|(_, run)| run.clone().into())
+                .collect()
+        });
+        engine.register_fn("runs", move |line: ImmutableString| of.of(&line));
+        engine.register_fn("run", move |line: ImmutableString| {
+            only.one(&line, &Map::new())
+        });
+        engine.register_fn("run", move |line: ImmutableString, at: Map| {
+            one.one(&line, &at)
+        });
+    }
+}

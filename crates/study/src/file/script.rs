@@ -1,0 +1,369 @@
+//! The expressions of study files: the language Rhai with nothing of a machine in reach.
+//!
+//! A study file may come from anybody. Expressions read no file, load no module, see no clock, and are
+//! bounded in operations and memory: what is more than that is an error.
+
+use rhai::packages::{Package, StandardPackage};
+use rhai::{
+    AST, Dynamic, Engine, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext, Scope,
+};
+
+use crate::Estimate;
+
+/// Operations of one expression: thousands of times what a rule needs, a fraction of a second.
+const OPERATIONS: u64 = 2_000_000;
+/// Elements of a list and of the tables in it, and characters of a text.
+const LIST: usize = 20_000;
+const ENTRIES: usize = 100_000;
+const TEXT: usize = 100_000;
+/// Variables at a time; with the sizes above it bounds the memory.
+const VARIABLES: usize = 64;
+
+/// What is wrong with an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It asks for runs or numbers that are not there.
+    NotThere(String),
+    /// It is wrong.
+    Wrong(String),
+}
+
+/// Thrown by functions that find no run.
+#[derive(Clone)]
+struct NotThere(String);
+
+type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
+
+/// A parser and interpreter with the functions that every expression knows.
+pub(super) fn engine() -> Engine {
+    let mut engine = Engine::new_raw();
+    engine.register_global_module(StandardPackage::new().as_shared_module());
+    engine
+        .set_max_operations(OPERATIONS)
+        .set_max_expr_depths(64, 32)
+        .set_max_call_levels(32)
+        .set_max_variables(VARIABLES)
+        .set_max_functions(64)
+        .set_max_array_size(LIST)
+        .set_max_map_size(ENTRIES)
+        .set_max_string_size(TEXT)
+        .set_max_strings_interned(256)
+        .set_fail_on_invalid_map_property(true)
+        .disable_symbol("eval")
+        .disable_symbol("print")
+        .disable_symbol("debug");
+    estimates(&mut engine);
+    words(&mut engine);
+    choices(&mut engine);
+    engine
+}
+
+/// Reads an expression or some statements.
+pub(super) fn compile(engine: &Engine, text: &str) -> std::result::Result<AST, Trouble> {
+    engine.compile(text).map_err(|e| {
+        let place = place(e.position(), text);
+        Trouble::Wrong(format!("{}{place}", e.err_type()))
+    })
+}
+
+/// The value of an expression.
+pub(super) fn value(
+    engine: &Engine,
+    ast: &AST,
+    scope: &mut Scope<'_>,
+    text: &str,
+) -> std::result::Result<Dynamic, Trouble> {
+    let result: Result<Dynamic> = engine.eval_ast_with_scope(scope, ast);
+    result.map_err(|e| trouble(*e, text))
+}
+
+fn trouble(error: EvalAltResult, text: &str) -> Trouble {
+    let position = error.position();
+    match error {
+        EvalAltResult::ErrorRuntime(thrown, _) if thrown.is::<NotThere>() => {
+            Trouble::NotThere(thrown.cast::<NotThere>().0)
+        }
+        EvalAltResult::ErrorInFunctionCall(_, _, inner, _) => trouble(*inner, text),
+        EvalAltResult::ErrorPropertyNotFound(name, _) => Trouble::Wrong(format!(
+            "nothing here is called `{name}`{}",
+            place(position, text)
+        )),
+        EvalAltResult::ErrorVariableNotFound(name, _) => Trouble::Wrong(format!(
+            "nothing here is called `{name}`{}",
+            place(position, text)
+        )),
+        EvalAltResult::ErrorTooManyOperations(_) => {
+            Trouble::Wrong(format!("it takes more than {OPERATIONS} steps"))
+        }
+        EvalAltResult::ErrorFunctionNotFound(what, _) => Trouble::Wrong(format!(
+            "no such function: {}{}",
+            readable(&what),
+            place(position, text)
+        )),
+        mut other => {
+            other.clear_position();
+            Trouble::Wrong(format!("{other}{}", place(position, text)))
+        }
+    }
+}
+
+/// Types by the names that the documentation uses.
+fn readable(signature: &str) -> String {
+    let mut text = signature.to_owned();
+    for (from, to) in [
+        ("f64", "number"),
+        ("i64", "number"),
+        ("&str | ImmutableString | String", "text"),
+    ] {
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// Where in a text of several lines or of one.
+fn place(position: rhai::Position, text: &str) -> String {
+    match (position.line(), position.position()) {
+        (Some(line), Some(column)) if text.trim().contains('\n') => {
+            format!(", in line {line} of the expression, at character {column}")
+        }
+        (Some(_), Some(column)) => format!(", at character {column} of the expression"),
+        _ => String::new(),
+    }
+}
+
+/// An error that is no mistake of the expression: there are no such runs.
+pub(super) fn not_there<T>(what: impl Into<String>) -> Result<T> {
+    let thrown = Dynamic::from(NotThere(what.into()));
+    Err(EvalAltResult::ErrorRuntime(thrown, rhai::Position::NONE).into())
+}
+
+/// An error that is one.
+pub(super) fn wrong<T>(what: impl Into<String>) -> Result<T> {
+    Err(what.into().into())
+}
+
+/// A number, whatever it is called.
+pub(super) fn number(value: &Dynamic) -> Option<f64> {
+    if let Ok(x) = value.as_float() {
+        return Some(x);
+    }
+    value.as_int().ok().map(|n| n as f64)
+}
+
+/// An estimate, or a number as one without interval.
+pub(super) fn estimate(value: &Dynamic) -> Option<Estimate> {
+    let known = value.clone().try_cast::<Estimate>();
+    known.or_else(|| number(value).map(Estimate::exact))
+}
+
+/// Arithmetic of means with intervals: with a number exactly, with each other as independent.
+fn estimates(engine: &mut Engine) {
+    engine
+        .register_type_with_name::<Estimate>("estimate")
+        .register_get("mean", |e: &mut Estimate| e.value)
+        .register_get("low", |e: &mut Estimate| e.low())
+        .register_get("high", |e: &mut Estimate| e.high())
+        .register_get("sd", |e: &mut Estimate| e.sd.unwrap_or(f64::NAN))
+        .register_get("n", |e: &mut Estimate| e.n as f64)
+        .register_fn("/", |a: Estimate, b: Estimate| a.over(&b))
+        .register_fn("-", |a: Estimate, b: Estimate| a.plus(&b.map(|x| -x)))
+        .register_fn("+", |a: Estimate, b: Estimate| a.plus(&b))
+        .register_fn("-", |a: Estimate| a.map(|x| -x))
+        .register_fn("abs", |a: Estimate| a.value.abs());
+    macro_rules! with {
+        ($kind:ty) => {
+            engine
+                .register_fn("+", |a: Estimate, b: $kind| a.map(|x| x + b as f64))
+                .register_fn("+", |b: $kind, a: Estimate| a.map(|x| x + b as f64))
+                .register_fn("-", |a: Estimate, b: $kind| a.map(|x| x - b as f64))
+                .register_fn("-", |b: $kind, a: Estimate| a.map(|x| b as f64 - x))
+                .register_fn("*", |a: Estimate, b: $kind| a.map(|x| x * b as f64))
+                .register_fn("*", |b: $kind, a: Estimate| a.map(|x| x * b as f64))
+                .register_fn("/", |a: Estimate, b: $kind| a.map(|x| x / b as f64));
+        };
+    }
+    with!(f64);
+    with!(i64);
+    // Comparing values of different types is false in Rhai; here it would be a wrong verdict.
+    macro_rules! compared {
+        ($a:ty, $b:ty) => {
+            for operator in ["<", "<=", ">", ">=", "==", "!="] {
+                engine.register_fn(operator, |_: $a, _: $b| -> Result<bool> {
+                    wrong("an estimate is not compared: compare its .mean, .low or .high")
+                });
+            }
+        };
+    }
+    compared!(Estimate, f64);
+    compared!(f64, Estimate);
+    compared!(Estimate, i64);
+    compared!(i64, Estimate);
+    compared!(Estimate, Estimate);
+}
+
+/// Numbers as the page writes them.
+fn words(engine: &mut Engine) {
+    engine
+        .register_fn("share", |e: Estimate| share(e.value))
+        .register_fn("share", share)
+        .register_fn("percent", |e: Estimate| percent(e.value))
+        .register_fn("percent", percent)
+        .register_fn("digits", |x: f64, n: i64| digits(x, n))
+        .register_fn("digits", |e: Estimate, n: i64| digits(e.value, n));
+}
+
+fn digits(x: f64, n: i64) -> String {
+    format!("{x:.*}", n.clamp(0, 12) as usize)
+}
+
+pub(super) fn percent(value: f64) -> String {
+    let digits = if value.abs() < 0.1 { 1 } else { 0 };
+    format!("{:+.*} %", digits, value * 100.0)
+}
+
+pub(super) fn share(value: f64) -> String {
+    let digits = if value.abs() < 0.1 { 2 } else { 1 };
+    format!("{:.*} %", digits, value * 100.0)
+}
+
+/// The run of a list with the least or the greatest number.
+fn choices(engine: &mut Engine) {
+    type List = rhai::Array;
+    engine
+        .register_fn("least", |runs: List, name: ImmutableString| {
+            pick(&runs, false, |run| named(run, &name))
+        })
+        .register_fn("most", |runs: List, name: ImmutableString| {
+            pick(&runs, true, |run| named(run, &name))
+        })
+        .register_fn(
+            "least",
+            |context: NativeCallContext<'_>, runs: List, f: FnPtr| {
+                pick(&runs, false, |run| asked(&context, &f, run))
+            },
+        )
+        .register_fn(
+            "most",
+            |context: NativeCallContext<'_>, runs: List, f: FnPtr| {
+                pick(&runs, true, |run| asked(&context, &f, run))
+            },
+        );
+}
+
+fn named(run: &Dynamic, name: &str) -> Result<f64> {
+    let Some(found) = run
+        .read_lock::<Map>()
+        .and_then(|map| map.get(name).cloned())
+    else {
+        return wrong(format!("runs have no `{name}`"));
+    };
+    ranked(&found)
+}
+
+fn asked(context: &NativeCallContext<'_>, f: &FnPtr, run: &Dynamic) -> Result<f64> {
+    ranked(&f.call_within_context::<Dynamic>(context, (run.clone(),))?)
+}
+
+fn ranked(found: &Dynamic) -> Result<f64> {
+    match estimate(found) {
+        Some(e) => Ok(e.value),
+        None => wrong(format!("{} is no number to choose by", found.type_name())),
+    }
+}
+
+/// The first of equals. A number that is none is never chosen.
+fn pick(runs: &[Dynamic], most: bool, f: impl Fn(&Dynamic) -> Result<f64>) -> Result<Dynamic> {
+    let mut best: Option<(f64, &Dynamic)> = None;
+    for run in runs {
+        let x = f(run)?;
+        let better = best.is_none_or(|(y, _)| if most { x > y } else { x < y });
+        if better && !x.is_nan() {
+            best = Some((x, run));
+        }
+    }
+    match best {
+        Some((_, run)) => Ok(run.clone()),
+        None => not_there("no run to choose from"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(text: &str) -> std::result::Result<Dynamic, Trouble> {
+        let engine = engine();
+        let ast = compile(&engine, text)?;
+        value(&engine, &ast, &mut Scope::new(), text)
+    }
+
+    fn wrong(text: &str) -> String {
+        match ask(text) {
+            Err(Trouble::Wrong(why)) => why,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn nothing_of_the_machine_is_in_reach() {
+        for text in [
+            "import \"/etc/passwd\" as x; 1",
+            "eval(\"1\")",
+            "open(\"/etc/passwd\")",
+            "timestamp()",
+            "fn f() { f() } f()",
+        ] {
+            assert!(matches!(ask(text), Err(Trouble::Wrong(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_end_is_ended() {
+        assert!(wrong("loop {}").contains("steps"));
+        assert!(wrong("let n = 0; while true { n += 1 } n").contains("steps"));
+        for bomb in [
+            "let s = \"x\"; loop { s += s }",
+            "let a = [0]; loop { a += a }",
+            "let a = [0]; loop { a = [a, a] }",
+            "let a = []; a.pad(1000000000, 0); 1",
+        ] {
+            assert!(matches!(ask(bomb), Err(Trouble::Wrong(_))), "{bomb}");
+        }
+        let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
+        assert!(matches!(ask(&deep), Err(Trouble::Wrong(_))));
+    }
+
+    #[test]
+    fn errors_say_where() {
+        assert!(
+            wrong("1 + * 2").contains("at character"),
+            "{}",
+            wrong("1 + * 2")
+        );
+        assert!(
+            wrong("1 + lost").contains("`lost`, at character 5"),
+            "{}",
+            wrong("1 + lost")
+        );
+        assert!(wrong("let a = 1;\na + lost").contains("in line 2"));
+    }
+
+    #[test]
+    fn estimates_compute_with_their_intervals() {
+        let engine = engine();
+        let mut scope = Scope::new();
+        scope.push("a", Estimate::known(2.0, 1.0, 4));
+        let mut get = |text: &str| {
+            let ast = compile(&engine, text).unwrap();
+            number(&value(&engine, &ast, &mut scope, text).unwrap()).unwrap()
+        };
+        // t(0.975; 3) = 3.1824, half = 3.1824 / 2.
+        assert!((get("(a * 2 - 1).low") - (3.0 - 3.1824)).abs() < 1e-3);
+        assert!((get("(1 - a).high") - (-1.0 + 1.5912)).abs() < 1e-3);
+        assert!((get("(a / a).mean") - 1.0).abs() < 1e-12);
+        // Independent halves add as squares.
+        assert!((get("(a + a).high") - (4.0 + 1.5912 * 2f64.sqrt())).abs() < 1e-3);
+        assert_eq!(get("most([#{x: 1}, #{x: 3.5}, #{x: 2}], \"x\").x"), 3.5);
+        assert_eq!(get("least([#{x: 1}, #{x: 3}], |r| -r.x).x"), 3.0);
+    }
+}

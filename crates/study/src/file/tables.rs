@@ -1,0 +1,339 @@
+//! What expressions see of a run: its result tables, as numbers.
+
+use std::sync::Arc;
+
+use rhai::{Engine, ImmutableString};
+use swell_experiment::observe::{Bin, Flow, Observations, Outcome, Request};
+use swell_stats::{Observation, Replications};
+
+/// The tables of a run.
+#[derive(Clone)]
+pub(super) struct Tables {
+    pub up: Direction,
+    pub down: Direction,
+    pub requests: Requests,
+    pub flows: Flows,
+}
+
+impl Tables {
+    /// Of a run of `seconds` with a warm-up, in bins of `width` seconds.
+    pub(super) fn new(observed: Observations, warmup: f64, seconds: f64, width: f64) -> Tables {
+        let [mut up, mut down] = [Vec::new(), Vec::new()];
+        for bin in observed.bins {
+            if bin.direction == 0 {
+                &mut up
+            } else {
+                &mut down
+            }
+            .push(bin);
+        }
+        let rate = |d: u8| {
+            let link = observed.links.iter().find(|l| l.direction == d);
+            link.map_or(f64::NAN, |l| l.rate)
+        };
+        let way = |d, bins| Direction {
+            bins: Arc::new(bins),
+            width,
+            from: warmup,
+            to: seconds,
+            rate: rate(d),
+        };
+        Tables {
+            up: way(0, up),
+            down: way(1, down),
+            requests: Requests {
+                rows: Arc::new(observed.requests),
+                end: seconds,
+            },
+            flows: Flows(Arc::new(observed.flows)),
+        }
+    }
+}
+
+/// One direction of the bottleneck, from an instant on.
+#[derive(Clone)]
+pub(super) struct Direction {
+    bins: Arc<Vec<Bin>>,
+    width: f64,
+    from: f64,
+    to: f64,
+    rate: f64,
+}
+
+impl Direction {
+    /// The bins that begin at `from` or later. Times are sums of widths: a billionth is no time.
+    fn bins(&self) -> impl Iterator<Item = &Bin> {
+        self.bins.iter().filter(|b| b.time >= self.from - 1e-9)
+    }
+
+    fn sum(&self, f: impl Fn(&Bin) -> f64) -> f64 {
+        self.bins().map(f).sum()
+    }
+
+    fn after(&self, seconds: f64) -> Direction {
+        Direction {
+            from: seconds.max(0.0),
+            ..self.clone()
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        let first = self.bins().next();
+        first.map_or(0.0, |b| self.to - b.time)
+    }
+
+    /// Of the arrivals per bin, whole bins only, drops included.
+    fn cov(&self) -> f64 {
+        let whole = |b: &&Bin| b.time + self.width <= self.to + 1e-9;
+        let counts: Vec<f64> = self.bins().filter(whole).map(arrived).collect();
+        swell_stats::cov(&counts).unwrap_or(f64::NAN)
+    }
+
+    fn queue(&self) -> f64 {
+        let seen = |b: &Bin| {
+            if b.queue_mean.is_nan() {
+                0.0
+            } else {
+                b.queue_mean * arrived(b)
+            }
+        };
+        self.sum(seen) / self.sum(arrived)
+    }
+
+    fn register(engine: &mut Engine) {
+        type D = Direction;
+        fn both<T: Into<f64>>(of: [T; 2]) -> f64 {
+            let [a, b] = of.map(Into::into);
+            a + b
+        }
+        fn bytes(of: [u64; 2]) -> f64 {
+            (of[0] + of[1]) as f64
+        }
+        engine
+            .register_type_with_name::<D>("direction")
+            .register_fn("after", |d: D, seconds: f64| d.after(seconds))
+            .register_fn("after", |d: D, seconds: i64| d.after(seconds as f64))
+            .register_get("seconds", |d: &mut D| d.seconds())
+            .register_get("rate", |d: &mut D| d.rate)
+            .register_get("arrived", |d: &mut D| d.sum(arrived))
+            .register_get("arrived_foreground", |d: &mut D| {
+                d.sum(|b| f64::from(b.arrived_packets[0]))
+            })
+            .register_get("arrived_background", |d: &mut D| {
+                d.sum(|b| f64::from(b.arrived_packets[1]))
+            })
+            .register_get("arrived_bytes", |d: &mut D| d.sum(|b| bytes(b.arrived)))
+            .register_get("dropped", |d: &mut D| d.sum(|b| both(b.dropped)))
+            .register_get("dropped_foreground", |d: &mut D| {
+                d.sum(|b| f64::from(b.dropped[0]))
+            })
+            .register_get("dropped_background", |d: &mut D| {
+                d.sum(|b| f64::from(b.dropped[1]))
+            })
+            .register_get("departed_bytes", |d: &mut D| d.sum(|b| bytes(b.departed)))
+            .register_get("departed_bytes_foreground", |d: &mut D| {
+                d.sum(|b| b.departed[0] as f64)
+            })
+            .register_get("departed_bytes_background", |d: &mut D| {
+                d.sum(|b| b.departed[1] as f64)
+            })
+            .register_get("loss", |d: &mut D| {
+                ratio(d.sum(|b| both(b.dropped)), d.sum(arrived))
+            })
+            .register_get("utilisation", |d: &mut D| {
+                d.sum(|b| bytes(b.departed)) * 8.0 / (d.rate * d.seconds())
+            })
+            .register_get("cov", |d: &mut D| d.cov())
+            .register_get("queue", |d: &mut D| d.queue())
+            .register_get("queue_max", |d: &mut D| {
+                d.bins().map(|b| b.queue_max).max().unwrap_or(0) as f64
+            });
+    }
+}
+
+fn arrived(bin: &Bin) -> f64 {
+    f64::from(bin.arrived_packets[0]) + f64::from(bin.arrived_packets[1])
+}
+
+/// Zero of nothing.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// The requests of the foreground. Unfinished ones took at least as long as they were seen, failed ones
+/// for ever, and percentiles are Kaplan and Meier's, as in the verdict of a run.
+#[derive(Clone)]
+pub(super) struct Requests {
+    rows: Arc<Vec<Request>>,
+    end: f64,
+}
+
+impl Requests {
+    fn quantile(&self, p: f64) -> f64 {
+        let times = self.rows.iter().map(|r| match r.outcome {
+            Outcome::Done => Observation::complete(r.last_byte - r.start),
+            Outcome::Unfinished => Observation::at_least(self.end - r.start),
+            Outcome::Failed => Observation::at_least(f64::INFINITY),
+        });
+        let all = Replications::censored(&[times.collect()]);
+        all.quantile(p.clamp(0.0, 1.0)).unwrap_or(f64::NAN)
+    }
+
+    fn count(&self, outcome: Outcome) -> f64 {
+        self.rows.iter().filter(|r| r.outcome == outcome).count() as f64
+    }
+
+    fn register(engine: &mut Engine) {
+        type R = Requests;
+        engine
+            .register_type_with_name::<R>("requests")
+            .register_get("count", |r: &mut R| r.rows.len() as f64)
+            .register_get("done", |r: &mut R| r.count(Outcome::Done))
+            .register_get("unfinished", |r: &mut R| r.count(Outcome::Unfinished))
+            .register_get("failed", |r: &mut R| r.count(Outcome::Failed))
+            .register_get("bytes", |r: &mut R| {
+                r.rows.iter().map(|q| q.bytes).sum::<u64>() as f64
+            })
+            .register_get("retransmissions", |r: &mut R| {
+                r.rows
+                    .iter()
+                    .map(|q| f64::from(q.retransmissions))
+                    .sum::<f64>()
+            })
+            .register_get("mean", |r: &mut R| {
+                let done = r.rows.iter().filter(|q| q.outcome == Outcome::Done);
+                let times: Vec<f64> = done.map(|q| q.last_byte - q.start).collect();
+                swell_stats::mean(&times).unwrap_or(f64::NAN)
+            })
+            .register_get("median", |r: &mut R| r.quantile(0.5))
+            .register_get("p95", |r: &mut R| r.quantile(0.95))
+            .register_fn("quantile", |r: R, p: f64| r.quantile(p));
+    }
+}
+
+/// Connections and datagram flows, of the background and of foregrounds of packets.
+#[derive(Clone)]
+pub(super) struct Flows(Arc<Vec<Flow>>);
+
+impl Flows {
+    fn of(&self, class: &str) -> Flows {
+        let mine = self.0.iter().filter(|f| f.class == class);
+        Flows(Arc::new(mine.cloned().collect()))
+    }
+
+    fn register(engine: &mut Engine) {
+        type F = Flows;
+        engine
+            .register_type_with_name::<F>("flows")
+            .register_fn("of", |f: F, class: ImmutableString| f.of(&class))
+            .register_get("count", |f: &mut F| f.0.len() as f64)
+            .register_get("up", |f: &mut F| {
+                f.0.iter().map(|x| x.up).sum::<u64>() as f64
+            })
+            .register_get("down", |f: &mut F| {
+                f.0.iter().map(|x| x.down).sum::<u64>() as f64
+            })
+            .register_get("retransmissions", |f: &mut F| {
+                f.0.iter()
+                    .map(|x| f64::from(x.retransmissions))
+                    .sum::<f64>()
+            })
+            .register_get("rtt", |f: &mut F| {
+                let known: Vec<f64> = f.0.iter().map(|x| x.rtt).filter(|x| !x.is_nan()).collect();
+                swell_stats::mean(&known).unwrap_or(f64::NAN)
+            });
+    }
+}
+
+/// Makes the types known to expressions.
+pub(super) fn register(engine: &mut Engine) {
+    Direction::register(engine);
+    Requests::register(engine);
+    Flows::register(engine);
+}
+
+#[cfg(test)]
+mod tests {
+    use rhai::Scope;
+
+    use super::super::script;
+    use super::*;
+
+    /// Two packets in even, four in odd bins of 100 ms for a second; one of four dropped.
+    fn tables() -> Tables {
+        let bins = (0..10).map(|i| Bin {
+            time: f64::from(i) * 0.1,
+            arrived: [0, 1000],
+            arrived_packets: [1, if i % 2 == 0 { 1 } else { 3 }],
+            departed: [500, 250],
+            dropped: [0, u32::from(i % 2 == 1)],
+            queue_mean: if i < 5 { f64::NAN } else { 100.0 },
+            queue_max: 7,
+            ..Bin::default()
+        });
+        let request = |start: f64, took: f64, outcome| Request {
+            client: 0,
+            index: 0,
+            start,
+            connected: start,
+            first_byte: start,
+            last_byte: start + took,
+            bytes: 10,
+            retransmissions: 1,
+            outcome,
+        };
+        let observed = Observations {
+            bins: bins.collect(),
+            links: vec![swell_experiment::observe::LinkTotals {
+                rate: 12_000.0,
+                ..Default::default()
+            }],
+            requests: vec![
+                request(0.0, 0.1, Outcome::Done),
+                request(0.2, 0.2, Outcome::Done),
+                request(0.4, f64::NAN, Outcome::Failed),
+            ],
+            ..Observations::default()
+        };
+        Tables::new(observed, 0.2, 1.0, 0.1)
+    }
+
+    #[test]
+    fn numbers_by_hand() {
+        let mut engine = script::engine();
+        register(&mut engine);
+        let mut scope = Scope::new();
+        let tables = tables();
+        scope
+            .push("up", tables.up)
+            .push("requests", tables.requests);
+        let mut get = |text: &str| {
+            let ast = script::compile(&engine, text).unwrap();
+            script::number(&script::value(&engine, &ast, &mut scope, text).unwrap()).unwrap()
+        };
+        for (text, expected) in [
+            ("up.arrived", 24.0),
+            ("up.after(0).arrived", 30.0),
+            ("up.after(0.5).arrived_background", 11.0),
+            ("up.dropped", 4.0),
+            ("up.loss", 4.0 / 24.0),
+            ("up.seconds", 0.8),
+            ("up.utilisation", 8.0 * 750.0 * 8.0 / (12_000.0 * 0.8)),
+            // Four 2 and four 4: mean 3, variance 8/7.
+            ("up.cov", (8.0_f64 / 7.0).sqrt() / 3.0),
+            // 16 of 24 arrivals are in bins that saw a queue.
+            ("up.queue", 100.0 * 16.0 / 24.0),
+            ("up.queue_max", 7.0),
+            ("requests.count", 3.0),
+            ("requests.failed", 1.0),
+            ("requests.mean", 0.15),
+            ("requests.median", 0.2),
+        ] {
+            let found = get(text);
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{text}: {found} for {expected}"
+            );
+        }
+    }
+}
