@@ -66,7 +66,8 @@
 //!
 //! The price of simplicity: both ends are told what a handshake would negotiate, so they must be
 //! configured alike in [`Config::sack`]. An endpoint with nothing in flight takes 320 bytes and at
-//! most 100 more of kept buffer; what only losses and single profiles need comes on top where it is needed.
+//! most 100 more of kept buffer; what only losses and single profiles need comes on top where it is needed. Both ends
+//! and a world's tables stay below 1 KiB with Reno and the ns-2 profiles; with Vegas and Linux they do not.
 //!
 //! # Not modelled
 //!

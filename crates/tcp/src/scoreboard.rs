@@ -132,8 +132,6 @@ impl Losses {
 
 /// Above this many records the memory is given back when nothing is in flight.
 const KEEP: usize = 4;
-/// The same with ns-2's sender, whose window is 20 packets by default.
-const KEEP_PACKETS: usize = 32;
 
 impl Scoreboard {
     pub(crate) fn push(&mut self, record: Record) {
@@ -263,7 +261,7 @@ impl Scoreboard {
             n += 1;
             last = self.records.pop_front();
         }
-        if self.records.is_empty() && self.records.capacity() > KEEP_PACKETS {
+        if self.records.is_empty() && self.records.capacity() > KEEP {
             self.records = VecDeque::new();
         }
         (n, last)

@@ -100,12 +100,11 @@ fn bytes_per_connection(tcp: Config, access: Access, request: u64, response: u64
     (IN_USE.load(Ordering::Relaxed) - before) / CONNECTIONS as usize
 }
 
+/// A request of one segment and a response of many leave most behind: buffers at both ends. With all that the
+/// world has beside: flows, routes, the workload's table, packets, events.
 #[test]
-fn an_idle_connection_takes_less_than_a_kibibyte() {
-    let reno = Config {
-        algorithm: Algorithm::Reno,
-        ..Config::classic()
-    };
+fn idle_connections_of_simple_profiles_take_less_than_a_kibibyte_and_others_half_more() {
+    let with = |algorithm, base| Config { algorithm, ..base };
     let at_bottleneck = Access::default();
     let own_path = Access {
         delay: Dur::from_millis(5),
@@ -113,10 +112,18 @@ fn an_idle_connection_takes_less_than_a_kibibyte() {
         down: Some(Rate::from_bps(10_000_000)),
         ..Access::default()
     };
-    // With all that the world has beside: flows, routes, the workload's table, packets, events.
-    let bytes = bytes_per_connection(reno.clone(), at_bottleneck, 30_000, 0);
-    let beside = bytes_per_connection(reno, own_path, 30_000, 0) - bytes;
-    let linux = bytes_per_connection(Config::linux(), at_bottleneck, 1_000, 30_000);
-    let all = format!("Reno {bytes}, its access path {beside}, Linux both ways {linux} bytes");
-    assert!(bytes < 1024 && beside < 512 && linux < 1700, "{all}");
+    for (name, tcp, most) in [
+        ("Reno", with(Algorithm::Reno, Config::classic()), 1024),
+        ("ns-2 era", Config::ns2_era(), 1024),
+        ("ns-2 modern", Config::ns2_modern(), 1024),
+        // A round trip's worth of measurements.
+        ("Vegas", with(Algorithm::Vegas, Config::ns2_modern()), 1400),
+        // CUBIC, RACK, the last flight, a tuned receive window.
+        ("Linux", Config::linux(), 1600),
+    ] {
+        let bytes = bytes_per_connection(tcp.clone(), at_bottleneck, 1_000, 30_000);
+        let beside = bytes_per_connection(tcp, own_path, 1_000, 30_000) - bytes;
+        let all = format!("{name}: {bytes} bytes, {beside} more for its access path");
+        assert!(bytes < most && beside < 544, "{all}");
+    }
 }

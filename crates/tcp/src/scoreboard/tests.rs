@@ -124,6 +124,17 @@ fn memory_is_given_back_when_nothing_is_in_flight() {
     assert!(board.records.capacity() <= KEEP && board.losses.is_none());
     assert_eq!((board.sacked(), board.lost(), board.len()), (0, 0, 0));
     assert!(size_of::<Record>() * KEEP <= 100);
+    // Nor do the other ways in which acknowledgements are taken keep it.
+    for way in [
+        |b: &mut Scoreboard| b.take_flying(10_000).0,
+        |b: &mut Scoreboard| u64::from(b.take_acked(10_000).0),
+    ] {
+        for i in 0..20 {
+            fly(&mut board, i, Time::ZERO);
+        }
+        assert!(way(&mut board) > 0);
+        assert!(board.len() == 0 && board.records.capacity() <= KEEP);
+    }
 }
 
 #[test]

@@ -418,8 +418,3 @@ fn a_closed_window_is_probed() {
     e.handle_segment(due, &answer(1, Flags::ACK, 50));
     assert_eq!(e.poll_transmit(due).map(|s| (s.seq, s.len)), Some((1, 50)));
 }
-
-#[test]
-fn an_idle_endpoint_is_small() {
-    assert!(size_of::<Endpoint>() <= 512, "{}", size_of::<Endpoint>());
-}
