@@ -224,6 +224,8 @@ pub struct Deck {
     of: u32,
     index: u32,
     seed: u64,
+    /// Length and seed of the decks after this one, if they are others.
+    later: Option<(usize, u64)>,
 }
 
 impl Deck {
@@ -241,6 +243,22 @@ impl Deck {
             of: of.max(1),
             index,
             seed,
+            later: None,
+        }
+    }
+
+    /// The same cards to their end, then decks of `len` cards: a deck that is given up early has been dealt
+    /// until a sum was reached, and the values that are left over are not like the others.
+    pub(super) fn then(&mut self, len: usize, seed: u64) {
+        self.later = Some((len, seed));
+        if self.next == 0 {
+            self.renew();
+        }
+    }
+
+    fn renew(&mut self) {
+        if let Some((len, seed)) = self.later.take() {
+            *self = Deck::of_several(len, self.index, self.of, seed);
         }
     }
 
@@ -252,6 +270,7 @@ impl Deck {
     /// A number in 0..1, stratified likewise.
     pub fn uniform(&mut self, stream: &mut Stream) -> f64 {
         if self.next == 0 {
+            self.renew();
             stream.shuffle(&mut self.order);
         }
         let card = u64::from(self.order[self.next]);

@@ -6,30 +6,32 @@
 //! that still lacks so much, with a probability in proportion to what it lacks. How long it takes to transfer
 //! is told by the rates of the records: it begins so early in its interval that it ends there even on a
 //! network half as fast; if it cannot, what goes on into the intervals after it is counted there, and after the
-//! last in the next round, if there is one. The others, each less than a five-hundredth of an interval, are stratified within every
-//! interval and bent (quantile `u` becomes `u^b`) by as little as meets the rest of its volume. What cannot
-//! be met is carried to the next interval.
+//! last in the next round, if there is one. The others,
+//! each less than a five-hundredth of an interval, are stratified within every interval, and their law is tilted
+//! (a density of `1 + t (2 u - 1)` over its quantiles `u`) by as much as meets the rest of the volume. Tilts of
+//! intervals cancel as far as their volumes are those of the law together, so that the sizes of the plan follow
+//! it. What cannot be met is carried to the next interval.
 
 use swell_base::{Stream, derived};
 
 use super::super::law::Law;
 use super::{Plan, Share};
+use hand::{Dealer, Small};
 use need::{Need, Wish};
 
+pub(super) use hand::Hand;
+
+mod hand;
 mod need;
 
 /// A file of so small a part of a middling interval is not planned one by one.
 const SMALL: f64 = 0.002;
 /// Files that are planned one by one, at most.
 const MOST: f64 = 65_536.0;
-/// Files of a share in an interval that are stratified together, at most.
-const DEALT: u64 = 1 << 18;
-/// Parts of the law below the large files that are told apart for bending it.
+/// Parts of the law below the large files that are told apart to know how much a tilt changes.
 const PARTS: usize = 512;
-/// The law is bent by no more than this.
-const BENT: f64 = 1.3;
-/// Small files that are left over from one interval to the next, at most, if that is not one in fifty.
-const LEFT: usize = 16;
+/// The mean of an interval's small files is changed by no more than this part of it.
+const TILTED: f64 = 0.3;
 
 /// The files of one direction for all intervals of a plan, once round.
 #[derive(Clone, Debug, Default)]
@@ -48,30 +50,6 @@ pub(super) struct Files {
     steps: u64,
 }
 
-/// What a share still has to send of an interval's files, as quantiles of their law.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Hand {
-    /// When in the interval, 0..1, and what; the last first.
-    large: Vec<(f64, f64)>,
-    small: Vec<f64>,
-}
-
-impl Hand {
-    /// The file that is sent at `place` of the interval; `None` if there is none left.
-    pub(super) fn draw(&mut self, place: f64) -> Option<f64> {
-        let large = self.large.pop_if(|l| l.0 <= place);
-        let any = large.map(|l| l.1).or_else(|| self.small.pop());
-        any.or_else(|| self.large.pop().map(|l| l.1))
-    }
-
-    /// Only what is to be sent in the last `part` of the interval.
-    pub(super) fn keep(&mut self, part: f64) {
-        self.large.retain(|l| l.0 >= 1.0 - part);
-        let small = self.small.len() as f64 * part;
-        self.small.truncate((small + 0.5) as usize);
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Large {
     interval: usize,
@@ -85,8 +63,8 @@ struct Wanted {
     /// Files, and how many of those are large ones.
     files: u64,
     large: u64,
-    /// What the others should sum up to, bytes.
-    volume: f64,
+    /// How the law of the others is tilted, so that they sum up to what is still lacked.
+    tilt: f64,
 }
 
 impl Files {
@@ -128,6 +106,7 @@ impl Files {
         }
         let mut lacks = files.give_large(law, plan, lacks, counted, mean);
         files.settle(plan, &mut lacks, mean);
+        files.keep_the_law();
         files
     }
 
@@ -205,6 +184,16 @@ impl Files {
         let each = self.parts.iter().sum::<f64>();
         let late = self.parts.iter().map(|s| s * s * plan.pace).sum::<f64>();
         let late = if each > 0.0 { late / each / 2.0 } else { 0.0 };
+        // By which part of it a tilt of one changes the mean.
+        let ranks = (0..PARTS).map(|i| 2.0 * (i as f64 + 0.5) / PARTS as f64 - 1.0);
+        let slope = self
+            .parts
+            .iter()
+            .zip(ranks)
+            .map(|(s, r)| s * r)
+            .sum::<f64>();
+        let slope = if each > 0.0 { slope / each } else { 0.0 };
+        let most = slope.clamp(0.0, TILTED);
         let (mut carried, mut before) = (0.0, 0.0);
         for (i, wanted) in self.intervals.iter_mut().enumerate() {
             let expected = small(wanted) * mean;
@@ -216,12 +205,13 @@ impl Files {
             let lasts = plan.lasts(i as u64).as_secs_f64();
             let share = (late / lasts).min(0.4);
             let wish = (expected + lacks[i] + carried - before) / (1.0 - share);
-            let [least, most] =
-                [self.parts[0].min(mean / BENT), mean * BENT].map(|m| small(wanted) * m);
-            wanted.volume = wish.clamp(least, most);
+            let volume = wish.clamp(expected * (1.0 - most), expected * (1.0 + most));
+            if slope > 0.0 {
+                wanted.tilt = (volume / expected - 1.0) / slope;
+            }
             // An error of a whole interval is no rounding, and would drown the next.
-            carried = ((wish - wanted.volume) * (1.0 - share)).clamp(-expected, expected);
-            before = wanted.volume * share;
+            carried = ((wish - volume) * (1.0 - share)).clamp(-expected, expected);
+            before = volume * share;
         }
         if plan.cycle && before > 0.0 {
             self.next.resize(lacks.len(), 0.0);
@@ -229,79 +219,51 @@ impl Files {
         }
     }
 
-    /// The share's files of an interval, and those that are `left` from the one before.
-    pub(super) fn deal(
-        &self,
-        interval: usize,
-        sessions: u64,
-        share: Share,
-        left: Hand,
-        stream: &mut Stream,
-    ) -> Hand {
+    /// Takes from all tilts what they have in common, up to what chance would do to the law.
+    fn keep_the_law(&mut self) {
+        let sum = |of: fn(&Wanted) -> f64| self.intervals.iter().map(of).sum::<f64>();
+        let small = sum(|w| (w.files - w.large) as f64);
+        let files = sum(|w| w.files as f64);
+        if small <= 0.0 {
+            return;
+        }
+        // A tilt of t takes the distribution of small files t / 4 from the uniform one, where u is a half; the
+        // largest distance of n independent draws is 0.87 / sqrt(n) in the mean (Kolmogorov's law).
+        let most = (4.0 * 0.87 / 2.0) * files.sqrt() / small;
+        // What is cut off at the ends needs another pass.
+        for _ in 0..8 {
+            let common = |w: &Wanted| (w.files - w.large) as f64 * w.tilt;
+            let common = self.intervals.iter().map(common).sum::<f64>() / small;
+            let excess = common - common.clamp(-most, most);
+            for wanted in &mut self.intervals {
+                wanted.tilt = (wanted.tilt - excess).clamp(-1.0, 1.0);
+            }
+        }
+    }
+
+    /// The share's files of an interval, and the large ones that are `left` from the one before.
+    pub(super) fn deal(&self, interval: usize, sessions: u64, share: Share, left: Hand) -> Hand {
         let wanted = self.intervals.get(interval).copied().unwrap_or_default();
-        let seed = derived(self.seed, interval as u64 + 1);
-        let of = u64::from(share.of.max(1));
-        // Which share a file goes to: as many to each as it has sessions.
-        let mine = |file: u64| {
-            let sessions = sessions.max(1);
-            let session = (file + derived(seed, file / sessions) % sessions) % sessions;
-            session % of == u64::from(share.index)
-        };
+        let dealer = Dealer::new(derived(self.seed, interval as u64 + 1), sessions, share);
         let begin = self.large.partition_point(|l| l.interval < interval);
         let large = self.large[begin..]
             .iter()
             .take_while(|l| l.interval == interval);
-        let large = (0..).zip(large).filter(|&(file, _)| mine(file));
-        let mut hand = Hand {
-            large: large.map(|(_, l)| (l.place, l.quantile)).collect(),
-            small: Vec::new(),
+        let mut large: Vec<(f64, f64)> = (0..)
+            .zip(large)
+            .filter(|&(file, _)| dealer.is_mine(file))
+            .map(|(_, l)| (l.place, l.quantile))
+            .collect();
+        large.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let small = Small {
+            dealer,
+            first: wanted.large,
+            count: wanted.files - wanted.large,
+            border: self.border,
+            tilt: wanted.tilt,
+            next: 0,
         };
-        let small = wanted.files - wanted.large;
-        // Of more than can be held, evenly chosen ones.
-        let every = (small / of).div_ceil(DEALT).max(1);
-        let bend = self.bend(wanted.volume / small.max(1) as f64);
-        for file in (0..small).filter(|f| f % every == 0 && mine(f + wanted.large)) {
-            let u = (file as f64 + stream.uniform() * every as f64) / small as f64;
-            hand.small.push(self.border * libm::pow(u.min(1.0), bend));
-        }
-        hand.large.extend(left.large.iter().map(|l| (0.0, l.1)));
-        // Not more than chance leaves, and of those the ones that matter.
-        let mut late = left.small;
-        late.sort_by(|a, b| b.total_cmp(a));
-        late.truncate(LEFT.max(hand.small.len() / 50));
-        hand.small.extend(late);
-        hand.large.sort_by(|a, b| b.0.total_cmp(&a.0));
-        stream.shuffle(&mut hand.small);
-        hand
-    }
-
-    /// A small file that was not planned.
-    pub(super) fn any(&self, stream: &mut Stream) -> f64 {
-        self.border * stream.uniform()
-    }
-
-    /// The exponent of quantiles with which small files have this mean.
-    fn bend(&self, mean: f64) -> f64 {
-        let of = |bend: f64| {
-            let (mut before, mut sum) = (0.0, 0.0);
-            for (i, part) in self.parts.iter().enumerate() {
-                let upto = libm::pow((i + 1) as f64 / PARTS as f64, 1.0 / bend);
-                sum += part * (upto - before);
-                before = upto;
-            }
-            sum
-        };
-        // The mean falls as the exponent rises.
-        let (mut low, mut high) = (0.25_f64, 4.0_f64);
-        for _ in 0..20 {
-            let middle = (low * high).sqrt();
-            if of(middle) > mean {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        (low * high).sqrt()
+        Hand::new(large, small, left)
     }
 }
 

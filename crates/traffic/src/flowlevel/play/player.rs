@@ -142,7 +142,7 @@ impl Player {
             sessions: Vec::new(),
             active: 0,
             free: BTreeSet::new(),
-            deck: Deck::new(1),
+            deck: Deck::of_several(1, share.index, share.of, seed),
             files: [None, None],
             round: 0,
             before: [Vec::new(), Vec::new()],
@@ -280,12 +280,11 @@ impl Player {
         }
     }
 
-    /// A deck of gaps and files, as many as the interval is expected to need.
+    /// Gaps and files, as many as the interval is expected to need.
     fn shuffle(&mut self, index: u64) {
-        let Share { index: own, of } = self.share;
-        let len = (self.plan.expected(index).0 / f64::from(of.max(1))) as usize;
+        let len = (self.plan.expected(index).0 / f64::from(self.share.of.max(1))) as usize;
         let seed = derived(derived(self.seed, index + 1), 1);
-        self.deck = Deck::of_several(len, own, of, seed);
+        self.deck.then(len, seed);
         let n = self.plan.sessions.len() as u64;
         if index / n != self.round && !self.plan.is_over(index) {
             for (before, files) in self.before.iter_mut().zip(&mut self.files) {
@@ -301,7 +300,7 @@ impl Player {
             let left = std::mem::take(hand);
             // Of intervals there are at most some hundred thousand.
             let interval = (index % n) as usize;
-            *hand = files.deal(interval, sessions, self.share, left, &mut self.stream);
+            *hand = files.deal(interval, sessions, self.share, left);
         }
     }
 
@@ -452,9 +451,7 @@ impl Player {
         let mut draw = |which: usize, law: &Option<Law>| {
             let Some(law) = law else { return 0 };
             let quantile = match &self.files[which] {
-                Some(files) => self.hands[which]
-                    .draw(part)
-                    .unwrap_or_else(|| files.any(&mut self.stream)),
+                Some(_) => self.hands[which].draw(part, &mut self.stream),
                 None => self.stream.uniform(),
             };
             (law.quantile(quantile) * sizes + 0.5) as u64

@@ -3,7 +3,7 @@
 use swell_base::{Dur, Stream, Time};
 
 use super::super::tests::{configure, datagrams, options, trace, trace_of};
-use super::super::{Direction, FlowModel, UdpKind};
+use super::super::{Direction, FlowModel, Options, UdpKind};
 use super::*;
 
 fn model() -> FlowModel {
@@ -217,6 +217,61 @@ fn larger_files_are_counted_where_they_are_and_over_the_end_of_a_round() {
     }
     assert!(off * 20 <= seen, "{off} of {seen}");
     assert!((firsts - 1.0).abs() < 0.02, "{firsts}");
+}
+
+/// Many small intervals: the law of sizes is still that of the trace, and volumes are met as far as so few files can.
+#[test]
+fn many_small_intervals_keep_the_law() {
+    // Seconds of an interval with some seven connections in each, and what 95 % of the intervals are within.
+    for (interval, bar) in [(3, 0.45), (9, 0.25), (36, 0.05), (120, 0.05)] {
+        let options = Options {
+            interval: Dur::from_secs(interval),
+            ..options()
+        };
+        let model = configure(&trace_of(1, 20, 12_960, 1.3, 1e6).records, options);
+        let law = model.tcp.down.law().unwrap();
+        let plan = Plan::new(&model, &Playback::default()).unwrap();
+        let due = transfers(&all(&mut player(&model, Playback::default(), 1), Time::MAX));
+        let carried = carried(&plan, &due, 1e12, 12_960 / interval);
+        let mut errors: Vec<f64> = carried
+            .iter()
+            .zip(&model.tcp.intervals)
+            .map(|(bytes, i)| (bytes / i.bytes as f64 - 1.0).abs())
+            .collect();
+        errors.sort_by(f64::total_cmp);
+        let mut sizes: Vec<f64> = due.iter().map(|t| t.down as f64).collect();
+        let n = sizes.len() as f64;
+        let distance = kolmogorov(&mut sizes, &law);
+        let most = errors[errors.len() * 95 / 100];
+        // Independent draws would be farther in one of ten.
+        assert!(
+            distance < 1.22 / n.sqrt(),
+            "{interval} s: {distance} of {n}"
+        );
+        assert!(most < bar, "{interval} s: {most}");
+    }
+}
+
+/// The gaps go on from interval to interval, so that as many connections begin as the plan says.
+#[test]
+fn few_connections_in_an_interval_are_as_many_as_expected() {
+    let options = Options {
+        interval: Dur::from_secs(3),
+        ..options()
+    };
+    let model = configure(&trace_of(1, 20, 6_000, 1.3, 1e6).records, options);
+    let plan = Plan::new(&model, &Playback::default()).unwrap();
+    let expected: f64 = (0..2_000).map(|i| plan.expected(i).0).sum();
+    for of in [1, 4] {
+        let mut sum = 0;
+        for index in 0..of {
+            let mut part = Player::new(plan.clone(), 5, Share { index, of });
+            sum += transfers(&all(&mut part, Time::MAX)).len();
+        }
+        // Of 40,000 independent gaps the standard error would be 0.5 %; decks are a fraction of that.
+        let ratio = sum as f64 / expected;
+        assert!((ratio - 1.0).abs() < 0.005, "{of} shares: {ratio}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::super::super::tests::{configure, options, trace};
 use super::super::super::{FlowModel, Histogram, Playback};
+use super::hand::tilted;
 use super::*;
 
 fn model() -> FlowModel {
@@ -92,4 +93,62 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
             assert!((told - walked).abs() < 1.0, "{told} {walked}");
         }
     }
+}
+
+/// However many files an interval has: large ones go out when it is their time, small ones are the stratified
+/// law to the last, and the volume is met.
+#[test]
+fn a_million_files_of_an_interval_are_dealt_one_by_one() {
+    let mut model = model();
+    model.tcp.intervals = vec![model.tcp.intervals[3]; 3];
+    // Large files, each a hundredth of an interval as played.
+    (0..20).for_each(|_| model.tcp.down.complete.add(100_000_000));
+    let playback = Playback {
+        load: 150.0,
+        ..Playback::default()
+    };
+    let plan = Plan::new(&model, &playback).unwrap();
+    let law = plan.down.as_ref().unwrap();
+    let files = Files::new(law, &plan, 1.0, 1, &[]);
+    let wanted = files.intervals[1];
+    let n = wanted.files;
+    assert!(n > 1 << 20 && wanted.large > 100, "{wanted:?}");
+    let sessions = plan.sessions[1];
+    let (mut bytes, mut sent, mut small) = (0.0, 0, Vec::new());
+    for index in 0..2 {
+        let share = Share { index, of: 2 };
+        let mut hand = files.deal(1, sessions, share, Hand::default());
+        let mut stream = Stream::new(u64::from(index), "sizes");
+        let places: Vec<f64> = files
+            .large
+            .iter()
+            .filter(|l| l.interval == 1)
+            .map(|l| l.place)
+            .collect();
+        let (mut large, transfers) = (0, share.part(n));
+        for i in 0..transfers {
+            let place = i as f64 / transfers as f64;
+            let q = hand.draw(place, &mut stream);
+            bytes += law.quantile(q);
+            sent += 1;
+            if q >= files.border {
+                large += 1;
+                let due = places.iter().filter(|&&p| p <= place).count();
+                assert!(large <= due, "{large} at {place}");
+            } else {
+                small.push(q / files.border);
+            }
+        }
+    }
+    assert_eq!(sent, n);
+    let ratio = bytes / plan.volumes[1];
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+    // Every part of the tilted law once.
+    small.sort_by(f64::total_cmp);
+    let parts = (wanted.files - wanted.large) as f64;
+    let distance =
+        |(i, u): (usize, &f64)| (u - tilted((i as f64 + 0.5) / parts, wanted.tilt)).abs();
+    let farthest = small.iter().enumerate().map(distance).fold(0.0, f64::max);
+    // The shares' hands end with a few more or less than their parts.
+    assert!(farthest < 0.005, "{farthest}");
 }

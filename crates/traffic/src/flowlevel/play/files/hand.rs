@@ -1,0 +1,220 @@
+//! What a share still has to send of an interval's files.
+
+use swell_base::{Stream, derived};
+
+use super::super::Share;
+
+/// A share's files of an interval, as quantiles of their law.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Hand {
+    /// Large ones of intervals before; the first last.
+    late: Vec<f64>,
+    /// When in the interval, 0..1, and what; the first last.
+    large: Vec<(f64, f64)>,
+    small: Small,
+    /// How many files the share was dealt, about.
+    files: f64,
+}
+
+impl Hand {
+    /// `large` files, in order of their places, and `small` ones; and the large ones that are `left` of the interval
+    /// before. Small ones that are left are as many as were sent beyond those of other intervals, in the long
+    /// run, and would only load another interval.
+    pub(super) fn new(large: Vec<(f64, f64)>, small: Small, left: Hand) -> Hand {
+        let mut late = left.late;
+        late.extend(left.large.iter().map(|l| l.1));
+        Hand {
+            late,
+            files: large.len() as f64 + small.count as f64 * small.dealer.part(),
+            large,
+            small,
+        }
+    }
+
+    /// The file that is sent at `place` of the interval. A large one before its place only where there are
+    /// so few other transfers to come that it would not be sent at all.
+    pub(in super::super) fn draw(&mut self, place: f64, stream: &mut Stream) -> f64 {
+        let due = |l: &mut (f64, f64)| l.0 <= place;
+        let file = self.late.pop();
+        let file = file.or_else(|| self.large.pop_if(due).map(|l| l.1));
+        let file = file.or_else(|| self.small.draw(stream));
+        let few = self.large.len() as f64 >= self.files * (1.0 - place);
+        let file = file.or_else(|| self.large.pop_if(|_| few).map(|l| l.1));
+        file.unwrap_or_else(|| self.small.any(stream))
+    }
+
+    /// Only what is to be sent in the last `part` of the interval.
+    pub(in super::super) fn keep(&mut self, part: f64) {
+        self.large.retain(|l| l.0 >= 1.0 - part);
+        self.small.skip(1.0 - part);
+    }
+}
+
+/// The small files of an interval, one from each part of their law below the border, in random order; of those
+/// the ones of a share. There may be many millions, so there is no list of them.
+#[derive(Clone, Debug)]
+pub(super) struct Small {
+    pub(super) dealer: Dealer,
+    /// The first file that is small, and how many are.
+    pub(super) first: u64,
+    pub(super) count: u64,
+    /// The quantile that they stay below.
+    pub(super) border: f64,
+    /// See [`tilted`].
+    pub(super) tilt: f64,
+    /// How many have been passed by.
+    pub(super) next: u64,
+}
+
+impl Default for Small {
+    fn default() -> Small {
+        Small {
+            dealer: Dealer::new(0, 0, Share::ALL),
+            first: 0,
+            count: 0,
+            border: 1.0,
+            tilt: 0.0,
+            next: 0,
+        }
+    }
+}
+
+impl Small {
+    fn draw(&mut self, stream: &mut Stream) -> Option<f64> {
+        while self.next < self.count {
+            let file = permuted(self.next, self.count, self.dealer.seed);
+            self.next += 1;
+            if self.dealer.is_mine(self.first + file) {
+                let u = (file as f64 + stream.uniform()) / self.count as f64;
+                return Some(self.border * tilted(u, self.tilt));
+            }
+        }
+        None
+    }
+
+    /// One more than there are.
+    fn any(&self, stream: &mut Stream) -> f64 {
+        self.border * tilted(stream.uniform(), self.tilt)
+    }
+
+    /// Passes by a `part` of them.
+    fn skip(&mut self, part: f64) {
+        self.next = (self.count as f64 * part + 0.5) as u64;
+    }
+}
+
+/// Says which files of an interval go to a share: as many to each as it has sessions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dealer {
+    seed: u64,
+    sessions: u64,
+    share: Share,
+}
+
+impl Dealer {
+    pub(super) fn new(seed: u64, sessions: u64, share: Share) -> Dealer {
+        Dealer {
+            seed,
+            sessions: sessions.max(1),
+            share,
+        }
+    }
+
+    pub(super) fn is_mine(&self, file: u64) -> bool {
+        let of = u64::from(self.share.of);
+        if of <= 1 {
+            return true;
+        }
+        let turn = derived(self.seed, file / self.sessions) % self.sessions;
+        (file % self.sessions + turn) % self.sessions % of == u64::from(self.share.index)
+    }
+
+    /// How much of all files that is.
+    fn part(&self) -> f64 {
+        self.share.part(self.sessions) as f64 / self.sessions as f64
+    }
+}
+
+/// The uniform number `u` in 0..1 as one of density `1 + tilt (2 u - 1)`, by its inverse distribution; `tilt` is
+/// in -1..1. Unlike those of powers, densities of tilts whose mean is zero have the uniform one as their
+/// mean.
+pub(super) fn tilted(u: f64, tilt: f64) -> f64 {
+    let b = 1.0 - tilt;
+    let root = (b * b + 4.0 * tilt * u).max(0.0).sqrt();
+    // At tilt 1 both are zero for u = 0.
+    if b + root > 0.0 {
+        (2.0 * u / (b + root)).min(1.0)
+    } else {
+        0.0
+    }
+}
+
+/// Where `i` is in an order of the numbers below `n` that depends on `seed`: each of them once.
+fn permuted(i: u64, n: u64, seed: u64) -> u64 {
+    let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
+    if bits == 0 {
+        return 0;
+    }
+    let mask = u64::MAX >> (u64::BITS - bits);
+    let half = bits.div_ceil(2);
+    let mut x = i;
+    // Each step can be undone, so numbers of so many bits change places; those beyond n are passed by.
+    loop {
+        for round in 0..4 {
+            let key = derived(seed, round);
+            x = x.wrapping_add(key) & mask;
+            x = x.wrapping_mul((key >> 32) | 1) & mask;
+            x ^= x >> half;
+        }
+        if x < n {
+            return x;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_has_every_number_once_and_is_no_order() {
+        for n in [1, 2, 3, 7, 64, 100, 4_097, 50_000] {
+            let order: Vec<u64> = (0..n).map(|i| permuted(i, n, 9)).collect();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..n), "{n}");
+        }
+        // Correlations of neighbours have a standard error of 1 / sqrt(n) and means of a tenth 0.0013.
+        let n = 50_000;
+        for seed in 0..20 {
+            let order: Vec<f64> = (0..n)
+                .map(|i| permuted(i, n, seed) as f64 / n as f64 - 0.5)
+                .collect();
+            for lag in [1, 2, 3, 10, 256] {
+                let sum: f64 = order.windows(lag + 1).map(|w| w[0] * w[lag]).sum();
+                let correlation = 12.0 * sum / n as f64;
+                assert!(correlation.abs() < 0.03, "{seed} {lag}: {correlation}");
+            }
+            for tenth in order.chunks(n as usize / 10) {
+                let mean = tenth.iter().sum::<f64>() / tenth.len() as f64;
+                assert!(mean.abs() < 0.02, "{seed}: {mean}");
+            }
+        }
+    }
+
+    #[test]
+    fn tilts_have_the_mean_of_their_density_and_cancel() {
+        let n = 100_000;
+        let u = |i: u32| (f64::from(i) + 0.5) / f64::from(n);
+        for tilt in [-1.0, -0.4, 0.0, 1e-12, 0.4, 1.0] {
+            let mean = (0..n).map(|i| tilted(u(i), tilt)).sum::<f64>() / f64::from(n);
+            // The integral of u (1 + t (2 u - 1)) is 1/2 + t/6.
+            assert!((mean - 0.5 - tilt / 6.0).abs() < 1e-5, "{tilt}: {mean}");
+        }
+        for x in [0.1, 0.37, 0.9] {
+            let below = |tilt: f64| (0..n).filter(|&i| tilted(u(i), tilt) <= x).count() as f64;
+            let both = (below(0.8) + below(-0.8)) / f64::from(2 * n);
+            assert!((both - x).abs() < 1e-4, "{both} {x}");
+        }
+    }
+}
