@@ -242,7 +242,7 @@ fn an_exporters_samples_agree_with_its_records_of_everything() {
         ("v9", "v9-s100", 100.0),
     ] {
         let (Some(whole), Some(part)) = (model(all), model(some)) else {
-            return;
+            continue;
         };
         let [count, bytes, mean] = numbers(&whole);
         let [_, part_bytes, part_mean] = numbers(&part);
