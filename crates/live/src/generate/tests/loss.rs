@@ -104,12 +104,12 @@ fn lost_packets_cost_time_and_nothing_else() {
     );
     agreed(&client);
     client.start();
-    while !client.is_played() {
+    until(|| {
         client.renew(Dur::from_secs(2));
         server.renew(Dur::from_secs(2));
-        std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(client.is_running() && server.is_running());
-    }
+        client.is_played()
+    });
     let counts = client.stop().counts;
     assert_eq!((counts.done, counts.failed, counts.unfinished), (200, 0, 0));
     assert_eq!(counts.received_bytes, 200 * 50_000);
