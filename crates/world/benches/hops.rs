@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
-use swell_path::{Element, LinkConfig};
+use swell_path::LinkConfig;
 use swell_tcp::{Algorithm, Config};
 use swell_workload::{Access, Law, Parametric, ParametricConfig, Transport};
 use swell_world::{Direction, World};

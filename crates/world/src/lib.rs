@@ -23,6 +23,7 @@
 
 mod access;
 mod ahead;
+mod bottleneck;
 mod flow;
 mod links;
 mod port;
@@ -33,6 +34,7 @@ mod watch;
 mod worker;
 mod world;
 
+pub use bottleneck::Bottleneck;
 pub use flow::{Parties, Tap};
 pub use port::{Casualty, Delivery, Port, PortConfig};
 pub use probe::{Probe, Sample};

@@ -9,6 +9,7 @@ use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Stats};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses, UP};
+use crate::bottleneck::Bottleneck;
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Tap, TcpPair, Transport, packet};
 use crate::links::{Links, TRUNKS};
 use crate::port::Ports;
@@ -161,8 +162,8 @@ impl World {
     }
 
     /// The bottleneck link of a direction.
-    pub fn bottleneck(&self, direction: Direction) -> &Link {
-        self.links.trunk(direction as LinkIndex)
+    pub fn bottleneck(&self, direction: Direction) -> Bottleneck<'_> {
+        Bottleneck(self.links.trunk(direction as LinkIndex))
     }
 
     /// What workload `index` finished since the last call.

@@ -5,8 +5,8 @@ use std::sync::{Arc, mpsc};
 
 use swell_base::{Bytes, DropReason, Dur, FlowId, Packet, QueueLimit, Rate, Tag, Time};
 use swell_path::{
-    Change, Discipline, Element, LinkConfig, Loss, NewQueue, PriorityConfig, RedConfig,
-    RedThresholds, RedWeight,
+    Change, Discipline, LinkConfig, Loss, NewQueue, PriorityConfig, RedConfig, RedThresholds,
+    RedWeight,
 };
 use swell_tcp::{Algorithm, Config};
 use swell_workload::{

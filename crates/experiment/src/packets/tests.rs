@@ -130,10 +130,7 @@ fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
     world.advance(Time::from_secs_f64(120.0));
     recorder.finish().unwrap();
     assert_eq!(ended.connections.load(Ordering::Relaxed), 20, "all ended");
-    let arrived = [Direction::Up, Direction::Down].map(|d| {
-        use swell_path::Element;
-        world.bottleneck(d).ledger().arrived
-    });
+    let arrived = [Direction::Up, Direction::Down].map(|d| world.bottleneck(d).ledger().arrived);
     (
         ended.retransmissions.load(Ordering::Relaxed),
         arrived[0] + arrived[1],

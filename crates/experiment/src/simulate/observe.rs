@@ -1,7 +1,7 @@
 //! From a world that has run to the rows of the tables.
 
 use swell_base::{DropReason, Dur, Rate, Time};
-use swell_path::{Element, Ledger, Meter, mean_offered};
+use swell_path::{Ledger, Meter, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
 use swell_world::{Direction, World};

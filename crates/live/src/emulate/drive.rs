@@ -11,7 +11,6 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use swell_base::{Dur, Time};
 use swell_capture::Heading;
-use swell_path::Element;
 use swell_world::{Direction, Port, World};
 
 use super::clock::{Clock, timespec};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use swell_base::{Dur, QueueLimit, Rate, Tag, Time, UDP_HEADERS, derived};
-use swell_path::{Element, LinkConfig, Meter};
+use swell_path::{LinkConfig, Meter};
 use swell_tcp::Config;
 use swell_workload::{Access, Conn, Law, Parametric, ParametricConfig, Record, TCP_HEADERS};
 use swell_world::{Direction, World};
