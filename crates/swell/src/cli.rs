@@ -471,7 +471,7 @@ pub(crate) struct RouterArgs {
     /// A first look: one table, fewer patterns, shorter runs.
     #[arg(long)]
     pub quick: bool,
-    /// The study's directory. Default: studies/router. A study that was interrupted goes on where it stopped.
+    /// The study's directory. Default: runs/study-router. A study that was interrupted goes on where it stopped.
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Throw away the runs that the directory holds, and begin anew.
@@ -559,7 +559,7 @@ pub(crate) struct GridArgs {
     /// Runs at the same time. Default: as many as there are processors. The results are the same.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// The study's directory. Default: studies/NAME. A study that was interrupted goes on where it
+    /// The study's directory. Default: runs/study-NAME. A study that was interrupted goes on where it
     /// stopped.
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,

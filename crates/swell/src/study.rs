@@ -94,8 +94,7 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
     if args.list {
         return list(&study, json);
     }
-    let quick = if args.quick { "-quick" } else { "" };
-    let default = Path::new("runs").join(format!("study-{}{quick}", study.name()));
+    let default = default_directory(study.name(), args.quick);
     let dir = made(args.out.as_deref(), default)?;
     let numbers = with_progress(&dir, |progress| {
         let options = Options {
@@ -196,12 +195,12 @@ fn seeds(args: &StudyArgs) -> u64 {
 
 /// The study's directory, made where it is not there.
 fn directory(args: &GridArgs, name: &str, quick: bool) -> Result<PathBuf, Fail> {
-    let default = Path::new("studies").join(if quick {
-        format!("{name}-quick")
-    } else {
-        name.to_owned()
-    });
-    made(args.out.as_deref(), default)
+    made(args.out.as_deref(), default_directory(name, quick))
+}
+
+fn default_directory(name: &str, quick: bool) -> PathBuf {
+    let quick = if quick { "-quick" } else { "" };
+    Path::new("runs").join(format!("study-{name}{quick}"))
 }
 
 /// The directory asked for or the default, with a place for pictures.

@@ -13,14 +13,14 @@ fn a_first_look_leaves_ledger_pictures_and_runs() {
         "S2.8b",
         "F2",
         "A10",
-        "report: studies/burstiness-quick/report.html",
+        "report: runs/study-burstiness-quick/report.html",
     ] {
         assert!(said.contains(expected), "no {expected} in {said}");
     }
     let widest = said.lines().map(|l| l.chars().count()).max();
     assert!(widest <= Some(80), "{widest:?} columns in {said}");
     assert!(text(&first.stderr).contains("[quick-study]"));
-    let study = dir.0.join("studies/burstiness-quick");
+    let study = dir.0.join("runs/study-burstiness-quick");
     let page = std::fs::read_to_string(study.join("report.html")).unwrap();
     assert!(page.contains("S2.4b") && page.contains("Figure 8"));
     for name in [
