@@ -264,47 +264,34 @@ impl Plan {
         self.of(&self.sessions, self.index(at))
     }
 
-    /// Transfers that are expected to start in interval `index`, and their bytes up and down: what a
-    /// generator that keeps its schedule comes to in the mean.
-    pub fn expected(&self, index: u64) -> (f64, [f64; 2]) {
-        let (Some(gaps), Some(down)) = (&self.gaps, &self.down) else {
-            return (0.0, [0.0; 2]);
+    /// Transfers that are expected to start in interval `index`: what a generator that keeps its schedule comes to
+    /// in the mean.
+    pub fn expected(&self, index: u64) -> f64 {
+        let Some(gaps) = self.gaps.as_ref().filter(|_| self.down.is_some()) else {
+            return 0.0;
         };
         let each = self.lasts(index).as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
-        let transfers = self.of(&self.sessions, index) as f64 * each;
-        let mean = [self.up.as_ref().map_or(0.0, Law::mean), down.mean()];
-        let one = mean[0] + mean[1];
-        // There are as many volumes as sessions, or none yet.
-        let volume = (index as usize)
-            .checked_rem(self.volumes.len())
-            .filter(|_| transfers > 0.0)
-            .map_or(transfers * one, |i| self.volumes[i]);
-        let share = |part: f64| if one > 0.0 { part / one } else { 0.0 };
-        (
-            transfers,
-            mean.map(|m| volume * share(m) * self.playback.sizes),
-        )
+        self.of(&self.sessions, index) as f64 * each
     }
 
     /// The bytes of the model's intervals, brought to the sessions and times as played. Where the model's
     /// sessions are not meant to carry them (someone else has set their number, or they are those of the
     /// released program), what they carry in the mean instead.
     fn volumes_of(&self, model: &FlowModel) -> Vec<f64> {
-        let all = &model.tcp.intervals;
-        let expected =
-            (0..self.sessions.len()).map(|i| self.expected(i as u64).1.iter().sum::<f64>());
-        let bytes: f64 = all.iter().map(|i| i.bytes as f64).sum();
-        let tuned: f64 = (0..all.len())
-            .map(|i| all[i].sessions as f64 * model.seen_of(i).as_secs_f64())
-            .sum();
-        let carried = tuned * model.session_bytes().unwrap_or(0.0) / model.interval.as_secs_f64();
-        let meant = (1.0 / MEANT..MEANT).contains(&(carried / bytes));
+        let meant = (1.0 / MEANT..MEANT).contains(&model.carried());
         if self.profile == Profile::Harpoon || !meant {
-            return expected.map(|e| e / self.playback.sizes).collect();
+            let one: f64 = [&self.up, &self.down]
+                .into_iter()
+                .flatten()
+                .map(Law::mean)
+                .sum();
+            return (0..self.sessions.len() as u64)
+                .map(|i| self.expected(i) * one)
+                .collect();
         }
         let p = &self.playback;
         let factor = p.load / (p.compression * p.gaps);
-        all[p.first..]
+        model.tcp.intervals[p.first..]
             .iter()
             .map(|i| i.bytes as f64 * factor)
             .collect()

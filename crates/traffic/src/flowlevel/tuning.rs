@@ -52,6 +52,16 @@ impl FlowModel {
         Some(self.micros() / gaps.mean() * size)
     }
 
+    /// What the sessions carry over all intervals, per what the intervals had: near one if they were tuned to it.
+    pub(super) fn carried(&self) -> f64 {
+        let all = &self.tcp.intervals;
+        let bytes: f64 = all.iter().map(|i| i.bytes as f64).sum();
+        let active: f64 = (0..all.len())
+            .map(|i| all[i].sessions as f64 * self.seen_of(i).as_secs_f64())
+            .sum();
+        active * self.session_bytes().unwrap_or(0.0) / self.interval.as_secs_f64() / bytes
+    }
+
     /// Sets the number of sessions of every interval so that its bytes are met.
     pub fn tune(&mut self) {
         match self.profile {
@@ -131,7 +141,11 @@ impl FlowModel {
     /// connections stay empty.
     pub fn imitate(&self, seed: u64) -> Vec<Played> {
         let mut played = vec![Played::default(); self.tcp.intervals.len()];
-        let Ok(plan) = Plan::new(self, &Playback::default()) else {
+        let playback = Playback {
+            durations: 0.0,
+            ..Playback::default()
+        };
+        let Ok(plan) = Plan::new(self, &playback) else {
             return played;
         };
         let end = plan.length().map_or(Time::MAX, |l| Time::ZERO + l);

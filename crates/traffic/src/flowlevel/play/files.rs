@@ -81,7 +81,7 @@ impl Files {
         let (mut begun, mut counted) = (0.0, 0);
         let mut lacks: Vec<f64> = Vec::with_capacity(n);
         for index in 0..n {
-            begun += plan.expected(index as u64).0;
+            begun += plan.expected(index as u64);
             let upto = (begun + 0.5) as u64;
             files.intervals.push(Wanted {
                 files: upto - counted,

@@ -282,7 +282,7 @@ impl Player {
 
     /// Gaps and files, as many as the interval is expected to need.
     fn shuffle(&mut self, index: u64) {
-        let len = (self.plan.expected(index).0 / f64::from(self.share.of.max(1))) as usize;
+        let len = (self.plan.expected(index) / f64::from(self.share.of.max(1))) as usize;
         let seed = derived(derived(self.seed, index + 1), 1);
         self.deck.then(len, seed);
         let n = self.plan.sessions.len() as u64;

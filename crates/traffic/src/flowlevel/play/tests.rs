@@ -261,7 +261,7 @@ fn few_connections_in_an_interval_are_as_many_as_expected() {
     };
     let model = configure(&trace_of(1, 20, 6_000, 1.3, 1e6).records, options);
     let plan = Plan::new(&model, &Playback::default()).unwrap();
-    let expected: f64 = (0..2_000).map(|i| plan.expected(i).0).sum();
+    let expected: f64 = (0..2_000).map(|i| plan.expected(i)).sum();
     for of in [1, 4] {
         let mut sum = 0;
         for index in 0..of {
@@ -331,7 +331,7 @@ fn shares_together_are_the_whole() {
 fn the_first_interval_has_no_start_to_make_up_for() {
     let model = model();
     let plan = Plan::new(&model, &Playback::default()).unwrap();
-    let (expected, _) = plan.expected(0);
+    let expected = plan.expected(0);
     let mut in_first_second = 0;
     for seed in 0..20 {
         let due = all(&mut player(&model, Playback::default(), seed), seconds(1));
@@ -453,7 +453,7 @@ fn what_the_released_program_draws_too_late_is_missing() {
     let mut released = model();
     released.profile = Profile::Harpoon;
     let plan = Plan::new(&released, &Playback::default()).unwrap();
-    let expected: f64 = (0..10).map(|i| plan.expected(i).0).sum();
+    let expected: f64 = (0..10).map(|i| plan.expected(i)).sum();
     let mut p = Player::new(plan, 1, Share::ALL);
     let n = all(&mut p, seconds(600)).len() as f64;
     // Half a second of jitter and three of waiting at the end of each minute: 0.5 + 3 of 60 (section
