@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use super::routes::{self, Shared};
 use super::runs::{Limits, Runs};
 use super::tls::{Identity, TlsError};
-use super::visitors::{Visitor, Visitors};
+use super::visitors::{Visit, Visitor, Visitors};
 use crate::generate::Addresses;
 
 /// How an agent is set up.
@@ -64,8 +64,12 @@ pub enum AgentError {
 
 /// Shorter tokens are refused.
 const SHORTEST: usize = 16;
-/// Connections at a time. One more takes the place of the oldest on which the token has not been shown.
+/// Connections at a time. One more takes the place of one on which the token has not been shown.
 const CONNECTIONS: usize = 256;
+/// Places kept free while there is anybody to make room: a newcomer does not wait until another is gone.
+const RESERVE: usize = 16;
+/// Connections that the kernel has made and that wait to be accepted: it refuses more, and then everybody.
+const BACKLOG: i32 = 4096;
 /// The head of a request may take this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -98,6 +102,8 @@ impl Agent {
             error,
         };
         let listener = TcpListener::bind(config.listen).map_err(failed)?;
+        // The standard library asks for 128 (listen(2): the last call counts).
+        rustix::net::listen(&listener, BACKLOG).map_err(|e| failed(e.into()))?;
         listener.set_nonblocking(true).map_err(failed)?;
         let limits = Limits {
             address: config.address,
@@ -169,15 +175,15 @@ impl Agent {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let visitors = Arc::new(Visitors::default());
         for number in 0.. {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, from) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 // Of that one connection, or for want of descriptors, which may come back.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
                 }
             };
-            if places.available_permits() == 0 {
+            if places.available_permits() < RESERVE {
                 visitors.make_room();
             }
             let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -185,25 +191,25 @@ impl Agent {
             };
             // Requests are small and wait for their answers.
             let _ = stream.set_nodelay(true);
-            let visitor = visitors.visitor(number);
-            let (router, tls, own) = (router.clone(), self.tls.clone(), visitor.clone());
+            let visitor = visitors.visitor(number, from.ip());
+            let (router, tls, visit) = (router.clone(), self.tls.clone(), Visit(visitor.clone()));
             let task = tokio::spawn(async move {
+                let own = &visit.0;
                 let served = async {
                     match tls {
                         Some(tls) => {
                             // Whoever was at the other end is gone, or knows why not.
                             if let Ok(secret) = tls.accept(stream).await {
-                                talk(secret, router, Some(&own)).await;
+                                talk(secret, router, Some(own)).await;
                             }
                         }
-                        None => talk(stream, router, Some(&own)).await,
+                        None => talk(stream, router, Some(own)).await,
                     }
                 };
                 tokio::select! {
                     () = served => {}
                     () = own.stays_anonymous() => {}
                 }
-                own.forget();
                 drop(place);
             });
             visitor.served_by(task.abort_handle());

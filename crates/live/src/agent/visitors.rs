@@ -1,18 +1,25 @@
 //! Who has not shown the token yet: such connections are let go soon, and make room for newer ones.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::task::AbortHandle;
 
 /// The token must be shown so soon after connecting.
-const ANONYMOUS: Duration = Duration::from_secs(5);
+pub(super) const ANONYMOUS: Duration = Duration::from_secs(5);
 
 /// Connections on which the token has not been shown, by age.
 #[derive(Debug, Default)]
 pub(super) struct Visitors {
-    anonymous: Mutex<BTreeMap<u64, Option<AbortHandle>>>,
+    anonymous: Mutex<BTreeMap<u64, Anonymous>>,
+}
+
+#[derive(Debug)]
+struct Anonymous {
+    source: IpAddr,
+    task: Option<AbortHandle>,
 }
 
 /// A connection, as requests on it carry it with them.
@@ -22,24 +29,63 @@ pub(super) struct Visitor {
     all: Arc<Visitors>,
 }
 
+/// What a connection's task holds: however it ends, also by a panic, the visitor is forgotten.
+#[derive(Debug)]
+pub(super) struct Visit(pub Visitor);
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.0.forget();
+    }
+}
+
+/// What one host can easily have: an IPv4 address, or 64 bits of an IPv6 address (RFC 4291, section 2.5.1: the
+/// others are its own to choose).
+fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+/// The oldest of the source that has most, so that a crowd from one place makes room for itself alone. Of
+/// sources with equally many, that of the oldest.
+fn first_to_go(anonymous: &BTreeMap<u64, Anonymous>) -> Option<u64> {
+    // The oldest of each source, and how many there are.
+    let mut sources: BTreeMap<IpAddr, (u64, usize)> = BTreeMap::new();
+    for (&number, Anonymous { source, .. }) in anonymous {
+        sources.entry(*source).or_insert((number, 0)).1 += 1;
+    }
+    let most = sources
+        .into_values()
+        .min_by_key(|&(oldest, n)| (std::cmp::Reverse(n), oldest));
+    most.map(|(oldest, _)| oldest)
+}
+
 impl Visitors {
-    /// A connection; numbers ascend.
-    pub(super) fn visitor(self: &Arc<Visitors>, number: u64) -> Visitor {
-        self.lock().insert(number, None);
+    /// A connection from `address`; numbers ascend.
+    pub(super) fn visitor(self: &Arc<Visitors>, number: u64, address: IpAddr) -> Visitor {
+        let place = Anonymous {
+            source: source(address),
+            task: None,
+        };
+        self.lock().insert(number, place);
         Visitor {
             number,
             all: Arc::clone(self),
         }
     }
 
-    /// Ends the one that has been silent about the token for longest, if there is any.
+    /// Ends one that has not shown the token, if there is any: the oldest of the source that has most.
     pub(super) fn make_room(&self) {
-        if let Some((_, Some(task))) = self.lock().pop_first() {
+        let mut anonymous = self.lock();
+        let gone = first_to_go(&anonymous).and_then(|number| anonymous.remove(&number));
+        if let Some(task) = gone.and_then(|gone| gone.task) {
             task.abort();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Option<AbortHandle>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Anonymous>> {
         // A map is whole between any two calls.
         self.anonymous
             .lock()
@@ -51,7 +97,7 @@ impl Visitor {
     /// What ends the connection.
     pub(super) fn served_by(&self, task: AbortHandle) {
         if let Some(place) = self.all.lock().get_mut(&self.number) {
-            *place = Some(task);
+            place.task = Some(task);
         }
     }
 
@@ -67,5 +113,64 @@ impl Visitor {
         if !anonymous {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_of_the_source_with_most_goes_first() {
+        let all = Arc::new(Visitors::default());
+        let come = [
+            "192.0.2.1",
+            // One host's, as far as anybody can tell.
+            "2001:db8:0:1::1",
+            "192.0.2.2",
+            "2001:db8:0:1:ffff::2",
+            "::ffff:192.0.2.2",
+            "2001:db8:0:1::3",
+            "2001:db8:0:2::1",
+        ];
+        for (number, address) in (0..).zip(come) {
+            all.visitor(number, address.parse().unwrap());
+        }
+        let mut gone: Vec<u64> = Vec::new();
+        for _ in come {
+            let before: Vec<u64> = all.lock().keys().copied().collect();
+            all.make_room();
+            let after = all.lock();
+            gone.extend(before.iter().filter(|n| !after.contains_key(n)));
+        }
+        // Three of the network, two of the mapped address, then by age.
+        assert_eq!(gone, [1, 2, 3, 0, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_task_that_panics_or_is_ended_leaves_nothing_behind() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let all = Arc::new(Visitors::default());
+        let home = [127, 0, 0, 1].into();
+        runtime.block_on(async {
+            let visit = Visit(all.visitor(1, home));
+            let task = tokio::spawn(async move {
+                let _visit = visit;
+                panic!("on purpose");
+            });
+            assert!(task.await.unwrap_err().is_panic());
+            assert!(all.lock().is_empty());
+            let visitor = all.visitor(2, home);
+            let second = Visit(visitor.clone());
+            let ended = tokio::spawn(async move {
+                second.0.stays_anonymous().await;
+            });
+            visitor.served_by(ended.abort_handle());
+            all.make_room();
+            assert!(ended.await.unwrap_err().is_cancelled());
+            assert!(all.lock().is_empty());
+        });
     }
 }
