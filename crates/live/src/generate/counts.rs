@@ -82,6 +82,8 @@ pub struct Statistics {
     pub late: Late,
     /// Parties whose leash holds.
     pub parties: u64,
+    /// The threads share one table of descriptors: more threads have no more of them.
+    pub one_table: bool,
     /// Error numbers of what failed, and how often.
     pub failures: BTreeMap<i32, u64>,
 }
@@ -137,13 +139,15 @@ impl Statistics {
             let text = format!("transfers failed: {error}{}", hint(error));
             say(times, "transfers-failed", text);
         }
-        say(
-            c.without_descriptors,
-            "no-descriptors",
-            "transfers did not come about for want of descriptors; raise the hard limit (`ulimit -Hn`), or play with more \
-             threads (`--threads`), each of which may have so many"
-                .into(),
+        let more = if self.one_table {
+            "; more threads do not help, for the kernel, or a filter of system calls, gives them no tables of their own"
+        } else {
+            ", or play with more threads (`--threads`), each of which may have so many"
+        };
+        let text = format!(
+            "transfers did not come about for want of descriptors; raise the hard limit (`ulimit -Hn`){more}"
         );
+        say(c.without_descriptors, "no-descriptors", text);
         say(
             c.withheld,
             "withheld",
@@ -172,5 +176,27 @@ impl Statistics {
                 .into(),
         );
         doubts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_are_advised_only_where_they_help() {
+        for one_table in [false, true] {
+            let mut statistics = Statistics {
+                one_table,
+                ..Statistics::default()
+            };
+            assert!(statistics.doubts().is_empty());
+            statistics.counts.without_descriptors = 3;
+            let [doubt] = &statistics.doubts()[..] else {
+                panic!("{statistics:?}")
+            };
+            assert!(doubt.message.contains("ulimit -Hn"), "{}", doubt.message);
+            assert_eq!(doubt.message.contains("--threads"), !one_table);
+        }
     }
 }

@@ -81,7 +81,9 @@ impl Run {
             let thread = std::thread::Builder::new().name("generate".into());
             run.threads.push(thread.spawn(move || {
                 // Everything that the worker owns is opened behind this.
-                sys::own_descriptors(&[own.bell(n)]);
+                if !sys::own_descriptors(&[own.bell(n)]) {
+                    own.one_table.store(true, Ordering::Release);
+                }
                 let made = Worker::new(own, n);
                 // Who made the run waits for it.
                 match made {

@@ -23,6 +23,11 @@ pub(super) enum Command {
     Stop,
 }
 
+/// It is made, rung and dropped by the thread that makes the run, which holds it until all workers have ended.
+///
+/// Descriptors are the one thing in it that is not truly shared: a worker has a table of its own
+/// ([`own_descriptors`](super::sys::own_descriptors)), in which only its own bell has the number that it has here.
+/// Under the number of another's bell a worker finds nothing, or something else.
 pub(super) struct Shared {
     pub config: Config,
     /// Nanoseconds of the monotonic clock at which the run was made.
@@ -37,6 +42,8 @@ pub(super) struct Shared {
     pub played: Vec<AtomicBool>,
     pub parties: Vec<Party>,
     threads: Vec<Thread>,
+    /// A thread did not get a table of descriptors of its own.
+    pub one_table: AtomicBool,
     flows: Mutex<FlowLog>,
     pub port: AtomicU16,
     pub datagram_port: AtomicU16,
@@ -84,6 +91,7 @@ impl Shared {
             played: (0..number).map(|_| AtomicBool::new(false)).collect(),
             parties: (0..parties).map(|_| Party::new()).collect(),
             threads: (0..number).map(thread).collect::<Result<_>>()?,
+            one_table: AtomicBool::new(false),
             flows: Mutex::new(FlowLog::new(config.room)),
             port: AtomicU16::new(0),
             datagram_port: AtomicU16::new(0),
@@ -125,11 +133,12 @@ impl Shared {
         over
     }
 
+    /// The bell of a thread: for that thread, and for who makes the run.
     pub fn bell(&self, thread: u16) -> BorrowedFd<'_> {
         self.threads[usize::from(thread)].bell.as_fd()
     }
 
-    /// Tells all threads.
+    /// Tells all threads. Not for these themselves: they do not have the others' bells.
     pub fn tell(&self, command: &Command) {
         for thread in &self.threads {
             lock(&thread.commands).push(command.clone());
@@ -153,6 +162,7 @@ impl Shared {
         }
         let here = (0..self.parties.len()).filter(|&i| self.is_here(i as u16));
         all.parties = here.count() as u64;
+        all.one_table = self.one_table.load(Ordering::Acquire);
         all
     }
 

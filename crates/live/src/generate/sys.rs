@@ -307,8 +307,8 @@ fn storage_of(address: &SocketAddr) -> libc::sockaddr_storage {
 }
 
 /// Gives the calling thread a table of descriptors of its own, of which those in `kept` are what it begins with besides
-/// the standard ones; false where the kernel is too old for it (before Linux 5.9), and the table stays shared. The limit of
-/// descriptors (getrlimit(2), `RLIMIT_NOFILE`) is that of a table, not of a process.
+/// the standard ones; false where the kernel is too old for it (before Linux 5.9) or a filter of system calls forbids it, and
+/// the table stays shared. The limit of descriptors (getrlimit(2), `RLIMIT_NOFILE`) is that of a table, not of a process.
 ///
 /// The thread must own no other descriptor, and whatever it owns must be opened by it from now on: what it closes stays
 /// open in other threads' tables.

@@ -401,8 +401,9 @@ impl Worker {
             sessions: self.playing.as_ref().map_or(0, Playing::active),
             open: self.conns.len() as u64,
             late: self.lateness.late(),
-            parties: 0,
             failures: self.failures.clone(),
+            // The others are the whole run's.
+            ..Statistics::default()
         };
         self.shared.publish(self.number, statistics);
         self.shared.log(&mut self.over);
