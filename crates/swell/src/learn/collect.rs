@@ -20,8 +20,11 @@ const LARGEST: usize = 65_535;
 /// How often the end is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Datagrams that are still taken at the end, at most: more than a socket's buffer holds unless somebody made it huge.
+const AT_LAST: u32 = 1 << 16;
+
 /// Collects until Ctrl-C or for `duration`, and makes a model of it. Messages of any number of exporters and
-/// protocols may come mixed; memory is bounded whatever they send.
+/// protocols may come mixed; memory is bounded whatever they send. What has arrived by then is taken.
 pub(super) fn collect(
     address: SocketAddr,
     duration: Option<Dur>,
@@ -44,11 +47,22 @@ pub(super) fn collect(
     let mut process = CollectingProcess::new();
     let mut records = Vec::new();
     let mut datagram = vec![0; LARGEST];
-    while !interrupt::wished() && !over() {
+    let mut left = None;
+    while left != Some(0) {
+        left = left.map(|n: u32| n - 1);
+        if left.is_none() && (interrupt::wished() || over()) {
+            left = Some(AT_LAST);
+            socket.set_nonblocking(true).map_err(failed)?;
+        }
         let (length, from) = match socket.recv_from(&mut datagram) {
             Ok(received) => received,
-            // Nothing came, or an earlier answer of ours was refused (there is none).
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                if left.is_some() {
+                    break;
+                }
+                continue;
+            }
+            // An earlier answer of ours was refused (there is none).
             Err(e)
                 if matches!(
                     e.kind(),

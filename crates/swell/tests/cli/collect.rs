@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::process::Child;
+use std::process::{Child, Command};
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ struct Collector {
 impl Collector {
     fn new(name: &str) -> Collector {
         let dir = Scratch::new(name);
-        let args = ["--json", "learn", "--listen", "127.0.0.1:0", "--for", "3s"];
+        let args = ["--json", "learn", "--listen", "127.0.0.1:0"];
         let mut child = swell(&dir)
             .args(args)
             .args(["--interval", "60s"])
@@ -40,8 +40,11 @@ impl Collector {
         self.socket.send(message).unwrap();
     }
 
-    /// The model's summary and what was counted.
+    /// The model's summary and what was counted: all that was sent, for that has arrived.
     fn finish(self) -> (Value, Value) {
+        let id = self.child.id().to_string();
+        let kill = Command::new("kill").args(["-INT", &id]).status().unwrap();
+        assert!(kill.success());
         let out = self.child.wait_with_output().unwrap();
         assert!(out.status.success(), "{}", text(&out.stderr));
         assert!(self.dir.0.join("collected.json").exists());
