@@ -6,8 +6,8 @@ mod hystart;
 mod loss;
 mod ns2;
 mod paced;
-
-use std::collections::VecDeque;
+mod validation;
+mod writes;
 
 use swell_base::{Dur, Flags, Segment, Time};
 
@@ -20,6 +20,8 @@ use hystart::HyStart;
 pub(crate) use loss::Expired;
 use loss::{Prr, Rack};
 use ns2::Action;
+use validation::Flight;
+use writes::{Runs, Writes};
 
 /// What the sender does about losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,90 +65,6 @@ pub(crate) struct Counters {
     pub(crate) recoveries: u32,
     pub(crate) probes: u32,
     pub(crate) marks: u32,
-}
-
-/// Writes not yet sent: the oldest run of equal ones. [`Runs`] are the others.
-#[derive(Clone, Copy, Debug, Default)]
-struct Writes {
-    /// How many; none where nothing waits.
-    n: u32,
-    /// Bytes of each, at most a segment.
-    size: u16,
-    /// There are others.
-    mixed: bool,
-}
-
-/// The runs after the oldest, as (size, how many). Sources that write packets of one size have none.
-#[derive(Clone, Debug, Default)]
-struct Runs(VecDeque<(u16, u32)>);
-
-impl Writes {
-    #[inline]
-    fn add(&mut self, runs: &mut Option<Box<Runs>>, size: u16, n: u32) {
-        if size == 0 || n == 0 {
-            return;
-        }
-        if self.n == 0 {
-            *self = Writes { n, size, ..*self };
-        } else if !self.mixed && self.size == size {
-            self.n = self.n.saturating_add(n);
-        } else {
-            self.mixed = true;
-            let Runs(others) = &mut **runs.get_or_insert_default();
-            match others.back_mut() {
-                Some((s, count)) if *s == size => *count = count.saturating_add(n),
-                _ => others.push_back((size, n)),
-            }
-        }
-    }
-
-    /// Adds a write if it is like all that wait; false if not.
-    #[inline]
-    fn another(&mut self, bytes: u64) -> bool {
-        let alike = self.n > 0 && u64::from(self.size) == bytes && !self.mixed;
-        self.n = self.n.saturating_add(u32::from(alike));
-        alike
-    }
-
-    /// How much of the oldest is unsent; without limit where there is none.
-    #[inline]
-    fn left(&self) -> u32 {
-        if self.n == 0 {
-            u32::MAX
-        } else {
-            u32::from(self.size)
-        }
-    }
-
-    /// `len` bytes of the oldest were sent.
-    #[inline]
-    fn take(&mut self, runs: &mut Option<Box<Runs>>, len: u32) {
-        if self.n == 0 || len == 0 {
-            return;
-        }
-        if len < u32::from(self.size) {
-            // The receive window cut a write in two.
-            if self.n > 1 {
-                self.mixed = true;
-                let Runs(others) = &mut **runs.get_or_insert_default();
-                others.push_front((self.size, self.n - 1));
-            }
-            self.size -= len as u16; // below the size, which is a u16
-            self.n = 1;
-            return;
-        }
-        self.n -= 1;
-        if self.n == 0
-            && self.mixed
-            && let Some(Runs(others)) = runs.as_deref_mut()
-        {
-            (self.size, self.n) = others.pop_front().unwrap_or_default();
-            if others.is_empty() {
-                *runs = None;
-                self.mixed = false;
-            }
-        }
-    }
 }
 
 /// Window sizes are compared with it; none is beyond 4 GB.
@@ -243,16 +161,6 @@ pub(crate) struct Rare {
     pub(crate) extra: Option<Out>,
     /// Of the endpoint: sequence and acknowledgement number of a RST to be sent.
     pub(crate) rst: Option<(u64, u64)>,
-}
-
-/// What the last flight was: Linux `tcp_cwnd_validate`.
-#[derive(Clone, Copy, Debug, Default)]
-struct Flight {
-    /// Where it ends.
-    end: u64,
-    bytes: u32,
-    /// Whether the window was its limit.
-    limited: bool,
 }
 
 /// What is kept for a while only. The first reduction of the window ends the first slow start.
@@ -625,44 +533,6 @@ impl Sender {
             self.window.on_idle(cfg, idle, self.rto(cfg));
             self.last_sent = now;
         }
-    }
-
-    /// The window is the limit now.
-    fn note_limited(&mut self, cfg: &Config) {
-        if cfg.window_validation {
-            self.rare().flight = Flight {
-                end: self.nxt,
-                bytes: saturated(self.outstanding()),
-                limited: true,
-            };
-        }
-    }
-
-    /// Linux `tcp_cwnd_validate`: once per flight, was the window filled?
-    fn validate(&mut self, cfg: &Config) {
-        let out = saturated(self.outstanding());
-        let full = self.in_flight() as f64 + f64::from(cfg.mss()) > self.limit(cfg);
-        let (una, end) = (self.una, self.nxt);
-        let flight = &mut self.rare().flight;
-        if full || una >= flight.end || (!flight.limited && out > flight.bytes) {
-            *flight = Flight {
-                end,
-                bytes: out,
-                limited: full,
-            };
-        }
-    }
-
-    /// Whether the window may grow (RFC 7661 in the form of Linux `tcp_is_cwnd_limited`).
-    fn may_grow(&self, cfg: &Config) -> bool {
-        if !cfg.window_validation {
-            return true;
-        }
-        let Flight { bytes, limited, .. } = self
-            .rare
-            .as_ref()
-            .map_or_else(Flight::default, |r| r.flight);
-        limited || (self.window.in_slow_start() && self.window.cwnd < 2.0 * f64::from(bytes))
     }
 
     /// An acknowledgement arrived. Returns how far SND.UNA moved.
