@@ -21,6 +21,7 @@ pub mod ties;
 
 use swell_base::Warning;
 
+use crate::words;
 use crate::{Section, Study, Table, Verdict};
 use anchors::{Comparison, Metric, compare};
 use lineup::{ADDED, ADDED_TRANSPORTS, BACKGROUND, GATEWAYS, LINES, MIXED_GATEWAYS, Profile};
@@ -263,14 +264,14 @@ pub fn row(c: &Comparison) -> Vec<String> {
     let show = |v: f64| match c.metric {
         Metric::Cov | Metric::CovWarm => format!("{v:.4}"),
         Metric::Delivered | Metric::BackgroundDelivered => format!("{:.1}k", v / 1e3),
-        Metric::Loss | Metric::BackgroundLoss | Metric::LossWarm => claims::share(v),
+        Metric::Loss | Metric::BackgroundLoss | Metric::LossWarm => words::share(v),
     };
     let (ours, ns2) = (c.ours.value, c.ns2.value);
     let apart = match c.metric {
         Metric::Loss | Metric::BackgroundLoss | Metric::LossWarm => {
             format!("{:+.2} points", (ours - ns2) * 100.0)
         }
-        _ => claims::percent(ours / ns2 - 1.0),
+        _ => words::percent(ours / ns2 - 1.0),
     };
     let errors = c.errors().map_or_else(String::new, |e| format!("{e:+.1}"));
     vec![

@@ -56,6 +56,17 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// By a number that nothing varied.
+    pub fn exact(verdict: Verdict, value: String, detail: String, measured: f64) -> Finding {
+        Finding {
+            verdict,
+            value,
+            detail,
+            measured: Some(Estimate::exact(measured)),
+            reference: String::new(),
+        }
+    }
+
     /// The runs are not there.
     pub fn not_tested() -> Finding {
         Finding {

@@ -33,6 +33,7 @@ pub mod router;
 mod estimate;
 mod ledger;
 mod study;
+mod words;
 
 pub use estimate::Estimate;
 pub use ledger::{Entry, Finding, Ledger, Verdict};

@@ -500,15 +500,8 @@ pub(crate) struct StudyFileArgs {
     /// How many seeds. Default: the file's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: Option<u16>,
-    /// Runs at the same time. Default: as many as there are processors. The results are the same.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
-    /// Where results go. Default: runs/study-NAME. A study that was interrupted goes on where it stopped.
-    #[arg(short, long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Throw away the runs that the directory holds, and begin anew.
-    #[arg(long)]
-    pub fresh: bool,
+    #[command(flatten)]
+    pub grid: GridArgs,
 }
 
 #[derive(Debug, Args)]

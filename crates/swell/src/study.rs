@@ -95,12 +95,12 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
         return list(&study, json);
     }
     let default = default_directory(study.name(), args.quick);
-    let dir = made(args.out.as_deref(), default)?;
+    let dir = made(args.grid.out.as_deref(), default)?;
     let numbers = with_progress(&dir, |progress| {
         let options = Options {
             file: dir.join(RUNS),
-            jobs: args.jobs.map_or_else(run::parallelism, usize::from),
-            fresh: args.fresh,
+            jobs: args.grid.jobs.map_or_else(run::parallelism, usize::from),
+            fresh: args.grid.fresh,
         };
         study.run(&options, progress, &interrupt::wished)
     })?;

@@ -10,6 +10,7 @@ use super::anchors::{Metric, Ns2};
 use super::lineup::{ADDED, ADDED_TRANSPORTS, BACKGROUND, MIXED_GATEWAYS, Profile};
 use super::results::{Key, Source};
 use super::scenario::poisson;
+use crate::words::{percent, share};
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
 
 /// The paper's lines over TCP.
@@ -293,16 +294,6 @@ fn pick<T>(all: impl IntoIterator<Item = (T, Estimate)>, most: bool) -> Option<(
 }
 
 // Words.
-
-pub(super) fn percent(value: f64) -> String {
-    let digits = if value.abs() < 0.1 { 1 } else { 0 };
-    format!("{:+.*} %", digits, value * 100.0)
-}
-
-pub(super) fn share(value: f64) -> String {
-    let digits = if value.abs() < 0.1 { 2 } else { 1 };
-    format!("{:.*} %", digits, value * 100.0)
-}
 
 pub(super) fn interval(e: &Estimate, show: impl Fn(f64) -> String) -> String {
     e.interval.map_or_else(String::new, |i| {

@@ -1,12 +1,12 @@
 //! The paper's seven figures and ours, as data.
 
 use super::anchors::Metric;
-use super::claims::percent;
 use super::lineup::{
     ADDED_TRANSPORTS, BACKGROUND, GATEWAYS, LINES, MIXED_GATEWAYS, Profile, label,
 };
 use super::results::{Key, Results, Source};
 use super::scenario::{LEFT_OUT, poisson};
+use crate::words::percent;
 use crate::{Axis, Estimate, Line, Picture, Section, Unit};
 
 /// From this many clients on the paper draws throughput and loss.

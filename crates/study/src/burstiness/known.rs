@@ -2,9 +2,10 @@
 //! that the paper's readers could not see.
 
 use super::anchors::{Metric, Ns2};
-use super::claims::{Claim, Found, View, build, interval, percent, share};
+use super::claims::{Claim, Found, View, build, interval};
 use super::lineup::{ADDED, ADDED_TRANSPORTS, BACKGROUND, Profile};
 use super::results::{Key, Source};
+use crate::words::{percent, share};
 use crate::{Estimate, Ledger, Verdict};
 
 /// RED's averaging weight in ns-2 of 2000, and what ns-2.35 computes for this link.

@@ -8,6 +8,7 @@ use super::format::{Claim, Units};
 use super::read::{Compiled, Place};
 use super::reference::Numbers;
 use super::script::{self, Trouble};
+use crate::words;
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
 
 /// What a rule found.
@@ -199,8 +200,8 @@ pub(super) fn written(unit: Units, x: f64) -> String {
     };
     match unit {
         Units::Plain => significant(x),
-        Units::Share => script::share(x),
-        Units::Change => script::percent(x),
+        Units::Share => words::share(x),
+        Units::Change => words::percent(x),
         Units::Factor => format!("× {}", significant(x)),
         Units::Bytes => scaled("B"),
         Units::BitsPerSecond => scaled("bit/s"),

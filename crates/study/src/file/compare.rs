@@ -9,6 +9,7 @@ use super::format::{Bar, Reference, StudyFile, Units};
 use super::read::Compiled;
 use super::reference::{Numbers, Row};
 use super::script::{self, Trouble};
+use crate::words;
 use crate::{Estimate, Section, Table};
 
 /// One number of ours beside theirs.
@@ -188,7 +189,7 @@ pub(super) fn section(study: &StudyFile, named: &Reference, all: &[Comparison]) 
             Units::Share | Units::Change => {
                 format!("{:+.2} points", (c.ours.value - c.theirs.value) * 100.0)
             }
-            _ => script::percent(c.ours.value / c.theirs.value - 1.0),
+            _ => words::percent(c.ours.value / c.theirs.value - 1.0),
         };
         vec![
             c.runs.clone(),

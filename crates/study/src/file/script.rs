@@ -9,6 +9,7 @@ use rhai::{
 };
 
 use crate::Estimate;
+use crate::words::{percent, share};
 
 /// Operations of one expression: thousands of times what a rule needs, a fraction of a second.
 const OPERATIONS: u64 = 2_000_000;
@@ -214,16 +215,6 @@ fn words(engine: &mut Engine) {
 
 fn digits(x: f64, n: i64) -> String {
     format!("{x:.*}", n.clamp(0, 12) as usize)
-}
-
-pub(super) fn percent(value: f64) -> String {
-    let digits = if value.abs() < 0.1 { 1 } else { 0 };
-    format!("{:+.*} %", digits, value * 100.0)
-}
-
-pub(super) fn share(value: f64) -> String {
-    let digits = if value.abs() < 0.1 { 2 } else { 1 };
-    format!("{:.*} %", digits, value * 100.0)
 }
 
 /// The run of a list with the least or the greatest number.

@@ -3,7 +3,8 @@
 use super::bench::{BURSTS, Bench, Mix, Regime, TABLE, TABLES};
 use super::capacity::Capacity;
 use super::results::Results;
-use crate::{Entry, Estimate, Finding, Ledger, Verdict};
+use crate::words;
+use crate::{Entry, Finding, Ledger, Verdict};
 
 /// Losses below which nothing is said of how they follow each other.
 const FEW: f64 = 30.0;
@@ -94,9 +95,9 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
                 let off = t.off(Regime::Low, "forwarded")?;
                 let [a, b] = t.pair(Regime::Low, "loss")?;
                 let near = off.abs() <= 0.01 && a.max(b) < 1e-3;
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(near, off.abs() <= 0.03),
-                    percent(off),
+                    words::tenths(off),
                     format!("sessions over constant; lost {} and {}", share(a), share(b)),
                     off,
                 ))
@@ -110,9 +111,9 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             find: |t| {
                 let off = t.off(Regime::High, "forwarded")?;
                 let [a, b] = t.pair(Regime::High, "loss")?;
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(off < -0.01 && a > 1e-3 && b <= 1e-3, a > b),
-                    percent(off),
+                    words::tenths(off),
                     format!("sessions over constant; lost {} and {}", share(a), share(b)),
                     off,
                 ))
@@ -126,7 +127,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             find: |t| {
                 let (low, high) = (t.variability(Regime::Low)?, t.variability(Regime::High)?);
                 let more = |factor: f64| [low, high].iter().all(|[a, b]| *a > factor * b);
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(more(3.0), more(1.0)),
                     format!("{} and {}", share(high[0]), share(high[1])),
                     format!(
@@ -151,7 +152,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
                     return None;
                 }
                 let times = after / loss;
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(times > 5.0, times > 2.0),
                     format!("{times:.0} times"),
                     format!(
@@ -173,7 +174,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             find: |t| {
                 let [a, b] = t.pair(Regime::High, "busy_sd")?;
                 let [mean, constant] = t.pair(Regime::High, "busy")?;
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(a >= 2.0 * b, a > b),
                     format!("{:.1} and {:.1} points", a * 100.0, b * 100.0),
                     format!(
@@ -204,7 +205,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
                         .get(Bench::sessions(Regime::High, routes), "forwarded_sd")
                 };
                 let times = of(t.routes)? / of(smallest)?;
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(times > 1.2, times > 1.05),
                     format!("{times:.2} times"),
                     format!("that with {smallest} routes"),
@@ -227,9 +228,9 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
                     return None;
                 }
                 let off = own / least - 1.0;
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(off > 0.1, off > 0.03),
-                    percent(off),
+                    words::tenths(off),
                     format!("{own:.2} us a packet, with {smallest} routes {least:.2}"),
                     off,
                 ))
@@ -310,7 +311,7 @@ fn pattern_claims<'a>() -> [Claim<Varied<'a>>; 3] {
                     Verdict::of(off.abs() <= 0.01, off.abs() <= 0.03)
                 };
                 let detail = format!("lost {}", share(v.get("loss")?));
-                Some(finding(verdict, percent(off), detail, off))
+                Some(Finding::exact(verdict, words::tenths(off), detail, off))
             },
         },
         Claim {
@@ -323,7 +324,7 @@ fn pattern_claims<'a>() -> [Claim<Varied<'a>>; 3] {
                 let sessions = Bench::sessions(Regime::High, TABLE);
                 let theirs = v.results.get(sessions, "forwarded_sd")?
                     / v.results.get(sessions, "forwarded")?;
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(own <= 0.01, own < theirs / 3.0),
                     share(own),
                     format!("of the mean; sessions {}", share(theirs)),
@@ -343,7 +344,7 @@ fn pattern_claims<'a>() -> [Claim<Varied<'a>>; 3] {
                     v.results.get(sessions, "loss_sd")? / v.results.get(sessions, "loss")?;
                 let (loss, sd) = (v.get("loss")?, v.get("loss_sd")?);
                 let own = if loss > 0.0 { sd / loss } else { 0.0 };
-                Some(finding(
+                Some(Finding::exact(
                     Verdict::of(own < 1.0 / 3.0 && theirs > 0.5, own < theirs),
                     format!("{} ± {}", share(loss), share(sd)),
                     format!(
@@ -378,7 +379,7 @@ const CAPACITY_CLAIMS: &[Claim<Capacity>] = &[
         find: |c| {
             let mbit = c.bulk?.bps() as f64 / 1e6;
             let detail = "payload of one TCP stream between two hosts of this machine".to_owned();
-            Some(finding(
+            Some(Finding::exact(
                 Verdict::of(mbit >= 300.0, mbit >= 100.0),
                 format!("{mbit:.0} Mbit/s"),
                 detail,
@@ -394,7 +395,7 @@ const CAPACITY_CLAIMS: &[Claim<Capacity>] = &[
                failed",
         find: |c| {
             let enough = c.active >= 2_000 && c.failed == 0 && c.done > 0;
-            Some(finding(
+            Some(Finding::exact(
                 Verdict::of(enough && c.late <= 5e-3, enough),
                 format!("{} active", c.active),
                 format!(
@@ -417,7 +418,7 @@ const CAPACITY_CLAIMS: &[Claim<Capacity>] = &[
             let [client, server] = c.memory?.map(|b| b as f64 / 1e6);
             let most = client.max(server);
             let fair = 10.0 + c.sessions as f64 * 0.01;
-            Some(finding(
+            Some(Finding::exact(
                 Verdict::of(most < 10.0, most < fair),
                 format!("{client:.1} and {server:.1} MB"),
                 format!(
@@ -437,7 +438,7 @@ const CAPACITY_CLAIMS: &[Claim<Capacity>] = &[
         find: |c| {
             let [before, after] = c.reloaded?;
             let doubled = before > 0 && after.abs_diff(2 * before) * 20 <= 2 * before;
-            Some(finding(
+            Some(Finding::exact(
                 Verdict::of(doubled && c.stopped, c.stopped),
                 format!("{before} to {after}"),
                 "sessions, when the load was doubled".to_owned(),
@@ -446,20 +447,6 @@ const CAPACITY_CLAIMS: &[Claim<Capacity>] = &[
         },
     },
 ];
-
-fn finding(verdict: Verdict, value: String, detail: String, measured: f64) -> Finding {
-    Finding {
-        verdict,
-        value,
-        detail,
-        measured: Some(Estimate::exact(measured)),
-        reference: String::new(),
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:+.1} %", share * 100.0)
-}
 
 fn share(share: f64) -> String {
     let percent = share * 100.0;

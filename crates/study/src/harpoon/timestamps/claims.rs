@@ -1,7 +1,8 @@
 //! What the paper says of the times of flow records.
 
 use super::{NUMBERS, SWEEP, SWEEPS};
-use crate::{Entry, Estimate, Finding, Ledger, Verdict};
+use crate::words;
+use crate::{Entry, Finding, Ledger, Verdict};
 
 /// The paper's table 2, end of a flow: mean, median and standard deviation of the error, seconds.
 const PAPER: [f64; 3] = [0.454, 0.461, 0.254];
@@ -88,7 +89,7 @@ const CLAIMS: &[Claim] = &[
         find: |row| {
             let median = row.get("begin_50")?;
             let late = median.abs();
-            Some(finding(
+            Some(Finding::exact(
                 Verdict::of(late <= 1e-3, late <= 1e-2),
                 millis(median),
                 format!("in the median; mean {}", millis(row.get("begin_mean")?)),
@@ -110,9 +111,9 @@ const CLAIMS: &[Claim] = &[
         rule: "holds: by the records' times over 5 % more are active than by the packets'; in kind: more",
         find: |row| {
             let over = row.over()?;
-            Some(finding(
+            Some(Finding::exact(
                 Verdict::of(over > 0.05, over > 0.0),
-                percent(over),
+                words::tenths(over),
                 format!(
                     "{:.2} active in the mean, by the packets {:.2}, of {:.1} s each",
                     row.get("sessions")?,
@@ -131,10 +132,13 @@ const CLAIMS: &[Claim] = &[
                the packets' times; in kind: more than with the packets' times",
         find: |row| {
             let (said, exact) = (row.get("volume")? - 1.0, row.get("true_volume")? - 1.0);
-            Some(finding(
+            Some(Finding::exact(
                 Verdict::of(said > 0.05 && exact.abs() <= 0.05, said > exact),
-                percent(said),
-                format!("of the bytes; with the packets' times {}", percent(exact)),
+                words::tenths(said),
+                format!(
+                    "of the bytes; with the packets' times {}",
+                    words::tenths(exact)
+                ),
                 said,
             ))
         },
@@ -144,7 +148,7 @@ const CLAIMS: &[Claim] = &[
 fn late(row: Row<'_>) -> Option<Finding> {
     let ours = [row.get("end_mean")?, row.get("end_50")?, row.get("end_sd")?];
     let near = |(a, b): (&f64, &f64)| (a / b - 1.0).abs() <= NEAR;
-    Some(finding(
+    Some(Finding::exact(
         Verdict::of(ours.iter().zip(&PAPER).all(near), ours[0] > 0.01),
         millis(ours[0]),
         format!(
@@ -156,20 +160,6 @@ fn late(row: Row<'_>) -> Option<Finding> {
     ))
 }
 
-fn finding(verdict: Verdict, value: String, detail: String, measured: f64) -> Finding {
-    Finding {
-        verdict,
-        value,
-        detail,
-        measured: Some(Estimate::exact(measured)),
-        reference: String::new(),
-    }
-}
-
 fn millis(seconds: f64) -> String {
     format!("{:.3} ms", seconds * 1e3)
-}
-
-fn percent(share: f64) -> String {
-    format!("{:+.1} %", share * 100.0)
 }
