@@ -23,6 +23,7 @@
 //! `docs/studies.md` has what they found. [`file`] is a study that anybody can write, as a file. ns-2's numbers are tables in the source, measured once: nothing
 //! here runs ns-2.
 
+pub mod bundled;
 pub mod burstiness;
 pub mod file;
 pub mod filler;

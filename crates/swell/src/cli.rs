@@ -446,6 +446,8 @@ pub(crate) struct ShowArgs {
 pub(crate) enum StudyCommand {
     /// How bursty is the sum of many TCP connections? Tinnakornsrisuphap, Feng & Philp (2000).
     Burstiness(StudyArgs),
+    /// How much buffer does a link need? Appenzeller, Keslassy & McKeown (2004), in small: a study to start your own from.
+    Buffers(BundledArgs),
     /// What does traffic that fills idle bandwidth do to the traffic that was there? Feldman (2001).
     Filler(FillerArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
@@ -502,6 +504,27 @@ pub(crate) struct StudyFileArgs {
     pub seeds: Option<u16>,
     #[command(flatten)]
     pub grid: GridArgs,
+}
+
+/// A study that is a file, carried by the program.
+#[derive(Debug, Args)]
+pub(crate) struct BundledArgs {
+    /// A first look: few settings, short runs, one seed.
+    #[arg(long)]
+    pub quick: bool,
+    /// How many seeds. Default: 5, with --quick 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: Option<u16>,
+    #[command(flatten)]
+    pub grid: GridArgs,
+    /// Run nothing: write the study's files to this directory, to be changed and run with `swell study
+    /// file`.
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["quick", "seeds", "jobs", "out", "fresh"]
+    )]
+    pub write: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -10,13 +10,16 @@ use indicatif::ProgressDrawTarget;
 use swell_base::Dur;
 use swell_live::host::Rights;
 use swell_report::chart::Canvas;
+use swell_study::bundled::{self, Bundled};
 use swell_study::burstiness::{Plan, tally};
 use swell_study::file::{FileStudy, StudyError, Wish};
 use swell_study::filler;
 use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
 use swell_study::{Picture, Study, harpoon};
 
-use crate::cli::{FillerArgs, GridArgs, HarpoonArgs, StudyArgs, StudyCommand, StudyFileArgs};
+use crate::cli::{
+    BundledArgs, FillerArgs, GridArgs, HarpoonArgs, StudyArgs, StudyCommand, StudyFileArgs,
+};
 use crate::fail::Fail;
 use crate::{interrupt, out, report, run, show, tables};
 
@@ -73,7 +76,56 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
             let study = harpoon::study(&original, seeds, &numbers, &times, command);
             finish(&study, &dir, json)
         }
+        StudyCommand::Buffers(args) => carried("buffers", args, json),
         StudyCommand::File(args) => of_file(args, json),
+    }
+}
+
+/// A study that the program carries.
+fn carried(name: &str, args: &BundledArgs, json: bool) -> Result<(), Fail> {
+    let none = || Fail::failed(format!("this program carries no study {name}"));
+    let bundled = Bundled::named(name).ok_or_else(none)?;
+    if let Some(dir) = &args.write {
+        return written(bundled, dir, json);
+    }
+    let wish = Wish {
+        quick: args.quick,
+        seeds: args.seeds,
+    };
+    let study = bundled.study(&wish).map_err(unread)?;
+    run_file(&study, args.quick, &args.grid, json)
+}
+
+/// Writes the files of a study, and says how to run them.
+fn written(bundled: &Bundled, dir: &Path, json: bool) -> Result<(), Fail> {
+    out::parent_exists(dir)?;
+    let paths: Vec<PathBuf> = bundled.files.iter().map(|f| dir.join(f.0)).collect();
+    if let Some(there) = paths.iter().find(|p| p.exists()) {
+        let fail = Fail::usage(format!("{} is there already", there.display()));
+        return Err(
+            fail.hint("name a directory that is new: a study that was changed is not overwritten")
+        );
+    }
+    std::fs::create_dir_all(dir).map_err(|e| Fail::failed(format!("{}: {e}", dir.display())))?;
+    for (path, (_, text)) in paths.iter().zip(bundled.files) {
+        out::write(path, text.as_bytes())?;
+    }
+    let command = format!("swell study file {}", dir.join(bundled::STUDY).display());
+    if json {
+        out::json(&serde_json::json!({ "files": paths, "command": command }));
+        return Ok(());
+    }
+    for path in &paths {
+        out::say(&format!("written: {}", path.display()));
+    }
+    out::data(&command);
+    Ok(())
+}
+
+fn unread(error: StudyError) -> Fail {
+    match error {
+        StudyError::Io { .. } => Fail::failed(error),
+        _ => Fail::usage(error),
     }
 }
 
@@ -87,20 +139,21 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
         quick: args.quick,
         seeds: args.seeds,
     };
-    let study = FileStudy::read(path, &wish).map_err(|error| match error {
-        StudyError::Io { .. } => Fail::failed(error),
-        _ => Fail::usage(error),
-    })?;
+    let study = FileStudy::read(path, &wish).map_err(unread)?;
     if args.list {
         return list(&study, json);
     }
-    let default = default_directory(study.name(), args.quick);
-    let dir = made(args.grid.out.as_deref(), default)?;
+    run_file(&study, args.quick, &args.grid, json)
+}
+
+fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Result<(), Fail> {
+    let default = default_directory(study.name(), quick);
+    let dir = made(grid.out.as_deref(), default)?;
     let numbers = with_progress(&dir, |progress| {
         let options = Options {
             file: dir.join(RUNS),
-            jobs: args.grid.jobs.map_or_else(run::parallelism, usize::from),
-            fresh: args.grid.fresh,
+            jobs: grid.jobs.map_or_else(run::parallelism, usize::from),
+            fresh: grid.fresh,
         };
         study.run(&options, progress, &interrupt::wished)
     })?;

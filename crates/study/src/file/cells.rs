@@ -353,6 +353,14 @@ pub(super) fn entries(scope: Scope<'static>) -> rhai::Map {
 }
 
 #[cfg(test)]
+impl super::FileStudy {
+    /// Keys and settings of the runs.
+    pub(crate) fn cells_by_name(&self) -> impl Iterator<Item = (Vec<String>, String)> {
+        self.cells().into_iter().map(|c| (c.key(), c.settings()))
+    }
+}
+
+#[cfg(test)]
 impl FileCell {
     /// The value of the first axis.
     pub(super) fn group_load(&self) -> f64 {

@@ -18,6 +18,7 @@ mod results;
 mod script;
 mod tables;
 mod template;
+mod texts;
 
 use std::path::PathBuf;
 

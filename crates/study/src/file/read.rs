@@ -12,7 +12,9 @@ use super::cells::{self, Group};
 use super::format::{Axis, Claim, ClaimsFile, Column, Line, Scalar, StudyFile};
 use super::reference::{self, Numbers};
 use super::script::{self, Trouble};
+use super::texts::Texts;
 use super::{FileStudy, MOST, StudyError, Wish, claims, draw, tables};
+use crate::bundled::{self, Bundled};
 
 /// A study file with its expressions read.
 pub(super) struct Compiled {
@@ -70,15 +72,6 @@ impl Compiled {
     }
 }
 
-/// The text of a file that messages call by its path.
-fn text(path: &Path) -> Result<String, StudyError> {
-    let io = |error| StudyError::Io {
-        path: path.to_owned(),
-        error,
-    };
-    std::fs::read_to_string(path).map_err(io)
-}
-
 /// The JSON schema of the study file, and that of a file of claims.
 fn schemas() -> &'static [Value; 2] {
     static SCHEMAS: OnceLock<[Value; 2]> = OnceLock::new();
@@ -101,11 +94,21 @@ impl FileStudy {
     /// # Errors
     /// What is wrong, with its place.
     pub fn read(path: &Path, wish: &Wish) -> Result<FileStudy, StudyError> {
+        let (texts, name) = Texts::beside(path);
+        FileStudy::of(&texts, &name, wish)
+    }
+
+    /// As [`FileStudy::read`], of a study that the program carries.
+    pub(crate) fn carried(bundled: &Bundled, wish: &Wish) -> Result<FileStudy, StudyError> {
+        let texts = Texts::carried(bundled.name, bundled.files);
+        FileStudy::of(&texts, bundled::STUDY, wish)
+    }
+
+    fn of(texts: &Texts, name: &str, wish: &Wish) -> Result<FileStudy, StudyError> {
         let origin = Arc::new(Origin {
-            name: path.display().to_string(),
-            text: text(path)?,
+            name: texts.path(name).display().to_string(),
+            text: texts.read(name)?,
         });
-        let base = path.parent().unwrap_or(Path::new(""));
         let mut file: StudyFile = file::read_as(&origin.text, &origin.name, &schemas()[0])?;
         // Without columns, lines or axes there is one of each.
         if file.column.is_empty() {
@@ -123,7 +126,7 @@ impl FileStudy {
             });
         }
         names(&file, &origin)?;
-        let claims = gathered(&mut file, &origin, base)?;
+        let claims = gathered(&mut file, &origin, texts)?;
         let mut engine = script::engine();
         tables::register(&mut engine);
         let mut measures = Vec::new();
@@ -145,14 +148,14 @@ impl FileStudy {
         } else {
             compiled.file.seeds
         });
-        let groups = groups(&compiled, base, wish.quick, seeds)?;
+        let groups = groups(&compiled, texts, wish.quick, seeds)?;
         let reference = match &compiled.file.reference {
-            Some(named) => Some(reference::read(&compiled.file, named, base)?),
+            Some(named) => Some(reference::read(&compiled.file, named, texts)?),
             None => None,
         };
         let quick = if wish.quick { " --quick" } else { "" };
         let study = FileStudy {
-            command: format!("swell study file {}{quick} --seeds {seeds}", path.display()),
+            command: format!("swell study {}{quick} --seeds {seeds}", texts.called),
             compiled,
             groups,
             seeds: seeds.max(1),
@@ -189,7 +192,7 @@ fn why(trouble: &Trouble) -> String {
 fn gathered(
     study: &mut StudyFile,
     origin: &Arc<Origin>,
-    base: &Path,
+    texts: &Texts,
 ) -> Result<Vec<(Claim, Place)>, StudyError> {
     let placed = |claims: Vec<Claim>, from: &Arc<Origin>| -> Vec<(Claim, Place)> {
         let each = claims.into_iter().enumerate();
@@ -204,14 +207,14 @@ fn gathered(
     };
     let mut all = placed(std::mem::take(&mut study.claim), origin);
     if let Some(named) = &study.claims {
-        let path = base.join(named);
-        if !path.is_file() {
+        let path = texts.path(named);
+        if !texts.has(named) {
             let message = format!("there is no file {}", path.display());
             return Err(origin.problem("claims", &message, None).into());
         }
         let from = Arc::new(Origin {
             name: path.display().to_string(),
-            text: text(&path)?,
+            text: texts.read(named)?,
         });
         let claims: ClaimsFile = file::read_as(&from.text, &from.name, &schemas()[1])?;
         all.extend(placed(claims.claim, &from));
@@ -374,12 +377,12 @@ fn known(with: &BTreeMap<String, Scalar>) -> Result<(), String> {
 /// Every combination, resolved once.
 fn groups(
     compiled: &Compiled,
-    base: &Path,
+    texts: &Texts,
     quick: bool,
     seeds: u16,
 ) -> Result<Vec<Arc<Group>>, StudyError> {
     let study = &compiled.file;
-    let mut texts: BTreeMap<String, Arc<str>> = BTreeMap::new();
+    let mut known: BTreeMap<String, Arc<str>> = BTreeMap::new();
     let mut out = Vec::new();
     for (c, column) in study.column.iter().enumerate() {
         for (l, line) in study.line.iter().enumerate() {
@@ -391,11 +394,11 @@ fn groups(
                 continue;
             }
             let name = line.experiment.as_ref().unwrap_or(&study.experiment);
-            let experiment = match texts.get(name) {
-                Some(known) => Arc::clone(known),
+            let path = texts.path(name);
+            let experiment = match known.get(name) {
+                Some(text) => Arc::clone(text),
                 None => {
-                    let path = base.join(name);
-                    if !path.is_file() {
+                    if !texts.has(name) {
                         let key = match &line.experiment {
                             Some(_) => format!("line[{l}].experiment"),
                             None => "experiment".into(),
@@ -403,12 +406,11 @@ fn groups(
                         let why = format!("there is no file {}", path.display());
                         return Err(compiled.origin.problem(&key, &why, None).into());
                     }
-                    let read: Arc<str> = text(&path)?.into();
-                    texts.insert(name.clone(), Arc::clone(&read));
+                    let read: Arc<str> = texts.read(name)?.into();
+                    known.insert(name.clone(), Arc::clone(&read));
                     read
                 }
             };
-            let path = base.join(name);
             let values: Vec<&[f64]> = study.axis.iter().map(|a| values(a, line, quick)).collect();
             let count = values
                 .iter()

@@ -1,9 +1,8 @@
 //! Numbers that somebody else has for the same runs, as a table.
 
-use std::path::Path;
-
 use super::StudyError;
 use super::format::{Reference, StudyFile};
+use super::texts::Texts;
 use crate::Estimate;
 
 /// Numbers by combination: ours, or somebody else's.
@@ -38,13 +37,10 @@ enum Field {
 pub(super) fn read(
     study: &StudyFile,
     named: &Reference,
-    base: &Path,
+    texts: &Texts,
 ) -> Result<Numbers, StudyError> {
-    let path = base.join(&named.file);
-    let text = std::fs::read_to_string(&path).map_err(|error| StudyError::Io {
-        path: path.clone(),
-        error,
-    })?;
+    let path = texts.path(&named.file);
+    let text = texts.read(&named.file)?;
     let wrong = |line: usize, reason: String| StudyError::Reference {
         path: path.clone(),
         line,

@@ -149,3 +149,29 @@ fn a_mistake_in_a_study_has_its_place() {
     );
     assert!(!dir.0.join("runs").exists(), "nothing was run");
 }
+
+#[test]
+fn a_study_that_the_program_carries_runs_anywhere_and_can_be_taken_out() {
+    let dir = Scratch::new("study-carried");
+    let out = run(&dir, &["study", "buffers", "--write", "mine"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert_eq!(text(&out.stdout).trim(), "swell study file mine/study.toml");
+    assert!(text(&out.stderr).contains("mine/claims.toml"));
+    assert!(!dir.0.join("runs").exists(), "nothing was run");
+    // What was changed is not overwritten.
+    let again = run(&dir, &["study", "buffers", "--write", "mine"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("is there already"));
+
+    let first = run(&dir, &["study", "buffers", "--quick"]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let page = std::fs::read_to_string(dir.0.join("runs/study-buffers-quick/report.html")).unwrap();
+    assert!(page.contains("swell study buffers --quick --seeds 1"));
+    // The files that were taken out are the same study: their runs are there.
+    let own = run(&dir, &["study", "file", "mine/study.toml", "--quick"]);
+    assert!(
+        text(&own.stderr).contains("20 of 20 runs are there"),
+        "{}",
+        text(&own.stderr)
+    );
+}

@@ -1,0 +1,96 @@
+//! Studies that the program carries inside: the files of `studies/`, as they are.
+
+use crate::file::{FileStudy, StudyError, Wish};
+
+/// A study that the program carries.
+#[derive(Clone, Copy, Debug)]
+pub struct Bundled {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// Its files by name.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+/// Name of the study file among its files.
+pub const STUDY: &str = "study.toml";
+
+macro_rules! bundled {
+    ($name:literal: $($file:literal),+) => {
+        Bundled {
+            name: $name,
+            files: &[$(($file, include_str!(concat!("../../../studies/", $name, "/", $file)))),+],
+        }
+    };
+}
+
+/// Every one of them: a line for each folder of `studies/`.
+pub const ALL: &[Bundled] = &[
+    bundled!("buffers": "study.toml", "experiment.toml", "claims.toml"),
+    bundled!("burstiness": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
+];
+
+impl Bundled {
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<&'static Bundled> {
+        ALL.iter().find(|b| b.name == name)
+    }
+
+    /// The study, read and checked like any other.
+    ///
+    /// # Errors
+    /// As [`FileStudy::read`].
+    pub fn study(&self, wish: &Wish) -> Result<FileStudy, StudyError> {
+        FileStudy::carried(self, wish)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_is_carried_is_what_the_repository_holds() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+        let mut folders = BTreeMap::new();
+        for folder in fs::read_dir(root).unwrap() {
+            let folder = folder.unwrap();
+            let files = fs::read_dir(folder.path()).unwrap();
+            let files = files.map(|f| {
+                let path = f.unwrap().path();
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                (name, fs::read_to_string(path).unwrap())
+            });
+            let name = folder.file_name().to_string_lossy().into_owned();
+            folders.insert(name, files.collect::<BTreeMap<_, _>>());
+        }
+        let carried: BTreeMap<_, _> = ALL
+            .iter()
+            .map(|b| {
+                let files = b.files.iter();
+                let files = files.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+                (b.name.to_owned(), files.collect::<BTreeMap<_, _>>())
+            })
+            .collect();
+        assert_eq!(carried, folders);
+    }
+
+    #[test]
+    fn a_carried_study_is_the_one_on_disk() {
+        for bundled in ALL {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+            let wish = Wish {
+                quick: true,
+                ..Wish::default()
+            };
+            let read = FileStudy::read(&root.join(bundled.name).join(STUDY), &wish);
+            let read = read.unwrap_or_else(|e| panic!("{e}"));
+            let carried = bundled.study(&wish).unwrap_or_else(|e| panic!("{e}"));
+            // Names of runs and what they depend on: rows of one's table serve the other.
+            assert!(carried.cells_by_name().eq(read.cells_by_name()));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Where the texts of a study come from: files, or the program itself.
+
+use std::path::{Path, PathBuf};
+
+use super::StudyError;
+
+/// The files of a study, by the names that they have for each other.
+#[derive(Clone, Debug)]
+pub(super) struct Texts {
+    /// Where they are; what messages put before their names.
+    base: PathBuf,
+    /// What the program carries; else they are read.
+    carried: Option<&'static [(&'static str, &'static str)]>,
+    /// What `swell study` is told to run the study.
+    pub called: String,
+}
+
+impl Texts {
+    /// What lies beside a study file, and that file's own name.
+    pub(super) fn beside(study: &Path) -> (Texts, String) {
+        let name = study.file_name().unwrap_or(study.as_os_str());
+        let texts = Texts {
+            base: study.parent().unwrap_or(Path::new("")).to_owned(),
+            carried: None,
+            called: format!("file {}", study.display()),
+        };
+        (texts, name.to_string_lossy().into_owned())
+    }
+
+    /// Texts that the program carries of the study of this name.
+    pub(super) fn carried(name: &str, files: &'static [(&'static str, &'static str)]) -> Texts {
+        Texts {
+            base: PathBuf::from(name),
+            carried: Some(files),
+            called: name.to_owned(),
+        }
+    }
+
+    /// The path of a file; of what the program carries, how it is called.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.base.join(name)
+    }
+
+    /// Whether there is such a file.
+    pub(super) fn has(&self, name: &str) -> bool {
+        match self.carried {
+            Some(files) => files.iter().any(|f| f.0 == name),
+            None => self.path(name).is_file(),
+        }
+    }
+
+    /// What it holds.
+    pub(super) fn read(&self, name: &str) -> Result<String, StudyError> {
+        let path = self.path(name);
+        let text = match self.carried {
+            Some(files) => {
+                let found = files.iter().find(|f| f.0 == name);
+                let none = || std::io::Error::from(std::io::ErrorKind::NotFound);
+                found.map(|f| f.1.to_owned()).ok_or_else(none)
+            }
+            None => std::fs::read_to_string(&path),
+        };
+        text.map_err(|error| StudyError::Io { path, error })
+    }
+}
