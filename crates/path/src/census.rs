@@ -39,7 +39,7 @@ pub struct Tally {
     /// Time between arrival and beginning of transmission, summed over the packets sent,
     /// nanoseconds.
     pub wait: u128,
-    /// The same, as a distribution.
+    /// The packets sent, by their waits.
     pub waits: Histogram,
     /// Pure acknowledgements sent after another of their flow.
     pub acks: u64,
@@ -70,56 +70,108 @@ impl Tally {
     }
 }
 
-/// Durations in buckets that grow by an eighth of an octave: within 9 % of the truth, from a
-/// nanosecond to centuries.
+/// What was sent after waits of about one length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// Packets.
+    pub packets: u64,
+    /// Their network-layer bytes.
+    pub bytes: u64,
+    /// The squares of their sizes, summed: what a queue's residual time follows from.
+    pub squares: u128,
+    /// Their waits, summed, nanoseconds.
+    pub wait: u128,
+}
+
+impl Bucket {
+    fn add(&mut self, other: &Bucket) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.squares += other.squares;
+        self.wait += other.wait;
+    }
+
+    fn since(&self, earlier: &Bucket) -> Bucket {
+        Bucket {
+            packets: self.packets - earlier.packets,
+            bytes: self.bytes - earlier.bytes,
+            squares: self.squares - earlier.squares,
+            wait: self.wait - earlier.wait,
+        }
+    }
+}
+
+/// Packets by their waits, in buckets that grow by an eighth of an octave: within 9 % of the truth,
+/// from a nanosecond to centuries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Durations of zero.
-    zero: u64,
-    counts: Vec<u64>,
+    /// Without any wait.
+    zero: Bucket,
+    buckets: Vec<Bucket>,
 }
 
 impl Histogram {
-    fn add(&mut self, d: Dur) {
-        let ns = d.as_nanos();
+    fn add(&mut self, wait: Dur, size: u32) {
+        let ns = wait.as_nanos();
+        let packet = Bucket {
+            packets: 1,
+            bytes: u64::from(size),
+            squares: u128::from(size) * u128::from(size),
+            wait: u128::from(ns),
+        };
         if ns == 0 {
-            self.zero += 1;
+            self.zero.add(&packet);
             return;
         }
         let octave = ns.ilog2();
         // The three bits below the highest.
         let eighth = (ns << 3 >> octave) as u32 & (PER_OCTAVE - 1);
         let i = (octave * PER_OCTAVE + eighth) as usize;
-        if self.counts.len() <= i {
-            self.counts.resize(i + 1, 0);
+        if self.buckets.len() <= i {
+            self.buckets.resize(i + 1, Bucket::default());
         }
-        self.counts[i] += 1;
+        self.buckets[i].add(&packet);
     }
 
-    /// Durations counted.
-    pub fn total(&self) -> u64 {
-        self.zero + self.counts.iter().sum::<u64>()
+    /// Everything together.
+    pub fn sum(&self) -> Bucket {
+        let mut all = self.zero;
+        self.buckets.iter().for_each(|b| all.add(b));
+        all
     }
 
-    /// Buckets that are not empty, as (from, to, how many), ascending; from = to for zero.
-    pub fn buckets(&self) -> impl Iterator<Item = (Dur, Dur, u64)> + '_ {
-        let zero = (self.zero > 0).then_some((Dur::ZERO, Dur::ZERO, self.zero));
+    /// What was added since `earlier`, which is this histogram as it was.
+    #[must_use]
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let before = earlier.buckets.iter().chain(std::iter::repeat(&NOTHING));
+        let each = self.buckets.iter().zip(before);
+        Histogram {
+            zero: self.zero.since(&earlier.zero),
+            buckets: each.map(|(now, then)| now.since(then)).collect(),
+        }
+    }
+
+    /// Buckets that are not empty, as (from, to, what), ascending; from = to for zero.
+    pub fn buckets(&self) -> impl Iterator<Item = (Dur, Dur, Bucket)> + '_ {
+        let zero = (self.zero.packets > 0).then_some((Dur::ZERO, Dur::ZERO, self.zero));
         let edge = |i: usize| {
             let (octave, eighth) = (i as u32 / PER_OCTAVE, i as u128 % u128::from(PER_OCTAVE));
             // Rounded up: below eight nanoseconds eighths of an octave are no whole numbers.
             Dur::from_nanos(((8 + eighth) << octave).div_ceil(8) as u64)
         };
-        let counts = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
-        zero.into_iter()
-            .chain(counts.map(move |(i, &n)| (edge(i), edge(i + 1), n)))
+        let each = self.buckets.iter().enumerate();
+        zero.into_iter().chain(
+            each.filter(|(_, b)| b.packets > 0)
+                .map(move |(i, b)| (edge(i), edge(i + 1), *b)),
+        )
     }
 
-    /// The upper edge of the bucket in which the share `q` of all durations is reached.
+    /// The upper edge of the bucket in which the share `q` of all packets is reached.
     pub fn quantile(&self, q: f64) -> Dur {
-        let rank = (q * self.total() as f64).ceil() as u64;
+        let rank = (q * self.sum().packets as f64).ceil() as u64;
         let mut sum = 0;
-        for (_, to, n) in self.buckets() {
-            sum += n;
+        for (_, to, bucket) in self.buckets() {
+            sum += bucket.packets;
             if sum >= rank {
                 return to;
             }
@@ -127,6 +179,13 @@ impl Histogram {
         Dur::ZERO
     }
 }
+
+const NOTHING: Bucket = Bucket {
+    packets: 0,
+    bytes: 0,
+    squares: 0,
+    wait: 0,
+};
 
 impl Census {
     /// Puts a flow into a group, before its first packet. Flows that nobody puts anywhere are in
@@ -180,7 +239,7 @@ impl Census {
         tally.sent += 1;
         tally.sent_bytes += u64::from(packet.size);
         tally.wait += u128::from(wait.as_nanos());
-        tally.waits.add(wait);
+        tally.waits.add(wait, u32::from(packet.size));
         if packet.seg.len == 0 && packet.seg.flags == Flags::ACK {
             self.ack_begins(packet.flow.0, arrival, at);
         }
@@ -232,9 +291,12 @@ mod tests {
         let mut h = Histogram::default();
         let values = [0, 1, 2, 3, 7, 8, 9, 1000, 123_456_789, u64::MAX >> 8];
         for ns in values {
-            h.add(Dur::from_nanos(ns));
+            h.add(Dur::from_nanos(ns), 2);
         }
-        assert_eq!(h.total(), values.len() as u64);
+        let sum = h.sum();
+        assert_eq!(sum.packets, values.len() as u64);
+        assert_eq!((sum.bytes, sum.squares), (20, 40));
+        assert_eq!(h.since(&Histogram::default()), h);
         for ns in values.into_iter().filter(|&ns| ns > 0) {
             let d = Dur::from_nanos(ns);
             assert!(

@@ -54,7 +54,7 @@ mod qdisc;
 mod schedule;
 mod wire;
 
-pub use census::{Census, Histogram, Tally};
+pub use census::{Bucket, Census, Histogram, Tally};
 pub use deliveries::{Deliveries, DeliveriesError};
 pub use element::{Chain, Element};
 pub use ledger::Ledger;

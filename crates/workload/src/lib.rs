@@ -12,6 +12,7 @@
 //! | [`Sources`] | the same with a schedule for each source |
 //! | [`Greedy`] | connections that always have something to send |
 //! | [`Replay`] | background: the packets of a trace at their own times |
+//! | the same, of the packets of [`OnOff`] | background: on/off sources, self-similar together |
 //! | [`Sessions`] | background: sessions of files and datagram sources of a flow-level model |
 //! | [`Structural`] | background: users, sessions and exchanges of a learnt traffic model |
 //!
@@ -20,6 +21,7 @@
 
 mod greedy;
 mod machine;
+mod on_off;
 mod parametric;
 mod record;
 mod replay;
@@ -30,6 +32,7 @@ mod web;
 
 pub use greedy::{Greedy, GreedyConfig};
 pub use machine::{Access, Action, Beat, Conn, End, Event, Info, Open, TCP_HEADERS, Workload};
+pub use on_off::OnOff;
 pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord};
 pub use replay::{Packets, Replay, ReplayConfig};

@@ -243,12 +243,12 @@ pub fn in_time(trace: &Trace) -> Section {
     let with = base.filler(true).outcome();
     let histogram = |name: &str, slot, o: &Outcome| {
         let waits = &o.present[0].tally.waits;
-        let total = waits.total().max(1) as f64;
+        let total = waits.sum().packets.max(1) as f64;
         let mut sum = 0;
         let mut points: Vec<(f64, Estimate)> = waits
             .buckets()
             .map(|(_, to, n)| {
-                sum += n;
+                sum += n.packets;
                 // A logarithmic axis has no zero: what waits not at all stands at a microsecond.
                 (
                     to.as_secs_f64().max(1e-6),

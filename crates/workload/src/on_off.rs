@@ -1,0 +1,198 @@
+//! Packets of many on/off sources: traffic that is self-similar by construction, without a trace.
+//!
+//! The superposition of sources whose on and off times have a heavy tail of shape a is self-similar with
+//! a Hurst parameter of (3 - a) / 2 (Willinger, Taqqu, Sherman & Wilson, IEEE/ACM ToN 5(1), 1997). While
+//! a source is on, its packets have exponential gaps; sources that are never off are one Poisson process.
+//!
+//! The uniform numbers are those of the Mersenne Twister as Python's `random.Random(seed).random()`
+//! gives them, in the order in which the functions below draw, so that a script of thirty lines makes
+//! the same packets for another simulator. Logarithms and powers come from `libm`: of a microsecond's
+//! rounding here or there nothing depends.
+
+use rand_mt::Mt;
+use swell_base::Dur;
+
+use crate::Packets;
+
+/// Packets of on/off sources in one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnOff {
+    /// Mean rate of all sources, bits per second of network-layer bytes; positive.
+    pub rate: f64,
+    /// Network-layer sizes, bytes, with their shares of the packets, which sum to one.
+    pub sizes: Vec<(u32, f64)>,
+    /// Sources, at least one.
+    pub sources: u32,
+    /// Mean time for which a source is on; positive.
+    pub on: Dur,
+    /// Mean time for which it is off; zero: never, and `sources` and `on` say nothing.
+    pub off: Dur,
+    /// Shape of the Pareto law of both times, above one.
+    pub shape: f64,
+}
+
+impl OnOff {
+    /// Mean size of a packet, bytes.
+    pub fn mean_size(&self) -> f64 {
+        self.sizes.iter().map(|s| f64::from(s.0) * s.1).sum()
+    }
+
+    /// The packets of `duration`, at whole microseconds as captures have them.
+    pub fn packets(&self, seed: u64, duration: Dur) -> Packets {
+        let mut random = Random::new(seed);
+        let per_second = self.rate / 8.0 / self.mean_size();
+        let seconds = duration.as_secs_f64();
+        let times = if self.off == Dur::ZERO {
+            random.poisson(per_second, seconds)
+        } else {
+            self.times(&mut random, per_second, seconds)
+        };
+        let sized = times.into_iter().map(|t| {
+            let size = self.size(random.uniform());
+            (Dur::from_micros((t * 1e6) as u64), size)
+        });
+        sized.collect()
+    }
+
+    fn size(&self, u: f64) -> u32 {
+        let mut sum = 0.0;
+        let found = self.sizes.iter().find(|s| {
+            sum += s.1;
+            u < sum
+        });
+        found.or(self.sizes.last()).map_or(0, |s| s.0)
+    }
+
+    fn times(&self, random: &mut Random, per_second: f64, seconds: f64) -> Vec<f64> {
+        let (on, off) = (self.on.as_secs_f64(), self.off.as_secs_f64());
+        let gap = 1.0 / (per_second / f64::from(self.sources) * (on + off) / on);
+        let mut times = Vec::new();
+        for _ in 0..self.sources {
+            let mut active = random.uniform() < on / (on + off);
+            let mut t = 0.0;
+            while t < seconds {
+                let length = random.pareto(if active { on } else { off }, self.shape);
+                if active {
+                    let mut u = t + random.exponential(gap);
+                    while u < (t + length).min(seconds) {
+                        times.push(u);
+                        u += random.exponential(gap);
+                    }
+                }
+                t += length;
+                active = !active;
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        times
+    }
+}
+
+/// Python's `random.Random(seed)`.
+struct Random(Mt);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        // Python takes the words of an integer, the lowest first, without leading zeros.
+        let words = [seed as u32, (seed >> 32) as u32];
+        let used = if words[1] == 0 { 1 } else { 2 };
+        Random(Mt::new_with_key(words.into_iter().take(used)))
+    }
+
+    /// 53 bits of two words, as in the reference implementation's `genrand_res53` (Matsumoto & Nishimura).
+    fn uniform(&mut self) -> f64 {
+        let high = f64::from(self.0.next_u32() >> 5);
+        let low = f64::from(self.0.next_u32() >> 6);
+        (high * 67_108_864.0 + low) / 9_007_199_254_740_992.0
+    }
+
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * libm::log(1.0 - self.uniform())
+    }
+
+    /// Pareto with this mean.
+    fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
+        mean * (shape - 1.0) / shape / libm::pow(1.0 - self.uniform(), 1.0 / shape)
+    }
+
+    fn poisson(&mut self, per_second: f64, seconds: f64) -> Vec<f64> {
+        let mut times = Vec::new();
+        let mut t = 0.0;
+        loop {
+            t += self.exponential(1.0 / per_second);
+            if t >= seconds {
+                return times;
+            }
+            times.push(t);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(rate: f64, off: Dur) -> OnOff {
+        OnOff {
+            rate,
+            sizes: vec![(40, 0.5), (552, 0.4), (1500, 0.1)],
+            sources: 50,
+            on: Dur::from_millis(500),
+            off,
+            shape: 1.4,
+        }
+    }
+
+    /// The first values of `random.Random(1)` and of `random.Random(2**40 + 7)`, as any Python prints them.
+    #[test]
+    fn the_generator_is_pythons() {
+        let draw = |seed| {
+            let mut r = Random::new(seed);
+            [r.uniform(), r.uniform(), r.uniform()]
+        };
+        assert_eq!(
+            draw(1),
+            [
+                0.134_364_244_112_401_22,
+                0.847_433_736_937_232_7,
+                0.763_774_618_976_614
+            ]
+        );
+        assert_eq!(
+            draw((1 << 40) + 7),
+            [
+                0.613_703_777_993_651_1,
+                0.814_916_297_330_948_7,
+                0.945_011_508_759_287_3
+            ]
+        );
+    }
+
+    /// What the script that made the traces for ns-2.35 reported for 600 s.
+    #[test]
+    fn packets_are_those_that_ns_2_was_given() {
+        let heavy = Dur::from_secs(2);
+        for (off, mbps, seed, count) in [
+            (heavy, 1.35, 1, 279_197),
+            (heavy, 0.9, 11, 160_803),
+            (heavy, 1.15, 2, 240_811),
+            (heavy, 0.8, 12, 160_377),
+            (Dur::ZERO, 1.35, 3, 258_648),
+            (Dur::ZERO, 0.9, 13, 173_091),
+        ] {
+            let all = sources(mbps * 1e6, off).packets(seed, Dur::from_secs(600));
+            assert_eq!(all.len(), count, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn the_rate_is_the_one_asked_for() {
+        // 384 000 packets of independent sizes: a standard deviation of 0.24 %.
+        let poisson = sources(2e6, Dur::ZERO);
+        let bytes: u64 = (poisson.packets(5, Dur::from_secs(600)).iter())
+            .map(|p| u64::from(p.1))
+            .sum();
+        let rate = bytes as f64 * 8.0 / 600.0;
+        assert!((rate / 2e6 - 1.0).abs() < 0.012, "{rate}");
+    }
+}
