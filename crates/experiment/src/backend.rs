@@ -10,7 +10,9 @@ use swell_traffic::flowlevel::{FlowModel, Playback};
 use swell_traffic::{Knobs, Model};
 use swell_workload::Packets;
 
-use crate::file::{Change, Greedy, Link, Program, Replay, Stack, TcpSettings, Transport, Web};
+use crate::file::{
+    Change, Greedy, Link, OnOff, Program, Replay, Stack, TcpSettings, Transport, Web,
+};
 use crate::observe::{Cell, Observations};
 
 /// What runs a run: a simulator, an emulator, real hosts.
@@ -98,7 +100,7 @@ pub struct RunSpec {
     pub changes: [Vec<Change>; 2],
     /// The delivery traces that links and changes name.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
-    /// The application under study; `None` to measure the background alone.
+    /// The application under study; `None` for the background alone.
     pub foreground: Option<ForegroundSpec>,
     /// The background.
     pub background: BackgroundSpec,
@@ -112,6 +114,8 @@ pub struct RunSpec {
     pub background_stack: Stack,
     /// Whether to fill the table of background connections.
     pub flows: bool,
+    /// Whether to fill the table of waits at the bottleneck.
+    pub waits: bool,
     /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.
     pub packets: Option<PathBuf>,
     /// A directory for what the run writes beside its tables; it is there.
@@ -137,6 +141,8 @@ pub enum ForegroundSpec {
     },
     /// Packets of one size. Independent sources are numbered after the background's.
     Packets(PacketsSpec),
+    /// Endless connections.
+    Greedy(Greedy),
 }
 
 /// Background traffic, everything said.
@@ -177,6 +183,8 @@ pub enum BackgroundSpec {
     },
     /// Endless connections.
     Greedy(Greedy),
+    /// Packets of on/off sources.
+    OnOff(OnOff),
 }
 
 /// The packets of a trace, in the directions in which they are replayed.

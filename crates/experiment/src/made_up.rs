@@ -75,6 +75,13 @@ fn fetches(foreground: &ForegroundSpec) -> Fetches {
             count: None,
             delay: packets.delays[0],
         },
+        ForegroundSpec::Greedy(greedy) => Fetches {
+            clients: 0,
+            sizes: Vec::new(),
+            think: Dur::ZERO,
+            count: None,
+            delay: greedy.delay,
+        },
     }
 }
 
@@ -214,6 +221,7 @@ fn load(spec: &RunSpec) -> ([f64; 2], f64) {
             let rate = model.payload_rates();
             (rate.map(|r| r * playback.load.powf(0.9)), 1.0)
         }
+        BackgroundSpec::OnOff(b) => ([b.rate_up, b.rate].map(|r| r.bps() as f64), 1.0),
         BackgroundSpec::Replay { trace, stretch, .. } => (trace.bps().map(|r| r / stretch), 1.0),
         BackgroundSpec::Greedy(greedy) => {
             let mut rates = [0.0; 2];

@@ -29,6 +29,8 @@ pub struct Observations {
     pub flows: Vec<Flow>,
     /// Table `links`: totals of the bottleneck after warm-up.
     pub links: Vec<LinkTotals>,
+    /// Table `waits`: waits at the bottleneck after warm-up, where the experiment keeps them.
+    pub waits: Vec<Wait>,
     /// Doubts.
     pub warnings: Vec<Warning>,
 }
@@ -110,7 +112,7 @@ pub struct Scale {
 /// A background connection or datagram flow, or one of a foreground of packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// Application class of the model; `replay`, `greedy` or, of CBR and Poisson,
+    /// Application class of the model; `replay`, `greedy`, `on-off` or, of CBR and Poisson,
     /// `parametric`; of a foreground, `foreground`.
     pub class: String,
     /// Start, seconds since the start of the run.
@@ -146,4 +148,26 @@ pub struct LinkTotals {
     pub dropped: [u64; 2],
     /// Packets dropped by reason: queue full, active queue management, loss.
     pub dropped_by: [u64; 3],
+}
+
+/// Packets that waited about equally long in the queue of one direction of the bottleneck, after warm-up:
+/// from arrival to the beginning of transmission.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// 0 = up, 1 = down.
+    pub direction: u8,
+    /// "foreground" or "background".
+    pub traffic: String,
+    /// Shortest wait, seconds.
+    pub from: f64,
+    /// Longest wait, seconds, an eighth of an octave above; zero where there was none.
+    pub to: f64,
+    /// Packets.
+    pub packets: u64,
+    /// Their network-layer bytes.
+    pub bytes: u64,
+    /// The squares of their sizes, summed.
+    pub squares: f64,
+    /// Their waits, summed, seconds.
+    pub waited: f64,
 }

@@ -194,20 +194,25 @@ impl Plan {
         let pace = found.and_then(|m| m.sessions.or(m.speed));
         Some(RunSpec {
             cell: cell.clone(),
-            foreground: Some(match foreground {
-                Foreground::Web(web) => ForegroundSpec::Web {
+            foreground: match foreground {
+                Foreground::None(_) => None,
+                Foreground::Greedy(greedy) => Some(ForegroundSpec::Greedy(greedy.clone())),
+                Foreground::Web(web) => Some(ForegroundSpec::Web {
                     web: web.clone(),
                     delay: self.access_delay(foreground),
-                },
-                Foreground::Program(program) => ForegroundSpec::Program {
+                }),
+                Foreground::Program(program) => Some(ForegroundSpec::Program {
                     program: program.clone(),
                     delay: self.access_delay(foreground),
-                },
+                }),
                 Foreground::Poisson(p) => {
-                    ForegroundSpec::Packets(packets(Process::Poisson, p, measured))
+                    let spec = packets(Process::Poisson, p, measured);
+                    Some(ForegroundSpec::Packets(spec))
                 }
-                Foreground::Cbr(p) => ForegroundSpec::Packets(packets(Process::Cbr, p, measured)),
-            }),
+                Foreground::Cbr(p) => {
+                    Some(ForegroundSpec::Packets(packets(Process::Cbr, p, measured)))
+                }
+            },
             background: self.background_spec(background, pace, measured),
             ..self.bare(cell.clone())
         })
@@ -225,6 +230,7 @@ impl Plan {
         RunSpec {
             background: self.background_spec(background, pace, &BTreeMap::new()),
             flows: false,
+            waits: false,
             ..self.bare(cell)
         }
     }
@@ -282,6 +288,7 @@ impl Plan {
             bins: self.file.run.bins,
             background_stack: self.file.run.background_stack,
             flows: self.file.run.keep.flows,
+            waits: self.file.run.keep.waits,
             packets: None,
             output: None,
         }
@@ -305,6 +312,7 @@ impl Plan {
             self.file
                 .foreground
                 .iter()
+                .filter(|f| !matches!(f, Foreground::None(_)))
                 .map(|f| own + self.access_delay(f) * 4)
                 .max()
                 .unwrap_or(own)
@@ -369,6 +377,7 @@ impl Plan {
                 };
             }
             Background::Greedy(b) => return BackgroundSpec::Greedy(b.clone()),
+            Background::OnOff(b) => return BackgroundSpec::OnOff(b.clone()),
             Background::Poisson(b) => (Process::Poisson, b),
             Background::Cbr(b) => (Process::Cbr, b),
         };

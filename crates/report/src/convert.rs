@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::Results;
 use swell_experiment::file::{
-    Background, ConnectionUse, Direction, Foreground, Measure, Parametric, RateSpec, Transport, Web,
+    Background, ConnectionUse, Direction, Foreground, Greedy, Measure, Parametric, RateSpec,
+    Transport, Web,
 };
 use swell_experiment::store::RunResult;
 use swell_experiment::verdict::{self, BackgroundVerdict, ForegroundVerdict, Verdict};
@@ -96,27 +97,30 @@ fn background(background: &Background) -> BackgroundData {
                 format!("replay of {trace} over {}", carrier(r.transport)),
             )
         }
-        Background::Greedy(g) => {
-            let way = match g.direction {
-                Direction::Up => "up",
-                Direction::Down => "down",
-            };
-            let transfers = if g.connections == 1 {
-                "transfer"
-            } else {
-                "transfers"
-            };
-            (
-                Role::Other,
-                format!("{} endless {transfers} {way}", g.connections),
-            )
-        }
+        Background::Greedy(g) => (Role::Other, endless(g)),
+        Background::OnOff(b) => (
+            Role::Other,
+            format!("{} on/off sources of shape {}", b.sources, trimmed(b.shape)),
+        ),
     };
     BackgroundData {
         name: background.name().into(),
         what,
         role,
     }
+}
+
+fn endless(g: &Greedy) -> String {
+    let way = match g.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let transfers = if g.connections == 1 {
+        "transfer"
+    } else {
+        "transfers"
+    };
+    format!("{} endless {transfers} {way}", g.connections)
 }
 
 fn carrier(transport: Transport) -> &'static str {
@@ -147,6 +151,10 @@ fn describe(foreground: &Foreground) -> String {
         Foreground::Web(web) => describe_web(web),
         Foreground::Poisson(packets) => describe_packets("exponential", packets),
         Foreground::Cbr(packets) => describe_packets("equal", packets),
+        Foreground::Greedy(greedy) => {
+            format!("{}: see the flows and the bottleneck", endless(greedy))
+        }
+        Foreground::None(_) => "no foreground".to_owned(),
         Foreground::Program(program) => {
             let what = match program.measure {
                 Measure::Connections => "its TCP connections are measured",

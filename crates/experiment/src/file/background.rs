@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate, UnitError};
 
-use super::{Greedy, Replay, TcpSettings};
+use super::{Greedy, OnOff, Replay, TcpSettings};
 
 /// Background traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,8 @@ pub enum Background {
     Replay(Replay),
     /// Endless connections.
     Greedy(Greedy),
+    /// Packets of many on/off sources: self-similar together.
+    OnOff(OnOff),
 }
 
 impl Background {
@@ -39,6 +41,7 @@ impl Background {
             Background::Sessions(b) => &b.name,
             Background::Replay(b) => &b.name,
             Background::Greedy(b) => &b.name,
+            Background::OnOff(b) => &b.name,
         }
     }
     /// The kind, as the file writes it.
@@ -51,6 +54,7 @@ impl Background {
             Background::Sessions(_) => "sessions",
             Background::Replay(_) => "replay",
             Background::Greedy(_) => "greedy",
+            Background::OnOff(_) => "on-off",
         }
     }
     /// The name of the background whose measured rates this one takes, if it does.

@@ -1,13 +1,14 @@
 //! Values that have the right shape and are impossible all the same.
 
+mod background;
 mod change;
+mod on_off;
 mod qdisc;
 
 use std::ops::RangeInclusive;
 
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
-use super::read::{suggest, unknown_name};
 use super::{
     BackendKind, Background, File, Foreground, Loss, Parametric, Program, RateSpec, TcpSettings,
 };
@@ -21,10 +22,6 @@ pub(super) struct Impossible {
 
 /// Clients of one foreground.
 const CLIENTS: RangeInclusive<u32> = 1..=100_000;
-/// Connections of one greedy background.
-const CONNECTIONS: RangeInclusive<u32> = 1..=100_000;
-/// Beyond it a trace is another trace.
-const STRETCH: RangeInclusive<f64> = 0.001..=1000.0;
 /// Runs of each foreground against each background.
 const REPLICATIONS: RangeInclusive<u32> = 1..=10_000;
 /// A finer timer than this is no timer of a real host.
@@ -47,7 +44,7 @@ pub(super) fn check(file: &File) -> Vec<Impossible> {
     network(file, &mut found);
     change::changes(file, &mut found);
     foregrounds(file, &mut found);
-    backgrounds(file, &mut found);
+    background::backgrounds(file, &mut found);
     run(file, &mut found);
     found.0
 }
@@ -95,6 +92,12 @@ impl Findings {
     ) {
         if !range.contains(&n) {
             self.add(key, message, hint);
+        }
+    }
+
+    fn access(&mut self, key: String, rate: Option<Rate>) {
+        if rate == Some(Rate::default()) {
+            self.add(key, "access of rate 0 carries nothing", "");
         }
     }
 
@@ -323,9 +326,7 @@ fn packets(b: &Parametric, key: &dyn Fn(&str) -> String, found: &mut Findings) {
             "write 1 to 10000",
         );
     }
-    if b.access == Some(Rate::default()) {
-        found.add(key("access"), "access of rate 0 carries nothing", "");
-    }
+    found.access(key("access"), b.access);
     // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
     if !(Bytes(29)..=Bytes(65_535)).contains(&b.packet) {
         found.add(
@@ -479,6 +480,25 @@ fn foregrounds(file: &File, found: &mut Findings) {
                 }
                 packets(p, &key, found);
             }
+            Foreground::Greedy(g) => {
+                if file.backend != BackendKind::Simulated {
+                    found.add(
+                        key("kind"),
+                        "endless transfers as a foreground are simulated only",
+                        "write backend = \"simulated\", or make them the background",
+                    );
+                }
+                background::greedy(g, file, &key, found);
+            }
+            Foreground::None(_) => {
+                if file.backend != BackendKind::Simulated {
+                    found.add(
+                        key("kind"),
+                        "there is nothing to run against the clock",
+                        "write backend = \"simulated\", or a foreground of another kind",
+                    );
+                }
+            }
         }
         if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay()) {
             let own: Dur = file.network.links().iter().map(|l| l.delay).sum();
@@ -496,159 +516,15 @@ fn foregrounds(file: &File, found: &mut Findings) {
     }
 }
 
-fn backgrounds(file: &File, found: &mut Findings) {
-    let names: Vec<&str> = file.background.iter().map(Background::name).collect();
-    for (i, background) in file.background.iter().enumerate() {
-        let key = |name: &str| format!("background[{i}].{name}");
-        match background {
-            Background::None(_) => {}
-            Background::Learnt(b) => {
-                if b.rate == Some(Rate::default()) {
-                    found.add(
-                        key("rate"),
-                        "a rate of 0 is no background",
-                        "use kind = \"none\"",
-                    );
-                }
-                if b.rate.is_some() && b.sessions.is_some() {
-                    found.add(
-                        key("sessions"),
-                        "`rate` and `sessions` both set the load",
-                        "give one of the two",
-                    );
-                }
-                if let Some(k) = b.sessions {
-                    found.factor(key("sessions"), k, false);
-                }
-                found.factor(key("response"), b.response, false);
-                found.factor(key("request"), b.request, false);
-                found.factor(key("think"), b.think, true);
-                if b.access == Some(Rate::default()) {
-                    found.add(key("access"), "access of rate 0 carries nothing", "");
-                }
-                found.tcp(&key("tcp"), &b.tcp);
-            }
-            Background::Sessions(b) => {
-                if b.rate == Some(Rate::default()) {
-                    found.add(
-                        key("rate"),
-                        "a rate of 0 is no background",
-                        "use kind = \"none\"",
-                    );
-                }
-                if b.rate.is_some() && b.load.is_some() {
-                    found.add(
-                        key("load"),
-                        "`rate` and `load` both set the load",
-                        "give one of the two",
-                    );
-                }
-                if let Some(k) = b.load {
-                    found.factor(key("load"), k, false);
-                }
-                found.factor(key("compression"), b.compression, false);
-                found.factor(key("sizes"), b.sizes, false);
-                found.factor(key("gaps"), b.gaps, false);
-                found.tcp(&key("tcp"), &b.tcp);
-            }
-            Background::Poisson(b) | Background::Cbr(b) => {
-                packets(b, &key, found);
-            }
-            Background::Replay(b) => {
-                if b.rate == Some(Rate::default()) {
-                    found.add(
-                        key("rate"),
-                        "a rate of 0 is no background",
-                        "use kind = \"none\"",
-                    );
-                }
-                if b.rate.is_some() && b.stretch.is_some() {
-                    found.add(
-                        key("stretch"),
-                        "`rate` and `stretch` both set the load",
-                        "give one of the two",
-                    );
-                }
-                if let Some(k) = b.stretch {
-                    found.within(
-                        key("stretch"),
-                        STRETCH,
-                        k,
-                        format!("a stretch of {k} is out of range"),
-                        "write 0.001 to 1000; 2 is half as fast",
-                    );
-                }
-                found.tcp(&key("tcp"), &b.tcp);
-            }
-            Background::Greedy(b) => {
-                found.within(
-                    key("connections"),
-                    CONNECTIONS,
-                    b.connections,
-                    format!("{} connections are out of range", b.connections),
-                    "write 1 to 100000",
-                );
-                if b.start >= file.run.duration {
-                    found.add(
-                        key("start"),
-                        format!("it begins at {}, when the run is over", b.start),
-                        "write less than `run.duration`",
-                    );
-                }
-                found.tcp(&key("tcp"), &b.tcp);
-            }
-        }
-        if let Some(target) = background.matches() {
-            matching(file, &names, background, target, key("rate"), found);
-        }
-    }
-}
-
-/// Whether `background` can take the measured rates of `target`.
-fn matching(
-    file: &File,
-    names: &[&str],
-    background: &Background,
-    target: &str,
-    key: String,
-    found: &mut Findings,
-) {
-    let others: Vec<&str> = file
-        .background
-        .iter()
-        .filter(|b| b.name() != background.name() && b.has_rate())
-        .map(Background::name)
-        .collect();
-    let hint = suggest(target, &others, "backgrounds with a rate of their own");
-    let Some(other) = file.background.iter().find(|b| b.name() == target) else {
-        let (message, _) = unknown_name("background", target, names);
-        return found.add(key, message, &hint);
-    };
-    if target == background.name() {
-        found.add(key, format!("`{target}` matches itself"), &hint);
-    } else if let Some(next) = other.matches() {
-        found.add(
-            key,
-            format!("`{target}` itself matches `{next}`"),
-            &format!("write match:{next}"),
-        );
-    } else if other.kind() == "greedy" {
-        found.add(
-            key,
-            format!("`{target}` takes all there is: it has no rate to match"),
-            &hint,
-        );
-    } else if other.kind() == "none" {
-        found.add(
-            key,
-            format!("`{target}` is no traffic: there is no rate to match"),
-            &hint,
-        );
-    }
-}
-
 fn run(file: &File, found: &mut Findings) {
     let run = &file.run;
+    if run.keep.waits && file.backend != BackendKind::Simulated {
+        found.add(
+            "run.keep.waits",
+            "waits are counted in simulated runs only",
+            "write backend = \"simulated\", or leave it out",
+        );
+    }
     if !REPLICATIONS.contains(&run.replications) {
         found.add(
             "run.replications",

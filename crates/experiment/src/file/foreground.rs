@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
 
-use super::{Parametric, Program, TcpSettings};
+use super::{Greedy, Nothing, Parametric, Program, TcpSettings};
 
 /// An application under study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +20,10 @@ pub enum Foreground {
     Poisson(Parametric),
     /// Packets of one size at equal intervals.
     Cbr(Parametric),
+    /// Endless connections: what they take, and what they do to the background, is studied.
+    Greedy(Greedy),
+    /// No foreground: what the background is like by itself.
+    None(Nothing),
 }
 
 impl Foreground {
@@ -29,6 +33,8 @@ impl Foreground {
             Foreground::Web(web) => &web.name,
             Foreground::Program(program) => &program.name,
             Foreground::Poisson(packets) | Foreground::Cbr(packets) => &packets.name,
+            Foreground::Greedy(greedy) => &greedy.name,
+            Foreground::None(nothing) => &nothing.name,
         }
     }
     /// One-way delay of the access path on each side, where the file gives one.
@@ -36,6 +42,8 @@ impl Foreground {
         match self {
             Foreground::Web(web) => web.delay,
             Foreground::Program(program) => program.delay,
+            Foreground::Greedy(greedy) => Some(greedy.delay),
+            Foreground::None(_) => None,
             // On average: a round trip crosses both sides twice.
             Foreground::Poisson(p) | Foreground::Cbr(p) => {
                 Some((p.delay + p.delay_right.unwrap_or(p.delay)).scale(0.5))

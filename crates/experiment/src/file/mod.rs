@@ -27,7 +27,7 @@ pub use background::{
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
 pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub use network::{Link, LinkOverrides, Loss, Network};
-pub use packets::{Direction, Greedy, Replay};
+pub use packets::{Direction, Greedy, OnOff, Replay, Size};
 pub use problem::{Problem, Problems};
 pub use program::{BackendKind, Client, CommandLine, Measure, Peer, Place, Program, Server, Stack};
 pub use qdisc::{Qdisc, QdiscSpec};
@@ -90,6 +90,9 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub struct Keep {
     /// Table `flows`: a row per background connection.
     pub flows: bool,
+    /// Table `waits`: how long packets of foreground and background waited at the bottleneck. Simulated only.
+    #[serde(skip_serializing_if = "is_default")]
+    pub waits: bool,
     /// Directory `packets`: a pcapng file per run with the headers of every packet that arrives at
     /// the bottleneck.
     pub packets: bool,
@@ -113,6 +116,7 @@ impl Default for Keep {
     fn default() -> Keep {
         Keep {
             flows: true,
+            waits: false,
             packets: false,
         }
     }

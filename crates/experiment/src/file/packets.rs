@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate};
+use swell_base::{Bytes, Dur, Rate};
 
 use super::background::delay;
 use super::{TcpSettings, Transport};
@@ -34,18 +34,75 @@ pub struct Replay {
     /// Default: drawn anew by every seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Dur>,
+    /// Whether the trace is over after its last packet. Default: it begins again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
     /// Let the trace's up direction flow down and the other way round.
     #[serde(default)]
     pub reversed: bool,
     /// One-way delay of the access path on each side of the bottleneck.
     #[serde(default = "delay")]
     pub delay: Dur,
+    /// Capacity of the access path on each side, both directions. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
     /// The TCP that carries the packets, where TCP does.
     #[serde(default)]
     pub tcp: TcpSettings,
 }
 
-/// Endless connections, each of which sends as much as its TCP lets it.
+/// Packets of many on/off sources, both directions, whatever happens to them. Their on and off times have a
+/// heavy tail, so that all together are self-similar, with a Hurst parameter of (3 - `shape`) / 2 (Willinger,
+/// Taqqu, Sherman and Wilson 1997). While a source is on its packets have exponential intervals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// Mean rate of the down direction in network-layer bytes.
+    pub rate: Rate,
+    /// Mean rate of the up direction. Default: none.
+    #[serde(default)]
+    pub rate_up: Rate,
+    /// Sources per direction.
+    #[serde(default = "sources")]
+    pub sources: u32,
+    /// Mean time for which a source is on.
+    #[serde(default = "on")]
+    pub on: Dur,
+    /// Mean time for which it is off. 0s: never; then all packets have exponential intervals.
+    #[serde(default = "off")]
+    pub off: Dur,
+    /// Shape of the Pareto law of both times, above 1.
+    #[serde(default = "shape")]
+    pub shape: f64,
+    /// Network-layer sizes of packets, each drawn by itself.
+    #[serde(default = "sizes")]
+    pub sizes: Vec<Size>,
+    /// Seeds of the up and of the down direction: every run then has the same packets, those that
+    /// Python's generator gives with these seeds. Default: drawn anew by every seed of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<[u64; 2]>,
+    /// One-way delay of the access path on each side of the bottleneck.
+    #[serde(default = "delay")]
+    pub delay: Dur,
+    /// Capacity of the access path on each side, both directions. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
+}
+
+/// A size of packets and how many have it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Size {
+    /// Network-layer bytes.
+    pub packet: Bytes,
+    /// Share of the packets.
+    pub share: f64,
+}
+
+/// Endless connections, each of which sends as much as its TCP lets it. As a foreground they begin with the
+/// run and not after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Greedy {
@@ -57,15 +114,21 @@ pub struct Greedy {
     /// Which way their data flows.
     #[serde(default)]
     pub direction: Direction,
-    /// When the first begins, up to a second later: the seed draws by how much.
+    /// When the first begins, up to `spread` later: the seed draws by how much.
     #[serde(default)]
     pub start: Dur,
+    /// Within how much time after `start` the first begins; 0s begins exactly then, in every run.
+    #[serde(default = "spread")]
+    pub spread: Dur,
     /// Time between the beginning of one and of the next.
     #[serde(default)]
     pub stagger: Dur,
     /// One-way delay of the access path on each side of the bottleneck.
     #[serde(default = "delay")]
     pub delay: Dur,
+    /// Capacity of every access path, on each side and in both directions. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
     /// The TCP that carries them.
     #[serde(default)]
     pub tcp: TcpSettings,
@@ -84,4 +147,34 @@ pub enum Direction {
 
 fn one() -> u32 {
     1
+}
+
+fn spread() -> Dur {
+    Dur::from_secs(1)
+}
+
+fn sources() -> u32 {
+    50
+}
+
+fn on() -> Dur {
+    Dur::from_millis(500)
+}
+
+fn off() -> Dur {
+    Dur::from_secs(2)
+}
+
+fn shape() -> f64 {
+    1.4
+}
+
+/// Acknowledgements, segments of hosts that do not discover paths, and full Ethernet frames: the three
+/// peaks of packet sizes on backbones of the time (Thompson, Miller & Wilder, IEEE Network 11(6), 1997).
+fn sizes() -> Vec<Size> {
+    let size = |packet, share| Size {
+        packet: Bytes(packet),
+        share,
+    };
+    vec![size(40, 0.5), size(552, 0.4), size(1500, 0.1)]
 }

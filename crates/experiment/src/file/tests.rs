@@ -1,4 +1,5 @@
 mod change;
+mod filler;
 
 use super::*;
 use swell_base::{Bytes, QueueLimit, Rate};

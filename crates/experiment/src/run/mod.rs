@@ -342,7 +342,8 @@ impl<'d> Directory<'d> {
             _ => Ok(()),
         };
         // The manifest goes first: without it the rest is no run.
-        let tables = crate::store::TABLES.map(|t| format!("{t}.parquet"));
+        let tables = crate::store::TABLES.into_iter().chain(crate::store::KEPT);
+        let tables: Vec<String> = tables.map(|t| format!("{t}.parquet")).collect();
         let files = [Manifest::FILE, "experiment.toml", "report.html"];
         for name in files.into_iter().chain(tables.iter().map(String::as_str)) {
             let path = self.root.join(name);

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Stream, Time, Warning, derived};
+use swell_base::{Dur, Rate, Stream, Time, Warning, derived};
 use swell_path::{Capacity, Change, LinkConfig, Loss, NewQueue, Outage};
 use swell_tcp::Config;
 use swell_traffic::Schedule;
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::{
-    Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Replay, ReplayConfig,
-    Sessions, SessionsConfig, Sources, Structural, Transport, Web, WebConfig, Workload,
+    Access, Greedy, GreedyConfig, Law, OnOff, Packets, Parametric, ParametricConfig, Replay,
+    ReplayConfig, Sessions, SessionsConfig, Sources, Structural, Transport, Web, WebConfig,
+    Workload,
 };
 
 use super::discipline::discipline;
@@ -17,7 +18,7 @@ use super::transport::tcp;
 use crate::backend::{
     BackgroundSpec, ForegroundSpec, PacketsSpec, Process, RunError, RunSpec, Trace,
 };
-use crate::file::{self, ConnectionUse};
+use crate::file::{self, ConnectionUse, TcpSettings};
 use crate::packets::Source;
 use crate::plan::counting_rate;
 
@@ -109,11 +110,12 @@ pub(super) fn of_run(spec: &RunSpec) -> Option<Machine> {
             };
             Some(packets(own, first, seed))
         }
+        ForegroundSpec::Greedy(own) => Some(greedy(own, derived(spec.cell.seed, FOREGROUND))),
         other => foreground(other, spec.warmup),
     }
 }
 
-/// Which seed a foreground of packets on one schedule draws from.
+/// Which seed a foreground draws from whose streams are called as a background's.
 const FOREGROUND: u64 = 1 << 40;
 
 /// The machine of a foreground of requests; `None` for any other.
@@ -176,30 +178,63 @@ pub(super) fn background(
             let config = ReplayConfig {
                 transport: carrier(replay.transport),
                 phase: replay.phase.unwrap_or_else(|| phase(trace, seed)),
-                period: Some(trace.period),
+                period: (!replay.once).then_some(trace.period),
                 stretch: *stretch,
                 grid: replay.grid,
-                left: access(replay.delay),
-                right: access(replay.delay),
+                left: path(replay.delay, replay.access),
+                right: path(replay.delay, replay.access),
                 ..ReplayConfig::exact(trace.packets.clone())
             };
             Some((Box::new(Replay::new(config)), tcp(&replay.tcp)))
         }
-        BackgroundSpec::Greedy(greedy) => {
-            // Nothing else in it is random: without a phase of its own for every seed, replications
-            // would be one run repeated, and intervals would have no width.
-            let phase = Dur::from_secs(1).scale(Stream::new(seed, "greedy-phase").uniform());
-            let config = GreedyConfig {
-                connections: greedy.connections,
-                from_right: greedy.direction == file::Direction::Down,
-                start: greedy.start + phase,
-                stagger: greedy.stagger,
-                sender: access(greedy.delay),
-                receiver: access(greedy.delay),
-            };
-            Some((Box::new(Greedy::new(config)), tcp(&greedy.tcp)))
-        }
+        BackgroundSpec::Greedy(own) => Some(greedy(own, seed)),
+        BackgroundSpec::OnOff(own) => Some(on_off(own, duration, seed)),
     })
+}
+
+fn greedy(greedy: &file::Greedy, seed: u64) -> Machine {
+    // Nothing else in it is random: without a phase of its own for every seed, replications would be one
+    // run repeated, and intervals would have no width.
+    let phase = (greedy.spread).scale(Stream::new(seed, "greedy-phase").uniform());
+    let config = GreedyConfig {
+        connections: greedy.connections,
+        from_right: greedy.direction == file::Direction::Down,
+        start: greedy.start + phase,
+        stagger: greedy.stagger,
+        sender: path(greedy.delay, greedy.access),
+        receiver: path(greedy.delay, greedy.access),
+    };
+    (Box::new(Greedy::new(config)), tcp(&greedy.tcp))
+}
+
+fn on_off(spec: &file::OnOff, duration: Dur, seed: u64) -> Machine {
+    let seeds = (spec.seeds).unwrap_or_else(|| {
+        let draw = |name| Stream::new(seed, name).below(u64::MAX);
+        ["on-off/up", "on-off/down"].map(draw)
+    });
+    let way = |rate: Rate, own| {
+        let sources = OnOff {
+            rate: rate.bps() as f64,
+            sizes: (spec.sizes.iter())
+                .map(|s| (u32::try_from(s.packet.0).unwrap_or(u32::MAX), s.share))
+                .collect(),
+            sources: spec.sources,
+            on: spec.on,
+            off: spec.off,
+            shape: spec.shape,
+        };
+        match rate == Rate::default() {
+            true => Packets::default(),
+            false => sources.packets(own, duration),
+        }
+    };
+    let config = ReplayConfig {
+        left: path(spec.delay, spec.access),
+        right: path(spec.delay, spec.access),
+        ..ReplayConfig::exact([way(spec.rate_up, seeds[0]), way(spec.rate, seeds[1])])
+    };
+    let none = TcpSettings::default();
+    (Box::new(Replay::new(config)), tcp(&none))
 }
 
 /// The machine of packets of one size. Where sources are independent, the first has number `first`.
@@ -213,11 +248,7 @@ pub(super) fn packets(spec: &PacketsSpec, first: u32, seed: u64) -> Machine {
         packet: u32::try_from(spec.packet.0).unwrap_or(u32::MAX),
         rate: spec.rates,
         sources: spec.sources,
-        left: Access {
-            up: spec.access,
-            down: spec.access,
-            ..access(spec.delays[0])
-        },
+        left: path(spec.delays[0], spec.access),
         right: access(spec.delays[1]),
     };
     let machine: Box<dyn Workload> = if spec.independent {
@@ -229,8 +260,14 @@ pub(super) fn packets(spec: &PacketsSpec, first: u32, seed: u64) -> Machine {
 }
 
 fn access(delay: Dur) -> Access {
+    path(delay, None)
+}
+
+fn path(delay: Dur, capacity: Option<Rate>) -> Access {
     Access {
         delay,
+        up: capacity,
+        down: capacity,
         ..Access::default()
     }
 }
@@ -357,9 +394,10 @@ fn background_doubts(spec: &RunSpec) -> Vec<Warning> {
         BackgroundSpec::Sessions {
             model, playback, ..
         } => repeated(spec, model, playback),
-        BackgroundSpec::None | BackgroundSpec::Parametric(_) | BackgroundSpec::Greedy(_) => {
-            Vec::new()
-        }
+        BackgroundSpec::None
+        | BackgroundSpec::Parametric(_)
+        | BackgroundSpec::Greedy(_)
+        | BackgroundSpec::OnOff(_) => Vec::new(),
     }
 }
 
@@ -391,7 +429,7 @@ fn replayed(spec: &RunSpec, replay: &file::Replay, trace: &Trace, stretch: f64) 
     let mut doubts = Vec::new();
     let name = &replay.name;
     let length = trace.period.scale(stretch);
-    if spec.duration > length {
+    if spec.duration > length && !replay.once {
         doubts.push(Warning::note(
             "trace-repeats",
             format!(

@@ -1,14 +1,14 @@
 //! From a world that has run to the rows of the tables.
 
 use swell_base::{DropReason, Dur, Rate, Time};
-use swell_path::{Ledger, Meter, mean_offered};
+use swell_path::{Histogram, Ledger, Meter, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
 use swell_world::{Direction, World};
 
 use super::build::bottleneck as bottleneck_links;
 use crate::backend::RunSpec;
-use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
+use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale, Wait};
 
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
 const VANISHING: usize = 3;
@@ -146,6 +146,55 @@ fn scales(meter: &Meter, direction: u8, spec: &RunSpec, fine: Dur) -> Vec<Scale>
                     }),
             );
         }
+    }
+    rows
+}
+
+/// How long packets of one kind waited in one direction.
+pub(super) struct Waited {
+    direction: u8,
+    traffic: &'static str,
+    waits: Histogram,
+}
+
+/// What has waited so far of foreground and background, given as numbers of their workloads; nothing
+/// where no account is kept.
+pub(super) fn waited(world: &World, [foreground, background]: [Option<usize>; 2]) -> Vec<Waited> {
+    let mut all = Vec::new();
+    for direction in DIRECTIONS {
+        let Some(census) = world.bottleneck(direction).census() else {
+            continue;
+        };
+        for (traffic, index) in [("foreground", foreground), ("background", background)] {
+            let Some(index) = index else { continue };
+            all.push(Waited {
+                direction: direction as u8,
+                traffic,
+                waits: census.tally(index as u32).waits,
+            });
+        }
+    }
+    all
+}
+
+/// What waited between two looks; the first may be missing.
+pub(super) fn waits(before: &[Waited], after: &[Waited]) -> Vec<Wait> {
+    let mut rows = Vec::new();
+    for (i, now) in after.iter().enumerate() {
+        let since = match before.get(i) {
+            Some(then) => now.waits.since(&then.waits),
+            None => now.waits.clone(),
+        };
+        rows.extend(since.buckets().map(|(from, to, bucket)| Wait {
+            direction: now.direction,
+            traffic: now.traffic.to_owned(),
+            from: from.as_secs_f64(),
+            to: to.as_secs_f64(),
+            packets: bucket.packets,
+            bytes: bucket.bytes,
+            squares: bucket.squares as f64,
+            waited: bucket.wait as f64 / 1e9,
+        }));
     }
     rows
 }

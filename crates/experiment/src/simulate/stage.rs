@@ -5,8 +5,9 @@ use swell_path::Ledger;
 use swell_workload::Record;
 use swell_world::World;
 
+use super::build;
 pub use super::build::Machine;
-use super::{build, observe};
+use super::observe::{self, Waited};
 use crate::backend::{BackgroundSpec, ForegroundSpec, RunError, RunSpec};
 use crate::observe::{Observations, Request};
 use crate::packets::Recorder;
@@ -14,7 +15,7 @@ use crate::packets::Recorder;
 /// Bin width of the counts behind the log-scale diagrams.
 const FINE: Dur = Dur::from_millis(1);
 
-/// Class of the flows of a foreground of packets.
+/// Class of the flows of a foreground of packets or endless transfers.
 const FOREGROUND: &str = "foreground";
 
 /// Who plays in a world, and what was noted of it while it ran.
@@ -23,6 +24,8 @@ pub struct Cast {
     foreground: Option<usize>,
     recorder: Option<Recorder>,
     warm: Option<[Ledger; 2]>,
+    /// What had waited when the warm-up was over, where that is asked for.
+    waited: Vec<Waited>,
     /// Of a background that was played elsewhere.
     records: Vec<Record>,
 }
@@ -37,6 +40,9 @@ impl Cast {
         let seed = spec.cell.seed;
         let mut world = World::new(&build::bottleneck(spec), seed);
         world.meter(FINE, spec.bins);
+        if spec.waits {
+            world.take_census();
+        }
         let background = build::background(&spec.background, spec.duration, seed)?;
         let foreground = build::of_run(spec);
         let recorder = match &spec.packets {
@@ -57,6 +63,7 @@ impl Cast {
             foreground,
             recorder,
             warm: None,
+            waited: Vec::new(),
             records: Vec::new(),
         };
         Ok((world, cast))
@@ -65,6 +72,7 @@ impl Cast {
     /// The warm-up is over: what the bottleneck drops from now on counts.
     pub fn warmed_up(&mut self, world: &World) {
         self.was_warm(observe::ledgers(world));
+        self.waited = observe::waited(world, [self.foreground, self.background]);
     }
 
     /// As [`Cast::warmed_up`], when somebody else has looked at the world then.
@@ -100,7 +108,12 @@ impl Cast {
         world.finish();
         let at_warmup = self.warm.unwrap_or_default();
         let mut observed = observe::bottleneck(world, spec, [&at_warmup, at_end], FINE);
-        let packets = matches!(spec.foreground, Some(ForegroundSpec::Packets(_)));
+        let until = observe::waited(world, [self.foreground, self.background]);
+        observed.waits = observe::waits(&self.waited, &until);
+        let packets = matches!(
+            spec.foreground,
+            Some(ForegroundSpec::Packets(_) | ForegroundSpec::Greedy(_))
+        );
         let own = self.foreground.map(|index| world.take_records(index));
         let mut own = own.unwrap_or_default();
         if !packets {
@@ -122,6 +135,7 @@ impl Cast {
                 }
                 BackgroundSpec::Replay { .. } => "replay".to_owned(),
                 BackgroundSpec::Greedy(_) => "greedy".to_owned(),
+                BackgroundSpec::OnOff(_) => "on-off".to_owned(),
                 BackgroundSpec::Parametric(_) | BackgroundSpec::None => "parametric".to_owned(),
             };
             observed.flows = observe::flows(records, class);

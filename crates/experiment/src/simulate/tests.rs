@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 mod changing;
+mod filler;
 mod replay;
 mod sessions;
 

@@ -20,18 +20,22 @@ pub(crate) use error::at;
 pub(crate) use manifest::write_atomically;
 pub(crate) use results::{read_cell, write_cell, write_tables};
 
-/// Names of the tables.
+/// Names of the tables that every run directory has.
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
-/// The columns of a table of [`TABLES`], in order.
+/// Names of the tables that are there only where an experiment keeps them.
+pub const KEPT: [&str; 1] = ["waits"];
+
+/// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
-    use crate::observe::{Bin, Flow, LinkTotals, Request, Scale};
+    use crate::observe::{Bin, Flow, LinkTotals, Request, Scale, Wait};
     match table {
         "requests" => Some(table::all_columns::<Request>()),
         "bins" => Some(table::all_columns::<Bin>()),
         "scales" => Some(table::all_columns::<Scale>()),
         "flows" => Some(table::all_columns::<Flow>()),
         "links" => Some(table::all_columns::<LinkTotals>()),
+        "waits" => Some(table::all_columns::<Wait>()),
         _ => None,
     }
 }

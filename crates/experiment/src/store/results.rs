@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
-use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Request, Scale};
+use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Request, Scale, Wait};
 
 /// A finished run directory.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +128,11 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     one::<Bin>(dir, runs, |o| &o.bins)?;
     one::<Scale>(dir, runs, |o| &o.scales)?;
     one::<Flow>(dir, runs, |o| &o.flows)?;
-    one::<LinkTotals>(dir, runs, |o| &o.links)
+    one::<LinkTotals>(dir, runs, |o| &o.links)?;
+    if runs.iter().any(|r| !r.observed.waits.is_empty()) {
+        one::<Wait>(dir, runs, |o| &o.waits)?;
+    }
+    Ok(())
 }
 
 /// Reads all tables and deals their rows out to `cells`.
@@ -186,5 +190,8 @@ pub(super) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
     one::<Scale>(dir, &places, &mut runs, |o| &mut o.scales)?;
     one::<Flow>(dir, &places, &mut runs, |o| &mut o.flows)?;
     one::<LinkTotals>(dir, &places, &mut runs, |o| &mut o.links)?;
+    if dir.join(format!("{}.parquet", Wait::TABLE)).exists() {
+        one::<Wait>(dir, &places, &mut runs, |o| &mut o.waits)?;
+    }
     Ok(runs)
 }

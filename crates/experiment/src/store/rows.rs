@@ -1,7 +1,7 @@
 //! The columns of every table.
 
 use super::table::{Column, Columns, Kind, Row};
-use crate::observe::{Bin, Flow, LinkTotals, Outcome, Request, Scale};
+use crate::observe::{Bin, Flow, LinkTotals, Outcome, Request, Scale, Wait};
 
 pub(super) const fn column(
     name: &'static str,
@@ -294,7 +294,7 @@ impl Row for Flow {
             "class",
             Text,
             "",
-            "Application class of the model; `replay`, `greedy` or, of CBR and Poisson, `parametric`.",
+            "Application class of the model; `replay`, `greedy`, `on-off` or, of CBR and Poisson, `parametric`; of a foreground, `foreground`.",
         ),
         column("start_s", F64, "s", "Start, since the start of the run."),
         column(
@@ -414,6 +414,57 @@ impl Row for LinkTotals {
             departed: pair(),
             dropped: pair(),
             dropped_by: [values.take_u64(), values.take_u64(), values.take_u64()],
+        })
+    }
+}
+
+impl Row for Wait {
+    const TABLE: &'static str = "waits";
+    const COLUMNS: &'static [Column] = &[
+        DIRECTION,
+        column(
+            "traffic",
+            Text,
+            "",
+            "Whose packets: `foreground` or `background`.",
+        ),
+        column("from_s", F64, "s", "Shortest wait of the bucket."),
+        column(
+            "to_s",
+            F64,
+            "s",
+            "Longest wait of the bucket, an eighth of an octave above; 0 where nothing waited.",
+        ),
+        column("packets", U64, "", "Packets that waited so long."),
+        column("bytes", U64, "B", "Their network-layer bytes."),
+        column(
+            "squares_bytes2",
+            F64,
+            "B²",
+            "Squares of their sizes, summed.",
+        ),
+        column("waited_s", F64, "s", "Their waits, summed."),
+    ];
+    fn put(&self, values: &mut Columns) {
+        put_direction(values, self.direction);
+        values.text(&self.traffic);
+        values.f64(self.from);
+        values.f64(self.to);
+        values.u64(self.packets);
+        values.u64(self.bytes);
+        values.f64(self.squares);
+        values.f64(self.waited);
+    }
+    fn take(values: &mut Columns) -> Option<Wait> {
+        Some(Wait {
+            direction: take_direction(values)?,
+            traffic: values.take_text(),
+            from: values.take_f64(),
+            to: values.take_f64(),
+            packets: values.take_u64(),
+            bytes: values.take_u64(),
+            squares: values.take_f64(),
+            waited: values.take_f64(),
         })
     }
 }

@@ -42,7 +42,10 @@ pub(super) fn observe(
             observed.requests = requests;
             observed.warnings.extend(warnings);
         }
-        (ForegroundSpec::Web { .. } | ForegroundSpec::Packets(_), Done::Exits(_)) => {}
+        (
+            ForegroundSpec::Web { .. } | ForegroundSpec::Packets(_) | ForegroundSpec::Greedy(_),
+            Done::Exits(_),
+        ) => {}
     }
     Ok(observed)
 }

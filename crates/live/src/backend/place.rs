@@ -76,8 +76,9 @@ pub(super) fn ports(foreground: &ForegroundSpec) -> Vec<PortConfig> {
     let (delay, peers) = match foreground {
         ForegroundSpec::Web { delay, .. } => (*delay, &[][..]),
         ForegroundSpec::Program { program, delay } => (*delay, &program.host[..]),
-        // The check of the file lets the simulator alone have it.
+        // The check of the file lets the simulator alone have these.
         ForegroundSpec::Packets(packets) => (packets.delays[0], &[][..]),
+        ForegroundSpec::Greedy(greedy) => (greedy.delay, &[][..]),
     };
     let peers = peers.iter().map(|p| p.side == file::Place::Right);
     let port = |right| PortConfig {

@@ -22,20 +22,25 @@ pub(super) fn network(results: &Results) -> NetworkData {
         };
         given.unwrap_or(own + f.delay().unwrap_or(ACCESS_DELAY) * 4)
     };
-    let longest = file.network.rtt.or(file.foreground.iter().map(rtt).max());
-    let mut rtts: Vec<Dur> = file.foreground.iter().map(rtt).collect();
+    let there = || {
+        file.foreground
+            .iter()
+            .filter(|f| !matches!(f, Foreground::None(_)))
+    };
+    let longest = file.network.rtt.or(there().map(rtt).max());
+    let mut rtts: Vec<Dur> = there().map(rtt).collect();
     rtts.sort_unstable();
     rtts.dedup();
     let rtts: Vec<String> = rtts.into_iter().map(duration).collect();
     NetworkData {
-        clients: file
-            .foreground
-            .iter()
+        clients: there()
             .map(|f| {
                 let clients = match f {
                     Foreground::Web(web) => web.clients,
                     Foreground::Program(_) => 1,
                     Foreground::Poisson(packets) | Foreground::Cbr(packets) => packets.sources,
+                    Foreground::Greedy(greedy) => greedy.connections,
+                    Foreground::None(_) => 0,
                 };
                 format!("{clients} × {}", f.name())
             })

@@ -1,0 +1,75 @@
+//! Impossible on/off sources.
+
+use swell_base::{Bytes, Dur, Rate};
+
+use super::super::OnOff;
+use super::Findings;
+
+/// Packets of one direction of a run: they are drawn before it begins, 16 bytes each.
+const PACKETS: f64 = 2e7;
+
+pub(super) fn check(b: &OnOff, duration: Dur, key: &dyn Fn(&str) -> String, found: &mut Findings) {
+    if b.rate == Rate::default() && b.rate_up == Rate::default() {
+        found.add(
+            key("rate"),
+            "a rate of 0 is no traffic",
+            "write a rate, or a background of kind = \"none\"",
+        );
+    }
+    if !(1..=10_000).contains(&b.sources) {
+        found.add(
+            key("sources"),
+            format!("{} sources are out of range", b.sources),
+            "write 1 to 10000",
+        );
+    }
+    if b.on < Dur::from_micros(1) {
+        found.add(
+            key("on"),
+            format!("a source that is on for {} sends nothing", b.on),
+            "500ms is usual; off = \"0s\" makes sources that are always on",
+        );
+    }
+    if !(b.shape > 1.0 && b.shape <= 100.0) {
+        found.add(
+            key("shape"),
+            format!("a Pareto law of shape {} has no mean", b.shape),
+            "write more than 1 and at most 100; below 2 is self-similar",
+        );
+    }
+    sizes(b, key, found);
+    let mean: f64 = (b.sizes.iter()).map(|s| s.packet.0 as f64 * s.share).sum();
+    let rate = b.rate.bps().max(b.rate_up.bps()) as f64;
+    let packets = rate / 8.0 / mean * duration.as_secs_f64();
+    if packets > PACKETS {
+        found.add(
+            key("rate"),
+            format!("{packets:.0} packets in a run are more than {PACKETS:.0}"),
+            "write a lower rate, larger packets or a shorter run",
+        );
+    }
+    found.access(key("access"), b.access);
+}
+
+fn sizes(b: &OnOff, key: &dyn Fn(&str) -> String, found: &mut Findings) {
+    let sum: f64 = b.sizes.iter().map(|s| s.share).sum();
+    if (sum - 1.0).abs() > 1e-9 {
+        found.add(
+            key("sizes"),
+            format!("the shares sum to {sum}"),
+            "they are shares of all packets: together 1",
+        );
+    }
+    for (i, size) in b.sizes.iter().enumerate() {
+        let place = key(&format!("sizes[{i}]"));
+        found.probability(format!("{place}.share"), size.share);
+        // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
+        if !(Bytes(29)..=Bytes(65_535)).contains(&size.packet) {
+            found.add(
+                format!("{place}.packet"),
+                format!("a packet of {} is out of range", size.packet),
+                "write 29B to 65535B; 1500B fills an Ethernet frame",
+            );
+        }
+    }
+}
