@@ -14,7 +14,7 @@ pub fn study_html(study: &Study) -> String {
         .ledgers
         .iter()
         .enumerate()
-        .map(|(i, ledger)| ledger_section(ledger, i, study.real_time))
+        .map(|(i, ledger)| ledger_section(ledger, i, study))
         .collect();
     sections.extend(study.sections.iter().enumerate().map(|(i, s)| {
         Section {
@@ -110,7 +110,8 @@ fn sentences(study: &Study) -> Vec<String> {
     vec![each.join(" ")]
 }
 
-fn ledger_section(ledger: &Ledger, index: usize, real_time: bool) -> Section {
+fn ledger_section(ledger: &Ledger, index: usize, study: &Study) -> Section {
+    let reference = &study.reference;
     let mut head = vec!["", "claim", "paper"];
     head.extend(ledger.columns.iter().map(String::as_str));
     let mut table = Table::new(&head);
@@ -120,19 +121,23 @@ fn ledger_section(ledger: &Ledger, index: usize, real_time: bool) -> Section {
             Cell::text(&entry.claim).small(format!("Rule: {}.", entry.rule)),
             Cell::text(&entry.paper),
         ];
-        row.extend(entry.findings.iter().map(finding));
+        row.extend(entry.findings.iter().map(|f| finding(f, reference)));
         table.rows.push(row);
+    }
+    let mut what = vec!["Each verdict follows from its rule.".to_owned()];
+    if !study.real_time {
+        what.push("Intervals are of 95 %, over seeds.".into());
+    }
+    let mut findings = ledger.entries.iter().flat_map(|e| &e.findings);
+    if findings.any(|f| !f.reference.is_empty()) {
+        what.push(format!(
+            "“{reference}” is what {reference} says under the same defaults, where it was run."
+        ));
     }
     Section {
         id: format!("ledger{index}"),
         title: ledger.title.clone(),
-        what: if real_time {
-            "Each verdict follows from its rule."
-        } else {
-            "Each verdict follows from its rule. Intervals are of 95 %, over seeds; “ns-2” is \
-             what ns-2.35 says under the same defaults, where it was run."
-        }
-        .into(),
+        what: what.join(" "),
         parts: vec![Part {
             tables: vec![table],
             ..Part::default()
@@ -140,13 +145,13 @@ fn ledger_section(ledger: &Ledger, index: usize, real_time: bool) -> Section {
     }
 }
 
-fn finding(f: &Finding) -> Cell {
+fn finding(f: &Finding, reference: &str) -> Cell {
     let mut small = f.detail.clone();
     if !f.reference.is_empty() {
         if !small.is_empty() {
             small += "; ";
         }
-        small += &format!("ns-2: {}", f.reference);
+        small += &format!("{reference}: {}", f.reference);
     }
     Cell::text(format!("{} {}", f.verdict.words(), f.value).trim()).small(small)
 }

@@ -89,6 +89,7 @@ mod tests {
             let read = FileStudy::read(&root.join(bundled.name).join(STUDY), &wish);
             let read = read.unwrap_or_else(|e| panic!("{e}"));
             let carried = bundled.study(&wish).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(carried.name(), bundled.name);
             // Names of runs and what they depend on: rows of one's table serve the other.
             assert!(carried.cells_by_name().eq(read.cells_by_name()));
         }

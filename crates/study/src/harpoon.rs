@@ -59,6 +59,7 @@ pub fn study(
             .chain([timestamps::section(times)])
             .collect(),
         command,
+        reference: String::new(),
         real_time: false,
         facts: vec![
             (

@@ -1,30 +1,30 @@
-//! Founding papers rerun in simulation: what is run, by which rules a paper's claims are judged, and what
-//! ns-2.35 gave in the same scenario.
+//! Studies: what is run, by which rules claims are judged, and what somebody else's simulator gave in the same
+//! runs. Founding papers are rerun so, and studies of one's own.
 //!
-//! A study is a list of runs, each a [`grid::Cell`]: [`grid::run`] does those that its table does not hold
-//! yet, over all cores. What comes back becomes a [`Study`], plain data that `swell-report` draws: ledgers
-//! of [`Entry`]s, one [`Finding`] for each set of circumstances, and sections of pictures and tables.
+//! A study is a file ([`file`]) that names experiments, what varies, measures, claims and figures. The program carries
+//! those of `studies/` ([`bundled`]). Its runs are done over all cores, those that its table does not hold yet
+//! ([`grid`]). What comes back becomes a [`Study`], plain data that `swell-report` draws: ledgers of
+//! [`Entry`]s, one [`Finding`] for each set of circumstances, and sections of pictures and tables.
 //!
 //! ```no_run
-//! use swell_study::burstiness::Plan;
-//! use swell_study::grid::{self, Ended, Options};
-//! let plan = Plan { quick: true, seeds: 1 };
-//! let cells = plan.scenarios();
+//! use swell_study::bundled::Bundled;
+//! use swell_study::file::Wish;
+//! use swell_study::grid::{Ended, Options};
+//! # let bundled = Bundled::named("burstiness").unwrap();
+//! let study = bundled.study(&Wish { quick: true, ..Wish::default() })?;
 //! let options = Options { file: "runs.csv".into(), jobs: 2, fresh: false };
-//! if let Ended::Complete(numbers) = grid::run(&cells, &options, &|_| {}, &|| false)? {
-//!     let study = plan.study(&cells, &numbers);
+//! if let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false)? {
+//!     let study = study.study(&numbers);
 //!     println!("{} holds {}", study.title, study.ledgers[0].count(swell_study::Verdict::Holds));
 //! }
-//! # Ok::<(), grid::GridError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`burstiness`] is Tinnakornsrisuphap, Feng & Philp (2000), [`filler`] is Feldman (2001), [`harpoon`] is
-//! Sommers & Barford (2004);
-//! `docs/studies.md` has what they found. [`file`] is a study that anybody can write, as a file. ns-2's numbers are tables in the source, measured once: nothing
-//! here runs ns-2.
+//! Not files yet are [`filler`] (Feldman 2001), [`harpoon`] and [`router`] (Sommers & Barford 2004), whose runs
+//! are more than experiments. `docs/studies.md` has what all of them found. ns-2's numbers are tables, measured
+//! once: nothing here runs ns-2.
 
 pub mod bundled;
-pub mod burstiness;
 pub mod file;
 pub mod filler;
 pub mod grid;

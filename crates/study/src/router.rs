@@ -90,6 +90,7 @@ pub fn study(
             ),
             ("learnt from".to_owned(), format!("flow records of the users of model `{}`", setting.model)),
         ],
+        reference: String::new(),
         real_time: true,
     }
 }

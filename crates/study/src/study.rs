@@ -3,7 +3,7 @@
 use serde::Serialize;
 use swell_base::Warning;
 
-use crate::{Estimate, Ledger};
+use crate::{Estimate, Ledger, Verdict};
 
 /// A study that was run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -24,8 +24,23 @@ pub struct Study {
     pub command: String,
     /// Facts about the run: name and value.
     pub facts: Vec<(String, String)>,
+    /// What the simulator is called whose numbers stand beside ours; empty where there is none.
+    pub reference: String,
     /// Measured as time went by, so that the same command gives other numbers.
     pub real_time: bool,
+}
+
+impl Study {
+    /// How many findings of all ledgers have each verdict.
+    pub fn tally(&self) -> [(Verdict, usize); 4] {
+        [
+            Verdict::Holds,
+            Verdict::InKind,
+            Verdict::DoesNotHold,
+            Verdict::NotTested,
+        ]
+        .map(|v| (v, self.ledgers.iter().map(|l| l.count(v)).sum()))
+    }
 }
 
 /// A part of a study.

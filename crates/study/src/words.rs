@@ -16,3 +16,8 @@ pub(crate) fn share(value: f64) -> String {
     let digits = if value.abs() < 0.1 { 2 } else { 1 };
     format!("{:.*} %", digits, value * 100.0)
 }
+
+/// A large count, in thousands.
+pub(crate) fn thousands(count: f64) -> String {
+    format!("{:.1}k", count / 1e3)
+}

@@ -1,54 +1,92 @@
-//! The burstiness scenario against what is known in closed form, and against ns-2 where short runs
-//! can tell.
+//! The burstiness study, as the program carries it, against what is known in closed form, and against ns-2 where
+//! few runs can tell.
 
+use swell_experiment::file::override_keys;
+use swell_experiment::{Backend as _, Plan, Simulator};
 use swell_study::Estimate;
-use swell_study::burstiness::Plan;
-use swell_study::burstiness::lineup::{BACKGROUND, Profile};
-use swell_study::burstiness::results::warm;
-use swell_study::burstiness::scenario::{CAPACITY, Outcome, PER_SECOND, Scenario, poisson};
-use swell_study::grid::{self, Cell, Ended, Options};
+use swell_study::bundled::{Bundled, STUDY};
+use swell_study::file::{FileStudy, Wish};
 
-fn run(scenario: Scenario) -> Outcome {
-    scenario.simulate()
+/// Packets that a client submits in a second, on average.
+const PER_SECOND: f64 = 100.0;
+/// Packets that the bottleneck carries in a second.
+const CAPACITY: f64 = 50e6 / (8.0 * 1500.0);
+
+fn bundled() -> &'static Bundled {
+    Bundled::named("burstiness").expect("it is carried")
 }
 
-fn scenario(transport: &str, gateway: &str, clients: u16, seconds: u64) -> Scenario {
-    let named = Scenario::named(Profile::Era, transport, gateway, clients).unwrap();
-    Scenario { seconds, ..named }
+/// The first look with runs of another length, and all the numbers of clients that are asked for here.
+fn study(seconds: u32) -> FileStudy {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in bundled().files {
+        let mut text = (*text).to_owned();
+        if *name == STUDY {
+            for (from, to) in [
+                ("run.duration=40s", format!("run.duration={seconds}s")),
+                (
+                    "quick = [5, 20, 30, 45, 60]",
+                    "quick = [5, 30, 45, 50, 60]".into(),
+                ),
+            ] {
+                assert!(text.contains(from), "{from}");
+                text = text.replace(from, &to);
+            }
+        }
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let wish = Wish {
+        quick: true,
+        ..Wish::default()
+    };
+    FileStudy::read(&dir.path().join(STUDY), &wish).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A run's measures by name.
+struct Run(Vec<(String, f64)>);
+
+impl Run {
+    fn get(&self, name: &str) -> f64 {
+        let found = self.0.iter().find(|m| m.0 == name);
+        found.unwrap_or_else(|| panic!("no measure {name}")).1
+    }
+}
+
+fn run(study: &FileStudy, name: &str, seed: u64) -> Run {
+    let place = study.groups().position(|g| g.name == name);
+    let place = place.unwrap_or_else(|| panic!("no runs {name}"));
+    let numbers = study.run_one(place, seed).unwrap();
+    Run(study.measures().map(str::to_owned).zip(numbers).collect())
 }
 
 #[test]
 fn udp_arrives_as_the_poisson_process_that_was_submitted() {
+    let study = study(200);
     for clients in [5, 30] {
         let runs = (1..=4).map(|seed| {
-            let outcome = run(Scenario {
-                seed,
-                ..scenario("udp", "fifo", clients, 200)
-            });
-            assert_eq!(outcome.drops, [0.0; 2]);
-            outcome.cov[warm()]
+            let run = run(&study, &format!("era, udp, clients = {clients}"), seed);
+            assert_eq!(run.get("dropped"), 0.0);
+            run.get("excess_warm")
         });
         // 4 x 1900 counts: the standard error of their c.o.v. is 0.8 %, the bar nearly four of them.
-        let cov = Estimate::of(runs).unwrap().value;
-        assert!(
-            (cov / poisson(clients) - 1.0).abs() < 0.03,
-            "M = {clients}: {cov}"
-        );
+        let excess = Estimate::of(runs).unwrap().value;
+        assert!(excess.abs() < 0.03, "M = {clients}: {excess}");
     }
 }
 
 #[test]
 fn udp_in_overload_loses_what_the_link_cannot_carry() {
-    for clients in [50, 60] {
-        let outcome = run(scenario("udp", "fifo", clients, 100));
-        let lost = outcome.drops[1] / outcome.arrivals[1];
-        let expected = 1.0 - CAPACITY / (f64::from(clients) * PER_SECOND);
+    let study = study(100);
+    for clients in [50.0, 60.0] {
+        let run = run(&study, &format!("era, udp, clients = {clients}"), 1);
+        let expected = 1.0 - CAPACITY / (clients * PER_SECOND);
+        let lost = run.get("loss");
         // 1/sqrt(500 000) is 0.14 %.
         assert!(
             (lost - expected).abs() < 0.004,
             "M = {clients}: {lost} for {expected}"
         );
-        let delivered = outcome.delivered[1] / 100.0;
+        let delivered = run.get("delivered") / 100.0;
         assert!(
             (delivered / CAPACITY - 1.0).abs() < 0.002,
             "{delivered} a second"
@@ -58,106 +96,136 @@ fn udp_in_overload_loses_what_the_link_cannot_carry() {
 
 #[test]
 fn packets_are_conserved() {
-    for transport in ["udp", "reno", "vegas", "cubic"] {
-        let outcome = run(scenario(transport, "fifo", 50, 30));
-        let [arrived, dropped, delivered] =
-            [outcome.arrivals[1], outcome.drops[1], outcome.delivered[1]];
+    let study = study(30);
+    for (line, syns) in [
+        ("era, udp", 0.0),
+        ("era, reno", 0.0),
+        ("modern, reno", 45.0),
+        ("era, vegas", 0.0),
+        ("today, cubic", 45.0),
+    ] {
+        let run = run(&study, &format!("{line}, clients = 45"), 1);
+        let [arrived, dropped, delivered] = ["arrived", "dropped", "delivered"].map(|m| run.get(m));
         // What arrived and was not dropped was delivered, was there already, or is under way. Under way
         // is at most a window of each client; there already is what was sent again beyond what was
         // dropped, and what was dropped and not yet sent again is within a window too.
-        let again = arrived - dropped - delivered;
-        let windows = 50.0 * 20.0;
-        let needless = (outcome.retransmissions - dropped).max(0.0);
+        let again = arrived - syns - dropped - delivered;
+        let windows = 45.0 * 20.0;
+        let needless = (run.get("retransmissions") - dropped).max(0.0);
         assert!(
             (0.0..=needless + 2.0 * windows).contains(&again),
-            "{transport}: {again}"
+            "{line}: {again}"
         );
-        assert_eq!(
-            transport == "udp",
-            outcome.retransmissions == 0.0,
-            "{transport}"
-        );
-        // Nobody submits more than the Poisson source does: 5000 a second, sd sqrt(150 000).
-        assert!(
-            delivered < 150_000.0 + 5.0 * 387.0,
-            "{transport}: {delivered}"
-        );
+        let none = run.get("retransmissions") == 0.0;
+        assert_eq!(line == "era, udp", none, "{line}");
+        // Nobody submits more than the Poisson source does: 4500 a second, sd sqrt(135 000).
+        assert!(delivered < 135_000.0 + 5.0 * 367.0, "{line}: {delivered}");
     }
+}
+
+/// Whatever carries them, packets are the paper's 1500 bytes, headers included. Only handshakes are small: a SYN of each
+/// client, and where the sender is not ns-2's an acknowledgement too, 40 to 60 bytes each.
+#[test]
+fn every_transport_fills_the_papers_packet() {
+    let wish = Wish {
+        quick: true,
+        ..Wish::default()
+    };
+    let study = bundled().study(&wish).unwrap();
+    let text = |name: &str| bundled().files.iter().find(|f| f.0 == name).unwrap().1;
+    let mut asked: Vec<String> = Vec::new();
+    for group in study.groups() {
+        // Once for each column and line.
+        let line = group.name.split(", clients").next().unwrap().to_owned();
+        if asked.contains(&line) {
+            continue;
+        }
+        // So few that the buffer holds the SYNs of all.
+        let more = [
+            "run.duration=1s",
+            "run.replications=1",
+            "foreground.clients.sources=5",
+        ];
+        let more = more.map(String::from);
+        let set: Vec<String> = group.assignments.iter().cloned().chain(more).collect();
+        let experiment = override_keys(text("experiment.toml"), &set).unwrap();
+        let plan = Plan::resolve(&experiment, "experiment.toml", "".as_ref()).unwrap();
+        let mut cells = plan.cells.iter();
+        let cell = cells.find(|c| c.background == group.background).unwrap();
+        let spec = plan.spec(cell, &Default::default()).unwrap();
+        let seen = Simulator.run(&spec, &|_| {}, &|| false).unwrap();
+        let up = &seen.links[0];
+        assert!(up.arrived_packets[0] > 0, "{line}");
+        for who in 0..2 {
+            let mine = |class: &str| (class == "foreground") == (who == 0);
+            let clients = seen.flows.iter().filter(|f| mine(&f.class)).count() as u64;
+            let [packets, bytes] = [up.arrived_packets[who], up.arrived[who]];
+            let short = (packets * 1500).checked_sub(bytes).expect(&line);
+            let small = (0..=2).any(|n| {
+                let each = n * clients * (1500 - 60)..=n * clients * (1500 - 40);
+                each.contains(&short)
+            });
+            assert!(small, "{line}: {short} bytes less than {packets} packets");
+        }
+        asked.push(line);
+    }
+    assert!(asked.len() > 60, "{}", asked.len());
 }
 
 #[test]
 fn the_moderate_excess_is_gone_after_the_start() {
-    let outcome = run(scenario("reno", "fifo", 30, 100));
-    let excess = |cov: f64| cov / poisson(30) - 1.0;
-    assert!(excess(outcome.cov[0]) > 0.3, "{}", excess(outcome.cov[0]));
+    let run = run(&study(100), "era, reno, clients = 30", 1);
+    assert!(run.get("excess") > 0.3, "{}", run.get("excess"));
     // 900 counts: standard error 2.4 %.
-    assert!(
-        excess(outcome.cov[warm()]) < 0.08,
-        "{}",
-        excess(outcome.cov[warm()])
-    );
-}
-
-#[test]
-fn heavy_load_makes_reno_bursty_and_vegas_smooth() {
-    let reno = run(scenario("reno", "fifo", 60, 60));
-    let vegas = run(scenario("vegas", "fifo", 60, 60));
-    let excess = |o: &Outcome| o.cov[warm()] / poisson(60) - 1.0;
-    assert!(excess(&reno) > 1.2, "{}", excess(&reno));
-    assert!(excess(&vegas) < 0.0, "{}", excess(&vegas));
-    assert!(vegas.delivered[1] > reno.delivered[1]);
+    assert!(run.get("excess_warm") < 0.08, "{}", run.get("excess_warm"));
 }
 
 #[test]
 fn red_turns_with_the_weight_of_its_average() {
-    let slow = run(scenario("reno", "red-w0.002", 60, 60));
-    let fast = run(scenario("reno", "red-w0.00024", 60, 60));
-    let [a, b] = [slow.cov[warm()], fast.cov[warm()]];
+    let study = study(60);
+    let slow = run(&study, "era, reno-red-w0.002, clients = 60", 1);
+    let fast = run(&study, "era, reno-red-w0.00024, clients = 60", 1);
+    let [a, b] = [&slow, &fast].map(|r| r.get("cov_warm"));
     assert!(a > 1.5 * b, "{a} and {b}");
-    assert!(slow.delivered[1] < fast.delivered[1]);
+    assert!(slow.get("delivered") < fast.get("delivered"));
 }
 
 #[test]
 fn windows_that_fit_the_buffer_lose_nothing() {
+    let study = study(40);
     for transport in ["reno", "vegas"] {
         // 60 connections of at most 20 packets each: 1200 < 1500.
-        let outcome = run(Scenario {
-            background: BACKGROUND,
-            ..scenario(transport, "fifo1500", 40, 40)
-        });
-        assert_eq!(outcome.drops, [0.0; 2], "{transport}");
-        assert!(outcome.arrivals.iter().all(|&n| n > 0.0));
+        let name = format!("era, added-{transport}-fifo1500, clients = 40");
+        let run = run(&study, &name, 1);
+        assert_eq!(
+            [run.get("loss"), run.get("background_loss")],
+            [0.0; 2],
+            "{transport}"
+        );
+        assert!(run.get("delivered") > 0.0 && run.get("background_delivered") > 0.0);
     }
 }
 
+/// Anchors at 60 clients, with one seed: ns-2's loss of Reno to half a point, deliveries of Reno and Vegas, and
+/// the order of losses.
 #[test]
-fn equal_seeds_give_equal_numbers_and_a_table_gives_them_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let options = Options {
-        file: dir.path().join("runs.csv"),
-        jobs: 2,
-        fresh: false,
-    };
-    let plan = Plan {
-        quick: true,
-        seeds: 1,
-    };
-    let mut cells = plan.scenarios();
-    cells.retain(|c| c.clients == 5 && c.background == 0);
-    assert!(cells.len() >= 18, "six lines under three profiles");
-    let numbers = || match grid::run(&cells, &options, &|_| {}, &|| false).unwrap() {
-        Ended::Complete(numbers) => numbers,
-        Ended::Interrupted { .. } => Vec::new(),
-    };
-    let first = numbers();
-    // From the table this time.
-    assert_eq!(numbers(), first);
-    assert_eq!(first[0], cells[0].run());
-    let study = plan.study(&cells, &first);
-    assert_eq!(study, plan.study(&cells, &numbers()));
-    let outcome = Outcome::from_numbers(&first[0]).unwrap();
-    assert_eq!(outcome, cells[0].simulate());
-    assert_eq!(first[0].len(), Scenario::NUMBERS.len());
+fn overload_is_as_in_ns2() {
+    let study = study(200);
+    for (column, loss) in [("era", 0.0177), ("modern", 0.0218)] {
+        let reno = run(&study, &format!("{column}, reno, clients = 60"), 1);
+        assert!((1.4..=2.3).contains(&reno.get("excess")), "{column}");
+        assert!((760e3..=780e3).contains(&reno.get("delivered")), "{column}");
+        assert!((reno.get("loss") - loss).abs() <= 0.005, "{column}");
+        let vegas = run(&study, &format!("{column}, vegas, clients = 60"), 1);
+        assert!(vegas.get("delivered") >= 826e3, "{column}");
+        assert!(
+            vegas.get("loss") < 0.005 && vegas.get("excess_warm") < 0.0,
+            "{column}"
+        );
+    }
+    let losses = ["vegas", "renodelack", "reno", "reno-red", "vegas-red"]
+        .map(|line| run(&study, &format!("era, {line}, clients = 60"), 1).get("loss"));
+    assert!(losses.is_sorted_by(|a, b| a < b), "{losses:?}");
 }
 
 /// ns-2.35 itself changes with the order: begun at 260 s, where who waited is first until 512 s, the c.o.v. of
@@ -166,20 +234,63 @@ fn equal_seeds_give_equal_numbers_and_a_table_gives_them_back() {
 /// All with the settings of `era`.
 #[test]
 fn who_is_first_at_one_instant_matters_as_it_does_in_ns2() {
-    for (gateway, ns2) in [
-        ("fifo-waited", 0.1441),
-        ("fifo-fresh", 0.1174),
-        ("fifo", 0.1286),
+    let study = study(200);
+    for (line, ns2) in [
+        ("reno-waited", 0.1441),
+        ("reno-fresh", 0.1174),
+        ("reno", 0.1286),
     ] {
-        let runs = (1..=3).map(|seed| {
-            let outcome = run(Scenario {
-                seed,
-                ..scenario("reno", gateway, 60, 200)
-            });
-            outcome.cov[0]
-        });
+        let name = format!("era, {line}, clients = 60");
+        let runs = (1..=3).map(|seed| run(&study, &name, seed).get("cov"));
         let cov = Estimate::of(runs).unwrap().value;
         // The bar for every number that is held against ns-2.
-        assert!((cov / ns2 - 1.0).abs() < 0.05, "{gateway}: {cov} for {ns2}");
+        assert!((cov / ns2 - 1.0).abs() < 0.05, "{line}: {cov} for {ns2}");
+    }
+}
+
+/// What `network.change` says in the columns that are ns-2's, from the arithmetic of ns-2's clock: between two
+/// powers of two seconds an access transmission is rounded, and five slots of the gateway are.
+#[test]
+fn the_order_of_ns2_changes_where_its_clock_does() {
+    const ACCESS: f64 = 8.0 * 1500.0 / 10e6;
+    const SLOT: f64 = 8.0 * 1500.0 / 50e6;
+    let faster = |power: i32| {
+        let begin = f64::powi(2.0, power);
+        let rounded = |seconds: f64| (begin + seconds) - begin;
+        let later = rounded(ACCESS) - 5.0 * rounded(SLOT);
+        assert!(later != 0.0, "no order from {begin} s on");
+        later > 0.0
+    };
+    let mut expected: Vec<(u32, u64)> = Vec::new();
+    for power in 2..8 {
+        let rate = if faster(power) {
+            50_000_042
+        } else {
+            49_999_958
+        };
+        // Nothing is full in the first seconds: the first order holds from the second on.
+        let at = if power == 2 { 2 } else { 1 << power };
+        if expected.last().is_none_or(|(_, last)| *last != rate) {
+            expected.push((at, rate));
+        }
+    }
+    let each = expected.iter().map(|(at, rate)| {
+        format!("{{ at = \"{at}s\", direction = \"up\", rate = \"{rate}bit\" }}")
+    });
+    let change = format!("network.change=[{}]", each.collect::<Vec<_>>().join(", "));
+    let study = bundled().study(&Wish::default()).unwrap();
+    let of = |column: &str| {
+        let name = format!("{column}, reno, clients = 60");
+        let group = study.groups().find(|g| g.name == name).unwrap();
+        let mut set = group.assignments.iter();
+        set.find(|s| s.starts_with("network.change")).cloned()
+    };
+    assert_eq!(of("era").as_ref(), Some(&change));
+    assert_eq!(of("modern"), Some(change));
+    assert_eq!(of("today"), None);
+    // Five slots at these rates are a nanosecond shorter or longer than an access transmission.
+    for (rate, sign) in [(50_000_042.0, -1.0), (49_999_958.0, 1.0)] {
+        let apart = (5.0 * 12_000.0 / rate - ACCESS) * 1e9 * sign;
+        assert!((apart - 1.0).abs() < 0.02, "{apart} ns");
     }
 }

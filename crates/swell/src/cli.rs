@@ -445,7 +445,7 @@ pub(crate) struct ShowArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum StudyCommand {
     /// How bursty is the sum of many TCP connections? Tinnakornsrisuphap, Feng & Philp (2000).
-    Burstiness(StudyArgs),
+    Burstiness(BundledArgs),
     /// How much buffer does a link need? Appenzeller, Keslassy & McKeown (2004), in small: a study to start your own from.
     Buffers(BundledArgs),
     /// What does traffic that fills idle bandwidth do to the traffic that was there? Feldman (2001).
@@ -553,18 +553,6 @@ pub(crate) struct FillerArgs {
     /// A first look: stand-ins of one minute instead of ten.
     #[arg(long)]
     pub quick: bool,
-    #[command(flatten)]
-    pub grid: GridArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StudyArgs {
-    /// A first look: few settings, short runs, one seed.
-    #[arg(long)]
-    pub quick: bool,
-    /// How many seeds. Default: 5, with --quick 1.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub seeds: Option<u16>,
     #[command(flatten)]
     pub grid: GridArgs,
 }

@@ -11,15 +11,12 @@ use swell_base::Dur;
 use swell_live::host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::bundled::{self, Bundled};
-use swell_study::burstiness::{Plan, tally};
 use swell_study::file::{FileStudy, StudyError, Wish};
 use swell_study::filler;
 use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
 use swell_study::{Picture, Study, harpoon};
 
-use crate::cli::{
-    BundledArgs, FillerArgs, GridArgs, HarpoonArgs, StudyArgs, StudyCommand, StudyFileArgs,
-};
+use crate::cli::{BundledArgs, FillerArgs, GridArgs, HarpoonArgs, StudyCommand, StudyFileArgs};
 use crate::fail::Fail;
 use crate::{interrupt, out, report, run, show, tables};
 
@@ -36,16 +33,8 @@ const PNG_SCALE: f32 = 2.0;
 pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     match which {
         StudyCommand::Router(args) => router::router(args, rights, json),
-        StudyCommand::Burstiness(args) => {
-            let plan = Plan {
-                quick: args.quick,
-                seeds: seeds(args),
-            };
-            let cells = plan.scenarios();
-            let dir = directory(&args.grid, "burstiness", args.quick)?;
-            let numbers = runs(&cells, &args.grid, &dir, RUNS)?;
-            finish(&plan.study(&cells, &numbers), &dir, json)
-        }
+        StudyCommand::Burstiness(args) => carried("burstiness", args, json),
+        StudyCommand::Buffers(args) => carried("buffers", args, json),
         StudyCommand::Filler(args) => {
             let traces = traces(args)?;
             let cells = filler::cells::cells(&traces);
@@ -76,7 +65,6 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
             let study = harpoon::study(&original, seeds, &numbers, &times, command);
             finish(&study, &dir, json)
         }
-        StudyCommand::Buffers(args) => carried("buffers", args, json),
         StudyCommand::File(args) => of_file(args, json),
     }
 }
@@ -241,11 +229,6 @@ fn traces(args: &FillerArgs) -> Result<Vec<filler::Trace>, Fail> {
     Ok(traces)
 }
 
-fn seeds(args: &StudyArgs) -> u64 {
-    let default = if args.quick { 1 } else { 5 };
-    args.seeds.map_or(default, u64::from)
-}
-
 /// The study's directory, made where it is not there.
 fn directory(args: &GridArgs, name: &str, quick: bool) -> Result<PathBuf, Fail> {
     made(args.out.as_deref(), default_directory(name, quick))
@@ -344,13 +327,13 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
     if json {
         out::json(&serde_json::json!({
             "study": study, "report": page,
-            "verdicts": tally(study).map(|(v, n)| (v.words(), n)),
+            "verdicts": study.tally().map(|(v, n)| (v.words(), n)),
         }));
         return Ok(());
     }
     out::warnings(&study.doubts);
     for ledger in &study.ledgers {
-        out::data(&tables::ledger(ledger));
+        out::data(&tables::ledger(ledger, &study.reference));
         out::data("");
     }
     for (name, value) in &study.facts {

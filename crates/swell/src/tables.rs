@@ -148,8 +148,9 @@ pub(crate) fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A ledger: claims in rows, circumstances in columns.
-pub(crate) fn ledger(ledger: &Ledger) -> String {
+/// A ledger: claims in rows, circumstances in columns. `reference` is what the simulator is called whose
+/// numbers stand beside.
+pub(crate) fn ledger(ledger: &Ledger, reference: &str) -> String {
     let mut header = vec!["", "claim", "paper"];
     header.extend(ledger.columns.iter().map(String::as_str));
     let mut table = list(&header);
@@ -174,7 +175,7 @@ pub(crate) fn ledger(ledger: &Ledger) -> String {
                 text += &format!("\n{}", f.value);
             }
             if !f.reference.is_empty() {
-                text += &format!("\nns-2 {}", f.reference);
+                text += &format!("\n{reference} {}", f.reference);
             }
             text
         }));

@@ -52,6 +52,7 @@ fn study() -> Study {
             ..Section::default()
         }],
         command: "swell study made-up".into(),
+        reference: "other".into(),
         ..Study::default()
     }
 }
@@ -64,7 +65,8 @@ fn the_page_has_the_ledger_first_and_every_number() {
     assert!(at("more &lt; less") < at("<figure id=\"one\""));
     for text in [
         "holds +60 %",
-        "at M = 3; ns-2: +61 %",
+        "at M = 3; other: +61 %",
+        "“other” is what other says",
         "not tested",
         "swell study made-up",
     ] {

@@ -36,7 +36,8 @@ pub struct Group {
     /// The experiment with everything set.
     text: String,
     hash: String,
-    cost: f64,
+    /// Simulated; what a run costs is its packets, but time is all that is known of any experiment.
+    pub(super) seconds: f64,
 }
 
 impl Group {
@@ -93,8 +94,7 @@ impl Group {
             experiment: path.to_owned(),
             seed: plan.file.run.seed,
             hash: plan.hash(Simulator.name()),
-            // What a run costs is its packets: time is all that is known of any experiment.
-            cost: plan.file.run.duration.as_secs_f64(),
+            seconds: plan.file.run.duration.as_secs_f64(),
             name,
             text,
         })
@@ -269,7 +269,7 @@ impl Task for FileCell {
     }
 
     fn cost(&self) -> f64 {
-        self.group.cost
+        self.group.seconds
     }
 
     fn run(&self) -> Result<Vec<f64>, String> {

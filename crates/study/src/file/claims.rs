@@ -4,9 +4,10 @@ use rhai::{Dynamic, Engine, Scope};
 use swell_base::Warning;
 use swell_experiment::file::Problems;
 
-use super::format::{Claim, Units};
+use super::format::{Claim, Column, Units};
 use super::read::{Compiled, Place};
 use super::reference::Numbers;
+use super::results;
 use super::script::{self, Trouble};
 use crate::words;
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
@@ -21,7 +22,8 @@ struct Found {
 /// The title of the ledger of claims that name none.
 const LEDGER: &str = "The claims";
 
-/// The ledgers, in the order in which claims name them.
+/// The ledgers, in the order in which claims name them. A ledger has the columns in which any of its
+/// claims is asked.
 pub(super) fn ledgers(
     compiled: &Compiled,
     ours: &Numbers,
@@ -30,63 +32,82 @@ pub(super) fn ledgers(
 ) -> Vec<Ledger> {
     let study = &compiled.file;
     let engines: Vec<[Option<Engine>; 2]> = (0..study.column.len())
-        .map(|c| [Some(ours), reference].map(|numbers| numbers.map(|n| asking(compiled, n, c))))
+        .map(|c| {
+            let of = |numbers: &Numbers| asking(compiled, numbers, reference, c);
+            [Some(of(ours)), reference.map(of)]
+        })
         .collect();
+    let title = |claim: &Claim| claim.ledger.as_deref().unwrap_or(LEDGER).to_owned();
+    let asked = |claim: &Claim, column: &Column| {
+        let only = claim.columns.as_ref();
+        only.is_none_or(|c| c.contains(&column.name))
+    };
     let mut ledgers: Vec<Ledger> = Vec::new();
-    for (claim, _) in &compiled.claims {
-        let mut findings = Vec::new();
-        for (column, [here, there]) in study.column.iter().zip(&engines) {
-            let asked = claim
-                .columns
-                .as_ref()
-                .is_none_or(|c| c.contains(&column.name));
-            let Some(engine) = here.as_ref().filter(|_| asked) else {
-                findings.push(Finding::not_tested());
-                continue;
-            };
-            match decide(engine, claim) {
-                Ok(found) => {
-                    let theirs = there.as_ref().and_then(|e| decide(e, claim).ok());
-                    findings.push(finding(claim, found, theirs));
-                }
-                Err((_, trouble)) => {
-                    if let Trouble::Wrong(why) = trouble {
-                        doubts.push(Warning::warning(
-                            "claim-failed",
-                            format!(
-                                "claim {} could not be asked in {}: {why}",
-                                claim.id, column.name
-                            ),
-                        ));
-                    }
-                    findings.push(Finding::not_tested());
-                }
-            }
+    for (first, _) in &compiled.claims {
+        if ledgers.iter().any(|l| l.title == title(first)) {
+            continue;
         }
-        let entry = Entry {
-            id: claim.id.clone(),
-            claim: claim.claim.clone(),
-            paper: claim.paper.clone(),
-            rule: rule(claim),
-            findings,
+        let all = || compiled.claims.iter().map(|c| &c.0);
+        let mine = || all().filter(|c| title(c) == title(first));
+        let columns = || {
+            let each = study.column.iter().zip(&engines);
+            each.filter(|(column, _)| mine().any(|claim| asked(claim, column)))
         };
-        let title = claim.ledger.as_deref().unwrap_or(LEDGER);
-        match ledgers.iter_mut().find(|l| l.title == title) {
-            Some(ledger) => ledger.entries.push(entry),
-            None => ledgers.push(Ledger {
-                title: title.to_owned(),
-                columns: study.column.iter().map(|c| c.name.clone()).collect(),
-                entries: vec![entry],
-            }),
-        }
+        let entries = mine().map(|claim| {
+            let findings = columns().map(|(column, both)| {
+                if asked(claim, column) {
+                    judged(claim, column, both, doubts)
+                } else {
+                    Finding::not_tested()
+                }
+            });
+            Entry {
+                id: claim.id.clone(),
+                claim: claim.claim.clone(),
+                paper: claim.paper.clone(),
+                rule: rule(claim),
+                findings: findings.collect(),
+            }
+        });
+        ledgers.push(Ledger {
+            title: title(first),
+            entries: entries.collect(),
+            columns: columns().map(|(c, _)| c.name.clone()).collect(),
+        });
     }
     ledgers
+}
+
+/// What a claim comes to in a column, with what their numbers say where there are any.
+fn judged(
+    claim: &Claim,
+    column: &Column,
+    [here, there]: &[Option<Engine>; 2],
+    doubts: &mut Vec<Warning>,
+) -> Finding {
+    let Some(engine) = here else {
+        return Finding::not_tested();
+    };
+    match decide(engine, claim) {
+        Ok(found) => {
+            let theirs = there.as_ref().and_then(|e| decide(e, claim).ok());
+            finding(claim, found, theirs)
+        }
+        Err((_, trouble)) => {
+            if let Trouble::Wrong(why) = trouble {
+                let (id, name) = (&claim.id, &column.name);
+                let text = format!("claim {id} could not be asked in {name}: {why}");
+                doubts.push(Warning::warning("claim-failed", text));
+            }
+            Finding::not_tested()
+        }
+    }
 }
 
 /// Asks every claim of numbers of the right shape; that runs are not there is no mistake.
 pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Problems> {
     for column in 0..compiled.file.column.len() {
-        let engine = asking(compiled, numbers, column);
+        let engine = asking(compiled, numbers, Some(numbers), column);
         for (claim, place) in &compiled.claims {
             check(&engine, claim, place)?;
         }
@@ -101,10 +122,20 @@ fn check(engine: &Engine, claim: &Claim, place: &Place) -> Result<(), Problems> 
     }
 }
 
-/// Knows the runs of a column.
-fn asking(compiled: &Compiled, numbers: &Numbers, column: usize) -> Engine {
+/// Knows the runs of a column, and what a reference has for them.
+fn asking(
+    compiled: &Compiled,
+    numbers: &Numbers,
+    reference: Option<&Numbers>,
+    column: usize,
+) -> Engine {
     let mut engine = script::engine();
     numbers.view(compiled, column).register(&mut engine);
+    let theirs = match (&compiled.file.reference, reference) {
+        (None, _) => Err("the study has no [reference]"),
+        (_, theirs) => Ok(theirs.map(|r| r.view(compiled, column))),
+    };
+    results::register_reference(theirs, &mut engine);
     engine
 }
 

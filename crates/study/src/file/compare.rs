@@ -212,9 +212,9 @@ pub(super) fn section(study: &StudyFile, named: &Reference, all: &[Comparison]) 
         ]),
         rows: misses.collect(),
     };
-    let mut what = "Means over seeds.".to_owned();
+    let mut what = format!("Means over seeds of runs of equal length. {}", named.what);
     if let Some(exempt) = &named.exempt {
-        what += &format!(" There is no bar where {exempt}.");
+        what = format!("{} There is no bar where {exempt}.", what.trim_end());
     }
     Section {
         title: format!("Beside {}, number by number", named.name),

@@ -40,7 +40,7 @@ pub(super) fn sections(
             Some(section) => section.pictures.extend(drawn),
             None => sections.push(Section {
                 title: title.to_owned(),
-                what: String::new(),
+                what: said(compiled, title),
                 pictures: drawn,
                 tables: Vec::new(),
             }),
@@ -50,9 +50,23 @@ pub(super) fn sections(
     sections
 }
 
+/// What the study says of a section.
+fn said(compiled: &Compiled, title: &str) -> String {
+    let mut all = compiled.file.section.iter();
+    let mine = all.find(|s| s.title == title);
+    mine.map_or_else(String::new, |s| s.what.clone())
+}
+
 /// Draws every figure of numbers of the right shape.
 pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Problems> {
     let study = &compiled.file;
+    for (i, section) in study.section.iter().enumerate() {
+        let of = |f: &Figure| f.section.as_deref().unwrap_or(SECTION) == section.title;
+        if !study.figure.iter().any(of) {
+            let place = compiled.place(format!("section[{i}]"));
+            return Err(place.problem("title", "no figure stands in this section"));
+        }
+    }
     for (i, figure) in study.figure.iter().enumerate() {
         let place = compiled.place(format!("figure[{i}]"));
         let lines = figure.lines.iter().flatten();
@@ -198,14 +212,13 @@ fn draw(compiled: &Compiled, numbers: &Numbers, figure: &Figure) -> Result<Vec<P
         }))
     };
     let mut pictures = Vec::new();
-    let mut add = |suffix: Option<&Column>, measured: Vec<Line>| {
+    let mut add = |suffix: Option<&Column>, curves: Vec<Line>, measured: Vec<Line>| {
         if !measured.is_empty() {
-            let curve = reference(figure, &measured)?;
-            let all = curve.into_iter().chain(measured).collect();
+            let all = curves.into_iter().chain(measured).collect();
             pictures.push(picture(figure, suffix, all));
         }
-        Ok::<_, Wrong>(())
     };
+    let curve = |c: usize, measured: &[Line]| reference(compiled, numbers, figure, c, measured);
     match figure.by {
         By::Line => {
             for &c in &columns {
@@ -216,21 +229,45 @@ fn draw(compiled: &Compiled, numbers: &Numbers, figure: &Figure) -> Result<Vec<P
                     drawn.extend(line(name, slot, &|r| r.place == (c, l))?);
                 }
                 let one = study.column.len() == 1;
-                add((!one).then_some(&study.column[c]), drawn)?;
+                let curves = curve(c, &drawn)?.into_iter().collect();
+                add((!one).then_some(&study.column[c]), curves, drawn);
             }
         }
         By::Column => {
-            let mut drawn = Vec::new();
+            let mut drawn: Vec<Line> = Vec::new();
+            let mut of = Vec::new();
             for (slot, &c) in columns.iter().enumerate() {
                 let own = &study.column[c];
                 let name = own.label.clone().unwrap_or_else(|| own.name.clone());
                 let mine = |r: &&Row| r.place.0 == c && lines.contains(&r.place.1);
-                drawn.extend(line(name, slot, &mine)?);
+                if let Some(line) = line(name, slot, &mine)? {
+                    drawn.push(line);
+                    of.push(c);
+                }
             }
-            add(None, drawn)?;
+            let mut curves = Vec::new();
+            for (&c, beside) in of.iter().zip(&drawn) {
+                curves.extend(curve(c, &drawn)?.map(|own| (own, beside)));
+            }
+            let curves = by_column(curves);
+            add(None, curves, drawn);
         }
     }
     Ok(pictures)
+}
+
+/// One curve where all columns have the same; else each with the look of its column's line.
+fn by_column(mut curves: Vec<(Line, &Line)>) -> Vec<Line> {
+    if curves.windows(2).all(|w| w[0].0.points == w[1].0.points) {
+        curves.truncate(1);
+        return curves.into_iter().map(|(curve, _)| curve).collect();
+    }
+    let each = curves.into_iter().map(|(curve, line)| Line {
+        name: format!("{}, {}", curve.name, line.name),
+        slot: line.slot,
+        ..curve
+    });
+    each.collect()
 }
 
 /// The places of names, in the order in which they are chosen; all without a choice.
@@ -268,12 +305,19 @@ fn picture(figure: &Figure, column: Option<&Column>, lines: Vec<Line>) -> Pictur
     }
 }
 
-/// The curve beside the lines, over their range.
-fn reference(figure: &Figure, lines: &[Line]) -> Result<Option<Line>, Wrong> {
+/// The curve beside the lines, over their range; none where it asks for runs that are not there.
+fn reference(
+    compiled: &Compiled,
+    numbers: &Numbers,
+    figure: &Figure,
+    column: usize,
+    lines: &[Line],
+) -> Result<Option<Line>, Wrong> {
     let Some(text) = &figure.reference else {
         return Ok(None);
     };
-    let engine = script::engine();
+    let mut engine = script::engine();
+    numbers.view(compiled, column).register(&mut engine);
     let ast = script::compile(&engine, text).map_err(|t| ("reference", t))?;
     let xs = lines.iter().flat_map(|l| &l.points).map(|p| p.0);
     let low = xs.clone().fold(f64::INFINITY, f64::min);
@@ -288,14 +332,17 @@ fn reference(figure: &Figure, lines: &[Line]) -> Result<Option<Line>, Wrong> {
         };
         let mut scope = Scope::new();
         scope.push("x", x);
-        let found = script::value(&engine, &ast, &mut scope, text).map_err(|t| ("reference", t))?;
+        let found = match script::value(&engine, &ast, &mut scope, text) {
+            Err(Trouble::NotThere(_)) => return Ok(None),
+            found => found.map_err(|t| ("reference", t))?,
+        };
         let none = || {
             let why = format!("a {} is no number", found.type_name());
             ("reference", Trouble::Wrong(why))
         };
-        let y = script::number(&found).ok_or_else(none)?;
-        if y.is_finite() {
-            points.push((x, Estimate::exact(y)));
+        let y = script::estimate(&found).ok_or_else(none)?;
+        if y.value.is_finite() {
+            points.push((x, y));
         }
     }
     Ok((!points.is_empty()).then(|| Line {

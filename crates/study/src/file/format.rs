@@ -65,6 +65,32 @@ pub struct StudyFile {
     /// What is drawn.
     #[serde(default)]
     pub figure: Vec<Figure>,
+    /// What is said of a section of figures.
+    #[serde(default)]
+    pub section: Vec<Section>,
+    /// What to doubt, printed first whatever the numbers are.
+    #[serde(default)]
+    pub doubt: Vec<Doubt>,
+}
+
+/// What is said of a section of figures.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Section {
+    /// Its title, as figures give it.
+    pub title: String,
+    /// What it is, in a few sentences.
+    pub what: String,
+}
+
+/// Something to doubt.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Doubt {
+    /// Its name: a word or two, with dashes.
+    pub code: String,
+    /// What to doubt, and what to do about it.
+    pub text: String,
 }
 
 /// A file of claims.
@@ -95,6 +121,8 @@ pub struct Quick {
     pub seeds: Option<u16>,
     /// Keys of the experiment to set, after those of the study.
     pub set: Vec<String>,
+    /// How it differs from the whole study, and what that does to the numbers. Default: "fewer or shorter runs".
+    pub what: Option<String>,
 }
 
 /// Something that varies as numbers do.
@@ -241,6 +269,9 @@ pub struct Reference {
     /// Where there is no bar: an expression of `column`, `line`, the axes and `measure`.
     #[serde(default)]
     pub exempt: Option<String>,
+    /// What it was measured with and why there is no bar there, in words.
+    #[serde(default)]
+    pub what: String,
     /// Whether a first look is compared too: only where it is as long as the reference's runs.
     #[serde(default)]
     pub quick: bool,
@@ -334,7 +365,7 @@ pub struct Figure {
     /// Whether it is logarithmic.
     #[serde(default)]
     pub y_log: bool,
-    /// A curve beside the lines: an expression of `x`.
+    /// A curve beside the lines: an expression of `x` and of the runs of the column, which it asks for as claims do.
     #[serde(default)]
     pub reference: Option<String>,
     /// What the legend calls the curve.

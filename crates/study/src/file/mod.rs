@@ -162,30 +162,22 @@ impl FileStudy {
         );
         let reference = self.reference.as_ref();
         let reference = reference.filter(|_| !self.quick || self.compares_quick());
-        let mut doubts = Vec::new();
-        if self.quick {
-            doubts.push(swell_base::Warning::warning(
-                "quick-study",
-                "a first look: fewer or shorter runs; verdicts may differ from the full study's",
-            ));
-        }
-        if self.seeds < 3 {
-            doubts.push(swell_base::Warning::warning(
-                "few-seeds",
-                "with fewer than three seeds intervals are missing or mean little; --seeds 5",
-            ));
-        }
+        let mut doubts = self.doubts();
         let ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
         let mut sections = draw::sections(&self.compiled, &ours, &mut doubts);
         let compared = reference.map(|r| compare::compare(&self.compiled, &ours, r));
-        let mut facts = vec![
-            ("seeds".to_owned(), self.seeds.to_string()),
-            ("runs".to_owned(), numbers.len().to_string()),
-        ];
-        if let (Some(compared), Some(named)) = (&compared, &file.reference) {
-            sections.push(compare::section(file, named, compared));
-            doubts.extend(compare::doubt(named, compared));
-            facts.push(compare::fact(named, compared));
+        let mut facts = self.facts(numbers.len());
+        match (&compared, &file.reference) {
+            (Some(compared), Some(named)) => {
+                sections.push(compare::section(file, named, compared));
+                doubts.extend(compare::doubt(named, compared));
+                facts.push(compare::fact(named, compared));
+            }
+            (None, Some(named)) => facts.push((
+                format!("numbers within their bars of {}’s", named.name),
+                "not compared in a first look".to_owned(),
+            )),
+            _ => {}
         }
         sections.push(self.every_number(&ours));
         Study {
@@ -197,8 +189,52 @@ impl FileStudy {
             sections,
             command: self.command.clone(),
             facts,
+            reference: file
+                .reference
+                .as_ref()
+                .map_or_else(String::new, |r| r.name.clone()),
             real_time: false,
         }
+    }
+
+    /// What to doubt before any number is known.
+    fn doubts(&self) -> Vec<swell_base::Warning> {
+        let file = &self.compiled.file;
+        let mut doubts = Vec::new();
+        if self.quick {
+            let what = file.quick.what.as_deref();
+            let what = what.unwrap_or("fewer or shorter runs");
+            doubts.push(swell_base::Warning::warning(
+                "quick-study",
+                format!("a first look: {what}; verdicts may differ from the full study's"),
+            ));
+        }
+        if self.seeds < 3 {
+            doubts.push(swell_base::Warning::warning(
+                "few-seeds",
+                "with fewer than three seeds intervals are missing or mean little; --seeds 5",
+            ));
+        }
+        let own = file.doubt.iter();
+        doubts.extend(own.map(|d| swell_base::Warning::note(&d.code, &d.text)));
+        doubts
+    }
+
+    /// Of `runs` runs.
+    fn facts(&self, runs: usize) -> Vec<(String, String)> {
+        let seconds = self.groups.iter().map(|g| g.seconds);
+        let shortest = seconds.clone().fold(f64::INFINITY, f64::min);
+        let longest = seconds.fold(0.0, f64::max);
+        let length = if shortest < longest {
+            format!("{shortest} to {longest}")
+        } else {
+            longest.to_string()
+        };
+        vec![
+            ("simulated seconds of each run".to_owned(), length),
+            ("seeds".to_owned(), self.seeds.to_string()),
+            ("runs".to_owned(), runs.to_string()),
+        ]
     }
 
     fn compares_quick(&self) -> bool {

@@ -139,3 +139,25 @@ impl View {
         });
     }
 }
+
+/// Somebody else's numbers: none where they are not compared, an error where the study names none.
+pub(super) type Theirs = std::result::Result<Option<View>, &'static str>;
+
+/// Makes a reference's numbers known: `reference(line)`, `reference(line, #{...})`, as `run`.
+pub(super) fn register_reference(theirs: Theirs, engine: &mut Engine) {
+    fn one(theirs: &Theirs, line: &str, at: &Map) -> Answer<Map> {
+        match theirs {
+            Ok(Some(view)) => view.one(line, at),
+            Ok(None) => script::not_there("the reference is not compared"),
+            Err(why) => script::wrong(*why),
+        }
+    }
+    let all = Arc::new(theirs);
+    let only = Arc::clone(&all);
+    engine.register_fn("reference", move |line: ImmutableString| {
+        one(&only, &line, &Map::new())
+    });
+    engine.register_fn("reference", move |line: ImmutableString, at: Map| {
+        one(&all, &line, &at)
+    });
+}

@@ -9,7 +9,7 @@ use rhai::{
 };
 
 use crate::Estimate;
-use crate::words::{percent, share};
+use crate::words::{percent, share, thousands};
 
 /// Operations of one expression: thousands of times what a rule needs, a fraction of a second.
 const OPERATIONS: u64 = 2_000_000;
@@ -209,6 +209,14 @@ fn words(engine: &mut Engine) {
         .register_fn("share", share)
         .register_fn("percent", |e: Estimate| percent(e.value))
         .register_fn("percent", percent)
+        .register_fn("thousands", |e: Estimate| thousands(e.value))
+        .register_fn("thousands", thousands)
+        // Numbers are floating-point: 60 is written so, not 60.0.
+        .register_fn("to_string", |x: f64| x.to_string())
+        .register_fn("list", |parts: rhai::Array| {
+            let parts: Vec<String> = parts.iter().map(Dynamic::to_string).collect();
+            parts.join(", ")
+        })
         .register_fn("digits", |x: f64, n: i64| digits(x, n))
         .register_fn("digits", |e: Estimate, n: i64| digits(e.value, n));
 }

@@ -2,6 +2,8 @@ use std::path::PathBuf;
 
 use super::*;
 
+mod rules;
+
 const EXPERIMENT: &str = r#"
 name = "small"
 [network]

@@ -80,6 +80,7 @@ pub fn study(
         ledgers,
         sections,
         command,
+        reference: "ns-2.35".into(),
         real_time: false,
         facts: vec![("runs".to_string(), cells.len().to_string())],
     }
