@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rhai::Scope;
-use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations};
+use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::{self, Ended, Options};
 use swell_experiment::{Backend as _, Plan, Simulator, file};
 
 use super::format::StudyFile;
 use super::read::{Compiled, scope};
 use super::script::{self, Trouble};
-use super::tables::Tables;
+use super::tables::{Facts, Tables};
 use super::{StudyError, template};
 use crate::grid::{Columns, Task};
 
@@ -38,6 +38,8 @@ pub struct Group {
     hash: String,
     /// Simulated; what a run costs is its packets, but time is all that is known of any experiment.
     pub(super) seconds: f64,
+    /// Whether it keeps waits.
+    waits: bool,
 }
 
 impl Group {
@@ -95,6 +97,7 @@ impl Group {
             seed: plan.file.run.seed,
             hash: plan.hash(Simulator.name()),
             seconds: plan.file.run.duration.as_secs_f64(),
+            waits: plan.file.run.keep.waits,
             name,
             text,
         })
@@ -274,15 +277,20 @@ impl Task for FileCell {
 
     fn run(&self) -> Result<Vec<f64>, String> {
         let (observed, plan) = self.observe()?;
-        let run = &plan.file.run;
-        let tables = Tables::new(
-            observed,
-            run.warmup.as_secs_f64(),
-            run.duration.as_secs_f64(),
-            run.bins.as_secs_f64(),
-        );
-        let seconds = run.duration.as_secs_f64();
-        measures(&self.compiled, &self.group, tables, seconds).map_err(|(_, why)| why)
+        let facts = facts(&plan);
+        let tables = Tables::new(observed, &facts);
+        measures(&self.compiled, &self.group, tables, facts.seconds).map_err(|(_, why)| why)
+    }
+}
+
+fn facts(plan: &Plan) -> Facts {
+    let run = &plan.file.run;
+    Facts {
+        warmup: run.warmup.as_secs_f64(),
+        seconds: run.duration.as_secs_f64(),
+        width: run.bins.as_secs_f64(),
+        delays: plan.links().map(|l| l.delay.as_secs_f64()),
+        waits: run.keep.waits,
     }
 }
 
@@ -330,6 +338,19 @@ pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyEr
             rate: 1e6,
             ..LinkTotals::default()
         });
+        let wait = |who: &str| Wait {
+            direction,
+            traffic: who.into(),
+            from: 1e-3,
+            to: 2e-3,
+            packets: 4,
+            bytes: 4000,
+            squares: 4e6,
+            waited: 6e-3,
+        };
+        observed
+            .waits
+            .extend(["foreground", "background"].map(wait));
         observed.bins.extend((0..4).map(|i| Bin {
             time: f64::from(i),
             direction,
@@ -337,8 +358,15 @@ pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyEr
             ..Bin::default()
         }));
     }
-    let tables = Tables::new(observed, 0.0, 4.0, 1.0);
-    let asked = measures(compiled, group, tables, 4.0);
+    let facts = Facts {
+        warmup: 0.0,
+        seconds: 4.0,
+        width: 1.0,
+        delays: [0.01; 2],
+        waits: group.waits,
+    };
+    let tables = Tables::new(observed, &facts);
+    let asked = measures(compiled, group, tables, facts.seconds);
     asked.map(|_| ()).map_err(|(i, why)| {
         let place = compiled.place(format!("measure[{i}]"));
         place.problem("value", &why).into()

@@ -19,6 +19,7 @@ mod script;
 mod tables;
 mod template;
 mod texts;
+mod traffic;
 
 use std::path::PathBuf;
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use rhai::{Engine, ImmutableString};
-use swell_experiment::observe::{Bin, Flow, Observations, Outcome, Request};
+use swell_experiment::observe::{Bin, Flow, Observations, Outcome, Request, Wait};
 use swell_stats::{Observation, Replications};
+
+use super::traffic::{Side, Traffic};
 
 /// The tables of a run.
 #[derive(Clone)]
@@ -15,9 +17,24 @@ pub(super) struct Tables {
     pub flows: Flows,
 }
 
+/// What tables alone do not say of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    /// Length of the warm-up, seconds.
+    pub warmup: f64,
+    /// Length of the run, warm-up included, seconds.
+    pub seconds: f64,
+    /// Width of the bins, seconds.
+    pub width: f64,
+    /// One-way propagation delay of the bottleneck up and down, seconds.
+    pub delays: [f64; 2],
+    /// Whether waits are kept.
+    pub waits: bool,
+}
+
 impl Tables {
-    /// Of a run of `seconds` with a warm-up, in bins of `width` seconds.
-    pub(super) fn new(observed: Observations, warmup: f64, seconds: f64, width: f64) -> Tables {
+    /// Of a run.
+    pub(super) fn new(observed: Observations, facts: &Facts) -> Tables {
         let [mut up, mut down] = [Vec::new(), Vec::new()];
         for bin in observed.bins {
             if bin.direction == 0 {
@@ -31,19 +48,24 @@ impl Tables {
             let link = observed.links.iter().find(|l| l.direction == d);
             link.map_or(f64::NAN, |l| l.rate)
         };
-        let way = |d, bins| Direction {
+        let waits = facts.waits.then(|| Arc::new(observed.waits));
+        let way = |d: u8, bins| Direction {
             bins: Arc::new(bins),
-            width,
-            from: warmup,
-            to: seconds,
+            width: facts.width,
+            from: facts.warmup,
+            warmup: facts.warmup,
+            to: facts.seconds,
             rate: rate(d),
+            delay: facts.delays[usize::from(d)],
+            number: d,
+            waits: waits.clone(),
         };
         Tables {
             up: way(0, up),
             down: way(1, down),
             requests: Requests {
                 rows: Arc::new(observed.requests),
-                end: seconds,
+                end: facts.seconds,
             },
             flows: Flows(Arc::new(observed.flows)),
         }
@@ -54,19 +76,26 @@ impl Tables {
 #[derive(Clone)]
 pub(super) struct Direction {
     bins: Arc<Vec<Bin>>,
-    width: f64,
+    pub width: f64,
     from: f64,
+    warmup: f64,
     to: f64,
-    rate: f64,
+    pub rate: f64,
+    /// Propagation, seconds.
+    pub delay: f64,
+    /// 0 = up, 1 = down.
+    pub number: u8,
+    /// Of both directions, where they are kept.
+    waits: Option<Arc<Vec<Wait>>>,
 }
 
 impl Direction {
     /// The bins that begin at `from` or later. Times are sums of widths: a billionth is no time.
-    fn bins(&self) -> impl Iterator<Item = &Bin> {
+    pub(super) fn bins(&self) -> impl Iterator<Item = &Bin> {
         self.bins.iter().filter(|b| b.time >= self.from - 1e-9)
     }
 
-    fn sum(&self, f: impl Fn(&Bin) -> f64) -> f64 {
+    pub(super) fn sum(&self, f: impl Fn(&Bin) -> f64) -> f64 {
         self.bins().map(f).sum()
     }
 
@@ -77,7 +106,20 @@ impl Direction {
         }
     }
 
-    fn seconds(&self) -> f64 {
+    /// The waits of both directions, which are counted from the warm-up on; else why there are none.
+    pub(super) fn waits(&self) -> Result<&[Wait], &'static str> {
+        match &self.waits {
+            None => Err(
+                "waits are not kept: write keep = { waits = true } under [run] of the experiment",
+            ),
+            Some(_) if self.from != self.warmup => {
+                Err("waits are known of the whole run after the warm-up only")
+            }
+            Some(waits) => Ok(waits),
+        }
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
         let first = self.bins().next();
         first.map_or(0.0, |b| self.to - b.time)
     }
@@ -115,6 +157,8 @@ impl Direction {
             .register_fn("after", |d: D, seconds: i64| d.after(seconds as f64))
             .register_get("seconds", |d: &mut D| d.seconds())
             .register_get("rate", |d: &mut D| d.rate)
+            .register_get("foreground", |d: &mut D| Traffic::of(d, Side::Foreground))
+            .register_get("background", |d: &mut D| Traffic::of(d, Side::Background))
             .register_get("arrived", |d: &mut D| d.sum(arrived))
             .register_get("arrived_foreground", |d: &mut D| {
                 d.sum(|b| f64::from(b.arrived_packets[0]))
@@ -248,6 +292,7 @@ impl Flows {
 /// Makes the types known to expressions.
 pub(super) fn register(engine: &mut Engine) {
     Direction::register(engine);
+    Traffic::register(engine);
     Requests::register(engine);
     Flows::register(engine);
 }
@@ -282,12 +327,27 @@ mod tests {
             retransmissions: 1,
             outcome,
         };
+        let wait = |who: &str, from: f64, packets: u64, size: f64| Wait {
+            direction: 0,
+            traffic: who.into(),
+            from,
+            to: from * 1.125,
+            packets,
+            bytes: packets * size as u64,
+            squares: packets as f64 * size * size,
+            waited: packets as f64 * from,
+        };
         let observed = Observations {
             bins: bins.collect(),
             links: vec![swell_experiment::observe::LinkTotals {
                 rate: 12_000.0,
                 ..Default::default()
             }],
+            waits: vec![
+                wait("foreground", 0.0, 2, 100.0),
+                wait("foreground", 0.004, 2, 50.0),
+                wait("background", 0.016, 1, 500.0),
+            ],
             requests: vec![
                 request(0.0, 0.1, Outcome::Done),
                 request(0.2, 0.2, Outcome::Done),
@@ -295,7 +355,14 @@ mod tests {
             ],
             ..Observations::default()
         };
-        Tables::new(observed, 0.2, 1.0, 0.1)
+        let facts = Facts {
+            warmup: 0.2,
+            seconds: 1.0,
+            width: 0.1,
+            delays: [0.01, 0.02],
+            waits: true,
+        };
+        Tables::new(observed, &facts)
     }
 
     #[test]
@@ -324,6 +391,25 @@ mod tests {
             // 16 of 24 arrivals are in bins that saw a queue.
             ("up.queue", 100.0 * 16.0 / 24.0),
             ("up.queue_max", 7.0),
+            ("up.foreground.packets", 4.0),
+            ("up.foreground.wait", 0.002),
+            ("up.foreground.size", 75.0),
+            ("up.foreground.delay", 0.002 + 75.0 * 8.0 / 12_000.0 + 0.01),
+            ("up.foreground.arrived", 8.0),
+            ("up.background.loss", 4.0 / 16.0),
+            ("up.foreground.quantile(0.5)", 0.0),
+            ("up.foreground.quantile(0.9)", 0.0045),
+            ("up.foreground.carried", 300.0 * 8.0 / 0.8),
+            ("up.foreground.load", 300.0 * 8.0 / 0.8 / 12_000.0),
+            (
+                "up.background.residual",
+                (500.0 * 8.0 / 12_000.0_f64).powi(2) / 2.0 / 0.8,
+            ),
+            ("up.foreground.longer[0][1]", 0.5),
+            ("up.foreground.longer[1][0]", 0.0045),
+            ("up.background.series.len()", 8.0),
+            ("up.background.series[0][0]", 0.2),
+            ("up.background.series[0][1]", 1000.0 * 8.0 / 0.1),
             ("requests.count", 3.0),
             ("requests.failed", 1.0),
             ("requests.mean", 0.15),
@@ -335,5 +421,21 @@ mod tests {
                 "{text}: {found} for {expected}"
             );
         }
+    }
+    #[test]
+    fn waits_are_not_known_of_a_part() {
+        let mut engine = script::engine();
+        register(&mut engine);
+        let mut scope = Scope::new();
+        scope.push("up", tables().up);
+        let mut ask = |text: &str| {
+            let ast = script::compile(&engine, text).unwrap();
+            script::value(&engine, &ast, &mut scope, text)
+        };
+        let Err(script::Trouble::Wrong(why)) = ask("up.after(0.5).background.wait") else {
+            panic!("an answer")
+        };
+        assert!(why.contains("whole run"), "{why}");
+        assert!(ask("up.after(0.5).background.loss").is_ok());
     }
 }

@@ -1,0 +1,138 @@
+//! What expressions see of foreground or background in one direction of the bottleneck.
+
+use rhai::{Array, Dynamic, Engine};
+use swell_experiment::observe::{Bin, Wait};
+
+use super::script;
+use super::tables::Direction;
+
+/// Whose packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Foreground,
+    Background,
+}
+
+/// The packets of one side in one direction.
+#[derive(Clone)]
+pub(super) struct Traffic {
+    way: Direction,
+    side: Side,
+}
+
+type Answer<T> = Result<T, Box<rhai::EvalAltResult>>;
+
+impl Traffic {
+    pub(super) fn of(way: &Direction, side: Side) -> Traffic {
+        Traffic {
+            way: way.clone(),
+            side,
+        }
+    }
+
+    fn count(&self, of: impl Fn(&Bin) -> [u32; 2]) -> f64 {
+        self.way.sum(|b| f64::from(of(b)[self.side as usize]))
+    }
+
+    /// The rows of the table of waits.
+    fn rows(&self) -> Answer<impl Iterator<Item = &Wait>> {
+        let name = match self.side {
+            Side::Foreground => "foreground",
+            Side::Background => "background",
+        };
+        let all = self.way.waits().or_else(script::wrong)?;
+        let mine = move |w: &&Wait| w.direction == self.way.number && w.traffic == name;
+        Ok(all.iter().filter(mine))
+    }
+
+    fn sum(&self, of: impl Fn(&Wait) -> f64) -> Answer<f64> {
+        Ok(self.rows()?.map(of).sum())
+    }
+
+    /// Per packet sent; no number of none.
+    fn mean(&self, of: impl Fn(&Wait) -> f64) -> Answer<f64> {
+        let packets = self.sum(|w| w.packets as f64)?;
+        Ok(self.sum(of)? / packets)
+    }
+
+    /// Bits per second that were sent.
+    fn carried(&self) -> Answer<f64> {
+        Ok(self.sum(|w| w.bytes as f64)? * 8.0 / self.way.seconds())
+    }
+
+    /// The same as a share of the link's rate.
+    fn load(&self) -> Answer<f64> {
+        Ok(self.carried()? / self.way.rate)
+    }
+
+    /// Wait, transmission at the link's rate and propagation, mean.
+    fn delay(&self) -> Answer<f64> {
+        let (wait, size) = (self.mean(|w| w.waited)?, self.mean(|w| w.bytes as f64)?);
+        Ok(wait + size * 8.0 / self.way.rate + self.way.delay)
+    }
+
+    /// The mean of what is left of this side's transmission at any instant, seconds.
+    fn residual(&self) -> Answer<f64> {
+        let bit = 8.0 / self.way.rate;
+        Ok(self.sum(|w| w.squares)? * bit * bit / 2.0 / self.way.seconds())
+    }
+
+    /// The longest wait of the bucket in which the share `p` of the packets is reached.
+    fn quantile(&self, p: f64) -> Answer<f64> {
+        let rank = (p.clamp(0.0, 1.0) * self.sum(|w| w.packets as f64)?).ceil();
+        let mut sum = 0.0;
+        for row in self.rows()? {
+            sum += row.packets as f64;
+            if sum >= rank {
+                return Ok(row.to);
+            }
+        }
+        Ok(f64::NAN)
+    }
+
+    /// Seconds and the share of the packets that waited longer.
+    fn longer(&self) -> Answer<Array> {
+        let all = self.sum(|w| w.packets as f64)?;
+        let mut sum = 0.0;
+        let points = self.rows()?.map(|row| {
+            sum += row.packets as f64;
+            point(row.to, 1.0 - sum / all)
+        });
+        Ok(points.collect())
+    }
+
+    /// Seconds and arrivals per bin in bits per second.
+    fn series(&self) -> Array {
+        let each = self.way.bins().map(|b| {
+            let bits = b.arrived[self.side as usize] as f64 * 8.0;
+            point(b.time, bits / self.way.width)
+        });
+        each.collect()
+    }
+
+    pub(super) fn register(engine: &mut Engine) {
+        type T = Traffic;
+        engine
+            .register_type_with_name::<T>("traffic")
+            .register_get("arrived", |t: &mut T| t.count(|b| b.arrived_packets))
+            .register_get("dropped", |t: &mut T| t.count(|b| b.dropped))
+            .register_get("loss", |t: &mut T| {
+                let arrived = t.count(|b| b.arrived_packets);
+                t.count(|b| b.dropped) / arrived
+            })
+            .register_get("packets", |t: &mut T| t.sum(|w| w.packets as f64))
+            .register_get("carried", |t: &mut T| t.carried())
+            .register_get("load", |t: &mut T| t.load())
+            .register_get("size", |t: &mut T| t.mean(|w| w.bytes as f64))
+            .register_get("residual", |t: &mut T| t.residual())
+            .register_get("wait", |t: &mut T| t.mean(|w| w.waited))
+            .register_get("delay", |t: &mut T| t.delay())
+            .register_fn("quantile", |t: T, p: f64| t.quantile(p))
+            .register_get("longer", |t: &mut T| t.longer())
+            .register_get("series", |t: &mut T| t.series());
+    }
+}
+
+fn point(x: f64, y: f64) -> Dynamic {
+    Dynamic::from_array(vec![x.into(), y.into()])
+}
