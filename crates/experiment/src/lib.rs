@@ -17,7 +17,7 @@ mod test_support;
 pub mod verdict;
 
 pub use backend::{Backend, RunError, RunSpec};
-pub use plan::Plan;
+pub use plan::{Capture, Plan, Traces};
 pub use simulate::{Simulator, stage};
 pub use store::Results;
 pub use verdict::Verdict;

@@ -82,6 +82,19 @@ impl Plan {
     /// # Errors
     /// Every problem found in the file, or else with its models and captures.
     pub fn resolve(text: &str, source: &str, base: &Path) -> Result<Plan, Problems> {
+        Plan::resolve_with(text, source, base, &Traces::default())
+    }
+
+    /// As [`resolve`](Plan::resolve); captures are read only where `known` has not read them yet.
+    ///
+    /// # Errors
+    /// As [`resolve`](Plan::resolve).
+    pub fn resolve_with(
+        text: &str,
+        source: &str,
+        base: &Path,
+        known: &Traces,
+    ) -> Result<Plan, Problems> {
         let mut file = file::read(text, source)?;
         let mut models = BTreeMap::new();
         let mut flow_models = BTreeMap::new();
@@ -111,7 +124,7 @@ impl Plan {
                     }
                     Err((key, complaint)) => complain(key, complaint),
                 },
-                Background::Replay(replay) => match traces::load(replay, base) {
+                Background::Replay(replay) => match traces::load(replay, base, known) {
                     Ok(loaded) => {
                         // Relative to the run directory it would be another file.
                         replay.trace.clone_from(&loaded.facts.source);
@@ -451,6 +464,7 @@ fn cells(file: &File) -> Vec<Cell> {
 }
 
 pub(crate) use deliveries::counting_rate;
+pub use traces::{Capture, Traces};
 
 /// What is wrong with a model or a capture, and what helps.
 type Complaint = (String, Option<String>);

@@ -489,6 +489,9 @@ pub(crate) struct StudyFileArgs {
     /// The study file (TOML).
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub file: Option<PathBuf>,
+    /// Captures, each one more column, where the study takes them ([capture]).
+    #[arg(value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
     /// Check the file and print for each combination the command that does its first run by itself; run
     /// nothing.
     #[arg(long)]
@@ -509,6 +512,9 @@ pub(crate) struct StudyFileArgs {
 /// A study that is a file, carried by the program.
 #[derive(Debug, Args)]
 pub(crate) struct BundledArgs {
+    /// Captures, each one more column, where the study takes them.
+    #[arg(value_name = "TRACE", conflicts_with = "write")]
+    pub traces: Vec<PathBuf>,
     /// A first look: few settings, short runs, one seed.
     #[arg(long)]
     pub quick: bool,

@@ -79,6 +79,7 @@ fn carried(name: &str, args: &BundledArgs, json: bool) -> Result<(), Fail> {
     let wish = Wish {
         quick: args.quick,
         seeds: args.seeds,
+        captures: args.traces.clone(),
     };
     let study = bundled.study(&wish).map_err(unread)?;
     run_file(&study, args.quick, &args.grid, json)
@@ -112,7 +113,7 @@ fn written(bundled: &Bundled, dir: &Path, json: bool) -> Result<(), Fail> {
 
 fn unread(error: StudyError) -> Fail {
     match error {
-        StudyError::Io { .. } => Fail::failed(error),
+        StudyError::Io { .. } | StudyError::Capture { .. } => Fail::failed(error),
         _ => Fail::usage(error),
     }
 }
@@ -126,6 +127,7 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
     let wish = Wish {
         quick: args.quick,
         seeds: args.seeds,
+        captures: args.traces.clone(),
     };
     let study = FileStudy::read(path, &wish).map_err(unread)?;
     if args.list {

@@ -1,11 +1,13 @@
 //! Captures, read for replay.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use swell_base::{Dur, Rate, Warning};
 use swell_capture::{Packet, Reader};
-use swell_learn::{Directions, Splitter};
+use swell_learn::Splitter;
+use swell_workload::Packets;
 
 use super::{Complaint, LoadedTrace};
 use crate::backend::Trace;
@@ -14,7 +16,11 @@ use crate::hash::Hash;
 use crate::store::ModelFacts;
 
 /// The trace that `replay` names; or the key that is wrong, and why.
-pub(super) fn load(replay: &Replay, base: &Path) -> Result<LoadedTrace, (&'static str, Complaint)> {
+pub(super) fn load(
+    replay: &Replay,
+    base: &Path,
+    traces: &Traces,
+) -> Result<LoadedTrace, (&'static str, Complaint)> {
     let name = &replay.trace;
     let wrong = |message: String, hint: &str| {
         let hint = (!hint.is_empty()).then(|| hint.to_owned());
@@ -27,21 +33,15 @@ pub(super) fn load(replay: &Replay, base: &Path) -> Result<LoadedTrace, (&'stati
             "the path of a capture, relative to the experiment file",
         ));
     }
-    let (directions, mut warnings, digest) = read(&path).map_err(|e| wrong(e.to_string(), ""))?;
-    let both = directions.packets.each_ref().map(Vec::len);
-    if both == [0, 0] {
+    let capture = traces.read(&path).map_err(|e| wrong(e.to_string(), ""))?;
+    if capture.packets.iter().all(|way| way.is_empty()) {
         return Err(wrong(
             format!("`{name}`: no packet leads from one side to the other"),
             "",
         ));
     }
-    warnings.extend(directions.doubts());
-    let (period, length) = (directions.period(), directions.duration);
-    let mut packets = directions.packets.map(Into::into);
-    if replay.reversed {
-        packets.swap(0, 1);
-    }
-    let trace = Trace { packets, period };
+    let trace = capture.trace(replay.reversed);
+    let (period, length) = (capture.period, capture.length);
     let [up, down] = trace.bps().map(Rate::from_bps_f64);
     if replay.rate.is_some() && down == Rate::default() {
         return Err((
@@ -72,7 +72,7 @@ pub(super) fn load(replay: &Replay, base: &Path) -> Result<LoadedTrace, (&'stati
                 .file_name()
                 .map_or_else(|| name.clone(), |f| f.to_string_lossy().into_owned()),
             source: source.display().to_string(),
-            hash: digest,
+            hash: capture.hash,
             note: format!(
                 "{} packets up and {} down in {:.1} s, {:.3} and {:.3} Mbit/s",
                 trace.packets[0].len(),
@@ -81,14 +81,68 @@ pub(super) fn load(replay: &Replay, base: &Path) -> Result<LoadedTrace, (&'stati
                 up.as_mbit(),
                 down.as_mbit(),
             ),
-            warnings,
+            warnings: capture.doubts,
         },
         trace: Arc::new(trace),
     })
 }
 
-/// The packets of a capture by direction, the reader's doubts, and a fingerprint of what is replayed.
-fn read(path: &Path) -> Result<(Directions, Vec<Warning>, String), swell_capture::Error> {
+/// A capture, read.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// From inside out (up) and from outside in: time since the first packet, network-layer bytes.
+    pub packets: [Packets; 2],
+    /// From the first packet to the last.
+    pub length: Dur,
+    /// After how long it begins again where it is played without end.
+    pub period: Dur,
+    /// What to doubt about it.
+    pub doubts: Vec<Warning>,
+    /// A fingerprint of times and sizes.
+    hash: String,
+}
+
+impl Capture {
+    /// Mean rates up and down, bits per second of network-layer bytes.
+    pub fn bps(&self) -> [f64; 2] {
+        self.trace(false).bps()
+    }
+
+    fn trace(&self, reversed: bool) -> Trace {
+        let mut packets = self.packets.clone();
+        if reversed {
+            packets.swap(0, 1);
+        }
+        Trace {
+            packets,
+            period: self.period,
+        }
+    }
+}
+
+/// Captures that were read, so that experiments that replay the same one read it once. A file that changes
+/// meanwhile is not read again.
+#[derive(Debug, Default)]
+pub struct Traces(Mutex<BTreeMap<PathBuf, Capture>>);
+
+impl Traces {
+    /// The capture in a file.
+    ///
+    /// # Errors
+    /// Where it does not read.
+    pub fn read(&self, path: &Path) -> Result<Capture, swell_capture::Error> {
+        // One at a time: others most likely wait for the same one.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(capture) = known.get(path) {
+            return Ok(capture.clone());
+        }
+        let capture = read(path)?;
+        known.insert(path.to_owned(), capture.clone());
+        Ok(capture)
+    }
+}
+
+fn read(path: &Path) -> Result<Capture, swell_capture::Error> {
     let mut reader = Reader::open(path)?;
     let mut splitter = Splitter::new();
     let mut packet = Packet::default();
@@ -107,5 +161,13 @@ fn read(path: &Path) -> Result<(Directions, Vec<Warning>, String), swell_capture
             .collect();
         hash = hash.part(&bytes);
     }
-    Ok((directions, reader.counts().doubts(), hash.hex()))
+    let mut doubts = reader.counts().doubts();
+    doubts.extend(directions.doubts());
+    Ok(Capture {
+        length: directions.duration,
+        period: directions.period(),
+        doubts,
+        hash: hash.hex(),
+        packets: directions.packets.map(Into::into),
+    })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rhai::Scope;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::{self, Ended, Options};
-use swell_experiment::{Backend as _, Plan, Simulator, file};
+use swell_experiment::{Backend as _, Plan, Simulator, Traces, file};
 
 use super::format::StudyFile;
 use super::read::{Compiled, scope};
@@ -69,21 +69,23 @@ impl Group {
         set.push("run.replications=1".into());
         let text = file::override_keys(experiment, &set)
             .map_err(|e| wrong(format!("{}: {e}", path.display())))?;
-        let plan = resolve(&text, path).map_err(&wrong)?;
+        let plan = resolve(&text, path, &compiled.traces).map_err(&wrong)?;
         if plan.file.backend != file::BackendKind::Simulated {
             return Err(wrong(
                 "a study is simulated; this experiment asks for the emulator".into(),
             ));
         }
-        let own = &study.line[line];
+        let (own, about) = (&study.line[line], &study.column[column]);
+        let front = own.foreground.as_ref().or(about.foreground.as_ref());
         let foreground = one(
             "foreground",
-            own.foreground.as_ref().or(study.foreground.as_ref()),
+            front.or(study.foreground.as_ref()),
             plan.file.foreground.iter().map(|f| f.name()).collect(),
         );
+        let back = own.background.as_ref().or(about.background.as_ref());
         let background = one(
             "background",
-            own.background.as_ref().or(study.background.as_ref()),
+            back.or(study.background.as_ref()),
             plan.file.background.iter().map(|b| b.name()).collect(),
         );
         Ok(Group {
@@ -168,10 +170,10 @@ fn one(what: &str, name: Option<&String>, there: Vec<&str>) -> Result<String, St
     }
 }
 
-fn resolve(text: &str, path: &Path) -> Result<Plan, String> {
+fn resolve(text: &str, path: &Path, traces: &Traces) -> Result<Plan, String> {
     let base = path.parent().unwrap_or(Path::new(""));
     let name = format!("{} with what is set", path.display());
-    Plan::resolve(text, &name, base).map_err(|e| e.to_string())
+    Plan::resolve_with(text, &name, base, traces).map_err(|e| e.to_string())
 }
 
 /// The columns of the table of runs.
@@ -205,7 +207,7 @@ impl FileCell {
         let group = &self.group;
         let seed = [format!("run.seed={}", self.seed)];
         let text = file::override_keys(&group.text, &seed)?;
-        let mut plan = resolve(&text, &group.experiment)?;
+        let mut plan = resolve(&text, &group.experiment, &self.compiled.traces)?;
         plan.cells
             .retain(|c| c.foreground == group.foreground && c.background == group.background);
         let none = || "no such run in the plan".to_owned();

@@ -32,6 +32,9 @@ pub struct StudyFile {
     /// Seeds of each run. Default 5.
     #[serde(default = "five")]
     pub seeds: u16,
+    /// Whether nothing in the runs hangs on their seeds: then one is enough, and few raise no doubt.
+    #[serde(default)]
+    pub fixed: bool,
     /// Keys of the experiment to set in every run, as `swell run --set` takes them. What stands in
     /// `${...}` is an expression.
     #[serde(default)]
@@ -51,6 +54,9 @@ pub struct StudyFile {
     /// Circumstances under which every claim is asked: the columns of the ledger.
     #[serde(default)]
     pub column: Vec<Column>,
+    /// Captures named on the command line: each is one more column.
+    #[serde(default)]
+    pub capture: Option<Capture>,
     /// Numbers of a run.
     pub measure: Vec<Measure>,
     /// Numbers that somebody else has for the same runs.
@@ -153,10 +159,10 @@ pub struct Line {
     /// Another experiment file than the study's.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// Another foreground than the study's.
+    /// Another foreground than the study's and the column's.
     #[serde(default)]
     pub foreground: Option<String>,
-    /// Another background than the study's.
+    /// Another background than the study's and the column's.
     #[serde(default)]
     pub background: Option<String>,
     /// Values that expressions know by name, before those of the study and the column.
@@ -168,12 +174,39 @@ pub struct Line {
     /// The columns in which it is run. Default: all.
     #[serde(default)]
     pub columns: Option<Vec<String>>,
-    /// Values of axes, by the axis, where they are not the axis's own.
+    /// Values of axes, by the axis, where they are not the axis's own; of several such tables, all
+    /// combinations of each.
     #[serde(default)]
-    pub at: BTreeMap<String, Vec<f64>>,
+    pub at: Places,
     /// Values of axes in a first look, by the axis; an empty list leaves the line out.
     #[serde(default)]
     pub quick: BTreeMap<String, Vec<f64>>,
+}
+
+/// Values of axes, by the axis.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Places {
+    /// All combinations of these.
+    One(BTreeMap<String, Vec<f64>>),
+    /// All combinations of each.
+    Several(Vec<BTreeMap<String, Vec<f64>>>),
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places::One(BTreeMap::new())
+    }
+}
+
+impl Places {
+    /// The tables.
+    pub(super) fn all(&self) -> &[BTreeMap<String, Vec<f64>>] {
+        match self {
+            Places::One(one) => std::slice::from_ref(one),
+            Places::Several(all) => all,
+        }
+    }
 }
 
 /// Circumstances under which every claim is asked.
@@ -185,11 +218,36 @@ pub struct Column {
     /// What titles of figures call it. Default: the name.
     #[serde(default)]
     pub label: Option<String>,
+    /// Another foreground than the study's.
+    #[serde(default)]
+    pub foreground: Option<String>,
+    /// Another background than the study's.
+    #[serde(default)]
+    pub background: Option<String>,
     /// Values that expressions know by name, before those of the study.
     #[serde(default)]
     pub with: BTreeMap<String, Scalar>,
     /// Keys of the experiment to set, after those of the study.
     #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// The column that a capture named on the command line makes. It is called after the file; expressions know
+/// `file`, its absolute path; `length`, seconds from its first packet to the last; `rate_up` and `rate_down`,
+/// bits per second of network-layer bytes from its inside out and back.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// Another foreground than the study's.
+    #[serde(default)]
+    pub foreground: Option<String>,
+    /// Another background than the study's.
+    #[serde(default)]
+    pub background: Option<String>,
+    /// Values that expressions know by name, before those of the study.
+    #[serde(default)]
+    pub with: BTreeMap<String, Scalar>,
+    /// Keys of the experiment to set, after those of the study and of a first look.
     pub set: Vec<String>,
 }
 

@@ -7,6 +7,8 @@
 //! simulator; [`FileStudy::study`] makes the [`Study`](crate::Study) of the numbers.
 //! `docs/studies.md` describes the file; [`format`] is the file, key by key.
 
+mod axes;
+mod captures;
 mod cells;
 mod claims;
 mod compare;
@@ -60,6 +62,8 @@ pub struct Wish {
     pub quick: bool,
     /// Another number of seeds than the file's.
     pub seeds: Option<u16>,
+    /// Captures, each one more column.
+    pub captures: Vec<PathBuf>,
 }
 
 /// Why a study file cannot be run.
@@ -83,6 +87,14 @@ pub enum StudyError {
         runs: String,
         /// What is wrong.
         problem: String,
+    },
+    /// A capture named on the command line cannot be used.
+    #[error("{path}: {reason}")]
+    Capture {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
     },
     /// The table of reference numbers is.
     #[error("{path}, line {line}: {reason}")]
@@ -210,7 +222,8 @@ impl FileStudy {
                 format!("a first look: {what}; verdicts may differ from the full study's"),
             ));
         }
-        if self.seeds < 3 {
+        doubts.extend(self.compiled.doubts.iter().cloned());
+        if self.seeds < 3 && !file.fixed {
             doubts.push(swell_base::Warning::warning(
                 "few-seeds",
                 "with fewer than three seeds intervals are missing or mean little; --seeds 5",

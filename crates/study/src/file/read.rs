@@ -6,14 +6,17 @@ use std::sync::{Arc, OnceLock};
 
 use rhai::{AST, Engine, Scope};
 use serde_json::Value;
+use swell_base::Warning;
+use swell_experiment::Traces;
 use swell_experiment::file::{self, Problem, Problems};
 
+use super::axes;
 use super::cells::{self, Group};
-use super::format::{Axis, Claim, ClaimsFile, Column, Line, Scalar, StudyFile};
+use super::format::{Claim, ClaimsFile, Column, Line, Scalar, StudyFile};
 use super::reference::{self, Numbers};
 use super::script::{self, Trouble};
 use super::texts::Texts;
-use super::{FileStudy, MOST, StudyError, Wish, claims, draw, tables};
+use super::{FileStudy, MOST, StudyError, Wish, captures, claims, draw, tables};
 use crate::bundled::{self, Bundled};
 
 /// A study file with its expressions read.
@@ -25,6 +28,10 @@ pub(super) struct Compiled {
     pub claims: Vec<(Claim, Place)>,
     /// What messages call the study file, and its text.
     origin: Arc<Origin>,
+    /// Captures that were read.
+    pub traces: Arc<Traces>,
+    /// What to doubt of those named on the command line.
+    pub doubts: Vec<Warning>,
 }
 
 /// A text that messages can point into.
@@ -58,7 +65,7 @@ impl Place {
 }
 
 impl Origin {
-    fn problem(&self, key: &str, why: &str, hint: Option<String>) -> Problems {
+    pub(super) fn problem(&self, key: &str, why: &str, hint: Option<String>) -> Problems {
         let problem: Problem = file::problem(&self.text, key, why.to_owned(), hint);
         Problems::of(&self.name, vec![problem])
     }
@@ -110,6 +117,8 @@ impl FileStudy {
             text: texts.read(name)?,
         });
         let mut file: StudyFile = file::read_as(&origin.text, &origin.name, &schemas()[0])?;
+        let traces = Arc::new(Traces::default());
+        let doubts = captures::columns(&mut file, &origin, &wish.captures, &traces)?;
         // Without columns, lines or axes there is one of each.
         if file.column.is_empty() {
             file.column.push(Column {
@@ -142,6 +151,8 @@ impl FileStudy {
             measures,
             claims,
             origin,
+            traces,
+            doubts,
         });
         let seeds = wish.seeds.unwrap_or(if wish.quick {
             compiled.file.quick.seeds.unwrap_or(1)
@@ -153,9 +164,15 @@ impl FileStudy {
             Some(named) => Some(reference::read(&compiled.file, named, texts)?),
             None => None,
         };
-        let quick = if wish.quick { " --quick" } else { "" };
+        let mut command = format!("swell study {}", texts.called);
+        for path in &wish.captures {
+            command += &format!(" '{}'", path.display().to_string().replace('\'', "'\\''"));
+        }
+        if wish.quick {
+            command += " --quick";
+        }
         let study = FileStudy {
-            command: format!("swell study {}{quick} --seeds {seeds}", texts.called),
+            command: format!("{command} --seeds {seeds}"),
             compiled,
             groups,
             seeds: seeds.max(1),
@@ -332,7 +349,8 @@ fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
     }
     let columns = &lists[2].1;
     for (i, line) in study.line.iter().enumerate() {
-        for key in line.at.keys().chain(line.quick.keys()) {
+        let places = line.at.all().iter().chain([&line.quick]);
+        for key in places.flat_map(BTreeMap::keys) {
             if !axes.contains(&&**key) {
                 return fail(
                     format!("line[{i}]"),
@@ -411,28 +429,16 @@ fn groups(
                     read
                 }
             };
-            let values: Vec<&[f64]> = study.axis.iter().map(|a| values(a, line, quick)).collect();
-            let count = values
-                .iter()
-                .try_fold(1_usize, |n, v| n.checked_mul(v.len()));
-            let runs = count.and_then(|n| {
-                n.checked_add(out.len())?
-                    .checked_mul(usize::from(seeds.max(1)))
-            });
-            if runs.is_none_or(|n| n > MOST) {
+            let most = MOST / usize::from(seeds.max(1));
+            let here = axes::combinations(&study.axis, line, quick, most);
+            let Some(here) = here.filter(|h| h.len() <= most.saturating_sub(out.len())) else {
                 let why = format!("more than {MOST} runs");
                 return Err(compiled
                     .origin
                     .problem(&format!("line[{l}]"), &why, None)
                     .into());
-            }
-            for mut i in 0..count.unwrap_or(0) {
-                // The last axis is the fastest.
-                let mut axes = vec![0.0; values.len()];
-                for (place, list) in axes.iter_mut().zip(&values).rev() {
-                    *place = list[i % list.len()];
-                    i /= list.len();
-                }
+            };
+            for axes in here {
                 let group = Group::resolve(compiled, (c, l), axes, &experiment, &path, quick)?;
                 out.push(Arc::new(group));
             }
@@ -445,13 +451,6 @@ fn groups(
             .into());
     }
     Ok(out)
-}
-
-fn values<'f>(axis: &'f Axis, line: &'f Line, quick: bool) -> &'f [f64] {
-    let own = line.at.get(&axis.name);
-    let first = quick.then(|| line.quick.get(&axis.name)).flatten();
-    let common = quick.then_some(axis.quick.as_ref()).flatten();
-    first.or(own).or(common).unwrap_or(&axis.values)
 }
 
 /// What expressions know of a combination.

@@ -396,6 +396,7 @@ mod tests {
             ("up.foreground.size", 75.0),
             ("up.foreground.delay", 0.002 + 75.0 * 8.0 / 12_000.0 + 0.01),
             ("up.foreground.arrived", 8.0),
+            ("up.background.offered", 8000.0 * 8.0 / 0.8),
             ("up.background.loss", 4.0 / 16.0),
             ("up.foreground.quantile(0.5)", 0.0),
             ("up.foreground.quantile(0.9)", 0.0045),

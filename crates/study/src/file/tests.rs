@@ -359,7 +359,10 @@ fn the_studies_of_the_repository_read() {
             continue;
         }
         for quick in [false, true] {
-            let wish = Wish { quick, seeds: None };
+            let wish = Wish {
+                quick,
+                ..Wish::default()
+            };
             if let Err(error) = FileStudy::read(&path, &wish) {
                 panic!("{error}");
             }

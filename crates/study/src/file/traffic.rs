@@ -55,6 +55,12 @@ impl Traffic {
         Ok(self.sum(of)? / packets)
     }
 
+    /// Bits per second that arrived.
+    fn offered(&self) -> f64 {
+        let bits = self.way.sum(|b| b.arrived[self.side as usize] as f64) * 8.0;
+        bits / self.way.seconds()
+    }
+
     /// Bits per second that were sent.
     fn carried(&self) -> Answer<f64> {
         Ok(self.sum(|w| w.bytes as f64)? * 8.0 / self.way.seconds())
@@ -120,6 +126,7 @@ impl Traffic {
                 let arrived = t.count(|b| b.arrived_packets);
                 t.count(|b| b.dropped) / arrived
             })
+            .register_get("offered", |t: &mut T| t.offered())
             .register_get("packets", |t: &mut T| t.sum(|w| w.packets as f64))
             .register_get("carried", |t: &mut T| t.carried())
             .register_get("load", |t: &mut T| t.load())

@@ -1,0 +1,79 @@
+//! Which values of the axes a line is run at.
+
+use std::collections::BTreeMap;
+
+use super::format::{Axis, Line};
+
+/// The combinations of a line, each once; the last axis is the fastest. `None` where they are more than
+/// `most`.
+pub(super) fn combinations(
+    axes: &[Axis],
+    line: &Line,
+    quick: bool,
+    most: usize,
+) -> Option<Vec<Vec<f64>>> {
+    let mut all: Vec<Vec<f64>> = Vec::new();
+    for table in line.at.all() {
+        let values: Vec<&[f64]> = axes.iter().map(|a| values(a, line, table, quick)).collect();
+        let count = values
+            .iter()
+            .try_fold(1_usize, |n, v| n.checked_mul(v.len()));
+        let count = count.filter(|n| *n <= most)?;
+        for mut i in 0..count {
+            let mut combination = vec![0.0; values.len()];
+            for (place, list) in combination.iter_mut().zip(&values).rev() {
+                *place = list[i % list.len()];
+                i /= list.len();
+            }
+            // One table repeats nothing; of several each may have what another has.
+            if line.at.all().len() == 1 || !all.contains(&combination) {
+                all.push(combination);
+            }
+        }
+    }
+    (all.len() <= most).then_some(all)
+}
+
+fn values<'f>(
+    axis: &'f Axis,
+    line: &'f Line,
+    table: &'f BTreeMap<String, Vec<f64>>,
+    quick: bool,
+) -> &'f [f64] {
+    let own = table.get(&axis.name);
+    let first = quick.then(|| line.quick.get(&axis.name)).flatten();
+    let common = quick.then_some(axis.quick.as_ref()).flatten();
+    first.or(own).or(common).unwrap_or(&axis.values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cross_of_two_axes_has_its_middle_once() {
+        let axis = |name: &str, values: &[f64]| Axis {
+            name: name.into(),
+            values: values.to_vec(),
+            quick: None,
+            set: Vec::new(),
+        };
+        let axes = [axis("rate", &[3.0, 10.0]), axis("delay", &[20.0, 40.0])];
+        let of = |at: &str| -> Line {
+            toml::from_str(&format!("name = 'x'\nat = {at}")).expect("a line")
+        };
+        let found = |line: &Line, quick| combinations(&axes, line, quick, 10).expect("few");
+        let cross = of("[{ delay = [20] }, { rate = [10] }]");
+        assert_eq!(
+            found(&cross, false),
+            [[3.0, 20.0], [10.0, 20.0], [10.0, 40.0]]
+        );
+        assert_eq!(found(&of("{}"), false).len(), 4);
+        let mut late = of("{ rate = [10] }");
+        late.quick.insert("delay".into(), vec![40.0]);
+        assert_eq!(found(&late, true), [[10.0, 40.0]]);
+        late.quick.insert("delay".into(), Vec::new());
+        assert!(found(&late, true).is_empty());
+        assert!(combinations(&axes, &cross, false, 2).is_none());
+    }
+}

@@ -1,0 +1,96 @@
+//! Columns of captures that are named on the command line.
+
+use std::path::{Path, PathBuf};
+
+use swell_base::Warning;
+use swell_experiment::Traces;
+
+use super::StudyError;
+use super::format::{Column, Scalar, StudyFile};
+use super::read::Origin;
+
+/// Adds a column for each capture; what is to be doubted about them.
+pub(super) fn columns(
+    study: &mut StudyFile,
+    origin: &Origin,
+    paths: &[PathBuf],
+    traces: &Traces,
+) -> Result<Vec<Warning>, StudyError> {
+    let mut doubts = Vec::new();
+    if paths.is_empty() {
+        return Ok(doubts);
+    }
+    let Some(template) = study.capture.clone() else {
+        let hint = "a [capture] table says what one more column sets";
+        let why = "this study takes no captures";
+        return Err(origin.problem("name", why, Some(hint.into())).into());
+    };
+    for path in paths {
+        let name = named(path);
+        let wrong = |reason: String| StudyError::Capture {
+            path: path.clone(),
+            reason,
+        };
+        let full = std::fs::canonicalize(path).map_err(|e| wrong(e.to_string()))?;
+        let Some(file) = full.to_str() else {
+            return Err(wrong(
+                "its path is not UTF-8, as an experiment file is".into(),
+            ));
+        };
+        if study.column.iter().any(|c| c.name == name) {
+            let reason = format!("there is another column called `{name}`; rename the file");
+            return Err(wrong(reason));
+        }
+        let read = traces.read(&full).map_err(|e| wrong(e.to_string()))?;
+        let [up, down] = read.bps();
+        let mut with = template.with.clone();
+        let numbers = [
+            ("length", read.length.as_secs_f64()),
+            ("rate_up", up),
+            ("rate_down", down),
+        ];
+        with.extend(numbers.map(|(key, x)| (key.to_owned(), Scalar::Number(x))));
+        with.insert("file".into(), Scalar::Text(file.to_owned()));
+        doubts.extend(read.doubts.iter().map(|doubt| Warning {
+            message: format!("capture {name}: {}", doubt.message),
+            ..doubt.clone()
+        }));
+        study.column.push(Column {
+            name,
+            label: None,
+            foreground: template.foreground.clone(),
+            background: template.background.clone(),
+            with,
+            set: template.set.clone(),
+        });
+    }
+    Ok(doubts)
+}
+
+/// The name of a column: the file's, up to its first dot, in letters that names may have.
+fn named(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split('.').find(|part| !part.is_empty());
+    let plain = |c: char| match c.is_ascii_alphanumeric() || "-_+".contains(c) {
+        true => c,
+        false => '-',
+    };
+    stem.unwrap_or("capture").chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for (path, name) in [
+            ("a/b/campus-1997.pcap.zst", "campus-1997"),
+            (".hidden.pcap", "hidden"),
+            ("mon day,ü.pcap", "mon-day--"),
+            ("..", "capture"),
+        ] {
+            assert_eq!(named(Path::new(path)), name);
+        }
+    }
+}
