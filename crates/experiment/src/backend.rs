@@ -116,6 +116,8 @@ pub struct RunSpec {
     pub flows: bool,
     /// Whether to fill the table of waits at the bottleneck.
     pub waits: bool,
+    /// Whether to say if connections lose together.
+    pub synchrony: bool,
     /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.
     pub packets: Option<PathBuf>,
     /// A directory for what the run writes beside its tables; it is there.

@@ -31,6 +31,8 @@ pub struct Observations {
     pub links: Vec<LinkTotals>,
     /// Table `waits`: waits at the bottleneck after warm-up, where the experiment keeps them.
     pub waits: Vec<Wait>,
+    /// Table `synchrony`: whether connections lose together, where the experiment keeps it.
+    pub synchrony: Vec<Synchrony>,
     /// Doubts.
     pub warnings: Vec<Warning>,
 }
@@ -170,4 +172,25 @@ pub struct Wait {
     pub squares: f64,
     /// Their waits, summed, seconds.
     pub waited: f64,
+}
+
+/// Whether connections lose together at one direction of the bottleneck, and whether its queue compresses
+/// acknowledgements, after warm-up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Synchrony {
+    /// 0 = up, 1 = down.
+    pub direction: u8,
+    /// Connections and datagram flows that sent anything this way.
+    pub flows: u64,
+    /// Bins in which anything was dropped.
+    pub events: u64,
+    /// Mean share of the flows that lost something in such a bin; NaN where there is none.
+    pub share: f64,
+    /// The same, were every flow to lose by itself in as many bins as it does; NaN where nothing was dropped.
+    pub independent: f64,
+    /// Pure acknowledgements sent after another of their flow.
+    pub acks: u64,
+    /// Those of them that left at less than half the distance at which they came: ACK compression, as far as
+    /// this queue makes it.
+    pub compressed: u64,
 }

@@ -244,6 +244,7 @@ impl Plan {
             background: self.background_spec(background, pace, &BTreeMap::new()),
             flows: false,
             waits: false,
+            synchrony: false,
             ..self.bare(cell)
         }
     }
@@ -302,6 +303,7 @@ impl Plan {
             background_stack: self.file.run.background_stack,
             flows: self.file.run.keep.flows,
             waits: self.file.run.keep.waits,
+            synchrony: self.file.run.keep.synchrony,
             packets: None,
             output: None,
         }

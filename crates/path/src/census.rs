@@ -21,6 +21,9 @@ pub struct Census {
     last_ack: Vec<Option<(Time, Time)>>,
     /// When packets of which flows were dropped, in order.
     drops: Vec<(Time, u32)>,
+    /// Which flows have come, and how many.
+    came: Vec<bool>,
+    flows: u32,
 }
 
 /// What happened to the packets of a group.
@@ -211,6 +214,11 @@ impl Census {
         &self.drops
     }
 
+    /// Flows of which a packet arrived.
+    pub fn flows(&self) -> u32 {
+        self.flows
+    }
+
     fn tally_of(&mut self, flow: u32) -> &mut Tally {
         let group = self.groups.get(flow as usize).map_or(0, |&g| g as usize);
         if self.tallies.len() <= group {
@@ -223,6 +231,10 @@ impl Census {
         let i = packet.flow.0 as usize;
         if self.waiting.len() <= i {
             self.waiting.resize(i + 1, VecDeque::new());
+            self.came.resize(i + 1, false);
+        }
+        if !std::mem::replace(&mut self.came[i], true) {
+            self.flows += 1;
         }
         self.waiting[i].push_back((packet.seg.seq, packet.seg.ack, at));
         let tally = self.tally_of(packet.flow.0);

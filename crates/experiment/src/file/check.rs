@@ -518,12 +518,21 @@ fn foregrounds(file: &File, found: &mut Findings) {
 
 fn run(file: &File, found: &mut Findings) {
     let run = &file.run;
-    if run.keep.waits && file.backend != BackendKind::Simulated {
-        found.add(
-            "run.keep.waits",
-            "waits are counted in simulated runs only",
-            "write backend = \"simulated\", or leave it out",
-        );
+    for (key, kept, what) in [
+        ("run.keep.waits", run.keep.waits, "waits are counted"),
+        (
+            "run.keep.synchrony",
+            run.keep.synchrony,
+            "losses are told apart",
+        ),
+    ] {
+        if kept && file.backend != BackendKind::Simulated {
+            found.add(
+                key,
+                format!("{what} in simulated runs only"),
+                "write backend = \"simulated\", or leave it out",
+            );
+        }
     }
     if !REPLICATIONS.contains(&run.replications) {
         found.add(

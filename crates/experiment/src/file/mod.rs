@@ -93,6 +93,10 @@ pub struct Keep {
     /// Table `waits`: how long packets of foreground and background waited at the bottleneck. Simulated only.
     #[serde(skip_serializing_if = "is_default")]
     pub waits: bool,
+    /// Table `synchrony`: whether connections lose together at the bottleneck, in a bin of `run.bins`, and whether
+    /// acknowledgements are compressed. Simulated only.
+    #[serde(skip_serializing_if = "is_default")]
+    pub synchrony: bool,
     /// Directory `packets`: a pcapng file per run with the headers of every packet that arrives at
     /// the bottleneck.
     pub packets: bool,
@@ -117,6 +121,7 @@ impl Default for Keep {
         Keep {
             flows: true,
             waits: false,
+            synchrony: false,
             packets: false,
         }
     }

@@ -8,7 +8,9 @@ use swell_world::{Direction, World};
 
 use super::build::bottleneck as bottleneck_links;
 use crate::backend::RunSpec;
-use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale, Wait};
+use crate::observe::{
+    Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale, Synchrony, Wait,
+};
 
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
 const VANISHING: usize = 3;
@@ -195,6 +197,57 @@ pub(super) fn waits(before: &[Waited], after: &[Waited]) -> Vec<Wait> {
             squares: bucket.squares as f64,
             waited: bucket.wait as f64 / 1e9,
         }));
+    }
+    rows
+}
+
+/// Acknowledgements at a link: those that came after another of their flow, and those of them that its
+/// queue compressed.
+pub(super) type Acked = [u64; 2];
+
+/// Those so far of both directions; none where no account is kept.
+pub(super) fn acked(world: &World, who: [Option<usize>; 2]) -> [Acked; 2] {
+    DIRECTIONS.map(|direction| {
+        let census = world.bottleneck(direction).census();
+        let tallies = who
+            .into_iter()
+            .flatten()
+            .filter_map(|i| Some(census?.tally(i as u32)));
+        tallies.fold([0, 0], |sum, t| {
+            [sum[0] + t.acks, sum[1] + t.compressed_acks]
+        })
+    })
+}
+
+/// Whether connections lose together after the warm-up, until which acknowledgements were `before`.
+pub(super) fn synchrony(
+    world: &World,
+    spec: &RunSpec,
+    who: [Option<usize>; 2],
+    before: [Acked; 2],
+) -> Vec<Synchrony> {
+    let (from, to) = (Time::ZERO + spec.warmup, Time::ZERO + spec.duration);
+    let mut rows = Vec::new();
+    let acks = before.into_iter().zip(acked(world, who));
+    for (direction, (earlier, now)) in DIRECTIONS.into_iter().zip(acks) {
+        let Some(census) = world.bottleneck(direction).census() else {
+            continue;
+        };
+        let counted = census.drops().iter().filter(|d| d.0 >= from && d.0 < to);
+        let losses: Vec<(f64, u32)> = counted
+            .map(|&(at, flow)| (at.since(from).as_secs_f64(), flow))
+            .collect();
+        let (width, length) = (spec.bins.as_secs_f64(), to.since(from).as_secs_f64());
+        let found = swell_stats::synchrony(&losses, census.flows(), width, length);
+        rows.push(Synchrony {
+            direction: direction as u8,
+            flows: u64::from(census.flows()),
+            events: found.map_or(0, |s| s.events as u64),
+            share: found.map_or(f64::NAN, |s| s.share),
+            independent: found.map_or(f64::NAN, |s| s.independent),
+            acks: now[0] - earlier[0],
+            compressed: now[1] - earlier[1],
+        });
     }
     rows
 }

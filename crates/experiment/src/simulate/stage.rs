@@ -7,7 +7,7 @@ use swell_world::World;
 
 use super::build;
 pub use super::build::Machine;
-use super::observe::{self, Waited};
+use super::observe::{self, Acked, Waited};
 use crate::backend::{BackgroundSpec, ForegroundSpec, RunError, RunSpec};
 use crate::observe::{Observations, Request};
 use crate::packets::Recorder;
@@ -26,6 +26,8 @@ pub struct Cast {
     warm: Option<[Ledger; 2]>,
     /// What had waited when the warm-up was over, where that is asked for.
     waited: Vec<Waited>,
+    /// Acknowledgements until then, likewise.
+    acked: [Acked; 2],
     /// Of a background that was played elsewhere.
     records: Vec<Record>,
 }
@@ -40,7 +42,7 @@ impl Cast {
         let seed = spec.cell.seed;
         let mut world = World::new(&build::bottleneck(spec), seed);
         world.meter(FINE, spec.bins);
-        if spec.waits {
+        if spec.waits || spec.synchrony {
             world.take_census();
         }
         let background = build::background(&spec.background, spec.duration, seed)?;
@@ -64,6 +66,7 @@ impl Cast {
             recorder,
             warm: None,
             waited: Vec::new(),
+            acked: Default::default(),
             records: Vec::new(),
         };
         Ok((world, cast))
@@ -73,6 +76,7 @@ impl Cast {
     pub fn warmed_up(&mut self, world: &World) {
         self.was_warm(observe::ledgers(world));
         self.waited = observe::waited(world, [self.foreground, self.background]);
+        self.acked = observe::acked(world, [self.foreground, self.background]);
     }
 
     /// As [`Cast::warmed_up`], when somebody else has looked at the world then.
@@ -108,8 +112,13 @@ impl Cast {
         world.finish();
         let at_warmup = self.warm.unwrap_or_default();
         let mut observed = observe::bottleneck(world, spec, [&at_warmup, at_end], FINE);
-        let until = observe::waited(world, [self.foreground, self.background]);
-        observed.waits = observe::waits(&self.waited, &until);
+        let who = [self.foreground, self.background];
+        if spec.waits {
+            observed.waits = observe::waits(&self.waited, &observe::waited(world, who));
+        }
+        if spec.synchrony {
+            observed.synchrony = observe::synchrony(world, spec, who, self.acked);
+        }
         let packets = matches!(
             spec.foreground,
             Some(ForegroundSpec::Packets(_) | ForegroundSpec::Greedy(_))

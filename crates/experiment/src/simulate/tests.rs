@@ -5,6 +5,7 @@ mod changing;
 mod filler;
 mod replay;
 mod sessions;
+mod synchrony;
 
 use super::*;
 use crate::Plan;

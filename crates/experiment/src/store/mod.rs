@@ -24,11 +24,11 @@ pub(crate) use results::{read_cell, write_cell, write_tables};
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
 /// Names of the tables that are there only where an experiment keeps them.
-pub const KEPT: [&str; 1] = ["waits"];
+pub const KEPT: [&str; 2] = ["waits", "synchrony"];
 
 /// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
-    use crate::observe::{Bin, Flow, LinkTotals, Request, Scale, Wait};
+    use crate::observe::{Bin, Flow, LinkTotals, Request, Scale, Synchrony, Wait};
     match table {
         "requests" => Some(table::all_columns::<Request>()),
         "bins" => Some(table::all_columns::<Bin>()),
@@ -36,6 +36,7 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
         "flows" => Some(table::all_columns::<Flow>()),
         "links" => Some(table::all_columns::<LinkTotals>()),
         "waits" => Some(table::all_columns::<Wait>()),
+        "synchrony" => Some(table::all_columns::<Synchrony>()),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
-use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Request, Scale, Wait};
+use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Request, Scale, Synchrony, Wait};
 
 /// A finished run directory.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,6 +132,9 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     if runs.iter().any(|r| !r.observed.waits.is_empty()) {
         one::<Wait>(dir, runs, |o| &o.waits)?;
     }
+    if runs.iter().any(|r| !r.observed.synchrony.is_empty()) {
+        one::<Synchrony>(dir, runs, |o| &o.synchrony)?;
+    }
     Ok(())
 }
 
@@ -192,6 +195,9 @@ pub(super) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
     one::<LinkTotals>(dir, &places, &mut runs, |o| &mut o.links)?;
     if dir.join(format!("{}.parquet", Wait::TABLE)).exists() {
         one::<Wait>(dir, &places, &mut runs, |o| &mut o.waits)?;
+    }
+    if dir.join(format!("{}.parquet", Synchrony::TABLE)).exists() {
+        one::<Synchrony>(dir, &places, &mut runs, |o| &mut o.synchrony)?;
     }
     Ok(runs)
 }

@@ -1,7 +1,7 @@
 //! The columns of every table.
 
 use super::table::{Column, Columns, Kind, Row};
-use crate::observe::{Bin, Flow, LinkTotals, Outcome, Request, Scale, Wait};
+use crate::observe::{Bin, Flow, LinkTotals, Outcome, Request, Scale, Synchrony, Wait};
 
 pub(super) const fn column(
     name: &'static str,
@@ -465,6 +465,69 @@ impl Row for Wait {
             bytes: values.take_u64(),
             squares: values.take_f64(),
             waited: values.take_f64(),
+        })
+    }
+}
+
+impl Row for Synchrony {
+    const TABLE: &'static str = "synchrony";
+    const COLUMNS: &'static [Column] = &[
+        DIRECTION,
+        column(
+            "flows",
+            U64,
+            "",
+            "Connections and datagram flows that sent anything this way.",
+        ),
+        column(
+            "events",
+            U64,
+            "",
+            "Bins of the run in which anything was dropped.",
+        ),
+        column(
+            "share",
+            F64,
+            "",
+            "Mean share of the flows that lost something in such a bin; null without one.",
+        ),
+        column(
+            "independent_share",
+            F64,
+            "",
+            "The same, were every flow to lose by itself in as many bins as it does.",
+        ),
+        column(
+            "acks",
+            U64,
+            "",
+            "Pure acknowledgements sent after another of their flow.",
+        ),
+        column(
+            "compressed_acks",
+            U64,
+            "",
+            "Those of them that left at less than half the distance at which they came.",
+        ),
+    ];
+    fn put(&self, values: &mut Columns) {
+        put_direction(values, self.direction);
+        values.u64(self.flows);
+        values.u64(self.events);
+        values.f64(self.share);
+        values.f64(self.independent);
+        values.u64(self.acks);
+        values.u64(self.compressed);
+    }
+    fn take(values: &mut Columns) -> Option<Synchrony> {
+        Some(Synchrony {
+            direction: take_direction(values)?,
+            flows: values.take_u64(),
+            events: values.take_u64(),
+            share: values.take_f64(),
+            independent: values.take_f64(),
+            acks: values.take_u64(),
+            compressed: values.take_u64(),
         })
     }
 }

@@ -1,7 +1,9 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Outcome, Request, Scale, Wait};
+use crate::observe::{
+    Bin, Cell, Flow, LinkTotals, Observations, Outcome, Request, Scale, Synchrony, Wait,
+};
 use crate::store::results::RunResult;
 
 fn run(background: &str, replication: u32) -> RunResult {
@@ -76,6 +78,15 @@ fn run(background: &str, replication: u32) -> RunResult {
                 bytes: 13,
                 squares: 14.5,
                 waited: 12.0 * x,
+            }],
+            synchrony: vec![Synchrony {
+                direction: 0,
+                flows: 15,
+                events: 16,
+                share: x,
+                independent: x / 2.0,
+                acks: 17,
+                compressed: 18,
             }],
             warnings: Vec::new(),
         },
