@@ -40,6 +40,8 @@ pub struct Group {
     pub(super) seconds: f64,
     /// Whether it keeps waits.
     waits: bool,
+    /// Whether it keeps how connections lose together.
+    synchrony: bool,
 }
 
 impl Group {
@@ -100,6 +102,7 @@ impl Group {
             hash: plan.hash(Simulator.name()),
             seconds: plan.file.run.duration.as_secs_f64(),
             waits: plan.file.run.keep.waits,
+            synchrony: plan.file.run.keep.synchrony,
             name,
             text,
         })
@@ -293,6 +296,7 @@ fn facts(plan: &Plan) -> Facts {
         width: run.bins.as_secs_f64(),
         delays: plan.links().map(|l| l.delay.as_secs_f64()),
         waits: run.keep.waits,
+        synchrony: run.keep.synchrony,
     }
 }
 
@@ -366,6 +370,7 @@ pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyEr
         width: 1.0,
         delays: [0.01; 2],
         waits: group.waits,
+        synchrony: group.synchrony,
     };
     let tables = Tables::new(observed, &facts);
     let asked = measures(compiled, group, tables, facts.seconds);

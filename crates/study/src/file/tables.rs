@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rhai::{Engine, ImmutableString};
-use swell_experiment::observe::{Bin, Flow, Observations, Outcome, Request, Wait};
+use swell_experiment::observe::{Bin, Flow, Observations, Outcome, Request, Synchrony, Wait};
 use swell_stats::{Observation, Replications};
 
 use super::traffic::{Side, Traffic};
@@ -30,6 +30,8 @@ pub(super) struct Facts {
     pub delays: [f64; 2],
     /// Whether waits are kept.
     pub waits: bool,
+    /// Whether it is kept how connections lose together.
+    pub synchrony: bool,
 }
 
 impl Tables {
@@ -49,6 +51,10 @@ impl Tables {
             link.map_or(f64::NAN, |l| l.rate)
         };
         let waits = facts.waits.then(|| Arc::new(observed.waits));
+        let synchrony = |d: u8| {
+            let found = observed.synchrony.iter().find(|s| s.direction == d);
+            facts.synchrony.then(|| found.cloned().unwrap_or(NOTHING))
+        };
         let way = |d: u8, bins| Direction {
             bins: Arc::new(bins),
             width: facts.width,
@@ -59,6 +65,7 @@ impl Tables {
             delay: facts.delays[usize::from(d)],
             number: d,
             waits: waits.clone(),
+            synchrony: synchrony(d),
         };
         Tables {
             up: way(0, up),
@@ -87,7 +94,20 @@ pub(super) struct Direction {
     pub number: u8,
     /// Of both directions, where they are kept.
     waits: Option<Arc<Vec<Wait>>>,
+    /// Where it is kept.
+    synchrony: Option<Synchrony>,
 }
+
+/// Of a run without drops and acknowledgements.
+const NOTHING: Synchrony = Synchrony {
+    direction: 0,
+    flows: 0,
+    events: 0,
+    share: f64::NAN,
+    independent: f64::NAN,
+    acks: 0,
+    compressed: 0,
+};
 
 impl Direction {
     /// The bins that begin at `from` or later. Times are sums of widths: a billionth is no time.
@@ -103,6 +123,19 @@ impl Direction {
         Direction {
             from: seconds.max(0.0),
             ..self.clone()
+        }
+    }
+
+    /// How connections lose together, which is known from the warm-up on; else why not.
+    fn synchrony(&self) -> Result<&Synchrony, &'static str> {
+        match &self.synchrony {
+            None => Err(
+                "losses are not told apart: write keep = { synchrony = true } under [run] of the experiment",
+            ),
+            Some(_) if self.from != self.warmup => Err(
+                "how connections lose together is known of the whole run after the warm-up only",
+            ),
+            Some(synchrony) => Ok(synchrony),
         }
     }
 
@@ -191,8 +224,23 @@ impl Direction {
             .register_get("queue", |d: &mut D| d.queue())
             .register_get("queue_max", |d: &mut D| {
                 d.bins().map(|b| b.queue_max).max().unwrap_or(0) as f64
+            })
+            .register_get("synchrony", |d: &mut D| together(d, |s| s.share))
+            .register_get("synchrony_alone", |d: &mut D| {
+                together(d, |s| s.independent)
+            })
+            .register_get("compressed", |d: &mut D| {
+                together(d, |s| ratio(s.compressed as f64, s.acks as f64))
             });
     }
+}
+
+fn together(
+    way: &Direction,
+    number: fn(&Synchrony) -> f64,
+) -> Result<f64, Box<rhai::EvalAltResult>> {
+    let known = way.synchrony().map(number);
+    known.or_else(super::script::wrong)
 }
 
 fn arrived(bin: &Bin) -> f64 {
@@ -353,6 +401,15 @@ mod tests {
                 request(0.2, 0.2, Outcome::Done),
                 request(0.4, f64::NAN, Outcome::Failed),
             ],
+            synchrony: vec![Synchrony {
+                flows: 4,
+                events: 3,
+                share: 0.5,
+                independent: 0.25,
+                acks: 8,
+                compressed: 1,
+                ..NOTHING
+            }],
             ..Observations::default()
         };
         let facts = Facts {
@@ -361,6 +418,7 @@ mod tests {
             width: 0.1,
             delays: [0.01, 0.02],
             waits: true,
+            synchrony: true,
         };
         Tables::new(observed, &facts)
     }
@@ -391,6 +449,9 @@ mod tests {
             // 16 of 24 arrivals are in bins that saw a queue.
             ("up.queue", 100.0 * 16.0 / 24.0),
             ("up.queue_max", 7.0),
+            ("up.synchrony", 0.5),
+            ("up.synchrony_alone", 0.25),
+            ("up.compressed", 0.125),
             ("up.foreground.packets", 4.0),
             ("up.foreground.wait", 0.002),
             ("up.foreground.size", 75.0),
