@@ -142,6 +142,7 @@ fn a_world_without_congestion_control_refutes_the_paper() {
         ("F1", No),
         ("F2", No),
         ("F3", No),
+        ("F4", No),
     ] {
         assert_eq!(got[id], [verdict; 3], "{id}");
     }
