@@ -131,7 +131,7 @@ fn ledger_section(ledger: &Ledger, index: usize, study: &Study) -> Section {
     let mut findings = ledger.entries.iter().flat_map(|e| &e.findings);
     if findings.any(|f| !f.reference.is_empty()) {
         what.push(format!(
-            "“{reference}” is what {reference} says under the same defaults, where it was run."
+            "What {reference} says under the same defaults stands beside, where it was run."
         ));
     }
     Section {

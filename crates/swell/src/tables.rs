@@ -175,13 +175,18 @@ pub(crate) fn ledger(ledger: &Ledger, reference: &str) -> String {
                 text += &format!("\n{}", f.value);
             }
             if !f.reference.is_empty() {
-                text += &format!("\n{reference} {}", f.reference);
+                text += &format!("\n({})", f.reference);
             }
             text
         }));
         table.add_row(row);
     }
-    format!("{}\n{table}", ledger.title)
+    let mut findings = ledger.entries.iter().flat_map(|e| &e.findings);
+    let beside = match findings.any(|f| !f.reference.is_empty()) {
+        true => format!("; in brackets {reference}"),
+        false => String::new(),
+    };
+    format!("{}{beside}\n{table}", ledger.title)
 }
 
 /// The bundled models.

@@ -66,7 +66,7 @@ fn the_page_has_the_ledger_first_and_every_number() {
     for text in [
         "holds +60 %",
         "at M = 3; other: +61 %",
-        "“other” is what other says",
+        "What other says under the same defaults",
         "not tested",
         "swell study made-up",
     ] {
