@@ -186,11 +186,14 @@ fn chart(picture: &Picture) -> XyChart {
             Axis::linear(&axis.title, quantity, values, zero)
         }
     };
+    let alone = named(picture);
     let curves = picture.lines.iter().map(|line| Curve {
         name: line.name.clone(),
         note: String::new(),
         slot: line.slot,
-        shape: if line.measured {
+        shape: if alone && line.measured {
+            Shape::Named
+        } else if line.measured {
             Shape::Intervals
         } else {
             Shape::Line
@@ -217,6 +220,14 @@ fn chart(picture: &Picture) -> XyChart {
         marks: Vec::new(),
         link: picture.name.clone(),
     }
+}
+
+/// Whether the measured lines are several single points: there is nothing to follow, so that names stand at
+/// the points.
+fn named(picture: &Picture) -> bool {
+    let mut measured = picture.lines.iter().filter(|l| l.measured);
+    let many = measured.clone().count() > 2;
+    many && measured.all(|l| l.points.len() == 1)
 }
 
 /// The measured points: a row for each x, a column for each line.

@@ -27,6 +27,7 @@ macro_rules! bundled {
 pub const ALL: &[Bundled] = &[
     bundled!("buffers": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("burstiness": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
+    bundled!("filler": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
 ];
 
 impl Bundled {

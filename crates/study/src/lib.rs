@@ -20,13 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Not files yet are [`filler`] (Feldman 2001), [`harpoon`] and [`router`] (Sommers & Barford 2004), whose runs
-//! are more than experiments. `docs/studies.md` has what all of them found. ns-2's numbers are tables, measured
+//! Not files yet are [`harpoon`] and [`router`] (Sommers & Barford 2004), whose runs are more than experiments. `docs/studies.md` has what all of them found. ns-2's numbers are tables, measured
 //! once: nothing here runs ns-2.
 
 pub mod bundled;
 pub mod file;
-pub mod filler;
 pub mod grid;
 pub mod harpoon;
 pub mod router;

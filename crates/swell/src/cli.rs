@@ -449,7 +449,7 @@ pub(crate) enum StudyCommand {
     /// How much buffer does a link need? Appenzeller, Keslassy & McKeown (2004), in small: a study to start your own from.
     Buffers(BundledArgs),
     /// What does traffic that fills idle bandwidth do to the traffic that was there? Feldman (2001).
-    Filler(FillerArgs),
+    Filler(BundledArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
     Harpoon(HarpoonArgs),
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
@@ -518,7 +518,7 @@ pub(crate) struct BundledArgs {
     /// A first look: few settings, short runs, one seed.
     #[arg(long)]
     pub quick: bool,
-    /// How many seeds. Default: 5, with --quick 1.
+    /// How many seeds. Default: the study's, mostly 5, and 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: Option<u16>,
     #[command(flatten)]
@@ -545,18 +545,6 @@ pub(crate) struct HarpoonArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: Option<u16>,
     /// A first look: a quarter of an hour instead of a whole one.
-    #[arg(long)]
-    pub quick: bool,
-    #[command(flatten)]
-    pub grid: GridArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct FillerArgs {
-    /// Packet traces to replay as pre-existing traffic, beside the built-in stand-ins for the paper's.
-    #[arg(value_name = "TRACE")]
-    pub traces: Vec<PathBuf>,
-    /// A first look: stand-ins of one minute instead of ten.
     #[arg(long)]
     pub quick: bool,
     #[command(flatten)]

@@ -7,16 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
-use swell_base::Dur;
 use swell_live::host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::bundled::{self, Bundled};
 use swell_study::file::{FileStudy, StudyError, Wish};
-use swell_study::filler;
 use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
 use swell_study::{Picture, Study, harpoon};
 
-use crate::cli::{BundledArgs, FillerArgs, GridArgs, HarpoonArgs, StudyCommand, StudyFileArgs};
+use crate::cli::{BundledArgs, GridArgs, HarpoonArgs, StudyCommand, StudyFileArgs};
 use crate::fail::Fail;
 use crate::{interrupt, out, report, run, show, tables};
 
@@ -35,14 +33,7 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
         StudyCommand::Router(args) => router::router(args, rights, json),
         StudyCommand::Burstiness(args) => carried("burstiness", args, json),
         StudyCommand::Buffers(args) => carried("buffers", args, json),
-        StudyCommand::Filler(args) => {
-            let traces = traces(args)?;
-            let cells = filler::cells::cells(&traces);
-            let dir = directory(&args.grid, "filler", args.quick)?;
-            let numbers = runs(&cells, &args.grid, &dir, RUNS)?;
-            let study = filler::study(&traces, &cells, &numbers, filler_command(args));
-            finish(&study, &dir, json)
-        }
+        StudyCommand::Filler(args) => carried("filler", args, json),
         StudyCommand::Harpoon(args) => {
             let duration = if args.quick {
                 harpoon::QUICK
@@ -191,44 +182,6 @@ fn harpoon_command(args: &HarpoonArgs) -> String {
         command += " --quick";
     }
     command
-}
-
-/// What runs the filler study again, wherever its results go.
-fn filler_command(args: &FillerArgs) -> String {
-    let mut command = "swell study filler".to_owned();
-    if args.quick {
-        command += " --quick";
-    }
-    for trace in &args.traces {
-        let path = trace.display().to_string();
-        command += &match path.contains(char::is_whitespace) {
-            true => format!(" '{path}'"),
-            false => format!(" {path}"),
-        };
-    }
-    command
-}
-
-/// The stand-ins, then the traces asked for.
-fn traces(args: &FillerArgs) -> Result<Vec<filler::Trace>, Fail> {
-    let length = if args.quick {
-        Dur::from_secs(60)
-    } else {
-        filler::WHOLE
-    };
-    let mut traces = filler::stand_ins(length);
-    for path in &args.traces {
-        let trace = filler::captured(path).map_err(Fail::failed)?;
-        let clash = traces.iter().filter(|t| t.name == trace.name).count();
-        if clash > 0 {
-            return Err(Fail::usage(format!(
-                "{}: there is another trace of this name",
-                path.display()
-            )));
-        }
-        traces.push(trace);
-    }
-    Ok(traces)
 }
 
 /// The study's directory, made where it is not there.

@@ -3,7 +3,7 @@
 use super::frame::{self, Area};
 use super::legend::{self, Key, Sample};
 use super::{Axis, Canvas};
-use crate::svg::{PathData, Svg};
+use crate::svg::{PathData, Svg, text_width};
 
 /// How a curve joins its points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum Shape {
     Marked,
     /// As marked, and the band is drawn as an upright bar at each point.
     Intervals,
+    /// A mark at each point with the name beside it; nothing joins them, and no legend names them.
+    Named,
 }
 
 /// A series.
@@ -63,6 +65,7 @@ impl XyChart {
             .curves
             .iter()
             .enumerate()
+            .filter(|(_, c)| c.shape != Shape::Named)
             .map(|(series, c)| Key {
                 name: c.name.clone(),
                 note: c.note.clone(),
@@ -106,6 +109,7 @@ impl XyChart {
         for (series, curve) in self.curves.iter().enumerate() {
             self.draw_curve(&mut svg, curve, series, area);
         }
+        self.draw_names(&mut svg, area);
         svg.close();
         if empty {
             frame::nothing(&mut svg, area);
@@ -135,7 +139,7 @@ impl XyChart {
             })
             .collect();
         let mut d = PathData::default();
-        if curve.shape == Shape::Intervals {
+        if matches!(curve.shape, Shape::Intervals | Shape::Named) {
             for &(x, low, high) in &edges {
                 d.move_to(x, low);
                 d.line_to(x, high);
@@ -167,6 +171,7 @@ impl XyChart {
         };
         let mut d = PathData::default();
         match curve.shape {
+            Shape::Named => {}
             Shape::Step => {
                 let floor = self
                     .y
@@ -186,7 +191,7 @@ impl XyChart {
         }
         let kind = match curve.shape {
             Shape::Step => "step",
-            Shape::Line | Shape::Marked | Shape::Intervals => "poly",
+            Shape::Line | Shape::Marked | Shape::Intervals | Shape::Named => "poly",
         };
         svg.tag("path")
             .attr("class", &format!("line c{0} d{0}", curve.slot))
@@ -195,7 +200,7 @@ impl XyChart {
             .attr("data-kind", kind)
             .attr("d", &d.finish())
             .empty();
-        if matches!(curve.shape, Shape::Marked | Shape::Intervals) {
+        if !matches!(curve.shape, Shape::Step | Shape::Line) {
             let mut dots = PathData::default();
             for (x, y) in places {
                 dots.dot(x, y);
@@ -205,6 +210,40 @@ impl XyChart {
                 .attr("data-s", &series.to_string())
                 .attr("d", &dots.finish())
                 .empty();
+        }
+    }
+}
+
+/// Pixels of a letter of a name, and between the lines of names.
+const NAME: f64 = 11.0;
+const LINE: f64 = 13.0;
+
+impl XyChart {
+    /// Names beside points, to the right where there is room, each moved down or up past those before it.
+    fn draw_names(&self, svg: &mut Svg, area: Area) {
+        let named = self.curves.iter().filter(|c| c.shape == Shape::Named);
+        let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+        for curve in named {
+            let width = text_width(&curve.name, NAME);
+            for (x, y) in self.places(curve, area) {
+                let right = x + 8.0 + width <= area.width;
+                let left = if right { x + 8.0 } else { x - 8.0 - width };
+                let free = |at: f64| {
+                    let clear = |&(l, r, other): &(f64, f64, f64)| {
+                        left >= r || left + width <= l || (at - other).abs() >= LINE
+                    };
+                    (0.0..=area.height).contains(&at) && taken.iter().all(clear)
+                };
+                let steps = (0..8).flat_map(|i| [f64::from(i), -f64::from(i)]);
+                let mut places = steps.map(|i| y + i * LINE);
+                let at = places.find(|&at| free(at)).unwrap_or(y);
+                taken.push((left, left + width, at));
+                svg.tag("text")
+                    .attr("class", "note")
+                    .num("x", left)
+                    .num("y", at + 4.0)
+                    .text(&curve.name);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use swell_experiment::{Backend as _, Plan, Simulator, Traces, file};
 
 use super::format::StudyFile;
 use super::read::{Compiled, scope};
+use super::reference::Row;
 use super::script::{self, Trouble};
 use super::tables::{Facts, Tables};
 use super::{StudyError, template};
@@ -205,6 +206,13 @@ impl FileCell {
         }
     }
 
+    /// The tables of the run, and its length in seconds.
+    pub(super) fn tables(&self) -> Result<(Tables, f64), String> {
+        let (observed, plan) = self.observe()?;
+        let facts = facts(&plan);
+        Ok((Tables::new(observed, &facts), facts.seconds))
+    }
+
     /// The run itself, by the simulator that `swell run` uses.
     fn observe(&self) -> Result<(Observations, Plan), String> {
         let group = &self.group;
@@ -281,10 +289,8 @@ impl Task for FileCell {
     }
 
     fn run(&self) -> Result<Vec<f64>, String> {
-        let (observed, plan) = self.observe()?;
-        let facts = facts(&plan);
-        let tables = Tables::new(observed, &facts);
-        measures(&self.compiled, &self.group, tables, facts.seconds).map_err(|(_, why)| why)
+        let (tables, seconds) = self.tables()?;
+        measures(&self.compiled, &self.group, tables, seconds).map_err(|(_, why)| why)
     }
 }
 
@@ -300,6 +306,27 @@ fn facts(plan: &Plan) -> Facts {
     }
 }
 
+/// What expressions know of a run by itself.
+fn tell(known: &mut Scope<'static>, tables: Tables, seconds: f64) {
+    known.push("up", tables.up).push("down", tables.down);
+    known
+        .push("requests", tables.requests)
+        .push("flows", tables.flows);
+    known.push("seconds", seconds);
+}
+
+/// What expressions know of the tables of a row's run.
+pub(super) fn scope_of(
+    compiled: &Compiled,
+    row: &Row,
+    tables: Tables,
+    seconds: f64,
+) -> Scope<'static> {
+    let mut known = scope(&compiled.file, row.place, &row.axes);
+    tell(&mut known, tables, seconds);
+    known
+}
+
 /// The numbers of a run; else which measure is wrong, and why.
 fn measures(
     compiled: &Compiled,
@@ -309,11 +336,7 @@ fn measures(
 ) -> Result<Vec<f64>, (usize, String)> {
     let study = &compiled.file;
     let mut known = scope(study, (group.column, group.line), &group.axes);
-    known.push("up", tables.up).push("down", tables.down);
-    known
-        .push("requests", tables.requests)
-        .push("flows", tables.flows);
-    known.push("seconds", seconds);
+    tell(&mut known, tables, seconds);
     let mut out = Vec::new();
     for (i, (measure, ast)) in study.measure.iter().zip(&compiled.measures).enumerate() {
         let fail = |why: &str| (i, format!("measure `{}`: {why}", measure.name));
@@ -335,8 +358,8 @@ fn measures(
     Ok(out)
 }
 
-/// Asks the measures of a run in which little happens.
-pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyError> {
+/// The tables of a run in which little happens, and its length in seconds.
+pub(super) fn made_up(group: &Group) -> (Tables, f64) {
     let mut observed = Observations::default();
     for direction in 0..2 {
         observed.links.push(LinkTotals {
@@ -373,7 +396,13 @@ pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyEr
         synchrony: group.synchrony,
     };
     let tables = Tables::new(observed, &facts);
-    let asked = measures(compiled, group, tables, facts.seconds);
+    (tables, facts.seconds)
+}
+
+/// Asks the measures of such a run.
+pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyError> {
+    let (tables, seconds) = made_up(group);
+    let asked = measures(compiled, group, tables, seconds);
     asked.map(|_| ()).map_err(|(i, why)| {
         let place = compiled.place(format!("measure[{i}]"));
         place.problem("value", &why).into()

@@ -1,33 +1,32 @@
 //! Figures: from numbers to pictures.
 
-use rhai::{AST, Dynamic, Engine, Scope};
+use rhai::Scope;
 use swell_base::Warning;
 use swell_experiment::file::Problems;
 
-use super::format::{By, Column, Figure};
-use super::read::Compiled;
+use super::again::{self, Source};
+use super::asked::{Asked, Which};
+use super::format::{By, Column, Figure, StudyFile};
+use super::lists;
+use super::read::{Compiled, Place};
 use super::reference::{Numbers, Row};
-use super::results;
 use super::script::{self, Trouble};
-use crate::{Axis, Estimate, Line, Picture, Section};
+use crate::{Axis, Line, Picture, Section};
 
 /// The section of figures that name none.
 const SECTION: &str = "Figures";
 /// Points of a curve.
 const CURVE: u32 = 100;
 
-/// Which key of a figure is wrong, and why.
-type Wrong = (&'static str, Trouble);
+/// Which key of a figure or table is wrong, and why.
+pub(super) type Wrong = (&'static str, Trouble);
 
 /// Sections in the order in which figures name them.
-pub(super) fn sections(
-    compiled: &Compiled,
-    numbers: &Numbers,
-    doubts: &mut Vec<Warning>,
-) -> Vec<Section> {
+pub(super) fn sections(source: &Source<'_>, doubts: &mut Vec<Warning>) -> Vec<Section> {
+    let compiled = source.compiled;
     let mut sections: Vec<Section> = Vec::new();
     for figure in &compiled.file.figure {
-        let drawn = match draw(compiled, numbers, figure) {
+        let drawn = match draw(source, figure) {
             Ok(drawn) => drawn,
             Err((_, Trouble::NotThere(why) | Trouble::Wrong(why))) => {
                 let text = format!("figure {} could not be drawn: {why}", figure.name);
@@ -46,7 +45,26 @@ pub(super) fn sections(
             }),
         }
     }
-    sections.retain(|s| !s.pictures.is_empty());
+    for spec in &compiled.file.table {
+        let made = match lists::tables(source, spec) {
+            Ok(made) => made,
+            Err((_, Trouble::NotThere(why) | Trouble::Wrong(why))) => {
+                let text = format!("table {} could not be made: {why}", spec.title);
+                doubts.push(Warning::warning("table-failed", text));
+                continue;
+            }
+        };
+        match sections.iter_mut().find(|s| s.title == spec.section) {
+            Some(section) => section.tables.extend(made),
+            None => sections.push(Section {
+                title: spec.section.clone(),
+                what: said(compiled, &spec.section),
+                pictures: Vec::new(),
+                tables: made,
+            }),
+        }
+    }
+    sections.retain(|s| !(s.pictures.is_empty() && s.tables.is_empty()));
     sections
 }
 
@@ -58,159 +76,101 @@ fn said(compiled: &Compiled, title: &str) -> String {
 }
 
 /// Draws every figure of numbers of the right shape.
-pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Problems> {
+pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
+    let compiled = source.compiled;
     let study = &compiled.file;
     for (i, section) in study.section.iter().enumerate() {
         let of = |f: &Figure| f.section.as_deref().unwrap_or(SECTION) == section.title;
-        if !study.figure.iter().any(of) {
+        let there = study.table.iter().any(|t| t.section == section.title);
+        if !study.figure.iter().any(of) && !there {
             let place = compiled.place(format!("section[{i}]"));
-            return Err(place.problem("title", "no figure stands in this section"));
+            return Err(place.problem("title", "no figure or table stands in this section"));
         }
     }
     for (i, figure) in study.figure.iter().enumerate() {
         let place = compiled.place(format!("figure[{i}]"));
-        let lines = figure.lines.iter().flatten();
-        if let Some(name) = lines
-            .clone()
-            .find(|n| !study.line.iter().any(|l| l.name == **n))
-        {
-            return Err(place.problem("lines", &format!("no line is called `{name}`")));
+        named(
+            &place,
+            study,
+            figure.lines.as_ref(),
+            figure.columns.as_ref(),
+        )?;
+        if figure.y.is_some() != figure.points.is_empty() {
+            return Err(place.problem("y", "a figure has either y or points"));
         }
-        let columns = figure.columns.iter().flatten();
-        if let Some(name) = columns
-            .clone()
-            .find(|n| !study.column.iter().any(|c| c.name == **n))
-        {
-            return Err(place.problem("columns", &format!("no column is called `{name}`")));
+        if !figure.points.is_empty() && figure.by == By::Column {
+            return Err(place.problem("by", "points are drawn by line"));
         }
         if figure.x.is_none() && figure.at.is_none() && study.axis.is_empty() {
             return Err(place.problem("x", "there is no axis: write x or at"));
         }
-        if let Err((key, Trouble::Wrong(why))) = draw(compiled, numbers, figure) {
+        if let Err((key, Trouble::Wrong(why))) = draw(source, figure) {
+            return Err(place.problem(key, &why));
+        }
+    }
+    for (i, spec) in study.table.iter().enumerate() {
+        let place = compiled.place(format!("table[{i}]"));
+        named(&place, study, spec.lines.as_ref(), spec.columns.as_ref())?;
+        if let Err((key, Trouble::Wrong(why))) = lists::tables(source, spec) {
             return Err(place.problem(key, &why));
         }
     }
     Ok(())
 }
 
-/// The expressions of a figure.
-struct Asked<'f> {
-    engine: Engine,
-    filter: Option<(AST, &'f str)>,
-    x: Option<(AST, &'f str)>,
-    y: (AST, &'f str),
-    at: Option<&'f [f64]>,
+/// Whether lines and columns are there.
+fn named(
+    place: &Place,
+    study: &StudyFile,
+    lines: Option<&Vec<String>>,
+    columns: Option<&Vec<String>>,
+) -> Result<(), Problems> {
+    let mut lines = lines.into_iter().flatten();
+    if let Some(name) = lines.find(|n| !study.line.iter().any(|l| l.name == **n)) {
+        return Err(place.problem("lines", &format!("no line is called `{name}`")));
+    }
+    let mut columns = columns.into_iter().flatten();
+    if let Some(name) = columns.find(|n| !study.column.iter().any(|c| c.name == **n)) {
+        return Err(place.problem("columns", &format!("no column is called `{name}`")));
+    }
+    Ok(())
 }
 
-impl<'f> Asked<'f> {
-    fn new(figure: &'f Figure, axis: Option<&'f str>) -> Result<Asked<'f>, Wrong> {
-        let engine = script::engine();
-        let read = |key: &'static str, text: &'f str| {
-            let ast = script::compile(&engine, text).map_err(|t| (key, t))?;
-            Ok::<_, Wrong>((ast, text))
-        };
-        let filter = figure
-            .filter
-            .as_deref()
-            .map(|t| read("where", t))
-            .transpose()?;
-        let x = figure.x.as_deref().or(axis).filter(|_| figure.at.is_none());
-        let x = x.map(|t| read("x", t)).transpose()?;
-        let y = read("y", &figure.y)?;
-        Ok(Asked {
-            filter,
-            x,
-            y,
-            at: figure.at.as_deref(),
-            engine,
-        })
-    }
-
-    fn ask(
-        &self,
-        key: &'static str,
-        (ast, text): &(AST, &str),
-        scope: &mut Scope<'_>,
-    ) -> Result<Dynamic, Wrong> {
-        script::value(&self.engine, ast, scope, text).map_err(|t| (key, t))
-    }
-
-    /// The points that a row gives.
-    fn points(&self, compiled: &Compiled, row: &Row) -> Result<Vec<(f64, Estimate)>, Wrong> {
-        let known = results::known(compiled, row);
-        let mut scope = Scope::new();
-        for (name, value) in &known {
-            scope.push_dynamic(name.to_string(), value.clone());
-        }
-        scope.push("run", known);
-        if let Some(filter) = &self.filter {
-            let answer = self.ask("where", filter, &mut scope)?;
-            let kind = |kind| {
-                let why = format!("a {kind} is no answer: write what is true or false");
-                ("where", Trouble::Wrong(why))
-            };
-            if !answer.as_bool().map_err(kind)? {
-                return Ok(Vec::new());
-            }
-        }
-        let xs: Vec<f64> = match (self.at, &self.x) {
-            (Some(at), _) => at.to_vec(),
-            (None, Some(x)) => {
-                let found = self.ask("x", x, &mut scope)?;
-                let none = || {
-                    (
-                        "x",
-                        Trouble::Wrong(format!("a {} is no number", found.type_name())),
-                    )
-                };
-                vec![script::number(&found).ok_or_else(none)?]
-            }
-            (None, None) => Vec::new(),
-        };
-        let mut points = Vec::new();
-        for x in xs {
-            scope.push("x", x);
-            let found = match self.ask("y", &self.y, &mut scope) {
-                // A measure that no run had a number for has no name here.
-                Err(_) if row.numbers.iter().any(Option::is_none) => continue,
-                found => found?,
-            };
-            let none = || {
-                (
-                    "y",
-                    Trouble::Wrong(format!("a {} is no number", found.type_name())),
-                )
-            };
-            let y = script::estimate(&found).ok_or_else(none)?;
-            if x.is_finite() && y.value.is_finite() {
-                points.push((x, y));
-            }
-        }
-        Ok(points)
-    }
-}
-
-fn draw(compiled: &Compiled, numbers: &Numbers, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
+fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
+    let (compiled, numbers) = (source.compiled, source.numbers);
     let study = &compiled.file;
-    let asked = Asked::new(figure, study.axis.first().map(|a| &*a.name))?;
     let lines: Vec<usize> = chosen(figure.lines.as_deref(), study.line.iter().map(|l| &*l.name));
     let columns = chosen(
         figure.columns.as_deref(),
         study.column.iter().map(|c| &*c.name),
     );
-    let line = |name: String, slot: usize, rows: &dyn Fn(&&Row) -> bool| {
-        let mut points = Vec::new();
-        for row in numbers.rows.iter().filter(rows) {
-            points.extend(asked.points(compiled, row)?);
-        }
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Ok::<_, Wrong>((!points.is_empty()).then_some(Line {
+    let line = |asked: &Asked<'_>, name: String, slot: usize, rows: &dyn Fn(&&Row) -> bool| {
+        let of = |which: Which| {
+            let mut points = Vec::new();
+            for row in numbers.rows.iter().filter(rows) {
+                points.extend(asked.points(compiled, row, which)?);
+            }
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Ok::<_, Wrong>(points)
+        };
+        let slot = 1 + slot % 7;
+        let curve = Line {
+            name: format!("{name}, {}", figure.curve_label),
+            slot,
+            points: of(Which::Curve)?,
+            measured: false,
+        };
+        let measured = Line {
             name,
-            slot: 1 + slot % 7,
-            points,
+            slot,
+            points: of(Which::Y)?,
             measured: true,
-        }))
+        };
+        let there = [measured, curve].into_iter();
+        Ok::<_, Wrong>(there.filter(|l| !l.points.is_empty()).collect::<Vec<_>>())
     };
+    let axis = study.axis.first().map(|a| &*a.name);
+    let asked = |c: usize| Asked::new(source, c, figure, axis);
     let mut pictures = Vec::new();
     let mut add = |suffix: Option<&Column>, curves: Vec<Line>, measured: Vec<Line>| {
         if !measured.is_empty() {
@@ -220,13 +180,21 @@ fn draw(compiled: &Compiled, numbers: &Numbers, figure: &Figure) -> Result<Vec<P
     };
     let curve = |c: usize, measured: &[Line]| reference(compiled, numbers, figure, c, measured);
     match figure.by {
+        By::Line if !figure.points.is_empty() => {
+            for &c in &columns {
+                let drawn = again::lines(source, &asked(c)?, figure, c, &lines)?;
+                let one = study.column.len() == 1;
+                add((!one).then_some(&study.column[c]), Vec::new(), drawn);
+            }
+        }
         By::Line => {
             for &c in &columns {
+                let asked = asked(c)?;
                 let mut drawn = Vec::new();
                 for (slot, &l) in lines.iter().enumerate() {
                     let own = &study.line[l];
                     let name = own.label.clone().unwrap_or_else(|| own.name.clone());
-                    drawn.extend(line(name, slot, &|r| r.place == (c, l))?);
+                    drawn.extend(line(&asked, name, slot, &|r| r.place == (c, l))?);
                 }
                 let one = study.column.len() == 1;
                 let curves = curve(c, &drawn)?.into_iter().collect();
@@ -240,13 +208,14 @@ fn draw(compiled: &Compiled, numbers: &Numbers, figure: &Figure) -> Result<Vec<P
                 let own = &study.column[c];
                 let name = own.label.clone().unwrap_or_else(|| own.name.clone());
                 let mine = |r: &&Row| r.place.0 == c && lines.contains(&r.place.1);
-                if let Some(line) = line(name, slot, &mine)? {
+                for line in line(&asked(c)?, name, slot, &mine)? {
                     drawn.push(line);
                     of.push(c);
                 }
             }
             let mut curves = Vec::new();
-            for (&c, beside) in of.iter().zip(&drawn) {
+            let measured = of.iter().zip(&drawn).filter(|(_, line)| line.measured);
+            for (&c, beside) in measured {
                 curves.extend(curve(c, &drawn)?.map(|own| (own, beside)));
             }
             let curves = by_column(curves);
@@ -271,7 +240,7 @@ fn by_column(mut curves: Vec<(Line, &Line)>) -> Vec<Line> {
 }
 
 /// The places of names, in the order in which they are chosen; all without a choice.
-fn chosen<'n>(
+pub(super) fn chosen<'n>(
     choice: Option<&[String]>,
     names: impl Iterator<Item = &'n str> + Clone,
 ) -> Vec<usize> {

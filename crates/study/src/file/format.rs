@@ -71,6 +71,9 @@ pub struct StudyFile {
     /// What is drawn.
     #[serde(default)]
     pub figure: Vec<Figure>,
+    /// What is tabled beside figures.
+    #[serde(default)]
+    pub table: Vec<TableSpec>,
     /// What is said of a section of figures.
     #[serde(default)]
     pub section: Vec<Section>,
@@ -413,8 +416,19 @@ pub struct Figure {
     /// Whether it is logarithmic.
     #[serde(default)]
     pub x_log: bool,
-    /// The vertical number of a run, with its interval.
-    pub y: String,
+    /// The vertical number of a run, with its interval. It may ask for other runs of the column as claims do.
+    #[serde(default)]
+    pub y: Option<String>,
+    /// A second number of the same runs, drawn as a curve beside each line: what theory says of them.
+    #[serde(default)]
+    pub curve: Option<String>,
+    /// What the legend adds to a line's name for its curve.
+    #[serde(default)]
+    pub curve_label: String,
+    /// Instead of `y`: expressions of a run's tables, as measures see them, each a list of [x, y], by what the
+    /// legend says. The runs drawn are simulated again, with their first seed.
+    #[serde(default)]
+    pub points: BTreeMap<String, String>,
     /// What the vertical axis says.
     pub y_title: String,
     /// What its numbers are.
@@ -429,6 +443,40 @@ pub struct Figure {
     /// What the legend calls the curve.
     #[serde(default)]
     pub reference_label: String,
+}
+
+/// A table of the page: a row for each run, for each column of the study one table.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TableSpec {
+    /// Title.
+    pub title: String,
+    /// Title of the section that it stands in, below its figures.
+    pub section: String,
+    /// Which lines it has. Default: all.
+    #[serde(default)]
+    pub lines: Option<Vec<String>>,
+    /// Which columns have one. Default: all.
+    #[serde(default)]
+    pub columns: Option<Vec<String>>,
+    /// Which runs it has: true or false. Default: all.
+    #[serde(default, rename = "where")]
+    pub filter: Option<String>,
+    /// What a row says after the label of its line.
+    pub cell: Vec<CellSpec>,
+}
+
+/// A column of a table of the page.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CellSpec {
+    /// Heading.
+    pub head: String,
+    /// A number or a text of a run. It may ask for other runs of the column as claims do.
+    pub value: String,
+    /// How a number is written.
+    #[serde(default)]
+    pub unit: Units,
 }
 
 /// What the lines in a picture are.

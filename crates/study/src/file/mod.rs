@@ -7,6 +7,8 @@
 //! simulator; [`FileStudy::study`] makes the [`Study`](crate::Study) of the numbers.
 //! `docs/studies.md` describes the file; [`format`] is the file, key by key.
 
+mod again;
+mod asked;
 mod axes;
 mod captures;
 mod cells;
@@ -14,6 +16,7 @@ mod claims;
 mod compare;
 mod draw;
 pub mod format;
+mod lists;
 mod read;
 mod reference;
 mod results;
@@ -23,6 +26,8 @@ mod template;
 mod texts;
 mod traffic;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use swell_experiment::file::Problems;
@@ -30,10 +35,12 @@ use swell_experiment::file::Problems;
 use crate::grid::{self, Ended, GridError, Options, Progress};
 use crate::{Study, Table};
 
+use again::Source;
 use cells::FileCell;
 pub use cells::Group;
 use read::Compiled;
 use reference::Numbers;
+use tables::Tables;
 
 /// Runs of one study.
 const MOST: usize = 200_000;
@@ -177,7 +184,14 @@ impl FileStudy {
         let reference = reference.filter(|_| !self.quick || self.compares_quick());
         let mut doubts = self.doubts();
         let ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
-        let mut sections = draw::sections(&self.compiled, &ours, &mut doubts);
+        let known = RefCell::new(BTreeMap::new());
+        let again = |row: usize| self.again(&known, row);
+        let source = Source {
+            compiled: &self.compiled,
+            numbers: &ours,
+            again: &again,
+        };
+        let mut sections = draw::sections(&source, &mut doubts);
         let compared = reference.map(|r| compare::compare(&self.compiled, &ours, r));
         let mut facts = self.facts(numbers.len());
         match (&compared, &file.reference) {
@@ -208,6 +222,21 @@ impl FileStudy {
                 .map_or_else(String::new, |r| r.name.clone()),
             real_time: false,
         }
+    }
+
+    /// The tables of the first run of a combination; several figures may ask for them.
+    fn again(
+        &self,
+        known: &RefCell<BTreeMap<usize, (Tables, f64)>>,
+        row: usize,
+    ) -> Result<(Tables, f64), String> {
+        if let Some(there) = known.borrow().get(&row) {
+            return Ok(there.clone());
+        }
+        let group = self.groups.get(row).ok_or("no such run")?;
+        let tables = FileCell::new(&self.compiled, group, group.seed).tables()?;
+        known.borrow_mut().insert(row, tables.clone());
+        Ok(tables)
     }
 
     /// What to doubt before any number is known.

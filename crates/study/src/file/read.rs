@@ -10,6 +10,7 @@ use swell_base::Warning;
 use swell_experiment::Traces;
 use swell_experiment::file::{self, Problem, Problems};
 
+use super::again::Source;
 use super::axes;
 use super::cells::{self, Group};
 use super::format::{Claim, ClaimsFile, Column, Line, Scalar, StudyFile};
@@ -191,7 +192,16 @@ impl FileStudy {
         }
         let numbers = Numbers::made_up(compiled, &self.groups);
         claims::rehearse(compiled, &numbers)?;
-        draw::rehearse(compiled, &numbers)?;
+        let again = |row: usize| {
+            let group = self.groups.get(row).ok_or("no such run")?;
+            Ok(cells::made_up(group))
+        };
+        let source = Source {
+            compiled,
+            numbers: &numbers,
+            again: &again,
+        };
+        draw::rehearse(&source)?;
         if let Some(reference) = &compiled.file.reference {
             super::compare::rehearse(compiled, reference, &numbers)?;
         }

@@ -46,7 +46,7 @@ impl Traffic {
     }
 
     fn sum(&self, of: impl Fn(&Wait) -> f64) -> Answer<f64> {
-        Ok(self.rows()?.map(of).sum())
+        Ok(self.rows()?.map(of).fold(0.0, |sum, x| sum + x))
     }
 
     /// Per packet sent; no number of none.
@@ -107,9 +107,10 @@ impl Traffic {
         Ok(points.collect())
     }
 
-    /// Seconds and arrivals per bin in bits per second.
-    fn series(&self) -> Array {
-        let each = self.way.bins().map(|b| {
+    /// Seconds and arrivals per bin in bits per second, of the bins that begin between two instants.
+    fn series(&self, from: f64, to: f64) -> Array {
+        let those = self.way.bins().filter(|b| b.time >= from && b.time < to);
+        let each = those.map(|b| {
             let bits = b.arrived[self.side as usize] as f64 * 8.0;
             point(b.time, bits / self.way.width)
         });
@@ -136,7 +137,13 @@ impl Traffic {
             .register_get("delay", |t: &mut T| t.delay())
             .register_fn("quantile", |t: T, p: f64| t.quantile(p))
             .register_get("longer", |t: &mut T| t.longer())
-            .register_get("series", |t: &mut T| t.series());
+            .register_fn("series", |t: T, from: Dynamic, to: Dynamic| {
+                let ends = script::number(&from).zip(script::number(&to));
+                match ends {
+                    Some((from, to)) => Ok(t.series(from, to)),
+                    None => script::wrong("series(from, to) is between two numbers of seconds"),
+                }
+            });
     }
 }
 

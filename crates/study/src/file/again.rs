@@ -1,0 +1,85 @@
+//! Figures of a run's own tables: the run is simulated again for them.
+
+use rhai::{Array, Dynamic};
+
+use super::asked::Asked;
+use super::cells;
+use super::draw::Wrong;
+use super::format::Figure;
+use super::read::Compiled;
+use super::reference::Numbers;
+use super::script::{self, Trouble};
+use super::tables::Tables;
+use crate::{Estimate, Line};
+
+/// What figures and tables are made of.
+pub(super) struct Source<'a> {
+    pub compiled: &'a Compiled,
+    pub numbers: &'a Numbers,
+    /// The tables of the first run of a row, and its length in seconds; else why there are none.
+    pub again: &'a dyn Fn(usize) -> Result<(Tables, f64), String>,
+}
+
+/// The lines of a figure of points in one column.
+pub(super) fn lines(
+    source: &Source<'_>,
+    asked: &Asked<'_>,
+    figure: &Figure,
+    column: usize,
+    lines: &[usize],
+) -> Result<Vec<Line>, Wrong> {
+    let compiled = source.compiled;
+    let mut drawn = Vec::new();
+    for &line in lines {
+        for (i, row) in source.numbers.rows.iter().enumerate() {
+            if row.place != (column, line) || asked.scope(compiled, row)?.is_none() {
+                continue;
+            }
+            let (tables, seconds) = (source.again)(i).map_err(|why| wrong(&why))?;
+            for (label, text) in &figure.points {
+                let mut known = cells::scope_of(compiled, row, tables.clone(), seconds);
+                let ast = script::compile(&compiled.engine, text).map_err(|t| ("points", t))?;
+                let found = script::value(&compiled.engine, &ast, &mut known, text);
+                let own = &compiled.file.line[line];
+                let name = own.label.as_ref().unwrap_or(&own.name);
+                drawn.push(Line {
+                    name: match (lines.len(), figure.points.len()) {
+                        (_, 1) => name.clone(),
+                        (1, _) => label.clone(),
+                        _ => format!("{name}, {label}"),
+                    },
+                    slot: 1 + drawn.len() % 7,
+                    points: points(found.map_err(|t| ("points", t))?)?,
+                    measured: false,
+                });
+            }
+        }
+    }
+    Ok(drawn)
+}
+
+fn points(found: Dynamic) -> Result<Vec<(f64, Estimate)>, Wrong> {
+    let list = |value: Dynamic| {
+        let kind = value.type_name();
+        let why = format!("a {kind} is no list of [x, y]");
+        value.try_cast::<Array>().ok_or_else(|| wrong(&why))
+    };
+    let mut all = Vec::new();
+    for item in list(found)? {
+        let pair = list(item)?;
+        let [x, y] = &pair[..] else {
+            return Err(wrong("a point is [x, y]"));
+        };
+        let both = script::number(x).zip(script::number(y));
+        let (x, y) = both.ok_or_else(|| wrong("a point is [x, y], two numbers"))?;
+        if x.is_finite() && y.is_finite() {
+            all.push((x, Estimate::exact(y)));
+        }
+    }
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(all)
+}
+
+fn wrong(why: &str) -> Wrong {
+    ("points", Trouble::Wrong(why.to_owned()))
+}

@@ -1,0 +1,170 @@
+//! The expressions of a figure or a table, asked of one run at a time.
+
+use rhai::{AST, Dynamic, Engine, Scope};
+
+use super::again::Source;
+use super::draw::Wrong;
+use super::format::Figure;
+use super::read::Compiled;
+use super::reference::Row;
+use super::results;
+use super::script::{self, Trouble};
+use crate::Estimate;
+
+/// An expression with its text, and the key that it stands under.
+struct Question<'f> {
+    key: &'static str,
+    text: &'f str,
+    ast: AST,
+}
+
+/// Which number of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    Y,
+    Curve,
+}
+
+/// The expressions of a figure about the runs of one column.
+pub(super) struct Asked<'f> {
+    engine: Engine,
+    filter: Option<Question<'f>>,
+    x: Option<Question<'f>>,
+    numbers: [Option<Question<'f>>; 2],
+    at: Option<&'f [f64]>,
+}
+
+impl<'f> Asked<'f> {
+    /// Of a figure; without `x` the horizontal number is that of `axis`.
+    pub(super) fn new(
+        source: &Source<'_>,
+        column: usize,
+        figure: &'f Figure,
+        axis: Option<&'f str>,
+    ) -> Result<Asked<'f>, Wrong> {
+        let mut asked = Asked::filtered(source, column, figure.filter.as_deref())?;
+        asked.at = figure.at.as_deref();
+        let x = figure.x.as_deref().or(axis).filter(|_| figure.at.is_none());
+        asked.x = x.map(|t| asked.read("x", t)).transpose()?;
+        let y = figure.y.as_deref().map(|t| asked.read("y", t));
+        let curve = figure.curve.as_deref().map(|t| asked.read("curve", t));
+        asked.numbers = [y.transpose()?, curve.transpose()?];
+        Ok(asked)
+    }
+
+    /// Which runs are meant, and nothing else yet.
+    pub(super) fn filtered(
+        source: &Source<'_>,
+        column: usize,
+        filter: Option<&'f str>,
+    ) -> Result<Asked<'f>, Wrong> {
+        let mut engine = script::engine();
+        let view = source.numbers.view(source.compiled, column);
+        view.register(&mut engine);
+        let mut asked = Asked {
+            engine,
+            filter: None,
+            x: None,
+            numbers: [None, None],
+            at: None,
+        };
+        asked.filter = filter.map(|t| asked.read("where", t)).transpose()?;
+        Ok(asked)
+    }
+
+    fn read(&self, key: &'static str, text: &'f str) -> Result<Question<'f>, Wrong> {
+        let ast = script::compile(&self.engine, text).map_err(|t| (key, t))?;
+        Ok(Question { key, text, ast })
+    }
+
+    fn ask(&self, question: &Question<'_>, scope: &mut Scope<'_>) -> Result<Dynamic, Wrong> {
+        let asked = script::value(&self.engine, &question.ast, scope, question.text);
+        asked.map_err(|t| (question.key, t))
+    }
+
+    /// What expressions know of a run; none where it is not meant.
+    pub(super) fn scope(
+        &self,
+        compiled: &Compiled,
+        row: &Row,
+    ) -> Result<Option<Scope<'static>>, Wrong> {
+        let known = results::known(compiled, row);
+        let mut scope = Scope::new();
+        for (name, value) in &known {
+            scope.push_dynamic(name.to_string(), value.clone());
+        }
+        scope.push("run", known);
+        if let Some(filter) = &self.filter {
+            let answer = self.ask(filter, &mut scope)?;
+            let kind = |kind| {
+                let why = format!("a {kind} is no answer: write what is true or false");
+                (filter.key, Trouble::Wrong(why))
+            };
+            if !answer.as_bool().map_err(kind)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(scope))
+    }
+
+    /// The points that a run gives.
+    pub(super) fn points(
+        &self,
+        compiled: &Compiled,
+        row: &Row,
+        which: Which,
+    ) -> Result<Vec<(f64, Estimate)>, Wrong> {
+        let Some(number) = &self.numbers[which as usize] else {
+            return Ok(Vec::new());
+        };
+        let Some(mut scope) = self.scope(compiled, row)? else {
+            return Ok(Vec::new());
+        };
+        // A measure that no run had a number for has no name here.
+        let incomplete = row.numbers.iter().any(Option::is_none);
+        let xs: Vec<f64> = match (self.at, &self.x) {
+            (Some(at), _) => at.to_vec(),
+            (None, Some(x)) => match self.ask(x, &mut scope) {
+                Err(_) if incomplete => return Ok(Vec::new()),
+                found => {
+                    let known = found?;
+                    vec![
+                        script::number(&known)
+                            .or_else(|| script::estimate(&known).map(|e| e.value))
+                            .ok_or_else(|| none(x.key, &known))?,
+                    ]
+                }
+            },
+            (None, None) => Vec::new(),
+        };
+        let mut points = Vec::new();
+        for x in xs {
+            scope.push("x", x);
+            let found = match self.ask(number, &mut scope) {
+                Err(_) if incomplete => continue,
+                found => found?,
+            };
+            let y = script::estimate(&found).ok_or_else(|| none(number.key, &found))?;
+            if x.is_finite() && y.value.is_finite() {
+                points.push((x, y));
+            }
+        }
+        Ok(points)
+    }
+
+    /// The value of another expression for a run that is meant.
+    pub(super) fn value(
+        &self,
+        key: &'static str,
+        text: &str,
+        scope: &mut Scope<'_>,
+    ) -> Result<Dynamic, Wrong> {
+        let ast = script::compile(&self.engine, text).map_err(|t| (key, t))?;
+        script::value(&self.engine, &ast, scope, text).map_err(|t| (key, t))
+    }
+}
+
+fn none(key: &'static str, found: &Dynamic) -> Wrong {
+    let why = format!("a {} is no number", found.type_name());
+    (key, Trouble::Wrong(why))
+}

@@ -1,0 +1,76 @@
+//! Tables of the page: a row for each run.
+
+use rhai::Dynamic;
+
+use super::again::Source;
+use super::asked::Asked;
+use super::claims::written;
+use super::draw::{Wrong, chosen};
+use super::format::{CellSpec, TableSpec};
+use super::script::{self, Trouble};
+use crate::Table;
+
+/// A table for each column that has such runs.
+pub(super) fn tables(source: &Source<'_>, spec: &TableSpec) -> Result<Vec<Table>, Wrong> {
+    let study = &source.compiled.file;
+    let lines = chosen(spec.lines.as_deref(), study.line.iter().map(|l| &*l.name));
+    let columns = study.column.iter().map(|c| &*c.name);
+    let mut all = Vec::new();
+    for c in chosen(spec.columns.as_deref(), columns) {
+        let asked = Asked::filtered(source, c, spec.filter.as_deref())?;
+        let mut rows = Vec::new();
+        for &l in &lines {
+            let own = &study.line[l];
+            let mine = source.numbers.rows.iter().filter(|r| r.place == (c, l));
+            for row in mine {
+                let Some(mut scope) = asked.scope(source.compiled, row)? else {
+                    continue;
+                };
+                let mut texts = vec![own.label.as_ref().unwrap_or(&own.name).clone()];
+                for cell in &spec.cell {
+                    let found = match asked.value("cell", &cell.value, &mut scope) {
+                        // A measure that no run had a number for has no name here.
+                        Err(_) if row.numbers.iter().any(Option::is_none) => Dynamic::UNIT,
+                        Err((_, Trouble::NotThere(_))) => Dynamic::UNIT,
+                        found => found?,
+                    };
+                    texts.push(text(cell, &found)?);
+                }
+                rows.push(texts);
+            }
+        }
+        if rows.is_empty() {
+            continue;
+        }
+        let own = &study.column[c];
+        let title = match study.column.len() {
+            1 => spec.title.clone(),
+            _ => format!(
+                "{}, {}",
+                spec.title,
+                own.label.as_ref().unwrap_or(&own.name)
+            ),
+        };
+        let head = spec.cell.iter().map(|cell| cell.head.clone());
+        all.push(Table {
+            title,
+            head: [String::new()].into_iter().chain(head).collect(),
+            rows,
+        });
+    }
+    Ok(all)
+}
+
+fn text(cell: &CellSpec, found: &Dynamic) -> Result<String, Wrong> {
+    if found.is_unit() {
+        return Ok("–".to_owned());
+    }
+    if let Some(e) = script::estimate(found) {
+        return Ok(written(cell.unit, e.value));
+    }
+    let kind = |kind| {
+        let why = format!("a {kind} is no number and no text");
+        ("cell", Trouble::Wrong(why))
+    };
+    found.clone().into_string().map_err(kind)
+}
