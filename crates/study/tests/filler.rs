@@ -30,12 +30,15 @@ fn run(study: &FileStudy, name: &str) -> impl Fn(&str) -> f64 + use<> {
     }
 }
 
+/// A run, what was measured of pre-existing packets, and of the filler if there was one.
+type Anchor = (&'static str, [f64; 4], Option<[f64; 3]>);
+
 /// What ns-2.35 gave for the same packets: its strict-priority queue (`Queue/SimpleIntServ`, two classes), its
 /// replayer of traces over UDP and its `TCP/Sack1` with delayed acknowledgements, released defaults, 600 s.
 /// Pre-existing packets: percent dropped, delay in milliseconds, thousands of bytes per second, and the delay
 /// the other way; then the first three of the filler. Measured once.
 #[rustfmt::skip]
-const ANCHORS: [(&str, [f64; 4], Option<[f64; 3]>); 12] = [
+const ANCHORS: [Anchor; 12] = [
     ("selfsim1, none, rate = 3, latency = 20", [0.44914, 22.44783, 181.263, 21.58672], None),
     ("selfsim1, filler, rate = 3, latency = 20", [0.60853, 23.53347, 180.987, 21.58751], Some([1.29583, 39.29074, 160.845])),
     ("selfsim1, none, rate = 10, latency = 20", [0.0, 20.38096, 182.078, 20.34894], None),

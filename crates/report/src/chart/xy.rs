@@ -219,29 +219,39 @@ const NAME: f64 = 11.0;
 const LINE: f64 = 13.0;
 
 impl XyChart {
-    /// Names beside points, to the right where there is room, each moved down or up past those before it.
+    /// Names beside points: on the side with room for them, each moved up or down past points and names before it.
     fn draw_names(&self, svg: &mut Svg, area: Area) {
-        let named = self.curves.iter().filter(|c| c.shape == Shape::Named);
-        let mut taken: Vec<(f64, f64, f64)> = Vec::new();
-        for curve in named {
+        let named = || self.curves.iter().filter(|c| c.shape == Shape::Named);
+        let points = named().flat_map(|c| self.places(c, area));
+        // From, to, and the height of what a name must not cover.
+        let mut taken: Vec<(f64, f64, f64)> = points.map(|(x, y)| (x - 5.0, x + 5.0, y)).collect();
+        for curve in named() {
             let width = text_width(&curve.name, NAME);
             for (x, y) in self.places(curve, area) {
-                let right = x + 8.0 + width <= area.width;
-                let left = if right { x + 8.0 } else { x - 8.0 - width };
-                let free = |at: f64| {
-                    let clear = |&(l, r, other): &(f64, f64, f64)| {
-                        left >= r || left + width <= l || (at - other).abs() >= LINE
-                    };
-                    (0.0..=area.height).contains(&at) && taken.iter().all(clear)
-                };
+                let right = (x + 8.0, x + 8.0 + width);
+                let left = (x - 8.0 - width, x - 8.0);
                 let steps = (0..8).flat_map(|i| [f64::from(i), -f64::from(i)]);
-                let mut places = steps.map(|i| y + i * LINE);
-                let at = places.find(|&at| free(at)).unwrap_or(y);
-                taken.push((left, left + width, at));
+                let both = steps.flat_map(|i| [(right, i), (left, i)]);
+                let mut places = both.map(|(span, i)| (span, y + i * LINE));
+                let free = |&((from, to), at): &((f64, f64), f64)| {
+                    let clear = |&(l, r, other): &(f64, f64, f64)| {
+                        from >= r || to <= l || (at - other).abs() >= LINE * 0.9
+                    };
+                    let inside = from >= 0.0 && to <= area.width && at >= 0.0 && at <= area.height;
+                    inside && taken.iter().all(clear)
+                };
+                let (span, at) = places.find(free).unwrap_or((right, y));
+                taken.push((span.0, span.1, at));
+                let (edge, anchor) = if span == right {
+                    (span.0, "start")
+                } else {
+                    (span.1, "end")
+                };
                 svg.tag("text")
                     .attr("class", "note")
-                    .num("x", left)
+                    .num("x", edge)
                     .num("y", at + 4.0)
+                    .attr("text-anchor", anchor)
                     .text(&curve.name);
             }
         }

@@ -88,3 +88,27 @@ fn a_measured_line_has_a_bar_at_every_point() {
     let d = &d[..d.find('"').unwrap()];
     assert_eq!(d.matches('M').count(), 3, "{d}");
 }
+
+#[test]
+fn single_points_are_named_where_they_stand() {
+    let mut picture = study().sections[0].pictures[0].clone();
+    let line = picture.lines[0].clone();
+    let one = |(i, x): (usize, f64)| Line {
+        name: format!("way {i}"),
+        points: vec![(x, Estimate::exact(0.1))],
+        ..line.clone()
+    };
+    // Two of them on the same spot, one at the edge.
+    picture.lines = [1.0, 1.0, 3.0].into_iter().enumerate().map(one).collect();
+    let svg = study_svg(&picture, &Canvas::file(600.0, 400.0));
+    let mut heights = Vec::new();
+    for i in 0..3 {
+        let end = format!(">way {i}</text>");
+        assert_eq!(svg.matches(&end).count(), 1, "once, and in no legend");
+        let tag = &svg[..svg.find(&end).unwrap()];
+        let tag = &tag[tag.rfind("<text").unwrap()..];
+        assert_eq!(tag.contains("\"end\""), i == 2, "{tag}");
+        heights.push(tag[tag.find(" y=").unwrap()..].to_owned());
+    }
+    assert_ne!(heights[0], heights[1], "one below the other");
+}

@@ -67,10 +67,10 @@ fn points(found: Dynamic) -> Result<Vec<(f64, Estimate)>, Wrong> {
     let mut all = Vec::new();
     for item in list(found)? {
         let pair = list(item)?;
-        let [x, y] = &pair[..] else {
+        let [first, second] = &pair[..] else {
             return Err(wrong("a point is [x, y]"));
         };
-        let both = script::number(x).zip(script::number(y));
+        let both = script::number(first).zip(script::number(second));
         let (x, y) = both.ok_or_else(|| wrong("a point is [x, y], two numbers"))?;
         if x.is_finite() && y.is_finite() {
             all.push((x, Estimate::exact(y)));

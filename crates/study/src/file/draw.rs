@@ -153,16 +153,16 @@ fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             Ok::<_, Wrong>(points)
         };
-        let slot = 1 + slot % 7;
         let curve = Line {
             name: format!("{name}, {}", figure.curve_label),
-            slot,
+            // After those of all lines: theory and what was measured may lie on each other.
+            slot: 1 + (slot + lines.len().max(columns.len())) % 7,
             points: of(Which::Curve)?,
             measured: false,
         };
         let measured = Line {
             name,
-            slot,
+            slot: 1 + slot % 7,
             points: of(Which::Y)?,
             measured: true,
         };
@@ -208,13 +208,13 @@ fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
                 let own = &study.column[c];
                 let name = own.label.clone().unwrap_or_else(|| own.name.clone());
                 let mine = |r: &&Row| r.place.0 == c && lines.contains(&r.place.1);
-                for line in line(&asked(c)?, name, slot, &mine)? {
-                    drawn.push(line);
+                for one in line(&asked(c)?, name, slot, &mine)? {
+                    drawn.push(one);
                     of.push(c);
                 }
             }
             let mut curves = Vec::new();
-            let measured = of.iter().zip(&drawn).filter(|(_, line)| line.measured);
+            let measured = of.iter().zip(&drawn).filter(|(_, own)| own.measured);
             for (&c, beside) in measured {
                 curves.extend(curve(c, &drawn)?.map(|own| (own, beside)));
             }

@@ -140,7 +140,7 @@ impl Traffic {
             .register_fn("series", |t: T, from: Dynamic, to: Dynamic| {
                 let ends = script::number(&from).zip(script::number(&to));
                 match ends {
-                    Some((from, to)) => Ok(t.series(from, to)),
+                    Some((begin, end)) => Ok(t.series(begin, end)),
                     None => script::wrong("series(from, to) is between two numbers of seconds"),
                 }
             });
