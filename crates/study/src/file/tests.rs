@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 
+mod pictures;
 mod rules;
 
 const EXPERIMENT: &str = r#"

@@ -1,0 +1,211 @@
+//! Curves, points, tables, and captures as columns.
+
+use super::*;
+
+/// The small study with what this is about.
+fn study() -> String {
+    let quick = STUDY.replace("values = [0.5, 1]", "values = [0.5]");
+    let quick = quick.replace("at = { load = [1] }\n", "");
+    quick.replace(
+        "seeds = 2",
+        "seeds = 1\nfixed = true\nset = ['run.keep.waits=true']",
+    ) + r#"
+[[measure]]
+name = "wait"
+value = "down.background.wait"
+unit = "seconds"
+[[measure]]
+name = "residual"
+value = "down.background.residual / (1.0 - down.background.load)"
+[[measure]]
+name = "nothing"
+value = "up.foreground.loss / 0.0 * 0.0"
+[[figure]]
+name = "wait"
+title = "Wait"
+section = "More"
+x_title = "load"
+y = "wait - run(`fifo`).wait"
+y_title = "more"
+curve = "residual"
+curve_label = "theory"
+[[figure]]
+name = "series"
+title = "Series"
+section = "More"
+lines = ["fifo"]
+columns = ["slow"]
+x_title = "time"
+points = { back = "up.background.series(1, 2)", there = "down.background.series(1, 2)" }
+y_title = "rate"
+[[table]]
+title = "Waits"
+section = "More"
+where = "column == `fast`"
+cell = [
+  { head = "wait", value = "wait", unit = "seconds" },
+  { head = "nothing", value = "nothing" },
+  { head = "in words", value = "`at ${load}`" },
+]
+"#
+}
+
+fn more(study: &Study) -> &crate::Section {
+    let found = study.sections.iter().find(|s| s.title == "More");
+    found.expect("a section")
+}
+
+#[test]
+fn figures_and_tables_show_more_than_one_number_of_a_run() {
+    let (_dir, path) = written(&study());
+    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let numbers: Vec<Vec<f64>> = (0..read.groups().count())
+        .map(|i| read.run_one(i, 1).unwrap())
+        .collect();
+    let made = read.study(&numbers);
+    assert!(made.doubts.is_empty(), "{:?}", made.doubts);
+    let more = more(&made);
+    let names: Vec<&str> = more.pictures.iter().map(|p| &*p.name).collect();
+    assert_eq!(names, ["wait-slow", "wait-fast", "series-slow"]);
+
+    // Beside each line its curve, with another look.
+    let wait = &more.pictures[0].lines;
+    let of = |name: &str| wait.iter().find(|l| l.name == name).expect("a line");
+    assert_eq!(wait.len(), 4);
+    assert_eq!(of("fifo").points[0].1.value, 0.0, "less itself");
+    let place = read.measures().position(|m| m == "residual").unwrap();
+    let (line, curve) = (of("codel"), of("codel, theory"));
+    assert_eq!(curve.points[0].1.value, numbers[1][place]);
+    assert!(line.measured && !curve.measured && line.slot != curve.slot);
+
+    // The run's own series, simulated again: ten bins of 100 ms, one direction silent.
+    let series = &more.pictures[2].lines;
+    assert_eq!([&*series[0].name, &*series[1].name], ["back", "there"]);
+    assert_eq!(series[1].points.len(), 10);
+    assert!(series[0].points.iter().all(|p| p.1.value == 0.0));
+    let bits: f64 = series[1].points.iter().map(|p| p.1.value * 0.1).sum();
+    assert!(
+        (200e3..900e3).contains(&bits),
+        "a second of 0.5 Mbit/s: {bits}"
+    );
+
+    let table = &more.tables[0];
+    assert_eq!((more.tables.len(), table.rows.len()), (1, 2));
+    assert_eq!(table.head, ["", "wait", "nothing", "in words"]);
+    assert_eq!(table.rows[1][0], "codel");
+    assert!(table.rows[1][1].ends_with("ms"), "{:?}", table.rows[1]);
+    assert_eq!(table.rows[1][2..], ["–", "at 0.5"]);
+}
+
+#[test]
+fn mistakes_in_them_have_their_place() {
+    for (from, to, expected) in [
+        ("y = \"wait - run", "points = {}\ny = \"wit - run", "`wit`"),
+        (
+            "curve = \"residual\"",
+            "curve = \"residul\"",
+            "figure[1].curve",
+        ),
+        (
+            "points = {",
+            "y = \"wait\"\npoints = {",
+            "either y or points",
+        ),
+        ("lines = [\"fifo\"]\n", "by = \"column\"\n", "drawn by line"),
+        (
+            "\"up.background.series(1, 2)\"",
+            "\"7\"",
+            "no list of [x, y]",
+        ),
+        (
+            "\"up.background.series(1, 2)\"",
+            "\"[[1]]\"",
+            "a point is [x, y]",
+        ),
+        ("value = \"nothing\"", "value = \"nothin\"", "table[0].cell"),
+        ("column == `fast`", "column", "true or false"),
+        (
+            "run.keep.waits=true",
+            "run.keep.flows=true",
+            "waits are not kept",
+        ),
+    ] {
+        let text = study();
+        assert!(text.contains(from), "{from}");
+        let why = read(&text.replacen(from, to, 1)).expect_err(to);
+        assert!(why.contains(expected), "{to}: {why}");
+    }
+}
+
+/// A capture of raw IPv4: UDP packets of 100 bytes from a private host and of 400 bytes back, a tenth of a
+/// second apart.
+fn pcap(packets: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    let word = |out: &mut Vec<u8>, n: u32| out.extend(n.to_le_bytes());
+    for n in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101] {
+        word(&mut out, n);
+    }
+    let inside = [10, 0, 0, 1];
+    let outside = [198, 51, 100, 7];
+    for i in 0..packets {
+        let (len, from, to) = match i % 2 {
+            0 => (100_u16, inside, outside),
+            _ => (400, outside, inside),
+        };
+        let micros = i * 100_000;
+        for n in [micros / 1_000_000, micros % 1_000_000, 28, u32::from(len)] {
+            word(&mut out, n);
+        }
+        let [high, low] = len.to_be_bytes();
+        out.extend([0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0]);
+        out.extend(from);
+        out.extend(to);
+        let [udp_high, udp_low] = (len - 20).to_be_bytes();
+        out.extend([0x10, 0, 0x10, 0, udp_high, udp_low, 0, 0]);
+    }
+    out
+}
+
+const CAPTURE: &str = r#"
+[capture]
+set = [
+  'background.noise={ name = "noise", kind = "replay", phase = "0s", once = true }',
+  "background.noise.trace=${file}",
+  "background.noise.reversed=${rate_up > rate_down}",
+  "run.duration=${ceiling(length) + 1}s",
+]
+"#;
+
+#[test]
+fn a_capture_is_one_more_column() {
+    // The axis sets a rate, which a replay would be stretched to.
+    let text = STUDY.replace("set = [\"background.noise.rate=${load * base}Mbit\"]\n", "");
+    let (dir, path) = written(&(text.clone() + CAPTURE));
+    let trace = dir.path().join("mon day.1.pcap");
+    std::fs::write(&trace, pcap(50)).unwrap();
+    let wish = Wish {
+        captures: vec![trace.clone()],
+        ..Wish::default()
+    };
+    let read = FileStudy::read(&path, &wish).unwrap_or_else(|e| panic!("{e}"));
+    let last = read.groups().last().unwrap();
+    assert_eq!(last.name, "mon-day, codel, load = 1");
+    assert!(last.assignments.contains(&"run.duration=6s".to_owned()));
+    assert!(
+        last.assignments
+            .contains(&"background.noise.reversed=false".to_owned())
+    );
+    // What flows down after the first second of warm-up: twenty packets of the capture, and pages.
+    let place = read
+        .groups()
+        .position(|g| g.name == "mon-day, fifo, load = 1");
+    let arrived = read.run_one(place.unwrap(), 1).unwrap()[0];
+    assert!(arrived > 20.0, "{arrived}");
+
+    let (_other, without) = written(&text);
+    let why = FileStudy::read(&without, &wish).expect_err("no template");
+    assert!(why.to_string().contains("takes no captures"), "{why}");
+    std::fs::write(&trace, b"nothing of the kind").unwrap();
+    let why = FileStudy::read(&path, &wish).expect_err("no capture");
+    assert!(why.to_string().contains("mon day.1.pcap"), "{why}");
+}
