@@ -141,9 +141,8 @@ fn mistakes_in_them_have_their_place() {
 /// second apart.
 fn pcap(packets: u32) -> Vec<u8> {
     let mut out = Vec::new();
-    let word = |out: &mut Vec<u8>, n: u32| out.extend(n.to_le_bytes());
     for n in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101] {
-        word(&mut out, n);
+        out.extend(u32::to_le_bytes(n));
     }
     let inside = [10, 0, 0, 1];
     let outside = [198, 51, 100, 7];
@@ -154,7 +153,7 @@ fn pcap(packets: u32) -> Vec<u8> {
         };
         let micros = i * 100_000;
         for n in [micros / 1_000_000, micros % 1_000_000, 28, u32::from(len)] {
-            word(&mut out, n);
+            out.extend(u32::to_le_bytes(n));
         }
         let [high, low] = len.to_be_bytes();
         out.extend([0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0]);
@@ -203,8 +202,11 @@ fn a_capture_is_one_more_column() {
     assert!(arrived > 20.0, "{arrived}");
 
     let (_other, without) = written(&text);
-    let why = FileStudy::read(&without, &wish).expect_err("no template");
-    assert!(why.to_string().contains("takes no captures"), "{why}");
+    let refused = FileStudy::read(&without, &wish).expect_err("no template");
+    assert!(
+        refused.to_string().contains("takes no captures"),
+        "{refused}"
+    );
     std::fs::write(&trace, b"nothing of the kind").unwrap();
     let why = FileStudy::read(&path, &wish).expect_err("no capture");
     assert!(why.to_string().contains("mon day.1.pcap"), "{why}");
