@@ -6,19 +6,29 @@ use swell_base::Warning;
 use swell_experiment::Traces;
 
 use super::StudyError;
-use super::format::{Column, Scalar, StudyFile};
+use super::claims::written;
+use super::format::{Column, Scalar, StudyFile, Units};
 use super::read::Origin;
 
-/// Adds a column for each capture; what is to be doubted about them.
+/// What the page says of captures.
+#[derive(Debug, Default)]
+pub(super) struct About {
+    /// What is to be doubted.
+    pub doubts: Vec<Warning>,
+    /// What each is: name and value.
+    pub facts: Vec<(String, String)>,
+}
+
+/// Adds a column for each capture.
 pub(super) fn columns(
     study: &mut StudyFile,
     origin: &Origin,
     paths: &[PathBuf],
     traces: &Traces,
-) -> Result<Vec<Warning>, StudyError> {
-    let mut doubts = Vec::new();
+) -> Result<About, StudyError> {
+    let mut about = About::default();
     if paths.is_empty() {
-        return Ok(doubts);
+        return Ok(about);
     }
     let Some(template) = study.capture.clone() else {
         let hint = "a [capture] table says what one more column sets";
@@ -51,10 +61,20 @@ pub(super) fn columns(
         ];
         with.extend(numbers.map(|(key, x)| (key.to_owned(), Scalar::Number(x))));
         with.insert("file".into(), Scalar::Text(file.to_owned()));
-        doubts.extend(read.doubts.iter().map(|doubt| Warning {
+        about.doubts.extend(read.doubts.iter().map(|doubt| Warning {
             message: format!("capture {name}: {}", doubt.message),
             ..doubt.clone()
         }));
+        let packets = read.packets.each_ref().map(|way| way.len());
+        let what = format!(
+            "{:.1} s, {} packets from inside out at {} and {} back at {}",
+            read.length.as_secs_f64(),
+            packets[0],
+            written(Units::BitsPerSecond, up),
+            packets[1],
+            written(Units::BitsPerSecond, down),
+        );
+        about.facts.push((format!("capture {name}"), what));
         study.column.push(Column {
             name,
             label: None,
@@ -64,7 +84,7 @@ pub(super) fn columns(
             set: template.set.clone(),
         });
     }
-    Ok(doubts)
+    Ok(about)
 }
 
 /// The name of a column: the file's, up to its first dot, in letters that names may have.

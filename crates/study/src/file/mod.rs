@@ -251,7 +251,7 @@ impl FileStudy {
                 format!("a first look: {what}; verdicts may differ from the full study's"),
             ));
         }
-        doubts.extend(self.compiled.doubts.iter().cloned());
+        doubts.extend(self.compiled.captures.doubts.iter().cloned());
         if self.seeds < 3 && !file.fixed {
             doubts.push(swell_base::Warning::warning(
                 "few-seeds",
@@ -273,11 +273,13 @@ impl FileStudy {
         } else {
             longest.to_string()
         };
-        vec![
+        let mut facts = vec![
             ("simulated seconds of each run".to_owned(), length),
             ("seeds".to_owned(), self.seeds.to_string()),
             ("runs".to_owned(), runs.to_string()),
-        ]
+        ];
+        facts.extend(self.compiled.captures.facts.iter().cloned());
+        facts
     }
 
     fn compares_quick(&self) -> bool {

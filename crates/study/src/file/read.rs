@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 
 use rhai::{AST, Engine, Scope};
 use serde_json::Value;
-use swell_base::Warning;
 use swell_experiment::Traces;
 use swell_experiment::file::{self, Problem, Problems};
 
@@ -31,8 +30,8 @@ pub(super) struct Compiled {
     origin: Arc<Origin>,
     /// Captures that were read.
     pub traces: Arc<Traces>,
-    /// What to doubt of those named on the command line.
-    pub doubts: Vec<Warning>,
+    /// What is said of those named on the command line.
+    pub captures: captures::About,
 }
 
 /// A text that messages can point into.
@@ -119,7 +118,7 @@ impl FileStudy {
         });
         let mut file: StudyFile = file::read_as(&origin.text, &origin.name, &schemas()[0])?;
         let traces = Arc::new(Traces::default());
-        let doubts = captures::columns(&mut file, &origin, &wish.captures, &traces)?;
+        let captures = captures::columns(&mut file, &origin, &wish.captures, &traces)?;
         // Without columns, lines or axes there is one of each.
         if file.column.is_empty() {
             file.column.push(Column {
@@ -153,7 +152,7 @@ impl FileStudy {
             claims,
             origin,
             traces,
-            doubts,
+            captures,
         });
         let seeds = wish.seeds.unwrap_or(if wish.quick {
             compiled.file.quick.seeds.unwrap_or(1)

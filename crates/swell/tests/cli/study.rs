@@ -163,6 +163,14 @@ fn a_study_that_the_program_carries_runs_anywhere_and_can_be_taken_out() {
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("is there already"));
 
+    // Captures are for studies that say what to do with one.
+    let trace = run(&dir, &["study", "buffers", "monday.pcap"]);
+    assert_eq!(trace.status.code(), Some(2));
+    assert!(text(&trace.stderr).contains("takes no captures"));
+    let lost = run(&dir, &["study", "filler", "monday.pcap"]);
+    assert_eq!(lost.status.code(), Some(1));
+    assert!(text(&lost.stderr).contains("monday.pcap"));
+
     let first = run(&dir, &["study", "buffers", "--quick"]);
     assert!(first.status.success(), "{}", text(&first.stderr));
     let page = std::fs::read_to_string(dir.0.join("runs/study-buffers-quick/report.html")).unwrap();

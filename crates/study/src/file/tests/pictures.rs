@@ -201,6 +201,14 @@ fn a_capture_is_one_more_column() {
     let arrived = read.run_one(place.unwrap(), 1).unwrap()[0];
     assert!(arrived > 20.0, "{arrived}");
 
+    let none = vec![vec![1.0; read.measures().count()]; read.groups().count() * 2];
+    let facts = read.study(&none).facts;
+    let said = facts.iter().find(|f| f.0 == "capture mon-day");
+    assert_eq!(
+        said.expect("a fact").1,
+        "4.9 s, 25 packets from inside out at 4 kbit/s and 25 back at 16 kbit/s"
+    );
+
     let (_other, without) = written(&text);
     let refused = FileStudy::read(&without, &wish).expect_err("no template");
     assert!(
