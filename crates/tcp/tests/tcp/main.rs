@@ -6,6 +6,7 @@ mod latency;
 mod laws;
 mod net;
 mod ns2;
+mod pinned;
 mod recovery;
 mod robust;
 mod transports;
