@@ -5,7 +5,7 @@ use swell_base::Warning;
 
 use super::StudyError;
 use super::claims::written;
-use super::format::{Bar, Reference, StudyFile, Units};
+use super::format::{Bar, Cause, Reference, StudyFile, Units};
 use super::read::Compiled;
 use super::reference::{Numbers, Row};
 use super::script::{self, Trouble};
@@ -21,6 +21,8 @@ pub(super) struct Comparison {
     /// No bar.
     exempt: bool,
     agrees: bool,
+    /// Which of the known causes speaks of it.
+    cause: Option<usize>,
 }
 
 impl Comparison {
@@ -43,13 +45,79 @@ fn agrees(bar: Bar, ours: f64, theirs: f64) -> bool {
     apart <= bar.relative * theirs.abs() || apart <= bar.absolute
 }
 
+/// What is asked of each number: expressions with their texts.
+struct Rules<'a> {
+    compiled: &'a Compiled,
+    engine: Engine,
+    exempt: Option<(AST, &'a str)>,
+    causes: Vec<(AST, &'a Cause)>,
+}
+
+impl<'a> Rules<'a> {
+    /// An error comes with the key whose expression does not compile.
+    fn new(compiled: &'a Compiled, named: &'a Reference) -> Result<Rules<'a>, (String, Trouble)> {
+        let engine = script::engine();
+        let ast = |key: String, text| script::compile(&engine, text).map_err(|t| (key, t));
+        let exempt = named.exempt.as_deref();
+        let exempt = exempt.map(|text| Ok((ast("exempt".into(), text)?, text)));
+        let causes = named.cause.iter().enumerate();
+        let causes = causes.map(|(i, cause)| Ok((ast(key(i), &cause.filter)?, cause)));
+        Ok(Rules {
+            compiled,
+            exempt: exempt.transpose()?,
+            causes: causes.collect::<Result<_, _>>()?,
+            engine,
+        })
+    }
+
+    /// Whether there is no bar.
+    fn exempt(&self, row: &Row, measure: &str) -> Result<bool, (String, Trouble)> {
+        let Some((ast, text)) = &self.exempt else {
+            return Ok(false);
+        };
+        let answer = self.ask((ast, text), row, measure);
+        answer.map_err(|t| ("exempt".into(), t))
+    }
+
+    /// The first cause that speaks of a number.
+    fn cause(&self, row: &Row, measure: &str) -> Result<Option<usize>, (String, Trouble)> {
+        for (i, (ast, cause)) in self.causes.iter().enumerate() {
+            let answer = self.ask((ast, &cause.filter), row, measure);
+            if answer.map_err(|t| (key(i), t))? {
+                return Ok(Some(i));
+            }
+        }
+        Ok(None)
+    }
+
+    fn ask(&self, (ast, text): (&AST, &str), row: &Row, measure: &str) -> Result<bool, Trouble> {
+        let file = &self.compiled.file;
+        let mut scope: Scope<'static> = super::read::scope(file, row.place, &row.axes);
+        scope.push("measure", measure.to_owned());
+        let answer = script::value(&self.engine, ast, &mut scope, text)?;
+        let kind = |kind| {
+            Trouble::Wrong(format!(
+                "a {kind} is no answer: write what is true or false"
+            ))
+        };
+        answer.as_bool().map_err(kind)
+    }
+}
+
+fn key(cause: usize) -> String {
+    format!("cause[{cause}].where")
+}
+
 /// Every number with a bar that both have. Expressions were rehearsed: one that fails here exempts
-/// nothing.
-pub(super) fn compare(compiled: &Compiled, ours: &Numbers, theirs: &Numbers) -> Vec<Comparison> {
+/// nothing and explains nothing.
+pub(super) fn compare(
+    compiled: &Compiled,
+    named: &Reference,
+    ours: &Numbers,
+    theirs: &Numbers,
+) -> Vec<Comparison> {
     let study = &compiled.file;
-    let engine = script::engine();
-    let rule = study.reference.as_ref().and_then(|r| r.exempt.as_ref());
-    let rule = rule.and_then(|text| Some((script::compile(&engine, text).ok()?, text)));
+    let rules = Rules::new(compiled, named).ok();
     let mut out = Vec::new();
     for there in &theirs.rows {
         let same = |r: &&Row| r.place == there.place && r.axes == there.axes;
@@ -61,65 +129,51 @@ pub(super) fn compare(compiled: &Compiled, ours: &Numbers, theirs: &Numbers) -> 
             let (Some(bar), Some((own, other))) = (measure.bar, both) else {
                 continue;
             };
-            let exempt = rule.as_ref().is_some_and(|(ast, text)| {
-                exempt(&engine, compiled, ast, text, here, &measure.name) == Ok(true)
-            });
+            let exempt = rules
+                .as_ref()
+                .and_then(|r| r.exempt(here, &measure.name).ok());
+            let cause = rules
+                .as_ref()
+                .and_then(|r| r.cause(here, &measure.name).ok());
             out.push(Comparison {
-                runs: named(study, here),
+                runs: named_runs(study, here),
                 measure: i,
                 ours: own,
                 theirs: other,
-                exempt,
+                exempt: exempt.unwrap_or(false),
                 agrees: agrees(bar, own.value, other.value),
+                cause: cause.flatten(),
             });
         }
     }
     out
 }
 
-fn exempt(
-    engine: &Engine,
-    compiled: &Compiled,
-    ast: &AST,
-    text: &str,
-    row: &Row,
-    measure: &str,
-) -> Result<bool, Trouble> {
-    let mut scope: Scope<'static> = super::read::scope(&compiled.file, row.place, &row.axes);
-    scope.push("measure", measure.to_owned());
-    let answer = script::value(engine, ast, &mut scope, text)?;
-    let kind = |kind| {
-        Trouble::Wrong(format!(
-            "a {kind} is no answer: write what is true or false"
-        ))
-    };
-    answer.as_bool().map_err(kind)
-}
-
-/// Asks where there is no bar.
+/// Asks where there is no bar, and why numbers miss theirs.
 pub(super) fn rehearse(
     compiled: &Compiled,
-    reference: &Reference,
+    named: &Reference,
     numbers: &Numbers,
 ) -> Result<(), StudyError> {
-    let Some(text) = &reference.exempt else {
-        return Ok(());
+    let wrong = |(key, trouble): (String, Trouble)| {
+        let (Trouble::NotThere(why) | Trouble::Wrong(why)) = trouble;
+        compiled.place("reference".into()).problem(&key, &why)
     };
-    let engine = script::engine();
-    let place = compiled.place("reference".into());
-    let wrong = |t: Trouble| match t {
-        Trouble::NotThere(why) | Trouble::Wrong(why) => place.problem("exempt", &why),
-    };
-    let ast = script::compile(&engine, text).map_err(&wrong)?;
+    let rules = Rules::new(compiled, named).map_err(wrong)?;
     for row in &numbers.rows {
         for measure in &compiled.file.measure {
-            exempt(&engine, compiled, &ast, text, row, &measure.name).map_err(&wrong)?;
+            rules.exempt(row, &measure.name).map_err(wrong)?;
+            for i in 0..rules.causes.len() {
+                let (ast, cause) = &rules.causes[i];
+                let answer = rules.ask((ast, &cause.filter), row, &measure.name);
+                answer.map_err(|t| wrong((key(i), t)))?;
+            }
         }
     }
     Ok(())
 }
 
-fn named(study: &StudyFile, row: &Row) -> String {
+fn named_runs(study: &StudyFile, row: &Row) -> String {
     let axes = study.axis.iter().zip(&row.axes);
     let axes = axes.map(|(a, v)| format!("{} = {v}", a.name));
     let mut parts = vec![row.column.clone(), row.line.clone()];
@@ -198,6 +252,10 @@ pub(super) fn section(study: &StudyFile, named: &Reference, all: &[Comparison]) 
             written(unit, c.theirs.value),
             apart,
             c.errors(),
+            match c.cause {
+                Some(i) => named.cause[i].name.clone(),
+                None => "not known".into(),
+            },
         ]
     });
     let misses = Table {
@@ -209,6 +267,7 @@ pub(super) fn section(study: &StudyFile, named: &Reference, all: &[Comparison]) 
             &named.name,
             "apart",
             "standard errors",
+            "cause",
         ]),
         rows: misses.collect(),
     };
@@ -216,10 +275,26 @@ pub(super) fn section(study: &StudyFile, named: &Reference, all: &[Comparison]) 
     if let Some(exempt) = &named.exempt {
         what = format!("{} There is no bar where {exempt}.", what.trim_end());
     }
+    let mut causes = Table {
+        title: "Causes".into(),
+        head: texts(&["cause", "misses", "what is known"]),
+        rows: Vec::new(),
+    };
+    for (i, cause) in named.cause.iter().enumerate() {
+        let mine = barred(all)
+            .filter(|c| !c.agrees && c.cause == Some(i))
+            .count();
+        if mine > 0 {
+            let row = [cause.name.clone(), mine.to_string(), cause.what.clone()];
+            causes.rows.push(row.to_vec());
+        }
+    }
+    let mut tables = vec![summary, misses];
+    tables.extend((!causes.rows.is_empty()).then_some(causes));
     Section {
         title: format!("Beside {}, number by number", named.name),
         what,
         pictures: Vec::new(),
-        tables: vec![summary, misses],
+        tables,
     }
 }

@@ -333,9 +333,25 @@ pub struct Reference {
     /// What it was measured with and why there is no bar there, in words.
     #[serde(default)]
     pub what: String,
+    /// Why numbers miss their bars. The first that speaks of a number counts.
+    #[serde(default)]
+    pub cause: Vec<Cause>,
     /// Whether a first look is compared too: only where it is as long as the reference's runs.
     #[serde(default)]
     pub quick: bool,
+}
+
+/// Why numbers are not those of the reference.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cause {
+    /// Of which numbers it speaks: an expression of `column`, `line`, the axes and `measure`.
+    #[serde(rename = "where")]
+    pub filter: String,
+    /// Its name in the list of misses: a word or two.
+    pub name: String,
+    /// What is known of it.
+    pub what: String,
 }
 
 /// A claim and its rule.

@@ -192,7 +192,8 @@ impl FileStudy {
             again: &again,
         };
         let mut sections = draw::sections(&source, &mut doubts);
-        let compared = reference.map(|r| compare::compare(&self.compiled, &ours, r));
+        let both = reference.zip(file.reference.as_ref());
+        let compared = both.map(|(r, named)| compare::compare(&self.compiled, named, &ours, r));
         let mut facts = self.facts(numbers.len());
         match (&compared, &file.reference) {
             (Some(compared), Some(named)) => {

@@ -302,7 +302,9 @@ fn a_background_with_a_rate_to_reach_is_measured_first() {
 #[test]
 fn numbers_are_held_against_a_reference() {
     let (dir, path) = written(&format!(
-        "{STUDY}\n[reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\nexempt = 'line == \"codel\"'\n"
+        "{STUDY}\n[reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\nexempt = 'line == \"codel\"'\n\
+         [[reference.cause]]\nwhere = 'load > 0.7'\nname = \"load\"\nwhat = \"never asked for\"\n\
+         [[reference.cause]]\nwhere = 'measure == \"arrived\"'\nname = \"made up\"\nwhat = \"by this test\"\n"
     ));
     let table = "column,line,load,seeds,arrived,arrived_sd\n\
                  slow,fifo,1,3,1,0.1\nslow,fifo,0.5,3,1e9,0\nslow,codel,1,3,5,\n";
@@ -322,6 +324,12 @@ fn numbers_are_held_against_a_reference() {
         .unwrap();
     assert_eq!(beside.tables[0].rows, [["arrived", "2", "1", "50.0 %"]]);
     assert_eq!(beside.tables[1].rows.len(), 1);
+    assert_eq!(beside.tables[1].rows[0][6], "made up");
+    assert_eq!(
+        beside.tables[2].rows,
+        [["made up", "1", "by this test"]],
+        "causes without misses are left out"
+    );
     assert!(page.facts.iter().any(|f| f.1 == "1 of 2"));
     // The claim has their number beside ours.
     assert_eq!(
