@@ -27,6 +27,8 @@ pub(crate) struct Cell {
     text: String,
     small: String,
     slot: Option<usize>,
+    /// Links to pictures on the page: names and texts.
+    links: Vec<(String, String)>,
 }
 
 /// A table of numbers.
@@ -76,6 +78,7 @@ impl Cell {
             text: clean(&text.into()),
             small: String::new(),
             slot: None,
+            links: Vec::new(),
         }
     }
     pub(crate) fn small(mut self, small: impl Into<String>) -> Cell {
@@ -84,6 +87,11 @@ impl Cell {
     }
     pub(crate) fn slot(mut self, slot: usize) -> Cell {
         self.slot = Some(slot);
+        self
+    }
+    /// Leads to the picture of this name.
+    pub(crate) fn link(mut self, picture: &str, text: &str) -> Cell {
+        self.links.push((picture.to_owned(), clean(text)));
         self
     }
 }

@@ -121,7 +121,7 @@ fn ledger_section(ledger: &Ledger, index: usize, study: &Study) -> Section {
             Cell::text(&entry.claim).small(format!("Rule: {}.", entry.rule)),
             Cell::text(&entry.paper),
         ];
-        row.extend(entry.findings.iter().map(|f| finding(f, reference)));
+        row.extend(entry.findings.iter().map(|f| finding(f, study)));
         table.rows.push(row);
     }
     let mut what = vec!["Each verdict follows from its rule.".to_owned()];
@@ -145,7 +145,8 @@ fn ledger_section(ledger: &Ledger, index: usize, study: &Study) -> Section {
     }
 }
 
-fn finding(f: &Finding, reference: &str) -> Cell {
+fn finding(f: &Finding, study: &Study) -> Cell {
+    let reference = &study.reference;
     let mut small = f.detail.clone();
     if !f.reference.is_empty() {
         if !small.is_empty() {
@@ -153,7 +154,19 @@ fn finding(f: &Finding, reference: &str) -> Cell {
         }
         small += &format!("{reference}: {}", f.reference);
     }
-    Cell::text(format!("{} {}", f.verdict.words(), f.value).trim()).small(small)
+    let mut cell = Cell::text(format!("{} {}", f.verdict.words(), f.value).trim()).small(small);
+    let named = |name: &String| {
+        let mut all = study.sections.iter().flat_map(|s| &s.pictures);
+        all.find(|p| p.name == *name)
+    };
+    for name in &f.pictures {
+        if let Some(picture) = named(name) {
+            // "Figure 2" is enough of "Figure 2: loss".
+            let short = picture.title.split_once(':').map_or("Picture", |t| t.0);
+            cell = cell.link(name, short);
+        }
+    }
+    cell
 }
 
 fn table(t: &swell_study::Table) -> Table {

@@ -53,6 +53,8 @@ pub struct Finding {
     pub measured: Option<Estimate>,
     /// The same number from a reference simulator, with its unit; may be empty.
     pub reference: String,
+    /// Names of the study's pictures that show it.
+    pub pictures: Vec<String>,
 }
 
 impl Finding {
@@ -64,6 +66,7 @@ impl Finding {
             detail,
             measured: Some(Estimate::exact(measured)),
             reference: String::new(),
+            pictures: Vec::new(),
         }
     }
 
@@ -75,6 +78,7 @@ impl Finding {
             detail: String::new(),
             measured: None,
             reference: String::new(),
+            pictures: Vec::new(),
         }
     }
 }

@@ -21,6 +21,7 @@ fn study() -> Study {
                         detail: "at M = 3".into(),
                         measured: None,
                         reference: "+61 %".into(),
+                        pictures: vec!["one".into()],
                     },
                     Finding::not_tested(),
                 ],
@@ -69,6 +70,7 @@ fn the_page_has_the_ledger_first_and_every_number() {
         "What other says under the same defaults",
         "not tested",
         "swell study made-up",
+        "<a href=\"#one\">Picture</a>",
     ] {
         at(text);
     }

@@ -4,7 +4,7 @@ use rhai::{Dynamic, Engine, Scope};
 use swell_base::Warning;
 use swell_experiment::file::Problems;
 
-use super::format::{Claim, Column, Units};
+use super::format::{Claim, Column, StudyFile, Units};
 use super::read::{Compiled, Place};
 use super::reference::Numbers;
 use super::results;
@@ -55,10 +55,12 @@ pub(super) fn ledgers(
         };
         let entries = mine().map(|claim| {
             let findings = columns().map(|(column, both)| {
-                if asked(claim, column) {
-                    judged(claim, column, both, doubts)
-                } else {
-                    Finding::not_tested()
+                if !asked(claim, column) {
+                    return Finding::not_tested();
+                }
+                Finding {
+                    pictures: shown_in(study, claim, column),
+                    ..judged(claim, column, both, doubts)
                 }
             });
             Entry {
@@ -76,6 +78,15 @@ pub(super) fn ledgers(
         });
     }
     ledgers
+}
+
+/// The pictures that show a claim in a column.
+fn shown_in(study: &StudyFile, claim: &Claim, column: &Column) -> Vec<String> {
+    let named = |name: &String| study.figure.iter().find(|f| f.name == *name);
+    let figures = claim.figures.iter().filter_map(named);
+    figures
+        .filter_map(|figure| figure.picture_of(study, column))
+        .collect()
 }
 
 /// What a claim comes to in a column, with what their numbers say where there are any.
@@ -109,6 +120,10 @@ pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Pro
     for column in 0..compiled.file.column.len() {
         let engine = asking(compiled, numbers, Some(numbers), column);
         for (claim, place) in &compiled.claims {
+            let drawn = |name: &&String| compiled.file.figure.iter().any(|f| f.name == **name);
+            if let Some(name) = claim.figures.iter().find(|name| !drawn(name)) {
+                return Err(place.problem("figures", &format!("no figure is called `{name}`")));
+            }
             check(&engine, claim, place)?;
         }
     }
@@ -194,6 +209,7 @@ fn finding(claim: &Claim, found: Found, there: Option<Found>) -> Finding {
         detail: parts.join(" "),
         measured,
         reference: there.map_or_else(String::new, |t| shown(claim, &t.value)),
+        pictures: Vec::new(),
     }
 }
 

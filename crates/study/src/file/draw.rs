@@ -259,9 +259,9 @@ fn picture(figure: &Figure, column: Option<&Column>, lines: Vec<Line>) -> Pictur
         unit: unit.of_axis(),
         log,
     };
-    let (mut name, mut title) = (figure.name.clone(), figure.title.clone());
+    let name = figure.picture(column);
+    let mut title = figure.title.clone();
     if let Some(column) = column {
-        name += &format!("-{}", column.name);
         title += &format!(", {}", column.label.as_ref().unwrap_or(&column.name));
     }
     Picture {

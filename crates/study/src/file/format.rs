@@ -390,6 +390,9 @@ pub struct Claim {
     /// What else is to be said: a text.
     #[serde(default)]
     pub detail: Option<String>,
+    /// Names of the figures that show it.
+    #[serde(default)]
+    pub figures: Vec<String>,
 }
 
 /// A picture: lines over an axis.
@@ -493,6 +496,26 @@ pub struct CellSpec {
     /// How a number is written.
     #[serde(default)]
     pub unit: Units,
+}
+
+impl Figure {
+    /// The name of its picture, of one for a column or of the only one.
+    pub(super) fn picture(&self, column: Option<&Column>) -> String {
+        match column {
+            Some(column) => format!("{}-{}", self.name, column.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The name of the picture in which a column is drawn, if it is.
+    pub(super) fn picture_of(&self, study: &StudyFile, column: &Column) -> Option<String> {
+        let columns = self.columns.as_ref();
+        if columns.is_some_and(|c| !c.contains(&column.name)) {
+            return None;
+        }
+        let own = self.by == By::Line && study.column.len() > 1;
+        Some(self.picture(own.then_some(column)))
+    }
 }
 
 /// What the lines in a picture are.

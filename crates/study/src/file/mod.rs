@@ -183,7 +183,7 @@ impl FileStudy {
         let reference = self.reference.as_ref();
         let reference = reference.filter(|_| !self.quick || self.compares_quick());
         let mut doubts = self.doubts();
-        let ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
+        let mut ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
         let known = RefCell::new(BTreeMap::new());
         let again = |row: usize| self.again(&known, row);
         let source = Source {
@@ -192,6 +192,16 @@ impl FileStudy {
             again: &again,
         };
         let mut sections = draw::sections(&source, &mut doubts);
+        // A figure without a point has no picture.
+        let pictures: Vec<&String> = sections
+            .iter()
+            .flat_map(|s| s.pictures.iter().map(|p| &p.name))
+            .collect();
+        for entry in ledgers.iter_mut().flat_map(|l| &mut l.entries) {
+            for finding in &mut entry.findings {
+                finding.pictures.retain(|name| pictures.contains(&name));
+            }
+        }
         let both = reference.zip(file.reference.as_ref());
         let compared = both.map(|(r, named)| compare::compare(&self.compiled, named, &ours, r));
         let mut facts = self.facts(numbers.len());

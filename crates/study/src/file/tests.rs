@@ -142,6 +142,11 @@ fn errors_have_their_place_and_say_what_to_do() {
             &["two lines called `fifo`", "key line[1].name"],
         ),
         (
+            "id = \"C1\"\n",
+            "id = \"C1\"\nfigures = [\"sizes\"]\n",
+            &["no figure is called `sizes`", "figures"],
+        ),
+        (
             "${load * base}",
             "${load * bass}",
             &["nothing here is called `bass`", "study.toml:10:8"],
