@@ -1,9 +1,18 @@
 //! Numbers as ledgers write them.
 
-/// A change, with its sign: whole percents from ten on, else tenths.
+/// A change, with its sign: whole percents from ten on, tenths from one on, and so on to thousandths.
 pub(crate) fn percent(value: f64) -> String {
-    let digits = if value.abs() < 0.1 { 1 } else { 0 };
-    format!("{:+.*} %", digits, value * 100.0)
+    let digits = [0.1, 0.01, 0.001]
+        .iter()
+        .filter(|&&from| value.abs() < from)
+        .count();
+    let text = format!("{:+.*} %", digits, value * 100.0);
+    // No sign where nothing is left.
+    if text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
+        text
+    } else {
+        "0 %".into()
+    }
 }
 
 /// A change, with its sign, in tenths of a percent.
@@ -20,4 +29,25 @@ pub(crate) fn share(value: f64) -> String {
 /// A large count, in thousands.
 pub(crate) fn thousands(count: f64) -> String {
     format!("{:.1}k", count / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_changes_keep_their_digits() {
+        let cases = [
+            (1.62, "+162 %"),
+            (-0.104, "-10 %"),
+            (0.0487, "+4.9 %"),
+            (0.0097, "+0.97 %"),
+            (0.000_11, "+0.011 %"),
+            (-0.000_001, "0 %"),
+            (0.0, "0 %"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(percent(value), text);
+        }
+    }
 }

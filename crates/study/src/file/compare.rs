@@ -28,16 +28,14 @@ pub(super) struct Comparison {
 impl Comparison {
     /// The difference in its own standard errors.
     fn errors(&self) -> String {
-        let variance = self.ours.variance_of_mean() + self.theirs.variance_of_mean();
-        if variance > 0.0 {
-            format!(
-                "{:+.1}",
-                (self.ours.value - self.theirs.value) / variance.sqrt()
-            )
-        } else {
-            String::new()
-        }
+        errors(self.ours, self.theirs).map_or_else(String::new, |e| format!("{e:+.1}"))
     }
+}
+
+/// A difference in its own standard errors; none where neither varies.
+fn errors(ours: Estimate, theirs: Estimate) -> Option<f64> {
+    let variance = ours.variance_of_mean() + theirs.variance_of_mean();
+    (variance > 0.0).then(|| (ours.value - theirs.value) / variance.sqrt())
 }
 
 fn agrees(bar: Bar, ours: f64, theirs: f64) -> bool {
@@ -75,14 +73,19 @@ impl<'a> Rules<'a> {
         let Some((ast, text)) = &self.exempt else {
             return Ok(false);
         };
-        let answer = self.ask((ast, text), row, measure);
+        let answer = self.ask((ast, text), row, measure, None);
         answer.map_err(|t| ("exempt".into(), t))
     }
 
     /// The first cause that speaks of a number.
-    fn cause(&self, row: &Row, measure: &str) -> Result<Option<usize>, (String, Trouble)> {
+    fn cause(
+        &self,
+        row: &Row,
+        measure: &str,
+        errors: Option<f64>,
+    ) -> Result<Option<usize>, (String, Trouble)> {
         for (i, (ast, cause)) in self.causes.iter().enumerate() {
-            let answer = self.ask((ast, &cause.filter), row, measure);
+            let answer = self.ask((ast, &cause.filter), row, measure, errors);
             if answer.map_err(|t| (key(i), t))? {
                 return Ok(Some(i));
             }
@@ -90,10 +93,18 @@ impl<'a> Rules<'a> {
         Ok(None)
     }
 
-    fn ask(&self, (ast, text): (&AST, &str), row: &Row, measure: &str) -> Result<bool, Trouble> {
+    fn ask(
+        &self,
+        (ast, text): (&AST, &str),
+        row: &Row,
+        measure: &str,
+        errors: Option<f64>,
+    ) -> Result<bool, Trouble> {
         let file = &self.compiled.file;
         let mut scope: Scope<'static> = super::read::scope(file, row.place, &row.axes);
         scope.push("measure", measure.to_owned());
+        // Where neither varies, any difference is one.
+        scope.push("errors", errors.map_or(f64::INFINITY, f64::abs));
         let answer = script::value(&self.engine, ast, &mut scope, text)?;
         let kind = |kind| {
             Trouble::Wrong(format!(
@@ -132,9 +143,10 @@ pub(super) fn compare(
             let exempt = rules
                 .as_ref()
                 .and_then(|r| r.exempt(here, &measure.name).ok());
+            let apart = errors(own, other);
             let cause = rules
                 .as_ref()
-                .and_then(|r| r.cause(here, &measure.name).ok());
+                .and_then(|r| r.cause(here, &measure.name, apart).ok());
             out.push(Comparison {
                 runs: named_runs(study, here),
                 measure: i,
@@ -165,7 +177,7 @@ pub(super) fn rehearse(
             rules.exempt(row, &measure.name).map_err(wrong)?;
             for i in 0..rules.causes.len() {
                 let (ast, cause) = &rules.causes[i];
-                let answer = rules.ask((ast, &cause.filter), row, &measure.name);
+                let answer = rules.ask((ast, &cause.filter), row, &measure.name, Some(1.0));
                 answer.map_err(|t| wrong((key(i), t)))?;
             }
         }

@@ -345,7 +345,8 @@ pub struct Reference {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
-    /// Of which numbers it speaks: an expression of `column`, `line`, the axes and `measure`.
+    /// Of which numbers it speaks: an expression of `column`, `line`, the axes, `measure` and `errors`, how many
+    /// standard errors the two are apart.
     #[serde(rename = "where")]
     pub filter: String,
     /// Its name in the list of misses: a word or two.
