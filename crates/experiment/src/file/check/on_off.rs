@@ -8,6 +8,9 @@ use super::Findings;
 /// Packets of one direction of a run: they are drawn before it begins, 16 bytes each.
 const PACKETS: f64 = 2e7;
 
+/// Times on and off of all sources of one direction: a few seconds of drawing.
+const PERIODS: f64 = 5e7;
+
 pub(super) fn check(b: &OnOff, duration: Dur, key: &dyn Fn(&str) -> String, found: &mut Findings) {
     if b.rate == Rate::default() && b.rate_up == Rate::default() {
         found.add(
@@ -37,6 +40,7 @@ pub(super) fn check(b: &OnOff, duration: Dur, key: &dyn Fn(&str) -> String, foun
             "write more than 1 and at most 100; below 2 is self-similar",
         );
     }
+    periods(b, duration, key, found);
     sizes(b, key, found);
     let mean: f64 = (b.sizes.iter()).map(|s| s.packet.0 as f64 * s.share).sum();
     let rate = b.rate.bps().max(b.rate_up.bps()) as f64;
@@ -49,6 +53,23 @@ pub(super) fn check(b: &OnOff, duration: Dur, key: &dyn Fn(&str) -> String, foun
         );
     }
     found.access(key("access"), b.access);
+}
+
+/// Refuses sources that go on and off too often to be drawn. No period is shorter than the Pareto law's
+/// minimum, the mean times (shape - 1) / shape, and with a shape near 1 most are hardly longer.
+fn periods(b: &OnOff, duration: Dur, key: &dyn Fn(&str) -> String, found: &mut Findings) {
+    if b.off == Dur::ZERO || b.shape.is_nan() || b.shape <= 1.0 {
+        return;
+    }
+    let both = (b.on.as_secs_f64() + b.off.as_secs_f64()) * (b.shape - 1.0) / b.shape;
+    let most = 2.0 * f64::from(b.sources) * duration.as_secs_f64() / both;
+    if most > PERIODS {
+        found.add(
+            key("on"),
+            format!("{most:.2e} times on and off in a run are more than {PERIODS:.0e}"),
+            "write longer `on` and `off`, fewer `sources`, a `shape` further above 1 or a shorter run",
+        );
+    }
 }
 
 fn sizes(b: &OnOff, key: &dyn Fn(&str) -> String, found: &mut Findings) {

@@ -54,3 +54,32 @@ fn impossible_fillers_are_refused() {
     let waits = FILLER.replace("greedy", "web\"\nobject = \"1kB") + "[run.keep]\nwaits = true";
     assert!(emulated(&waits).contains("simulated runs only"));
 }
+
+/// In the default 120 s: 10000 sources that change every microsecond do so 1.2e12 times, three and a half
+/// times as often were all periods as short as a shape of 1.4 lets them be.
+#[test]
+fn sources_that_change_too_often_are_refused() {
+    let with = |more: &str| FILLER.replace("\"1Mbit\"", &format!("\"1Mbit\"\n{more}"));
+    let often = "sources = 10000\non = \"1us\"\noff = \"1us\"";
+    for (more, count) in [
+        (often, "4.20e12"),
+        // Half a second on and two off make 2.5 s, of which the minimum is a millionth of a millionth.
+        ("shape = 1.000000000001", "4.80e15"),
+        // With a tenth of the sources it is legal, below.
+        ("sources = 10000\non = \"100ms\"\noff = \"1ns\"", "8.40e7"),
+    ] {
+        let found = read(&with(more), "x.toml").expect_err(more).to_string();
+        assert!(found.contains("background[0].on"), "{found}");
+        assert!(found.contains(count), "{found}");
+        assert!(found.contains("further above 1"), "{found}");
+    }
+    for legal in [
+        "sources = 10000",
+        "sources = 1000\non = \"100ms\"\noff = \"1ns\"",
+        "shape = 1.001",
+        // Never off: no periods.
+        "sources = 10000\non = \"1us\"\noff = \"0s\"",
+    ] {
+        assert!(read(&with(legal), "x.toml").is_ok(), "{legal}");
+    }
+}
