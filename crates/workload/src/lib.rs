@@ -32,7 +32,7 @@ mod web;
 
 pub use greedy::{Greedy, GreedyConfig};
 pub use machine::{Access, Action, Beat, Conn, End, Event, Info, Open, TCP_HEADERS, Workload};
-pub use on_off::OnOff;
+pub use on_off::{OnOff, TooManyPackets};
 pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord};
 pub use replay::{Packets, Replay, ReplayConfig};

@@ -31,27 +31,54 @@ pub struct OnOff {
     pub shape: f64,
 }
 
+/// On/off sources that send more than a run can hold: their mean says little about a few sources that are on
+/// for a small share of the time, and all of them may be on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "on/off sources draw more than {most} packets in a run: write a lower rate, larger packets, more sources, \
+     a shorter `off` or a shorter run"
+)]
+pub struct TooManyPackets {
+    /// How many one direction may have.
+    pub most: usize,
+}
+
 impl OnOff {
+    /// Packets of one direction at most, of 16 bytes each: twice the mean that an experiment file may ask for.
+    pub const MOST: usize = 40_000_000;
+
     /// Mean size of a packet, bytes.
     pub fn mean_size(&self) -> f64 {
         self.sizes.iter().map(|s| f64::from(s.0) * s.1).sum()
     }
 
     /// The packets of `duration`, at whole microseconds as captures have them.
-    pub fn packets(&self, seed: u64, duration: Dur) -> Packets {
+    ///
+    /// # Errors
+    ///
+    /// If they are more than [`OnOff::MOST`].
+    pub fn packets(&self, seed: u64, duration: Dur) -> Result<Packets, TooManyPackets> {
+        self.draw(seed, duration, OnOff::MOST)
+    }
+
+    fn draw(&self, seed: u64, duration: Dur, most: usize) -> Result<Packets, TooManyPackets> {
         let mut random = Random::new(seed);
         let per_second = self.rate / 8.0 / self.mean_size();
         let seconds = duration.as_secs_f64();
-        let times = if self.off == Dur::ZERO {
-            random.poisson(per_second, seconds)
-        } else {
-            self.times(&mut random, per_second, seconds)
+        let mut times = Times {
+            seconds: Vec::new(),
+            most,
         };
-        let sized = times.into_iter().map(|t| {
+        if self.off == Dur::ZERO {
+            random.poisson(per_second, seconds, &mut times)?;
+        } else {
+            self.alternate(&mut random, per_second, seconds, &mut times)?;
+        }
+        let sized = times.seconds.into_iter().map(|t| {
             let size = self.size(random.uniform());
             (Dur::from_micros((t * 1e6) as u64), size)
         });
-        sized.collect()
+        Ok(sized.collect())
     }
 
     fn size(&self, u: f64) -> u32 {
@@ -63,10 +90,15 @@ impl OnOff {
         found.or(self.sizes.last()).map_or(0, |s| s.0)
     }
 
-    fn times(&self, random: &mut Random, per_second: f64, seconds: f64) -> Vec<f64> {
+    fn alternate(
+        &self,
+        random: &mut Random,
+        per_second: f64,
+        seconds: f64,
+        times: &mut Times,
+    ) -> Result<(), TooManyPackets> {
         let (on, off) = (self.on.as_secs_f64(), self.off.as_secs_f64());
         let gap = 1.0 / (per_second / f64::from(self.sources) * (on + off) / on);
-        let mut times = Vec::new();
         for _ in 0..self.sources {
             let mut active = random.uniform() < on / (on + off);
             let mut t = 0.0;
@@ -75,7 +107,7 @@ impl OnOff {
                 if active {
                     let mut u = t + random.exponential(gap);
                     while u < (t + length).min(seconds) {
-                        times.push(u);
+                        times.push(u)?;
                         u += random.exponential(gap);
                     }
                 }
@@ -83,8 +115,24 @@ impl OnOff {
                 active = !active;
             }
         }
-        times.sort_by(f64::total_cmp);
-        times
+        times.seconds.sort_by(f64::total_cmp);
+        Ok(())
+    }
+}
+
+/// Times of packets, seconds, up to `most`.
+struct Times {
+    seconds: Vec<f64>,
+    most: usize,
+}
+
+impl Times {
+    fn push(&mut self, second: f64) -> Result<(), TooManyPackets> {
+        if self.seconds.len() >= self.most {
+            return Err(TooManyPackets { most: self.most });
+        }
+        self.seconds.push(second);
+        Ok(())
     }
 }
 
@@ -115,15 +163,19 @@ impl Random {
         mean * (shape - 1.0) / shape / libm::pow(1.0 - self.uniform(), 1.0 / shape)
     }
 
-    fn poisson(&mut self, per_second: f64, seconds: f64) -> Vec<f64> {
-        let mut times = Vec::new();
+    fn poisson(
+        &mut self,
+        per_second: f64,
+        seconds: f64,
+        times: &mut Times,
+    ) -> Result<(), TooManyPackets> {
         let mut t = 0.0;
         loop {
             t += self.exponential(1.0 / per_second);
             if t >= seconds {
-                return times;
+                return Ok(());
             }
-            times.push(t);
+            times.push(t)?;
         }
     }
 }
@@ -181,7 +233,8 @@ mod tests {
             (Dur::ZERO, 0.9, 13, 173_091),
         ] {
             let all = sources(mbps * 1e6, off).packets(seed, Dur::from_secs(600));
-            assert_eq!(all.len(), count, "seed {seed}");
+            let drawn = all.map(|packets| packets.len());
+            assert_eq!(drawn, Ok(count), "seed {seed}");
         }
     }
 
@@ -189,10 +242,29 @@ mod tests {
     fn the_rate_is_the_one_asked_for() {
         // 384 000 packets of independent sizes: a standard deviation of 0.24 %.
         let poisson = sources(2e6, Dur::ZERO);
-        let bytes: u64 = (poisson.packets(5, Dur::from_secs(600)).iter())
-            .map(|p| u64::from(p.1))
-            .sum();
+        let packets = poisson.packets(5, Dur::from_secs(600));
+        let packets = packets.expect("far fewer than the most");
+        let bytes: u64 = packets.iter().map(|p| u64::from(p.1)).sum();
         let rate = bytes as f64 * 8.0 / 600.0;
         assert!((rate / 2e6 - 1.0).abs() < 0.012, "{rate}");
+    }
+
+    /// A source that is on when the run begins sends ten thousand times the mean.
+    #[test]
+    fn a_source_that_is_rarely_on_ends_at_the_most() {
+        let rare = OnOff {
+            sources: 1,
+            on: Dur::from_secs(10),
+            ..sources(1e5, Dur::from_secs(100_000))
+        };
+        let draw = |most| rare.draw(12_214, Dur::from_secs(10), most);
+        // The mean is 32 a second.
+        assert_eq!(draw(100_000), Err(TooManyPackets { most: 100_000 }));
+        let always = sources(1e6, Dur::ZERO);
+        let all = always.packets(1, Dur::from_secs(10)).map(|p| p.len());
+        let all = all.expect("some 3000");
+        let limited = |most| always.draw(1, Dur::from_secs(10), most).map(|p| p.len());
+        assert_eq!(limited(all), Ok(all));
+        assert_eq!(limited(all - 1), Err(TooManyPackets { most: all - 1 }));
     }
 }

@@ -188,7 +188,7 @@ pub(super) fn background(
             Some((Box::new(Replay::new(config)), tcp(&replay.tcp)))
         }
         BackgroundSpec::Greedy(own) => Some(greedy(own, seed)),
-        BackgroundSpec::OnOff(own) => Some(on_off(own, duration, seed)),
+        BackgroundSpec::OnOff(own) => Some(on_off(own, duration, seed)?),
     })
 }
 
@@ -207,7 +207,7 @@ fn greedy(greedy: &file::Greedy, seed: u64) -> Machine {
     (Box::new(Greedy::new(config)), tcp(&greedy.tcp))
 }
 
-fn on_off(spec: &file::OnOff, duration: Dur, seed: u64) -> Machine {
+fn on_off(spec: &file::OnOff, duration: Dur, seed: u64) -> Result<Machine, RunError> {
     let seeds = (spec.seeds).unwrap_or_else(|| {
         let draw = |name| Stream::new(seed, name).below(u64::MAX);
         ["on-off/up", "on-off/down"].map(draw)
@@ -224,17 +224,18 @@ fn on_off(spec: &file::OnOff, duration: Dur, seed: u64) -> Machine {
             shape: spec.shape,
         };
         match rate == Rate::default() {
-            true => Packets::default(),
-            false => sources.packets(own, duration),
+            true => Ok(Packets::default()),
+            false => (sources.packets(own, duration))
+                .map_err(|e| RunError::Failed(format!("background `{}`: {e}", spec.name).into())),
         }
     };
     let config = ReplayConfig {
         left: path(spec.delay, spec.access),
         right: path(spec.delay, spec.access),
-        ..ReplayConfig::exact([way(spec.rate_up, seeds[0]), way(spec.rate, seeds[1])])
+        ..ReplayConfig::exact([way(spec.rate_up, seeds[0])?, way(spec.rate, seeds[1])?])
     };
     let none = TcpSettings::default();
-    (Box::new(Replay::new(config)), tcp(&none))
+    Ok((Box::new(Replay::new(config)), tcp(&none)))
 }
 
 /// The machine of packets of one size. Where sources are independent, the first has number `first`.

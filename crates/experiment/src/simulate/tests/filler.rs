@@ -121,3 +121,18 @@ fn the_seed_draws_the_beginning_within_the_spread() {
     };
     assert!(start(2) > 5.0 && start(2) < 6.0 && start(2) != start(3));
 }
+
+/// With this seed the one source is on from the start, at ten thousand times the mean rate.
+#[test]
+fn sources_that_send_more_than_a_run_holds_are_an_error() {
+    let lone = "rate_up = \"1Gbit\"\nsources = 1\non = \"10s\"\noff = \"100000s\"";
+    let file = FILLER
+        .replace("rate_up = \"1.35Mbit\"", lone)
+        .replace("seeds = [1, 11]", "seeds = [12214, 1]");
+    let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
+    let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).expect("a cell");
+    let found = Simulator.run(&spec, &|_| {}, &|| false);
+    let why = found.expect_err("too many").to_string();
+    assert!(why.contains("background `there`"), "{why}");
+    assert!(why.contains("more than 40000000 packets"), "{why}");
+}
