@@ -61,16 +61,6 @@ impl Tally {
     pub fn compression(&self) -> f64 {
         self.compressed_acks as f64 / self.acks.max(1) as f64
     }
-
-    /// Mean network-layer size of packets sent, bytes; zero for none.
-    pub fn mean_size(&self) -> f64 {
-        self.sent_bytes as f64 / self.sent.max(1) as f64
-    }
-
-    /// Share of the arrivals that was dropped.
-    pub fn drop_share(&self) -> f64 {
-        self.dropped as f64 / self.arrived.max(1) as f64
-    }
 }
 
 /// What was sent after waits of about one length.
