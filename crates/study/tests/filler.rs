@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use swell_experiment::Traces;
 use swell_study::file::{FileStudy, StudyError, Wish};
 
 fn read(wish: &Wish) -> Result<FileStudy, StudyError> {
@@ -129,18 +130,51 @@ fn every_way_of_sending_filler_has_runs_without() {
 }
 
 #[test]
-fn a_first_look_says_so_and_a_strange_capture_is_refused() {
+fn a_first_look_says_so_and_the_doubts_of_a_capture_are_told() {
+    // One frame of five has a header length that no IPv4 header can have.
+    let folder = tempfile::tempdir().expect("a folder");
+    let mine = folder.path().join("mine.pcap");
+    std::fs::write(&mine, pcap(5, 3)).expect("a file");
     let quick = Wish {
         quick: true,
+        captures: vec![mine],
         ..Wish::default()
     };
     let first = read(&quick).unwrap_or_else(|e| panic!("{e}"));
-    let none = vec![vec![f64::NAN; first.measures().count()]; first.groups().count()];
-    let codes: Vec<String> = (first.study(&none).doubts.into_iter())
-        .map(|d| d.code)
-        .filter(|c| c != "claim-failed")
+    let numbers: Vec<Vec<f64>> = (first.groups().enumerate())
+        .map(|(i, g)| (first.run_one(i, 1)).unwrap_or_else(|e| panic!("{}: {e}", g.name)))
         .collect();
-    assert_eq!(codes, ["quick-study"], "no doubt about few seeds");
+    let doubts = first.study(&numbers).doubts;
+    let codes: Vec<&str> = doubts.iter().map(|d| d.code.as_str()).collect();
+    // None about few seeds, and every claim could be asked.
+    assert_eq!(codes, ["quick-study", "capture-bad-ip"], "{doubts:?}");
+    let said = "capture mine: 1 of 5 captured frames have an IP header that contradicts itself";
+    assert!(doubts[1].message.starts_with(said), "{doubts:?}");
+}
+
+/// A capture of raw IPv4 (<https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html>): packets of 100
+/// bytes of UDP between two hosts, to and fro, a second apart; `damaged` has an IP header length of zero.
+fn pcap(packets: u32, damaged: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    for n in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101] {
+        out.extend(u32::to_le_bytes(n));
+    }
+    let hosts = [[10, 0, 0, 1], [198, 51, 100, 7]];
+    for i in 0..packets {
+        for n in [i, 0, 28, 100] {
+            out.extend(u32::to_le_bytes(n));
+        }
+        let version = if i == damaged { 0x40 } else { 0x45 };
+        out.extend([version, 0, 0, 100, 0, 0, 0, 0, 64, 17, 0, 0]);
+        let way = (i % 2) as usize;
+        out.extend([hosts[way], hosts[1 - way]].concat());
+        out.extend([0x10, 0, 0x10, 0, 0, 80, 0, 0]);
+    }
+    out
+}
+
+#[test]
+fn a_strange_capture_is_refused() {
     let strange = Wish {
         captures: vec![concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()],
         ..Wish::default()
@@ -182,10 +216,22 @@ fn a_real_trace_is_one_more_column() {
     let name = "composite-access-link-5min, none, rate = 15, latency = 20";
     let command = own.iter().find(|g| g.name == name).expect("it").command(1);
     assert!(command.contains("composite-access-link-5min.pcap.zst"));
+    let capture = (Traces::default().read(&wish.captures[0])).unwrap_or_else(|e| panic!("{e}"));
+    let (mut sent, mut packets) = (capture.bps(), capture.packets.map(|way| way.len()));
+    // More bytes go first.
+    if sent[0] < sent[1] {
+        sent.reverse();
+        packets.reverse();
+    }
     let get = run(&study, name);
-    assert!(get("packets") > 50_000.0);
-    assert!(get("carried") > get("back_carried"), "more bytes go first");
+    // Packets larger than the link's are several.
+    assert!(get("packets") >= packets[0] as f64, "{packets:?}");
     assert!(get("drop") < 0.05);
+    for (measure, rate) in [("carried", sent[0]), ("back_carried", sent[1])] {
+        // A capture's rates are over its period, and the run ends a second or two later.
+        let ratio = get(measure) * get("length") / (rate * capture.period.as_secs_f64());
+        assert!((0.95..=1.01).contains(&ratio), "{measure}: {ratio}");
+    }
     let twice = Wish {
         captures: vec![wish.captures[0].clone(); 2],
         ..Wish::default()
