@@ -2,7 +2,81 @@
 
 use std::collections::BTreeMap;
 
-use super::format::{Axis, Line};
+use swell_experiment::file;
+
+use super::format::{Axis, Line, Places, StudyFile};
+
+/// Which key of the study file is wrong, why, and what to do.
+pub(super) struct Wrong {
+    pub key: String,
+    pub why: String,
+    pub hint: String,
+}
+
+/// Whether values of axes can tell runs apart: every list has numbers, each of them once, and every axis that
+/// lines name is there.
+pub(super) fn check(study: &StudyFile) -> Result<(), Wrong> {
+    for (i, axis) in study.axis.iter().enumerate() {
+        if axis.values.is_empty() {
+            return Err(Wrong {
+                key: format!("axis[{i}].values"),
+                why: "an axis has values".into(),
+                hint: "write numbers".into(),
+            });
+        }
+        list(&format!("axis[{i}].values"), &axis.values)?;
+        list(&format!("axis[{i}].quick"), axis.quick.iter().flatten())?;
+    }
+    let axes: Vec<&str> = study.axis.iter().map(|a| &*a.name).collect();
+    for (i, line) in study.line.iter().enumerate() {
+        let at = line.at.all().iter().enumerate().map(|(k, table)| {
+            let key = match line.at {
+                Places::One(_) => format!("line[{i}].at"),
+                Places::Several(_) => format!("line[{i}].at[{k}]"),
+            };
+            (key, table)
+        });
+        for (place, table) in at.chain([(format!("line[{i}].quick"), &line.quick)]) {
+            for (name, values) in table {
+                if !axes.contains(&&**name) {
+                    return Err(Wrong {
+                        key: place,
+                        why: format!("no axis is called `{name}`"),
+                        hint: file::suggest(name, &axes, "axes"),
+                    });
+                }
+                list(&format!("{place}.{name}"), values)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a list has numbers, each of them once: runs at equal values would be the same runs.
+fn list<'v>(key: &str, values: impl IntoIterator<Item = &'v f64>) -> Result<(), Wrong> {
+    let mut before: Vec<f64> = Vec::new();
+    for (j, value) in values.into_iter().enumerate() {
+        let wrong = |why: String, hint: &str| Wrong {
+            key: format!("{key}[{j}]"),
+            why,
+            hint: hint.into(),
+        };
+        if !value.is_finite() {
+            return Err(wrong(
+                format!("{value} is no value of an axis"),
+                "write a finite number",
+            ));
+        }
+        if before.contains(value) {
+            return Err(wrong(
+                format!("{value} is there already"),
+                "write each value once",
+            ));
+        }
+        before.push(*value);
+    }
+    Ok(())
+}
 
 /// The combinations of a line, each once; the last axis is the fastest. `None` where they are more than
 /// `most`.

@@ -346,28 +346,11 @@ fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
             );
         }
     }
-    for (i, axis) in study.axis.iter().enumerate() {
-        let quick = axis.quick.iter().flatten();
-        if axis.values.is_empty() || axis.values.iter().chain(quick).any(|v| !v.is_finite()) {
-            return fail(
-                format!("axis[{i}].values"),
-                "an axis has values, all of them numbers".into(),
-                "",
-            );
-        }
+    if let Err(wrong) = axes::check(study) {
+        return fail(wrong.key, wrong.why, &wrong.hint);
     }
     let columns = &lists[2].1;
     for (i, line) in study.line.iter().enumerate() {
-        let places = line.at.all().iter().chain([&line.quick]);
-        for key in places.flat_map(BTreeMap::keys) {
-            if !axes.contains(&&**key) {
-                return fail(
-                    format!("line[{i}]"),
-                    format!("no axis is called `{key}`"),
-                    &file::suggest(key, axes, "axes"),
-                );
-            }
-        }
         for column in line.columns.iter().flatten() {
             if !columns.contains(&&**column) {
                 return fail(

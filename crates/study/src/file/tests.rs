@@ -132,6 +132,26 @@ fn errors_have_their_place_and_say_what_to_do() {
             &["an axis has values", "key axis[0].values"],
         ),
         (
+            "values = [0.5, 1]",
+            "values = [0.5, 1, 1.0]",
+            &["1 is there already", "key axis[0].values[2]"],
+        ),
+        (
+            "values = [0.5, 1]",
+            "values = [0.5, 1]\nquick = [0, -0.0]",
+            &["-0 is there already", "key axis[0].quick[1]"],
+        ),
+        (
+            "at = { load = [1] }",
+            "at = [{ load = [1] }, { load = [1, 0.5, 1] }]",
+            &["1 is there already", "key line[1].at[1].load[2]"],
+        ),
+        (
+            "at = { load = [1] }",
+            "quick = { load = [nan] }",
+            &["NaN is no value of an axis", "key line[1].quick.load[0]"],
+        ),
+        (
             "name = \"load\"",
             "name = \"up\"",
             &["no name that expressions can use"],
@@ -169,7 +189,11 @@ fn errors_have_their_place_and_say_what_to_do() {
         (
             "at = { load",
             "at = { lode",
-            &["no axis is called `lode`", "did you mean `load`?"],
+            &[
+                "no axis is called `lode`",
+                "did you mean `load`?",
+                "key line[1].at",
+            ],
         ),
         (
             "down.arrived",
