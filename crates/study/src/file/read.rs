@@ -260,21 +260,40 @@ fn gathered(
 }
 
 /// Names that expressions have already.
-const TAKEN: [&str; 11] = [
-    "column", "line", "label", "seed", "up", "down", "requests", "flows", "value", "x", "measure",
+const TAKEN: [&str; 15] = [
+    "column",
+    "line",
+    "label",
+    "seed",
+    "seconds",
+    "up",
+    "down",
+    "requests",
+    "flows",
+    "value",
+    "x",
+    "measure",
+    "run",
+    "runs",
+    "reference",
 ];
+
+/// Whether a name is one that expressions can use.
+fn is_word(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !TAKEN.contains(&name)
+}
+
+/// How such names are written.
+const WORDS: &str = "write letters, digits and _, a letter first; some words are taken";
 
 /// Names that tell things apart, in tables and in expressions.
 fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
     let plain = |name: &str| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
         !name.is_empty() && name.chars().all(allowed) && !name.starts_with('.')
-    };
-    let word = |name: &str| {
-        let mut chars = name.chars();
-        chars.next().is_some_and(|c| c.is_ascii_alphabetic())
-            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && !TAKEN.contains(&name)
     };
     let fail = |key: String, message: String, hint: &str| -> Result<(), StudyError> {
         Err(origin.problem(&key, &message, Some(hint.into())).into())
@@ -313,7 +332,7 @@ fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
             false,
         ),
     ];
-    for (what, list, is_word) in &lists {
+    for (what, list, in_expressions) in &lists {
         for (i, name) in list.iter().enumerate() {
             let key = format!("{what}[{i}].name");
             if list[..i].contains(name) {
@@ -323,13 +342,9 @@ fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
                     "names tell them apart",
                 );
             }
-            if *is_word && !word(name) {
+            if *in_expressions && !is_word(name) {
                 let message = format!("`{name}` is no name that expressions can use");
-                return fail(
-                    key,
-                    message,
-                    "write letters, digits and _; some words are taken",
-                );
+                return fail(key, message, WORDS);
             }
             if !plain(name) {
                 return fail(key, format!("`{name}` is no name"), letters);
@@ -361,27 +376,34 @@ fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
             }
         }
     }
-    let mut sets = study
-        .column
-        .iter()
-        .map(|c| &c.with)
-        .chain(study.line.iter().map(|l| &l.with));
-    let with = sets.try_for_each(known).and(known(&study.with));
-    if let Err(name) = with {
-        return fail(
-            "with".into(),
-            format!("`{name}` is no name that expressions can use"),
-            letters,
+    let columns = study.column.iter().enumerate();
+    let lines = study.line.iter().enumerate();
+    let sets = [("with".to_owned(), &study.with)]
+        .into_iter()
+        .chain(columns.map(|(i, c)| (format!("column[{i}].with"), &c.with)))
+        .chain(lines.map(|(i, l)| (format!("line[{i}].with"), &l.with)))
+        .chain(
+            study
+                .capture
+                .iter()
+                .map(|c| ("capture.with".into(), &c.with)),
         );
+    for (place, with) in sets {
+        for name in with.keys() {
+            let key = format!("{place}.{name}");
+            if !is_word(name) {
+                let message = format!("`{name}` is no name that expressions can use");
+                return fail(key, message, WORDS);
+            }
+            for (what, taken) in [("an axis", axes), ("a measure", &lists[3].1)] {
+                if taken.contains(&&**name) {
+                    let message = format!("`{name}` is {what} already");
+                    return fail(key, message, "names tell them apart");
+                }
+            }
+        }
     }
     Ok(())
-}
-
-fn known(with: &BTreeMap<String, Scalar>) -> Result<(), String> {
-    match with.keys().find(|k| TAKEN.contains(&&***k)) {
-        Some(name) => Err(name.clone()),
-        None => Ok(()),
-    }
 }
 
 /// Every combination, resolved once.

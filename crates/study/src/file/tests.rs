@@ -246,6 +246,39 @@ fn errors_have_their_place_and_say_what_to_do() {
 }
 
 #[test]
+fn names_that_expressions_know_are_not_given_twice() {
+    let no_name = "no name that expressions can use";
+    for name in ["seconds", "run", "runs", "reference"] {
+        let text = said("name = \"load\"", &format!("name = \"{name}\""));
+        assert!(text.contains(no_name), "{text}");
+        let text = said("name = \"each\"", &format!("name = \"{name}\""));
+        assert!(text.contains("key measure[1].name"), "{text}");
+    }
+    for (name, why) in [
+        ("run", no_name),
+        ("seconds", no_name),
+        ("\"a b\"", no_name),
+        ("load", "`load` is an axis already"),
+        ("each", "`each` is a measure already"),
+    ] {
+        for (from, key) in [
+            ("with = { base = 1", "with."),
+            ("name = \"fast\"\n", "column[1].with."),
+            ("name = \"codel\"\n", "line[1].with."),
+        ] {
+            let to = match from.starts_with("with") {
+                true => format!("{from}, {name} = 1"),
+                false => format!("{from}with = {{ {name} = 1 }}\n"),
+            };
+            let text = said(from, &to);
+            assert!(text.contains(why), "{name}: {text}");
+            let key = format!("key {key}{}", name.trim_matches('"'));
+            assert!(text.contains(&key), "{key}: {text}");
+        }
+    }
+}
+
+#[test]
 fn a_study_cannot_grow_without_bound() {
     let many: Vec<String> = (0..500).map(|i| i.to_string()).collect();
     let axis = |name: &str| {
