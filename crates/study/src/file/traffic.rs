@@ -6,6 +6,9 @@ use swell_experiment::observe::{Bin, Wait};
 use super::script;
 use super::tables::Direction;
 
+/// Points of a series: more than a picture is wide, and far fewer than a list in an expression may have.
+const SERIES: usize = 2000;
+
 /// Whose packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -107,12 +110,19 @@ impl Traffic {
         Ok(points.collect())
     }
 
-    /// Seconds and arrivals per bin in bits per second, of the bins that begin between two instants.
+    /// Seconds and arrivals per bin in bits per second, of the bins that begin between two instants: at most
+    /// [`SERIES`] points. Of more bins, neighbours are one point, their mean, which stands where the first begins.
     fn series(&self, from: f64, to: f64) -> Array {
         let those = self.way.bins().filter(|b| b.time >= from && b.time < to);
-        let each = those.map(|b| {
-            let bits = b.arrived[self.side as usize] as f64 * 8.0;
-            point(b.time, bits / self.way.width)
+        let those: Vec<&Bin> = those.collect();
+        let together = those.len().div_ceil(SERIES).max(1);
+        let each = those.chunks(together).map(|some| {
+            let bytes: f64 = some
+                .iter()
+                .map(|b| b.arrived[self.side as usize] as f64)
+                .sum();
+            let seconds = self.way.width * some.len() as f64;
+            point(some[0].time, bytes * 8.0 / seconds)
         });
         each.collect()
     }
@@ -149,4 +159,48 @@ impl Traffic {
 
 fn point(x: f64, y: f64) -> Dynamic {
     Dynamic::from_array(vec![x.into(), y.into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use rhai::Scope;
+    use swell_experiment::observe::{LinkTotals, Observations};
+
+    use super::*;
+    use crate::file::tables::{self, Facts, Tables};
+
+    #[test]
+    fn a_series_of_many_bins_is_their_means() {
+        let mut observed = Observations::default();
+        observed.links = vec![LinkTotals::default(), LinkTotals::default()];
+        // 1, 2, 3 ... 13 bytes, again and again: thirteen bins are one point, all points are equal.
+        observed.bins.extend((0..13 * 1923_u32).map(|i| Bin {
+            time: f64::from(i) * 0.01,
+            arrived: [0, u64::from(i % 13) + 1],
+            ..Bin::default()
+        }));
+        let facts = Facts {
+            warmup: 0.0,
+            seconds: 250.0,
+            width: 0.01,
+            delays: [0.01; 2],
+            waits: false,
+            synchrony: false,
+        };
+        let mut engine = script::engine();
+        tables::register(&mut engine);
+        let mut scope = Scope::new();
+        scope.push("up", Tables::new(observed, &facts).up);
+        let text = "up.background.series(0, 300)";
+        let ast = script::compile(&engine, text).expect("it parses");
+        let found = script::value(&engine, &ast, &mut scope, text).expect("not too long");
+        let points = found.into_array().expect("a list");
+        assert_eq!(points.len(), 1923);
+        for (i, found) in points.into_iter().enumerate() {
+            let pair = found.into_array().expect("a point");
+            let [x, y] = [0, 1].map(|k: usize| script::number(&pair[k]).expect("a number"));
+            assert!((x - i as f64 * 0.13).abs() < 1e-9, "{i}: {x}");
+            assert!((y - 7.0 * 8.0 / 0.01).abs() < 1e-6, "{i}: {y}");
+        }
+    }
 }
