@@ -19,6 +19,14 @@ struct Found {
     detail: String,
 }
 
+/// What claims are asked of in one column.
+struct Asked<'s> {
+    here: Engine,
+    there: Option<Engine>,
+    /// Measures for which some run has no number.
+    lacking: Vec<&'s str>,
+}
+
 /// The title of the ledger of claims that name none.
 const LEDGER: &str = "The claims";
 
@@ -31,10 +39,14 @@ pub(super) fn ledgers(
     doubts: &mut Vec<Warning>,
 ) -> Vec<Ledger> {
     let study = &compiled.file;
-    let engines: Vec<[Option<Engine>; 2]> = (0..study.column.len())
+    let engines: Vec<Asked<'_>> = (0..study.column.len())
         .map(|c| {
             let of = |numbers: &Numbers| asking(compiled, numbers, reference, c);
-            [Some(of(ours)), reference.map(of)]
+            Asked {
+                here: of(ours),
+                there: reference.map(of),
+                lacking: lacking(study, ours, c),
+            }
         })
         .collect();
     let title = |claim: &Claim| claim.ledger.as_deref().unwrap_or(LEDGER).to_owned();
@@ -80,6 +92,14 @@ pub(super) fn ledgers(
     ledgers
 }
 
+/// Measures for which some run of a column has no number, as with a mean of nothing.
+fn lacking<'s>(study: &'s StudyFile, numbers: &Numbers, column: usize) -> Vec<&'s str> {
+    let mine = || numbers.rows.iter().filter(|r| r.place.0 == column);
+    let measures = study.measure.iter().enumerate();
+    let without = measures.filter(|(m, _)| mine().any(|row| row.numbers[*m].is_none()));
+    without.map(|(_, measure)| &*measure.name).collect()
+}
+
 /// The pictures that show a claim in a column.
 fn shown_in(study: &StudyFile, claim: &Claim, column: &Column) -> Vec<String> {
     let named = |name: &String| study.figure.iter().find(|f| f.name == *name);
@@ -90,22 +110,22 @@ fn shown_in(study: &StudyFile, claim: &Claim, column: &Column) -> Vec<String> {
 }
 
 /// What a claim comes to in a column, with what their numbers say where there are any.
-fn judged(
-    claim: &Claim,
-    column: &Column,
-    [here, there]: &[Option<Engine>; 2],
-    doubts: &mut Vec<Warning>,
-) -> Finding {
-    let Some(engine) = here else {
-        return Finding::not_tested();
-    };
-    match decide(engine, claim) {
+fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Warning>) -> Finding {
+    match decide(&asked.here, claim) {
         Ok(found) => {
-            let theirs = there.as_ref().and_then(|e| decide(e, claim).ok());
+            let theirs = asked.there.as_ref().and_then(|e| decide(e, claim).ok());
             finding(claim, found, theirs)
         }
         Err((_, trouble)) => {
             if let Trouble::Wrong(why) = trouble {
+                // The rehearsal found every name: one that is missed now is of a measure without a number.
+                let missed = |m: &&&str| why.contains(&format!("`{m}`"));
+                if let Some(measure) = asked.lacking.iter().find(missed) {
+                    return Finding {
+                        detail: format!("a run has no number for {measure}"),
+                        ..Finding::not_tested()
+                    };
+                }
                 let (id, name) = (&claim.id, &column.name);
                 let text = format!("claim {id} could not be asked in {name}: {why}");
                 doubts.push(Warning::warning("claim-failed", text));

@@ -341,6 +341,30 @@ fn a_run_is_what_the_simulator_makes_of_the_resolved_experiment() {
 }
 
 #[test]
+fn a_claim_about_a_number_that_a_run_lacks_is_not_tested() {
+    let study = read(STUDY).unwrap();
+    // In the first column runs at half the load have no packets to count.
+    let numbers = study.cells().into_iter().enumerate().map(|(i, cell)| {
+        let none = i < study.cells().len() / 2 && cell.group_load() < 0.7;
+        vec![
+            if none {
+                f64::NAN
+            } else {
+                10.0 * cell.group_load()
+            },
+            1.0,
+        ]
+    });
+    let page = study.study(&numbers.collect::<Vec<_>>());
+    let findings = &page.ledgers[0].entries[0].findings;
+    assert_eq!(findings[0].verdict, crate::Verdict::NotTested);
+    assert_eq!(findings[0].detail, "a run has no number for arrived");
+    assert_eq!(findings[1].verdict, crate::Verdict::Holds);
+    let codes: Vec<&str> = page.doubts.iter().map(|d| &*d.code).collect();
+    assert!(!codes.contains(&"claim-failed"), "{:?}", page.doubts);
+}
+
+#[test]
 fn a_background_with_a_rate_to_reach_is_measured_first() {
     let (_dir, path) = written(STUDY);
     let matched = EXPERIMENT.to_owned()
