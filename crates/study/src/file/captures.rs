@@ -42,6 +42,12 @@ pub(super) fn columns(
             reason,
         };
         let full = std::fs::canonicalize(path).map_err(|e| wrong(e.to_string()))?;
+        // Opening a pipe would wait for ever.
+        let kind = std::fs::metadata(&full).map_err(|e| wrong(e.to_string()))?;
+        if !kind.is_file() {
+            let reason = "not a file with a capture, but a directory, pipe or device";
+            return Err(wrong(reason.into()));
+        }
         let Some(file) = full.to_str() else {
             return Err(wrong(
                 "its path is not UTF-8, as an experiment file is".into(),
@@ -51,7 +57,11 @@ pub(super) fn columns(
             let reason = format!("there is another column called `{name}`; rename the file");
             return Err(wrong(reason));
         }
-        let read = traces.read(&full).map_err(|e| wrong(e.to_string()))?;
+        let read = traces.read(&full).map_err(|mut e| {
+            // This message names it already, as the user did.
+            e.file = None;
+            wrong(e.to_string())
+        })?;
         let [up, down] = read.bps();
         let mut with = template.with.clone();
         let numbers = [

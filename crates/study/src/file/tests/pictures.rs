@@ -217,5 +217,16 @@ fn a_capture_is_one_more_column() {
     );
     std::fs::write(&trace, b"nothing of the kind").unwrap();
     let why = FileStudy::read(&path, &wish).expect_err("no capture");
-    assert!(why.to_string().contains("mon day.1.pcap"), "{why}");
+    let why = why.to_string();
+    assert_eq!(why.matches("mon day.1.pcap").count(), 1, "{why}");
+
+    // A device and a directory stand for pipes, which would have to be written to if this failed.
+    for other in ["/dev/null", "/"] {
+        let wish = Wish {
+            captures: vec![other.into()],
+            ..Wish::default()
+        };
+        let why = FileStudy::read(&path, &wish).expect_err("no capture");
+        assert!(why.to_string().contains("not a file"), "{why}");
+    }
 }
