@@ -4,9 +4,12 @@
 //! against the schema that these types make.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::Unit;
 
@@ -187,8 +190,8 @@ pub struct Line {
 }
 
 /// Values of axes, by the axis.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged)]
 pub enum Places {
     /// All combinations of these.
     One(BTreeMap<String, Vec<f64>>),
@@ -199,6 +202,31 @@ pub enum Places {
 impl Default for Places {
     fn default() -> Places {
         Places::One(BTreeMap::new())
+    }
+}
+
+/// By hand: what serde derives for such an enum says of a mistake that no variant fits, and not what is wrong.
+impl<'de> Deserialize<'de> for Places {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Places, D::Error> {
+        deserializer.deserialize_any(PlacesVisitor)
+    }
+}
+
+struct PlacesVisitor;
+
+impl<'de> Visitor<'de> for PlacesVisitor {
+    type Value = Places;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table of lists of numbers, or a list of such tables")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Places, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Places::One)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Places, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Places::Several)
     }
 }
 

@@ -148,6 +148,11 @@ fn errors_have_their_place_and_say_what_to_do() {
         ),
         (
             "at = { load = [1] }",
+            "at = [{ load = [1] }, { load = \"1\" }]",
+            &["string \"1\", expected a sequence", "study.toml:22:32"],
+        ),
+        (
+            "at = { load = [1] }",
             "quick = { load = [nan] }",
             &["NaN is no value of an axis", "key line[1].quick.load[0]"],
         ),
