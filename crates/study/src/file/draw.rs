@@ -101,6 +101,12 @@ pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
         if !figure.points.is_empty() && figure.by == By::Column {
             return Err(place.problem("by", "points are drawn by line"));
         }
+        if !figure.points.is_empty() {
+            beside_points(&place, figure)?;
+        }
+        if figure.curve.is_some() && figure.curve_label.is_empty() {
+            return Err(place.problem("curve", "a curve has a curve_label, for the legend"));
+        }
         if figure.x.is_none() && figure.at.is_none() && study.axis.is_empty() {
             return Err(place.problem("x", "there is no axis: write x or at"));
         }
@@ -116,6 +122,25 @@ pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
         }
     }
     Ok(())
+}
+
+/// Keys that say nothing in a figure of points, which have their own x.
+fn beside_points(place: &Place, figure: &Figure) -> Result<(), Problems> {
+    let keys = [
+        ("x", figure.x.is_some()),
+        ("at", figure.at.is_some()),
+        ("curve", figure.curve.is_some()),
+        ("curve_label", !figure.curve_label.is_empty()),
+        ("reference", figure.reference.is_some()),
+        ("reference_label", !figure.reference_label.is_empty()),
+    ];
+    match keys.iter().find(|(_, there)| *there) {
+        Some((key, _)) => {
+            let why = format!("points are all that such a figure shows: leave out {key}");
+            Err(place.problem(key, &why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether lines and columns are there.

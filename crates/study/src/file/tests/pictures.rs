@@ -98,6 +98,23 @@ fn figures_and_tables_show_more_than_one_number_of_a_run() {
 }
 
 #[test]
+fn what_points_would_not_show_is_refused() {
+    for (key, value) in [
+        ("x", "'load'"),
+        ("at", "[1]"),
+        ("curve", "'('"),
+        ("curve_label", "'theory'"),
+        ("reference", "'x'"),
+        ("reference_label", "'theory'"),
+    ] {
+        let text = study().replacen("points = {", &format!("{key} = {value}\npoints = {{"), 1);
+        let why = read(&text).expect_err(key);
+        assert!(why.contains(&format!("leave out {key}\n")), "{why}");
+        assert!(why.contains(&format!("key figure[2].{key}")), "{why}");
+    }
+}
+
+#[test]
 fn mistakes_in_them_have_their_place() {
     for (from, to, expected) in [
         ("y = \"wait - run", "points = {}\ny = \"wit - run", "`wit`"),
@@ -106,6 +123,7 @@ fn mistakes_in_them_have_their_place() {
             "curve = \"residul\"",
             "figure[1].curve",
         ),
+        ("curve_label = \"theory\"\n", "", "has a curve_label"),
         (
             "points = {",
             "y = \"wait\"\npoints = {",
