@@ -138,7 +138,14 @@ fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Resu
         };
         study.run(&options, progress, &interrupt::wished)
     })?;
-    finish(&study.study(&numbers), &dir, json)
+    if study.runs_again() {
+        out::say("simulating some runs again for the figures that show their course");
+    }
+    let Some(made) = study.study_unless(&numbers, &interrupt::wished) else {
+        let message = format!("interrupted; all runs are kept in {}", dir.display());
+        return Err(Fail::interrupted(message).hint("the same command draws the figures"));
+    };
+    finish(&made, &dir, json)
 }
 
 /// Combinations and the commands that do their first runs.

@@ -12,6 +12,10 @@ use super::script::{self, Trouble};
 use super::tables::Tables;
 use crate::{Estimate, Line};
 
+/// Runs of a picture: each takes as long as it took before and keeps its tables, and more curves than these
+/// nobody tells apart.
+const MOST: usize = 20;
+
 /// What figures and tables are made of.
 pub(super) struct Source<'a> {
     pub compiled: &'a Compiled,
@@ -30,29 +34,40 @@ pub(super) fn lines(
 ) -> Result<Vec<Line>, Wrong> {
     let compiled = source.compiled;
     let mut drawn = Vec::new();
+    let mut rows = Vec::new();
     for &line in lines {
         for (i, row) in source.numbers.rows.iter().enumerate() {
-            if row.place != (column, line) || asked.scope(compiled, row)?.is_none() {
-                continue;
+            if row.place == (column, line) && asked.scope(compiled, row)?.is_some() {
+                rows.push((line, i, row));
             }
-            let (tables, seconds) = (source.again)(i).map_err(|why| wrong(&why))?;
-            for (label, text) in &figure.points {
-                let mut known = cells::scope_of(compiled, row, tables.clone(), seconds);
-                let ast = script::compile(&compiled.engine, text).map_err(|t| ("points", t))?;
-                let found = script::value(&compiled.engine, &ast, &mut known, text);
-                let own = &compiled.file.line[line];
-                let name = own.label.as_ref().unwrap_or(&own.name);
-                drawn.push(Line {
-                    name: match (lines.len(), figure.points.len()) {
-                        (_, 1) => name.clone(),
-                        (1, _) => label.clone(),
-                        _ => format!("{name}, {label}"),
-                    },
-                    slot: 1 + drawn.len() % 7,
-                    points: points(found.map_err(|t| ("points", t))?)?,
-                    measured: false,
-                });
-            }
+        }
+    }
+    if rows.len() > MOST {
+        let why = format!(
+            "{} runs would be simulated again for a picture, at most {MOST} are: choose some by lines, columns \
+             or where",
+            rows.len()
+        );
+        return Err(wrong(&why));
+    }
+    for (line, i, row) in rows {
+        let (tables, seconds) = (source.again)(i).map_err(|why| wrong(&why))?;
+        for (label, text) in &figure.points {
+            let mut known = cells::scope_of(compiled, row, tables.clone(), seconds);
+            let ast = script::compile(&compiled.engine, text).map_err(|t| ("points", t))?;
+            let found = script::value(&compiled.engine, &ast, &mut known, text);
+            let own = &compiled.file.line[line];
+            let name = own.label.as_ref().unwrap_or(&own.name);
+            drawn.push(Line {
+                name: match (lines.len(), figure.points.len()) {
+                    (_, 1) => name.clone(),
+                    (1, _) => label.clone(),
+                    _ => format!("{name}, {label}"),
+                },
+                slot: 1 + drawn.len() % 7,
+                points: points(found.map_err(|t| ("points", t))?)?,
+                measured: false,
+            });
         }
     }
     Ok(drawn)

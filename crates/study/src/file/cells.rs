@@ -206,15 +206,15 @@ impl FileCell {
         }
     }
 
-    /// The tables of the run, and its length in seconds.
-    pub(super) fn tables(&self) -> Result<(Tables, f64), String> {
-        let (observed, plan) = self.observe()?;
+    /// The tables of the run, and its length in seconds; a sentence where it failed or was stopped.
+    pub(super) fn tables(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Tables, f64), String> {
+        let (observed, plan) = self.observe(stop)?;
         let facts = facts(&plan);
         Ok((Tables::new(observed, &facts), facts.seconds))
     }
 
     /// The run itself, by the simulator that `swell run` uses.
-    fn observe(&self) -> Result<(Observations, Plan), String> {
+    fn observe(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Observations, Plan), String> {
         let group = &self.group;
         let seed = [format!("run.seed={}", self.seed)];
         let text = file::override_keys(&group.text, &seed)?;
@@ -231,7 +231,7 @@ impl FileCell {
         let measured = background.is_some_and(|b| b.matches().is_some() || b.target().is_some());
         if !measured {
             let spec = plan.spec(&cell, &Default::default()).ok_or_else(none)?;
-            let observed = Simulator.run(&spec, &|_| {}, &|| false);
+            let observed = Simulator.run(&spec, &|_| {}, stop);
             return Ok((observed.map_err(|e| e.to_string())?, plan));
         }
         // A background with a rate to reach is measured alone first, as by `swell run`.
@@ -241,7 +241,7 @@ impl FileCell {
             threads: 1,
             fresh: true,
         };
-        match run::run(&plan, &Simulator, &options, &|_| {}, &|| false) {
+        match run::run(&plan, &Simulator, &options, &|_| {}, stop) {
             Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
                 Ok((results.runs.remove(0).observed, plan))
             }
@@ -289,7 +289,7 @@ impl Task for FileCell {
     }
 
     fn run(&self) -> Result<Vec<f64>, String> {
-        let (tables, seconds) = self.tables()?;
+        let (tables, seconds) = self.tables(&|| false)?;
         measures(&self.compiled, &self.group, tables, seconds).map_err(|(_, why)| why)
     }
 }

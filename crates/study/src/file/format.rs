@@ -474,7 +474,7 @@ pub struct Figure {
     #[serde(default)]
     pub curve_label: String,
     /// Instead of `y`: expressions of a run's tables, as measures see them, each a list of [x, y], by what the
-    /// legend says. The runs drawn are simulated again, with their first seed.
+    /// legend says. The runs drawn are simulated again, with their first seed: at most 20 for a picture.
     #[serde(default)]
     pub points: BTreeMap<String, String>,
     /// What the vertical axis says.

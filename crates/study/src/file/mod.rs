@@ -171,8 +171,32 @@ impl FileStudy {
         grid::run_tasks(&columns, &self.cells(), options, progress, stop)
     }
 
+    /// Whether figures of `points` simulate runs again, which takes a while.
+    pub fn runs_again(&self) -> bool {
+        self.compiled
+            .file
+            .figure
+            .iter()
+            .any(|f| !f.points.is_empty())
+    }
+
     /// The study of what came of [`FileStudy::run`].
     pub fn study(&self, numbers: &[Vec<f64>]) -> Study {
+        self.made(numbers, &|| false)
+    }
+
+    /// As [`FileStudy::study`]; `None` where `stop` said so while runs were simulated again for figures.
+    pub fn study_unless(
+        &self,
+        numbers: &[Vec<f64>],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Study> {
+        let made = self.made(numbers, stop);
+        (!(self.runs_again() && stop())).then_some(made)
+    }
+
+    /// What was stopped lacks figures.
+    fn made(&self, numbers: &[Vec<f64>], stop: &(dyn Fn() -> bool + Sync)) -> Study {
         let file = &self.compiled.file;
         let ours = Numbers::ours(
             &self.compiled,
@@ -185,7 +209,7 @@ impl FileStudy {
         let mut doubts = self.doubts();
         let mut ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
         let known = RefCell::new(BTreeMap::new());
-        let again = |row: usize| self.again(&known, row);
+        let again = |row: usize| self.again(&known, row, stop);
         let source = Source {
             compiled: &self.compiled,
             numbers: &ours,
@@ -240,12 +264,16 @@ impl FileStudy {
         &self,
         known: &RefCell<BTreeMap<usize, (Tables, f64)>>,
         row: usize,
+        stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(Tables, f64), String> {
         if let Some(there) = known.borrow().get(&row) {
             return Ok(there.clone());
         }
         let group = self.groups.get(row).ok_or("no such run")?;
-        let tables = FileCell::new(&self.compiled, group, group.seed).tables()?;
+        if stop() {
+            return Err("interrupted".into());
+        }
+        let tables = FileCell::new(&self.compiled, group, group.seed).tables(stop)?;
         known.borrow_mut().insert(row, tables.clone());
         Ok(tables)
     }

@@ -376,12 +376,12 @@ fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
             }
         }
     }
-    let columns = study.column.iter().enumerate();
-    let lines = study.line.iter().enumerate();
+    let of_columns = study.column.iter().enumerate();
+    let of_lines = study.line.iter().enumerate();
     let sets = [("with".to_owned(), &study.with)]
         .into_iter()
-        .chain(columns.map(|(i, c)| (format!("column[{i}].with"), &c.with)))
-        .chain(lines.map(|(i, l)| (format!("line[{i}].with"), &l.with)))
+        .chain(of_columns.map(|(i, c)| (format!("column[{i}].with"), &c.with)))
+        .chain(of_lines.map(|(i, l)| (format!("line[{i}].with"), &l.with)))
         .chain(
             study
                 .capture

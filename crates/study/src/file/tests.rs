@@ -254,10 +254,13 @@ fn errors_have_their_place_and_say_what_to_do() {
 fn names_that_expressions_know_are_not_given_twice() {
     let no_name = "no name that expressions can use";
     for name in ["seconds", "run", "runs", "reference"] {
-        let text = said("name = \"load\"", &format!("name = \"{name}\""));
-        assert!(text.contains(no_name), "{text}");
-        let text = said("name = \"each\"", &format!("name = \"{name}\""));
-        assert!(text.contains("key measure[1].name"), "{text}");
+        for (of, key) in [
+            ("load", "key axis[0].name"),
+            ("each", "key measure[1].name"),
+        ] {
+            let text = said(&format!("name = \"{of}\""), &format!("name = \"{name}\""));
+            assert!(text.contains(no_name) && text.contains(key), "{text}");
+        }
     }
     for (name, why) in [
         ("run", no_name),

@@ -171,8 +171,10 @@ mod tests {
 
     #[test]
     fn a_series_of_many_bins_is_their_means() {
-        let mut observed = Observations::default();
-        observed.links = vec![LinkTotals::default(), LinkTotals::default()];
+        let mut observed = Observations {
+            links: vec![LinkTotals::default(), LinkTotals::default()],
+            ..Observations::default()
+        };
         // 1, 2, 3 ... 13 bytes, again and again: thirteen bins are one point, all points are equal.
         observed.bins.extend((0..13 * 1923_u32).map(|i| Bin {
             time: f64::from(i) * 0.01,
@@ -196,8 +198,8 @@ mod tests {
         let found = script::value(&engine, &ast, &mut scope, text).expect("not too long");
         let points = found.into_array().expect("a list");
         assert_eq!(points.len(), 1923);
-        for (i, found) in points.into_iter().enumerate() {
-            let pair = found.into_array().expect("a point");
+        for (i, made) in points.into_iter().enumerate() {
+            let pair = made.into_array().expect("a point");
             let [x, y] = [0, 1].map(|k: usize| script::number(&pair[k]).expect("a number"));
             assert!((x - i as f64 * 0.13).abs() < 1e-9, "{i}: {x}");
             assert!((y - 7.0 * 8.0 / 0.01).abs() < 1e-6, "{i}: {y}");

@@ -98,6 +98,36 @@ fn figures_and_tables_show_more_than_one_number_of_a_run() {
 }
 
 #[test]
+fn runs_that_are_simulated_again_are_few_and_can_be_stopped() {
+    let values: Vec<String> = (1..=21)
+        .map(|i| (f64::from(i) / 32.0).to_string())
+        .collect();
+    let text = |n: usize| {
+        let alone = study().replace("wait - run(`fifo`).wait", "wait");
+        alone.replacen(
+            "values = [0.5]",
+            &format!("values = [{}]", values[..n].join(", ")),
+            1,
+        )
+    };
+    assert!(read(&text(20)).is_ok());
+    let why = read(&text(21)).expect_err("too many");
+    assert!(why.contains("21 runs would be simulated again"), "{why}");
+    assert!(why.contains("key figure[2].points"), "{why}");
+
+    let (_dir, path) = written(&study());
+    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let numbers = vec![vec![1.0; read.measures().count()]; read.groups().count()];
+    assert!(read.runs_again());
+    assert!(read.study_unless(&numbers, &|| true).is_none());
+    // Even one that begins while a run is under way.
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let later = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0;
+    assert!(read.study_unless(&numbers, &later).is_none());
+    assert!(read.study_unless(&numbers, &|| false).is_some());
+}
+
+#[test]
 fn what_points_would_not_show_is_refused() {
     for (key, value) in [
         ("x", "'load'"),
@@ -221,9 +251,9 @@ fn a_capture_is_one_more_column() {
 
     let none = vec![vec![1.0; read.measures().count()]; read.groups().count() * 2];
     let facts = read.study(&none).facts;
-    let said = facts.iter().find(|f| f.0 == "capture mon-day");
+    let fact = facts.iter().find(|f| f.0 == "capture mon-day");
     assert_eq!(
-        said.expect("a fact").1,
+        fact.expect("a fact").1,
         "4.9 s, 25 packets from inside out at 4 kbit/s and 25 back at 16 kbit/s"
     );
 
@@ -235,16 +265,16 @@ fn a_capture_is_one_more_column() {
     );
     std::fs::write(&trace, b"nothing of the kind").unwrap();
     let why = FileStudy::read(&path, &wish).expect_err("no capture");
-    let why = why.to_string();
-    assert_eq!(why.matches("mon day.1.pcap").count(), 1, "{why}");
+    let said = why.to_string();
+    assert_eq!(said.matches("mon day.1.pcap").count(), 1, "{said}");
 
     // A device and a directory stand for pipes, which would have to be written to if this failed.
     for other in ["/dev/null", "/"] {
-        let wish = Wish {
+        let special = Wish {
             captures: vec![other.into()],
             ..Wish::default()
         };
-        let why = FileStudy::read(&path, &wish).expect_err("no capture");
-        assert!(why.to_string().contains("not a file"), "{why}");
+        let refusal = FileStudy::read(&path, &special).expect_err("no capture");
+        assert!(refusal.to_string().contains("not a file"), "{refusal}");
     }
 }
