@@ -50,21 +50,35 @@ pub(super) fn lines(
         );
         return Err(wrong(&why));
     }
-    for (line, i, row) in rows {
+    for &(line, i, row) in &rows {
         let (tables, seconds) = (source.again)(i).map_err(|why| wrong(&why))?;
-        for (label, text) in &figure.points {
+        let own = &compiled.file.line[line];
+        let mut name = own.label.clone().unwrap_or_else(|| own.name.clone());
+        // Only what tells the runs of this line apart.
+        let beside = || rows.iter().filter(|r| r.0 == line).map(|r| r.2);
+        let mut at = String::new();
+        for (k, axis) in compiled.file.axis.iter().enumerate() {
+            if beside().any(|other| other.axes[k] != row.axes[k]) {
+                at += &format!(", {} = {}", axis.name, row.axes[k]);
+            }
+        }
+        name += &at;
+        for (k, (label, text)) in figure.points.iter().enumerate() {
             let mut known = cells::scope_of(compiled, row, tables.clone(), seconds);
             let ast = script::compile(&compiled.engine, text).map_err(|t| ("points", t))?;
             let found = script::value(&compiled.engine, &ast, &mut known, text);
-            let own = &compiled.file.line[line];
-            let name = own.label.as_ref().unwrap_or(&own.name);
+            // A line has its colour in every picture of the figure; the runs of the only one are told apart.
+            let place = match lines {
+                [_] => drawn.len(),
+                _ => k + figure.points.len() * lines.iter().position(|l| *l == line).unwrap_or(0),
+            };
             drawn.push(Line {
                 name: match (lines.len(), figure.points.len()) {
                     (_, 1) => name.clone(),
-                    (1, _) => label.clone(),
+                    (1, _) => format!("{label}{at}"),
                     _ => format!("{name}, {label}"),
                 },
-                slot: 1 + drawn.len() % 7,
+                slot: 1 + place % 7,
                 points: points(found.map_err(|t| ("points", t))?)?,
                 measured: false,
             });

@@ -98,6 +98,47 @@ fn figures_and_tables_show_more_than_one_number_of_a_run() {
 }
 
 #[test]
+fn curves_of_several_runs_of_a_line_say_which() {
+    let figure = r#"
+[[figure]]
+name = "each"
+title = "Each"
+section = "More"
+columns = ["slow"]
+where = "line == `codel` || load > 0.3"
+x_title = "time"
+points = { back = "[[0, load]]" }
+y_title = "rate"
+"#;
+    let text = study().replace("values = [0.5]", "values = [0.25, 0.5]") + figure;
+    let text = text.replace("wait - run(`fifo`).wait", "wait");
+    let (_dir, path) = written(&text);
+    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let numbers = vec![vec![1.0; read.measures().count()]; read.groups().count()];
+    let made = read.study(&numbers);
+    let pictures = &more(&made).pictures;
+    let lines = |name: &str| {
+        let picture = pictures.iter().find(|p| p.name == name).expect("a picture");
+        let each = picture.lines.iter().map(|l| (l.name.clone(), l.slot));
+        each.collect::<Vec<_>>()
+    };
+    let expected = [
+        ("fifo", 1),
+        ("codel, load = 0.25", 2),
+        ("codel, load = 0.5", 2),
+    ];
+    assert_eq!(lines("each-slow"), expected.map(|(n, s)| (n.to_owned(), s)));
+    // Of one line alone each curve has its own colour.
+    let alone = [
+        ("back, load = 0.25", 1),
+        ("there, load = 0.25", 2),
+        ("back, load = 0.5", 3),
+        ("there, load = 0.5", 4),
+    ];
+    assert_eq!(lines("series-slow"), alone.map(|(n, s)| (n.to_owned(), s)));
+}
+
+#[test]
 fn runs_that_are_simulated_again_are_few_and_can_be_stopped() {
     let values: Vec<String> = (1..=21)
         .map(|i| (f64::from(i) / 32.0).to_string())
