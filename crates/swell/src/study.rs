@@ -10,7 +10,7 @@ use indicatif::ProgressDrawTarget;
 use swell_live::host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::bundled::{self, Bundled};
-use swell_study::file::{FileStudy, StudyError, Wish};
+use swell_study::file::{FileStudy, StudyError, Wish, quoted};
 use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
 use swell_study::{Picture, Study, harpoon};
 
@@ -90,7 +90,7 @@ fn written(bundled: &Bundled, dir: &Path, json: bool) -> Result<(), Fail> {
     for (path, (_, text)) in paths.iter().zip(bundled.files) {
         out::write(path, text.as_bytes())?;
     }
-    let command = format!("swell study file {}", dir.join(bundled::STUDY).display());
+    let command = format!("swell study file {}", quoted(&dir.join(bundled::STUDY)));
     if json {
         out::json(&serde_json::json!({ "files": paths, "command": command }));
         return Ok(());

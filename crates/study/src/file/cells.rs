@@ -13,6 +13,7 @@ use super::read::{Compiled, scope};
 use super::reference::Row;
 use super::script::{self, Trouble};
 use super::tables::{Facts, Tables};
+use super::texts::quoted;
 use super::{StudyError, template};
 use crate::grid::{Columns, Task};
 
@@ -111,7 +112,7 @@ impl Group {
 
     /// The command that does its run with this seed.
     pub fn command(&self, seed: u64) -> String {
-        let mut command = format!("swell run {}", self.experiment.display());
+        let mut command = format!("swell run {}", quoted(&self.experiment));
         let more = [format!("run.seed={seed}"), "run.replications=1".into()];
         for set in self.assignments.iter().chain(&more) {
             let quoted = set.replace('\'', "'\\''");

@@ -41,6 +41,7 @@ pub use cells::Group;
 use read::Compiled;
 use reference::Numbers;
 use tables::Tables;
+pub use texts::quoted;
 
 /// Runs of one study.
 const MOST: usize = 200_000;

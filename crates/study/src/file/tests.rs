@@ -373,6 +373,23 @@ fn a_claim_about_a_number_that_a_run_lacks_is_not_tested() {
 }
 
 #[test]
+fn commands_quote_paths_that_need_it() {
+    let (dir, path) = written(STUDY);
+    let spaced = dir.path().join("my studies");
+    std::fs::create_dir(&spaced).unwrap();
+    for name in ["study.toml", "experiment.toml"] {
+        std::fs::copy(path.with_file_name(name), spaced.join(name)).unwrap();
+    }
+    let study = FileStudy::read(&spaced.join("study.toml"), &Wish::default()).unwrap();
+    let command = study.groups().next().unwrap().command(1);
+    let name = |file: &str| format!("'{}'", spaced.join(file).display());
+    let begins = format!("swell run {} --set", name("experiment.toml"));
+    assert!(command.starts_with(&begins), "{command}");
+    let whole = format!("swell study file {} --seeds 2", name("study.toml"));
+    assert_eq!(study.command, whole);
+}
+
+#[test]
 fn a_background_with_a_rate_to_reach_is_measured_first() {
     let (_dir, path) = written(STUDY);
     let matched = EXPERIMENT.to_owned()

@@ -15,6 +15,16 @@ pub(super) struct Texts {
     pub called: String,
 }
 
+/// A path as a command has it: in quotes where a shell would see more in it than a name.
+pub fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 impl Texts {
     /// What lies beside a study file, and that file's own name.
     pub(super) fn beside(study: &Path) -> (Texts, String) {
@@ -22,7 +32,7 @@ impl Texts {
         let texts = Texts {
             base: study.parent().unwrap_or(Path::new("")).to_owned(),
             carried: None,
-            called: format!("file {}", study.display()),
+            called: format!("file {}", quoted(study)),
         };
         (texts, name.to_string_lossy().into_owned())
     }
@@ -61,5 +71,23 @@ impl Texts {
             None => std::fs::read_to_string(&path),
         };
         text.map_err(|error| StudyError::Io { path, error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word_of_a_command() {
+        for (path, word) in [
+            ("studies/mine-2/study.toml", "studies/mine-2/study.toml"),
+            ("my studies/study.toml", "'my studies/study.toml'"),
+            ("it's.toml", r"'it'\''s.toml'"),
+            ("~/$HOME", "'~/$HOME'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(Path::new(path)), word);
+        }
     }
 }
