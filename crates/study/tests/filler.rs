@@ -229,7 +229,7 @@ fn a_real_trace_is_one_more_column() {
     assert!(get("drop") < 0.05);
     for (measure, rate) in [("carried", sent[0]), ("back_carried", sent[1])] {
         // A capture's rates are over its period, and the run ends a second or two later.
-        let ratio = get(measure) * get("length") / (rate * capture.period.as_secs_f64());
+        let ratio = get(measure) * get("simulated") / (rate * capture.period.as_secs_f64());
         assert!((0.95..=1.01).contains(&ratio), "{measure}: {ratio}");
     }
     let twice = Wish {
