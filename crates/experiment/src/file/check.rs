@@ -95,6 +95,25 @@ impl Findings {
         }
     }
 
+    /// A background without a rate in either direction.
+    fn silent(&mut self, key: String) {
+        self.add(
+            key,
+            "a rate of 0 is no traffic",
+            "write a rate, or a background of kind = \"none\"",
+        );
+    }
+
+    fn sources(&mut self, key: String, sources: u32) {
+        if !(1..=10_000).contains(&sources) {
+            self.add(
+                key,
+                format!("{sources} sources are out of range"),
+                "write 1 to 10000",
+            );
+        }
+    }
+
     fn access(&mut self, key: String, rate: Option<Rate>) {
         if rate == Some(Rate::default()) {
             self.add(key, "access of rate 0 carries nothing", "");
@@ -313,19 +332,9 @@ fn packets(b: &Parametric, key: &dyn Fn(&str) -> String, found: &mut Findings) {
         && rate == Rate::default()
         && b.rate_up.unwrap_or_default() == Rate::default()
     {
-        found.add(
-            key("rate"),
-            "a rate of 0 is no traffic",
-            "write a rate, or a background of kind = \"none\"",
-        );
+        found.silent(key("rate"));
     }
-    if !(1..=10_000).contains(&b.sources) {
-        found.add(
-            key("sources"),
-            format!("{} sources are out of range", b.sources),
-            "write 1 to 10000",
-        );
-    }
+    found.sources(key("sources"), b.sources);
     found.access(key("access"), b.access);
     // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
     if !(Bytes(29)..=Bytes(65_535)).contains(&b.packet) {

@@ -96,11 +96,7 @@ impl<'f> Asked<'f> {
         scope.push("run", known);
         if let Some(filter) = &self.filter {
             let answer = self.ask(filter, &mut scope)?;
-            let kind = |kind| {
-                let why = format!("a {kind} is no answer: write what is true or false");
-                (filter.key, Trouble::Wrong(why))
-            };
-            if !answer.as_bool().map_err(kind)? {
+            if !script::truth(&answer).map_err(|t| (filter.key, t))? {
                 return Ok(None);
             }
         }

@@ -186,13 +186,7 @@ fn decide(engine: &Engine, claim: &Claim) -> Result<Found, (&'static str, Troubl
     let _ = ask("given", &claim.given, &mut scope)?;
     let value = ask("value", &claim.value, &mut scope)?;
     scope.push_dynamic("value", value.clone());
-    let yes = |key: &'static str, answer: &Dynamic| {
-        let wrong = |kind| {
-            let why = format!("a {kind} is no answer: write what is true or false");
-            (key, Trouble::Wrong(why))
-        };
-        answer.as_bool().map_err(wrong)
-    };
+    let yes = |key: &'static str, answer: &Dynamic| script::truth(answer).map_err(|t| (key, t));
     let answer = ask("holds", &claim.holds, &mut scope)?;
     let holds = yes("holds", &answer)?;
     let in_kind = match &claim.in_kind {

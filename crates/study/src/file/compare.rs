@@ -105,13 +105,7 @@ impl<'a> Rules<'a> {
         scope.push("measure", measure.to_owned());
         // Where neither varies, any difference is one.
         scope.push("errors", errors.map_or(f64::INFINITY, f64::abs));
-        let answer = script::value(&self.engine, ast, &mut scope, text)?;
-        let kind = |kind| {
-            Trouble::Wrong(format!(
-                "a {kind} is no answer: write what is true or false"
-            ))
-        };
-        answer.as_bool().map_err(kind)
+        script::truth(&script::value(&self.engine, ast, &mut scope, text)?)
     }
 }
 

@@ -167,6 +167,12 @@ pub(super) fn number(value: &Dynamic) -> Option<f64> {
     value.as_int().ok().map(|n| n as f64)
 }
 
+/// True or false: what rules, conditions and filters answer.
+pub(super) fn truth(value: &Dynamic) -> std::result::Result<bool, Trouble> {
+    let wrong = |kind| format!("a {kind} is no answer: write what is true or false");
+    value.as_bool().map_err(|kind| Trouble::Wrong(wrong(kind)))
+}
+
 /// An estimate, or a number as one without interval.
 pub(super) fn estimate(value: &Dynamic) -> Option<Estimate> {
     let known = value.clone().try_cast::<Estimate>();

@@ -13,19 +13,9 @@ const PERIODS: f64 = 5e7;
 
 pub(super) fn check(b: &OnOff, duration: Dur, key: &dyn Fn(&str) -> String, found: &mut Findings) {
     if b.rate == Rate::default() && b.rate_up == Rate::default() {
-        found.add(
-            key("rate"),
-            "a rate of 0 is no traffic",
-            "write a rate, or a background of kind = \"none\"",
-        );
+        found.silent(key("rate"));
     }
-    if !(1..=10_000).contains(&b.sources) {
-        found.add(
-            key("sources"),
-            format!("{} sources are out of range", b.sources),
-            "write 1 to 10000",
-        );
-    }
+    found.sources(key("sources"), b.sources);
     if b.on < Dur::from_micros(1) {
         found.add(
             key("on"),
