@@ -277,7 +277,11 @@ pub(super) fn section(study: &StudyFile, named: &Reference, all: &[Comparison]) 
         ]),
         rows: misses.collect(),
     };
-    let mut what = format!("Means over seeds of runs of equal length. {}", named.what);
+    let length = match named.duration {
+        Some(_) => " of runs of equal length",
+        None => "",
+    };
+    let mut what = format!("Means over seeds{length}. {}", named.what);
     if let Some(exempt) = &named.exempt {
         what = format!("{} There is no bar where {exempt}.", what.trim_end());
     }

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use swell_base::Dur;
 
 use crate::Unit;
 
@@ -355,6 +356,10 @@ pub struct Reference {
     pub file: String,
     /// What the page calls it.
     pub name: String,
+    /// How long its runs are, warm-up included, as `run.duration`. Runs of another length are not compared. Default:
+    /// its numbers hang on no length, and runs of any are compared.
+    #[serde(default)]
+    pub duration: Option<Dur>,
     /// Where there is no bar: an expression of `column`, `line`, the axes and `measure`.
     #[serde(default)]
     pub exempt: Option<String>,
@@ -364,7 +369,7 @@ pub struct Reference {
     /// Why numbers miss their bars. The first that speaks of a number counts.
     #[serde(default)]
     pub cause: Vec<Cause>,
-    /// Whether a first look is compared too: only where it is as long as the reference's runs.
+    /// Whether a first look is compared too.
     #[serde(default)]
     pub quick: bool,
 }

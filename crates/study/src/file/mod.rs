@@ -205,8 +205,11 @@ impl FileStudy {
             usize::from(self.seeds),
             numbers,
         );
-        let reference = self.reference.as_ref();
-        let reference = reference.filter(|_| !self.quick || self.compares_quick());
+        let named = file.reference.as_ref();
+        let theirs = self.reference.as_ref().zip(named);
+        let theirs = theirs.map(|(r, n)| reference::comparable(n, r, &self.groups, self.quick));
+        let reference = theirs.as_ref().and_then(|c| c.numbers.as_ref());
+        let left_out = theirs.as_ref().and_then(|c| c.left_out.as_deref());
         let mut doubts = self.doubts();
         let mut ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
         let known = RefCell::new(BTreeMap::new());
@@ -227,20 +230,24 @@ impl FileStudy {
                 finding.pictures.retain(|name| pictures.contains(&name));
             }
         }
-        let both = reference.zip(file.reference.as_ref());
-        let compared = both.map(|(r, named)| compare::compare(&self.compiled, named, &ours, r));
         let mut facts = self.facts(numbers.len());
-        match (&compared, &file.reference) {
-            (Some(compared), Some(named)) => {
-                sections.push(compare::section(file, named, compared));
-                doubts.extend(compare::doubt(named, compared));
-                facts.push(compare::fact(named, compared));
+        if let Some((r, named)) = reference.zip(named) {
+            let compared = compare::compare(&self.compiled, named, &ours, r);
+            sections.push(compare::section(file, named, &compared));
+            doubts.extend(compare::doubt(named, &compared));
+            facts.push(compare::fact(named, &compared));
+        }
+        if let Some((why, named)) = left_out.zip(named) {
+            let what = match reference {
+                Some(_) => "the others".to_owned(),
+                None => format!("numbers within their bars of {}’s", named.name),
+            };
+            facts.push((what, format!("not compared{why}")));
+            // A first look says already that it is one.
+            if !self.quick {
+                let text = format!("numbers are not compared{why}");
+                doubts.push(swell_base::Warning::note("reference-length", text));
             }
-            (None, Some(named)) => facts.push((
-                format!("numbers within their bars of {}’s", named.name),
-                "not compared in a first look".to_owned(),
-            )),
-            _ => {}
         }
         sections.push(self.every_number(&ours));
         Study {
@@ -320,14 +327,6 @@ impl FileStudy {
         ];
         facts.extend(self.compiled.captures.facts.iter().cloned());
         facts
-    }
-
-    fn compares_quick(&self) -> bool {
-        self.compiled
-            .file
-            .reference
-            .as_ref()
-            .is_some_and(|r| r.quick)
     }
 
     /// Every measure of every combination.

@@ -1,6 +1,9 @@
 //! Numbers that somebody else has for the same runs, as a table.
 
+use std::sync::Arc;
+
 use super::StudyError;
+use super::cells::Group;
 use super::format::{Reference, StudyFile};
 use super::texts::Texts;
 use crate::Estimate;
@@ -21,6 +24,69 @@ pub(super) struct Row {
     pub axes: Vec<f64>,
     /// In the order of the measures.
     pub numbers: Vec<Option<Estimate>>,
+}
+
+/// What of somebody else's numbers is held against ours.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Comparable {
+    /// None where nothing is.
+    pub numbers: Option<Numbers>,
+    /// Why others are not: what follows "not compared".
+    pub left_out: Option<String>,
+}
+
+/// Leaves out what is of runs of another length than ours, and in a first look everything, unless it is
+/// compared too.
+pub(super) fn comparable(
+    named: &Reference,
+    theirs: &Numbers,
+    groups: &[Arc<Group>],
+    quick: bool,
+) -> Comparable {
+    let asked = named.duration.map(|d| d.as_secs_f64());
+    // Lengths are whole nanoseconds.
+    let other = |ours: f64| asked.is_some_and(|s| (ours - s).abs() > 0.5e-9);
+    let length = |row: &Row| {
+        let mut all = groups.iter();
+        let same = |g: &&Arc<Group>| (g.column, g.line) == row.place && g.axes == row.axes;
+        all.find(same).map(|g| g.seconds)
+    };
+    let mut lengths: Vec<f64> = theirs.rows.iter().filter_map(length).collect();
+    let runs = lengths.len();
+    lengths.retain(|s| other(*s));
+    let apart = lengths.len();
+    lengths.sort_by(f64::total_cmp);
+    lengths.dedup();
+    let left_out = (apart > 0).then(|| {
+        let ours: Vec<String> = lengths.iter().map(|s| format!("{s} s")).collect();
+        format!(
+            ": {}'s runs are of {} s, and ours of {}",
+            named.name,
+            asked.unwrap_or(f64::NAN),
+            ours.join(", ")
+        )
+    });
+    if quick && !named.quick {
+        return Comparable {
+            numbers: None,
+            left_out: left_out.or_else(|| Some(" in a first look".into())),
+        };
+    }
+    if apart == 0 {
+        return Comparable {
+            numbers: Some(theirs.clone()),
+            left_out: None,
+        };
+    }
+    // Rows of runs that are not ours have nothing to be held against; rules may ask for them.
+    let rows = theirs.rows.iter();
+    let alike = rows.filter(|row| !length(row).is_some_and(other));
+    Comparable {
+        numbers: (apart < runs).then(|| Numbers {
+            rows: alike.cloned().collect(),
+        }),
+        left_out,
+    }
 }
 
 /// What a field of the table is.

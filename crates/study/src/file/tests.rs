@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use super::*;
 
 mod pictures;
+mod reference;
 mod rules;
 
 const EXPERIMENT: &str = r#"

@@ -1,0 +1,98 @@
+//! How long the runs of a reference are, and which of ours are held against them.
+
+use super::*;
+use crate::Study;
+
+/// A study with a reference and what is added to it, of numbers that are all alike.
+fn page(study: &str, reference: &str, quick: bool) -> Study {
+    let (dir, path) = written(&format!(
+        "{study}\n[quick]\nset = [\"run.duration=3s\"]\n[reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\n{reference}\n"
+    ));
+    let table = "column,line,load,seeds,arrived,arrived_sd\n\
+                 slow,fifo,0.5,3,10,0.1\nslow,fifo,1,3,10,0.1\nslow,codel,1,3,10,0.1\n";
+    std::fs::write(dir.path().join("ref.csv"), table).unwrap();
+    let wish = Wish {
+        quick,
+        ..Wish::default()
+    };
+    let read = FileStudy::read(&path, &wish).unwrap_or_else(|e| panic!("{e}"));
+    let numbers = vec![vec![10.0, 1.0]; read.cells().len()];
+    read.study(&numbers)
+}
+
+/// What the page says of the comparison, whether it doubts, and whether the ledger has their numbers.
+fn said_of(page: &Study) -> (Vec<&str>, bool, bool) {
+    let mut facts: Vec<&str> = Vec::new();
+    for (what, value) in &page.facts {
+        if what.contains("ns-2") || what == "the others" {
+            facts.push(value);
+        }
+    }
+    let doubted = page.doubts.iter().any(|d| d.code == "reference-length");
+    let beside = page.sections.iter().any(|s| s.title.starts_with("Beside"));
+    let theirs = !page.ledgers[0].entries[0].findings[0].reference.is_empty();
+    assert!(beside || !theirs, "numbers beside ours and no section");
+    (facts, doubted, theirs)
+}
+
+#[test]
+fn runs_of_another_length_are_not_compared() {
+    // The experiment's runs are of 6 s, those of a first look of 3 s.
+    for (reference, quick) in [
+        ("", false),
+        ("duration = \"6s\"", false),
+        ("duration = \"6000ms\"", false),
+        ("quick = true\nduration = \"3s\"", true),
+        ("quick = true", true),
+    ] {
+        let made = page(STUDY, reference, quick);
+        let expected = (vec!["3 of 3"], false, true);
+        assert_eq!(said_of(&made), expected, "{reference}, {quick}");
+    }
+    for (reference, quick, why) in [
+        (
+            "duration = \"7s\"",
+            false,
+            "not compared: ns-2's runs are of 7 s, and ours of 6 s",
+        ),
+        (
+            "duration = \"5999ms\"",
+            false,
+            "not compared: ns-2's runs are of 5.999 s, and ours of 6 s",
+        ),
+        (
+            "quick = true\nduration = \"6s\"",
+            true,
+            "not compared: ns-2's runs are of 6 s, and ours of 3 s",
+        ),
+        (
+            "duration = \"6s\"",
+            true,
+            "not compared: ns-2's runs are of 6 s, and ours of 3 s",
+        ),
+        ("duration = \"3s\"", true, "not compared in a first look"),
+        ("", true, "not compared in a first look"),
+    ] {
+        let made = page(STUDY, reference, quick);
+        // A first look is doubted as such.
+        assert_eq!(said_of(&made), (vec![why], !quick, false), "{reference}");
+    }
+}
+
+#[test]
+fn of_runs_of_several_lengths_those_that_fit_are_compared() {
+    let longer = "set = [\"network.qdisc=codel\", \"run.duration=9s\"]";
+    let study = STUDY.replacen("set = [\"network.qdisc=codel\"]", longer, 1);
+    assert_ne!(study, STUDY);
+    let made = page(&study, "duration = \"6s\"", false);
+    let why = "not compared: ns-2's runs are of 6 s, and ours of 9 s";
+    assert_eq!(said_of(&made), (vec!["2 of 2", why], true, true));
+}
+
+#[test]
+fn a_length_is_a_duration() {
+    let text =
+        format!("{STUDY}\n[reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\nduration = 600\n");
+    let why = read(&text).unwrap_err();
+    assert!(why.contains("reference.duration"), "{why}");
+}
