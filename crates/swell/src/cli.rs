@@ -449,7 +449,7 @@ pub(crate) enum StudyCommand {
     /// How much buffer does a link need? Appenzeller, Keslassy & McKeown (2004), in small: a study to start your own from.
     Buffers(BundledArgs),
     /// What does traffic that fills idle bandwidth do to the traffic that was there? Feldman (2001).
-    Filler(BundledArgs),
+    Filler(TracesArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
     Harpoon(HarpoonArgs),
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
@@ -509,12 +509,19 @@ pub(crate) struct StudyFileArgs {
     pub grid: GridArgs,
 }
 
+/// A study that is a file, carried by the program, and takes captures.
+#[derive(Debug, Args)]
+pub(crate) struct TracesArgs {
+    /// Captures, each one more column.
+    #[arg(value_name = "TRACE", conflicts_with = "write")]
+    pub traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub bundled: BundledArgs,
+}
+
 /// A study that is a file, carried by the program.
 #[derive(Debug, Args)]
 pub(crate) struct BundledArgs {
-    /// Captures, each one more column, where the study takes them.
-    #[arg(value_name = "TRACE", conflicts_with = "write")]
-    pub traces: Vec<PathBuf>,
     /// A first look: few settings, short runs, one seed.
     #[arg(long)]
     pub quick: bool,

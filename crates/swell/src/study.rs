@@ -31,9 +31,9 @@ const PNG_SCALE: f32 = 2.0;
 pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     match which {
         StudyCommand::Router(args) => router::router(args, rights, json),
-        StudyCommand::Burstiness(args) => carried("burstiness", args, json),
-        StudyCommand::Buffers(args) => carried("buffers", args, json),
-        StudyCommand::Filler(args) => carried("filler", args, json),
+        StudyCommand::Burstiness(args) => carried("burstiness", args, &[], json),
+        StudyCommand::Buffers(args) => carried("buffers", args, &[], json),
+        StudyCommand::Filler(args) => carried("filler", &args.bundled, &args.traces, json),
         StudyCommand::Harpoon(args) => {
             let duration = if args.quick {
                 harpoon::QUICK
@@ -60,8 +60,8 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
     }
 }
 
-/// A study that the program carries.
-fn carried(name: &str, args: &BundledArgs, json: bool) -> Result<(), Fail> {
+/// A study that the program carries, with a column more for each capture.
+fn carried(name: &str, args: &BundledArgs, captures: &[PathBuf], json: bool) -> Result<(), Fail> {
     let none = || Fail::failed(format!("this program carries no study {name}"));
     let bundled = Bundled::named(name).ok_or_else(none)?;
     if let Some(dir) = &args.write {
@@ -70,7 +70,7 @@ fn carried(name: &str, args: &BundledArgs, json: bool) -> Result<(), Fail> {
     let wish = Wish {
         quick: args.quick,
         seeds: args.seeds,
-        captures: args.traces.clone(),
+        captures: captures.to_vec(),
     };
     let study = bundled.study(&wish).map_err(unread)?;
     run_file(&study, args.quick, &args.grid, json)

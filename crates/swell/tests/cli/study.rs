@@ -163,14 +163,6 @@ fn a_study_that_the_program_carries_runs_anywhere_and_can_be_taken_out() {
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("is there already"));
 
-    // Captures are for studies that say what to do with one.
-    let trace = run(&dir, &["study", "buffers", "monday.pcap"]);
-    assert_eq!(trace.status.code(), Some(2));
-    assert!(text(&trace.stderr).contains("takes no captures"));
-    let lost = run(&dir, &["study", "filler", "monday.pcap"]);
-    assert_eq!(lost.status.code(), Some(1));
-    assert!(text(&lost.stderr).contains("monday.pcap"));
-
     let first = run(&dir, &["study", "buffers", "--quick"]);
     assert!(first.status.success(), "{}", text(&first.stderr));
     let page = std::fs::read_to_string(dir.0.join("runs/study-buffers-quick/report.html")).unwrap();
@@ -182,4 +174,33 @@ fn a_study_that_the_program_carries_runs_anywhere_and_can_be_taken_out() {
         "{}",
         text(&own.stderr)
     );
+}
+
+/// The command line of a carried study takes captures where its file says what to do with one.
+#[test]
+fn captures_are_for_studies_that_say_what_to_do_with_one() {
+    let dir = Scratch::new("study-captures");
+    let studies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+    let mut takers = 0;
+    for folder in std::fs::read_dir(studies).unwrap() {
+        let folder = folder.unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        let file = std::fs::read_to_string(folder.path().join("study.toml")).unwrap();
+        let takes = file.lines().any(|line| line == "[capture]");
+        takers += usize::from(takes);
+        let help = run(&dir, &["study", &name, "--help"]);
+        assert!(help.status.success());
+        assert_eq!(text(&help.stdout).contains("TRACE"), takes, "{name}");
+        let lost = run(&dir, &["study", &name, "monday.pcap"]);
+        // A file that is not there, or an argument that nobody knows.
+        assert_eq!(lost.status.code(), Some(if takes { 1 } else { 2 }));
+        assert!(text(&lost.stderr).contains("monday.pcap"), "{name}");
+    }
+    assert_eq!(takers, 1, "filler");
+    // A study of one's own is known when it is read.
+    small(&dir);
+    let own = run(&dir, &["study", "file", "study.toml", "monday.pcap"]);
+    assert_eq!(own.status.code(), Some(2));
+    assert!(text(&own.stderr).contains("takes no captures"));
+    assert!(!dir.0.join("runs").exists(), "nothing was run");
 }
