@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 
+mod filler;
 mod pictures;
 mod reference;
 mod rules;
