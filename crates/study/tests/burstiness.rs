@@ -157,9 +157,12 @@ fn every_transport_fills_the_papers_packet() {
         let up = &seen.links[0];
         assert!(up.arrived_packets[0] > 0, "{line}");
         for who in 0..2 {
+            // Those beside them may be sent to.
+            let back = who == 1 && line.ends_with("-two-way");
+            let way = &seen.links[usize::from(back)];
             let mine = |class: &str| (class == "foreground") == (who == 0);
             let clients = seen.flows.iter().filter(|f| mine(&f.class)).count() as u64;
-            let [packets, bytes] = [up.arrived_packets[who], up.arrived[who]];
+            let [packets, bytes] = [way.arrived_packets[who], way.arrived[who]];
             let short = (packets * 1500).checked_sub(bytes).expect(&line);
             let small = (0..=2).any(|n| {
                 let each = n * clients * (1500 - 60)..=n * clients * (1500 - 40);
@@ -178,6 +181,20 @@ fn the_moderate_excess_is_gone_after_the_start() {
     assert!(run.get("excess") > 0.3, "{}", run.get("excess"));
     // 900 counts: standard error 2.4 %.
     assert!(run.get("excess_warm") < 0.08, "{}", run.get("excess_warm"));
+}
+
+/// Acknowledgements that have their way to themselves come and go at the same distances. Behind packets of others they
+/// wait: then many leave close together, and fewer where there are half as many (Zhang, Shenker & Clark 1991).
+#[test]
+fn acknowledgements_are_compressed_where_packets_go_both_ways() {
+    let study = study(20);
+    let of = |line: &str| run(&study, &format!("era, {line}, clients = 60"), 1).get("compressed");
+    for line in ["reno", "renodelack", "vegas"] {
+        assert_eq!(of(line), 0.0, "{line}");
+    }
+    let both = ["reno-two-way", "renodelack-two-way", "vegas-two-way"].map(of);
+    assert!(both.iter().all(|share| *share > 0.02), "{both:?}");
+    assert!(both[1] < both[0], "{both:?}");
 }
 
 #[test]
