@@ -51,8 +51,9 @@ pub(crate) struct Receiver {
 /// See [`Receiver::buffer`].
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    gaps: Gaps,
     tuning: Option<Tuning>,
+    /// While something lies beyond a hole.
+    gaps: Option<Box<Gaps>>,
 }
 
 impl Receiver {
@@ -221,7 +222,8 @@ impl Receiver {
             tuning: Some(tuning),
         }) = self.buffer.as_deref_mut()
         {
-            let beyond = gaps.ranges.last().map_or(0, |r| r.1 - self.nxt);
+            let last = gaps.as_ref().and_then(|g| g.ranges.last());
+            let beyond = last.map_or(0, |r| r.1 - self.nxt);
             tuning.taken(cfg, now, self.nxt, beyond);
         }
     }
@@ -264,7 +266,8 @@ impl Receiver {
         }
         // One hole per full segment of the window is the most an honest peer makes.
         let most = (self.window(cfg) / cfg.mss()).max(64) as usize;
-        let gaps = &mut self.buffer.get_or_insert_default().gaps;
+        let buffer = &mut **self.buffer.get_or_insert_default();
+        let gaps = &mut **buffer.gaps.get_or_insert_default();
         gaps.fin = fin;
         let (s, e) = gaps.insert(start, end, most);
         if s <= self.nxt {
@@ -272,16 +275,18 @@ impl Receiver {
             self.nxt = e;
             gaps.ranges.remove(0);
         }
-        if gaps.is_empty() && !cfg.is_tuned() {
-            self.buffer = None;
+        if gaps.is_empty() {
+            buffer.gaps = None;
+            if buffer.tuning.is_none() {
+                self.buffer = None;
+            }
         }
     }
 
     /// What is known to lie beyond a hole.
     #[inline]
     fn gaps(&self) -> Option<&Gaps> {
-        let gaps = self.buffer.as_ref().map(|b| &b.gaps);
-        gaps.filter(|g| !g.is_empty())
+        self.buffer.as_ref()?.gaps.as_deref()
     }
 
     /// The blocks to report, latest first.
@@ -298,9 +303,7 @@ impl Receiver {
     /// Whether bytes are missing below others that arrived.
     #[inline]
     pub(crate) fn has_gap(&self) -> bool {
-        self.buffer
-            .as_ref()
-            .is_some_and(|b| !b.gaps.ranges.is_empty())
+        self.gaps().is_some_and(|g| !g.ranges.is_empty())
     }
 
     /// An acknowledgement went out.

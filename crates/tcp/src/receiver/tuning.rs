@@ -2,6 +2,8 @@
 //! M. Fisk, W. Feng, "Dynamic right-sizing in TCP", 2001. Sizes are windows: what the kernel's memory holds
 //! beside payload is left out on both sides of its sums.
 
+use std::num::NonZeroU32;
+
 use swell_base::{Segment, Time};
 
 use super::micros;
@@ -13,6 +15,8 @@ const FIRST_ROUND: u32 = 10;
 const LEAST: u32 = 128;
 /// `TCP_MAX_QUICKACKS`: after a pause, when the sender begins slowly again.
 const AFTER_PAUSE: u8 = 16;
+/// No sample is longer, in microseconds: what is counted in eighths leaves room for sums.
+const LONGEST: u32 = u32::MAX / 16;
 
 /// The buffer's size and what it is measured by. Times are in microseconds and wrap, as stamps do.
 #[derive(Clone, Debug)]
@@ -23,8 +27,9 @@ pub(super) struct Tuning {
     clamp: u32,
     /// The most that was read in one round trip (`rcvq_space.space`).
     space: u32,
-    /// Eight times the round trip (`rcv_rtt_est.rtt_us`): the smallest sample, and above it smoothed.
-    rtt: u32,
+    /// Eight times the round trip (`rcv_rtt_est.rtt_us`): the smallest sample, and above it smoothed. Never zero,
+    /// which is where a buffer that is not tuned yet keeps its place.
+    rtt: NonZeroU32,
     /// The present measurement: where and when it began.
     seq: u64,
     since: u32,
@@ -39,21 +44,20 @@ pub(super) struct Tuning {
 impl Tuning {
     /// The first full segment has come; `nxt` was expected.
     pub fn new(cfg: &Config, now: Time, seg: &Segment, nxt: u64) -> Tuning {
-        let mut tuning = Tuning {
+        let sample = micros(now).wrapping_sub(seg.stamp);
+        Tuning {
             window: cfg.first_window(),
             clamp: cfg.first_window(),
             space: FIRST_ROUND
                 .saturating_mul(cfg.mss())
                 .min(cfg.first_window()),
-            rtt: 0,
+            rtt: eightfold(sample.clamp(1, LONGEST)),
             seq: nxt + u64::from(seg.len),
             since: micros(now),
             stamp: seg.stamp,
             asked: seg.stamp,
             last: micros(now),
-        };
-        tuning.sample(micros(now), seg.stamp);
-        tuning
+        }
     }
 
     /// The window on offer, in bytes.
@@ -80,7 +84,7 @@ impl Tuning {
         let pause = now.wrapping_sub(self.last);
         self.last = now;
         // The RTO stands for the sender's, which this end can but guess.
-        let rto = u64::from(self.rtt / 8) + cfg.min_rto.as_nanos() / 1000;
+        let rto = u64::from(self.rtt.get() / 8) + cfg.min_rto.as_nanos() / 1000;
         let quick = if u64::from(pause) > rto {
             AFTER_PAUSE
         } else {
@@ -100,7 +104,7 @@ impl Tuning {
     #[inline]
     pub fn taken(&mut self, cfg: &Config, now: Time, nxt: u64, beyond: u64) {
         let now = micros(now);
-        if self.rtt == 0 || now.wrapping_sub(self.since) < self.rtt / 8 {
+        if now.wrapping_sub(self.since) < self.rtt.get() / 8 {
             return;
         }
         let copied = u32::try_from(nxt.saturating_sub(self.seq)).unwrap_or(u32::MAX);
@@ -128,13 +132,18 @@ impl Tuning {
         let sample = now
             .wrapping_sub(stamp)
             .min(now.wrapping_sub(self.asked))
-            .clamp(1, u32::MAX / 16);
-        self.rtt = if self.rtt == 0 || sample * 8 < self.rtt {
-            sample * 8
+            .clamp(1, LONGEST);
+        self.rtt = if sample * 8 < self.rtt.get() {
+            eightfold(sample)
         } else {
-            self.rtt - self.rtt / 8 + sample
+            NonZeroU32::MIN.saturating_add(self.rtt.get() - self.rtt.get() / 8 + sample - 1)
         };
     }
+}
+
+/// Of a round trip in microseconds, within 1 and [`LONGEST`].
+fn eightfold(rtt: u32) -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(rtt * 8 - 1)
 }
 
 #[cfg(test)]
@@ -222,14 +231,14 @@ mod tests {
             ..Segment::default()
         };
         let mut t = Tuning::new(&cfg, at(1100), &seg(1, at(1000)), 1);
-        assert_eq!(t.rtt / 8, 100_000);
+        assert_eq!(t.rtt.get() / 8, 100_000);
         // The application thinks for ten seconds, and asks again.
         t.asked(at(11_100));
         let quick = t.fill(&cfg, at(11_200), &seg(1449, at(1100)), true);
         assert_eq!(quick & !1, AFTER_PAUSE);
-        assert_eq!(t.rtt / 8, 100_000);
+        assert_eq!(t.rtt.get() / 8, 100_000);
         // Without an answer to a question of ours it would have been one.
         t.fill(&cfg, at(11_500), &seg(2897, at(11_100)), true);
-        assert_eq!(t.rtt / 8, 100_000 - 12_500 + 50_000);
+        assert_eq!(t.rtt.get() / 8, 100_000 - 12_500 + 50_000);
     }
 }
