@@ -179,7 +179,7 @@ impl Endpoint {
             return;
         }
         if !matches!(self.send.front.state, State::Idle | State::Listen) {
-            self.send.rare().rst = Some((self.send.nxt.max(1), self.recv.nxt));
+            self.send.active().rst = Some((self.send.nxt.max(1), self.recv.nxt));
         }
         self.finish(State::Dead);
     }
@@ -232,7 +232,7 @@ impl Endpoint {
             State::Open => match self.send.on_timer(&self.cfg, now) {
                 Some(Expired::GiveUp) => self.reset(),
                 Some(Expired::Send(out)) => {
-                    self.send.rare().extra = Some(out);
+                    self.send.active().extra = Some(out);
                     self.send.front.seldom = true;
                 }
                 None => {}
@@ -400,7 +400,7 @@ impl Endpoint {
             State::Dead if has(Flags::RST) => {}
             State::Dead => {
                 let seq = if has(Flags::ACK) { seg.ack } else { 0 };
-                self.send.rare().rst = Some((seq, seg.seq.saturating_add(seg.seq_len())));
+                self.send.active().rst = Some((seq, seg.seq.saturating_add(seg.seq_len())));
             }
             State::Closed => self.recv.ack_now |= seg.seq_len() > 0 && !has(Flags::RST),
             State::Listen => {
@@ -512,8 +512,8 @@ impl Endpoint {
         self.send.front.state = state;
         self.send.front.events |= pending::CLOSED;
         self.send.front.syn_due = false;
-        if let Some(rare) = self.send.rare_if_any() {
-            rare.extra = None;
+        if let Some(active) = self.send.active_if_any() {
+            active.extra = None;
         }
         self.send.front.seldom = false;
         self.send.release();
@@ -526,16 +526,16 @@ impl Endpoint {
     fn transmit_seldom(&mut self, now: Time, seg: &mut Segment) {
         if std::mem::take(&mut self.send.bare_ack) {
             self.pure_ack(now, seg);
-        } else if let Some(out) = self.send.rare_if_any().and_then(|r| r.extra.take()) {
+        } else if let Some(out) = self.send.active_if_any().and_then(|a| a.extra.take()) {
             self.data(now, out, seg);
         }
-        let more = self.send.rare_if_any().is_some_and(|r| r.extra.is_some());
+        let more = self.send.active_if_any().is_some_and(|a| a.extra.is_some());
         self.send.front.seldom = more;
     }
 
     #[inline(never)]
     fn transmit_unusual(&mut self, now: Time, seg: &mut Segment) -> bool {
-        if let Some((seq, ack)) = self.send.rare_if_any().and_then(|r| r.rst.take()) {
+        if let Some((seq, ack)) = self.send.active_if_any().and_then(|a| a.rst.take()) {
             *seg = Segment {
                 seq,
                 flags: Flags::RST.with(Flags::ACK),

@@ -131,11 +131,28 @@ impl Losses {
 }
 
 /// Above this many records the memory is given back when nothing is in flight.
-const KEEP: usize = 4;
+const KEEP: usize = 1;
+/// Room for as many is made where there are more.
+const SHORT: usize = 8;
 
 impl Scoreboard {
-    pub(crate) fn push(&mut self, record: Record) {
+    /// `more` will follow now, as far as is known.
+    #[inline]
+    pub(crate) fn push(&mut self, record: Record, more: bool) {
+        if self.records.len() == self.records.capacity() {
+            self.enlarge(more);
+        }
         self.records.push_back(record);
+    }
+
+    #[inline(never)]
+    fn enlarge(&mut self, more: bool) {
+        let room = match self.records.capacity() {
+            0 if !more => KEEP,
+            0 => SHORT,
+            n => n.max(SHORT - KEEP),
+        };
+        self.records.reserve_exact(room);
     }
 
     /// Reads the ends of it.

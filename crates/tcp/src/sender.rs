@@ -116,8 +116,8 @@ pub(crate) struct Sender {
     last_sent: Time,
     /// The one segment being timed, as (end, sent at); end 0 for none. Before the connection is open, the SYN.
     pub(crate) timed: (u64, Time),
-    /// The first slow start is minded ([`Config::hystart`]) and has not begun.
-    unminded: bool,
+    /// The first slow start is minded ([`Config::hystart`]) and not over.
+    minded: bool,
     partial_acked: bool,
     /// The peer is to be told that the window was reduced (CWR), with the next new data.
     pub(crate) cwr: bool,
@@ -132,8 +132,8 @@ pub(crate) struct Sender {
     extra: bool,
     /// Packets that the last acknowledgement may still send ([`ns2::NO_LIMIT`]: as the window allows).
     burst: u8,
-    /// See `writes`.
-    runs: Option<Box<Runs>>,
+    /// With [`Config::window_validation`].
+    flight: Flight,
     /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
     /// acknowledgements may take it below zero.
     inflation: f64,
@@ -141,7 +141,7 @@ pub(crate) struct Sender {
     /// How many of the packets in flight, from the oldest, are sent since the last time-out:
     /// `t_seqno_` counted from `highest_ack_`.
     index: u32,
-    episode: Option<Box<Episode>>,
+    active: Option<Box<Active>>,
     // The fourth line.
     pub(crate) rtt: Rtt,
     /// SND.NXT when the phase began.
@@ -150,13 +150,28 @@ pub(crate) struct Sender {
 }
 
 /// What only some profiles need, and others only after a loss; there is none before it is needed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rare {
     pub(crate) count: Counters,
-    rack: Rack,
-    flight: Flight,
+    /// `RACK.reordering_seen` of RFC 8985.
+    reordering_seen: bool,
+    /// Whether the tail loss probe was a retransmission (`TLP.is_retrans`).
+    probe_resent: bool,
+    /// The probe's sequence number was acknowledged once.
+    probe_echoed: bool,
+    /// `TLP.end_seq`, 0 when no probe is out.
+    probe_end: u64,
     /// Marks on what was sent below do not count: the window was reduced since.
     ecn_recover: u64,
+}
+
+/// What nobody asks for once everything is acknowledged. It is made when needed, and goes when nothing is in flight.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Active {
+    episode: Option<Episode>,
+    rack: Rack,
+    /// See `writes`.
+    runs: Option<Box<Runs>>,
     /// Of the endpoint: a segment that a timer sent.
     pub(crate) extra: Option<Out>,
     /// Of the endpoint: sequence and acknowledgement number of a RST to be sent.
@@ -195,7 +210,7 @@ impl Sender {
             timer: Timer::Rto,
             phase: Phase::Open,
             timeouts: 0,
-            unminded: cfg.hystart && cfg.algorithm == Algorithm::Cubic,
+            minded: cfg.hystart && cfg.algorithm == Algorithm::Cubic,
             partial_acked: false,
             cwr: false,
             syns: 0,
@@ -208,11 +223,11 @@ impl Sender {
             last_sent: Time::MAX,
             timed: (0, Time::ZERO),
             writes: Writes::default(),
-            runs: None,
+            flight: Flight::default(),
             inflation: 0.0,
             dupacks: 0,
             index: 0,
-            episode: None,
+            active: None,
             rtt: Rtt::new(cfg),
             // ns-2 begins with packet 0 as if it had been recovered.
             recover: u64::from(cfg.ns2_sender().is_some()),
@@ -226,10 +241,43 @@ impl Sender {
         self.rare.get_or_insert_default()
     }
 
-    /// To change what is seldom needed if there is any.
+    /// What is needed until everything is acknowledged, to change it.
     #[inline]
-    pub(crate) fn rare_if_any(&mut self) -> Option<&mut Rare> {
-        self.rare.as_deref_mut()
+    pub(crate) fn active(&mut self) -> &mut Active {
+        self.active.get_or_insert_default()
+    }
+
+    /// To change it if there is any.
+    #[inline]
+    pub(crate) fn active_if_any(&mut self) -> Option<&mut Active> {
+        self.active.as_deref_mut()
+    }
+
+    #[inline]
+    fn episode(&mut self) -> Option<&mut Episode> {
+        self.active.as_deref_mut()?.episode.as_mut()
+    }
+
+    /// An acknowledgement was dealt with: where nothing is in flight now, what only flights need goes. The
+    /// next acknowledgement begins another round of slow start, and is of something sent later than all that
+    /// RACK knows of.
+    #[inline]
+    fn rest(&mut self) {
+        if self.active.is_some() && self.una == self.nxt {
+            self.forget_flight();
+        }
+    }
+
+    #[inline(never)]
+    fn forget_flight(&mut self) {
+        if let Some(a) = &self.active
+            && a.extra.is_none()
+            && a.rst.is_none()
+            && a.runs.is_none()
+            && !matches!(a.episode, Some(Episode::Recovery(_)))
+        {
+            self.active = None;
+        }
     }
 
     /// What was counted.
@@ -253,9 +301,9 @@ impl Sender {
         // A segment is at most 65 000 bytes.
         let mss = cfg.mss() as u16;
         let whole = u32::try_from(bytes / u64::from(mss)).unwrap_or(u32::MAX);
-        self.writes.add(&mut self.runs, mss, whole);
+        self.writes.add(&mut self.active, mss, whole);
         let rest = (bytes % u64::from(mss)) as u16;
-        self.writes.add(&mut self.runs, rest, 1);
+        self.writes.add(&mut self.active, rest, 1);
         ready
     }
 
@@ -300,7 +348,9 @@ impl Sender {
     pub(crate) fn release(&mut self) {
         self.board = Scoreboard::default();
         self.writes = Writes::default();
-        self.runs = None;
+        if let Some(active) = &mut self.active {
+            active.runs = None;
+        }
         self.una = self.nxt;
         self.index = 0;
         self.force = false;
@@ -495,10 +545,10 @@ impl Sender {
             resent: false,
             fin,
         };
-        self.board.push(record);
         self.nxt = record.end();
+        self.board.push(record, self.end > self.nxt);
         self.fin_sent |= fin;
-        self.writes.take(&mut self.runs, len);
+        self.writes.take(&mut self.active, len);
         if self.timed.0 == 0 {
             self.timed = (self.nxt, now);
         }
@@ -587,6 +637,7 @@ impl Sender {
         if self.paced {
             self.model(cfg, now, &d);
         }
+        self.rest();
         moved
     }
 
@@ -632,20 +683,36 @@ impl Sender {
 
     /// HyStart: the first slow start ends where the path shows that it is full.
     fn mind_slow_start(&mut self, now: Time, rtt: Dur, cfg: &Config) {
-        if std::mem::take(&mut self.unminded) {
-            self.episode = Some(Box::new(Episode::SlowStart(HyStart::new())));
-        }
-        let Some(Episode::SlowStart(hystart)) = self.episode.as_deref_mut() else {
+        if !self.minded {
             return;
-        };
-        let window = self.window.cwnd / f64::from(cfg.mss());
-        let min = self.rtt.min().unwrap_or(rtt);
-        let first = self.window.ssthresh.is_infinite();
-        if !first || hystart.leaves(now, (self.una, self.nxt), (rtt, min), window) {
-            if first {
-                self.window.ssthresh = self.window.cwnd;
+        }
+        if self.window.ssthresh.is_infinite() {
+            // The first acknowledgement of a round tells when it began. That is all that it does, and nothing
+            // if the round is over with it.
+            if self.una == self.nxt && self.episode().is_none() {
+                return;
             }
-            self.episode = None;
+            let window = self.window.cwnd / f64::from(cfg.mss());
+            let min = self.rtt.min().unwrap_or(rtt);
+            let round = (self.una, self.nxt);
+            let first = || Episode::SlowStart(HyStart::new());
+            let Episode::SlowStart(hystart) = self.active().episode.get_or_insert_with(first)
+            else {
+                return;
+            };
+            if !hystart.leaves(now, round, (rtt, min), window) {
+                return;
+            }
+            self.window.ssthresh = self.window.cwnd;
+        }
+        self.end_slow_start();
+    }
+
+    /// The first slow start is over.
+    fn end_slow_start(&mut self) {
+        self.minded = false;
+        if let Some(Episode::SlowStart(_)) = self.episode() {
+            self.active().episode = None;
         }
     }
 

@@ -34,6 +34,7 @@ impl Sender {
         self.advance(cfg, now, sent_once);
         self.dupacks = 0;
         self.grow_plainly(cfg, now, bytes);
+        self.rest();
         Some(moved)
     }
 

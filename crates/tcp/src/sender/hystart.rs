@@ -100,6 +100,21 @@ mod tests {
         );
     }
 
+    /// So that nothing need be kept of a round while nothing is in flight.
+    #[test]
+    fn the_first_acknowledgement_of_a_round_asks_nothing_of_the_one_before() {
+        for window in [10.0, 40.0] {
+            let mut old = HyStart::new();
+            round(&mut old, 12, Dur::from_micros(900), MIN, window);
+            let mut new = HyStart::new();
+            let at = Time::from_nanos(1_500_000_000);
+            for h in [&mut old, &mut new] {
+                assert!(!h.leaves(at, (2_000_000, 3_000_000), (MIN * 2, MIN), window));
+            }
+            assert_eq!(format!("{old:?}"), format!("{new:?}"));
+        }
+    }
+
     #[test]
     fn a_broken_train_and_a_small_window_mean_nothing() {
         let slow = Dur::from_micros(2100);

@@ -16,7 +16,7 @@ pub(super) struct Prr {
     flight: u64,
 }
 
-/// The state of RFC 8985 section 5.3.
+/// Of the state of RFC 8985 section 5.3 what says which segment was delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rack {
     /// `RACK.xmit_ts` and `RACK.end_seq`: the delivered segment that was sent last.
@@ -24,12 +24,6 @@ pub(super) struct Rack {
     end: u64,
     /// `RACK.rtt`.
     rtt: Dur,
-    reordering_seen: bool,
-    /// `TLP.end_seq`, 0 when no probe is out; and whether the probe was a retransmission.
-    probe_end: u64,
-    probe_resent: bool,
-    /// The probe's sequence number was acknowledged once.
-    echoed: bool,
 }
 
 /// RFC 8985 section 7.2: how long a peer may delay the acknowledgement of a single segment.
@@ -88,12 +82,12 @@ impl Sender {
         } else if cfg.prr {
             // RFC 9937 section 6: what was in the network just before this acknowledgement.
             let flight = (self.outstanding() - self.board.sacked() + delivered).max(1);
-            self.unminded = false;
-            self.episode = Some(Box::new(Episode::Recovery(Prr {
+            self.minded = false;
+            self.active().episode = Some(Episode::Recovery(Prr {
                 delivered: 0,
                 out: 0,
                 flight,
-            })));
+            }));
             self.pace(cfg, delivered, false);
         } else {
             self.window.cwnd = self.window.ssthresh;
@@ -109,7 +103,7 @@ impl Sender {
         let in_flight = self.in_flight() as f64;
         let ssthresh = self.window.ssthresh;
         let mss = f64::from(cfg.mss());
-        let Some(Episode::Recovery(p)) = self.episode.as_deref_mut() else {
+        let Some(Episode::Recovery(p)) = self.episode() else {
             return;
         };
         p.delivered += delivered;
@@ -132,15 +126,15 @@ impl Sender {
     /// `bytes` of sequence space left.
     #[inline]
     pub(super) fn note_sent(&mut self, bytes: u64) {
-        if let Some(Episode::Recovery(p)) = self.episode.as_deref_mut() {
+        if let Some(Episode::Recovery(p)) = self.episode() {
             p.out += bytes;
         }
     }
 
     /// Fast recovery is over.
     fn end_pacing(&mut self) {
-        if let Some(Episode::Recovery(_)) = self.episode.as_deref() {
-            self.episode = None;
+        if let Some(Episode::Recovery(_)) = self.episode() {
+            self.active().episode = None;
         }
     }
 
@@ -220,9 +214,7 @@ impl Sender {
         self.dupacks = 0;
         self.force = false;
         self.timed.0 = 0;
-        if let Some(rare) = self.rare_if_any() {
-            rare.rack.probe_end = 0;
-        }
+        self.rare().probe_end = 0;
         self.end_pacing();
         self.phase = Phase::Loss;
         self.recover = self.nxt;
@@ -234,8 +226,9 @@ impl Sender {
     /// RFC 8985 section 6.2 steps 1 to 4.
     fn rack_delivered(&mut self, cfg: &Config, now: Time, d: &Delivered) {
         let min = self.rtt.min();
-        let rack = &mut self.rare().rack;
-        rack.reordering_seen |= d.reordered;
+        if d.reordered {
+            self.rare().reordering_seen = true;
+        }
         let Some((sent, end, resent)) = d.last_sent else {
             return;
         };
@@ -243,9 +236,14 @@ impl Sender {
         // Step 2: an acknowledgement faster than any round trip belongs to the original. Echoed
         // timestamps tell a kernel so (RFC 3522), and that the path reorders.
         if resent && min.is_some_and(|min| rtt < min) {
-            rack.reordering_seen |= cfg.timestamps;
+            self.rare().reordering_seen |= cfg.timestamps;
             return;
         }
+        // Whatever is delivered next was sent later.
+        if self.una == self.nxt {
+            return;
+        }
+        let rack = &mut self.active().rack;
         if (sent, end) > (rack.sent, rack.end) {
             rack.sent = sent;
             rack.end = end;
@@ -255,9 +253,13 @@ impl Sender {
 
     /// RFC 8985 section 6.2 step 5, and the timer for what is not due yet.
     fn rack_judge(&mut self, cfg: &Config, now: Time) {
+        if self.una == self.nxt {
+            return; // nothing left to judge
+        }
         let enough = self.board.sacked_count() >= cfg.dup_threshold;
-        let rack = self.rack();
-        let window = if !rack.reordering_seen && (self.phase != Phase::Open || enough) {
+        let rack = self.active.as_ref().map_or_else(Rack::default, |a| a.rack);
+        let reordering_seen = self.rare.as_ref().is_some_and(|r| r.reordering_seen);
+        let window = if !reordering_seen && (self.phase != Phase::Open || enough) {
             Dur::ZERO
         } else {
             // A quarter of the smallest round trip; it does not adapt, since duplicate SACKs
@@ -297,64 +299,60 @@ impl Sender {
         let pending = self.end.saturating_sub(self.nxt);
         let len = pending.min(u64::from(cfg.mss())) as u32;
         let fresh = len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len);
-        self.rare().rack.probe_end = u64::MAX; // no second probe while this one is sent
+        self.rare().probe_end = u64::MAX; // no second probe while this one is sent
         let out = if fresh {
             self.push(cfg, now, len.min(self.writes.left()))
         } else if let Some(r) = self.board.resend_as_is(now, true, true) {
             self.sent_again(cfg, now, &r)
         } else {
-            self.rare().rack.probe_end = 0;
+            self.rare().probe_end = 0;
             self.deadline = Time::MAX;
             return None;
         };
         let end = self.nxt;
         let rare = self.rare();
         rare.count.probes += 1;
-        rare.rack.probe_end = end;
-        rare.rack.probe_resent = !fresh;
-        rare.rack.echoed = false;
+        rare.probe_end = end;
+        rare.probe_resent = !fresh;
+        rare.probe_echoed = false;
         self.arm(Timer::Rto, now + self.rto(cfg));
         Some(out)
-    }
-
-    /// The state of RFC 8985, to read it.
-    #[inline]
-    fn rack(&self) -> Rack {
-        self.rare.as_ref().map_or_else(Rack::default, |r| r.rack)
     }
 
     /// A tail loss probe is not answered yet.
     #[inline]
     pub(super) fn probing(&self) -> bool {
-        self.rack().probe_end != 0
+        self.rare.as_ref().is_some_and(|r| r.probe_end != 0)
     }
 
     /// RFC 8985 section 7.4.2: did the probe repair a loss?
     #[inline]
     pub(super) fn probe_answered(&mut self, cfg: &Config, now: Time, ack: u64, seg: &Segment) {
-        if self.probing() && ack >= self.rack().probe_end {
+        let end = self.rare.as_ref().map_or(0, |r| r.probe_end);
+        if end != 0 && ack >= end {
             self.answer(cfg, now, ack, seg);
         }
     }
 
+    #[inline(never)]
     fn answer(&mut self, cfg: &Config, now: Time, ack: u64, seg: &Segment) {
         let una = self.una;
-        let rack = &mut self.rare().rack;
-        if !rack.probe_resent {
-            rack.probe_end = 0;
-        } else if ack > rack.probe_end {
+        let rare = self.rare();
+        if !rare.probe_resent {
+            rare.probe_end = 0;
+        } else if ack > rare.probe_end {
             // Later data is acknowledged and the second copy never was: one of the two was lost.
-            rack.probe_end = 0;
+            rare.probe_end = 0;
             if self.phase == Phase::Open {
                 self.reduce(cfg, now);
                 if !self.paced {
                     self.window.cwnd = self.window.ssthresh;
                 }
             }
-        } else if una == ack && seg.seq_len() == 0 && seg.sack.is_empty() && rack.echoed {
-            rack.probe_end = 0; // a duplicate: both copies arrived
+        } else if una == ack && seg.seq_len() == 0 && seg.sack.is_empty() && rare.probe_echoed {
+            rare.probe_end = 0; // a duplicate: both copies arrived
         } else {
-            rack.echoed = true;
+            rare.probe_echoed = true;
         }
     }
 }

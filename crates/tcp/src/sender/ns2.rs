@@ -123,6 +123,7 @@ impl Sender {
                 let marked = cfg.ecn && seg.flags.has(Flags::ECE);
                 self.reno_new_ack(cfg, now, seg.ack, marked, ns2);
             }
+            self.rest();
         } else if seg.seq_len() == 0 && self.outstanding() > 0 {
             if self.window.is_vegas() {
                 self.vegas_dup_ack(cfg, now, ns2);

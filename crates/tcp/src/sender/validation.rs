@@ -6,22 +6,37 @@ use crate::Config;
 /// What the last flight was: Linux `tcp_cwnd_validate`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
-    /// Where it ends.
-    end: u64,
+    /// Where it ends, of which the lower half is enough: a flight has less than 2 GB.
+    end: u32,
+    /// [`LIMITED`] where the window was its limit: then they do not matter.
     bytes: u32,
-    /// Whether the window was its limit.
-    limited: bool,
+}
+
+const LIMITED: u32 = u32::MAX;
+
+impl Flight {
+    fn new(end: u64, bytes: u32, limited: bool) -> Flight {
+        Flight {
+            end: end as u32, // the lower half
+            bytes: if limited {
+                LIMITED
+            } else {
+                bytes.min(LIMITED - 1)
+            },
+        }
+    }
+
+    /// Whether all of it is acknowledged when everything below `una` is.
+    fn is_over(self, una: u64) -> bool {
+        (una as u32).wrapping_sub(self.end) < 1 << 31
+    }
 }
 
 impl Sender {
     /// The window is the limit now.
     pub(super) fn note_limited(&mut self, cfg: &Config) {
         if cfg.window_validation {
-            self.rare().flight = Flight {
-                end: self.nxt,
-                bytes: saturated(self.outstanding()),
-                limited: true,
-            };
+            self.flight = Flight::new(self.nxt, 0, true);
         }
     }
 
@@ -29,14 +44,8 @@ impl Sender {
     pub(super) fn validate(&mut self, cfg: &Config) {
         let out = saturated(self.outstanding());
         let full = self.in_flight() as f64 + f64::from(cfg.mss()) > self.limit(cfg);
-        let (una, end) = (self.una, self.nxt);
-        let flight = &mut self.rare().flight;
-        if full || una >= flight.end || (!flight.limited && out > flight.bytes) {
-            *flight = Flight {
-                end,
-                bytes: out,
-                limited: full,
-            };
+        if full || self.flight.is_over(self.una) || out > self.flight.bytes {
+            self.flight = Flight::new(self.nxt, out, full);
         }
     }
 
@@ -45,10 +54,26 @@ impl Sender {
         if !cfg.window_validation {
             return true;
         }
-        let Flight { bytes, limited, .. } = self
-            .rare
-            .as_ref()
-            .map_or_else(Flight::default, |r| r.flight);
-        limited || (self.window.in_slow_start() && self.window.cwnd < 2.0 * f64::from(bytes))
+        let bytes = self.flight.bytes;
+        bytes == LIMITED
+            || (self.window.in_slow_start() && self.window.cwnd < 2.0 * f64::from(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_sequence_number_says_whether_a_flight_is_over() {
+        for base in [1u64, (1 << 32) - 2, (5 << 32) + 7] {
+            let flight = Flight::new(base + 1000, 1000, false);
+            let over = |una| flight.is_over(base + una);
+            assert_eq!(
+                [0, 999, 1000, 1001, (1 << 31) - 1].map(over),
+                [false, false, true, true, true]
+            );
+        }
+        assert!(Flight::default().is_over(1));
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-/// Writes not yet sent: the oldest run of equal ones. [`Runs`] are the others.
+use super::Active;
+
+/// Writes not yet sent: the oldest run of equal ones. [`Runs`], in [`Active`], are the others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Writes {
     /// How many; none where nothing waits.
@@ -19,7 +21,7 @@ pub(super) struct Runs(VecDeque<(u16, u32)>);
 
 impl Writes {
     #[inline]
-    pub fn add(&mut self, runs: &mut Option<Box<Runs>>, size: u16, n: u32) {
+    pub fn add(&mut self, active: &mut Option<Box<Active>>, size: u16, n: u32) {
         if size == 0 || n == 0 {
             return;
         }
@@ -29,7 +31,7 @@ impl Writes {
             self.n = self.n.saturating_add(n);
         } else {
             self.mixed = true;
-            let Runs(others) = &mut **runs.get_or_insert_default();
+            let Runs(others) = &mut **active.get_or_insert_default().runs.get_or_insert_default();
             match others.back_mut() {
                 Some((s, count)) if *s == size => *count = count.saturating_add(n),
                 _ => others.push_back((size, n)),
@@ -57,7 +59,7 @@ impl Writes {
 
     /// `len` bytes of the oldest were sent.
     #[inline]
-    pub fn take(&mut self, runs: &mut Option<Box<Runs>>, len: u32) {
+    pub fn take(&mut self, active: &mut Option<Box<Active>>, len: u32) {
         if self.n == 0 || len == 0 {
             return;
         }
@@ -65,7 +67,8 @@ impl Writes {
             // The receive window cut a write in two.
             if self.n > 1 {
                 self.mixed = true;
-                let Runs(others) = &mut **runs.get_or_insert_default();
+                let Runs(others) =
+                    &mut **active.get_or_insert_default().runs.get_or_insert_default();
                 others.push_front((self.size, self.n - 1));
             }
             self.size -= len as u16; // below the size, which is a u16
@@ -75,11 +78,12 @@ impl Writes {
         self.n -= 1;
         if self.n == 0
             && self.mixed
-            && let Some(Runs(others)) = runs.as_deref_mut()
+            && let Some(active) = active
+            && let Some(Runs(others)) = active.runs.as_deref_mut()
         {
             (self.size, self.n) = others.pop_front().unwrap_or_default();
             if others.is_empty() {
-                *runs = None;
+                active.runs = None;
                 self.mixed = false;
             }
         }
