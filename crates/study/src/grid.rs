@@ -281,13 +281,21 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 }
 
 /// Key and fingerprint of a run, as they stand in the table.
-fn name<C: Task>(cell: &C) -> String {
+pub(crate) fn name<C: Task>(cell: &C) -> String {
     format!("{},{:016x}", cell.key().join(","), fingerprint(cell))
 }
 
-/// FNV-1a (Fowler, Noll & Vo; RFC 9923) over version and settings.
+/// A fingerprint of version and settings.
 fn fingerprint<C: Task>(cell: &C) -> u64 {
-    let text = format!("{} {}", env!("CARGO_PKG_VERSION"), cell.settings());
+    hash(&format!(
+        "{} {}",
+        env!("CARGO_PKG_VERSION"),
+        cell.settings()
+    ))
+}
+
+/// FNV-1a (Fowler, Noll & Vo; RFC 9923).
+pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -9,13 +9,13 @@ use swell_experiment::run::{self, Ended, Options};
 use swell_experiment::{Backend as _, Plan, Simulator, Traces, file};
 
 use super::format::StudyFile;
+use super::points::{self, Kept};
 use super::read::{Compiled, scope};
-use super::reference::Row;
 use super::script::{self, Trouble};
 use super::tables::{Facts, Tables};
 use super::texts::quoted;
 use super::{StudyError, template};
-use crate::grid::{Columns, Task};
+use crate::grid::{self, Columns, Task};
 
 /// A combination: all of a run but its seed.
 #[derive(Debug)]
@@ -196,6 +196,8 @@ pub(super) struct FileCell {
     compiled: Arc<Compiled>,
     group: Arc<Group>,
     seed: u64,
+    /// Expressions of figures about this run, and where what they give is kept.
+    points: Option<(Vec<String>, Arc<Kept>)>,
 }
 
 impl FileCell {
@@ -204,7 +206,17 @@ impl FileCell {
             compiled: Arc::clone(compiled),
             group: Arc::clone(group),
             seed,
+            points: None,
         }
+    }
+
+    /// Whose first run, of which figures show the course, keeps that too.
+    pub(super) fn keeping(mut self, kept: &Arc<Kept>) -> FileCell {
+        if self.seed == self.group.seed {
+            let texts = points::wanted(&self.compiled, &self.group);
+            self.points = Some((texts, Arc::clone(kept)));
+        }
+        self
     }
 
     /// The tables of the run, and its length in seconds; a sentence where it failed or was stopped.
@@ -291,7 +303,17 @@ impl Task for FileCell {
 
     fn run(&self) -> Result<Vec<f64>, String> {
         let (tables, seconds) = self.tables(&|| false)?;
-        measures(&self.compiled, &self.group, tables, seconds).map_err(|(_, why)| why)
+        let (compiled, group) = (&self.compiled, &self.group);
+        if let Some((texts, kept)) = &self.points {
+            for text in texts {
+                // A figure that cannot be drawn says so when it is.
+                if let Ok(found) = points::of(compiled, group, (tables.clone(), seconds), text) {
+                    let done = kept.keep(&grid::name(self), text, found);
+                    done.map_err(|e| format!("points of figures: {e}"))?;
+                }
+            }
+        }
+        measures(compiled, group, tables, seconds).map_err(|(_, why)| why)
     }
 }
 
@@ -307,24 +329,19 @@ fn facts(plan: &Plan) -> Facts {
     }
 }
 
-/// What expressions know of a run by itself.
-fn tell(known: &mut Scope<'static>, tables: Tables, seconds: f64) {
+/// What expressions know of the tables of a combination's run.
+pub(super) fn scope_of(
+    compiled: &Compiled,
+    group: &Group,
+    tables: Tables,
+    seconds: f64,
+) -> Scope<'static> {
+    let mut known = scope(&compiled.file, (group.column, group.line), &group.axes);
     known.push("up", tables.up).push("down", tables.down);
     known
         .push("requests", tables.requests)
         .push("flows", tables.flows);
     known.push("seconds", seconds);
-}
-
-/// What expressions know of the tables of a row's run.
-pub(super) fn scope_of(
-    compiled: &Compiled,
-    row: &Row,
-    tables: Tables,
-    seconds: f64,
-) -> Scope<'static> {
-    let mut known = scope(&compiled.file, row.place, &row.axes);
-    tell(&mut known, tables, seconds);
     known
 }
 
@@ -336,8 +353,7 @@ fn measures(
     seconds: f64,
 ) -> Result<Vec<f64>, (usize, String)> {
     let study = &compiled.file;
-    let mut known = scope(study, (group.column, group.line), &group.axes);
-    tell(&mut known, tables, seconds);
+    let mut known = scope_of(compiled, group, tables, seconds);
     let mut out = Vec::new();
     for (i, (measure, ast)) in study.measure.iter().zip(&compiled.measures).enumerate() {
         let fail = |why: &str| (i, format!("measure `{}`: {why}", measure.name));

@@ -479,7 +479,8 @@ pub struct Figure {
     #[serde(default)]
     pub curve_label: String,
     /// Instead of `y`: expressions of a run's tables, as measures see them, each a list of [x, y], by what the
-    /// legend says. The runs drawn are simulated again, with their first seed: at most 20 for a picture.
+    /// legend says, of at most 20 runs for a picture, with their first seed. They are kept as the runs are done; where
+    /// `where` asks for numbers of runs, those that are drawn are simulated again.
     #[serde(default)]
     pub points: BTreeMap<String, String>,
     /// What the vertical axis says.

@@ -17,6 +17,7 @@ mod compare;
 mod draw;
 pub mod format;
 mod lists;
+mod points;
 mod read;
 mod reference;
 mod results;
@@ -38,6 +39,8 @@ use crate::{Study, Table};
 use again::Source;
 use cells::FileCell;
 pub use cells::Group;
+use draw::Wrong;
+use points::{Kept, Points};
 use read::Compiled;
 use reference::Numbers;
 use tables::Tables;
@@ -55,6 +58,8 @@ pub struct FileStudy {
     quick: bool,
     reference: Option<Numbers>,
     command: String,
+    /// What figures of points have of runs.
+    points: std::sync::Arc<Kept>,
 }
 
 impl std::fmt::Debug for FileStudy {
@@ -169,16 +174,33 @@ impl FileStudy {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Ended, GridError> {
         let columns = cells::columns(&self.compiled.file);
-        grid::run_tasks(&columns, &self.cells(), options, progress, stop)
+        let mut cells = self.cells();
+        if self.has_points() {
+            let path = Kept::beside(&options.file);
+            let opened = self.points.open(&path, &columns.keys, options.fresh);
+            opened.map_err(|error| GridError::Io { path, error })?;
+            let each = cells.into_iter();
+            cells = each.map(|cell| cell.keeping(&self.points)).collect();
+        }
+        grid::run_tasks(&columns, &cells, options, progress, stop)
     }
 
-    /// Whether figures of `points` simulate runs again, which takes a while.
+    fn has_points(&self) -> bool {
+        let mut figures = self.compiled.file.figure.iter();
+        figures.any(|f| !f.points.is_empty())
+    }
+
+    /// Whether figures of `points` may simulate runs again, which takes a while: runs of which
+    /// [`FileStudy::run`] kept nothing for them.
     pub fn runs_again(&self) -> bool {
-        self.compiled
-            .file
-            .figure
-            .iter()
-            .any(|f| !f.points.is_empty())
+        let lacks = |figure: &format::Figure, group: &std::sync::Arc<Group>| {
+            let name = grid::name(&FileCell::new(&self.compiled, group, group.seed));
+            let mut texts = figure.points.values();
+            points::shows(&self.compiled, figure, group) != Some(false)
+                && texts.any(|text| self.points.get(&name, text).is_none())
+        };
+        let mut figures = self.compiled.file.figure.iter();
+        figures.any(|f| !f.points.is_empty() && self.groups.iter().any(|group| lacks(f, group)))
     }
 
     /// The study of what came of [`FileStudy::run`].
@@ -192,8 +214,9 @@ impl FileStudy {
         numbers: &[Vec<f64>],
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<Study> {
+        let again = self.runs_again();
         let made = self.made(numbers, stop);
-        (!(self.runs_again() && stop())).then_some(made)
+        (!(again && stop())).then_some(made)
     }
 
     /// What was stopped lacks figures.
@@ -213,11 +236,11 @@ impl FileStudy {
         let mut doubts = self.doubts();
         let mut ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
         let known = RefCell::new(BTreeMap::new());
-        let again = |row: usize| self.again(&known, row, stop);
+        let points = |row: usize, text: &str| self.points_of(&known, row, text, stop);
         let source = Source {
             compiled: &self.compiled,
             numbers: &ours,
-            again: &again,
+            points: &points,
         };
         let mut sections = draw::sections(&source, &mut doubts);
         // A figure without a point has no picture.
@@ -265,6 +288,28 @@ impl FileStudy {
                 .map_or_else(String::new, |r| r.name.clone()),
             real_time: false,
         }
+    }
+
+    /// What an expression gives of the first run of a combination: kept, or of the run simulated again.
+    fn points_of(
+        &self,
+        known: &RefCell<BTreeMap<usize, (Tables, f64)>>,
+        row: usize,
+        text: &str,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Points, Wrong> {
+        let group = self.groups.get(row);
+        let group = group.ok_or_else(|| points::wrong("no such run"))?;
+        let name = grid::name(&FileCell::new(&self.compiled, group, group.seed));
+        if let Some(kept) = self.points.get(&name, text) {
+            return Ok(kept);
+        }
+        let again = self.again(known, row, stop);
+        let again = again.map_err(|why| points::wrong(&why))?;
+        let found = points::of(&self.compiled, group, again, text)?;
+        let done = self.points.keep(&name, text, found.clone());
+        done.map_err(|e| points::wrong(&format!("its points cannot be kept: {e}")))?;
+        Ok(found)
     }
 
     /// The tables of the first run of a combination; several figures may ask for them.

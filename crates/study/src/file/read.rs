@@ -16,7 +16,7 @@ use super::format::{Claim, ClaimsFile, Column, Line, Scalar, StudyFile};
 use super::reference::{self, Numbers};
 use super::script::{self, Trouble};
 use super::texts::Texts;
-use super::{FileStudy, MOST, StudyError, Wish, captures, claims, draw, tables};
+use super::{FileStudy, MOST, StudyError, Wish, captures, claims, draw, points, tables};
 use crate::bundled::{self, Bundled};
 
 /// A study file with its expressions read.
@@ -178,6 +178,7 @@ impl FileStudy {
             seeds: seeds.max(1),
             quick: wish.quick,
             reference,
+            points: Arc::default(),
         };
         study.rehearse()?;
         Ok(study)
@@ -191,14 +192,15 @@ impl FileStudy {
         }
         let numbers = Numbers::made_up(compiled, &self.groups);
         claims::rehearse(compiled, &numbers)?;
-        let again = |row: usize| {
-            let group = self.groups.get(row).ok_or("no such run")?;
-            Ok(cells::made_up(group))
+        let made_up = |row: usize, text: &str| {
+            let group = self.groups.get(row);
+            let group = group.ok_or_else(|| points::wrong("no such run"))?;
+            points::of(compiled, group, cells::made_up(group), text)
         };
         let source = Source {
             compiled,
             numbers: &numbers,
-            again: &again,
+            points: &made_up,
         };
         draw::rehearse(&source)?;
         if let Some(reference) = &compiled.file.reference {

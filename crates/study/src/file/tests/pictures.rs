@@ -78,7 +78,7 @@ fn figures_and_tables_show_more_than_one_number_of_a_run() {
     assert_eq!(curve.points[0].1.value, numbers[1][place]);
     assert!(line.measured && !curve.measured && line.slot != curve.slot);
 
-    // The run's own series, simulated again: ten bins of 100 ms, one direction silent.
+    // The run's own series: ten bins of 100 ms, one direction silent.
     let series = &more.pictures[2].lines;
     assert_eq!([&*series[0].name, &*series[1].name], ["back", "there"]);
     assert_eq!(series[1].points.len(), 10);
@@ -153,7 +153,7 @@ fn runs_that_are_simulated_again_are_few_and_can_be_stopped() {
     };
     assert!(read(&text(20)).is_ok());
     let why = read(&text(21)).expect_err("too many");
-    assert!(why.contains("21 runs would be simulated again"), "{why}");
+    assert!(why.contains("21 runs in a picture of points"), "{why}");
     assert!(why.contains("key figure[2].points"), "{why}");
 
     let (_dir, path) = written(&study());
@@ -166,6 +166,73 @@ fn runs_that_are_simulated_again_are_few_and_can_be_stopped() {
     let later = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0;
     assert!(read.study_unless(&numbers, &later).is_none());
     assert!(read.study_unless(&numbers, &|| false).is_some());
+}
+
+/// Runs a study in a directory, and its series.
+fn series_after(path: &std::path::Path) -> (FileStudy, crate::Picture) {
+    let read = FileStudy::read(path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let options = Options {
+        file: path.with_file_name("runs.csv"),
+        jobs: 2,
+        fresh: false,
+    };
+    let Ended::Complete(numbers) = read.run(&options, &|_| {}, &|| false).unwrap() else {
+        panic!("nobody stopped it");
+    };
+    let made = read.study(&numbers);
+    assert!(made.doubts.is_empty(), "{:?}", made.doubts);
+    let mut pictures = more(&made).pictures.iter();
+    let series = pictures.find(|p| p.name == "series-slow").cloned();
+    (read, series.expect("a picture"))
+}
+
+#[test]
+fn what_was_simulated_for_its_numbers_is_not_simulated_again_for_a_picture() {
+    // Which runs are drawn may hang on what is known of them without their numbers, and on those.
+    for (filter, at_once) in [
+        ("", true),
+        ("where = \"load < 1\"\n", true),
+        ("where = \"arrived.mean > 0.0\"\n", false),
+    ] {
+        let text = study().replacen("points = {", &format!("{filter}points = {{"), 1);
+        let (_dir, path) = written(&text);
+        let alone = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert!(alone.runs_again());
+        let numbers = (0..alone.groups().count()).map(|i| alone.run_one(i, 1).unwrap());
+        let again = alone.study(&numbers.collect::<Vec<_>>());
+        let again = more(&again).pictures.last().expect("a picture");
+        assert!(!alone.runs_again(), "once is enough");
+
+        let (first, series) = series_after(&path);
+        assert_eq!(series, *again);
+        assert!(!first.runs_again());
+        // What is drawn is what was kept, and what was not kept is simulated.
+        let kept = path.with_file_name("runs.points.csv");
+        let table = std::fs::read_to_string(&kept).unwrap();
+        assert_eq!(table.lines().count(), 1 + 2, "{filter}");
+        let (head, rest) = table.split_once('\n').unwrap();
+        let changed: String = rest.lines().map(|l| format!("{l} 1.95 12345\n")).collect();
+        std::fs::write(&kept, format!("{head}\n{changed}")).unwrap();
+        let (_, other) = series_after(&path);
+        for (line, before) in other.lines.iter().zip(&series.lines) {
+            assert_eq!(line.points.len(), before.points.len() + 1, "{filter}");
+        }
+        std::fs::remove_file(&kept).unwrap();
+        assert_eq!(series_after(&path).1, series);
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), table, "{filter}");
+        // After the runs nothing is left to be stopped, where it was known which are drawn.
+        let fresh = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+        let options = Options {
+            file: path.with_file_name("other.csv"),
+            jobs: 1,
+            fresh: true,
+        };
+        fresh.run(&options, &|_| {}, &|| false).unwrap();
+        assert_eq!(fresh.runs_again(), !at_once, "{filter}");
+        let made = vec![vec![1.0; fresh.measures().count()]; fresh.groups().count()];
+        let stopped = fresh.study_unless(&made, &|| true);
+        assert_eq!(stopped.is_some(), at_once, "{filter}");
+    }
 }
 
 #[test]
