@@ -147,12 +147,10 @@ impl Scoreboard {
 
     #[inline(never)]
     fn enlarge(&mut self, more: bool) {
-        let room = match self.records.capacity() {
-            0 if !more => KEEP,
-            0 => SHORT,
-            n => n.max(SHORT - KEEP),
-        };
-        self.records.reserve_exact(room);
+        match self.records.capacity() {
+            0 => self.records = VecDeque::with_capacity(if more { SHORT } else { KEEP }),
+            n => self.records.reserve_exact(n.max(SHORT - KEEP)),
+        }
     }
 
     /// Reads the ends of it.
