@@ -71,6 +71,7 @@ fn carried(name: &str, args: &BundledArgs, captures: &[PathBuf], json: bool) -> 
         quick: args.quick,
         seeds: args.seeds,
         captures: captures.to_vec(),
+        with: args.with.clone(),
     };
     let study = bundled.study(&wish).map_err(unread)?;
     run_file(&study, args.quick, &args.grid, json)
@@ -119,6 +120,7 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
         quick: args.quick,
         seeds: args.seeds,
         captures: args.traces.clone(),
+        with: args.with.clone(),
     };
     let study = FileStudy::read(path, &wish).map_err(unread)?;
     if args.list {

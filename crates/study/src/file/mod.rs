@@ -26,6 +26,7 @@ mod tables;
 mod template;
 mod texts;
 mod traffic;
+mod with;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ use read::Compiled;
 use reference::Numbers;
 use tables::Tables;
 pub use texts::quoted;
+use with::Change;
 
 /// Runs of one study.
 const MOST: usize = 200_000;
@@ -58,6 +60,8 @@ pub struct FileStudy {
     quick: bool,
     reference: Option<Numbers>,
     command: String,
+    /// Which values are not the study's own.
+    changes: Vec<Change>,
     /// What figures of points have of runs.
     points: std::sync::Arc<Kept>,
 }
@@ -77,6 +81,8 @@ pub struct Wish {
     pub seeds: Option<u16>,
     /// Captures, each one more column.
     pub captures: Vec<PathBuf>,
+    /// Other values than the study's own of what stands under its `with`: `NAME=VALUE`.
+    pub with: Vec<String>,
 }
 
 /// Why a study file cannot be run.
@@ -100,6 +106,14 @@ pub enum StudyError {
         runs: String,
         /// What is wrong.
         problem: String,
+    },
+    /// A value of `with` cannot be set so.
+    #[error("with {assignment}: {reason}")]
+    With {
+        /// What was asked for.
+        assignment: String,
+        /// Why.
+        reason: String,
     },
     /// A capture named on the command line cannot be used.
     #[error("{path}: {reason}")]
@@ -343,6 +357,11 @@ impl FileStudy {
                 format!("a first look: {what}; verdicts may differ from the full study's"),
             ));
         }
+        if !self.changes.is_empty() {
+            let each: Vec<String> = self.changes.iter().map(Change::in_words).collect();
+            let text = format!("a study that was changed: {}", each.join("; "));
+            doubts.push(swell_base::Warning::note("changed-study", text));
+        }
         doubts.extend(self.compiled.captures.doubts.iter().cloned());
         if self.seeds < 3 && !file.fixed {
             doubts.push(swell_base::Warning::warning(
@@ -370,6 +389,7 @@ impl FileStudy {
             ("seeds".to_owned(), self.seeds.to_string()),
             ("runs".to_owned(), runs.to_string()),
         ];
+        facts.extend(self.changes.iter().map(Change::fact));
         facts.extend(self.compiled.captures.facts.iter().cloned());
         facts
     }

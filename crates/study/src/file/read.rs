@@ -15,8 +15,8 @@ use super::cells::{self, Group};
 use super::format::{Claim, ClaimsFile, Column, Line, Scalar, StudyFile};
 use super::reference::{self, Numbers};
 use super::script::{self, Trouble};
-use super::texts::Texts;
-use super::{FileStudy, MOST, StudyError, Wish, captures, claims, draw, points, tables};
+use super::texts::{Texts, quoted};
+use super::{FileStudy, MOST, StudyError, Wish, captures, claims, draw, points, tables, with};
 use crate::bundled::{self, Bundled};
 
 /// A study file with its expressions read.
@@ -117,6 +117,7 @@ impl FileStudy {
             text: texts.read(name)?,
         });
         let mut file: StudyFile = file::read_as(&origin.text, &origin.name, &schemas()[0])?;
+        let changes = with::set(&mut file, &wish.with)?;
         let traces = Arc::new(Traces::default());
         let captures = captures::columns(&mut file, &origin, &wish.captures, &traces)?;
         // Without columns, lines or axes there is one of each.
@@ -168,6 +169,9 @@ impl FileStudy {
         for path in &wish.captures {
             command += &format!(" '{}'", path.display().to_string().replace('\'', "'\\''"));
         }
+        for change in &changes {
+            command += &format!(" --with {}", quoted(change.assignment.as_ref()));
+        }
         if wish.quick {
             command += " --quick";
         }
@@ -178,6 +182,7 @@ impl FileStudy {
             seeds: seeds.max(1),
             quick: wish.quick,
             reference,
+            changes,
             points: Arc::default(),
         };
         study.rehearse()?;

@@ -6,6 +6,7 @@ mod filler;
 mod pictures;
 mod reference;
 mod rules;
+mod with;
 
 const EXPERIMENT: &str = r#"
 name = "small"

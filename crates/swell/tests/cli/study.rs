@@ -147,6 +147,10 @@ fn a_mistake_in_a_study_has_its_place() {
         said.contains("study.toml:11:9") && said.contains("arived"),
         "{said}"
     );
+    let none = run(&dir, &["study", "filler", "--with", "minuets=30"]);
+    assert_eq!(none.status.code(), Some(2));
+    let hint = "with minuets=30: the study has no value `minuets`: did you mean `minutes`?";
+    assert!(text(&none.stderr).contains(hint), "{}", text(&none.stderr));
     assert!(!dir.0.join("runs").exists(), "nothing was run");
 }
 

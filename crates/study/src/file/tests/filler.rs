@@ -190,6 +190,8 @@ const CHANGES: &[(&str, Change, &[Expected])] = &[
         &[("S3.1", [InKind; 3]), ("A8", [No; 3])]),
     ("a minute", |_, m, x| if m == "simulated" { 60.0 } else { x },
         &[("A8", [NotTested; 3])]),
+    ("half an hour", |_, m, x| if m == "simulated" { 1800.0 } else { x },
+        &[("A8", [NotTested; 3])]),
 ];
 
 #[test]
