@@ -162,6 +162,22 @@ impl Endpoint {
         ready
     }
 
+    /// Whether more data changes nothing but how much waits: some waits already, and what is written is sent as it
+    /// was written ([`Config::packets`]). Then it does not matter when the application writes the rest, as
+    /// long as it has when this is no longer so.
+    #[inline]
+    pub fn minds_no_writes(&self) -> bool {
+        self.send.minds_no_writes() && self.send.front.state == State::Open
+    }
+
+    /// As [`send`](Self::send), of what was written while the endpoint [did not mind](Self::minds_no_writes).
+    #[inline]
+    pub fn feed(&mut self, bytes: u64) {
+        if !self.send.fin_queued && !self.is_closed() {
+            self.send.feed(&self.cfg, bytes);
+        }
+    }
+
     /// No more data after what was written: a FIN follows it. Before the handshake is complete the
     /// FIN waits for it, except at a server, which stops listening.
     pub fn close(&mut self) {

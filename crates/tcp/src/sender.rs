@@ -292,11 +292,18 @@ impl Sender {
         if self.ns2 {
             self.burst = ns2::NO_LIMIT;
         }
+        self.feed(cfg, bytes);
+        ready
+    }
+
+    /// Adds to what waits.
+    #[inline]
+    pub(crate) fn feed(&mut self, cfg: &Config, bytes: u64) {
         // Half the sequence space is more than any run can send and cannot overflow.
         let bytes = bytes.min((u64::MAX / 2).saturating_sub(self.end));
         self.end += bytes;
         if !self.packets || self.writes.another(bytes) {
-            return ready;
+            return;
         }
         // A segment is at most 65 000 bytes.
         let mss = cfg.mss() as u16;
@@ -304,7 +311,14 @@ impl Sender {
         self.writes.add(&mut self.active, mss, whole);
         let rest = (bytes % u64::from(mss)) as u16;
         self.writes.add(&mut self.active, rest, 1);
-        ready
+    }
+
+    /// See [`Endpoint::minds_no_writes`](crate::Endpoint::minds_no_writes).
+    #[inline]
+    pub(crate) fn minds_no_writes(&self) -> bool {
+        // In ns-2 a write ends the limit that an acknowledgement sets to a burst.
+        let free = !self.ns2 || self.burst == ns2::NO_LIMIT;
+        self.packets && self.end > self.nxt && !(self.nagle | self.fin_queued) && free
     }
 
     /// The handshake is over: `window` is what the peer allows from sequence number 1.

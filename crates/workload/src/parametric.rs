@@ -197,6 +197,7 @@ impl Workload for Parametric {
             end: End::Client,
             bytes: u64::from(n),
             pause,
+            alone: self.ways[token as usize & 1].sources == 1,
         })
     }
 
@@ -270,6 +271,7 @@ mod tests {
                     Action::Timer(beat.pause, token),
                 ];
                 assert_eq!(actions, same);
+                assert!(!beat.alone, "sources take turns");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use swell_base::{Time, derived};
 
-use crate::{Action, Conn, Event, Info, Parametric, ParametricConfig, Record, Workload};
+use crate::{Action, Beat, Conn, Event, Info, Parametric, ParametricConfig, Record, Workload};
 
 /// Several parametric machines as one: source `i` draws from streams of its own, under the seed
 /// `derived(seed, i)`.
@@ -64,6 +64,16 @@ impl Workload for Sources {
             // A source submits whatever happens.
             _ => {}
         }
+    }
+
+    #[inline]
+    fn beat(&mut self, token: u64) -> Option<Beat> {
+        let i = (token / TIMERS) as usize;
+        let beat = self.each.get_mut(i)?.beat(token % TIMERS)?;
+        Some(Beat {
+            conn: common(i, beat.conn),
+            ..beat
+        })
     }
 
     fn about(&self, token: u64) -> Option<Conn> {

@@ -58,6 +58,8 @@ pub(crate) struct Flow {
     pub silent: bool,
     /// Somebody looks at its inside.
     pub probed: bool,
+    /// What its client writes [ahead of need](crate::feed), if anything.
+    pub feed: u32,
     /// Handles of the two hosts' access paths, given back when the flow is reaped.
     pub access: [u32; 2],
     pub transport: Transport,

@@ -24,6 +24,7 @@
 mod access;
 mod ahead;
 mod bottleneck;
+mod feed;
 mod flow;
 mod links;
 mod port;

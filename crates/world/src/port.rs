@@ -11,6 +11,7 @@ use swell_path::{Link, LinkConfig, Loss};
 use swell_workload::{Access, Conn, Wire};
 
 use crate::access::{DOWN, UP, link};
+use crate::feed;
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Transport};
 use crate::links::TRUNKS;
 use crate::world::World;
@@ -126,6 +127,7 @@ impl World {
             tag,
             silent: true,
             probed: false,
+            feed: feed::NONE,
             transport: Transport::Ports(ports),
             parties: Parties {
                 workload: u32::MAX,

@@ -10,6 +10,7 @@ use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses, UP};
 use crate::bottleneck::Bottleneck;
+use crate::feed::{self, Feed, Feeds};
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Tap, TcpPair, Transport, packet};
 use crate::links::{Links, TRUNKS};
 use crate::port::Ports;
@@ -45,6 +46,7 @@ pub struct World {
     /// What is known of a flow, but its route, goes when it is over.
     pub(crate) flows: Vec<Option<Box<Flow>>>,
     pub(crate) workers: Workers,
+    feeds: Feeds,
     inbox: VecDeque<(u32, Event)>,
     touched: Vec<(u32, u8)>,
     actions: Vec<Action>,
@@ -65,6 +67,7 @@ impl World {
             accesses: Accesses::default(),
             flows: Vec::new(),
             workers: Workers::default(),
+            feeds: Feeds::default(),
             inbox: VecDeque::new(),
             touched: Vec::new(),
             actions: Vec::new(),
@@ -314,15 +317,27 @@ impl World {
             self.tell(workload, Event::Timer(token));
             return self.settle();
         };
+        let due = self.links.now + beat.pause;
         let mut ready = None;
-        if let Some((index, flow)) = self.flow(workload, beat.conn)
+        if let Some(index) = self.workers.flow(workload, beat.conn)
+            && let Some(flow) = self.flows[index as usize].as_deref_mut()
             && let Transport::Tcp(pair) = &mut flow.transport
-            && pair.ends[beat.end as usize].send(beat.bytes)
         {
-            ready = Some(index);
+            let endpoint = &mut pair.ends[beat.end as usize];
+            if endpoint.send(beat.bytes) {
+                ready = Some(index);
+            } else if beat.alone && endpoint.minds_no_writes() {
+                flow.feed = self.feeds.rest(Feed {
+                    due,
+                    token,
+                    workload,
+                    end: beat.end as u8,
+                });
+                return;
+            }
         }
         let wake = self.timers.set(workload, token);
-        self.links.queue.push(self.links.now + beat.pause, wake);
+        self.links.queue.push(due, wake);
         if let Some(index) = ready {
             self.drain(index, beat.end as u8);
             self.settle();
@@ -419,6 +434,14 @@ impl World {
             links.pool.take_spare(place);
             links.packets += 1;
             links.push(flow.first[e], place);
+            if flow.feed != feed::NONE && !endpoint.minds_no_writes() {
+                let (end, at) = ((&mut *endpoint, who as u8), (now, &mut links.queue));
+                (self.feeds).catch_up(&mut flow.feed, end, &mut self.workers, &mut self.timers, at);
+            }
+        }
+        if flow.feed != feed::NONE && !endpoint.minds_no_writes() {
+            let (end, at) = ((&mut *endpoint, who as u8), (now, &mut links.queue));
+            (self.feeds).catch_up(&mut flow.feed, end, &mut self.workers, &mut self.timers, at);
         }
         if flow.probed {
             let asked = self
@@ -455,6 +478,7 @@ impl World {
             return;
         };
         flow.transport = Transport::Gone;
+        self.feeds.forget(&mut flow.feed);
         self.workers.closed(flow.workload, flow.conn);
         self.links
             .queue
@@ -629,6 +653,7 @@ impl World {
             },
             transport,
             access,
+            feed: feed::NONE,
         })));
         self.workers.opened(workload, conn, index);
         index

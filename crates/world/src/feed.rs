@@ -1,0 +1,95 @@
+//! Sources that write to a connection in which data waits already.
+//!
+//! A source that submits more than its connection can send would have an event for each of its writes, and all
+//! that comes of it is that more waits. Where the source says that its timer does nothing else
+//! ([`Beat::alone`](swell_workload::Beat::alone)) and the endpoint that [it would not
+//! mind](swell_tcp::Endpoint::minds_no_writes), the timer rests: what became due is written when the endpoint has
+//! sent all that waited, and the timer runs again once it is ahead of the present. Nothing else is to be seen
+//! of it: packets, and the numbers that sources draw, are the same.
+
+use swell_base::{EventQueue, Time};
+use swell_tcp::Endpoint;
+
+use crate::wake::{Timers, Wake};
+use crate::worker::Workers;
+
+/// No feed.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// How many writes are made up for at once: a few more than are needed now cost less than to come back for them.
+const SOME: usize = 16;
+
+/// A timer that rests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Feed {
+    /// When it would have been due.
+    pub due: Time,
+    pub token: u64,
+    pub workload: u32,
+    /// The end of the connection that it writes to.
+    pub end: u8,
+}
+
+/// All timers that rest.
+#[derive(Debug, Default)]
+pub(crate) struct Feeds {
+    feeds: Vec<Feed>,
+    free: Vec<u32>,
+}
+
+impl Feeds {
+    /// Lets a timer rest; its handle.
+    pub fn rest(&mut self, feed: Feed) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.feeds[place as usize] = feed;
+                place
+            }
+            None => {
+                self.feeds.push(feed);
+                self.feeds.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Forgets a timer, if there is one.
+    pub fn forget(&mut self, handle: &mut u32) {
+        if *handle != NONE {
+            self.free.push(std::mem::replace(handle, NONE));
+        }
+    }
+
+    /// Writes what is needed of what became due. If the endpoint would mind what is still to come, the timer runs
+    /// again.
+    #[inline(never)]
+    pub fn catch_up(
+        &mut self,
+        handle: &mut u32,
+        (endpoint, end): (&mut Endpoint, u8),
+        workers: &mut Workers,
+        timers: &mut Timers,
+        (now, queue): (Time, &mut EventQueue<Wake>),
+    ) {
+        let feed = &mut self.feeds[*handle as usize];
+        if feed.end != end {
+            return;
+        }
+        let machine = workers.machine_mut(feed.workload);
+        while feed.due <= now && !endpoint.minds_no_writes() {
+            for _ in 0..SOME {
+                if feed.due > now {
+                    break;
+                }
+                let Some(beat) = machine.beat(feed.token) else {
+                    break; // a timer that had beats before has them for ever
+                };
+                endpoint.feed(beat.bytes);
+                feed.due += beat.pause;
+            }
+        }
+        if !endpoint.minds_no_writes() {
+            queue.push(feed.due, timers.set(feed.workload, feed.token));
+            self.forget(handle);
+        }
+    }
+}
