@@ -45,18 +45,25 @@ impl Flags {
 
 /// Up to three selective acknowledgement blocks (RFC 2018), each as (start, end) counted from the
 /// segment's `ack`, so that they fit 32 bits. A block below `ack` cannot be said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// How many there are stands before them, so that who finds none does not look where they would be, which is
+/// another cache line of a packet in a pool.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct SackBlocks {
-    blocks: [(u32, u32); 3],
+    count: u8,
+    /// Start and end, low half first: two bytes are the alignment that the place before them allows.
+    blocks: [[[u16; 2]; 2]; 3],
 }
 
 impl SackBlocks {
     /// Adds a block if there is room; `start` and `end` count from `ack`, `start < end`.
     pub fn push(&mut self, start: u32, end: u32) -> bool {
         debug_assert!(start < end, "an empty SACK block");
-        match self.blocks.iter_mut().find(|b| b.1 == 0) {
+        match self.blocks.get_mut(usize::from(self.count)) {
             Some(free) => {
-                *free = (start, end);
+                *free = [start, end].map(|n| [n as u16, (n >> 16) as u16]);
+                self.count += 1;
                 true
             }
             None => false,
@@ -64,17 +71,34 @@ impl SackBlocks {
     }
     /// The blocks in the order they were added.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.blocks.iter().copied().take_while(|b| b.1 != 0)
+        let blocks = self.blocks.iter().take(usize::from(self.count));
+        blocks.map(|b| {
+            let [start, end] = b.map(|[low, high]| u32::from(low) | u32::from(high) << 16);
+            (start, end)
+        })
     }
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.blocks[0].1 == 0
+        self.count == 0
+    }
+    /// Leaves none.
+    pub fn clear(&mut self) {
+        self.count = 0;
     }
 }
+
+impl PartialEq for SackBlocks {
+    fn eq(&self, other: &SackBlocks) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for SackBlocks {}
 
 /// The transport part of a packet. Sequence numbers are 64-bit offsets that never wrap: the SYN is
 /// 0, the first byte of data 1. For a datagram `seq` is its number and `len` its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Segment {
     /// First sequence number of the payload (of the SYN or FIN where there is none).
     pub seq: u64,
@@ -84,17 +108,17 @@ pub struct Segment {
     pub len: u32,
     /// Receive window in bytes, already scaled.
     pub window: u32,
-    /// Selective acknowledgements.
-    pub sack: SackBlocks,
-    /// TCP flags; none for a datagram.
-    pub flags: Flags,
-    /// ECN codepoint of the IP header (RFC 3168): 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
-    pub ecn: u8,
     /// A time in microseconds, which wraps after 71 minutes. For transports that measure one-way delays: with
     /// payload, when the segment was sent; without, how long the segment that it answers was under way. For
     /// receivers that tune their buffer: without payload, when it was sent; with, the stamp that last came.
     /// Else zero.
     pub stamp: u32,
+    /// TCP flags; none for a datagram.
+    pub flags: Flags,
+    /// ECN codepoint of the IP header (RFC 3168): 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
+    pub ecn: u8,
+    /// Selective acknowledgements.
+    pub sack: SackBlocks,
 }
 
 impl Segment {
@@ -106,13 +130,11 @@ impl Segment {
     }
 }
 
-/// A packet in the world. 64 bytes, what links look at last; payload is a count, real bytes stay with the port
+/// A packet in the world: 64 bytes, what few packets have last. Payload is a count, real bytes stay with the port
 /// they came in through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Packet {
-    /// Transport fields.
-    pub seg: Segment,
     /// The flow, which gives the route.
     pub flow: FlowId,
     /// Network-layer size in bytes: IP header, transport header and payload.
@@ -121,6 +143,15 @@ pub struct Packet {
     pub way: u8,
     /// Whose traffic it is.
     pub tag: Tag,
+    /// Transport fields.
+    pub seg: Segment,
+}
+
+impl Packet {
+    /// Where selective acknowledgements begin, which few packets have.
+    pub const SACKS: usize = std::mem::offset_of!(Packet, seg)
+        + std::mem::offset_of!(Segment, sack)
+        + std::mem::offset_of!(SackBlocks, blocks);
 }
 
 /// Headers of a datagram in bytes, over IPv4 (RFC 791: 20) and over IPv6 (RFC 8200: 40), with UDP's own
@@ -159,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_one_cache_line() {
-        assert_eq!(size_of::<Packet>(), 64);
+        assert_eq!((size_of::<Packet>(), Packet::SACKS), (64, 40));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub use link::{Link, LinkConfig};
 pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter};
 pub use plain::PlainLink;
-pub use pool::{PacketPool, Place};
+pub use pool::{Note, PacketPool, Place};
 pub use qdisc::{
     Backlog, Classifier, CoDel, CoDelConfig, Discipline, Drr, DrrConfig, Fifo, FqCoDel,
     FqCoDelConfig, Outlet, Pie, PieConfig, PieDelay, Priority, PriorityConfig, Qdisc, Red,

@@ -248,7 +248,22 @@ impl Link {
         }
     }
 
+    #[inline(never)]
     fn dequeue(&mut self, pool: &mut PacketPool, now: Time) -> Option<(Time, Place)> {
+        match &mut self.queue {
+            AnyQdisc::Fifo(row) if self.extra.is_none() => {
+                let place = row.dequeue(pool)?;
+                self.waiting -= 1;
+                let took = self.transmission(u64::from(pool.packet(place).size));
+                self.free_at += took;
+                Some((self.free_at + self.delay, place))
+            }
+            _ => self.dequeue_any(pool, now),
+        }
+    }
+
+    #[inline(never)]
+    fn dequeue_any(&mut self, pool: &mut PacketPool, now: Time) -> Option<(Time, Place)> {
         while self.waiting > 0 && self.free_at <= now {
             if self.rate == 0 {
                 return self.dequeue_varied(pool, now);
@@ -271,7 +286,7 @@ impl Link {
     }
 
     /// Begins the transmission of a packet at `start`; when it arrives, if the wire does not lose it.
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, pool: &mut PacketPool, start: Time, place: Place) -> Option<Time> {
         let packet = pool.packet(place);
         let mut bytes = u64::from(packet.size);
@@ -279,17 +294,22 @@ impl Link {
             extra.begins(start, packet);
             bytes += extra.overhead;
         }
-        let took = if self.per_byte > 0 {
+        let end = start + self.transmission(bytes);
+        self.free_at = end;
+        self.launch(pool, end, place)
+    }
+
+    /// How long the transmission of that many bytes takes, at a rate that does not change.
+    #[inline(always)]
+    fn transmission(&mut self, bytes: u64) -> Dur {
+        Dur::from_nanos(if self.per_byte > 0 {
             bytes * self.per_byte
         } else {
             // Sizes are 16 bits and a second has 1e9 nanoseconds: 2^17 * 8e9 + rate fits 64 bits.
             let work = bytes * BYTE + self.carry;
             self.carry = work % self.rate;
             work / self.rate
-        };
-        let end = start + Dur::from_nanos(took);
-        self.free_at = end;
-        self.launch(pool, end, place)
+        })
     }
 
     /// The last bit leaves at `end`.
@@ -308,9 +328,29 @@ impl Link {
     /// A packet arrives that lies in a pool, always the same one. If its transmission begins at once, when it
     /// arrives at the far end, as of [`Link::begin`]. To be called when everything due by `at` has begun; if it
     /// gives nothing, something else may have become due.
-    #[inline]
+    #[inline(always)]
     pub fn accept(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
         self.arrived += 1;
+        if self.extra.is_some() || self.rate == 0 {
+            return self.accept_any(pool, at, place);
+        }
+        if self.free_at < at {
+            // The serializer was idle: a new busy period owes nothing.
+            self.free_at = at;
+            self.carry = 0;
+        }
+        if self.free_at == at && self.waiting == 0 && !self.sees_all {
+            let took = self.transmission(u64::from(pool.packet(place).size));
+            self.free_at += took;
+            Some(self.free_at + self.delay)
+        } else {
+            self.enqueue(pool, at, place);
+            None
+        }
+    }
+
+    #[inline(never)]
+    fn accept_any(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
         if let Some(extra) = &mut self.extra {
             if extra.varied.is_some() {
                 return self.accept_varied(pool, at, place);
@@ -336,7 +376,22 @@ impl Link {
         }
     }
 
+    #[inline(never)]
     fn enqueue(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
+        match &mut self.queue {
+            AnyQdisc::Fifo(row) if self.extra.is_none() => match row.enqueue(pool, place) {
+                Ok(()) => self.waiting += 1,
+                Err(reason) => {
+                    self.dropped[reason as usize] += 1;
+                    pool.release(place);
+                }
+            },
+            _ => self.enqueue_any(pool, at, place),
+        }
+    }
+
+    #[inline(never)]
+    fn enqueue_any(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
         let (dropped, extra) = (&mut self.dropped, &mut self.extra);
         let accepted = self.queue.enqueue(at, pool, place, &mut |other, reason| {
             dropped[reason as usize] += 1;

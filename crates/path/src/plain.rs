@@ -67,8 +67,28 @@ impl PlainLink {
 
     /// A packet arrives at `at`, which never decreases. When it will arrive at the far end; `None` where
     /// it finds the queue full and is gone.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
+        let size = u32::from(pool.packet(place).size);
+        if self.per_byte == 0 {
+            return self.push_seldom(pool, at, place);
+        }
+        let idle = self.free_at <= at;
+        if idle {
+            self.free_at = at;
+        } else {
+            if self.waiting + size > self.limit {
+                return self.push_seldom(pool, at, place);
+            }
+            self.waiting += size;
+        }
+        let took = u64::from(size) * u64::from(self.per_byte);
+        self.launch(pool, place, idle, Dur::from_nanos(took))
+    }
+
+    /// The same where the queue seems full, or the rate does not divide.
+    #[inline(never)]
+    fn push_seldom(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
         let size = u32::from(pool.packet(place).size);
         let idle = self.free_at <= at;
         if idle {
@@ -88,6 +108,18 @@ impl PlainLink {
             self.waiting += size;
         }
         let took = self.transmission(size);
+        self.launch(pool, place, idle, took)
+    }
+
+    /// The packet is transmitted after those before it.
+    #[inline(always)]
+    fn launch(
+        &mut self,
+        pool: &mut PacketPool,
+        place: Place,
+        idle: bool,
+        took: Dur,
+    ) -> Option<Time> {
         self.free_at += took;
         let arrival = self.free_at + self.delay;
         self.queue.push(pool, arrival, place);

@@ -33,19 +33,24 @@ pub struct PacketPool {
     used: usize,
 }
 
-/// A packet, and what a queue knows of it. Flow and size stand at the end of a packet: links look at a part of
-/// it that seldom is more than one cache line.
+/// A packet, and what a queue and the caller know of it: one cache line but for selective acknowledgements, which
+/// begin the next one and are seldom touched.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct Slot {
-    packet: Packet,
     /// At the far end of the link, where the packet is under way.
     arrival: Time,
+    note: Note,
     /// The place of the packet behind, or of the next that is free.
     next: u32,
+    packet: Packet,
     #[cfg(debug_assertions)]
     in_use: bool,
 }
+
+/// What the caller wants to have at hand with a packet. Disciplines other than drop tail forget it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Note(pub u64);
 
 impl Default for PacketPool {
     fn default() -> Self {
@@ -74,6 +79,7 @@ impl PacketPool {
         self.free = self.slots.len() as u32;
         self.slots.push(Slot {
             packet: Packet::default(),
+            note: Note::default(),
             arrival: Time::ZERO,
             next: END,
             #[cfg(debug_assertions)]
@@ -83,9 +89,11 @@ impl PacketPool {
 
     /// The [spare](Self::spare) place is no longer free.
     #[inline]
-    pub fn take_spare(&mut self, spare: Place) {
+    pub fn take_spare(&mut self, spare: Place, note: Note) {
         debug_assert_eq!(self.free, spare.0, "only the spare place can be taken");
-        self.free = self.slots[spare.0 as usize].next;
+        let slot = &mut self.slots[spare.0 as usize];
+        self.free = slot.next;
+        slot.note = note;
         #[cfg(debug_assertions)]
         {
             self.slots[spare.0 as usize].in_use = true;
@@ -98,8 +106,14 @@ impl PacketPool {
     pub fn put(&mut self, packet: &Packet) -> Place {
         let place = self.spare();
         *self.packet_mut(place) = *packet;
-        self.take_spare(place);
+        self.take_spare(place, Note::default());
         place
+    }
+
+    /// What was noted with a packet.
+    #[inline]
+    pub fn note(&self, place: Place) -> Note {
+        self.slots[place.0 as usize].note
     }
 
     /// A packet is gone: its place is taken next.
@@ -251,9 +265,9 @@ mod tests {
     use swell_base::{Dur, Stream};
 
     #[test]
-    fn what_links_look_at_lies_together() {
-        let flow = std::mem::offset_of!(Packet, flow);
-        assert_eq!((flow, size_of::<Packet>(), size_of::<Slot>()), (56, 64, 80));
+    fn all_but_selective_acknowledgements_is_one_cache_line() {
+        let sacks = std::mem::offset_of!(Slot, packet) + Packet::SACKS;
+        assert_eq!((sacks, size_of::<Slot>()), (64, 128));
     }
 
     /// The oracle: queues of the standard library. Packets go from one queue to the other.

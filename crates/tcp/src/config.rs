@@ -340,11 +340,8 @@ impl Config {
             };
             12 * u32::from(self.timestamps) + sack
         };
-        u16::try_from(
-            seg.len
-                .saturating_add(20 + u32::from(self.ip_header) + options),
-        )
-        .unwrap_or(u16::MAX)
+        let size = u64::from(seg.len) + u64::from(20 + u32::from(self.ip_header) + options);
+        size.min(u64::from(u16::MAX)) as u16
     }
 
     /// The switches of ns-2's sender where it is in use.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
+use swell_base::{Dur, Flags, Segment, Time};
 
 use crate::Config;
 use crate::receiver::{Receiver, micros};
@@ -170,11 +170,12 @@ impl Endpoint {
         self.send.minds_no_writes() && self.send.front.state == State::Open
     }
 
-    /// As [`send`](Self::send), of what was written while the endpoint [did not mind](Self::minds_no_writes).
+    /// As [`send`](Self::send), of `n` writes of so many bytes that were made while the endpoint [did not
+    /// mind](Self::minds_no_writes).
     #[inline]
-    pub fn feed(&mut self, bytes: u64) {
+    pub fn feed(&mut self, bytes: u64, n: u32) {
         if !self.send.fin_queued && !self.is_closed() {
-            self.send.feed(&self.cfg, bytes);
+            self.send.feed(&self.cfg, bytes, n);
         }
     }
 
@@ -268,8 +269,34 @@ impl Endpoint {
 
     /// As [`poll_transmit`](Self::poll_transmit), written over `seg`; false when there is nothing
     /// to send. Saves moving the segment on its way into a packet.
-    #[inline]
+    #[inline(always)]
     pub fn transmit_into(&mut self, now: Time, seg: &mut Segment) -> bool {
+        if !self.only_receives() {
+            return self.transmit_any(now, seg);
+        }
+        if self.recv.ack_now {
+            self.pure_ack(now, seg);
+            return true;
+        }
+        false
+    }
+
+    /// Nothing is to be sent but an acknowledgement perhaps.
+    #[inline]
+    fn only_receives(&self) -> bool {
+        let front = &self.send.front;
+        front.state == State::Open && !front.seldom && self.send.has_nothing()
+    }
+
+    /// Whether it is known at first sight that there is nothing to send: an end that only receives is asked after
+    /// every segment.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        !self.recv.ack_now && self.only_receives()
+    }
+
+    #[inline(never)]
+    fn transmit_any(&mut self, now: Time, seg: &mut Segment) -> bool {
         if self.send.front.state != State::Open {
             return self.transmit_unusual(now, seg);
         }
@@ -634,19 +661,28 @@ impl Endpoint {
         seg.seq = seq;
         seg.ack = self.recv.nxt;
         seg.len = len;
-        seg.window = self.recv.window(&self.cfg);
-        seg.sack = if self.cfg.sack && self.recv.has_gap() {
-            self.recv.blocks()
-        } else {
-            SackBlocks::default()
-        };
-        seg.flags = if self.recv.echo {
-            flags.with(Flags::ECE)
-        } else {
-            flags
-        };
+        seg.flags = flags;
         seg.ecn = 0;
-        seg.stamp = self.recv.stamp(&self.cfg, now, len > 0);
+        seg.sack.clear();
+        if self.cfg.recv_tuning | self.cfg.sack | self.recv.echo {
+            return self.segment_with_more(now, seg);
+        }
+        seg.window = self.cfg.recv_buffer;
+        seg.stamp = self.recv.echoed;
+        self.recv.acked();
+    }
+
+    /// The rest of a segment that may carry more than the least.
+    #[inline(never)]
+    fn segment_with_more(&mut self, now: Time, seg: &mut Segment) {
+        seg.window = self.recv.window(&self.cfg);
+        if self.cfg.sack && self.recv.has_gap() {
+            seg.sack = self.recv.blocks();
+        }
+        if self.recv.echo {
+            seg.flags = seg.flags.with(Flags::ECE);
+        }
+        seg.stamp = self.recv.stamp(&self.cfg, now, seg.len > 0);
         self.recv.acked();
     }
 }

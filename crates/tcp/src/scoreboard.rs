@@ -235,21 +235,21 @@ impl Scoreboard {
         self.losses.is_none()
     }
 
-    /// As [`ack`](Self::ack) where [all fly](Self::all_fly): bytes that were not known to be delivered
-    /// before, and when the oldest of these segments was sent, if each was sent once.
+    /// As [`ack`](Self::ack) where [all fly](Self::all_fly): when the oldest of the segments that were delivered
+    /// was sent, if each was sent once.
     #[inline]
-    pub(crate) fn take_flying(&mut self, ack: u64) -> (u64, Option<Time>) {
-        let (mut bytes, mut sent, mut resent) = (0, None, false);
+    pub(crate) fn take_flying(&mut self, ack: u64) -> Option<Time> {
+        let (mut sent, mut resent) = (None, false);
         while let Some(r) = self.records.front_mut() {
             if r.end() > ack {
-                // Part of a segment, as above.
-                let cut = ack.saturating_sub(r.seq);
-                bytes += cut;
-                r.seq += cut;
-                r.len -= u32::try_from(cut).unwrap_or(r.len).min(r.len);
+                if r.seq < ack {
+                    // Part of a segment, as above.
+                    let cut = ack - r.seq;
+                    r.seq = ack;
+                    r.len -= u32::try_from(cut).unwrap_or(r.len).min(r.len);
+                }
                 break;
             }
-            bytes += r.size();
             sent = sent.or(Some(r.sent_at));
             resent |= r.resent;
             self.records.pop_front();
@@ -257,7 +257,7 @@ impl Scoreboard {
         if self.records.is_empty() && self.records.capacity() > KEEP {
             self.records = VecDeque::new();
         }
-        (bytes, sent.filter(|_| !resent))
+        sent.filter(|_| !resent)
     }
 
     /// Everything below `ack` arrived, nothing is ever judged: how many segments that were, and the

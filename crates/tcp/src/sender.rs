@@ -292,17 +292,32 @@ impl Sender {
         if self.ns2 {
             self.burst = ns2::NO_LIMIT;
         }
-        self.feed(cfg, bytes);
+        self.feed(cfg, bytes, 1);
         ready
     }
 
-    /// Adds to what waits.
+    /// Adds `n` writes to what waits.
     #[inline]
-    pub(crate) fn feed(&mut self, cfg: &Config, bytes: u64) {
-        // Half the sequence space is more than any run can send and cannot overflow.
+    pub(crate) fn feed(&mut self, cfg: &Config, bytes: u64, n: u32) {
+        let mut left = n;
+        while left > 0 {
+            // Half the sequence space is more than any run can send and cannot overflow.
+            let all = bytes.saturating_mul(u64::from(left));
+            let fits = all <= (u64::MAX / 2).saturating_sub(self.end);
+            if fits && self.packets && self.writes.more(bytes, left) {
+                self.end += all;
+                return;
+            }
+            self.feed_one(cfg, bytes);
+            left -= 1;
+        }
+    }
+
+    #[inline(never)]
+    fn feed_one(&mut self, cfg: &Config, bytes: u64) {
         let bytes = bytes.min((u64::MAX / 2).saturating_sub(self.end));
         self.end += bytes;
-        if !self.packets || self.writes.another(bytes) {
+        if !self.packets || self.writes.more(bytes, 1) {
             return;
         }
         // A segment is at most 65 000 bytes.
@@ -318,7 +333,9 @@ impl Sender {
     pub(crate) fn minds_no_writes(&self) -> bool {
         // In ns-2 a write ends the limit that an acknowledgement sets to a burst.
         let free = !self.ns2 || self.burst == ns2::NO_LIMIT;
-        self.packets && self.end > self.nxt && !(self.nagle | self.fin_queued) && free
+        // BBR notes when all was sent.
+        let deaf = self.packets && !(self.nagle | self.fin_queued | self.paced);
+        deaf && self.end > self.nxt && free
     }
 
     /// The handshake is over: `window` is what the peer allows from sequence number 1.
@@ -434,14 +451,28 @@ impl Sender {
         if limit > least { limit } else { least }
     }
 
+    /// Whether nothing is in flight and nothing waits, and nobody wants to be asked all the same.
+    #[inline]
+    pub(crate) fn has_nothing(&self) -> bool {
+        self.una == self.nxt
+            && self.end <= self.nxt
+            && !(self.force | self.fin_queued | self.ns2 | self.paced)
+    }
+
     /// The next segment that may go now.
     #[inline]
     pub(crate) fn next(&mut self, cfg: &Config, now: Time) -> Option<Out> {
-        // What an end that only receives is asked after every segment.
-        let nothing = self.una == self.nxt && self.end <= self.nxt;
-        if nothing && !(self.force | self.fin_queued | self.ns2 | self.paced) {
+        if self.una < self.nxt && self.sends_briskly(cfg) {
+            return self.next_briskly(cfg, now);
+        }
+        if self.has_nothing() {
             return None;
         }
+        self.next_of_any(cfg, now)
+    }
+
+    #[inline(never)]
+    fn next_of_any(&mut self, cfg: &Config, now: Time) -> Option<Out> {
         if self.ns2 {
             return self.next_packet(cfg, now);
         }

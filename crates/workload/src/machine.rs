@@ -155,6 +155,22 @@ pub trait Workload: Send {
         None
     }
 
+    /// Several [beats](Workload::beat) of a timer that is [alone](Beat::alone): at most `most` writes of one size, of
+    /// those due by `now`. `due` is when the first is due, and is set to when the next will be. How many bytes each
+    /// of them writes, and how many they are; zero of them where there are no beats.
+    fn beats(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
+        if most == 0 || *due > now {
+            return (0, 0);
+        }
+        match self.beat(token) {
+            Some(beat) => {
+                *due += beat.pause;
+                (beat.bytes, 1)
+            }
+            None => (0, 0),
+        }
+    }
+
     /// The connection that the timer with this token is likely to be about: a hint, so that what is
     /// known of it is at hand when the timer is due.
     fn about(&self, token: u64) -> Option<Conn> {

@@ -201,6 +201,16 @@ impl Workload for Parametric {
         })
     }
 
+    fn beats(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
+        let direction = token as usize & 1;
+        let mut n = 0;
+        while n < most && *due <= now {
+            *due += self.gap(direction);
+            n += 1;
+        }
+        (u64::from(self.ways[direction].payload), n)
+    }
+
     fn about(&self, token: u64) -> Option<Conn> {
         let d = token as usize & 1;
         let way = &self.ways[d];
@@ -272,6 +282,37 @@ mod tests {
                 ];
                 assert_eq!(actions, same);
                 assert!(!beat.alone, "sources take turns");
+            }
+        }
+    }
+
+    #[test]
+    fn beats_are_beat_after_beat() {
+        for law in [Law::Poisson, Law::Constant] {
+            let config = ParametricConfig {
+                law,
+                transport: Transport::Tcp,
+                packet: 1000,
+                rate: [Rate::from_bps(1_234_567); 2],
+                sources: 1,
+                left: Access::default(),
+                right: Access::default(),
+            };
+            let mut one = Parametric::new(config.clone(), 1);
+            let mut many = Parametric::new(config, 1);
+            let (mut due, mut next) = (Time::ZERO, Time::ZERO);
+            for i in 0..1_000 {
+                let now = Time::ZERO + Dur::from_millis(20 * i);
+                let (bytes, n) = many.beats(0, &mut due, now, (i % 6) as u32);
+                for _ in 0..n {
+                    assert!(next <= now);
+                    let beat = one.beat(0).expect("TCP");
+                    assert!(beat.alone);
+                    assert_eq!(beat.bytes, bytes);
+                    next += beat.pause;
+                }
+                assert_eq!(due, next);
+                assert!(u64::from(n) == i % 6 || next > now);
             }
         }
     }

@@ -76,6 +76,11 @@ impl Workload for Sources {
         })
     }
 
+    fn beats(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
+        let machine = self.each.get_mut((token / TIMERS) as usize);
+        machine.map_or((0, 0), |m| m.beats(token % TIMERS, due, now, most))
+    }
+
     fn about(&self, token: u64) -> Option<Conn> {
         let i = (token / TIMERS) as usize;
         let conn = self.each.get(i)?.about(token % TIMERS)?;

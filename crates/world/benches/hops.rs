@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use rustix::time::{ClockId, clock_gettime};
 use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
 use swell_path::LinkConfig;
 use swell_tcp::{Algorithm, Config};
@@ -73,7 +74,7 @@ fn main() {
     let cpu = process - before;
     let ledger = world.bottleneck(Direction::Up).ledger();
     println!(
-        "clients {clients}  seconds {seconds}  arrivals {}  dropped {} ({:.2} %)  hops {}  cpu {cpu:.3} s  process {process:.3} s  {:.2} M hops/CPU-s",
+        "clients {clients}  seconds {seconds}  arrivals {}  dropped {} ({:.2} %)  hops {}  cpu {cpu:.4} s  process {process:.4} s  {:.2} M hops/CPU-s",
         ledger.arrived,
         ledger.dropped_total(),
         100.0 * ledger.dropped_total() as f64 / ledger.arrived as f64,
@@ -82,16 +83,8 @@ fn main() {
     );
 }
 
-/// User and system time of this process, in seconds (proc(5): fields 14 and 15, in ticks of 10 ms).
+/// User and system time of this process, in seconds.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit_once(')').map_or("", |x| x.1);
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let ticks = |i: usize| {
-        fields
-            .get(i)
-            .and_then(|f| f.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
-    (ticks(11) + ticks(12)) / 100.0
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -84,7 +84,6 @@ impl World {
         let flows = &mut flows[..found];
         for next in &*flows {
             seen ^= self.touch_pointer(next.flow);
-            seen ^= u64::from(self.links.routes[next.flow as usize][0]);
         }
         for next in &mut *flows {
             let Some(flow) = self.flows[next.flow as usize].as_deref() else {
@@ -92,14 +91,14 @@ impl World {
             };
             let end = usize::from(next.end & 1);
             next.onto = flow.first[end];
+            if next.onto < TRUNKS {
+                next.onto = flow.last[end];
+            }
             if let Transport::Tcp(pair) = &flow.transport {
                 seen ^= pair.ends[end].touch(next.sends);
             }
         }
-        for next in &mut *flows {
-            if next.onto < TRUNKS {
-                next.onto = self.links.routes[next.flow as usize][usize::from(next.end & 1)];
-            }
+        for next in &*flows {
             seen ^= self.links.touch(next.onto);
         }
         for next in &*flows {

@@ -17,7 +17,7 @@ use crate::worker::Workers;
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// How many writes are made up for at once: a few more than are needed now cost less than to come back for them.
-const SOME: usize = 16;
+const SOME: u32 = 16;
 
 /// A timer that rests.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +26,12 @@ pub(crate) struct Feed {
     pub due: Time,
     pub token: u64,
     pub workload: u32,
-    /// The end of the connection that it writes to.
-    pub end: u8,
+}
+
+/// Whether a handle is that of a timer which writes to this end of the connection.
+#[inline]
+pub(crate) fn is_of(handle: u32, end: u8) -> bool {
+    handle != NONE && handle & 1 == u32::from(end)
 }
 
 /// All timers that rest.
@@ -38,9 +42,9 @@ pub(crate) struct Feeds {
 }
 
 impl Feeds {
-    /// Lets a timer rest; its handle.
-    pub fn rest(&mut self, feed: Feed) -> u32 {
-        match self.free.pop() {
+    /// Lets a timer rest that writes to this end of a connection; its handle.
+    pub fn rest(&mut self, feed: Feed, end: u8) -> u32 {
+        let place = match self.free.pop() {
             Some(place) => {
                 self.feeds[place as usize] = feed;
                 place
@@ -49,47 +53,43 @@ impl Feeds {
                 self.feeds.push(feed);
                 self.feeds.len() as u32 - 1
             }
-        }
+        };
+        place << 1 | u32::from(end)
     }
 
     /// Forgets a timer, if there is one.
     pub fn forget(&mut self, handle: &mut u32) {
         if *handle != NONE {
-            self.free.push(std::mem::replace(handle, NONE));
+            self.free.push(std::mem::replace(handle, NONE) >> 1);
         }
     }
 
-    /// Writes what is needed of what became due. If the endpoint would mind what is still to come, the timer runs
-    /// again.
+    /// Writes what is needed of what became due; false if nothing did. If the endpoint would mind what is still to
+    /// come, the timer runs again.
     #[inline(never)]
     pub fn catch_up(
         &mut self,
         handle: &mut u32,
-        (endpoint, end): (&mut Endpoint, u8),
+        endpoint: &mut Endpoint,
         workers: &mut Workers,
         timers: &mut Timers,
         (now, queue): (Time, &mut EventQueue<Wake>),
-    ) {
-        let feed = &mut self.feeds[*handle as usize];
-        if feed.end != end {
-            return;
-        }
+    ) -> bool {
+        let feed = &mut self.feeds[(*handle >> 1) as usize];
         let machine = workers.machine_mut(feed.workload);
+        let mut wrote = false;
         while feed.due <= now && !endpoint.minds_no_writes() {
-            for _ in 0..SOME {
-                if feed.due > now {
-                    break;
-                }
-                let Some(beat) = machine.beat(feed.token) else {
-                    break; // a timer that had beats before has them for ever
-                };
-                endpoint.feed(beat.bytes);
-                feed.due += beat.pause;
+            let (bytes, n) = machine.beats(feed.token, &mut feed.due, now, SOME);
+            if n == 0 {
+                break; // a timer that had beats before has them for ever
             }
+            endpoint.feed(bytes, n);
+            wrote = true;
         }
         if !endpoint.minds_no_writes() {
             queue.push(feed.due, timers.set(feed.workload, feed.token));
             self.forget(handle);
         }
+        wrote
     }
 }

@@ -60,9 +60,11 @@ pub(crate) struct Flow {
     pub probed: bool,
     /// What its client writes [ahead of need](crate::feed), if anything.
     pub feed: u32,
+    /// Its route, as [`Links`](crate::links::Links) has it too.
+    pub last: Routes,
+    pub transport: Transport,
     /// Handles of the two hosts' access paths, given back when the flow is reaped.
     pub access: [u32; 2],
-    pub transport: Transport,
     /// Who the two ends are, for taps.
     pub parties: Parties,
 }

@@ -5,8 +5,8 @@
 //! towards a leaf is put onto the leaf at once, with the instant of its arrival there: nothing else
 //! feeds that leaf, so the order is right, and the trunk needs no event of its own for it.
 
-use swell_base::{EventQueue, FlowId, Time};
-use swell_path::{Link, LinkConfig, PacketPool, Place, PlainLink};
+use swell_base::{EventQueue, FlowId, Packet, Time};
+use swell_path::{Link, LinkConfig, Note, PacketPool, Place, PlainLink};
 
 use crate::flow::{LinkIndex, NONE, Routes};
 use crate::wake::Wake;
@@ -22,6 +22,9 @@ pub(crate) struct Links {
     pub queue: EventQueue<Wake>,
     /// The route of every flow there ever was.
     pub routes: Vec<Routes>,
+    /// How many flows' routes were forgotten: what a packet has noted of its route before the last of them counts
+    /// no more.
+    forgotten: u32,
     /// Told of what arrives at a trunk and what crosses one.
     pub watch: Option<Box<Watch>>,
     /// Where the packets of all links lie.
@@ -62,6 +65,7 @@ impl Links {
             now: Time::ZERO,
             queue: EventQueue::new(),
             routes: Vec::new(),
+            forgotten: 1,
             watch: None,
             pool: PacketPool::default(),
             trunks: trunks.map(|link| Trunk {
@@ -188,6 +192,29 @@ impl Links {
         leaf.map_or(0, |leaf| leaf.plain.touch_last(&self.pool))
     }
 
+    /// A host sends the packet in the pool's spare place onto its first link; `last` will be its last.
+    #[inline(always)]
+    pub fn send(&mut self, first: LinkIndex, spare: Place, last: LinkIndex) {
+        self.packets += 1;
+        let note = Note(u64::from(last) | u64::from(self.forgotten) << 32);
+        self.pool.take_spare(spare, note);
+        self.push(first, spare);
+    }
+
+    /// The same of a packet that is not there yet.
+    #[inline]
+    pub fn put(&mut self, first: LinkIndex, packet: &Packet, last: LinkIndex) {
+        let place = self.pool.spare();
+        *self.pool.packet_mut(place) = *packet;
+        self.send(first, place, last);
+    }
+
+    /// What is still on the way of a flow goes no further: its links may become another flow's.
+    pub fn forget_route(&mut self, flow: u32) {
+        self.routes[flow as usize] = [NONE; 2];
+        self.forgotten = self.forgotten.wrapping_add(1).max(1);
+    }
+
     /// The packet in `place` arrives at a link now.
     #[inline]
     pub fn push(&mut self, index: LinkIndex, place: Place) {
@@ -237,11 +264,26 @@ impl Links {
     /// A packet that begins to cross a trunk arrives at the leaf it is bound for, if there is one.
     #[inline]
     fn cross(&mut self, trunk: LinkIndex, arrival: Time, place: Place) {
+        let Note(noted) = self.pool.note(place);
+        if self.watch.is_some() || (noted >> 32) as u32 != self.forgotten {
+            return self.cross_seldom(trunk, arrival, place);
+        }
+        self.cross_to(noted as u32, trunk, arrival, place);
+    }
+
+    /// The same where somebody looks on, or what was noted counts no more.
+    #[inline(never)]
+    fn cross_seldom(&mut self, trunk: LinkIndex, arrival: Time, place: Place) {
         let packet = self.pool.packet(place);
         if let Some(watch) = &mut self.watch {
             watch.crosses(trunk, arrival, packet);
         }
         let next = self.routes[packet.flow.0 as usize][usize::from(packet.way & 1)];
+        self.cross_to(next, trunk, arrival, place);
+    }
+
+    #[inline(always)]
+    fn cross_to(&mut self, next: LinkIndex, trunk: LinkIndex, arrival: Time, place: Place) {
         let link = &mut self.trunks[trunk as usize].link;
         if next == NONE {
             link.flies(&mut self.pool, arrival, place);
@@ -279,7 +321,7 @@ impl Links {
             return false;
         }
         if let Some(link) = &mut leaf.other {
-            link.advance(&mut self.pool, self.now);
+            bring_up_to_date(link, &mut self.pool, self.now);
         }
         let trunk = leaf.onto;
         if trunk == NONE {
@@ -287,7 +329,7 @@ impl Links {
         }
         while let Some(place) = self.take_from_leaf(index) {
             self.hops += 1;
-            self.push(trunk, place);
+            self.push_trunk(trunk, place);
         }
         false
     }
@@ -312,20 +354,50 @@ impl Links {
     #[inline(always)]
     fn take_from_leaf(&mut self, index: LinkIndex) -> Option<Place> {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        let due = leaf.poll_at(&self.pool);
-        if due.is_some_and(|due| due <= self.now) {
-            let place = leaf.take(&self.pool, self.now);
-            if place.is_some() {
-                return place;
-            }
+        if leaf.other.is_some() {
+            return self.take_from_other(index);
         }
-        if let Some(due) = due {
-            self.queue.push(due, Wake::link(index));
-        } else if leaf.doomed {
+        let place = leaf.plain.take(&self.pool, self.now);
+        if place.is_some() {
+            return place;
+        }
+        match leaf.plain.arrival(&self.pool) {
+            Some(due) => {
+                leaf.wake_at = due;
+                self.queue.push(due, Wake::link(index));
+            }
+            None => self.falls_idle(index),
+        }
+        None
+    }
+
+    /// The same of a leaf that is no plain link.
+    #[inline(never)]
+    fn take_from_other(&mut self, index: LinkIndex) -> Option<Place> {
+        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+        let link = leaf.other.as_deref_mut()?;
+        let place = link.take_arrived(&self.pool, self.now);
+        if place.is_some() {
+            return place;
+        }
+        match link.due(&self.pool) {
+            Some(due) => {
+                leaf.wake_at = due;
+                self.queue.push(due, Wake::link(index));
+            }
+            None => self.falls_idle(index),
+        }
+        None
+    }
+
+    /// Nothing is on a leaf any more.
+    #[inline]
+    fn falls_idle(&mut self, index: LinkIndex) {
+        let leaf = self.leaf(index);
+        leaf.wake_at = Time::MAX;
+        if leaf.doomed {
             self.free.push(index);
         }
-        leaf.wake_at = due.unwrap_or(Time::MAX);
-        None
     }
 
     /// No flow is routed over the leaf any more.
@@ -344,30 +416,20 @@ impl Leaf {
     fn push(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
         match &mut self.other {
             None => self.plain.push(pool, at, place),
-            Some(link) => {
-                link.push_place(pool, at, place);
-                link.due(pool)
-            }
+            Some(link) => push_other(link, pool, at, place),
         }
     }
+}
 
-    /// When there may be something to do.
-    #[inline]
-    fn poll_at(&self, pool: &PacketPool) -> Option<Time> {
-        match &self.other {
-            None => self.plain.arrival(pool),
-            Some(link) => link.due(pool),
-        }
-    }
+#[inline(never)]
+fn push_other(link: &mut Link, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
+    link.push_place(pool, at, place);
+    link.due(pool)
+}
 
-    /// The first packet, if it has arrived by `now`.
-    #[inline]
-    fn take(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
-        match &mut self.other {
-            None => self.plain.take(pool, now),
-            Some(link) => link.take_arrived(pool, now),
-        }
-    }
+#[inline(never)]
+fn bring_up_to_date(link: &mut Link, pool: &mut PacketPool, now: Time) {
+    link.advance(pool, now);
 }
 
 #[cfg(test)]

@@ -119,11 +119,13 @@ impl World {
             return None;
         }
         let index = self.flows.len() as u32;
-        self.links.routes.push([b.last, a.last]);
+        let last = [b.last, a.last];
+        self.links.routes.push(last);
         self.flows.push(Some(Box::new(Flow {
             workload: u32::MAX,
             conn: Conn(u32::MAX),
             first: [a.first, b.first],
+            last,
             tag,
             silent: true,
             probed: false,
@@ -150,7 +152,10 @@ impl World {
             return;
         };
         let way = u8::from(back);
-        let first = known.first[usize::from(back)];
+        let (first, last) = (
+            known.first[usize::from(back)],
+            known.last[usize::from(back)],
+        );
         let mut packet = Packet {
             flow,
             size,
@@ -161,10 +166,8 @@ impl World {
         packet.seg.seq = handle;
         packet.seg.len = u32::from(size);
         packet.seg.ecn = ecn;
-        self.links.packets += 1;
         self.ports.inside += 1;
-        let place = self.links.pool.put(&packet);
-        self.links.push(first, place);
+        self.links.put(first, &packet, last);
     }
 
     /// Packets that have left the world, in the order in which they did.

@@ -31,6 +31,11 @@ impl Wake {
     pub fn reap(flow: u32) -> Wake {
         Wake(u64::from(flow) << 2 | 2)
     }
+    /// The link that it is about, if it is about one.
+    #[inline]
+    pub fn of_link(self) -> Option<LinkIndex> {
+        (self.0 & 3 == 0).then_some((self.0 >> 2) as LinkIndex)
+    }
 }
 
 /// Workloads and tokens below these fit a word and need no place in [`Timers`].

@@ -44,6 +44,8 @@ impl Watch {
     }
 
     /// A packet will have crossed a trunk at `at`.
+    #[cold]
+    #[inline(never)]
     pub fn crosses(&mut self, trunk: LinkIndex, at: Time, packet: &Packet) {
         self.note(trunk as usize, at, packet);
     }

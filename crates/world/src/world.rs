@@ -154,6 +154,11 @@ impl World {
             if let Some(watch) = &mut self.links.watch {
                 watch.show(at, &self.flows);
             }
+            // Nearly all are about links.
+            if let Some(link) = wake.of_link() {
+                self.link_due(link);
+                continue;
+            }
             match self.timers.open(wake) {
                 Due::Link(link) => self.link_due(link),
                 Due::Tcp { flow, end } => self.timer_due(flow, end),
@@ -242,10 +247,24 @@ impl World {
         if let Some(flow) = self.flows[index as usize].as_deref_mut() {
             match &mut flow.transport {
                 Transport::Tcp(pair) => {
-                    pair.ends[end].handle_segment(self.links.now, &packet.seg);
+                    let endpoint = &mut pair.ends[end];
+                    endpoint.handle_segment(self.links.now, &packet.seg);
                     // What is sent now takes the place, which is at hand.
                     self.links.pool.release(place);
-                    return self.drain(index, end as u8);
+                    if endpoint.has_news(!flow.silent) {
+                        self.tell_news(index, end as u8);
+                        return self.transmit(index, end as u8);
+                    }
+                    let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
+                    let who = (index, end as u8);
+                    let closed = send_all(flow, who, &mut self.links, hosts);
+                    if flow.probed {
+                        look(flow, who.1, self.links.now, &mut self.probes);
+                    }
+                    if closed {
+                        self.close(index);
+                    }
+                    return;
                 }
                 Transport::Datagrams { received, .. } => {
                     let len = packet.seg.len;
@@ -327,12 +346,12 @@ impl World {
             if endpoint.send(beat.bytes) {
                 ready = Some(index);
             } else if beat.alone && endpoint.minds_no_writes() {
-                flow.feed = self.feeds.rest(Feed {
+                let feed = Feed {
                     due,
                     token,
                     workload,
-                    end: beat.end as u8,
-                });
+                };
+                flow.feed = self.feeds.rest(feed, beat.end as u8);
                 return;
             }
         }
@@ -373,7 +392,7 @@ impl World {
         {
             self.tell_news(index, end);
         }
-        self.transmit(index, if end == 0 { End::Client } else { End::Server });
+        self.transmit(index, end);
     }
 
     #[inline(never)]
@@ -409,55 +428,16 @@ impl World {
     }
 
     /// Sends what an endpoint has to send and sets its timer.
-    #[inline]
-    fn transmit(&mut self, index: u32, who: End) {
-        let (now, e) = (self.links.now, who as usize);
+    fn transmit(&mut self, index: u32, end: u8) {
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
             return;
         };
-        let Transport::Tcp(pair) = &mut flow.transport else {
-            return;
-        };
-        let endpoint = &mut pair.ends[e];
-        let links = &mut self.links;
-        loop {
-            // A segment is written where it will lie.
-            let place = links.pool.spare();
-            let packet = links.pool.packet_mut(place);
-            if !endpoint.transmit_into(now, &mut packet.seg) {
-                break;
-            }
-            packet.flow = FlowId(index);
-            packet.size = endpoint.config().wire_size(&packet.seg);
-            packet.way = who as u8;
-            packet.tag = flow.tag;
-            links.pool.take_spare(place);
-            links.packets += 1;
-            links.push(flow.first[e], place);
-            if flow.feed != feed::NONE && !endpoint.minds_no_writes() {
-                let (end, at) = ((&mut *endpoint, who as u8), (now, &mut links.queue));
-                (self.feeds).catch_up(&mut flow.feed, end, &mut self.workers, &mut self.timers, at);
-            }
-        }
-        if flow.feed != feed::NONE && !endpoint.minds_no_writes() {
-            let (end, at) = ((&mut *endpoint, who as u8), (now, &mut links.queue));
-            (self.feeds).catch_up(&mut flow.feed, end, &mut self.workers, &mut self.timers, at);
-        }
+        let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
+        let closed = send_all(flow, (index, end), &mut self.links, hosts);
         if flow.probed {
-            let asked = self
-                .probes
-                .iter_mut()
-                .filter(|p| (p.workload, p.conn, p.end) == (flow.workload, flow.conn, e));
-            asked.for_each(|p| p.look(now, endpoint));
+            look(flow, end, self.links.now, &mut self.probes);
         }
-        if let Some(due) = endpoint.poll_timeout()
-            && due < pair.wake_at[e]
-        {
-            let due = due.max(now);
-            pair.wake_at[e] = due;
-            links.queue.push(due, Wake::tcp(index, who as u8));
-        }
-        if pair.closed == [true; 2] {
+        if closed {
             self.close(index);
         }
     }
@@ -490,7 +470,7 @@ impl World {
             return;
         };
         // What is still on the way goes no further: its links may become another flow's.
-        self.links.routes[index as usize] = [NONE; 2];
+        self.links.forget_route(index);
         for handle in flow.access {
             let Some(pair) = self.accesses.give_back(handle) else {
                 continue;
@@ -583,7 +563,7 @@ impl World {
         let Transport::Datagrams { sent, headers, .. } = &mut flow.transport else {
             return;
         };
-        let link = flow.first[end as usize];
+        let (link, last) = (flow.first[end as usize], flow.last[end as usize]);
         let mut packet = packet(index, end, flow.tag);
         let mut left = bytes;
         loop {
@@ -592,9 +572,7 @@ impl World {
             packet.seg.len = len;
             packet.size = (len + *headers) as u16;
             *sent += 1;
-            self.links.packets += 1;
-            let place = self.links.pool.put(&packet);
-            self.links.push(link, place);
+            self.links.put(link, &packet, last);
             left -= len;
             if left == 0 {
                 return;
@@ -636,6 +614,7 @@ impl World {
             workload,
             conn,
             first,
+            last: routes,
             tag: self.workers.tag(workload),
             silent: open.silent,
             probed: self
@@ -657,5 +636,63 @@ impl World {
         })));
         self.workers.opened(workload, conn, index);
         index
+    }
+}
+
+/// Sends what an endpoint has to send and sets its timer. True if both ends of the connection are closed.
+#[inline(always)]
+fn send_all(
+    flow: &mut Flow,
+    (index, end): (u32, u8),
+    links: &mut Links,
+    (feeds, workers, timers): (&mut Feeds, &mut Workers, &mut Timers),
+) -> bool {
+    let (now, e) = (links.now, usize::from(end & 1));
+    let Transport::Tcp(pair) = &mut flow.transport else {
+        return false;
+    };
+    let endpoint = &mut pair.ends[e];
+    loop {
+        while !endpoint.is_quiet() {
+            // A segment is written where it will lie.
+            let place = links.pool.spare();
+            let packet = links.pool.packet_mut(place);
+            if !endpoint.transmit_into(now, &mut packet.seg) {
+                break;
+            }
+            packet.flow = FlowId(index);
+            packet.size = endpoint.config().wire_size(&packet.seg);
+            packet.way = end;
+            packet.tag = flow.tag;
+            links.send(flow.first[e], place, flow.last[e]);
+        }
+        if !feed::is_of(flow.feed, end) || endpoint.minds_no_writes() {
+            break;
+        }
+        let at = (now, &mut links.queue);
+        if !feeds.catch_up(&mut flow.feed, endpoint, workers, timers, at) {
+            break;
+        }
+    }
+    if let Some(due) = endpoint.poll_timeout()
+        && due < pair.wake_at[e]
+    {
+        let due = due.max(now);
+        pair.wake_at[e] = due;
+        links.queue.push(due, Wake::tcp(index, end));
+    }
+    pair.closed == [true; 2]
+}
+
+/// Shows an end of a connection to the probes that ask for it.
+#[cold]
+#[inline(never)]
+fn look(flow: &Flow, end: u8, now: Time, probes: &mut [Probe]) {
+    if let Transport::Tcp(pair) = &flow.transport {
+        let e = usize::from(end & 1);
+        let asked = probes
+            .iter_mut()
+            .filter(|p| (p.workload, p.conn, p.end) == (flow.workload, flow.conn, e));
+        asked.for_each(|p| p.look(now, &pair.ends[e]));
     }
 }

@@ -60,12 +60,14 @@ impl<T: Copy> Near<T> {
         let next = self.heads[i];
         // A bucket is shorter than 2^16 ns.
         let after = (at.as_nanos() % (1 << BUCKET_BITS)) as u16;
-        let entry = Entry { event, next, after };
         if let Some(unused) = self.pool.get_mut(self.free as usize) {
             self.heads[i] = std::mem::replace(&mut self.free, unused.next);
-            *unused = entry;
+            // One by one: put together first, they would be read again before they are written.
+            unused.event = event;
+            unused.next = next;
+            unused.after = after;
         } else {
-            self.heads[i] = self.grow(entry);
+            self.heads[i] = self.grow(Entry { event, next, after });
         }
         self.occupied[i / 64] |= 1 << (i % 64);
         self.words |= 1 << (i / 64);

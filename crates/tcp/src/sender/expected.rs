@@ -3,9 +3,10 @@
 
 use swell_base::{Segment, Time};
 
-use super::{Phase, Sender, Timer};
+use super::{Out, Phase, Sender, Timer};
 use crate::Config;
 use crate::cc::Window;
+use crate::scoreboard::{Place, Record};
 
 impl Sender {
     /// Whether an acknowledgement may be an [expected](Self::expected_ack) one: no selective
@@ -28,14 +29,67 @@ impl Sender {
             return None;
         }
         self.edge = self.edge.max(seg.ack.saturating_add(u64::from(seg.window)));
-        let (bytes, sent_once) = self.board.take_flying(seg.ack);
+        let sent_once = self.board.take_flying(seg.ack);
         let moved = seg.ack - self.una;
         self.una = seg.ack;
         self.advance(cfg, now, sent_once);
         self.dupacks = 0;
-        self.grow_plainly(cfg, now, bytes);
+        self.grow_plainly(cfg, now, moved);
         self.rest();
         Some(moved)
+    }
+
+    /// While something is in flight, whether what is sent next is new data, if anything: nothing is known to be lost,
+    /// and nobody minds when the window is the limit.
+    #[inline]
+    pub(super) fn sends_briskly(&self, cfg: &Config) -> bool {
+        self.simple
+            && self.phase == Phase::Open
+            && self.board.all_fly()
+            && self.dupacks == 0
+            && !(self.force | self.fin_queued | self.paced)
+            && !cfg.window_validation
+    }
+
+    /// The next segment where [that is so](Self::sends_briskly): what [`Sender::next`] comes to by the long way.
+    #[inline]
+    pub(super) fn next_briskly(&mut self, cfg: &Config, now: Time) -> Option<Out> {
+        let pending = self.end - self.nxt;
+        let mss = cfg.mss();
+        let len = (pending.min(u64::from(mss)) as u32).min(self.writes.left());
+        let after = self.nxt - self.una + u64::from(len);
+        let goes = pending > 0
+            && after as f64 <= self.limit(cfg)
+            && self.edge.saturating_sub(self.nxt) >= u64::from(len)
+            && !(self.nagle && len < mss);
+        if !goes {
+            return None;
+        }
+        let seq = self.nxt;
+        self.nxt = seq + u64::from(len);
+        let record = Record {
+            seq,
+            sent_at: now,
+            len,
+            place: Place::Flying,
+            resent: false,
+            fin: false,
+        };
+        self.board.push(record, self.end > self.nxt);
+        self.writes.take(&mut self.active, len);
+        if self.timed.0 == 0 {
+            self.timed = (self.nxt, now);
+        }
+        self.last_sent = now;
+        if self.deadline == Time::MAX {
+            self.rearm(cfg, now);
+        }
+        Some(Out {
+            seq,
+            len,
+            fin: false,
+            fresh: true,
+        })
     }
 
     /// Whether the acknowledgement that comes with data says nothing, because nothing is in flight.

@@ -39,11 +39,13 @@ impl Writes {
         }
     }
 
-    /// Adds a write if it is like all that wait; false if not.
+    /// Adds `n` writes if they are like all that wait; false if not.
     #[inline]
-    pub fn another(&mut self, bytes: u64) -> bool {
+    pub fn more(&mut self, bytes: u64, n: u32) -> bool {
         let alike = self.n > 0 && u64::from(self.size) == bytes && !self.mixed;
-        self.n = self.n.saturating_add(u32::from(alike));
+        if alike {
+            self.n = self.n.saturating_add(n);
+        }
         alike
     }
 
@@ -60,6 +62,16 @@ impl Writes {
     /// `len` bytes of the oldest were sent.
     #[inline]
     pub fn take(&mut self, active: &mut Option<Box<Active>>, len: u32) {
+        if self.n > 1 && len == u32::from(self.size) {
+            self.n -= 1;
+        } else {
+            self.take_last(active, len);
+        }
+    }
+
+    /// The same where it is the last of its run, or cut, or there is none.
+    #[inline(never)]
+    fn take_last(&mut self, active: &mut Option<Box<Active>>, len: u32) {
         if self.n == 0 || len == 0 {
             return;
         }
