@@ -3,8 +3,9 @@
 //! average over Reno, through a gateway of 50 Mbit/s, 25 ms and 50 packets, scaled by M/60 above 60.
 //!
 //! A packet-hop is one packet completely received at the far end of one link. Run with
-//! `cargo bench -p swell-world --bench hops -- [M] [seconds]`; `scripts/bench-peers` runs the same in
-//! ns-2 beside it.
+//! `cargo bench -p swell-world --bench hops -- [M] [seconds] [greedy]`; `scripts/bench-peers` runs the same in
+//! ns-2 beside it. With `greedy` the clients always have something to send, for peers whose TCP takes no packets
+//! from an application.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(
@@ -18,13 +19,16 @@ use rustix::time::{ClockId, clock_gettime};
 use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
 use swell_path::LinkConfig;
 use swell_tcp::{Algorithm, Config};
-use swell_workload::{Access, Law, Parametric, ParametricConfig, Transport};
+use swell_workload::{
+    Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Transport, Workload,
+};
 use swell_world::{Direction, World};
 
 fn main() {
     let numbers: Vec<u64> = std::env::args().filter_map(|a| a.parse().ok()).collect();
     let clients = numbers.first().copied().unwrap_or(60);
     let seconds = numbers.get(1).copied().unwrap_or(200);
+    let greedy = std::env::args().any(|a| a == "greedy");
     let scale = (clients.max(60)) as f64 / 60.0;
 
     let gateway = LinkConfig {
@@ -62,11 +66,17 @@ fn main() {
             left: client,
             right: Access::default(),
         };
-        world.add(
-            Box::new(Parametric::new(source, i)),
-            Tag::Background,
-            Arc::clone(&tcp),
-        );
+        let endless = GreedyConfig {
+            sender: client,
+            start: Dur::from_micros(97) * i, // not all at one instant
+            ..GreedyConfig::default()
+        };
+        let machine: Box<dyn Workload> = if greedy {
+            Box::new(Greedy::new(endless))
+        } else {
+            Box::new(Parametric::new(source, i))
+        };
+        world.add(machine, Tag::Background, Arc::clone(&tcp));
     }
     let before = cpu_seconds();
     world.advance(Time::from_secs_f64(seconds as f64));
