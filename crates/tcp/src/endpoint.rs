@@ -26,6 +26,23 @@ pub enum Event {
     Closed,
 }
 
+/// What [`Endpoint::transmit_into`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// There is nothing to send.
+    Nothing,
+    /// Wrote a segment; there may be more.
+    Segment,
+    /// Wrote a segment, and there is no more until something else happens.
+    Last,
+}
+
+impl Sent {
+    fn some(sent: bool) -> Sent {
+        if sent { Sent::Segment } else { Sent::Nothing }
+    }
+}
+
 /// Counters and estimates of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
@@ -264,21 +281,21 @@ impl Endpoint {
     /// The next segment to put on the wire at `now`. Call until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let mut seg = Segment::default();
-        self.transmit_into(now, &mut seg).then_some(seg)
+        (self.transmit_into(now, &mut seg) != Sent::Nothing).then_some(seg)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit), written over `seg`; false when there is nothing
-    /// to send. Saves moving the segment on its way into a packet.
+    /// As [`poll_transmit`](Self::poll_transmit), written over `seg`. Saves moving the segment on its way into a
+    /// packet. Call until [`Sent::Nothing`] or [`Sent::Last`] after every other call.
     #[inline(always)]
-    pub fn transmit_into(&mut self, now: Time, seg: &mut Segment) -> bool {
+    pub fn transmit_into(&mut self, now: Time, seg: &mut Segment) -> Sent {
         if !self.only_receives() {
             return self.transmit_any(now, seg);
         }
         if self.recv.ack_now {
             self.pure_ack(now, seg);
-            return true;
+            return Sent::Last;
         }
-        false
+        Sent::Nothing
     }
 
     /// Nothing is to be sent but an acknowledgement perhaps.
@@ -296,20 +313,29 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn transmit_any(&mut self, now: Time, seg: &mut Segment) -> bool {
+    fn transmit_any(&mut self, now: Time, seg: &mut Segment) -> Sent {
         if self.send.front.state != State::Open {
-            return self.transmit_unusual(now, seg);
+            return Sent::some(self.transmit_unusual(now, seg));
         }
         if self.send.front.seldom {
             self.transmit_seldom(now, seg);
+            return Sent::Segment;
+        }
+        if self.send.sends_briskly(&self.cfg) {
+            if let Some((seq, len, more)) = self.send.next_briskly(&self.cfg, now) {
+                self.segments += 1;
+                self.segment(now, seq, len, Flags::ACK, seg);
+                return if more { Sent::Segment } else { Sent::Last };
+            }
         } else if let Some(out) = self.send.next(&self.cfg, now) {
             self.data(now, out, seg);
-        } else if self.recv.ack_now {
-            self.pure_ack(now, seg);
-        } else {
-            return false;
+            return Sent::Segment;
         }
-        true
+        if self.recv.ack_now {
+            self.pure_ack(now, seg);
+            return Sent::Last;
+        }
+        Sent::Nothing
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.

@@ -93,4 +93,4 @@ mod scoreboard;
 mod sender;
 
 pub use config::{Algorithm, Config, IdleRestart, LossBase, Ns2, VegasConfig};
-pub use endpoint::{Endpoint, Event, Stats};
+pub use endpoint::{Endpoint, Event, Sent, Stats};

@@ -459,20 +459,12 @@ impl Sender {
             && !(self.force | self.fin_queued | self.ns2 | self.paced)
     }
 
-    /// The next segment that may go now.
-    #[inline]
+    /// The next segment that may go now, where [it does not go briskly](Self::sends_briskly).
+    #[inline(never)]
     pub(crate) fn next(&mut self, cfg: &Config, now: Time) -> Option<Out> {
-        if self.una < self.nxt && self.sends_briskly(cfg) {
-            return self.next_briskly(cfg, now);
-        }
         if self.has_nothing() {
             return None;
         }
-        self.next_of_any(cfg, now)
-    }
-
-    #[inline(never)]
-    fn next_of_any(&mut self, cfg: &Config, now: Time) -> Option<Out> {
         if self.ns2 {
             return self.next_packet(cfg, now);
         }

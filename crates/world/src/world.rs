@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use swell_base::{Dur, FlowId, Tag, Time, derived};
 use swell_path::{Census, Link, LinkConfig, Meter, Place};
-use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Stats};
+use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
 use crate::access::{AT_BOTTLENECK, Accesses, UP};
@@ -657,7 +657,8 @@ fn send_all(
             // A segment is written where it will lie.
             let place = links.pool.spare();
             let packet = links.pool.packet_mut(place);
-            if !endpoint.transmit_into(now, &mut packet.seg) {
+            let sent = endpoint.transmit_into(now, &mut packet.seg);
+            if sent == Sent::Nothing {
                 break;
             }
             packet.flow = FlowId(index);
@@ -665,6 +666,9 @@ fn send_all(
             packet.way = end;
             packet.tag = flow.tag;
             links.send(flow.first[e], place, flow.last[e]);
+            if sent == Sent::Last {
+                break;
+            }
         }
         if !feed::is_of(flow.feed, end) || endpoint.minds_no_writes() {
             break;

@@ -3,7 +3,7 @@
 
 use swell_base::{Segment, Time};
 
-use super::{Out, Phase, Sender, Timer};
+use super::{Phase, Sender, Timer};
 use crate::Config;
 use crate::cc::Window;
 use crate::scoreboard::{Place, Record};
@@ -39,11 +39,12 @@ impl Sender {
         Some(moved)
     }
 
-    /// While something is in flight, whether what is sent next is new data, if anything: nothing is known to be lost,
-    /// and nobody minds when the window is the limit.
+    /// Whether what is sent next is new data, if anything: something is in flight and nothing is known to be lost, and
+    /// nobody minds when the window is the limit.
     #[inline]
-    pub(super) fn sends_briskly(&self, cfg: &Config) -> bool {
+    pub(crate) fn sends_briskly(&self, cfg: &Config) -> bool {
         self.simple
+            && self.una < self.nxt
             && self.phase == Phase::Open
             && self.board.all_fly()
             && self.dupacks == 0
@@ -51,20 +52,12 @@ impl Sender {
             && !cfg.window_validation
     }
 
-    /// The next segment where [that is so](Self::sends_briskly): what [`Sender::next`] comes to by the long way.
+    /// The next segment where [that is so](Self::sends_briskly), which [`Sender::next`] would come to by the long way:
+    /// sequence number and length, and whether there may be more.
     #[inline]
-    pub(super) fn next_briskly(&mut self, cfg: &Config, now: Time) -> Option<Out> {
-        let pending = self.end - self.nxt;
-        let mss = cfg.mss();
-        let len = (pending.min(u64::from(mss)) as u32).min(self.writes.left());
-        let after = self.nxt - self.una + u64::from(len);
-        let goes = pending > 0
-            && after as f64 <= self.limit(cfg)
-            && self.edge.saturating_sub(self.nxt) >= u64::from(len)
-            && !(self.nagle && len < mss);
-        if !goes {
-            return None;
-        }
+    pub(crate) fn next_briskly(&mut self, cfg: &Config, now: Time) -> Option<(u64, u32, bool)> {
+        let limit = self.limit(cfg);
+        let len = self.next_within(cfg, limit)?;
         let seq = self.nxt;
         self.nxt = seq + u64::from(len);
         let record = Record {
@@ -84,12 +77,21 @@ impl Sender {
         if self.deadline == Time::MAX {
             self.rearm(cfg, now);
         }
-        Some(Out {
-            seq,
-            len,
-            fin: false,
-            fresh: true,
-        })
+        Some((seq, len, self.next_within(cfg, limit).is_some()))
+    }
+
+    /// How much new data goes next, if any does.
+    #[inline]
+    fn next_within(&self, cfg: &Config, limit: f64) -> Option<u32> {
+        let pending = self.end - self.nxt;
+        let mss = cfg.mss();
+        let len = (pending.min(u64::from(mss)) as u32).min(self.writes.left());
+        let after = self.nxt - self.una + u64::from(len);
+        let goes = pending > 0
+            && after as f64 <= limit
+            && self.edge.saturating_sub(self.nxt) >= u64::from(len)
+            && !(self.nagle && len < mss);
+        goes.then_some(len)
     }
 
     /// Whether the acknowledgement that comes with data says nothing, because nothing is in flight.
