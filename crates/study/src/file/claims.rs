@@ -67,7 +67,7 @@ pub(super) fn ledgers(
         };
         let entries = mine().map(|claim| {
             let findings = columns().map(|(column, both)| {
-                if !asked(claim, column) {
+                if !asked(claim, column) || (claim.anchor && reference.is_none()) {
                     return Finding::not_tested();
                 }
                 Finding {

@@ -132,6 +132,8 @@ pub enum Scalar {
 pub struct Quick {
     /// Seeds of each run. Default 1.
     pub seeds: Option<u16>,
+    /// Other values of names under the study's `with`. What is asked for with `--with` comes before them.
+    pub with: BTreeMap<String, Scalar>,
     /// Keys of the experiment to set, after those of the study.
     pub set: Vec<String>,
     /// How it differs from the whole study, and what that does to the numbers. Default: "fewer or shorter runs".
@@ -424,6 +426,9 @@ pub struct Claim {
     /// What else is to be said: a text.
     #[serde(default)]
     pub detail: Option<String>,
+    /// Whether it speaks of the reference's own runs: then it is not tested where none of ours is compared with them.
+    #[serde(default)]
+    pub anchor: bool,
     /// Names of the figures that show it.
     #[serde(default)]
     pub figures: Vec<String>,

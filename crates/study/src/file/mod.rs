@@ -244,7 +244,7 @@ impl FileStudy {
         );
         let named = file.reference.as_ref();
         let theirs = self.reference.as_ref().zip(named);
-        let theirs = theirs.map(|(r, n)| reference::comparable(n, r, &self.groups, self.quick));
+        let theirs = theirs.map(|(r, n)| self.comparable(n, r));
         let reference = theirs.as_ref().and_then(|c| c.numbers.as_ref());
         let left_out = theirs.as_ref().and_then(|c| c.left_out.as_deref());
         let mut doubts = self.doubts();
@@ -280,8 +280,8 @@ impl FileStudy {
                 None => format!("numbers within their bars of {}’s", named.name),
             };
             facts.push((what, format!("not compared{why}")));
-            // A first look says already that it is one.
-            if !self.quick {
+            // A first look says already that it is one, and a changed study too.
+            if !self.quick && self.changes.is_empty() {
                 let text = format!("numbers are not compared{why}");
                 doubts.push(swell_base::Warning::note("reference-length", text));
             }
@@ -302,6 +302,11 @@ impl FileStudy {
                 .map_or_else(String::new, |r| r.name.clone()),
             real_time: false,
         }
+    }
+
+    fn comparable(&self, named: &format::Reference, theirs: &Numbers) -> reference::Comparable {
+        let changed = !self.changes.is_empty();
+        reference::comparable(named, theirs, &self.groups, self.quick, changed)
     }
 
     /// What an expression gives of the first run of a combination: kept, or of the run simulated again.
@@ -351,7 +356,11 @@ impl FileStudy {
         let mut doubts = Vec::new();
         if self.quick {
             let what = file.quick.what.as_deref();
-            let what = what.unwrap_or("fewer or shorter runs");
+            let mut what = what.unwrap_or("fewer or shorter runs").to_owned();
+            let others = self.changes.iter().filter(|c| c.instead_of(&file.quick));
+            for change in others {
+                what += &format!(", but {}", change.asked());
+            }
             doubts.push(swell_base::Warning::warning(
                 "quick-study",
                 format!("a first look: {what}; verdicts may differ from the full study's"),
@@ -360,7 +369,7 @@ impl FileStudy {
         if !self.changes.is_empty() {
             let each: Vec<String> = self.changes.iter().map(Change::in_words).collect();
             let text = format!("a study that was changed: {}", each.join("; "));
-            doubts.push(swell_base::Warning::note("changed-study", text));
+            doubts.push(swell_base::Warning::warning("changed-study", text));
         }
         doubts.extend(self.compiled.captures.doubts.iter().cloned());
         if self.seeds < 3 && !file.fixed {

@@ -117,6 +117,8 @@ impl FileStudy {
             text: texts.read(name)?,
         });
         let mut file: StudyFile = file::read_as(&origin.text, &origin.name, &schemas()[0])?;
+        with::first_look(&mut file, wish.quick)
+            .map_err(|(name, why)| origin.problem(&format!("quick.with.{name}"), &why, None))?;
         let changes = with::set(&mut file, &wish.with)?;
         let traces = Arc::new(Traces::default());
         let captures = captures::columns(&mut file, &origin, &wish.captures, &traces)?;

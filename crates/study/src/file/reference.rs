@@ -35,14 +35,21 @@ pub(super) struct Comparable {
     pub left_out: Option<String>,
 }
 
-/// Leaves out what is of runs of another length than ours, and in a first look everything, unless it is
-/// compared too.
+/// Leaves out what is of runs of another length than ours; in a first look everything, unless it is compared too;
+/// and everything where values of the study were `changed`, for then it is another experiment.
 pub(super) fn comparable(
     named: &Reference,
     theirs: &Numbers,
     groups: &[Arc<Group>],
     quick: bool,
+    changed: bool,
 ) -> Comparable {
+    if changed {
+        return Comparable {
+            numbers: None,
+            left_out: Some(": values were changed".into()),
+        };
+    }
     let asked = named.duration.map(|d| d.as_secs_f64());
     // Lengths are whole nanoseconds.
     let other = |ours: f64| asked.is_some_and(|s| (ours - s).abs() > 0.5e-9);

@@ -3,7 +3,7 @@
 use swell_experiment::file;
 
 use super::StudyError;
-use super::format::{Scalar, StudyFile};
+use super::format::{Quick, Scalar, StudyFile};
 
 /// A value that is not the study's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,16 @@ impl Change {
         format!("{} is {to}, its own is {from}", self.name)
     }
 
+    /// Whether it is what a first look would have otherwise.
+    pub(super) fn instead_of(&self, quick: &Quick) -> bool {
+        quick.with.contains_key(&self.name)
+    }
+
+    /// What was asked for, without what it is instead of.
+    pub(super) fn asked(&self) -> String {
+        format!("{} is {}", self.name, written(&self.to))
+    }
+
     pub(super) fn fact(&self) -> (String, String) {
         (format!("{}, changed", self.name), written(&self.to))
     }
@@ -31,6 +41,34 @@ fn written(value: &Scalar) -> String {
         Scalar::Switch(b) => b.to_string(),
         Scalar::Number(x) => x.to_string(),
         Scalar::Text(text) => text.clone(),
+    }
+}
+
+/// Sets what a first look has instead of values of the study's `with`; else which name is wrong, and why.
+pub(super) fn first_look(study: &mut StudyFile, quick: bool) -> Result<(), (String, String)> {
+    for (name, value) in &study.quick.with {
+        let Some(own) = study.with.get_mut(name) else {
+            return Err((
+                name.clone(),
+                format!("there is no value `{name}` under the study's `with`"),
+            ));
+        };
+        if std::mem::discriminant(own) != std::mem::discriminant(value) {
+            let why = format!("`{name}` is {} under the study's `with`", kind(own));
+            return Err((name.clone(), why));
+        }
+        if quick {
+            *own = value.clone();
+        }
+    }
+    Ok(())
+}
+
+fn kind(value: &Scalar) -> &'static str {
+    match value {
+        Scalar::Switch(_) => "true or false",
+        Scalar::Number(_) => "a number",
+        Scalar::Text(_) => "a text",
     }
 }
 

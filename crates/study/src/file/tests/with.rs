@@ -94,12 +94,119 @@ fn the_filler_studys_stand_ins_may_be_of_half_an_hour() {
     assert!(long.groups().all(|g| g.seconds == 1800.0));
     let named = long.compiled.file.reference.as_ref().expect("ns-2");
     let theirs = long.reference.as_ref().expect("its numbers");
-    let of = |study: &FileStudy| {
-        super::super::reference::comparable(named, theirs, &study.groups, false)
-    };
-    assert_eq!(of(&own).numbers.as_ref(), Some(theirs));
-    let left_out = of(&long);
+    assert_eq!(own.comparable(named, theirs).numbers.as_ref(), Some(theirs));
+    let left_out = long.comparable(named, theirs);
     assert_eq!(left_out.numbers, None);
-    let why = ": ns-2.35's runs are of 600 s, and ours of 1800 s";
+    let why = ": values were changed";
     assert_eq!(left_out.left_out.as_deref(), Some(why));
+}
+
+/// A first look has other values, and what is asked for comes before them.
+#[test]
+fn what_is_asked_for_is_so_in_a_first_look_too() {
+    let bundled = Bundled::named("filler").expect("it is carried");
+    for (with, seconds, changed) in [
+        (None, 60.0, None),
+        (Some("minutes=1"), 60.0, None),
+        (
+            Some("minutes=30"),
+            1800.0,
+            Some("minutes is 30, its own is 1"),
+        ),
+        (
+            Some("minutes=10"),
+            600.0,
+            Some("minutes is 10, its own is 1"),
+        ),
+    ] {
+        let wish = Wish {
+            quick: true,
+            with: with.into_iter().map(str::to_owned).collect(),
+            ..Wish::default()
+        };
+        let study = bundled.study(&wish).unwrap_or_else(|e| panic!("{e}"));
+        assert!(study.groups().all(|g| g.seconds == seconds), "{with:?}");
+        let doubts = study.doubts();
+        let of = |code: &str| doubts.iter().find(|d| d.code == code);
+        let said = of("changed-study").map(|d| d.message.as_str());
+        assert_eq!(
+            said.map(|s| s.trim_start_matches("a study that was changed: ")),
+            changed
+        );
+        let first = &of("quick-study").expect("a first look").message;
+        let but = changed.and_then(|c| c.split(',').next());
+        let but = but.map_or_else(String::new, |c| format!(", but {c}"));
+        assert!(first.contains(&format!("instead of ten{but};")), "{first}");
+    }
+}
+
+#[test]
+fn a_first_look_changes_values_that_are_there() {
+    for (with, why) in [
+        ("bass = 2", "no value `bass`"),
+        ("base = true", "`base` is a number"),
+    ] {
+        let error = read(&format!("{STUDY}\n[quick]\nwith = {{ {with} }}\n"));
+        let error = error.expect_err(why);
+        assert!(
+            error.contains(why) && error.contains("key quick.with."),
+            "{error}"
+        );
+    }
+}
+
+/// A study that was changed is another experiment: nobody else's numbers are held against it, whatever the length.
+#[test]
+fn a_changed_study_has_no_reference() {
+    let text = format!(
+        "{STUDY}\n[[claim]]\nid = \"A1\"\nclaim = \"theirs\"\nvalue = \"runs().len()\"\nholds = \"true\"\nanchor = true\n\
+         [reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\nduration = \"6s\"\n\
+         [[reference.cause]]\nwhere = \"true\"\nname = \"ties\"\nwhat = \"Ties.\"\n"
+    );
+    let (dir, path) = written(&text);
+    // Far from every number of ours.
+    let table = "column,line,load,seeds,arrived,arrived_sd\n\
+                 slow,fifo,0.5,3,90,0.1\nslow,fifo,1,3,90,0.1\nslow,codel,1,3,90,0.1\n";
+    std::fs::write(dir.path().join("ref.csv"), table).unwrap();
+    let page = |with: &[&str]| {
+        let wish = Wish {
+            with: with.iter().map(|&w| w.to_owned()).collect(),
+            ..Wish::default()
+        };
+        let read = FileStudy::read(&path, &wish).unwrap_or_else(|e| panic!("{e}"));
+        read.study(&vec![vec![10.0, 1.0]; read.cells().len()])
+    };
+    let said = |page: &crate::Study| {
+        let fact = page.facts.iter().find(|f| f.0.contains("ns-2"));
+        let findings: Vec<_> = page.ledgers[0]
+            .entries
+            .iter()
+            .map(|e| &e.findings[0])
+            .collect();
+        (
+            fact.expect("a fact").1.clone(),
+            page.sections.iter().any(|s| s.title.starts_with("Beside")),
+            findings[0].reference.is_empty(),
+            findings[1].verdict,
+        )
+    };
+    let own = page(&["base=1"]);
+    assert_eq!(
+        said(&own),
+        ("0 of 3".to_owned(), true, false, crate::Verdict::Holds)
+    );
+    let other = page(&["base=2"]);
+    let expected = (
+        "not compared: values were changed".to_owned(),
+        false,
+        true,
+        crate::Verdict::NotTested,
+    );
+    assert_eq!(said(&other), expected);
+    let doubt = other.doubts.iter().find(|d| d.code == "changed-study");
+    assert_eq!(
+        doubt.expect("it was").severity,
+        swell_base::Severity::Warning
+    );
+    assert!(!other.doubts.iter().any(|d| d.code.contains("reference")));
 }
