@@ -142,6 +142,10 @@ fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Resu
     })?;
     if study.runs_again() {
         out::say("simulating some runs again for the figures that show their course");
+    } else {
+        // Nothing is left that looks at a wish.
+        let kept = format!("interrupted; all runs are kept in {}", dir.display());
+        interrupt::ends(&kept, "the same command draws the figures");
     }
     let Some(made) = study.study_unless(&numbers, &interrupt::wished) else {
         let message = format!("interrupted; all runs are kept in {}", dir.display());

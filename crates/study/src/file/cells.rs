@@ -211,11 +211,8 @@ impl FileCell {
     }
 
     /// Whose first run, of which figures show the course, keeps that too.
-    pub(super) fn keeping(mut self, kept: &Arc<Kept>) -> FileCell {
-        if self.seed == self.group.seed {
-            let texts = points::wanted(&self.compiled, &self.group);
-            self.points = Some((texts, Arc::clone(kept)));
-        }
+    pub(super) fn keeping(mut self, texts: &[String], kept: &Arc<Kept>) -> FileCell {
+        self.points = Some((texts.to_vec(), Arc::clone(kept)));
         self
     }
 

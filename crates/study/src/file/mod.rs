@@ -31,6 +31,7 @@ mod with;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use swell_experiment::file::Problems;
 
@@ -41,7 +42,7 @@ use again::Source;
 use cells::FileCell;
 pub use cells::Group;
 use draw::Wrong;
-use points::{Kept, Points};
+use points::{Kept, Points, Wants};
 use read::Compiled;
 use reference::Numbers;
 use tables::Tables;
@@ -50,6 +51,10 @@ use with::Change;
 
 /// Runs of one study.
 const MOST: usize = 200_000;
+
+/// Figures of one study, and expressions of one figure of points: each is asked of every combination.
+const FIGURES: usize = 200;
+const EXPRESSIONS: usize = 20;
 
 /// A study file, read and checked.
 pub struct FileStudy {
@@ -64,6 +69,8 @@ pub struct FileStudy {
     changes: Vec<Change>,
     /// What figures of points have of runs.
     points: std::sync::Arc<Kept>,
+    /// What they want.
+    wants: OnceLock<Vec<Wants>>,
 }
 
 impl std::fmt::Debug for FileStudy {
@@ -193,8 +200,18 @@ impl FileStudy {
             let path = Kept::beside(&options.file);
             let opened = self.points.open(&path, &columns.keys, options.fresh);
             opened.map_err(|error| GridError::Io { path, error })?;
-            let each = cells.into_iter();
-            cells = each.map(|cell| cell.keeping(&self.points)).collect();
+            // Without an answer it was stopped, and no run begins either.
+            let wants = self.wants(stop).unwrap_or_default();
+            let each = cells.into_iter().enumerate();
+            let keeping = each.map(|(i, cell)| {
+                let first = i % usize::from(self.seeds) == 0;
+                let wants = wants.get(i / usize::from(self.seeds)).filter(|_| first);
+                match wants {
+                    Some(wants) => cell.keeping(&wants.surely, &self.points),
+                    None => cell,
+                }
+            });
+            cells = keeping.collect();
         }
         grid::run_tasks(&columns, &cells, options, progress, stop)
     }
@@ -207,14 +224,20 @@ impl FileStudy {
     /// Whether figures of `points` may simulate runs again, which takes a while: runs of which
     /// [`FileStudy::run`] kept nothing for them.
     pub fn runs_again(&self) -> bool {
-        let lacks = |figure: &format::Figure, group: &std::sync::Arc<Group>| {
-            let name = grid::name(&FileCell::new(&self.compiled, group, group.seed));
-            let mut texts = figure.points.values();
-            points::shows(&self.compiled, figure, group) != Some(false)
-                && texts.any(|text| self.points.get(&name, text).is_none())
-        };
-        let mut figures = self.compiled.file.figure.iter();
-        figures.any(|f| !f.points.is_empty() && self.groups.iter().any(|group| lacks(f, group)))
+        let wants = self.wants(&|| false).unwrap_or_default();
+        wants.iter().any(|w| {
+            let mut texts = w.surely.iter().chain(&w.perhaps);
+            texts.any(|text| self.points.get(&w.name, text).is_none())
+        })
+    }
+
+    /// What figures of points want of each combination: found once. None where `stop` said so before that.
+    fn wants(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<&[Wants]> {
+        if self.wants.get().is_none() {
+            let found = points::wanted(&self.compiled, &self.groups, stop)?;
+            return Some(self.wants.get_or_init(|| found));
+        }
+        self.wants.get().map(Vec::as_slice)
     }
 
     /// The study of what came of [`FileStudy::run`].
@@ -228,6 +251,7 @@ impl FileStudy {
         numbers: &[Vec<f64>],
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<Study> {
+        self.wants(stop)?;
         let again = self.runs_again();
         let made = self.made(numbers, stop);
         (!(again && stop())).then_some(made)

@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rhai::{Array, Dynamic};
+use rhai::{AST, Array, Dynamic, Engine, Scope};
 
-use super::cells::{self, Group};
+use super::cells::{self, FileCell, Group};
 use super::draw::{self, Wrong};
 use super::format::{Figure, StudyFile};
 use super::read::{self, Compiled};
 use super::script::{self, Trouble};
 use super::tables::Tables;
-use crate::grid::hash;
+use crate::grid::{self, hash};
 
 /// Points in the order of their x.
 pub(super) type Points = Vec<[f64; 2]>;
@@ -105,41 +105,87 @@ fn parsed(line: &str) -> Option<((String, u64), Points)> {
     rest.is_empty().then(|| ((run, expression), pairs.to_vec()))
 }
 
-/// The expressions of all figures of points that show this combination, as far as that can be said before
-/// any run: one whose `where` asks for measures is not among them.
-pub(super) fn wanted(compiled: &Compiled, group: &Group) -> Vec<String> {
-    let mut texts: Vec<String> = Vec::new();
-    for figure in &compiled.file.figure {
-        if !figure.points.is_empty() && shows(compiled, figure, group) == Some(true) {
-            for text in figure.points.values() {
-                if !texts.contains(text) {
-                    texts.push(text.clone());
+/// What figures of points want of the first run of a combination.
+pub(super) struct Wants {
+    /// Its key and fingerprint.
+    pub name: String,
+    /// Expressions of figures that show it.
+    pub surely: Vec<String>,
+    /// Expressions of figures of which only the numbers of runs tell whether they show it.
+    pub perhaps: Vec<String>,
+}
+
+/// A figure of points and which combinations it shows.
+struct Shown<'f> {
+    lines: Vec<usize>,
+    columns: Vec<usize>,
+    filter: Option<(&'f str, Option<AST>)>,
+    texts: Vec<&'f String>,
+}
+
+/// What is wanted of every combination, as far as that can be said before any run; none where `stop` said so.
+pub(super) fn wanted(
+    compiled: &Arc<Compiled>,
+    groups: &[Arc<Group>],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Option<Vec<Wants>> {
+    let study: &StudyFile = &compiled.file;
+    let engine = script::engine();
+    let figures = study.figure.iter().filter(|f| !f.points.is_empty());
+    let figures: Vec<Shown<'_>> = figures.map(|f| Shown::new(study, &engine, f)).collect();
+    let mut all = Vec::new();
+    for group in groups {
+        let mut wants = Wants {
+            name: grid::name(&FileCell::new(compiled, group, group.seed)),
+            surely: Vec::new(),
+            perhaps: Vec::new(),
+        };
+        let known = read::scope(study, (group.column, group.line), &group.axes);
+        for figure in &figures {
+            if stop() {
+                return None;
+            }
+            let list = match figure.shows(&engine, group, &known) {
+                Some(true) => &mut wants.surely,
+                Some(false) => continue,
+                None => &mut wants.perhaps,
+            };
+            for text in &figure.texts {
+                if !list.contains(text) {
+                    list.push((*text).clone());
                 }
             }
         }
+        all.push(wants);
     }
-    texts
+    Some(all)
 }
 
-/// Whether a figure shows a combination; none where that hangs on the numbers of runs.
-pub(super) fn shows(compiled: &Compiled, figure: &Figure, group: &Group) -> Option<bool> {
-    let study: &StudyFile = &compiled.file;
-    let lines = draw::chosen(figure.lines.as_deref(), study.line.iter().map(|l| &*l.name));
-    let columns = draw::chosen(
-        figure.columns.as_deref(),
-        study.column.iter().map(|c| &*c.name),
-    );
-    if !lines.contains(&group.line) || !columns.contains(&group.column) {
-        return Some(false);
+impl<'f> Shown<'f> {
+    fn new(study: &StudyFile, engine: &Engine, figure: &'f Figure) -> Shown<'f> {
+        let lines = study.line.iter().map(|l| &*l.name);
+        let columns = study.column.iter().map(|c| &*c.name);
+        let filter = figure.filter.as_deref();
+        Shown {
+            lines: draw::chosen(figure.lines.as_deref(), lines),
+            columns: draw::chosen(figure.columns.as_deref(), columns),
+            filter: filter.map(|text| (text, script::compile(engine, text).ok())),
+            texts: figure.points.values().collect(),
+        }
     }
-    let Some(text) = &figure.filter else {
-        return Some(true);
-    };
-    let engine = script::engine();
-    let ast = script::compile(&engine, text).ok()?;
-    let mut known = read::scope(study, (group.column, group.line), &group.axes);
-    let answer = script::value(&engine, &ast, &mut known, text).ok()?;
-    script::truth(&answer).ok()
+
+    /// None where that hangs on the numbers of runs.
+    fn shows(&self, engine: &Engine, group: &Group, known: &Scope<'static>) -> Option<bool> {
+        if !self.lines.contains(&group.line) || !self.columns.contains(&group.column) {
+            return Some(false);
+        }
+        let Some((text, ast)) = &self.filter else {
+            return Some(true);
+        };
+        // Statements may change what they know.
+        let answer = script::value(engine, ast.as_ref()?, &mut known.clone(), text);
+        script::truth(&answer.ok()?).ok()
+    }
 }
 
 /// What an expression gives of the tables of a combination's run.

@@ -16,7 +16,10 @@ use super::format::{Claim, ClaimsFile, Column, Line, Scalar, StudyFile};
 use super::reference::{self, Numbers};
 use super::script::{self, Trouble};
 use super::texts::{Texts, quoted};
-use super::{FileStudy, MOST, StudyError, Wish, captures, claims, draw, points, tables, with};
+use super::{
+    EXPRESSIONS, FIGURES, FileStudy, MOST, StudyError, Wish, captures, claims, draw, points,
+    tables, with,
+};
 use crate::bundled::{self, Bundled};
 
 /// A study file with its expressions read.
@@ -186,6 +189,7 @@ impl FileStudy {
             reference,
             changes,
             points: Arc::default(),
+            wants: OnceLock::new(),
         };
         study.rehearse()?;
         Ok(study)
@@ -321,6 +325,23 @@ fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
             "a study measures something".into(),
             "write [[measure]]",
         );
+    }
+    let many = |what: &str, found: usize, most: usize| format!("{found} {what}, at most {most}");
+    if study.figure.len() > FIGURES {
+        return fail(
+            format!("figure[{FIGURES}]"),
+            many("figures", study.figure.len(), FIGURES),
+            "each is asked of every combination; write a second study of the same runs",
+        );
+    }
+    for (i, figure) in study.figure.iter().enumerate() {
+        if figure.points.len() > EXPRESSIONS {
+            return fail(
+                format!("figure[{i}].points"),
+                many("expressions in a figure", figure.points.len(), EXPRESSIONS),
+                "write several figures",
+            );
+        }
     }
     let lists: [(&str, Vec<&str>, bool); 5] = [
         ("axis", study.axis.iter().map(|a| &*a.name).collect(), true),

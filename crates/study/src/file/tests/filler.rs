@@ -92,7 +92,12 @@ fn verdicts(study: &FileStudy, change: Change) -> BTreeMap<String, Vec<Verdict>>
 
 fn judged(study: &FileStudy, numbers: &Numbers) -> BTreeMap<String, Vec<Verdict>> {
     let mut doubts = Vec::new();
-    let ledgers = claims::ledgers(&study.compiled, numbers, None, &mut doubts);
+    let ledgers = claims::ledgers(
+        &study.compiled,
+        numbers,
+        study.reference.as_ref(),
+        &mut doubts,
+    );
     assert_eq!(doubts, []);
     let entries = ledgers.iter().flat_map(|l| &l.entries);
     entries

@@ -386,3 +386,69 @@ fn a_capture_is_one_more_column() {
         assert!(refusal.to_string().contains("not a file"), "{refusal}");
     }
 }
+
+/// What figures want is found once, and can be stopped while it is.
+#[test]
+fn finding_what_figures_show_can_be_stopped() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let text = study().replacen("points = {", "where = \"load < 1\"\npoints = {", 1);
+    let (_dir, path) = written(&text);
+    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let asked = AtomicUsize::new(0);
+    let groups = read.groups().count();
+    let stop = |after: usize| move |n: usize| n > after;
+    // Asked for every combination, stopped at the second.
+    let second = stop(1);
+    let wants = read.wants(&|| second(asked.fetch_add(1, Ordering::Relaxed) + 1));
+    assert!(wants.is_none());
+    assert_eq!(asked.swap(0, Ordering::Relaxed), 2);
+    let options = Options {
+        file: path.with_file_name("runs.csv"),
+        jobs: 1,
+        fresh: false,
+    };
+    let ended = read.run(&options, &|_| {}, &|| true).unwrap();
+    let none = Ended::Interrupted {
+        finished: 0,
+        runs: groups,
+    };
+    assert_eq!(ended, none);
+    let count = || {
+        asked.fetch_add(1, Ordering::Relaxed);
+        false
+    };
+    assert_eq!(read.wants(&count).map(<[_]>::len), Some(groups));
+    assert_eq!(asked.load(Ordering::Relaxed), groups);
+    // Once is enough.
+    assert!(read.runs_again());
+    assert!(read.wants(&|| true).is_some());
+}
+
+#[test]
+fn figures_are_not_without_number() {
+    let figure = "[[figure]]\nname = \"fN\"\ntitle = \"F\"\nx_title = \"load\"\ny = \"arrived\"\ny_title = \"packets\"\n";
+    // The small study has one.
+    let with = |n: usize| {
+        let more: String = (1..n)
+            .map(|i| figure.replace("fN", &format!("f{i}")))
+            .collect();
+        read(&format!("{STUDY}\n{more}"))
+    };
+    assert!(with(200).is_ok());
+    let why = with(201).expect_err("too many");
+    assert!(why.contains("201 figures, at most 200"), "{why}");
+    let points = |n: usize| {
+        let each: Vec<String> = (0..n).map(|i| format!("e{i} = \"[[0, {i}]]\"")).collect();
+        let text = study();
+        let (head, rest) = text.split_once("points = {").unwrap();
+        let (_, tail) = rest.split_once('}').unwrap();
+        read(&format!("{head}points = {{ {} }}{tail}", each.join(", ")))
+    };
+    assert!(points(20).is_ok());
+    let why = points(21).expect_err("too many");
+    assert!(
+        why.contains("21 expressions in a figure, at most 20"),
+        "{why}"
+    );
+    assert!(why.contains("key figure[2].points"), "{why}");
+}
