@@ -264,6 +264,17 @@ pub fn run_tasks<C: Task>(
     Ok(Ended::Complete(complete))
 }
 
+/// Whether [`run_tasks`] would take the table: there is none, or one of the same columns, or it is thrown away.
+///
+/// # Errors
+/// When the table cannot be read, or holds something else.
+pub(crate) fn takes(columns: &Columns, options: &Options) -> Result<(), GridError> {
+    if options.fresh {
+        return Ok(());
+    }
+    read(&options.file, columns).map(|_| ())
+}
+
 /// What the workers share.
 struct State {
     out: File,

@@ -197,6 +197,8 @@ impl FileStudy {
         let columns = cells::columns(&self.compiled.file);
         let mut cells = self.cells();
         if self.has_points() {
+            // Points of a study whose table is refused are that study's.
+            grid::takes(&columns, options)?;
             let path = Kept::beside(&options.file);
             let opened = self.points.open(&path, &columns.keys, options.fresh);
             opened.map_err(|error| GridError::Io { path, error })?;

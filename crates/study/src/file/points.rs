@@ -23,13 +23,31 @@ use crate::grid::{self, hash};
 /// Points in the order of their x.
 pub(super) type Points = Vec<[f64; 2]>;
 
+/// Points of a list that are kept: more than a picture has pixels to show.
+const SHOWN: usize = 2000;
+/// Bytes of the file. What is beyond them is simulated again.
+const BYTES: u64 = 64_000_000;
+
 /// The points that are known, by run and expression.
-#[derive(Default)]
-pub(super) struct Kept(Mutex<State>);
+pub(super) struct Kept {
+    state: Mutex<State>,
+    /// Bytes of the file, or of what it would be.
+    most: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept {
+            state: Mutex::default(),
+            most: BYTES,
+        }
+    }
+}
 
 #[derive(Default)]
 struct State {
     known: BTreeMap<(String, u64), Points>,
+    bytes: u64,
     /// Where more of them go; nowhere before a file was opened.
     out: Option<File>,
 }
@@ -44,7 +62,15 @@ impl Kept {
     /// as does one of something else.
     pub(super) fn open(&self, path: &Path, keys: &[String], fresh: bool) -> io::Result<()> {
         let header = format!("{},settings,expression,points\n", keys.join(","));
-        let old = match fs::read_to_string(path) {
+        let long = fs::metadata(path).is_ok_and(|m| m.len() > self.most);
+        let read = || {
+            if long {
+                Ok(String::new())
+            } else {
+                fs::read_to_string(path)
+            }
+        };
+        let old = match read() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
             // Not text: nothing of ours.
             Err(e) if e.kind() == io::ErrorKind::InvalidData => String::new(),
@@ -55,6 +81,7 @@ impl Kept {
             let mut file = File::create(path)?;
             file.write_all(header.as_bytes())?;
             state.out = Some(file);
+            state.bytes = header.len() as u64;
             return Ok(());
         }
         // A last line without an end was being written when the study was ended.
@@ -63,6 +90,7 @@ impl Kept {
         let file = OpenOptions::new().append(true).open(path)?;
         file.set_len(whole as u64)?;
         state.out = Some(file);
+        state.bytes = whole as u64;
         Ok(())
     }
 
@@ -74,12 +102,17 @@ impl Kept {
             .cloned()
     }
 
-    /// Keeps it.
+    /// Keeps it, where there is still room.
     pub(super) fn keep(&self, run: &str, text: &str, points: Points) -> io::Result<()> {
         let key = (run.to_owned(), hash(text));
-        let numbers: Vec<String> = points.iter().flatten().map(f64::to_string).collect();
+        let numbers: Vec<String> = points.iter().flatten().map(|x| format!("{x:e}")).collect();
         let line = format!("{},{:016x},{}\n", key.0, key.1, numbers.join(" "));
         let mut state = self.lock();
+        let bytes = state.bytes + line.len() as u64;
+        if bytes > self.most {
+            return Ok(());
+        }
+        state.bytes = bytes;
         state.known.insert(key, points);
         match &mut state.out {
             Some(out) => out.write_all(line.as_bytes()),
@@ -89,7 +122,7 @@ impl Kept {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Whatever panicked elsewhere, what is in here is whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -220,7 +253,24 @@ fn points(found: Dynamic) -> Result<Points, Wrong> {
         }
     }
     all.sort_by(|a, b| a[0].total_cmp(&b[0]));
-    Ok(all)
+    Ok(thinned(all))
+}
+
+/// The least and the greatest of each of equally many neighbours, where a picture cannot show all.
+fn thinned(all: Points) -> Points {
+    if all.len() <= SHOWN {
+        return all;
+    }
+    let neighbours = all.chunks(all.len().div_ceil(SHOWN / 2));
+    let ends = neighbours.flat_map(|some| {
+        let rank = |a: &usize, b: &usize| some[*a][1].total_cmp(&some[*b][1]);
+        let least = (0..some.len()).min_by(rank).unwrap_or(0);
+        let most = (0..some.len()).max_by(rank).unwrap_or(0);
+        let pair = [least.min(most), least.max(most)];
+        let different = if least == most { 1 } else { 2 };
+        pair.into_iter().take(different).map(|i| some[i])
+    });
+    ends.collect()
 }
 
 pub(super) fn wrong(why: &str) -> Wrong {
@@ -230,6 +280,60 @@ pub(super) fn wrong(why: &str) -> Wrong {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("runs.points.csv");
+        let keys = ["seed".to_owned()];
+        let header = "seed,settings,expression,points\n".len() as u64;
+        // Room for two lines.
+        let line = ",0123456789abcdef,1e-300 -1.7976931348623157e308\n".len() as u64 + 1;
+        let kept = Kept {
+            most: header + 2 * line + 1,
+            ..Kept::default()
+        };
+        kept.open(&path, &keys, false).unwrap();
+        let points = vec![[1e-300, f64::MIN]];
+        for run in ["1", "2", "3"] {
+            kept.keep(run, "x", points.clone()).unwrap();
+        }
+        assert_eq!(kept.get("2", "x"), Some(points.clone()));
+        assert_eq!(kept.get("3", "x"), None);
+        assert_eq!(fs::metadata(&path).unwrap().len(), header + 2 * line);
+        // What stands there counts, and a file that is too long is begun anew.
+        let again = Kept {
+            most: header + 2 * line + 1,
+            ..Kept::default()
+        };
+        again.open(&path, &keys, false).unwrap();
+        assert_eq!(again.get("1", "x"), Some(points.clone()));
+        again.keep("3", "x", points.clone()).unwrap();
+        assert_eq!(again.get("3", "x"), None);
+        let less = Kept {
+            most: header + line,
+            ..Kept::default()
+        };
+        less.open(&path, &keys, false).unwrap();
+        assert_eq!(less.get("1", "x"), None);
+        assert_eq!(fs::metadata(&path).unwrap().len(), header);
+    }
+
+    #[test]
+    fn a_long_list_keeps_its_extremes() {
+        let list = |n: usize| -> Points { (0..n).map(|i| [i as f64, (i as f64).sin()]).collect() };
+        assert_eq!(thinned(list(2000)), list(2000));
+        for n in [2001, 3999, 20_000] {
+            let mut all = list(n);
+            all[1234][1] = 9.0;
+            all[1235][1] = -9.0;
+            let few = thinned(all.clone());
+            assert!(few.len() <= 2000 && few.len() > 1000, "{n}: {}", few.len());
+            assert!(few.is_sorted_by(|a, b| a[0] < b[0]));
+            assert!(few.contains(&[1234.0, 9.0]) && few.contains(&[1235.0, -9.0]));
+            assert!(few.iter().all(|p| all.contains(p)));
+        }
+    }
 
     #[test]
     fn what_was_kept_is_there_again_and_a_cut_line_is_not() {
@@ -256,7 +360,7 @@ mod tests {
         again.keep("a,b,3,00ff", "up.x", vec![[1.0, 2.0]]).unwrap();
         let last = fs::read_to_string(&path).unwrap();
         assert!(
-            last.starts_with(&text) && last.ends_with(",1 2\n"),
+            last.starts_with(&text) && last.ends_with(",1e0 2e0\n"),
             "{last}"
         );
 

@@ -452,3 +452,29 @@ fn figures_are_not_without_number() {
     );
     assert!(why.contains("key figure[2].points"), "{why}");
 }
+
+/// The directory of another study keeps what it has.
+#[test]
+fn points_of_another_study_are_left_alone() {
+    let (dir, path) = written(&study());
+    let (runs, points) = (
+        "another,table\n",
+        "another,settings,expression,points\nof,hours\n",
+    );
+    let file = dir.path().join("runs.csv");
+    std::fs::write(&file, runs).unwrap();
+    let kept = dir.path().join("runs.points.csv");
+    std::fs::write(&kept, points).unwrap();
+    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let mut options = Options {
+        file,
+        jobs: 1,
+        fresh: false,
+    };
+    let refused = read.run(&options, &|_| {}, &|| true);
+    assert!(matches!(refused, Err(GridError::Table { line: 1, .. })));
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), points);
+    options.fresh = true;
+    assert!(read.run(&options, &|_| {}, &|| true).is_ok());
+    assert_ne!(std::fs::read_to_string(&kept).unwrap(), points);
+}
