@@ -121,7 +121,7 @@ impl FileStudy {
         });
         let mut file: StudyFile = file::read_as(&origin.text, &origin.name, &schemas()[0])?;
         with::first_look(&mut file, wish.quick)
-            .map_err(|(name, why)| origin.problem(&format!("quick.with.{name}"), &why, None))?;
+            .map_err(|(key, why)| origin.problem(&format!("quick.with.{key}"), &why, None))?;
         let changes = with::set(&mut file, &wish.with)?;
         let traces = Arc::new(Traces::default());
         let captures = captures::columns(&mut file, &origin, &wish.captures, &traces)?;

@@ -445,12 +445,12 @@ fn figures_are_not_without_number() {
         read(&format!("{head}points = {{ {} }}{tail}", each.join(", ")))
     };
     assert!(points(20).is_ok());
-    let why = points(21).expect_err("too many");
+    let many = points(21).expect_err("too many");
     assert!(
-        why.contains("21 expressions in a figure, at most 20"),
-        "{why}"
+        many.contains("21 expressions in a figure, at most 20"),
+        "{many}"
     );
-    assert!(why.contains("key figure[2].points"), "{why}");
+    assert!(many.contains("key figure[2].points"), "{many}");
 }
 
 /// The directory of another study keeps what it has.

@@ -176,16 +176,16 @@ fn a_changed_study_has_no_reference() {
         let read = FileStudy::read(&path, &wish).unwrap_or_else(|e| panic!("{e}"));
         read.study(&vec![vec![10.0, 1.0]; read.cells().len()])
     };
-    let said = |page: &crate::Study| {
-        let fact = page.facts.iter().find(|f| f.0.contains("ns-2"));
-        let findings: Vec<_> = page.ledgers[0]
+    let said = |made: &crate::Study| {
+        let fact = made.facts.iter().find(|f| f.0.contains("ns-2"));
+        let findings: Vec<_> = made.ledgers[0]
             .entries
             .iter()
             .map(|e| &e.findings[0])
             .collect();
         (
             fact.expect("a fact").1.clone(),
-            page.sections.iter().any(|s| s.title.starts_with("Beside")),
+            made.sections.iter().any(|s| s.title.starts_with("Beside")),
             findings[0].reference.is_empty(),
             findings[1].verdict,
         )
