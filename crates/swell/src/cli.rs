@@ -502,7 +502,7 @@ pub(crate) struct StudyFileArgs {
     /// A first look: what the file says under [quick].
     #[arg(long)]
     pub quick: bool,
-    /// Another value than the file's own of a name under its `with`. Again for more.
+    /// Another value than the file's own, of one of its options ([[option]]). Again for more.
     #[arg(long, value_name = "NAME=VALUE")]
     pub with: Vec<String>,
     /// How many seeds. Default: the file's.
@@ -518,6 +518,9 @@ pub(crate) struct TracesArgs {
     /// Captures, each one more column.
     #[arg(value_name = "TRACE", conflicts_with = "write")]
     pub traces: Vec<PathBuf>,
+    /// Another value than the study's own. minutes: length of the stand-ins, 1 to 120.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "write")]
+    pub with: Vec<String>,
     #[command(flatten)]
     pub bundled: BundledArgs,
 }
@@ -528,10 +531,6 @@ pub(crate) struct BundledArgs {
     /// A first look: few settings, short runs, one seed.
     #[arg(long)]
     pub quick: bool,
-    /// Another value than the study's own of a name under its `with`, such as `minutes` of filler's stand-ins. Again for
-    /// more; `--write` shows them.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub with: Vec<String>,
     /// How many seeds. Default: the study's, mostly 5, and 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: Option<u16>,
@@ -542,7 +541,7 @@ pub(crate) struct BundledArgs {
     #[arg(
         long,
         value_name = "DIR",
-        conflicts_with_all = ["quick", "with", "seeds", "jobs", "out", "fresh"]
+        conflicts_with_all = ["quick", "seeds", "jobs", "out", "fresh"]
     )]
     pub write: Option<PathBuf>,
 }

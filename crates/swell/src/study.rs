@@ -31,9 +31,11 @@ const PNG_SCALE: f32 = 2.0;
 pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     match which {
         StudyCommand::Router(args) => router::router(args, rights, json),
-        StudyCommand::Burstiness(args) => carried("burstiness", args, &[], json),
-        StudyCommand::Buffers(args) => carried("buffers", args, &[], json),
-        StudyCommand::Filler(args) => carried("filler", &args.bundled, &args.traces, json),
+        StudyCommand::Burstiness(args) => carried("burstiness", args, (&[], &[]), json),
+        StudyCommand::Buffers(args) => carried("buffers", args, (&[], &[]), json),
+        StudyCommand::Filler(args) => {
+            carried("filler", &args.bundled, (&args.traces, &args.with), json)
+        }
         StudyCommand::Harpoon(args) => {
             let duration = if args.quick {
                 harpoon::QUICK
@@ -60,8 +62,13 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
     }
 }
 
-/// A study that the program carries, with a column more for each capture.
-fn carried(name: &str, args: &BundledArgs, captures: &[PathBuf], json: bool) -> Result<(), Fail> {
+/// A study that the program carries, with a column more for each capture, and other values of its options.
+fn carried(
+    name: &str,
+    args: &BundledArgs,
+    (captures, with): (&[PathBuf], &[String]),
+    json: bool,
+) -> Result<(), Fail> {
     let none = || Fail::failed(format!("this program carries no study {name}"));
     let bundled = Bundled::named(name).ok_or_else(none)?;
     if let Some(dir) = &args.write {
@@ -71,7 +78,7 @@ fn carried(name: &str, args: &BundledArgs, captures: &[PathBuf], json: bool) -> 
         quick: args.quick,
         seeds: args.seeds,
         captures: captures.to_vec(),
-        with: args.with.clone(),
+        with: with.to_vec(),
     };
     let study = bundled.study(&wish).map_err(unread)?;
     run_file(&study, args.quick, &args.grid, json)
@@ -130,7 +137,21 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
 }
 
 fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Result<(), Fail> {
-    let default = default_directory(study.name(), quick);
+    let mut called = study.name().to_owned();
+    for change in study.changes() {
+        // What may stand in a file's name anywhere, and not too much of it.
+        let plain = change.chars().take(40);
+        let plain = plain.map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        });
+        called.push('-');
+        called.extend(plain);
+    }
+    let default = default_directory(&called, quick);
     let dir = made(grid.out.as_deref(), default)?;
     let numbers = with_progress(&dir, |progress| {
         let options = Options {

@@ -46,6 +46,9 @@ pub struct StudyFile {
     /// Values that expressions know by name.
     #[serde(default)]
     pub with: BTreeMap<String, Scalar>,
+    /// Which of those values may be asked for with `--with`. Default: none.
+    #[serde(default)]
+    pub option: Vec<StudyOption>,
     /// What a first look (`--quick`) changes.
     #[serde(default)]
     pub quick: Quick,
@@ -124,6 +127,46 @@ pub enum Scalar {
     Number(f64),
     /// A text.
     Text(String),
+}
+
+/// A value under the study's `with` that may be asked for: `--with NAME=VALUE`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyOption {
+    /// Its name under `with`.
+    pub name: String,
+    /// What it is, in a few words.
+    pub what: String,
+    /// The least number that is taken.
+    #[serde(default)]
+    pub from: Option<f64>,
+    /// The greatest.
+    #[serde(default)]
+    pub to: Option<f64>,
+}
+
+impl StudyOption {
+    /// The bounds in words; empty where there are none.
+    pub fn bounds(&self) -> String {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => format!("{from} to {to}"),
+            (Some(from), None) => format!("at least {from}"),
+            (None, Some(to)) => format!("at most {to}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Whether a number is within them.
+    pub(super) fn takes(&self, x: f64) -> bool {
+        self.from.is_none_or(|from| x >= from) && self.to.is_none_or(|to| x <= to)
+    }
+
+    /// A line of a list of options.
+    pub(super) fn in_words(&self) -> String {
+        let bounds = self.bounds();
+        let separator = if bounds.is_empty() { "" } else { ", " };
+        format!("{}: {}{separator}{bounds}", self.name, self.what)
+    }
 }
 
 /// What a first look changes.

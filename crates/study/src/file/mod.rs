@@ -115,7 +115,7 @@ pub enum StudyError {
         problem: String,
     },
     /// A value of `with` cannot be set so.
-    #[error("with {assignment}: {reason}")]
+    #[error("--with {assignment}: {reason}")]
     With {
         /// What was asked for.
         assignment: String,
@@ -146,6 +146,16 @@ impl FileStudy {
     /// The study's name.
     pub fn name(&self) -> &str {
         &self.compiled.file.name
+    }
+
+    /// What may be asked for instead of values of its own.
+    pub fn options(&self) -> &[format::StudyOption] {
+        &self.compiled.file.option
+    }
+
+    /// Which values are not its own, each as `NAME=VALUE`.
+    pub fn changes(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().map(|c| &*c.assignment)
     }
 
     /// Its runs but for their seeds.

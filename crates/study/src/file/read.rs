@@ -120,6 +120,7 @@ impl FileStudy {
             text: texts.read(name)?,
         });
         let mut file: StudyFile = file::read_as(&origin.text, &origin.name, &schemas()[0])?;
+        with::check(&file).map_err(|(key, why)| origin.problem(&key, &why, None))?;
         with::first_look(&mut file, wish.quick)
             .map_err(|(key, why)| origin.problem(&format!("quick.with.{key}"), &why, None))?;
         let changes = with::set(&mut file, &wish.with)?;

@@ -1,9 +1,7 @@
 //! Other values than the study's own of what expressions know by name: the study with a change.
 
-use swell_experiment::file;
-
 use super::StudyError;
-use super::format::{Quick, Scalar, StudyFile};
+use super::format::{Quick, Scalar, StudyFile, StudyOption};
 
 /// A value that is not the study's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,12 +70,50 @@ fn kind(value: &Scalar) -> &'static str {
     }
 }
 
-/// Sets values of the study's `with`, each written `NAME=VALUE`; those that stand there already change nothing.
+/// Whether options are of values that are there, and take those that stand there; else the key, and why not.
+pub(super) fn check(study: &StudyFile) -> Result<(), (String, String)> {
+    for (i, option) in study.option.iter().enumerate() {
+        let wrong = |key: &str, why: String| Err((format!("option[{i}].{key}"), why));
+        let name = &option.name;
+        if study.option[..i].iter().any(|o| o.name == *name) {
+            return wrong("name", format!("another option is called `{name}`"));
+        }
+        let Some(own) = study.with.get(name) else {
+            return wrong(
+                "name",
+                format!("there is no value `{name}` under the study's `with`"),
+            );
+        };
+        let bounded = option.from.is_some() || option.to.is_some();
+        let quick = study.quick.with.get(name);
+        for value in [own].into_iter().chain(quick) {
+            match value {
+                Scalar::Number(x) if !option.takes(*x) => {
+                    let why = format!(
+                        "`{name}` is {x} in the study, which is not {}",
+                        option.bounds()
+                    );
+                    return wrong(if option.from.is_some() { "from" } else { "to" }, why);
+                }
+                Scalar::Switch(_) | Scalar::Text(_) if bounded => {
+                    let key = if option.from.is_some() { "from" } else { "to" };
+                    return wrong(key, format!("`{name}` is no number and has no bounds"));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sets values of the study's `with` that are options of it, each written `NAME=VALUE`; those that stand there
+/// already change nothing.
 pub(super) fn set(
     study: &mut StudyFile,
     assignments: &[String],
 ) -> Result<Vec<Change>, StudyError> {
     let mut changes: Vec<Change> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
     for assignment in assignments {
         let wrong = |reason: String| StudyError::With {
             assignment: assignment.clone(),
@@ -85,27 +121,35 @@ pub(super) fn set(
         };
         let (name, text) = assignment
             .split_once('=')
+            .map(|(name, text)| (name.trim(), text.trim()))
             .ok_or_else(|| wrong("write NAME=VALUE".into()))?;
-        if changes.iter().any(|c| c.name == name) {
+        if seen.contains(&name) {
             return Err(wrong(format!("`{name}` is set already")));
         }
-        let names: Vec<&str> = study.with.keys().map(String::as_str).collect();
-        let none = || {
-            let hint = match &names[..] {
+        seen.push(name);
+        let mut options = study.option.iter();
+        let there = options.find(|o| o.name == name);
+        let there = there.and_then(|o| study.with.get(name).map(|own| (o, own)));
+        let Some((option, own)) = there else {
+            let each: Vec<String> = study.option.iter().map(StudyOption::in_words).collect();
+            let hint = match &each[..] {
                 [] => "it has none".to_owned(),
-                names => file::suggest(name, names, "it has"),
+                each => format!("it has {}", each.join("; ")),
             };
-            wrong(format!("the study has no value `{name}`: {hint}"))
-        };
-        let Some(own) = study.with.get(name) else {
-            return Err(none());
+            return Err(wrong(format!("the study has no option `{name}`: {hint}")));
         };
         let to = like(own, text).map_err(|kind| wrong(format!("`{text}` is no {kind}")))?;
+        if let Scalar::Number(x) = to
+            && !option.takes(x)
+        {
+            let why = format!("{name} is {}: {}", option.bounds(), option.what);
+            return Err(wrong(why));
+        }
         if to == *own {
             continue;
         }
         changes.push(Change {
-            assignment: assignment.clone(),
+            assignment: format!("{name}={text}"),
             name: name.to_owned(),
             from: own.clone(),
             to: to.clone(),

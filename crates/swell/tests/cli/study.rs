@@ -149,7 +149,7 @@ fn a_mistake_in_a_study_has_its_place() {
     );
     let none = run(&dir, &["study", "filler", "--with", "minuets=30"]);
     assert_eq!(none.status.code(), Some(2));
-    let hint = "with minuets=30: the study has no value `minuets`: did you mean `minutes`?";
+    let hint = "--with minuets=30: the study has no option `minuets`: it has minutes";
     assert!(text(&none.stderr).contains(hint), "{}", text(&none.stderr));
     assert!(!dir.0.join("runs").exists(), "nothing was run");
 }
@@ -207,4 +207,71 @@ fn captures_are_for_studies_that_say_what_to_do_with_one() {
     assert_eq!(own.status.code(), Some(2));
     assert!(text(&own.stderr).contains("takes no captures"));
     assert!(!dir.0.join("runs").exists(), "nothing was run");
+}
+
+/// What a carried study may be asked for stands in its help, as its file says it.
+#[test]
+fn options_are_in_the_help_of_studies_that_have_them() {
+    let dir = Scratch::new("study-options");
+    let studies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+    let mut there = 0;
+    for folder in std::fs::read_dir(studies).unwrap() {
+        let folder = folder.unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        let file = std::fs::read_to_string(folder.path().join("study.toml")).unwrap();
+        let options: Vec<&str> = file.split("[[option]]\n").skip(1).collect();
+        let help = run(&dir, &["study", &name, "--help"]);
+        let help = text(&help.stdout);
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words.contains("--with"), !options.is_empty(), "{words}");
+        for option in options {
+            let value = |key: &str| {
+                let start = format!("{key} = ");
+                let mut lines = option.lines().take_while(|l| !l.is_empty());
+                let found = lines.find_map(|l| l.strip_prefix(&start));
+                found.expect(key).trim_matches('"').to_owned()
+            };
+            let [name, what, from, to] = ["name", "what", "from", "to"].map(value);
+            let line = format!("{name}: {what}, {from} to {to}");
+            assert!(words.contains(&line), "{line}: {words}");
+            there += 1;
+        }
+    }
+    assert_eq!(there, 1, "minutes of filler");
+    let bad = run(&dir, &["study", "filler", "--quick", "--with", "minutes=0"]);
+    assert_eq!(bad.status.code(), Some(2));
+    let said = text(&bad.stderr);
+    assert!(
+        said.contains("--with minutes=0: minutes is 1 to 120"),
+        "{said}"
+    );
+}
+
+/// A study that was changed does not write over the results of the one that was not.
+#[test]
+fn a_changed_study_has_a_directory_of_its_own() {
+    let dir = Scratch::new("study-changed");
+    small(&dir);
+    let path = dir.0.join("study.toml");
+    let study = std::fs::read_to_string(&path).unwrap();
+    let study = study.replacen("seeds = 2\n", "seeds = 2\nwith = { way = 'up' }\n", 1);
+    std::fs::write(
+        &path,
+        study + "[[option]]\nname = 'way'\nwhat = 'where to'\n",
+    )
+    .unwrap();
+    for (with, expected) in [
+        ("way=up", "study-small"),
+        ("way=a/../b", "study-small-way-a-..-b"),
+    ] {
+        let ran = run(&dir, &["study", "file", "study.toml", "--with", with]);
+        assert!(ran.status.success(), "{}", text(&ran.stderr));
+        assert!(
+            dir.0
+                .join("runs")
+                .join(expected)
+                .join("report.html")
+                .is_file()
+        );
+    }
 }

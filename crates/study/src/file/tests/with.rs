@@ -4,7 +4,7 @@ use super::*;
 use crate::bundled::Bundled;
 
 fn of(text: &str, with: &[&str]) -> Result<FileStudy, String> {
-    let (_dir, path) = written(text);
+    let (_dir, path) = written(&optional(text));
     let wish = Wish {
         with: with.iter().map(|&w| w.to_owned()).collect(),
         ..Wish::default()
@@ -20,7 +20,7 @@ fn a_value_of_the_study_is_another_on_request() {
         each.collect()
     };
     let own = of(&text, &["base=1", "fast=true"]).unwrap();
-    let other = of(&text, &["base=0.5", "way=a b"]).unwrap();
+    let other = of(&text, &[" base = 0.5", "way=a b"]).unwrap();
     assert_eq!(
         rates(&own)[..2],
         [
@@ -63,9 +63,16 @@ fn a_value_of_the_study_is_another_on_request() {
 fn values_that_the_study_does_not_have_are_refused() {
     let text = STUDY.replace("base = 1", "base = 1, fast = true");
     for (with, why) in [
-        (&["base"][..], "with base: write NAME=VALUE"),
-        (&["bass=2"], "no value `bass`: did you mean `base`?"),
-        (&["load=2"], "no value `load`"),
+        (&["base"][..], "--with base: write NAME=VALUE"),
+        (
+            &["bass=2"],
+            "no option `bass`: it has base: how base, 0.5 to 8; fast: how fast",
+        ),
+        (&["load=2"], "no option `load`"),
+        (&["base=0"], "--with base=0: base is 0.5 to 8"),
+        (&["base=1e300"], "--with base=1e300: base is 0.5 to 8"),
+        // What stands there already is asked for too.
+        (&["base=1", " base = 2"], "`base` is set already"),
         (&["base=many"], "`many` is no number"),
         (&["base=inf"], "`inf` is no number"),
         (&["fast=1"], "`1` is no true or false"),
@@ -76,6 +83,45 @@ fn values_that_the_study_does_not_have_are_refused() {
     }
     let none = of(&STUDY.replace("with = { base = 1 }\n", ""), &["base=2"]);
     assert!(none.unwrap_err().contains("it has none"));
+}
+
+/// A study with every value that a test may ask for as an option.
+fn optional(text: &str) -> String {
+    let names = [("base", "from = 0.5\nto = 8\n"), ("way", ""), ("fast", "")];
+    let there = names
+        .iter()
+        .filter(|(name, _)| text.contains(&format!("{name} = ")));
+    let options = there.map(|(name, more)| {
+        format!("[[option]]\nname = \"{name}\"\nwhat = \"how {name}\"\n{more}")
+    });
+    format!("{text}\n{}", options.collect::<String>())
+}
+
+#[test]
+fn options_are_of_values_that_are_there() {
+    for (option, key, why) in [
+        ("name = \"bass\"", "option[0].name", "no value `bass`"),
+        (
+            "name = \"base\"\nfrom = 2",
+            "option[0].from",
+            "`base` is 1 in the study",
+        ),
+        (
+            "name = \"base\"\nto = 0.5",
+            "option[0].to",
+            "`base` is 1 in the study",
+        ),
+        (
+            "name = \"fast\"\nto = 0.5",
+            "option[0].to",
+            "`fast` is no number",
+        ),
+    ] {
+        let text = STUDY.replace("base = 1", "base = 1, fast = true");
+        let error = read(&format!("{text}\n[[option]]\nwhat = \"w\"\n{option}\n"));
+        let error = error.expect_err(why);
+        assert!(error.contains(why) && error.contains(key), "{error}");
+    }
 }
 
 /// The paper's traces were of half an hour. Those that ns-2 was given are of ten minutes.
@@ -163,7 +209,7 @@ fn a_changed_study_has_no_reference() {
          [reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\nduration = \"6s\"\n\
          [[reference.cause]]\nwhere = \"true\"\nname = \"ties\"\nwhat = \"Ties.\"\n"
     );
-    let (dir, path) = written(&text);
+    let (dir, path) = written(&optional(&text));
     // Far from every number of ours.
     let table = "column,line,load,seeds,arrived,arrived_sd\n\
                  slow,fifo,0.5,3,90,0.1\nslow,fifo,1,3,90,0.1\nslow,codel,1,3,90,0.1\n";
