@@ -167,6 +167,12 @@ impl FileStudy {
             compiled.file.seeds
         });
         let groups = groups(&compiled, texts, wish.quick, seeds)?;
+        let theirs = compiled.file.reference.as_ref();
+        if theirs.and_then(|r| r.duration) == Some(swell_base::Dur::ZERO) {
+            let why = "runs of no length have no numbers";
+            let problem = compiled.origin.problem("reference.duration", why, None);
+            return Err(problem.into());
+        }
         let reference = match &compiled.file.reference {
             Some(named) => Some(reference::read(&compiled.file, named, texts)?),
             None => None,

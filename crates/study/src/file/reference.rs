@@ -65,12 +65,12 @@ pub(super) fn comparable(
     lengths.sort_by(f64::total_cmp);
     lengths.dedup();
     let left_out = (apart > 0).then(|| {
-        let ours: Vec<String> = lengths.iter().map(|s| format!("{s} s")).collect();
+        let ours = in_words(&lengths);
         format!(
             ": {}'s runs are of {} s, and ours of {}",
             named.name,
             asked.unwrap_or(f64::NAN),
-            ours.join(", ")
+            ours
         )
     });
     if quick && !named.quick {
@@ -94,6 +94,15 @@ pub(super) fn comparable(
         }),
         left_out,
     }
+}
+
+/// Lengths in seconds, rising; of many the first and the last, and how many there are.
+fn in_words(lengths: &[f64]) -> String {
+    if let [first, _, _, _, .., last] = lengths {
+        return format!("{first} to {last} s, {} lengths", lengths.len());
+    }
+    let each: Vec<String> = lengths.iter().map(|s| format!("{s} s")).collect();
+    each.join(", ")
 }
 
 /// What a field of the table is.

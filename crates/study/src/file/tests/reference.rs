@@ -96,3 +96,44 @@ fn a_length_is_a_duration() {
     let why = read(&text).unwrap_err();
     assert!(why.contains("reference.duration"), "{why}");
 }
+
+#[test]
+fn runs_of_no_length_are_no_reference() {
+    let text =
+        format!("{STUDY}\n[reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\nduration = \"0s\"\n");
+    let why = read(&text).unwrap_err();
+    assert!(
+        why.contains("of no length") && why.contains("key reference.duration"),
+        "{why}"
+    );
+}
+
+#[test]
+fn many_lengths_are_told_by_their_ends() {
+    // The runs that the reference knows, at as many lengths as loads.
+    let values: Vec<String> = (1..=5).map(|i| (f64::from(i) / 10.0).to_string()).collect();
+    let study = STUDY
+        .replacen("[0.5, 1]", &format!("[{}]", values.join(", ")), 1)
+        .replacen(
+            "set = [\"background",
+            "set = [\"run.duration=${2.0 + load}s\", \"background",
+            1,
+        )
+        .replacen("load: 1}", "load: 0.2}", 1)
+        .replacen("load: 0.5}", "load: 0.1}", 1);
+    let (dir, path) = written(&format!(
+        "{study}\n[reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\nduration = \"6s\"\n"
+    ));
+    let rows = values.iter().map(|v| format!("slow,fifo,{v},3,10,0.1\n"));
+    let table = "column,line,load,seeds,arrived,arrived_sd\n".to_owned();
+    let table = table + rows.collect::<String>().as_str();
+    std::fs::write(dir.path().join("ref.csv"), table).unwrap();
+    let made = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let theirs = made.reference.as_ref().expect("a reference");
+    let named = made.compiled.file.reference.as_ref().expect("its name");
+    let why = ": ns-2's runs are of 6 s, and ours of 2.1 to 2.5 s, 5 lengths";
+    assert_eq!(
+        made.comparable(named, theirs).left_out.as_deref(),
+        Some(why)
+    );
+}
