@@ -156,10 +156,10 @@ pub trait Workload: Send {
     }
 
     /// Several [beats](Workload::beat) of a timer that is [alone](Beat::alone): at most `most` writes of one size, of
-    /// those due by `now`. `due` is when the first is due, and is set to when the next will be. How many bytes each
-    /// of them writes, and how many they are; zero of them where there are no beats.
+    /// those due before `now`. `due` is when the first is due, and is set to when the next will be. How many bytes
+    /// each of them writes, and how many they are; zero of them where there are no beats.
     fn beats(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
-        if most == 0 || *due > now {
+        if most == 0 || *due >= now {
             return (0, 0);
         }
         match self.beat(token) {

@@ -78,7 +78,8 @@ impl Feeds {
         let feed = &mut self.feeds[(*handle >> 1) as usize];
         let machine = workers.machine_mut(feed.workload);
         let mut wrote = false;
-        while feed.due <= now && !endpoint.minds_no_writes() {
+        // What is due at this very instant has its own turn, after what happens now.
+        while feed.due < now && !endpoint.minds_no_writes() {
             let (bytes, n) = machine.beats(feed.token, &mut feed.due, now, SOME);
             if n == 0 {
                 break; // a timer that had beats before has them for ever
