@@ -48,7 +48,7 @@ impl Flags {
 ///
 /// How many there are stands before them, so that who finds none does not look where they would be, which is
 /// another cache line of a packet in a pool.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct SackBlocks {
     count: u8,
@@ -84,6 +84,12 @@ impl SackBlocks {
     /// Leaves none.
     pub fn clear(&mut self) {
         self.count = 0;
+    }
+}
+
+impl std::fmt::Debug for SackBlocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 

@@ -184,7 +184,7 @@ impl Endpoint {
     /// long as it has when this is no longer so.
     #[inline]
     pub fn minds_no_writes(&self) -> bool {
-        self.send.minds_no_writes() && self.send.front.state == State::Open
+        self.send.minds_no_writes(&self.cfg) && self.send.front.state == State::Open
     }
 
     /// As [`send`](Self::send), of `n` writes of so many bytes that were made while the endpoint [did not

@@ -330,12 +330,14 @@ impl Sender {
 
     /// See [`Endpoint::minds_no_writes`](crate::Endpoint::minds_no_writes).
     #[inline]
-    pub(crate) fn minds_no_writes(&self) -> bool {
+    pub(crate) fn minds_no_writes(&self, cfg: &Config) -> bool {
         // In ns-2 a write ends the limit that an acknowledgement sets to a burst.
         let free = !self.ns2 || self.burst == ns2::NO_LIMIT;
         // BBR notes when all was sent.
         let deaf = self.packets && !(self.nagle | self.fin_queued | self.paced);
-        deaf && self.end > self.nxt && free
+        // A tail loss probe asks whether there is room for a full segment, if so much waits.
+        let least = if cfg.rack_tlp { cfg.mss() } else { 1 };
+        deaf && self.end >= self.nxt + u64::from(least) && free
     }
 
     /// The handshake is over: `window` is what the peer allows from sequence number 1.

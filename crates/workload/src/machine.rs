@@ -81,9 +81,9 @@ pub struct Beat {
     pub bytes: u64,
     /// Until the next.
     pub pause: Dur,
-    /// Every later beat of this timer writes to this end of this connection too, and nothing else does. While
-    /// what was written before still waits there, more changes nothing: the next beats may be asked for
-    /// late, when what they write is needed, in their order and with the pauses that they give.
+    /// Every later beat of this timer writes to this end of this connection too, whatever events there are. While
+    /// what was written before still waits there, more changes nothing: the next beats may be asked for late, when
+    /// what they write is needed, in their order and with the pauses that they give.
     pub alone: bool,
 }
 

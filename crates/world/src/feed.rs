@@ -5,7 +5,8 @@
 //! ([`Beat::alone`](swell_workload::Beat::alone)) and the endpoint that [it would not
 //! mind](swell_tcp::Endpoint::minds_no_writes), the timer rests: what became due is written when the endpoint has
 //! sent all that waited, and the timer runs again once it is ahead of the present. Nothing else is to be seen
-//! of it: packets, and the numbers that sources draw, are the same.
+//! of it: packets, and the numbers that sources draw, are the same. Only what happens at the very nanosecond at
+//! which a resting write is due may come before that write where it came after it.
 
 use swell_base::{EventQueue, Time};
 use swell_tcp::Endpoint;
@@ -71,26 +72,53 @@ impl Feeds {
         &mut self,
         handle: &mut u32,
         endpoint: &mut Endpoint,
-        workers: &mut Workers,
-        timers: &mut Timers,
+        (workers, timers): (&mut Workers, &mut Timers),
         (now, queue): (Time, &mut EventQueue<Wake>),
     ) -> bool {
         let feed = &mut self.feeds[(*handle >> 1) as usize];
-        let machine = workers.machine_mut(feed.workload);
         let mut wrote = false;
-        // What is due at this very instant has its own turn, after what happens now.
-        while feed.due < now && !endpoint.minds_no_writes() {
-            let (bytes, n) = machine.beats(feed.token, &mut feed.due, now, SOME);
-            if n == 0 {
-                break; // a timer that had beats before has them for ever
-            }
-            endpoint.feed(bytes, n);
+        while !endpoint.minds_no_writes() && feed.write_some(endpoint, workers, now) {
             wrote = true;
         }
         if !endpoint.minds_no_writes() {
-            queue.push(feed.due, timers.set(feed.workload, feed.token));
+            feed.run_again(timers, (now, queue));
             self.forget(handle);
         }
         wrote
+    }
+
+    /// Writes all that became due, and the timer runs again: something else happens to the endpoint.
+    #[inline(never)]
+    pub fn go_on(
+        &mut self,
+        handle: &mut u32,
+        endpoint: &mut Endpoint,
+        (workers, timers): (&mut Workers, &mut Timers),
+        at: (Time, &mut EventQueue<Wake>),
+    ) {
+        let feed = &mut self.feeds[(*handle >> 1) as usize];
+        while feed.write_some(endpoint, workers, at.0) {}
+        feed.run_again(timers, at);
+        self.forget(handle);
+    }
+}
+
+impl Feed {
+    /// Writes some of what became due before `now`, whose own turn comes after what happens now; false if nothing
+    /// did.
+    fn write_some(&mut self, endpoint: &mut Endpoint, workers: &mut Workers, now: Time) -> bool {
+        if self.due >= now {
+            return false;
+        }
+        let machine = workers.machine_mut(self.workload);
+        let (bytes, n) = machine.beats(self.token, &mut self.due, now, SOME);
+        endpoint.feed(bytes, n);
+        n > 0
+    }
+
+    fn run_again(&self, timers: &mut Timers, (now, queue): (Time, &mut EventQueue<Wake>)) {
+        let wake = timers.set(self.workload, self.token);
+        // A machine whose beats have ended is asked once more, as any timer is.
+        queue.push(self.due.max(now), wake);
     }
 }

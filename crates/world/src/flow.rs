@@ -58,7 +58,7 @@ pub(crate) struct Flow {
     pub silent: bool,
     /// Somebody looks at its inside.
     pub probed: bool,
-    /// What its client writes [ahead of need](crate::feed), if anything.
+    /// The timer that [rests](crate::feed), of a source that writes to one of its ends, if there is one.
     pub feed: u32,
     /// Its route, as [`Links`](crate::links::Links) has it too.
     pub last: Routes,

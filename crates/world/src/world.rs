@@ -345,7 +345,7 @@ impl World {
             let endpoint = &mut pair.ends[beat.end as usize];
             if endpoint.send(beat.bytes) {
                 ready = Some(index);
-            } else if beat.alone && endpoint.minds_no_writes() {
+            } else if beat.alone && flow.feed == feed::NONE && endpoint.minds_no_writes() {
                 let feed = Feed {
                     due,
                     token,
@@ -545,11 +545,21 @@ impl World {
     /// Does something to an endpoint; `act` says whether it may have something to say after that.
     #[inline]
     fn endpoint(&mut self, w: u32, conn: Conn, end: End, act: impl FnOnce(&mut Endpoint) -> bool) {
-        if let Some((index, flow)) = self.flow(w, conn)
+        let Some(index) = self.workers.flow(w, conn) else {
+            return;
+        };
+        if let Some(flow) = self.flows[index as usize].as_deref_mut()
             && let Transport::Tcp(pair) = &mut flow.transport
-            && act(&mut pair.ends[end as usize])
         {
-            self.touched.push((index, end as u8));
+            let endpoint = &mut pair.ends[end as usize];
+            if feed::is_of(flow.feed, end as u8) {
+                let at = (self.links.now, &mut self.links.queue);
+                let hosts = (&mut self.workers, &mut self.timers);
+                self.feeds.go_on(&mut flow.feed, endpoint, hosts, at);
+            }
+            if act(endpoint) {
+                self.touched.push((index, end as u8));
+            }
         }
     }
 
@@ -674,7 +684,7 @@ fn send_all(
             break;
         }
         let at = (now, &mut links.queue);
-        if !feeds.catch_up(&mut flow.feed, endpoint, workers, timers, at) {
+        if !feeds.catch_up(&mut flow.feed, endpoint, (workers, timers), at) {
             break;
         }
     }

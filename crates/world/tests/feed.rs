@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use swell_base::{Dur, Packet, QueueLimit, Rate, Tag, Time};
-use swell_path::LinkConfig;
-use swell_tcp::{Algorithm, Config};
+use swell_path::{Ledger, LinkConfig, Loss};
+use swell_tcp::{Algorithm, Config, Stats};
 use swell_workload::{
-    Access, Action, Beat, Conn, Event, Info, Law, Parametric, ParametricConfig, Record, Transport,
-    Workload,
+    Access, Action, Beat, Conn, End, Event, Info, Law, Parametric, ParametricConfig, Record,
+    Transport, Workload,
 };
 use swell_world::{Direction, Parties, Tap, World};
 
@@ -24,7 +24,7 @@ impl Workload for Restless {
         self.source.handle(now, event, actions);
     }
     fn beat(&mut self, token: u64) -> Option<Beat> {
-        self.asked.send(()).expect("the test listens");
+        let _ = self.asked.send(()); // somebody may count
         let beat = self.source.beat(token)?;
         Some(Beat {
             alone: beat.alone && self.alone,
@@ -55,19 +55,63 @@ impl Tap for Log {
     }
 }
 
-/// All packets of ten seconds, and how often sources were asked.
-fn run(tcp: &Config, law: Law, mbit: u64, alone: bool) -> (Vec<Sight>, usize) {
-    let link = LinkConfig {
-        rate: Some(Rate::from_bps(5_000_000)),
+/// What a run shows.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    /// All packets at both ends of the bottleneck, where there is a tap.
+    sights: Vec<Sight>,
+    ledgers: [Ledger; 2],
+    hops: u64,
+    packets: u64,
+    stats: Vec<Option<[Stats; 2]>>,
+}
+
+fn link(mbit: u64, loss: Loss) -> LinkConfig {
+    LinkConfig {
+        rate: Some(Rate::from_bps(mbit * 1_000_000)),
         delay: Dur::from_millis(20),
         queue: QueueLimit::Packets(12),
+        loss,
         ..LinkConfig::default()
+    }
+}
+
+/// Runs for so many seconds, in steps, since who looks on must not matter either.
+fn run(
+    (there, seed): (LinkConfig, u64),
+    machines: Vec<Box<dyn Workload>>,
+    tcp: &Config,
+    (tap, seconds): (bool, u32),
+) -> Outcome {
+    let back = LinkConfig {
+        loss: Loss::None,
+        ..there.clone()
     };
-    let mut world = World::new(&[link.clone(), link], 7);
+    let mut world = World::new(&[there, back], seed);
     let (log, seen) = channel();
-    world.set_tap(Box::new(Log(log)));
+    if tap {
+        world.set_tap(Box::new(Log(log)));
+    }
+    let n = machines.len();
+    for machine in machines {
+        world.add(machine, Tag::Background, Arc::new(tcp.clone()));
+    }
+    for step in 1..=seconds * 10 {
+        world.advance(Time::from_secs_f64(f64::from(step) * 0.1));
+    }
+    Outcome {
+        sights: seen.try_iter().collect(),
+        ledgers: [Direction::Up, Direction::Down].map(|d| world.bottleneck(d).ledger()),
+        hops: world.hops(),
+        packets: world.packets(),
+        stats: (0..n).map(|i| world.tcp_stats(i, Conn(0))).collect(),
+    }
+}
+
+/// Five clients at 5 Mbit/s, and how often they were asked.
+fn clients(tcp: &Config, law: Law, mbit: u64, alone: bool, tap: bool) -> (Outcome, usize) {
     let (asked, times) = channel();
-    for i in 0..5 {
+    let client = |i: u32| {
         let source = ParametricConfig {
             law,
             transport: Transport::Tcp,
@@ -81,19 +125,20 @@ fn run(tcp: &Config, law: Law, mbit: u64, alone: bool) -> (Vec<Sight>, usize) {
             },
             right: Access::default(),
         };
-        let machine = Restless {
+        Box::new(Restless {
             source: Parametric::new(source, u64::from(i)),
             alone,
             asked: asked.clone(),
-        };
-        world.add(Box::new(machine), Tag::Background, Arc::new(tcp.clone()));
-    }
-    // In steps, since who looks on must not matter either.
-    for step in 1..=100 {
-        world.advance(Time::from_secs_f64(f64::from(step) * 0.1));
-    }
-    assert!(world.bottleneck(Direction::Up).ledger().arrived > 300);
-    (seen.try_iter().collect(), times.try_iter().count())
+        }) as Box<dyn Workload>
+    };
+    let outcome = run(
+        (link(5, Loss::None), 7),
+        (0..5).map(client).collect(),
+        tcp,
+        (tap, 10),
+    );
+    assert!(outcome.ledgers[0].arrived > 300);
+    (outcome, times.try_iter().count())
 }
 
 #[test]
@@ -115,19 +160,161 @@ fn packets_are_the_same_to_the_last_bit_whether_timers_rest_or_not() {
             nagle: true,
             ..with(Algorithm::Reno, Config::classic())
         },
+        // Writes run into one another: they must not rest.
+        Config::classic(),
+        Config::linux(),
     ];
     for (i, tcp) in profiles.iter().enumerate() {
         // Less than the link carries, as much, and more.
         for mbit in [3, 5, 9] {
             for law in [Law::Poisson, Law::Constant] {
-                let (rests, few) = run(tcp, law, mbit, true);
-                let (never, many) = run(tcp, law, mbit, false);
-                assert!(rests == never, "profile {i}, {mbit} Mbit/s, {law:?}");
-                // Twice as much as is sent: many writes have yet to be asked for. Nagle's rule and pacing mind
-                // every write.
-                let minds = tcp.nagle || tcp.algorithm == Algorithm::Bbr;
-                assert!(mbit < 9 || minds || few < many, "{few} of {many}");
+                for tap in [true, false] {
+                    let (rests, few) = clients(tcp, law, mbit, true, tap);
+                    let (never, many) = clients(tcp, law, mbit, false, tap);
+                    assert!(rests == never, "profile {i}, {mbit} Mbit/s, {law:?}");
+                    // Twice as much as is sent: many writes have yet to be asked for. Nagle's rule and pacing mind
+                    // every write, and so does who sends writes together.
+                    let minds = tcp.nagle || tcp.algorithm == Algorithm::Bbr || !tcp.packets;
+                    assert!(mbit < 9 || minds || few < many, "{few} of {many}");
+                }
             }
         }
+    }
+}
+
+/// A tail loss probe is new data if the window has room for what waits.
+#[test]
+fn probes_see_what_would_wait() {
+    let lossy = Loss::GilbertElliott {
+        to_bad: 0.03,
+        to_good: 0.03,
+        loss_good: 0.0,
+        loss_bad: 1.0,
+    };
+    let mut probes = 0;
+    for seed in 0..150 {
+        let tcp = Config {
+            packets: true,
+            recv_tuning: false,
+            recv_buffer: 15_600 + seed as u32,
+            ..Config::linux()
+        };
+        let go = |alone| {
+            let source = ParametricConfig {
+                law: Law::Poisson,
+                transport: Transport::Tcp,
+                packet: 1352,
+                rate: [Rate::from_bps(12_000_000), Rate::from_bps(0)],
+                sources: 1,
+                left: Access::default(),
+                right: Access::default(),
+            };
+            let machine = Restless {
+                source: Parametric::new(source, seed),
+                alone,
+                asked: channel().0,
+            };
+            run(
+                (link(50, lossy), seed),
+                vec![Box::new(machine)],
+                &tcp,
+                (true, 10),
+            )
+        };
+        let outcome = go(true);
+        probes += outcome.stats[0].map_or(0, |s| s[0].probes);
+        assert!(outcome == go(false), "seed {seed}");
+    }
+    assert!(probes > 50, "{probes}");
+}
+
+/// A source whose connection has other things done to it.
+struct Busy {
+    what: What,
+    over: bool,
+    alone: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    /// Another source writes to the other end.
+    BothEnds,
+    Writes,
+    Closes,
+    Aborts,
+    /// Aborts, and the beats end.
+    Ends,
+}
+
+impl Workload for Busy {
+    fn handle(&mut self, _: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => {
+                actions.push(Action::Connect(Conn(0), Box::default()));
+                actions.push(Action::Timer(Dur::from_millis(100), 0));
+                if self.what == What::BothEnds {
+                    actions.push(Action::Timer(Dur::from_millis(103), 1));
+                }
+                actions.push(Action::Timer(Dur::from_millis(2000), 9));
+            }
+            Event::Timer(9) => match self.what {
+                What::BothEnds => {}
+                What::Writes => actions.push(Action::Send(Conn(0), End::Client, 333)),
+                What::Closes => actions.push(Action::Close(Conn(0), End::Client)),
+                What::Aborts | What::Ends => {
+                    self.over = true;
+                    actions.push(Action::Abort(Conn(0)));
+                }
+            },
+            _ => {}
+        }
+    }
+    fn beat(&mut self, token: u64) -> Option<Beat> {
+        if token > 1 || (self.over && self.what == What::Ends) {
+            return None;
+        }
+        Some(Beat {
+            conn: Conn(0),
+            end: [End::Client, End::Server][token as usize],
+            bytes: 1000,
+            pause: Dur::from_micros(1000 + 77 * token),
+            alone: self.alone,
+        })
+    }
+    fn take_records(&mut self) -> Vec<Record> {
+        Vec::new()
+    }
+    fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
+}
+
+#[test]
+fn whatever_else_is_done_to_the_connection() {
+    let tcp = Config {
+        packets: true,
+        ..Config::classic()
+    };
+    for what in [
+        What::BothEnds,
+        What::Writes,
+        What::Closes,
+        What::Aborts,
+        What::Ends,
+    ] {
+        let go = |alone| {
+            let machine = Busy {
+                what,
+                over: false,
+                alone,
+            };
+            run(
+                (link(2, Loss::None), 1),
+                vec![Box::new(machine)],
+                &tcp,
+                (true, 60),
+            )
+        };
+        let outcome = go(true);
+        assert!(outcome.sights.len() > 500, "{what:?}");
+        assert!(outcome == go(false), "{what:?}");
     }
 }

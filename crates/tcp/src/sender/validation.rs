@@ -6,7 +6,7 @@ use crate::Config;
 /// What the last flight was: Linux `tcp_cwnd_validate`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
-    /// Where it ends, of which the lower half is enough: a flight has less than 2 GB.
+    /// Where it ends, of which the lower half is enough: no window is beyond 4 GB.
     end: u32,
     /// [`LIMITED`] where the window was its limit: then they do not matter.
     bytes: u32,
@@ -26,9 +26,10 @@ impl Flight {
         }
     }
 
-    /// Whether all of it is acknowledged when everything below `una` is.
-    fn is_over(self, una: u64) -> bool {
-        (una as u32).wrapping_sub(self.end) < 1 << 31
+    /// Whether all of it is acknowledged when everything below `una` is and everything below `nxt` is sent: no
+    /// more was sent since than is in flight now.
+    fn is_over(self, una: u64, nxt: u64) -> bool {
+        u64::from((nxt as u32).wrapping_sub(self.end)) >= nxt - una
     }
 }
 
@@ -44,7 +45,7 @@ impl Sender {
     pub(super) fn validate(&mut self, cfg: &Config) {
         let out = saturated(self.outstanding());
         let full = self.in_flight() as f64 + f64::from(cfg.mss()) > self.limit(cfg);
-        if full || self.flight.is_over(self.una) || out > self.flight.bytes {
+        if full || self.flight.is_over(self.una, self.nxt) || out > self.flight.bytes {
             self.flight = Flight::new(self.nxt, out, full);
         }
     }
@@ -67,13 +68,21 @@ mod tests {
     #[test]
     fn half_a_sequence_number_says_whether_a_flight_is_over() {
         for base in [1u64, (1 << 32) - 2, (5 << 32) + 7] {
-            let flight = Flight::new(base + 1000, 1000, false);
-            let over = |una| flight.is_over(base + una);
-            assert_eq!(
-                [0, 999, 1000, 1001, (1 << 31) - 1].map(over),
-                [false, false, true, true, true]
-            );
+            // Beyond 2 GB too, which some windows are.
+            for bytes in [1000, 3 << 30] {
+                let flight = Flight::new(base + bytes, 0, false);
+                for after in [0, 1, 1000] {
+                    let nxt = base + bytes + after;
+                    let over = |una| flight.is_over(base + una, nxt);
+                    assert_eq!(
+                        [0, 1, bytes - 1, bytes].map(over),
+                        [false, false, false, true],
+                        "{bytes} {after}"
+                    );
+                    assert!(flight.is_over(nxt, nxt));
+                }
+            }
         }
-        assert!(Flight::default().is_over(1));
+        assert!(Flight::default().is_over(1, 1));
     }
 }

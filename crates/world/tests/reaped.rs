@@ -1,0 +1,67 @@
+//! Packets of a flow that is over, and whose access link has become another flow's.
+
+use std::sync::Arc;
+
+use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
+use swell_path::LinkConfig;
+use swell_tcp::Config;
+use swell_workload::{Access, Action, Conn, End, Event, Info, Open, Record, Workload};
+use swell_world::{Direction, World};
+
+/// Sends 20 datagrams at once and forgets the flow; opens another to a host like the first when the first
+/// has been forgotten by everybody.
+struct Reborn;
+
+impl Workload for Reborn {
+    fn handle(&mut self, _: Time, event: Event, actions: &mut Vec<Action>) {
+        let server = Access {
+            delay: Dur::from_millis(7),
+            down: Some(Rate::from_bps(64_000)),
+            ..Access::default()
+        };
+        let open = Box::new(Open {
+            server,
+            ..Open::default()
+        });
+        let datagrams =
+            |conn, n, bytes| (0..n).map(move |_| Action::SendDatagram(conn, End::Client, bytes));
+        match event {
+            Event::Start => {
+                actions.push(Action::Datagrams(Conn(0), open));
+                actions.extend(datagrams(Conn(0), 20, 972));
+                actions.push(Action::Timer(Dur::from_millis(100), 0));
+                actions.push(Action::Timer(Dur::from_millis(10_300), 1));
+            }
+            Event::Timer(0) => actions.push(Action::Abort(Conn(0))),
+            Event::Timer(1) => {
+                actions.push(Action::Datagrams(Conn(1), open));
+                actions.extend(datagrams(Conn(1), 3, 472));
+            }
+            _ => {}
+        }
+    }
+    fn take_records(&mut self) -> Vec<Record> {
+        Vec::new()
+    }
+    fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
+}
+
+/// At 8 kbit/s one datagram of the first flow crosses each second: ten before it is forgotten, over their access
+/// link, and ten after, which must not enter it.
+#[test]
+fn packets_of_a_flow_that_is_over_stay_off_links_that_became_another_flows() {
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(8_000)),
+        queue: QueueLimit::Packets(100),
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[link.clone(), link], 1);
+    let tcp = Arc::new(Config::linux());
+    world.add(Box::new(Reborn), Tag::Background, tcp);
+    world.advance(Time::from_secs_f64(60.0));
+    assert_eq!(world.bottleneck(Direction::Up).ledger().departed, 23);
+    // The trunk and the access link: 11 datagrams of the first flow, the last of them begun at 10 s, and 3 of the
+    // second. The trunk alone: the 9 others.
+    assert_eq!(world.hops(), 2 * (11 + 3) + 9);
+    assert_eq!(world.pooled(), 0);
+}
