@@ -6,7 +6,7 @@ mod common;
 
 use common::random_discipline;
 use swell_base::{Dur, FlowId, Packet, Rate, Stream, Tag, Time};
-use swell_path::{Chain, Element, Link, LinkConfig, Loss, PacketPool};
+use swell_path::{Chain, Element, Link, LinkConfig, Loss, Meter, PacketPool};
 
 fn random_link(rng: &mut Stream, seed: u64, name: &str) -> Link {
     let queue = common::random_limit(rng);
@@ -181,6 +181,48 @@ fn a_link_alone_has_its_own_random_stream() {
     assert_eq!(pattern(1, "a"), pattern(1, "a"));
     assert_ne!(pattern(1, "a"), pattern(1, "b"));
     assert_ne!(pattern(1, "a"), pattern(2, "a"));
+}
+
+/// A link that does not count goes shorter ways than one that does; whatever it is made of, the same comes out.
+#[test]
+fn counting_changes_nothing() {
+    let (mut drops, mut seen) = (0, 0);
+    for seed in 0..400 {
+        let mut rng = Stream::new(seed, "counting");
+        let rates = [1_000_000, 7_654_321, 10_000_000];
+        let config = LinkConfig {
+            rate: rng
+                .chance(0.9)
+                .then(|| Rate::from_bps(rates[rng.below(3) as usize])),
+            delay: Dur::from_nanos(rng.below(30_000_000)),
+            queue: common::random_limit(&mut rng),
+            discipline: random_discipline(&mut rng),
+            ..LinkConfig::default()
+        };
+        let (mut bare, mut counts) = (
+            Link::new(&config, seed, "link"),
+            Link::new(&config, seed, "link"),
+        );
+        counts.set_meter(Meter::new(Dur::from_millis(1), Dur::from_millis(100)));
+        for (at, packet) in arrivals(seed) {
+            for link in [&mut bare, &mut counts] {
+                link.push(at, packet);
+            }
+            if rng.chance(0.5) {
+                loop {
+                    let (a, b) = (bare.pop(at), counts.pop(at));
+                    assert_eq!(a, b, "seed {seed}");
+                    if a.is_none() {
+                        break;
+                    }
+                    seen += 1;
+                }
+            }
+        }
+        assert_eq!(bare.ledger(), counts.ledger(), "seed {seed}");
+        drops += bare.ledger().dropped_total();
+    }
+    assert!(drops > 1_000 && seen > 10_000, "{drops} {seen}");
 }
 
 /// In debug builds: in others it has nothing to say.

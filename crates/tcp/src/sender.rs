@@ -93,7 +93,7 @@ pub(crate) struct Sender {
     /// Sending is paced.
     paced: bool,
     /// See [`Sender::is_simple`].
-    simple: bool,
+    pub(crate) simple: bool,
     /// Of the endpoint: segments are marked (ECN) or stamped at all.
     pub(crate) marks: bool,
     /// [`Config::packets`], [`Config::nagle`].
