@@ -47,7 +47,6 @@ impl Sender {
             && self.una < self.nxt
             && self.phase == Phase::Open
             && self.board.all_fly()
-            && self.dupacks == 0
             && !(self.force | self.fin_queued | self.paced)
             && !cfg.window_validation
     }
