@@ -285,61 +285,6 @@ impl Sender {
         self.rare.as_ref().map_or(Counters::default(), |r| r.count)
     }
 
-    /// The application writes. False if what was written before still waits, so that this does too.
-    pub(crate) fn write(&mut self, cfg: &Config, bytes: u64) -> bool {
-        // Only Nagle's rule lets more data set free what waits.
-        let ready = self.end <= self.nxt || self.nagle;
-        if self.ns2 {
-            self.burst = ns2::NO_LIMIT;
-        }
-        self.feed(cfg, bytes, 1);
-        ready
-    }
-
-    /// Adds `n` writes to what waits.
-    #[inline]
-    pub(crate) fn feed(&mut self, cfg: &Config, bytes: u64, n: u32) {
-        let mut left = n;
-        while left > 0 {
-            // Half the sequence space is more than any run can send and cannot overflow.
-            let all = bytes.saturating_mul(u64::from(left));
-            let fits = all <= (u64::MAX / 2).saturating_sub(self.end);
-            if fits && self.packets && self.writes.more(bytes, left) {
-                self.end += all;
-                return;
-            }
-            self.feed_one(cfg, bytes);
-            left -= 1;
-        }
-    }
-
-    #[inline(never)]
-    fn feed_one(&mut self, cfg: &Config, bytes: u64) {
-        let bytes = bytes.min((u64::MAX / 2).saturating_sub(self.end));
-        self.end += bytes;
-        if !self.packets || self.writes.more(bytes, 1) {
-            return;
-        }
-        // A segment is at most 65 000 bytes.
-        let mss = cfg.mss() as u16;
-        let whole = u32::try_from(bytes / u64::from(mss)).unwrap_or(u32::MAX);
-        self.writes.add(&mut self.active, mss, whole);
-        let rest = (bytes % u64::from(mss)) as u16;
-        self.writes.add(&mut self.active, rest, 1);
-    }
-
-    /// See [`Endpoint::minds_no_writes`](crate::Endpoint::minds_no_writes).
-    #[inline]
-    pub(crate) fn minds_no_writes(&self, cfg: &Config) -> bool {
-        // In ns-2 a write ends the limit that an acknowledgement sets to a burst.
-        let free = !self.ns2 || self.burst == ns2::NO_LIMIT;
-        // BBR notes when all was sent.
-        let deaf = self.packets && !(self.nagle | self.fin_queued | self.paced);
-        // A tail loss probe asks whether there is room for a full segment, if so much waits.
-        let least = if cfg.rack_tlp { cfg.mss() } else { 1 };
-        deaf && self.end >= self.nxt + u64::from(least) && free
-    }
-
     /// The handshake is over: `window` is what the peer allows from sequence number 1.
     pub(crate) fn open(&mut self, window: u32) {
         self.una = 1;
@@ -576,23 +521,9 @@ impl Sender {
     fn push(&mut self, cfg: &Config, now: Time, len: u32) -> Out {
         let seq = self.nxt;
         let fin = self.fin_queued && seq + u64::from(len) == self.end;
-        let record = Record {
-            seq,
-            sent_at: now,
-            len,
-            place: Place::Flying,
-            resent: false,
-            fin,
-        };
-        self.nxt = record.end();
-        self.board.push(record, self.end > self.nxt);
+        self.fly(now, len, fin);
         self.fin_sent |= fin;
-        self.writes.take(&mut self.active, len);
-        if self.timed.0 == 0 {
-            self.timed = (self.nxt, now);
-        }
         self.note_sent(self.nxt - seq);
-        self.last_sent = now;
         if cfg.window_validation {
             self.validate(cfg);
         }
@@ -609,6 +540,26 @@ impl Sender {
             fin,
             fresh: true,
         }
+    }
+
+    /// `len` new bytes, and the FIN, are in flight from now on.
+    #[inline(always)]
+    fn fly(&mut self, now: Time, len: u32, fin: bool) {
+        let record = Record {
+            seq: self.nxt,
+            sent_at: now,
+            len,
+            place: Place::Flying,
+            resent: false,
+            fin,
+        };
+        self.nxt = record.end();
+        self.board.push(record, self.end > self.nxt);
+        self.writes.take(&mut self.active, len);
+        if self.timed.0 == 0 {
+            self.timed = (self.nxt, now);
+        }
+        self.last_sent = now;
     }
 
     /// Data is about to be sent with nothing in flight.
@@ -717,41 +668,6 @@ impl Sender {
         let keep = !cfg.sack && self.phase == Phase::Recovery && self.una < self.recover;
         if !(keep && std::mem::replace(&mut self.partial_acked, keep)) || self.outstanding() == 0 {
             self.rearm(cfg, now);
-        }
-    }
-
-    /// HyStart: the first slow start ends where the path shows that it is full.
-    fn mind_slow_start(&mut self, now: Time, rtt: Dur, cfg: &Config) {
-        if !self.minded {
-            return;
-        }
-        if self.window.ssthresh.is_infinite() {
-            // The first acknowledgement of a round tells when it began. That is all that it does, and nothing
-            // if the round is over with it.
-            if self.una == self.nxt && self.episode().is_none() {
-                return;
-            }
-            let window = self.window.cwnd / f64::from(cfg.mss());
-            let min = self.rtt.min().unwrap_or(rtt);
-            let round = (self.una, self.nxt);
-            let first = || Episode::SlowStart(HyStart::new());
-            let Episode::SlowStart(hystart) = self.active().episode.get_or_insert_with(first)
-            else {
-                return;
-            };
-            if !hystart.leaves(now, round, (rtt, min), window) {
-                return;
-            }
-            self.window.ssthresh = self.window.cwnd;
-        }
-        self.end_slow_start();
-    }
-
-    /// The first slow start is over.
-    fn end_slow_start(&mut self) {
-        self.minded = false;
-        if let Some(Episode::SlowStart(_)) = self.episode() {
-            self.active().episode = None;
         }
     }
 

@@ -361,13 +361,8 @@ impl Links {
         if place.is_some() {
             return place;
         }
-        match leaf.plain.arrival(&self.pool) {
-            Some(due) => {
-                leaf.wake_at = due;
-                self.queue.push(due, Wake::link(index));
-            }
-            None => self.falls_idle(index),
-        }
+        let due = leaf.plain.arrival(&self.pool);
+        self.wait(index, due);
         None
     }
 
@@ -380,23 +375,20 @@ impl Links {
         if place.is_some() {
             return place;
         }
-        match link.due(&self.pool) {
-            Some(due) => {
-                leaf.wake_at = due;
-                self.queue.push(due, Wake::link(index));
-            }
-            None => self.falls_idle(index),
-        }
+        let due = link.due(&self.pool);
+        self.wait(index, due);
         None
     }
 
-    /// Nothing is on a leaf any more.
-    #[inline]
-    fn falls_idle(&mut self, index: LinkIndex) {
-        let leaf = self.leaf(index);
-        leaf.wake_at = Time::MAX;
-        if leaf.doomed {
-            self.free.push(index);
+    /// Queues a leaf's next wake-up, if anything is on it.
+    #[inline(always)]
+    fn wait(&mut self, index: LinkIndex, due: Option<Time>) {
+        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+        leaf.wake_at = due.unwrap_or(Time::MAX);
+        match due {
+            Some(due) => self.queue.push(due, Wake::link(index)),
+            None if leaf.doomed => self.free.push(index),
+            None => {}
         }
     }
 

@@ -258,11 +258,8 @@ impl World {
                     let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
                     let who = (index, end as u8);
                     let closed = send_all(flow, who, &mut self.links, hosts);
-                    if flow.probed {
-                        look(flow, who.1, self.links.now, &mut self.probes);
-                    }
-                    if closed {
-                        self.close(index);
+                    if closed | flow.probed {
+                        self.after_sending(index, who.1, closed);
                     }
                     return;
                 }
@@ -434,8 +431,23 @@ impl World {
         };
         let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
         let closed = send_all(flow, (index, end), &mut self.links, hosts);
-        if flow.probed {
-            look(flow, end, self.links.now, &mut self.probes);
+        if closed | flow.probed {
+            self.after_sending(index, end, closed);
+        }
+    }
+
+    /// Shows an end of a connection to the probes that ask for it, and closes the connection if that is due.
+    #[inline(never)]
+    fn after_sending(&mut self, index: u32, end: u8, closed: bool) {
+        if let Some(flow) = self.flows[index as usize].as_deref()
+            && let Transport::Tcp(pair) = &flow.transport
+        {
+            let e = usize::from(end & 1);
+            let asked = self
+                .probes
+                .iter_mut()
+                .filter(|p| (p.workload, p.conn, p.end) == (flow.workload, flow.conn, e));
+            asked.for_each(|p| p.look(self.links.now, &pair.ends[e]));
         }
         if closed {
             self.close(index);
@@ -696,17 +708,4 @@ fn send_all(
         links.queue.push(due, Wake::tcp(index, end));
     }
     pair.closed == [true; 2]
-}
-
-/// Shows an end of a connection to the probes that ask for it.
-#[cold]
-#[inline(never)]
-fn look(flow: &Flow, end: u8, now: Time, probes: &mut [Probe]) {
-    if let Transport::Tcp(pair) = &flow.transport {
-        let e = usize::from(end & 1);
-        let asked = probes
-            .iter_mut()
-            .filter(|p| (p.workload, p.conn, p.end) == (flow.workload, flow.conn, e));
-        asked.for_each(|p| p.look(now, &pair.ends[e]));
-    }
 }

@@ -4,6 +4,7 @@
     unsafe_code,
     reason = "an allocator that counts has to be an allocator"
 )]
+#![expect(clippy::print_stdout, reason = "the figures are what it is about")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
@@ -145,9 +146,11 @@ fn after_requests_and_responses() {
         };
         for response in [0, 1_000, 4_000, 30_000] {
             let got = bytes(Access::default(), response);
+            println!("{name}: {got} bytes after a response of {response}");
             assert!(got < most, "{name}: {got} bytes after {response}");
         }
         let beside = bytes(own_path, 30_000) - bytes(Access::default(), 30_000);
+        println!("{name}: {beside} bytes more with an access path");
         assert!(beside < 544, "{name}: {beside} bytes more");
     }
 }
@@ -169,6 +172,7 @@ fn after_losses() {
         let apart = Dur::from_millis(40);
         let [bytes, lossy] = idle(&tcp, Access::default(), &narrow, apart, 40_000);
         assert!(lossy > CONNECTIONS as usize * 9 / 10, "{name}: {lossy}");
+        println!("{name}: {bytes} bytes after losses");
         assert!(bytes < KIBIBYTE, "{name}: {bytes} bytes");
     }
 }

@@ -6,7 +6,6 @@ use swell_base::{Segment, Time};
 use super::{Phase, Sender, Timer};
 use crate::Config;
 use crate::cc::Window;
-use crate::scoreboard::{Place, Record};
 
 impl Sender {
     /// Whether an acknowledgement may be an [expected](Self::expected_ack) one: no selective
@@ -58,21 +57,7 @@ impl Sender {
         let limit = self.limit(cfg);
         let len = self.next_within(cfg, limit)?;
         let seq = self.nxt;
-        self.nxt = seq + u64::from(len);
-        let record = Record {
-            seq,
-            sent_at: now,
-            len,
-            place: Place::Flying,
-            resent: false,
-            fin: false,
-        };
-        self.board.push(record, self.end > self.nxt);
-        self.writes.take(&mut self.active, len);
-        if self.timed.0 == 0 {
-            self.timed = (self.nxt, now);
-        }
-        self.last_sent = now;
+        self.fly(now, len, false);
         if self.deadline == Time::MAX {
             self.rearm(cfg, now);
         }

@@ -4,6 +4,9 @@
 
 use swell_base::{Dur, Time};
 
+use super::{Episode, Sender};
+use crate::Config;
+
 /// Windows below this many segments are left alone (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
 /// Acknowledgements this close make a train (`hystart_ack_delta_us`).
@@ -75,6 +78,43 @@ impl HyStart {
         }
         let rise = (min / 8).clamp(DELAY_MIN, DELAY_MAX);
         self.shortest > min + rise
+    }
+}
+
+impl Sender {
+    /// HyStart: the first slow start ends where the path shows that it is full.
+    pub(super) fn mind_slow_start(&mut self, now: Time, rtt: Dur, cfg: &Config) {
+        if !self.minded {
+            return;
+        }
+        if self.window.ssthresh.is_infinite() {
+            // The first acknowledgement of a round tells when it began. That is all that it does, and nothing
+            // if the round is over with it.
+            if self.una == self.nxt && self.episode().is_none() {
+                return;
+            }
+            let window = self.window.cwnd / f64::from(cfg.mss());
+            let min = self.rtt.min().unwrap_or(rtt);
+            let round = (self.una, self.nxt);
+            let first = || Episode::SlowStart(HyStart::new());
+            let Episode::SlowStart(hystart) = self.active().episode.get_or_insert_with(first)
+            else {
+                return;
+            };
+            if !hystart.leaves(now, round, (rtt, min), window) {
+                return;
+            }
+            self.window.ssthresh = self.window.cwnd;
+        }
+        self.end_slow_start();
+    }
+
+    /// The first slow start is over.
+    fn end_slow_start(&mut self) {
+        self.minded = false;
+        if let Some(Episode::SlowStart(_)) = self.episode() {
+            self.active().episode = None;
+        }
     }
 }
 

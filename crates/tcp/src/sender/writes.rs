@@ -1,8 +1,10 @@
-//! Where the application wrote, of a sender whose writes go out as packets of their own.
+//! What the application writes; and where it wrote, of a sender whose writes go out as packets of their own.
 
 use std::collections::VecDeque;
 
-use super::Active;
+use super::ns2::NO_LIMIT;
+use super::{Active, Sender};
+use crate::Config;
 
 /// Writes not yet sent: the oldest run of equal ones. [`Runs`], in [`Active`], are the others.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,5 +101,62 @@ impl Writes {
                 self.mixed = false;
             }
         }
+    }
+}
+
+impl Sender {
+    /// The application writes. False if what was written before still waits, so that this does too.
+    pub(crate) fn write(&mut self, cfg: &Config, bytes: u64) -> bool {
+        // Only Nagle's rule lets more data set free what waits.
+        let ready = self.end <= self.nxt || self.nagle;
+        if self.ns2 {
+            self.burst = NO_LIMIT;
+        }
+        self.feed(cfg, bytes, 1);
+        ready
+    }
+
+    /// Adds `n` writes to what waits.
+    #[inline]
+    pub(crate) fn feed(&mut self, cfg: &Config, bytes: u64, n: u32) {
+        let mut left = n;
+        while left > 0 {
+            // Half the sequence space is more than any run can send and cannot overflow.
+            let all = bytes.saturating_mul(u64::from(left));
+            let fits = all <= (u64::MAX / 2).saturating_sub(self.end);
+            if fits && self.packets && self.writes.more(bytes, left) {
+                self.end += all;
+                return;
+            }
+            self.feed_one(cfg, bytes);
+            left -= 1;
+        }
+    }
+
+    #[inline(never)]
+    fn feed_one(&mut self, cfg: &Config, bytes: u64) {
+        let bytes = bytes.min((u64::MAX / 2).saturating_sub(self.end));
+        self.end += bytes;
+        if !self.packets || self.writes.more(bytes, 1) {
+            return;
+        }
+        // A segment is at most 65 000 bytes.
+        let mss = cfg.mss() as u16;
+        let whole = u32::try_from(bytes / u64::from(mss)).unwrap_or(u32::MAX);
+        self.writes.add(&mut self.active, mss, whole);
+        let rest = (bytes % u64::from(mss)) as u16;
+        self.writes.add(&mut self.active, rest, 1);
+    }
+
+    /// See [`Endpoint::minds_no_writes`](crate::Endpoint::minds_no_writes).
+    #[inline]
+    pub(crate) fn minds_no_writes(&self, cfg: &Config) -> bool {
+        // In ns-2 a write ends the limit that an acknowledgement sets to a burst.
+        let free = !self.ns2 || self.burst == NO_LIMIT;
+        // BBR notes when all was sent.
+        let deaf = self.packets && !(self.nagle | self.fin_queued | self.paced);
+        // A tail loss probe asks whether there is room for a full segment, if so much waits.
+        let least = if cfg.rack_tlp { cfg.mss() } else { 1 };
+        deaf && self.end >= self.nxt + u64::from(least) && free
     }
 }

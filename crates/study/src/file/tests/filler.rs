@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::claims;
 use super::super::reference::Numbers;
+use super::rules;
 use super::*;
 use crate::bundled::Bundled;
 use crate::{Estimate, Verdict};
@@ -91,21 +91,7 @@ fn verdicts(study: &FileStudy, change: Change) -> BTreeMap<String, Vec<Verdict>>
 }
 
 fn judged(study: &FileStudy, numbers: &Numbers) -> BTreeMap<String, Vec<Verdict>> {
-    let mut doubts = Vec::new();
-    let ledgers = claims::ledgers(
-        &study.compiled,
-        numbers,
-        study.reference.as_ref(),
-        &mut doubts,
-    );
-    assert_eq!(doubts, []);
-    let entries = ledgers.iter().flat_map(|l| &l.entries);
-    entries
-        .map(|e| {
-            let verdicts = e.findings.iter().map(|f| f.verdict);
-            (e.id.clone(), verdicts.collect())
-        })
-        .collect()
+    rules::verdicts(&rules::ledgers(study, numbers))
 }
 
 /// What a claim is found to be, in each column.

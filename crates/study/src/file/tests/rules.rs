@@ -19,7 +19,7 @@ fn ns2(study: &FileStudy) -> Numbers {
 }
 
 /// The ledgers of these numbers. Nothing may go wrong but that runs are not there.
-fn ledgers(study: &FileStudy, numbers: &Numbers) -> Vec<Ledger> {
+pub(super) fn ledgers(study: &FileStudy, numbers: &Numbers) -> Vec<Ledger> {
     let mut doubts = Vec::new();
     let reference = study.reference.as_ref();
     let ledgers = claims::ledgers(&study.compiled, numbers, reference, &mut doubts);
@@ -27,7 +27,7 @@ fn ledgers(study: &FileStudy, numbers: &Numbers) -> Vec<Ledger> {
     ledgers
 }
 
-fn verdicts(ledgers: &[Ledger]) -> BTreeMap<String, Vec<Verdict>> {
+pub(super) fn verdicts(ledgers: &[Ledger]) -> BTreeMap<String, Vec<Verdict>> {
     let entries = ledgers.iter().flat_map(|l| &l.entries);
     entries
         .map(|e| {

@@ -1,0 +1,85 @@
+use super::*;
+use crate::Algorithm;
+use std::mem::offset_of;
+use swell_base::Stream;
+
+/// What the order of the fields is for.
+#[test]
+fn parts_of_an_endpoint_begin_with_a_cache_line() {
+    assert_eq!(offset_of!(Endpoint, send), 64);
+    Sender::check_layout();
+    assert_eq!(size_of::<Endpoint>(), 320);
+}
+
+/// All segments of a conversation over a path of 40 ms that loses some, and what the ends know afterwards.
+fn conversation(cfg: &Config, seed: u64, simple: bool) -> (Vec<(Time, Segment)>, [Stats; 2]) {
+    let cfg = Arc::new(cfg.clone());
+    let mut ends = [Endpoint::client(cfg.clone()), Endpoint::server(cfg)];
+    for end in &mut ends {
+        end.send.simple &= simple;
+    }
+    let mut rng = Stream::new(seed, "conversation");
+    let (mut now, mut sent) = (Time::ZERO, Vec::new());
+    let mut flying: Vec<(Time, usize, Segment)> = Vec::new();
+    let mut written = Time::ZERO;
+    while now < Time::from_secs_f64(20.0) {
+        if now >= written {
+            let bytes = [1, 700, 1460, 4000][rng.below(4) as usize];
+            ends[0].send(bytes);
+            if rng.chance(0.1) {
+                ends[1].send(rng.below(3000) + 1);
+            }
+            written += Dur::from_nanos(rng.below(20_000_000) + 1);
+        }
+        while let Some(i) = flying.iter().position(|f| f.0 <= now) {
+            let (_, to, seg) = flying.remove(i);
+            ends[to].handle_segment(now, &seg);
+        }
+        for (e, end) in ends.iter_mut().enumerate() {
+            if end.poll_timeout().is_some_and(|due| due <= now) {
+                end.handle_timeout(now);
+            }
+            while let Some(seg) = end.poll_transmit(now) {
+                sent.push((now, seg));
+                if !rng.chance(0.02) {
+                    flying.push((now + Dur::from_millis(20), 1 - e, seg));
+                }
+            }
+            while end.poll().is_some() {}
+        }
+        let timers = ends.iter().filter_map(Endpoint::poll_timeout);
+        let arrivals = flying.iter().map(|f| f.0);
+        let next = timers.chain(arrivals).chain([written]).min();
+        now = next.unwrap_or(written).max(now + Dur::from_nanos(1));
+    }
+    (sent, ends.map(|e| e.stats()))
+}
+
+/// The oracle: the long way.
+#[test]
+fn the_short_ways_come_to_what_the_long_way_comes_to() {
+    let mut sent = 0;
+    for seed in 0..60 {
+        let mut rng = Stream::new(seed, "profile");
+        let mut coin = || rng.chance(0.5);
+        let cfg = Config {
+            algorithm: [Algorithm::Reno, Algorithm::NewReno][usize::from(coin())],
+            packets: coin(),
+            nagle: coin(),
+            delayed_ack: coin(),
+            limited_transmit: coin(),
+            window_validation: coin(),
+            byte_counting: coin(),
+            send_window: coin().then_some(7),
+            recv_buffer: if coin() { 10_000 } else { 1 << 20 },
+            ..Config::classic()
+        };
+        let short = conversation(&cfg, seed, true);
+        assert!(
+            short == conversation(&cfg, seed, false),
+            "seed {seed}: {cfg:?}"
+        );
+        sent += short.0.len();
+    }
+    assert!(sent > 50_000, "{sent}");
+}
