@@ -173,15 +173,23 @@ pub fn run_tasks<C: Task>(
     progress: &(dyn Fn(Progress) + Sync),
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Ended, GridError> {
+    let kept = held(columns, options)?;
+    run_beside(kept, columns, cells, options, progress, stop)
+}
+
+/// As [`run_tasks`], beside what [`held`] found in the table.
+pub(crate) fn run_beside<C: Task>(
+    mut kept: Rows,
+    columns: &Columns,
+    cells: &[C],
+    options: &Options,
+    progress: &(dyn Fn(Progress) + Sync),
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Ended, GridError> {
     let path = &options.file;
     let io = |error| GridError::Io {
         path: path.clone(),
         error,
-    };
-    let mut kept = if options.fresh {
-        BTreeMap::new()
-    } else {
-        read(path, columns)?
     };
     let wanted: Vec<String> = cells.iter().map(name).collect();
     let mut results: Vec<Option<Vec<f64>>> = wanted.iter().map(|n| kept.remove(n)).collect();
@@ -264,15 +272,18 @@ pub fn run_tasks<C: Task>(
     Ok(Ended::Complete(complete))
 }
 
-/// Whether [`run_tasks`] would take the table: there is none, or one of the same columns, or it is thrown away.
+/// Rows of a table by key and fingerprint.
+pub(crate) type Rows = BTreeMap<String, Vec<f64>>;
+
+/// What the table holds; nothing where there is none, or it is thrown away.
 ///
 /// # Errors
 /// When the table cannot be read, or holds something else.
-pub(crate) fn takes(columns: &Columns, options: &Options) -> Result<(), GridError> {
+pub(crate) fn held(columns: &Columns, options: &Options) -> Result<Rows, GridError> {
     if options.fresh {
-        return Ok(());
+        return Ok(Rows::new());
     }
-    read(&options.file, columns).map(|_| ())
+    read(&options.file, columns)
 }
 
 /// What the workers share.
@@ -333,10 +344,10 @@ fn line(name: &str, numbers: &[f64]) -> String {
 
 /// The rows of a table by key and fingerprint; none where there is no table. A last line without an
 /// end was being written when the study was ended.
-fn read(path: &Path, columns: &Columns) -> Result<BTreeMap<String, Vec<f64>>, GridError> {
+fn read(path: &Path, columns: &Columns) -> Result<Rows, GridError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Rows::new()),
         Err(error) => {
             return Err(GridError::Io {
                 path: path.to_owned(),
@@ -349,7 +360,7 @@ fn read(path: &Path, columns: &Columns) -> Result<BTreeMap<String, Vec<f64>>, Gr
         line,
         reason,
     };
-    let mut rows = BTreeMap::new();
+    let mut rows = Rows::new();
     for (i, row) in text.split_inclusive('\n').enumerate() {
         if i == 0 {
             if row != header(columns) {
@@ -404,7 +415,7 @@ fn tidy(
     path: &Path,
     names: &[String],
     complete: &[Vec<f64>],
-    others: &BTreeMap<String, Vec<f64>>,
+    others: &Rows,
     columns: &Columns,
 ) -> io::Result<()> {
     let mut text = header(columns);

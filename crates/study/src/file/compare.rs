@@ -1,5 +1,7 @@
 //! Our numbers beside somebody else's, one by one.
 
+use std::collections::BTreeMap;
+
 use rhai::{AST, Engine, Scope};
 use swell_base::Warning;
 
@@ -7,7 +9,7 @@ use super::StudyError;
 use super::claims::written;
 use super::format::{Bar, Cause, Reference, StudyFile, Units};
 use super::read::Compiled;
-use super::reference::{Numbers, Row};
+use super::reference::{self, Key, Numbers, Row};
 use super::script::{self, Trouble};
 use crate::words;
 use crate::{Estimate, Section, Table};
@@ -123,10 +125,12 @@ pub(super) fn compare(
 ) -> Vec<Comparison> {
     let study = &compiled.file;
     let rules = Rules::new(compiled, named).ok();
+    let known: BTreeMap<Key, &Row> = (ours.rows.iter())
+        .map(|row| (reference::key(row.place, &row.axes), row))
+        .collect();
     let mut out = Vec::new();
     for there in &theirs.rows {
-        let same = |r: &&Row| r.place == there.place && r.axes == there.axes;
-        let Some(here) = ours.rows.iter().find(same) else {
+        let Some(&here) = known.get(&reference::key(there.place, &there.axes)) else {
             continue;
         };
         for (i, measure) in study.measure.iter().enumerate() {

@@ -205,10 +205,10 @@ impl FileStudy {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Ended, GridError> {
         let columns = cells::columns(&self.compiled.file);
+        // Before anything is written: points of a study whose table is refused are that study's.
+        let held = grid::held(&columns, options)?;
         let mut cells = self.cells();
         if self.has_points() {
-            // Points of a study whose table is refused are that study's.
-            grid::takes(&columns, options)?;
             let path = Kept::beside(&options.file);
             let opened = self.points.open(&path, &columns.keys, options.fresh);
             opened.map_err(|error| GridError::Io { path, error })?;
@@ -225,7 +225,7 @@ impl FileStudy {
             });
             cells = keeping.collect();
         }
-        grid::run_tasks(&columns, &cells, options, progress, stop)
+        grid::run_beside(held, &columns, &cells, options, progress, stop)
     }
 
     fn has_points(&self) -> bool {

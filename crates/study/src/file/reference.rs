@@ -1,5 +1,6 @@
 //! Numbers that somebody else has for the same runs, as a table.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::StudyError;
@@ -24,6 +25,16 @@ pub(super) struct Row {
     pub axes: Vec<f64>,
     /// In the order of the measures.
     pub numbers: Vec<Option<Estimate>>,
+}
+
+/// What tells combinations apart: column and line, and the bits of the values of axes.
+pub(super) type Key = ((usize, usize), Vec<u64>);
+
+/// The key of a combination.
+pub(super) fn key(place: (usize, usize), axes: &[f64]) -> Key {
+    // -0 is 0.
+    let bits = axes.iter().map(|x| (x + 0.0).to_bits());
+    (place, bits.collect())
 }
 
 /// What of somebody else's numbers is held against ours.
@@ -53,11 +64,10 @@ pub(super) fn comparable(
     let asked = named.duration.map(|d| d.as_secs_f64());
     // Lengths are whole nanoseconds.
     let other = |ours: f64| asked.is_some_and(|s| (ours - s).abs() > 0.5e-9);
-    let length = |row: &Row| {
-        let mut all = groups.iter();
-        let same = |g: &&Arc<Group>| (g.column, g.line) == row.place && g.axes == row.axes;
-        all.find(same).map(|g| g.seconds)
-    };
+    let each = groups.iter();
+    let each = each.map(|g| (key((g.column, g.line), &g.axes), g.seconds));
+    let known: BTreeMap<Key, f64> = each.collect();
+    let length = |row: &Row| known.get(&key(row.place, &row.axes)).copied();
     let mut lengths: Vec<f64> = theirs.rows.iter().filter_map(length).collect();
     let runs = lengths.len();
     lengths.retain(|s| other(*s));
@@ -134,13 +144,13 @@ pub(super) fn read(
         head.split(',').map(|f| field(study, f.trim())).collect();
     let fields = fields.map_err(|e| wrong(1, e))?;
     let mut rows: Vec<Row> = Vec::new();
+    let mut there = BTreeSet::new();
     for (i, line) in lines {
         if line.trim().is_empty() {
             continue;
         }
         let read = row(study, &fields, line).map_err(|e| wrong(i + 1, e))?;
-        let same = |r: &Row| r.place == read.place && r.axes == read.axes;
-        if rows.iter().any(same) {
+        if !there.insert(key(read.place, &read.axes)) {
             return Err(wrong(i + 1, "a row for these runs is there already".into()));
         }
         rows.push(read);
