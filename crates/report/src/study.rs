@@ -128,10 +128,14 @@ fn ledger_section(ledger: &Ledger, index: usize, study: &Study) -> Section {
     if !study.real_time {
         what.push("Intervals are of 95 %, over seeds.".into());
     }
-    let mut findings = ledger.entries.iter().flat_map(|e| &e.findings);
-    if findings.any(|f| !f.reference.is_empty()) {
+    if let Some(apart) = ledger.apart() {
+        let verdicts = match &*apart {
+            [] => "the same verdicts as ours".to_owned(),
+            claims => format!("another verdict than ours on {}", claims.join(", ")),
+        };
         what.push(format!(
-            "What {reference} says under the same defaults stands beside, where it was run."
+            "What {reference} says under the same defaults stands beside, where it was run, with what the same rule \
+             makes of the numbers that it has: {verdicts}."
         ));
     }
     Section {
@@ -148,11 +152,12 @@ fn ledger_section(ledger: &Ledger, index: usize, study: &Study) -> Section {
 fn finding(f: &Finding, study: &Study) -> Cell {
     let reference = &study.reference;
     let mut small = f.detail.clone();
-    if !f.reference.is_empty() {
+    let beside = f.beside().join(" ");
+    if !beside.is_empty() {
         if !small.is_empty() {
             small += "; ";
         }
-        small += &format!("{reference}: {}", f.reference);
+        small += &format!("{reference}: {beside}");
     }
     let mut cell = Cell::text(format!("{} {}", f.verdict.words(), f.value).trim()).small(small);
     let named = |name: &String| {

@@ -53,6 +53,8 @@ pub struct Finding {
     pub measured: Option<Estimate>,
     /// The same number from a reference simulator, with its unit; may be empty.
     pub reference: String,
+    /// What the same rule makes of the reference's numbers; none where they do not answer it.
+    pub reference_verdict: Option<Verdict>,
     /// Names of the study's pictures that show it.
     pub pictures: Vec<String>,
 }
@@ -66,6 +68,7 @@ impl Finding {
             detail,
             measured: Some(Estimate::exact(measured)),
             reference: String::new(),
+            reference_verdict: None,
             pictures: Vec::new(),
         }
     }
@@ -78,8 +81,16 @@ impl Finding {
             detail: String::new(),
             measured: None,
             reference: String::new(),
+            reference_verdict: None,
             pictures: Vec::new(),
         }
+    }
+
+    /// The reference's verdict and number in words; nothing where it has neither.
+    pub fn beside(&self) -> Vec<&str> {
+        let verdict = self.reference_verdict.map(Verdict::words);
+        let number = Some(&*self.reference).filter(|n| !n.is_empty());
+        verdict.into_iter().chain(number).collect()
     }
 }
 
@@ -114,5 +125,28 @@ impl Ledger {
     pub fn count(&self, verdict: Verdict) -> usize {
         let all = self.entries.iter().flat_map(|e| &e.findings);
         all.filter(|f| f.verdict == verdict).count()
+    }
+
+    /// Claims of which the reference's numbers say something else than ours, each with the columns where they do;
+    /// none where no rule was asked of a reference.
+    pub fn apart(&self) -> Option<Vec<String>> {
+        let mut asked = false;
+        let mut apart = Vec::new();
+        for entry in &self.entries {
+            let mut columns = Vec::new();
+            for (column, finding) in self.columns.iter().zip(&entry.findings) {
+                let Some(theirs) = finding.reference_verdict else {
+                    continue;
+                };
+                asked = true;
+                if ![theirs, Verdict::NotTested].contains(&finding.verdict) {
+                    columns.push(column.as_str());
+                }
+            }
+            if !columns.is_empty() {
+                apart.push(format!("{} ({})", entry.id, columns.join(", ")));
+            }
+        }
+        asked.then_some(apart)
     }
 }

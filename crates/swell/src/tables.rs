@@ -174,16 +174,17 @@ pub(crate) fn ledger(ledger: &Ledger, reference: &str) -> String {
             if !f.value.is_empty() {
                 text += &format!("\n{}", f.value);
             }
-            if !f.reference.is_empty() {
-                text += &format!("\n({})", f.reference);
+            let beside = f.beside().join("\n");
+            if !beside.is_empty() {
+                text += &format!("\n({beside})");
             }
             text
         }));
         table.add_row(row);
     }
     let mut findings = ledger.entries.iter().flat_map(|e| &e.findings);
-    let beside = match findings.any(|f| !f.reference.is_empty()) {
-        true => format!("; in brackets {reference}"),
+    let beside = match findings.any(|f| !f.beside().is_empty()) {
+        true => format!("; in brackets {reference} by the same rule"),
         false => String::new(),
     };
     format!("{}{beside}\n{table}", ledger.title)

@@ -21,6 +21,7 @@ fn study() -> Study {
                         detail: "at M = 3".into(),
                         measured: None,
                         reference: "+61 %".into(),
+                        reference_verdict: Some(Verdict::InKind),
                         pictures: vec!["one".into()],
                     },
                     Finding::not_tested(),
@@ -66,8 +67,9 @@ fn the_page_has_the_ledger_first_and_every_number() {
     assert!(at("more &lt; less") < at("<figure id=\"one\""));
     for text in [
         "holds +60 %",
-        "at M = 3; other: +61 %",
+        "at M = 3; other: in kind +61 %",
         "What other says under the same defaults",
+        "another verdict than ours on X1 (then).",
         "not tested",
         "swell study made-up",
         "<a href=\"#one\">Picture</a>",
@@ -77,6 +79,22 @@ fn the_page_has_the_ledger_first_and_every_number() {
     // The table of numbers: 0.2 and t(0.975; 4) x 0.01 / sqrt(5) = 0.0124 on both sides.
     at("20\u{a0}%");
     at("[18.8 … 21.2]");
+}
+
+#[test]
+fn the_page_says_where_the_reference_agrees_and_where_none_was_asked() {
+    let mut study = study();
+    study.ledgers[0].entries[0].findings[0].reference_verdict = Some(Verdict::Holds);
+    let page = study_html(&study);
+    assert!(page.contains("the same verdicts as ours"));
+    assert!(!page.contains("another verdict"));
+    study.ledgers[0].entries[0].findings[0] = Finding {
+        reference: String::new(),
+        reference_verdict: None,
+        ..study.ledgers[0].entries[0].findings[0].clone()
+    };
+    let silent = study_html(&study);
+    assert!(!silent.contains("What other says") && !silent.contains("other:"));
 }
 
 #[test]

@@ -42,9 +42,11 @@ pub(super) fn ledgers(
     let engines: Vec<Asked<'_>> = (0..study.column.len())
         .map(|c| {
             let of = |numbers: &Numbers| asking(compiled, numbers, reference, c);
+            // Of no runs a rule may well be true.
+            let run = |r: &&Numbers| r.rows.iter().any(|row| row.place.0 == c);
             Asked {
                 here: of(ours),
-                there: reference.map(of),
+                there: reference.filter(run).map(of),
                 lacking: lacking(study, ours, c),
             }
         })
@@ -111,26 +113,29 @@ fn shown_in(study: &StudyFile, claim: &Claim, column: &Column) -> Vec<String> {
 
 /// What a claim comes to in a column, with what their numbers say where there are any.
 fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Warning>) -> Finding {
+    let theirs = asked.there.as_ref().and_then(|e| decide(e, claim).ok());
+    let beside = |ours: Finding| Finding {
+        reference_verdict: theirs.as_ref().map(|t| t.verdict),
+        reference: (theirs.as_ref()).map_or_else(String::new, |t| shown(claim, &t.value)),
+        ..ours
+    };
     match decide(&asked.here, claim) {
-        Ok(found) => {
-            let theirs = asked.there.as_ref().and_then(|e| decide(e, claim).ok());
-            finding(claim, found, theirs)
-        }
+        Ok(found) => beside(finding(claim, found)),
         Err((_, trouble)) => {
             if let Trouble::Wrong(why) = trouble {
                 // The rehearsal found every name: one that is missed now is of a measure without a number.
                 let missed = |m: &&&str| why.contains(&format!("`{m}`"));
                 if let Some(measure) = asked.lacking.iter().find(missed) {
-                    return Finding {
+                    return beside(Finding {
                         detail: format!("a run has no number for {measure}"),
                         ..Finding::not_tested()
-                    };
+                    });
                 }
                 let (id, name) = (&claim.id, &column.name);
                 let text = format!("claim {id} could not be asked in {name}: {why}");
                 doubts.push(Warning::warning("claim-failed", text));
             }
-            Finding::not_tested()
+            beside(Finding::not_tested())
         }
     }
 }
@@ -207,7 +212,7 @@ fn decide(engine: &Engine, claim: &Claim) -> Result<Found, (&'static str, Troubl
     })
 }
 
-fn finding(claim: &Claim, found: Found, there: Option<Found>) -> Finding {
+fn finding(claim: &Claim, found: Found) -> Finding {
     let measured = script::estimate(&found.value);
     let interval = measured
         .and_then(|e| e.interval)
@@ -222,7 +227,8 @@ fn finding(claim: &Claim, found: Found, there: Option<Found>) -> Finding {
         value: shown(claim, &found.value),
         detail: parts.join(" "),
         measured,
-        reference: there.map_or_else(String::new, |t| shown(claim, &t.value)),
+        reference: String::new(),
+        reference_verdict: None,
         pictures: Vec::new(),
     }
 }

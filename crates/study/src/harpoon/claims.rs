@@ -147,6 +147,7 @@ fn finding(verdict: Verdict, value: String, detail: String, measured: Option<Est
         detail,
         measured,
         reference: String::new(),
+        reference_verdict: None,
         pictures: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::claims;
 use super::super::reference::Numbers;
 use super::rules;
 use super::*;
@@ -71,8 +72,8 @@ fn filler() -> FileStudy {
     study.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The verdicts on the world with a change, by claim, a verdict for each column.
-fn verdicts(study: &FileStudy, change: Change) -> BTreeMap<String, Vec<Verdict>> {
+/// The numbers of the world with a change.
+fn world(study: &FileStudy, change: Change) -> Numbers {
     let mut numbers = Numbers::made_up(&study.compiled, &study.groups);
     let measures = &study.compiled.file.measure;
     for row in &mut numbers.rows {
@@ -87,7 +88,12 @@ fn verdicts(study: &FileStudy, change: Change) -> BTreeMap<String, Vec<Verdict>>
             *number = Some(Estimate::exact(value));
         }
     }
-    judged(study, &numbers)
+    numbers
+}
+
+/// The verdicts on the world with a change, by claim, a verdict for each column.
+fn verdicts(study: &FileStudy, change: Change) -> BTreeMap<String, Vec<Verdict>> {
+    judged(study, &world(study, change))
 }
 
 fn judged(study: &FileStudy, numbers: &Numbers) -> BTreeMap<String, Vec<Verdict>> {
@@ -256,4 +262,38 @@ fn what_the_rules_say_of_ns2() {
     ];
     let expected = expected.map(|(id, verdicts)| (id.to_owned(), verdicts.to_vec()));
     assert_eq!(judged(&study, &ns2), BTreeMap::from(expected));
+    rules::their_verdicts_stand_beside(&study);
+}
+
+/// Where every claim holds here, the page names those that ns-2's numbers do not bear out by the same rule.
+#[test]
+fn the_ledger_says_where_ns2_comes_to_another_verdict() {
+    let study = filler();
+    let ledgers = rules::ledgers(&study, &world(&study, |_, _, x| x));
+    let apart = ledgers[0].apart().expect("ns-2 was asked");
+    for named in [
+        "S3.4a (selfsim2, poisson)",
+        "S3.2b (selfsim1, selfsim2, poisson)",
+        "S3.3 (selfsim1)",
+    ] {
+        assert!(apart.iter().any(|a| a == named), "{named}: {apart:?}");
+    }
+    assert!(!apart.iter().any(|a| a.starts_with("S3.1")), "{apart:?}");
+    assert_eq!(ledgers[1].apart().as_deref(), Some(&[][..]), "A8");
+}
+
+/// A column of which ns-2 has no run: a rule over all of none would hold.
+#[test]
+fn of_no_runs_nothing_is_said() {
+    let study = filler();
+    let mut reference = study.reference.clone().expect("it has ns-2's numbers");
+    reference.rows.retain(|row| row.column != "poisson");
+    let mut doubts = Vec::new();
+    let ours = world(&study, |_, _, x| x);
+    let ledgers = claims::ledgers(&study.compiled, &ours, Some(&reference), &mut doubts);
+    for entry in ledgers.iter().flat_map(|l| &l.entries) {
+        let beside: Vec<Vec<&str>> = entry.findings.iter().map(|f| f.beside()).collect();
+        let empty: Vec<bool> = beside.iter().map(Vec::is_empty).collect();
+        assert_eq!(empty, [false, false, true], "{}: {beside:?}", entry.id);
+    }
 }

@@ -37,6 +37,23 @@ pub(super) fn verdicts(ledgers: &[Ledger]) -> BTreeMap<String, Vec<Verdict>> {
         .collect()
 }
 
+/// Beside ours, whatever they are, stands what the same rules say of the reference's numbers, where they say something.
+pub(super) fn their_verdicts_stand_beside(study: &FileStudy) {
+    let theirs = study.reference.clone().expect("a reference");
+    let theirs = verdicts(&ledgers(study, &theirs));
+    let made_up = Numbers::made_up(&study.compiled, &study.groups);
+    let mut seen = 0;
+    for entry in ledgers(study, &made_up).iter().flat_map(|l| &l.entries) {
+        for (finding, verdict) in entry.findings.iter().zip(&theirs[&entry.id]) {
+            let expected = Some(*verdict).filter(|v| *v != Verdict::NotTested);
+            assert_eq!(finding.reference_verdict, expected, "{}", entry.id);
+            assert_eq!(finding.reference.is_empty(), expected.is_none());
+            seen += usize::from(expected.is_some_and(|v| v != finding.verdict));
+        }
+    }
+    assert!(seen > 0, "no verdict of theirs is another than ours");
+}
+
 #[test]
 fn ns2_was_run_on_every_line_of_the_paper() {
     let study = burstiness();
@@ -92,6 +109,7 @@ fn what_the_rules_say_of_ns2() {
         assert_eq!(verdicts[0], verdict, "{id}");
     }
     assert_eq!(ledgers[2].columns, ["era", "modern"]);
+    their_verdicts_stand_beside(&study);
 }
 
 /// A number for every run and measure: of the line, the clients, those beside them, and the measure's name.
