@@ -117,13 +117,16 @@ impl<'f> Asked<'f> {
             return Ok(Vec::new());
         };
         // A measure that no run had a number for has no name here.
-        let incomplete = row.numbers.iter().any(Option::is_none);
+        let study = &compiled.file;
+        let own = &study.line[row.place.1];
+        let mut all = row.numbers.iter().zip(&study.measure);
+        let incomplete = all.any(|(known, m)| known.is_none() && own.has(&m.name));
         let xs: Vec<f64> = match (self.at, &self.x) {
             (Some(at), _) => at.to_vec(),
             (None, Some(x)) => match self.ask(x, &mut scope) {
                 Err(_) if incomplete => return Ok(Vec::new()),
                 found => {
-                    let known = found?;
+                    let known = found.map_err(|w| explained(compiled, row, w))?;
                     vec![
                         script::number(&known)
                             .or_else(|| script::estimate(&known).map(|e| e.value))
@@ -138,7 +141,7 @@ impl<'f> Asked<'f> {
             scope.push("x", x);
             let found = match self.ask(number, &mut scope) {
                 Err(_) if incomplete => continue,
-                found => found?,
+                found => found.map_err(|w| explained(compiled, row, w))?,
             };
             let y = script::estimate(&found).ok_or_else(|| none(number.key, &found))?;
             if x.is_finite() && y.value.is_finite() {
@@ -157,6 +160,23 @@ impl<'f> Asked<'f> {
     ) -> Result<Dynamic, Wrong> {
         let ast = script::compile(&self.engine, text).map_err(|t| (key, t))?;
         script::value(&self.engine, &ast, scope, text).map_err(|t| (key, t))
+    }
+}
+
+/// A measure that the file has and the line has not is not just missing.
+fn explained(compiled: &Compiled, row: &Row, wrong: Wrong) -> Wrong {
+    let study = &compiled.file;
+    let own = &study.line[row.place.1];
+    match wrong {
+        (key, Trouble::Wrong(why))
+            if (study.measure.iter())
+                .any(|m| !own.has(&m.name) && why.contains(&format!("`{}`", m.name))) =>
+        {
+            let line = &own.name;
+            let why = format!("{why}; the line `{line}` has no such measure: name other lines");
+            (key, Trouble::Wrong(why))
+        }
+        other => other,
     }
 }
 

@@ -284,14 +284,19 @@ impl Task for FileCell {
         // What measures know beyond the run.
         let known = scope(study, (group.column, group.line), &group.axes);
         let known: Vec<String> = known.iter().map(|(k, _, v)| format!("{k}={v}")).collect();
-        format!(
+        let mut settings = format!(
             "{} {} {} {} {}",
             group.hash,
             group.foreground,
             group.background,
             measures.join(";"),
             known.join(";")
-        )
+        );
+        // Rows of lines that have every measure stay what they were.
+        if let Some(only) = &study.line[group.line].measures {
+            settings += &format!(" {}", only.join(";"));
+        }
+        settings
     }
 
     fn cost(&self) -> f64 {
@@ -366,6 +371,9 @@ fn measures(
                 Err(kind) => return Err(fail(&format!("a {kind} is no number"))),
             },
         };
+        // What follows from a number that means nothing does not either.
+        let means = study.line[group.line].has(&measure.name);
+        let x = if means { x } else { f64::NAN };
         known.push(measure.name.clone(), x);
         out.push(x);
     }

@@ -226,6 +226,10 @@ pub struct Line {
     /// The columns in which it is run. Default: all.
     #[serde(default)]
     pub columns: Option<Vec<String>>,
+    /// The measures that mean something of it. It has no number for others: their cells are empty, no expression
+    /// finds them, and they are compared with nothing. Default: all.
+    #[serde(default)]
+    pub measures: Option<Vec<String>>,
     /// Values of axes, by the axis, where they are not the axis's own; of several such tables, all
     /// combinations of each.
     #[serde(default)]
@@ -233,6 +237,14 @@ pub struct Line {
     /// Values of axes in a first look, by the axis; an empty list leaves the line out.
     #[serde(default)]
     pub quick: BTreeMap<String, Vec<f64>>,
+}
+
+impl Line {
+    /// Whether a measure means something of it.
+    pub(super) fn has(&self, measure: &str) -> bool {
+        let only = self.measures.as_ref();
+        only.is_none_or(|names| names.iter().any(|n| n == measure))
+    }
 }
 
 /// Values of axes, by the axis.

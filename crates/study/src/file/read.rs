@@ -412,6 +412,16 @@ fn names(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
                 );
             }
         }
+        for measure in line.measures.iter().flatten() {
+            let measures = &lists[3].1;
+            if !measures.contains(&&**measure) {
+                return fail(
+                    format!("line[{i}].measures"),
+                    format!("no measure is called `{measure}`"),
+                    &file::suggest(measure, measures, "measures"),
+                );
+            }
+        }
     }
     let of_columns = study.column.iter().enumerate();
     let of_lines = study.line.iter().enumerate();

@@ -221,11 +221,17 @@ fn row(study: &StudyFile, fields: &[Field], line: &str) -> Result<Row, String> {
     if let Some(i) = axes.iter().position(|a| a.is_nan()) {
         return Err(format!("no value of the axis `{}`", study.axis[i].name));
     }
+    let of = &study.line[own];
+    let mut given = (study.measure.iter().zip(&means)).filter(|(_, mean)| mean.is_some());
+    if let Some((measure, _)) = given.find(|(m, _)| !of.has(&m.name)) {
+        let name = &measure.name;
+        return Err(format!("`{name}` means nothing of the line `{}`", of.name));
+    }
     let numbers = means.into_iter().zip(deviations);
     Ok(Row {
         place: (column, own),
         column: study.column[column].name.clone(),
-        line: study.line[own].name.clone(),
+        line: of.name.clone(),
         axes,
         numbers: numbers
             .map(|(mean, sd)| Some(Estimate::known(mean?, sd, seeds)))

@@ -56,8 +56,13 @@ impl Numbers {
     }
 }
 
-fn row(compiled: &Compiled, group: &Group, numbers: Vec<Option<Estimate>>) -> Row {
+fn row(compiled: &Compiled, group: &Group, mut numbers: Vec<Option<Estimate>>) -> Row {
     let study = &compiled.file;
+    for (number, measure) in numbers.iter_mut().zip(&study.measure) {
+        if !study.line[group.line].has(&measure.name) {
+            *number = None;
+        }
+    }
     Row {
         place: (group.column, group.line),
         column: study.column[group.column].name.clone(),

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use super::*;
 
 mod filler;
+mod measures;
 mod pictures;
 mod reference;
 mod rules;

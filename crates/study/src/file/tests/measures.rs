@@ -1,0 +1,152 @@
+//! Lines of which only some measures mean something.
+
+use super::*;
+use crate::Section;
+use crate::bundled::Bundled;
+use crate::grid::Task as _;
+
+/// The study with the line `codel` of only these measures.
+fn only(measures: &str) -> String {
+    let line = "name = \"codel\"\n";
+    assert!(STUDY.contains(line));
+    STUDY.replacen(line, &format!("{line}measures = {measures}\n"), 1)
+}
+
+/// The table of every number: its head, and its rows.
+fn every_number(sections: &[Section]) -> (&[String], &[Vec<String>]) {
+    let section = sections.iter().find(|s| s.title == "Every number");
+    let table = &section.expect("the page ends with it").tables[0];
+    (&table.head, &table.rows)
+}
+
+#[test]
+fn a_measure_that_means_nothing_of_a_line_has_no_number() {
+    for (measures, expected) in [
+        ("[\"arrived\"]", [true, false]),
+        // What follows from a number that means nothing.
+        ("[\"each\"]", [false, false]),
+        ("[\"arrived\", \"each\"]", [true, true]),
+    ] {
+        // The figure is of the other line.
+        let of_one = "y = \"arrived\"\nlines = [\"fifo\"]";
+        let text = only(measures).replacen("y = \"arrived\"", of_one, 1);
+        let (_dir, path) = written(&text);
+        let study = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+        let options = Options {
+            file: path.with_file_name("runs.csv"),
+            jobs: 1,
+            fresh: false,
+        };
+        let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
+            panic!("nobody stopped it");
+        };
+        let made = study.study(&numbers);
+        let (head, rows) = every_number(&made.sections);
+        assert_eq!(head[3..], ["arrived", "each"]);
+        let kept = std::fs::read_to_string(&options.file).unwrap();
+        for (name, of_page) in [("fifo", [true; 2]), ("codel", expected)] {
+            for row in rows.iter().filter(|r| r[1] == name) {
+                let there = [3, 4].map(|i| !row[i].is_empty());
+                assert_eq!(there, of_page, "{measures}: {row:?}");
+            }
+            for row in kept.lines().filter(|l| l.contains(name)) {
+                let fields: Vec<&str> = row.split(',').collect();
+                let there = [5, 6].map(|i| !fields[i].is_empty());
+                assert_eq!(there, of_page, "{measures}: {row}");
+            }
+        }
+        assert!(made.doubts.iter().all(|d| d.code == "few-seeds"));
+    }
+}
+
+/// Runs that were done before a line says which measures it has are of use again, but for its own.
+#[test]
+fn only_rows_of_the_line_are_run_anew() {
+    let names = |text: &str| {
+        let study = read(text).unwrap();
+        let cells = study.cells().into_iter();
+        let each = cells.map(|c| (c.key()[1].clone(), c.settings()));
+        each.collect::<Vec<_>>()
+    };
+    for (old, new) in names(STUDY).iter().zip(names(&only("[\"arrived\"]"))) {
+        assert_eq!(*old == new, new.0 != "codel", "{new:?}");
+    }
+}
+
+#[test]
+fn nothing_asks_for_it_and_nothing_is_held_against_it() {
+    let text = only("[\"arrived\"]");
+    let claim = text.replacen(
+        "'run(\"fifo\", #{load: 1}).arrived / ",
+        "'run(\"codel\").each / ",
+        1,
+    );
+    let figure = text.replacen("y = \"arrived\"", "y = \"each\"", 1);
+    let unknown = only("[\"arived\"]");
+    for (mistaken, expected) in [
+        (claim, ["nothing here is called `each`", "claim[0].value"]),
+        (
+            figure,
+            ["the line `codel` has no such measure", "figure[0].y"],
+        ),
+        (
+            unknown,
+            ["no measure is called `arived`", "line[1].measures"],
+        ),
+    ] {
+        let why = read(&mistaken).expect_err(expected[0]);
+        assert!(expected.iter().all(|e| why.contains(e)), "{why}");
+    }
+    let bar = "value = \"arrived / load\"\n";
+    let barred = text.replacen(bar, &format!("{bar}bar = {{ relative = 0.5 }}\n"), 1);
+    let (dir, path) = written(&format!(
+        "{barred}\n[reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\n"
+    ));
+    let table = "column,line,load,arrived,each\nslow,fifo,1,10,10\nslow,codel,1,10,";
+    std::fs::write(dir.path().join("ref.csv"), format!("{table}\n")).unwrap();
+    let study = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let made = study.study(&vec![vec![10.0, 10.0]; study.cells().len()]);
+    let compared = made.facts.iter().find(|f| f.0.contains("ns-2"));
+    assert_eq!(compared.expect("it is compared").1, "3 of 3");
+    std::fs::write(dir.path().join("ref.csv"), format!("{table}10\n")).unwrap();
+    let why = FileStudy::read(&path, &Wish::default()).expect_err("it means nothing");
+    let expected = "line 3: `each` means nothing of the line `codel`";
+    assert!(why.to_string().contains(expected), "{why}");
+}
+
+/// Where acknowledgements of others arrive among the packets, a c.o.v. is not the clients'; what counts their packets is.
+#[test]
+fn of_packets_both_ways_the_page_says_what_is_the_clients_own() {
+    let wish = Wish {
+        quick: true,
+        ..Wish::default()
+    };
+    let bundled = Bundled::named("burstiness").expect("it is carried");
+    let study = bundled.study(&wish).unwrap_or_else(|e| panic!("{e}"));
+    let made = study.study(&vec![
+        vec![1.5; study.measures().count()];
+        study.cells().len()
+    ]);
+    let (head, rows) = every_number(&made.sections);
+    let own = [
+        "delivered",
+        "loss",
+        "arrived",
+        "dropped",
+        "throughput of each client",
+        "seconds simulated",
+        "acknowledgements compressed",
+    ];
+    let mut both = 0;
+    for row in rows {
+        let two_way = row[1].ends_with("-two-way");
+        both += usize::from(two_way);
+        for (name, cell) in head.iter().zip(row).skip(3) {
+            let there = !two_way || own.contains(&name.as_str());
+            assert_eq!(!cell.is_empty(), there, "{}: {name} {cell}", row[1]);
+        }
+    }
+    assert!(own.iter().all(|name| head.iter().any(|h| h == name)));
+    // Three transports in three columns at three numbers of clients.
+    assert_eq!(both, 27);
+}
