@@ -19,8 +19,8 @@ mod rng;
 mod units;
 mod warning;
 
-pub use packet::{DropReason, Flags, FlowId, Packet, SackBlocks, Segment, Tag, UDP_HEADERS};
-pub use queue::EventQueue;
+pub use packet::{DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Tag, UDP_HEADERS};
+pub use queue::{EventQueue, Ranked};
 pub use rng::{Stream, derived};
 pub use units::{Bytes, Dur, QueueLimit, Rate, Time, UnitError};
 pub use warning::{Severity, Warning};

@@ -1,5 +1,7 @@
 //! The packet as the world moves it: a small value, no payload.
 
+use std::ops::{Deref, DerefMut};
+
 /// Which flow a packet belongs to; the world maps it to a route and two endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
@@ -43,63 +45,35 @@ impl Flags {
     }
 }
 
-/// Up to three selective acknowledgement blocks (RFC 2018), each as (start, end) counted from the
-/// segment's `ack`, so that they fit 32 bits. A block below `ack` cannot be said.
+/// Room for the selective acknowledgement blocks of a segment (RFC 2018), three at most, each as (start, end)
+/// counted from the segment's `ack`, so that they fit 32 bits. A block below `ack` cannot be said.
 ///
-/// How many there are stands before them, so that who finds none does not look where they would be, which is
-/// another cache line of a packet in a pool.
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-pub struct SackBlocks {
-    count: u8,
-    /// Start and end, low half first: two bytes are the alignment that the place before them allows.
-    blocks: [[[u16; 2]; 2]; 3],
-}
+/// How many there are stands in the segment ([`Segment::sacks`]), beside which the blocks lie or travel: who finds
+/// none there does not look here, which in a [pool of packets](Head) is other memory. What lies beyond that
+/// many is left from before and means nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SackBlocks([[u32; 2]; 3]);
 
 impl SackBlocks {
-    /// Adds a block if there is room; `start` and `end` count from `ack`, `start < end`.
-    pub fn push(&mut self, start: u32, end: u32) -> bool {
+    /// Adds a block behind the first `count` if there is room, and counts it; `start` and `end` count from `ack`,
+    /// `start < end`.
+    pub fn push(&mut self, count: &mut u8, start: u32, end: u32) -> bool {
         debug_assert!(start < end, "an empty SACK block");
-        match self.blocks.get_mut(usize::from(self.count)) {
+        match self.0.get_mut(usize::from(*count)) {
             Some(free) => {
-                *free = [start, end].map(|n| [n as u16, (n >> 16) as u16]);
-                self.count += 1;
+                *free = [start, end];
+                *count += 1;
                 true
             }
             None => false,
         }
     }
-    /// The blocks in the order they were added.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let blocks = self.blocks.iter().take(usize::from(self.count));
-        blocks.map(|b| {
-            let [start, end] = b.map(|[low, high]| u32::from(low) | u32::from(high) << 16);
-            (start, end)
-        })
-    }
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-    /// Leaves none.
-    pub fn clear(&mut self) {
-        self.count = 0;
+    /// The first `count` blocks in the order they were added.
+    pub fn first(&self, count: u8) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let blocks = self.0.iter().take(usize::from(count));
+        blocks.map(|&[start, end]| (start, end))
     }
 }
-
-impl std::fmt::Debug for SackBlocks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl PartialEq for SackBlocks {
-    fn eq(&self, other: &SackBlocks) -> bool {
-        self.iter().eq(other.iter())
-    }
-}
-
-impl Eq for SackBlocks {}
 
 /// The transport part of a packet. Sequence numbers are 64-bit offsets that never wrap: the SYN is
 /// 0, the first byte of data 1. For a datagram `seq` is its number and `len` its payload.
@@ -123,8 +97,8 @@ pub struct Segment {
     pub flags: Flags,
     /// ECN codepoint of the IP header (RFC 3168): 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
-    /// Selective acknowledgements.
-    pub sack: SackBlocks,
+    /// How many selective acknowledgements it has; [they themselves](SackBlocks) are kept beside it.
+    pub sacks: u8,
 }
 
 impl Segment {
@@ -136,11 +110,13 @@ impl Segment {
     }
 }
 
-/// A packet in the world: 64 bytes, what few packets have last. Payload is a count, real bytes stay with the port
-/// they came in through.
+/// A packet but for its selective acknowledgements, which few have: what is at hand of one that lies in a pool.
+/// Payload is a count, real bytes stay with the port they came in through.
+///
+/// A copy that is kept must have the blocks with it: that is a [`Packet`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Packet {
+pub struct Head {
     /// The flow, which gives the route.
     pub flow: FlowId,
     /// Network-layer size in bytes: IP header, transport header and payload.
@@ -153,12 +129,55 @@ pub struct Packet {
     pub seg: Segment,
 }
 
-impl Packet {
-    /// Where selective acknowledgements begin, which few packets have.
-    pub const SACKS: usize = std::mem::offset_of!(Packet, seg)
-        + std::mem::offset_of!(Segment, sack)
-        + std::mem::offset_of!(SackBlocks, blocks);
+/// A whole packet, for who holds it himself; it reads as its [`Head`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packet {
+    /// All but the selective acknowledgements.
+    pub head: Head,
+    /// As many of them as `head.seg.sacks` says.
+    pub sacks: SackBlocks,
 }
+
+impl Packet {
+    /// Its selective acknowledgements, counted from its `ack`.
+    pub fn sacks(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.sacks.first(self.head.seg.sacks)
+    }
+}
+
+impl From<Head> for Packet {
+    /// A packet without selective acknowledgements.
+    fn from(mut head: Head) -> Packet {
+        head.seg.sacks = 0;
+        Packet {
+            head,
+            sacks: SackBlocks::default(),
+        }
+    }
+}
+
+impl Deref for Packet {
+    type Target = Head;
+    #[inline]
+    fn deref(&self) -> &Head {
+        &self.head
+    }
+}
+
+impl DerefMut for Packet {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+}
+
+impl PartialEq for Packet {
+    fn eq(&self, other: &Packet) -> bool {
+        self.head == other.head && self.sacks().eq(other.sacks())
+    }
+}
+
+impl Eq for Packet {}
 
 /// Headers of a datagram in bytes, over IPv4 (RFC 791: 20) and over IPv6 (RFC 8200: 40), with UDP's own
 /// (RFC 768: 8).
@@ -196,15 +215,30 @@ mod tests {
 
     #[test]
     fn a_packet_is_one_cache_line() {
-        assert_eq!((size_of::<Packet>(), Packet::SACKS), (64, 40));
+        assert_eq!((size_of::<Packet>(), size_of::<Head>()), (64, 40));
     }
 
     #[test]
     fn a_fourth_sack_block_is_refused() {
-        let mut s = SackBlocks::default();
-        assert!(s.is_empty());
-        assert!(s.push(10, 20) && s.push(30, 40) && s.push(50, 60));
-        assert!(!s.push(70, 80));
-        assert_eq!(s.iter().collect::<Vec<_>>(), [(10, 20), (30, 40), (50, 60)]);
+        let (mut sacks, mut n) = (SackBlocks::default(), 0);
+        assert!(sacks.push(&mut n, 10, 20) && sacks.push(&mut n, 30, 40));
+        assert!(sacks.push(&mut n, 50, u32::MAX));
+        assert!(!sacks.push(&mut n, 70, 80));
+        let all = [(10, 20), (30, 40), (50, u32::MAX)];
+        assert_eq!((n, sacks.first(n).collect::<Vec<_>>()), (3, all.to_vec()));
+    }
+
+    #[test]
+    fn packets_are_equal_up_to_the_blocks_they_count() {
+        let mut sacked = Packet::default();
+        sacked.sacks.push(&mut sacked.head.seg.sacks, 1, 2);
+        let mut other = sacked;
+        assert_eq!(sacked, other);
+        other.sacks.push(&mut 0, 1, 3);
+        assert_ne!(sacked, other, "another block");
+        // What lies beyond the count means nothing.
+        assert_eq!(Packet::from(other.head), Packet::default());
+        other.head.seg.sacks = 0;
+        assert_eq!(other, Packet::default());
     }
 }

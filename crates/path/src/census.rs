@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Dur, Flags, Packet, Time};
+use swell_base::{Dur, Flags, Head, Time};
 
 /// Buckets of a [`Histogram`] per factor of two.
 const PER_OCTAVE: u32 = 8;
@@ -217,7 +217,7 @@ impl Census {
         &mut self.tallies[group]
     }
 
-    pub(crate) fn arrival(&mut self, at: Time, packet: &Packet) {
+    pub(crate) fn arrival(&mut self, at: Time, packet: &Head) {
         let i = packet.flow.0 as usize;
         if self.waiting.len() <= i {
             self.waiting.resize(i + 1, VecDeque::new());
@@ -233,7 +233,7 @@ impl Census {
     }
 
     /// The transmission of a packet begins.
-    pub(crate) fn begins(&mut self, at: Time, packet: &Packet) {
+    pub(crate) fn begins(&mut self, at: Time, packet: &Head) {
         // Disciplines keep the order within a flow: this is the first that waits.
         let arrival = self.take(packet, false).unwrap_or(at);
         let wait = at.since(arrival);
@@ -264,14 +264,14 @@ impl Census {
     }
 
     /// A packet was dropped; `refused`: as it came.
-    pub(crate) fn count_drop(&mut self, at: Time, packet: &Packet, refused: bool) {
+    pub(crate) fn count_drop(&mut self, at: Time, packet: &Head, refused: bool) {
         self.take(packet, refused);
         self.drops.push((at, packet.flow.0));
         self.tally_of(packet.flow.0).dropped += 1;
     }
 
     /// Forgets a waiting packet and says when it came.
-    fn take(&mut self, packet: &Packet, newest: bool) -> Option<Time> {
+    fn take(&mut self, packet: &Head, newest: bool) -> Option<Time> {
         let queue = self.waiting.get_mut(packet.flow.0 as usize)?;
         let same =
             |&(seq, ack, _): &(u64, u64, Time)| (seq, ack) == (packet.seg.seq, packet.seg.ack);

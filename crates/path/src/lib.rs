@@ -5,7 +5,7 @@
 //! wire that may lose packets, and a propagation delay; each part may be left out.
 //!
 //! ```
-//! use swell_base::{Dur, Packet, QueueLimit, Rate, Time};
+//! use swell_base::{Dur, Head, QueueLimit, Rate, Time};
 //! use swell_path::{Element, Link, LinkConfig};
 //!
 //! let config = LinkConfig {
@@ -15,8 +15,8 @@
 //!     ..LinkConfig::default()
 //! };
 //! let mut link = Link::new(&config, 1, "gateway");
-//! let packet = Packet { size: 1500, ..Packet::default() };
-//! link.push(Time::ZERO, packet);
+//! let packet = Head { size: 1500, ..Head::default() };
+//! link.push(Time::ZERO, packet.into());
 //! // 1.2 ms on the wire and 25 ms of propagation.
 //! assert_eq!(link.poll_at(), Some(Time::from_nanos(26_200_000)));
 //! ```
@@ -27,7 +27,8 @@
 //!
 //! Used as an element a link keeps its packets itself. Whoever has many links lets them share a
 //! [`PacketPool`]: a packet stays in its [`Place`] from one drop-tail link to the next
-//! ([`Link::accept`], [`Link::begin`]); a [`PlainLink`] is the commonest link, for that use alone.
+//! ([`Link::accept`], [`Link::begin`]); a [`PlainLink`] is the commonest link, which says when a packet arrives
+//! and leaves the rest to the caller.
 //!
 //! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact
 //! instants, outages, and a packet-delivery trace ([`Deliveries`]) as its rate.
@@ -58,7 +59,7 @@ pub use census::{Bucket, Census, Histogram, Tally};
 pub use deliveries::{Deliveries, DeliveriesError};
 pub use element::{Chain, Element};
 pub use ledger::Ledger;
-pub use link::{Link, LinkConfig};
+pub use link::{Begun, Link, LinkConfig};
 pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter};
 pub use plain::PlainLink;

@@ -2,12 +2,14 @@
 
 mod varied;
 
-use swell_base::{DropReason, Dur, FlowId, Packet, QueueLimit, Rate, Stream, Time};
+use std::collections::VecDeque;
 
-use crate::pool::{Place, Queue};
-use crate::qdisc::AnyQdisc;
+use swell_base::{DropReason, Dur, Head, Packet, QueueLimit, Rate, Stream, Time};
+
+use crate::pool::Place;
+use crate::qdisc::{AnyQdisc, Waiting};
 use crate::{
-    Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Outlet,
+    Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Note, Outlet,
     PacketPool,
 };
 use varied::Varied;
@@ -49,6 +51,17 @@ impl Default for LinkConfig {
     }
 }
 
+/// A transmission that begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// When the packet arrives at the far end.
+    pub arrival: Time,
+    /// The packet,
+    pub place: Place,
+    /// and what was noted with it: who only needs this does not look where the packet lies.
+    pub note: Note,
+}
+
 /// A queueing discipline, a serializer, a lossy wire and a propagation delay.
 ///
 /// As soon as a transmission begins, its end is known; the packet then moves to the delay line with
@@ -75,8 +88,8 @@ pub struct Link {
     waiting: u32,
     /// The queue wants to see packets too that find the serializer idle and nothing waiting.
     sees_all: bool,
-    /// Packets under way.
-    flight: Queue,
+    /// Packets under way, and when each arrives at the far end.
+    flight: VecDeque<(Time, Place)>,
     arrived: u64,
     departed: u64,
     /// What few links have.
@@ -137,7 +150,7 @@ impl Link {
             } else {
                 0
             },
-            flight: Queue::default(),
+            flight: VecDeque::new(),
             arrived: 0,
             departed: 0,
             waiting: 0,
@@ -236,11 +249,10 @@ impl Link {
         self.queue.marked() + before.unwrap_or(0)
     }
 
-    /// Begins the next transmission due by `now`, if there is one that the wire does not lose: when the packet
-    /// arrives at the far end, and the packet. It has left the link if the caller says so ([`Link::leaves`]);
+    /// Begins the next transmission due by `now`, if there is one that the wire does not lose. The packet has left the link if the caller says so ([`Link::leaves`]);
     /// else it is to be left [under way](Link::flies).
     #[inline]
-    pub fn begin(&mut self, pool: &mut PacketPool, now: Time) -> Option<(Time, Place)> {
+    pub fn begin(&mut self, pool: &mut PacketPool, now: Time) -> Option<Begun> {
         if self.waiting > 0 && self.free_at <= now {
             self.dequeue(pool, now)
         } else {
@@ -249,16 +261,27 @@ impl Link {
     }
 
     #[inline(never)]
-    fn dequeue(&mut self, pool: &mut PacketPool, now: Time) -> Option<(Time, Place)> {
+    fn dequeue(&mut self, pool: &mut PacketPool, now: Time) -> Option<Begun> {
         match &mut self.queue {
             AnyQdisc::Fifo(row) if self.extra.is_none() => {
-                let place = row.dequeue(pool)?;
+                let Waiting { place, size, note } = row.dequeue()?;
                 self.waiting -= 1;
-                let took = self.transmission(u64::from(pool.packet(place).size));
+                let took = self.transmission(u64::from(size));
                 self.free_at += took;
-                Some((self.free_at + self.delay, place))
+                Some(Begun {
+                    arrival: self.free_at + self.delay,
+                    place,
+                    note,
+                })
             }
-            _ => self.dequeue_any(pool, now),
+            _ => {
+                let (arrival, place) = self.dequeue_any(pool, now)?;
+                Some(Begun {
+                    arrival,
+                    place,
+                    note: pool.note(place),
+                })
+            }
         }
     }
 
@@ -318,6 +341,7 @@ impl Link {
         if let Some(extra) = &mut self.extra
             && extra.loses(end, pool.packet(place))
         {
+            extra.keep(end, &pool.copy(place), DropReason::Loss);
             self.dropped[DropReason::Loss as usize] += 1;
             pool.release(place);
             return None;
@@ -403,7 +427,7 @@ impl Link {
         if let Err(reason) = accepted {
             self.dropped[reason as usize] += 1;
             if let Some(e) = &mut self.extra {
-                e.count_drop(at, pool.packet(place), reason, true);
+                e.count_drop(at, &pool.copy(place), reason, true);
             }
             pool.release(place);
         }
@@ -412,8 +436,8 @@ impl Link {
     /// A packet whose transmission has begun is under way until `arrival`, and known to have arrived when it
     /// is [taken](Link::take_arrived).
     #[inline]
-    pub fn flies(&mut self, pool: &mut PacketPool, arrival: Time, place: Place) {
-        self.flight.push(pool, arrival, place);
+    pub fn flies(&mut self, arrival: Time, place: Place) {
+        self.flight.push_back((arrival, place));
     }
 
     /// A packet whose transmission has begun is the caller's from now on. A caller that always takes a packet
@@ -426,8 +450,8 @@ impl Link {
     /// Begins every transmission due by `now`; the packets stay in the link until they have arrived.
     #[inline]
     pub fn advance(&mut self, pool: &mut PacketPool, now: Time) {
-        while let Some((arrival, place)) = self.begin(pool, now) {
-            self.flies(pool, arrival, place);
+        while let Some(begun) = self.begin(pool, now) {
+            self.flies(begun.arrival, begun.place);
         }
     }
 
@@ -436,7 +460,7 @@ impl Link {
     pub fn push_place(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
         self.advance(pool, at);
         match self.accept(pool, at, place) {
-            Some(arrival) => self.flies(pool, arrival, place),
+            Some(arrival) => self.flies(arrival, place),
             None => self.advance(pool, at),
         }
     }
@@ -444,40 +468,53 @@ impl Link {
     /// Until when nothing happens that a caller of [`Link::begin`] must attend to: a packet
     /// that it left in the link arrives, or one that it will be given could be due.
     #[inline]
-    pub fn touch_at(&self, pool: &PacketPool) -> Option<Time> {
-        self.flight
-            .arrival(pool)
+    pub fn touch_at(&self) -> Option<Time> {
+        self.next_arrival()
             .or_else(|| (self.waiting > 0).then(|| self.free_at + self.delay))
     }
 
     /// [`Element::poll_at`] of a link whose packets lie in `pool`.
     #[inline]
-    pub fn due(&self, pool: &PacketPool) -> Option<Time> {
+    pub fn due(&self) -> Option<Time> {
         // What was in transmission may have been lost on the wire while more waits behind it.
-        self.flight
-            .arrival(pool)
+        self.next_arrival()
             .or_else(|| (self.waiting > 0).then_some(self.free_at))
     }
 
-    /// Packets under way to the far end, in the order of their arrival: flow, way, and whether they have
-    /// payload. Those that wait are not under way yet.
+    /// When the first packet under way arrives.
     #[inline]
-    pub fn flying(&self, pool: &PacketPool) -> impl Iterator<Item = (FlowId, u8, bool)> {
-        self.flight.iter(pool)
+    fn next_arrival(&self) -> Option<Time> {
+        Some(self.flight.front()?.0)
+    }
+
+    /// Packets under way to the far end, in the order of their arrival. Those that wait are not under way yet.
+    #[inline]
+    pub fn flying(&self) -> impl Iterator<Item = Place> {
+        self.flight.iter().map(|&(_, place)| place)
+    }
+
+    /// The packet under way that will be the first when so many more have arrived.
+    #[inline]
+    pub fn behind(&self, n: usize) -> Option<Place> {
+        Some(self.flight.get(n)?.1)
     }
 
     /// The first packet under way if it has arrived by `now`: as [`Element::pop`], of a link that was
     /// advanced to `now`. It is the caller's to send on or to release.
     #[inline]
-    pub fn take_arrived(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
-        let place = self.flight.pop(pool, now)?;
+    pub fn take_arrived(&mut self, now: Time) -> Option<Place> {
+        let &(arrival, place) = self.flight.front()?;
+        if arrival > now {
+            return None;
+        }
+        self.flight.pop_front();
         self.departed += 1;
         Some(place)
     }
 }
 
 impl Extra {
-    fn arrival(&mut self, at: Time, packet: &Packet, queue: &AnyQdisc) {
+    fn arrival(&mut self, at: Time, packet: &Head, queue: &AnyQdisc) {
         if let Some(m) = &mut self.meter {
             m.arrival(at, packet, queue.backlog());
         }
@@ -486,7 +523,7 @@ impl Extra {
         }
     }
 
-    fn begins(&mut self, start: Time, packet: &Packet) {
+    fn begins(&mut self, start: Time, packet: &Head) {
         if let Some(c) = &mut self.census {
             c.begins(start, packet);
         }
@@ -503,7 +540,7 @@ impl Extra {
     }
 
     /// Counts a departure and says whether the wire loses the packet.
-    fn loses(&mut self, end: Time, packet: &Packet) -> bool {
+    fn loses(&mut self, end: Time, packet: &Head) -> bool {
         let lost = self.loss.as_mut().is_some_and(LossProcess::loses);
         self.leaves(end, packet, lost);
         lost
@@ -511,15 +548,12 @@ impl Extra {
 
     /// Counts a departure, of a packet that the wire may have lost.
     #[inline]
-    fn leaves(&mut self, end: Time, packet: &Packet, lost: bool) {
+    fn leaves(&mut self, end: Time, packet: &Head, lost: bool) {
         if let Some(m) = &mut self.meter {
             m.departure(end, packet);
         }
         if lost && let Some(m) = &mut self.meter {
             m.count_drop(end, packet);
-        }
-        if lost {
-            self.keep(end, packet, DropReason::Loss);
         }
     }
 
@@ -541,15 +575,15 @@ impl Element for Link {
     fn poll_at(&self) -> Option<Time> {
         #[cfg(debug_assertions)]
         self.check_places(&self.own);
-        self.due(&self.own)
+        self.due()
     }
 
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
         self.with_own(|link, pool| {
             link.advance(pool, now);
-            let at = link.flight.arrival(pool)?;
-            let place = link.take_arrived(pool, now)?;
-            let packet = *pool.packet(place);
+            let at = link.next_arrival()?;
+            let place = link.take_arrived(now)?;
+            let packet = pool.copy(place);
             pool.release(place);
             Some((at, packet))
         })

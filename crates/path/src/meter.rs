@@ -1,6 +1,6 @@
 //! Counting what passes a link, over time.
 
-use swell_base::{Dur, Packet, Tag, Time};
+use swell_base::{Dur, Head, Tag, Time};
 
 use crate::Backlog;
 
@@ -52,7 +52,7 @@ impl Meter {
         Dur::from_nanos(self.coarse)
     }
 
-    pub(crate) fn arrival(&mut self, at: Time, packet: &Packet, backlog: Backlog) {
+    pub(crate) fn arrival(&mut self, at: Time, packet: &Head, backlog: Backlog) {
         let who = who(packet.tag);
         let i = (at.as_nanos() / self.fine) as usize;
         for counts in [&mut self.fine_bytes[who], &mut self.fine_packets[who]] {
@@ -69,11 +69,11 @@ impl Meter {
         bin.queue_sum += backlog.bytes;
     }
 
-    pub(crate) fn departure(&mut self, at: Time, packet: &Packet) {
+    pub(crate) fn departure(&mut self, at: Time, packet: &Head) {
         self.bin(at).departed[who(packet.tag)] += u64::from(packet.size);
     }
 
-    pub(crate) fn count_drop(&mut self, at: Time, packet: &Packet) {
+    pub(crate) fn count_drop(&mut self, at: Time, packet: &Head) {
         self.bin(at).dropped[who(packet.tag)] += 1;
     }
 

@@ -1,43 +1,51 @@
 //! The commonest link, computed ahead.
 
-use swell_base::{Dur, FlowId, QueueLimit, Time};
+use std::collections::VecDeque;
+
+use swell_base::{Dur, QueueLimit, Time};
 
 use crate::link::BYTE;
-use crate::pool::{Place, Queue};
-use crate::{Discipline, LinkConfig, Loss, PacketPool};
+use crate::{Discipline, LinkConfig, Loss};
 
 /// A [`Link`](crate::Link) without anything that few have: drop tail by bytes, a constant rate, a
 /// delay, nobody who counts. Nothing that comes later changes when a packet of such a link arrives, so it
-/// is known at once, and a packet is handled twice: when it comes and when it goes.
+/// is known at once; the link does not hold packets and is not asked when they arrive.
 ///
-/// It takes and drops what a `Link` does, to the nanosecond. Its packets lie in a [`PacketPool`], always
-/// the same one.
+/// It takes and drops what a `Link` does, to the nanosecond.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct PlainLink {
     /// End of the last transmission.
     free_at: Time,
     delay: Dur,
-    /// The packets on it.
-    queue: Queue,
-    /// The last packet of which it is known that its transmission has begun, if it is on the link.
-    begun: Place,
-    /// Bytes of the packets of which that is not known: at least what waits.
+    /// Bytes of the packets in `row`.
     waiting: u32,
     /// Bytes that may wait.
     limit: u32,
     /// Nanoseconds per byte where the rate makes that a whole number, else zero.
     per_byte: u32,
+    /// Packets before the last one in this busy period.
+    before: u32,
     // Up to here what every packet needs.
+    /// Bytes of the packets that found the link busy, and whose transmission had not begun when the last of them
+    /// came.
+    row: VecDeque<u16>,
+    /// When the transmission of the first of them begins,
+    begins: Time,
+    /// and what the division left over by then.
+    begins_carry: u64,
     /// Bits per second; zero = transmission takes no time.
     rate: u64,
     /// What the division of bits by rate left over in this busy period, so that rates do not drift.
     carry: u64,
 }
 
+/// Above this many packets the memory of a row is given back when nothing waits.
+const KEEP: usize = 64;
+
 impl PlainLink {
-    /// Its first bytes, which every packet needs; the others are for rates that do not divide.
-    pub const HOT: usize = std::mem::offset_of!(PlainLink, rate);
+    /// Its first bytes, which every packet needs; the others are for packets that wait and rates that do not divide.
+    pub const HOT: usize = std::mem::offset_of!(PlainLink, row);
 
     /// The link that `config` describes, if it is a plain one.
     pub fn new(config: &LinkConfig) -> Option<PlainLink> {
@@ -65,139 +73,120 @@ impl PlainLink {
         })
     }
 
-    /// A packet arrives at `at`, which never decreases. When it will arrive at the far end; `None` where
-    /// it finds the queue full and is gone.
+    /// A packet of `size` bytes arrives at `at`, which never decreases. When it will arrive at the far end; `None`
+    /// where it finds the queue full.
     #[inline(always)]
-    pub fn push(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
-        let size = u32::from(pool.packet(place).size);
+    pub fn push(&mut self, at: Time, size: u16) -> Option<Time> {
         if self.per_byte == 0 {
-            return self.push_seldom(pool, at, place);
+            return self.push_seldom(at, size);
         }
-        let idle = self.free_at <= at;
-        if idle {
-            self.free_at = at;
-        } else {
-            if self.waiting + size > self.limit {
-                return self.push_seldom(pool, at, place);
+        if self.free_at > at {
+            if !self.wait(at, size) {
+                return None;
             }
-            self.waiting += size;
+        } else {
+            self.before = 0;
+            if self.waiting > 0 {
+                self.rest();
+            }
+            self.free_at = at;
         }
-        let took = u64::from(size) * u64::from(self.per_byte);
-        self.launch(pool, place, idle, Dur::from_nanos(took))
+        self.free_at += Dur::from_nanos(u64::from(size) * u64::from(self.per_byte));
+        Some(self.free_at + self.delay)
     }
 
-    /// The same where the queue seems full, or the rate does not divide.
+    /// The same where the rate does not divide.
     #[inline(never)]
-    fn push_seldom(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
-        let size = u32::from(pool.packet(place).size);
-        let idle = self.free_at <= at;
-        if idle {
+    fn push_seldom(&mut self, at: Time, size: u16) -> Option<Time> {
+        if self.free_at > at {
+            if !self.wait(at, size) {
+                return None;
+            }
+        } else {
+            self.before = 0;
+            if self.waiting > 0 {
+                self.rest();
+            }
             if self.free_at < at {
                 // A new busy period owes nothing.
                 self.free_at = at;
                 self.carry = 0;
             }
-        } else {
-            if self.waiting + size > self.limit {
-                self.look_what_waits(pool, at);
-                if self.waiting + size > self.limit {
-                    pool.release(place);
-                    return None;
-                }
-            }
-            self.waiting += size;
         }
-        let took = self.transmission(size);
-        self.launch(pool, place, idle, took)
-    }
-
-    /// The packet is transmitted after those before it.
-    #[inline(always)]
-    fn launch(
-        &mut self,
-        pool: &mut PacketPool,
-        place: Place,
-        idle: bool,
-        took: Dur,
-    ) -> Option<Time> {
+        let (took, carry) = self.transmission(size, self.carry);
         self.free_at += took;
-        let arrival = self.free_at + self.delay;
-        self.queue.push(pool, arrival, place);
-        if idle {
-            self.begun = place;
-            self.waiting = 0;
-        }
-        Some(arrival)
+        self.carry = carry;
+        Some(self.free_at + self.delay)
     }
 
+    /// How long a transmission takes, and what the division leaves over.
     #[inline]
-    fn transmission(&mut self, size: u32) -> Dur {
+    fn transmission(&self, size: u16, carry: u64) -> (Dur, u64) {
         if self.per_byte > 0 {
-            return Dur::from_nanos(u64::from(size) * u64::from(self.per_byte));
+            let took = u64::from(size) * u64::from(self.per_byte);
+            return (Dur::from_nanos(took), 0);
         }
         if self.rate == 0 {
-            return Dur::ZERO;
+            return (Dur::ZERO, 0);
         }
         // Sizes are 16 bits and a second has 1e9 nanoseconds: 2^16 * 8e9 + rate fits 64 bits.
-        let work = u64::from(size) * BYTE + self.carry;
-        self.carry = work % self.rate;
-        Dur::from_nanos(work / self.rate)
+        let work = u64::from(size) * BYTE + carry;
+        (Dur::from_nanos(work / self.rate), work % self.rate)
     }
 
-    /// Finds the last packet whose transmission has begun by `at`.
-    #[cold]
+    /// A packet finds the link busy: whether there is room.
     #[inline(never)]
-    fn look_what_waits(&mut self, pool: &PacketPool, at: Time) {
-        loop {
-            // A transmission begins when the one before ends; where that packet has already arrived, so
-            // has this transmission begun.
-            let next = match pool.arrival(self.begun) {
-                None => self.queue.first,
-                Some(before) if before <= at + self.delay => pool.behind(self.begun),
-                Some(_) => return,
-            };
-            if next == Place::NONE {
-                return;
+    fn wait(&mut self, at: Time, size: u16) -> bool {
+        while let Some(&first) = self.row.front()
+            && self.begins <= at
+        {
+            self.row.pop_front();
+            self.waiting -= u32::from(first);
+            let (took, carry) = self.transmission(first, self.begins_carry);
+            self.begins += took;
+            self.begins_carry = carry;
+        }
+        let room = self.waiting + u32::from(size) <= self.limit;
+        if room {
+            if self.row.is_empty() {
+                self.begins = self.free_at;
+                self.begins_carry = self.carry;
             }
-            self.waiting -= u32::from(pool.packet(next).size);
-            self.begun = next;
+            self.before = self.before.saturating_add(1);
+            self.waiting += u32::from(size);
+            self.row.push_back(size);
         }
+        room
     }
 
-    /// When the first packet on the link arrives.
-    #[inline]
-    pub fn arrival(&self, pool: &PacketPool) -> Option<Time> {
-        self.queue.arrival(pool)
+    /// Nothing waits any more.
+    #[inline(never)]
+    fn rest(&mut self) {
+        self.waiting = 0;
+        self.row.clear();
+        self.row.shrink_to(KEEP);
     }
 
-    /// Flow and way of the first packet on the link, and whether it has payload.
+    /// How many packets were transmitted right before the last one that was taken, without a pause.
     #[inline]
-    pub fn next(&self, pool: &PacketPool) -> Option<(FlowId, u8, bool)> {
-        self.queue.iter(pool).next()
+    pub fn before(&self) -> u32 {
+        self.before
     }
 
-    /// Reads a little of the packets that are taken next.
+    /// When the last packet that was taken arrives, or earlier where it has.
     #[inline]
-    pub fn touch_first(&self, pool: &PacketPool) -> u64 {
-        self.queue.touch_first(pool)
+    pub fn empty_at(&self) -> Time {
+        self.free_at + self.delay
     }
 
-    /// Reads a little of the packet that another will follow.
-    #[inline]
-    pub fn touch_last(&self, pool: &PacketPool) -> u64 {
-        self.queue.touch_last(pool)
+    /// Propagation delay.
+    pub fn delay(&self) -> Dur {
+        self.delay
     }
 
-    /// Takes the first packet off the link, if it has arrived by `now`.
-    #[inline]
-    pub fn take(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
-        let place = self.queue.pop(pool, now)?;
-        if self.begun == place {
-            self.begun = Place::NONE;
-        } else if self.begun == Place::NONE {
-            self.waiting -= u32::from(pool.packet(place).size);
-        }
-        Some(place)
+    /// Whether a packet needs time to be transmitted.
+    pub fn has_rate(&self) -> bool {
+        self.rate > 0
     }
 }
 
@@ -207,11 +196,13 @@ impl Default for PlainLink {
         PlainLink {
             free_at: Time::ZERO,
             delay: Dur::ZERO,
-            queue: Queue::default(),
-            begun: Place::NONE,
             waiting: 0,
             limit: 0,
             per_byte: 0,
+            before: 0,
+            row: VecDeque::new(),
+            begins: Time::ZERO,
+            begins_carry: 0,
             rate: 0,
             carry: 0,
         }
@@ -222,13 +213,13 @@ impl Default for PlainLink {
 mod tests {
     use super::*;
     use crate::{Element, Link};
-    use swell_base::{Bytes, Flags, Packet, Rate, SackBlocks, Segment, Stream, Tag};
+    use swell_base::{Bytes, Flags, FlowId, Head, Packet, Rate, Segment, Stream, Tag};
 
     /// The oracle: the link itself. Rates that divide and rates that do not, idle and crowded, polled in
     /// time and late.
     #[test]
     fn it_does_what_a_link_does() {
-        let (mut drops, mut arrivals) = (0, 0);
+        let (mut drops, mut arrivals, mut most) = (0, 0, 0);
         for seed in 0..200 {
             let mut rng = Stream::new(seed, "plain");
             let config = LinkConfig {
@@ -242,61 +233,54 @@ mod tests {
             };
             let mut link = Link::new(&config, seed, "link");
             let mut plain = PlainLink::new(&config).expect("plain");
-            let mut pool = PacketPool::default();
+            let mut flying = VecDeque::new();
             let mean_gap = 1e5 + rng.uniform() * 4e6;
-            let (mut now, mut held, mut peak) = (Time::ZERO, 0, 0);
+            let mut now = Time::ZERO;
             for i in 0..3_000u32 {
                 if rng.chance(0.8) {
                     now += Dur::from_nanos(rng.exponential(mean_gap) as u64 / 8 * 8);
                 }
-                let mut packet = Packet {
+                let mut packet = Packet::from(Head {
                     size: 40 + rng.below(2) as u16 * 1460,
                     flow: FlowId(i),
                     way: rng.below(2) as u8,
                     tag: Tag::Background,
-                    ..Packet::default()
-                };
+                    ..Head::default()
+                });
                 packet.seg = Segment {
                     seq: rng.bits(),
                     ack: rng.bits(),
                     len: rng.below(1 << 16) as u32,
                     window: rng.bits() as u32,
-                    sack: SackBlocks::default(),
+                    sacks: 0,
                     flags: Flags(rng.bits() as u8),
                     ecn: rng.below(4) as u8,
                     stamp: rng.bits() as u32,
                 };
                 for _ in 0..rng.below(4) * rng.below(2) {
                     let start = rng.below(1 << 31) as u32;
-                    packet.seg.sack.push(start, start + 1460);
+                    let count = &mut packet.head.seg.sacks;
+                    packet.sacks.push(count, start, start + 1460);
                 }
                 link.push(now, packet);
                 arrivals += 1;
-                let put = pool.put(&packet);
-                let accepted = u64::from(plain.push(&mut pool, now, put).is_some());
-                drops += 1 - accepted;
-                held += accepted;
-                peak = held.max(peak);
-                assert_eq!(pool.in_use() as u64, held);
+                match plain.push(now, packet.size) {
+                    Some(at) => flying.push_back((at, packet)),
+                    None => drops += 1,
+                }
+                most = most.max(plain.row.len());
                 if rng.chance(0.3) {
                     continue;
                 }
                 while let Some(want) = link.pop(now) {
-                    assert_eq!(plain.arrival(&pool), Some(want.0));
-                    let place = plain.take(&pool, now).expect("a packet");
-                    assert_eq!(*pool.packet(place), want.1);
-                    pool.release(place);
-                    held -= 1;
+                    assert_eq!(flying.pop_front(), Some(want));
                 }
-                assert_eq!(held, link.ledger().held());
-                assert_eq!(plain.take(&pool, now), None);
-                assert_eq!(plain.arrival(&pool).is_none(), link.poll_at().is_none());
+                assert_eq!(flying.len() as u64, link.ledger().held());
             }
-            // A packet that is refused takes a place for a moment.
-            let len = pool.len() as u64;
-            assert!(len <= peak + 1, "places are used again: {len}, {peak}");
         }
         assert!(drops > arrivals / 50 && drops < arrivals / 2, "{drops}");
+        // What has begun is forgotten: no more than fits the queue.
+        assert!(most > 10 && most <= 20_000 / 40, "{most}");
     }
 
     #[test]

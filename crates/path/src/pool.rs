@@ -1,8 +1,8 @@
 //! The pool in which packets lie from when they are sent until they have arrived.
 
-use swell_base::{FlowId, Packet, Time};
+use swell_base::{Head, Packet, SackBlocks};
 
-/// No place: the end of a queue.
+/// No place: the end of the list of those that are free.
 const END: u32 = u32::MAX;
 
 /// Where a packet lies in a [`PacketPool`].
@@ -10,13 +10,22 @@ const END: u32 = u32::MAX;
 pub struct Place(u32);
 
 impl Place {
-    /// No place.
-    pub(crate) const NONE: Place = Place(END);
+    /// Its number, for who keeps it in a word.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The place with this number.
+    #[inline]
+    pub fn numbered(number: u32) -> Place {
+        Place(number)
+    }
 }
 
 /// Packets that wait or are under way. A packet stays where it was written however many links it crosses, as
 /// long as it waits in drop-tail queues alone (the other disciplines hold packets themselves); queues are
-/// lists of places.
+/// rows of places.
 ///
 /// The place left last is taken next: what is touched is as much memory as packets are under way now. With
 /// thousands of links that is the difference between cache and memory.
@@ -26,6 +35,8 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct PacketPool {
     slots: Vec<Slot>,
+    /// Of each place the selective acknowledgements. Few packets have any, and only theirs are touched.
+    sacks: Vec<SackBlocks>,
     /// First of the places that are not in use.
     free: u32,
     /// How many places are in use.
@@ -33,19 +44,16 @@ pub struct PacketPool {
     used: usize,
 }
 
-/// A packet, and what a queue and the caller know of it: one cache line but for selective acknowledgements, which
-/// begin the next one and are seldom touched.
+/// A packet but for its selective acknowledgements, and what the caller knows of it: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Slot {
-    /// At the far end of the link, where the packet is under way.
-    arrival: Time,
     note: Note,
-    /// The place of the packet behind, or of the next that is free.
+    /// The next place that is free, if this one is.
     next: u32,
-    packet: Packet,
     #[cfg(debug_assertions)]
     in_use: bool,
+    packet: Head,
 }
 
 /// What the caller wants to have at hand with a packet. Disciplines other than drop tail forget it.
@@ -56,6 +64,7 @@ impl Default for PacketPool {
     fn default() -> Self {
         PacketPool {
             slots: Vec::new(),
+            sacks: Vec::new(),
             free: END,
             #[cfg(debug_assertions)]
             used: 0,
@@ -78,13 +87,13 @@ impl PacketPool {
     fn grow(&mut self) {
         self.free = self.slots.len() as u32;
         self.slots.push(Slot {
-            packet: Packet::default(),
+            packet: Head::default(),
             note: Note::default(),
-            arrival: Time::ZERO,
             next: END,
             #[cfg(debug_assertions)]
             in_use: false,
         });
+        self.sacks.push(SackBlocks::default());
     }
 
     /// The [spare](Self::spare) place is no longer free.
@@ -105,7 +114,7 @@ impl PacketPool {
     #[inline]
     pub fn put(&mut self, packet: &Packet) -> Place {
         let place = self.spare();
-        *self.packet_mut(place) = *packet;
+        self.write(place, packet);
         self.take_spare(place, Note::default());
         place
     }
@@ -129,37 +138,67 @@ impl PacketPool {
         self.free = place.0;
     }
 
-    /// The packet in a place that is in use.
+    /// The packet in a place that is in use, but for its selective acknowledgements.
     #[inline]
-    pub fn packet(&self, place: Place) -> &Packet {
+    pub fn packet(&self, place: Place) -> &Head {
         #[cfg(debug_assertions)]
         self.check(place);
         &self.slots[place.0 as usize].packet
     }
 
-    /// The same, to write it; of the [spare](Self::spare) place too.
+    /// The selective acknowledgements that belong to it, as many as it has.
     #[inline]
-    pub fn packet_mut(&mut self, place: Place) -> &mut Packet {
-        &mut self.slots[place.0 as usize].packet
+    pub fn sacks(&self, place: Place) -> &SackBlocks {
+        #[cfg(debug_assertions)]
+        self.check(place);
+        &self.sacks[place.0 as usize]
     }
 
-    /// When the packet in a place that is in use arrives; `None` for no place.
+    /// A copy of the whole packet in a place that is in use, for who keeps it or hands it on.
     #[inline]
-    pub(crate) fn arrival(&self, place: Place) -> Option<Time> {
-        self.slots.get(place.0 as usize).map(|slot| slot.arrival)
+    pub fn copy(&self, place: Place) -> Packet {
+        let head = *self.packet(place);
+        let sacks = match head.seg.sacks {
+            0 => SackBlocks::default(),
+            _ => *self.sacks(place),
+        };
+        Packet { head, sacks }
     }
 
-    /// The place behind another in a queue.
+    /// Both parts of the packet in a place, to write them; of the [spare](Self::spare) place too.
     #[inline]
-    pub(crate) fn behind(&self, place: Place) -> Place {
+    pub fn parts_mut(&mut self, place: Place) -> (&mut Head, &mut SackBlocks) {
+        let place = place.0 as usize;
+        (&mut self.slots[place].packet, &mut self.sacks[place])
+    }
+
+    /// Writes a whole packet into a place, which may be the [spare](Self::spare) one.
+    #[inline]
+    pub fn write(&mut self, place: Place, packet: &Packet) {
+        let (head, sacks) = self.parts_mut(place);
+        *head = packet.head;
+        if packet.seg.sacks > 0 {
+            *sacks = packet.sacks;
+        }
+    }
+
+    /// Reads a little of a place.
+    #[inline]
+    pub fn touch(&self, place: Place) -> u64 {
         let slot = self.slots.get(place.0 as usize);
-        Place(slot.map_or(END, |slot| slot.next))
+        slot.map_or(0, |slot| u64::from(slot.next))
+    }
+
+    /// How many places there are, in use or not: as many as packets were under way at once at some time.
+    #[inline]
+    pub fn places(&self) -> usize {
+        self.slots.len()
     }
 
     /// How many places are in use. It takes time in proportion to those that are not: for checks.
     pub fn in_use(&self) -> usize {
-        let place = |free: u32| (free != END).then_some(Place(free));
-        let free = std::iter::successors(place(self.free), |&p| place(self.behind(p).0)).count();
+        let slot = |place: u32| self.slots.get(place as usize);
+        let free = std::iter::successors(slot(self.free), |s| slot(s.next)).count();
         self.slots.len() - free
     }
 
@@ -170,153 +209,50 @@ impl PacketPool {
     }
 
     #[cfg(debug_assertions)]
-    fn check(&self, place: Place) {
+    pub(crate) fn check(&self, place: Place) {
         let in_use = (self.slots.get(place.0 as usize)).is_some_and(|slot| slot.in_use);
         assert!(in_use, "{place:?} is not in use");
-    }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len()
-    }
-}
-
-/// Places in the order in which their packets arrive, in a pool that is always the same.
-#[derive(Clone, Debug)]
-pub(crate) struct Queue {
-    pub first: Place,
-    pub last: Place,
-}
-
-impl Default for Queue {
-    fn default() -> Self {
-        Queue {
-            first: Place::NONE,
-            last: Place::NONE,
-        }
-    }
-}
-
-impl Queue {
-    /// When the first packet arrives.
-    #[inline]
-    pub fn arrival(&self, pool: &PacketPool) -> Option<Time> {
-        pool.arrival(self.first)
-    }
-
-    /// Reads a little of the first two packets.
-    #[inline]
-    pub fn touch_first(&self, pool: &PacketPool) -> u64 {
-        let arrival = |place| pool.arrival(place).map_or(0, Time::as_nanos);
-        arrival(self.first) ^ arrival(pool.behind(self.first))
-    }
-
-    /// Reads a little of the last packet.
-    #[inline]
-    pub fn touch_last(&self, pool: &PacketPool) -> u64 {
-        u64::from(pool.behind(self.last).0)
-    }
-
-    /// Flow and way of each packet, and whether it has payload.
-    #[inline]
-    pub fn iter(&self, pool: &PacketPool) -> impl Iterator<Item = (FlowId, u8, bool)> {
-        let some = |place: Place| (place != Place::NONE).then_some(place);
-        std::iter::successors(some(self.first), move |&p| some(pool.behind(p))).map(|p| {
-            let packet = pool.packet(p);
-            (packet.flow, packet.way, packet.seg.len > 0)
-        })
-    }
-
-    /// Adds a packet that arrives no earlier than those before.
-    #[inline]
-    pub fn push(&mut self, pool: &mut PacketPool, arrival: Time, place: Place) {
-        #[cfg(debug_assertions)]
-        pool.check(place);
-        let slot = &mut pool.slots[place.0 as usize];
-        slot.arrival = arrival;
-        slot.next = END;
-        match pool.slots.get_mut(self.last.0 as usize) {
-            Some(last) => last.next = place.0,
-            None => self.first = place,
-        }
-        self.last = place;
-    }
-
-    /// Takes the first packet, if it has arrived by `now`.
-    #[inline]
-    pub fn pop(&mut self, pool: &PacketPool, now: Time) -> Option<Place> {
-        let place = self.first;
-        let slot = pool.slots.get(place.0 as usize)?;
-        if slot.arrival > now {
-            return None;
-        }
-        self.first = Place(slot.next);
-        if slot.next == END {
-            self.last = Place::NONE;
-        }
-        Some(place)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::VecDeque;
-    use swell_base::{Dur, Stream};
+    use swell_base::Stream;
 
     #[test]
-    fn all_but_selective_acknowledgements_is_one_cache_line() {
-        let sacks = std::mem::offset_of!(Slot, packet) + Packet::SACKS;
-        assert_eq!((sacks, size_of::<Slot>()), (64, 128));
+    fn a_slot_is_one_cache_line() {
+        assert_eq!((size_of::<Slot>(), align_of::<Slot>()), (64, 64));
     }
 
-    /// The oracle: queues of the standard library. Packets go from one queue to the other.
+    /// The oracle: a map of the standard library.
     #[test]
-    fn first_in_is_first_out() {
+    fn a_place_holds_what_was_put_there() {
         let mut rng = Stream::new(5, "pool");
         let mut pool = PacketPool::default();
-        let mut queues = [Queue::default(), Queue::default()];
-        let mut want = [VecDeque::new(), VecDeque::new()];
+        let mut held = Vec::new();
         let mut peak = 0;
         for i in 1..20_000u64 {
-            let at = Time::from_nanos(i);
-            if rng.chance(0.51) {
-                let packet = Packet {
+            if rng.chance(0.51) || held.is_empty() {
+                let mut packet = Packet::from(Head {
                     size: i as u16,
-                    ..Packet::default()
-                };
-                let place = pool.put(&packet);
-                queues[0].push(&mut pool, at, place);
-                want[0].push_back((at, packet));
-            } else {
-                let q = usize::from(rng.chance(0.5));
-                let oldest = want[q].pop_front();
-                let now = oldest.map_or(Time::MAX, |o| o.0);
-                assert!(
-                    oldest.is_none() || queues[q].pop(&pool, now - Dur::from_nanos(1)).is_none()
-                );
-                let place = queues[q].pop(&pool, now);
-                assert_eq!(
-                    place.map(|p| *pool.packet(p)),
-                    oldest.map(|(_, packet)| packet)
-                );
-                match (place, oldest) {
-                    (Some(place), Some((_, packet))) if q == 0 => {
-                        queues[1].push(&mut pool, at, place);
-                        want[1].push_back((at, packet));
-                    }
-                    (Some(place), _) => pool.release(place),
-                    _ => {}
+                    ..Head::default()
+                });
+                for _ in 0..rng.below(4) * rng.below(2) {
+                    let start = rng.below(1 << 31) as u32;
+                    let count = &mut packet.head.seg.sacks;
+                    packet.sacks.push(count, start, start + 1460);
                 }
+                held.push((pool.put(&packet), packet));
+            } else {
+                let (place, packet) = held.swap_remove(rng.below(held.len() as u64) as usize);
+                assert_eq!(pool.copy(place), packet);
+                pool.release(place);
+                assert_eq!(pool.spare(), place, "the place left last is taken next");
             }
-            for (queue, oracle) in queues.iter().zip(&want) {
-                assert_eq!(queue.arrival(&pool), oracle.front().map(|f| f.0));
-                assert_eq!(queue.iter(&pool).count(), oracle.len());
-            }
-            let held: usize = want.iter().map(VecDeque::len).sum();
-            assert_eq!(pool.in_use(), held);
-            peak = held.max(peak);
+            assert_eq!(pool.in_use(), held.len());
+            peak = held.len().max(peak);
         }
-        assert_eq!(pool.len(), peak, "places are used again");
+        assert_eq!(pool.places(), peak, "places are used again");
     }
 }

@@ -15,6 +15,7 @@ use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream};
 use crate::PacketPool;
 use crate::pool::Place;
 use fifo::Row;
+pub(crate) use fifo::Waiting;
 
 pub use classifier::Classifier;
 pub use codel::{CoDel, CoDelConfig};
@@ -38,13 +39,13 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    fn add(&mut self, packet: &Packet) {
+    fn add(&mut self, size: u16) {
         self.packets += 1;
-        self.bytes += u64::from(packet.size);
+        self.bytes += u64::from(size);
     }
-    fn remove(&mut self, packet: &Packet) {
+    fn remove(&mut self, size: u16) {
         self.packets -= 1;
-        self.bytes -= u64::from(packet.size);
+        self.bytes -= u64::from(size);
     }
 }
 
@@ -176,7 +177,7 @@ impl AnyQdisc {
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Option<Place> {
         match self {
-            AnyQdisc::Fifo(row) => row.dequeue(pool),
+            AnyQdisc::Fifo(row) => Some(row.dequeue()?.place),
             AnyQdisc::Other(other) => other.dequeue(now, pool, dropped),
         }
     }
@@ -259,7 +260,7 @@ impl Other {
         place: Place,
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason> {
-        self.get_mut().enqueue(now, *pool.packet(place), dropped)?;
+        self.get_mut().enqueue(now, pool.copy(place), dropped)?;
         pool.release(place);
         Ok(())
     }

@@ -5,7 +5,7 @@ mod common;
 #[path = "changes/deliveries.rs"]
 mod deliveries;
 
-use swell_base::{Dur, FlowId, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{Dur, FlowId, Head, Packet, QueueLimit, Rate, Stream, Time};
 use swell_path::{
     Capacity, Change, CoDelConfig, Discipline, DrrConfig, Element, Link, LinkConfig, Loss, Meter,
     NewQueue, Outage, mean_offered, offered,
@@ -18,10 +18,10 @@ fn ms(n: u64) -> Time {
 }
 
 fn packet(size: u16, id: u64) -> Packet {
-    let mut packet = Packet {
+    let mut packet = Packet::from(Head {
         size,
-        ..Packet::default()
-    };
+        ..Head::default()
+    });
     packet.seg.seq = id;
     packet
 }

@@ -1,6 +1,6 @@
 //! What queueing theory says a link must do.
 
-use swell_base::{Dur, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{Dur, Head, Packet, QueueLimit, Rate, Stream, Time};
 use swell_path::{Element, Link, LinkConfig};
 
 const RATE: Rate = Rate::from_bps(10_000_000);
@@ -21,10 +21,10 @@ fn link(queue: &str) -> Link {
 }
 
 fn packet(size: u16) -> Packet {
-    Packet {
+    Packet::from(Head {
         size,
-        ..Packet::default()
-    }
+        ..Head::default()
+    })
 }
 
 /// Waiting time (before transmission) of each of `n` packets arriving with the given gaps.

@@ -28,8 +28,8 @@ fn run(cfg: Config, segments: u64, drop: u64) -> (u64, u64, f64) {
     let start = Instant::now();
     while data < segments {
         now += Dur::from_millis(1);
-        for seg in back.drain(..) {
-            a.handle_segment(now, &seg);
+        for (seg, sacks) in back.drain(..) {
+            a.handle_segment(now, &seg, &sacks);
             while let Some(s) = a.poll_transmit(now) {
                 out.push(s);
             }
@@ -40,12 +40,12 @@ fn run(cfg: Config, segments: u64, drop: u64) -> (u64, u64, f64) {
         while let Some(s) = a.poll_transmit(now) {
             out.push(s);
         }
-        for seg in out.drain(..) {
+        for (seg, sacks) in out.drain(..) {
             data += 1;
             if data % drop == 0 {
                 continue;
             }
-            b.handle_segment(now, &seg);
+            b.handle_segment(now, &seg, &sacks);
             while b.poll().is_some() {}
             while let Some(s) = b.poll_transmit(now) {
                 acks += 1;

@@ -333,10 +333,9 @@ impl Config {
             sum.next_multiple_of(4)
         } else {
             // Two bytes of padding before each option, as every stack aligns them.
-            let sack = if seg.sack.is_empty() {
-                0
-            } else {
-                4 + 8 * seg.sack.iter().count() as u32
+            let sack = match seg.sacks {
+                0 => 0,
+                n => 4 + 8 * u32::from(n),
             };
             12 * u32::from(self.timestamps) + sack
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Flags, Segment, Time};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
 
 use crate::Config;
 use crate::receiver::{Receiver, micros};
@@ -218,37 +218,38 @@ impl Endpoint {
         self.finish(State::Dead);
     }
 
-    /// A segment arrived.
-    #[inline]
-    pub fn handle_segment(&mut self, now: Time, seg: &Segment) {
+    /// A segment arrived, with as many selective acknowledgements as it says; where it says none nobody looks at
+    /// them.
+    #[inline(always)]
+    pub fn handle_segment(&mut self, now: Time, seg: &Segment, sacks: &SackBlocks) {
         if self.send.front.state != State::Open || seg.flags != Flags::ACK {
-            self.handle_other(now, seg);
+            self.handle_other(now, seg, sacks);
         } else if seg.len == 0 {
             match self.send.expected_ack(&self.cfg, now, seg) {
                 Some(moved) => {
                     self.acked(moved);
                     self.recv.on_bare_ack(&self.cfg, seg);
                 }
-                None => self.established(now, seg),
+                None => self.established(now, seg, sacks),
             }
         } else if self.send.expects_nothing(&self.cfg, seg)
             && self.recv.on_expected(&self.cfg, now, seg)
         {
             self.send.heard(seg);
         } else {
-            self.established(now, seg);
+            self.established(now, seg, sacks);
         }
     }
 
     #[inline(never)]
-    fn handle_other(&mut self, now: Time, seg: &Segment) {
+    fn handle_other(&mut self, now: Time, seg: &Segment, sacks: &SackBlocks) {
         if self.send.front.state == State::Open
             && !seg.flags.has(Flags::SYN)
             && !seg.flags.has(Flags::RST)
         {
-            self.established(now, seg);
+            self.established(now, seg, sacks);
         } else {
-            self.unusual(now, seg);
+            self.unusual(now, seg, sacks);
         }
     }
 
@@ -278,21 +279,22 @@ impl Endpoint {
         }
     }
 
-    /// The next segment to put on the wire at `now`. Call until `None` after every other call.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        let mut seg = Segment::default();
-        (self.transmit_into(now, &mut seg) != Sent::Nothing).then_some(seg)
+    /// The next segment to put on the wire at `now`, with its selective acknowledgements. Call until `None` after
+    /// every other call.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<(Segment, SackBlocks)> {
+        let mut out = (Segment::default(), SackBlocks::default());
+        (self.transmit_into(now, &mut out.0, &mut out.1) != Sent::Nothing).then_some(out)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit), written over `seg`. Saves moving the segment on its way into a
-    /// packet. Call until [`Sent::Nothing`] or [`Sent::Last`] after every other call.
+    /// As [`poll_transmit`](Self::poll_transmit), written over `seg`, and over `sacks` if it has any. Saves moving
+    /// the segment on its way into a packet. Call until [`Sent::Nothing`] or [`Sent::Last`] after every other call.
     #[inline(always)]
-    pub fn transmit_into(&mut self, now: Time, seg: &mut Segment) -> Sent {
+    pub fn transmit_into(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) -> Sent {
         if !self.only_receives() {
-            return self.transmit_any(now, seg);
+            return self.transmit_any(now, seg, sacks);
         }
         if self.recv.ack_now {
-            self.pure_ack(now, seg);
+            self.pure_ack(now, seg, sacks);
             return Sent::Last;
         }
         Sent::Nothing
@@ -313,32 +315,33 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn transmit_any(&mut self, now: Time, seg: &mut Segment) -> Sent {
+    fn transmit_any(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) -> Sent {
         if self.send.front.state != State::Open {
-            return Sent::some(self.transmit_unusual(now, seg));
+            return Sent::some(self.transmit_unusual(now, seg, sacks));
         }
         if self.send.front.seldom {
-            self.transmit_seldom(now, seg);
+            self.transmit_seldom(now, seg, sacks);
             return Sent::Segment;
         }
         if self.send.sends_briskly(&self.cfg) {
             if let Some((seq, len, more)) = self.send.next_briskly(&self.cfg, now) {
                 self.segments += 1;
-                self.segment(now, seq, len, Flags::ACK, seg);
+                self.segment(now, (seq, len, Flags::ACK), seg, sacks);
                 return if more { Sent::Segment } else { Sent::Last };
             }
         } else if let Some(out) = self.send.next(&self.cfg, now) {
-            self.data(now, out, seg);
+            self.data(now, out, seg, sacks);
             return Sent::Segment;
         }
         if self.recv.ack_now {
-            self.pure_ack(now, seg);
+            self.pure_ack(now, seg, sacks);
             return Sent::Last;
         }
         Sent::Nothing
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         let t = self
             .send
@@ -346,6 +349,19 @@ impl Endpoint {
             .min(self.recv.deadline)
             .min(self.send.pacing_deadline());
         (t != Time::MAX).then_some(t)
+    }
+
+    /// Whether [`handle_timeout`](Self::handle_timeout) has something to do at `now`.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.poll_timeout().is_some_and(|due| due <= now)
+    }
+
+    /// Whether data waits that was never sent. As long as that is not sent, no acknowledgement can be of all that was
+    /// written, and [`poll`](Self::poll) will have nothing to say of any.
+    #[inline]
+    pub fn is_backlogged(&self) -> bool {
+        self.send.has_unsent() && self.send.front.state == State::Open
     }
 
     /// Whether [`poll`](Self::poll) has something to say; where nobody wants to know what was received,
@@ -427,9 +443,9 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn established(&mut self, now: Time, seg: &Segment) {
+    fn established(&mut self, now: Time, seg: &Segment, sacks: &SackBlocks) {
         if seg.flags.has(Flags::ACK) {
-            let moved = self.send.on_ack(&self.cfg, now, seg);
+            let moved = self.send.on_ack(&self.cfg, now, seg, sacks);
             self.acked(moved);
             if self.send.front.state != State::Open {
                 return;
@@ -461,7 +477,7 @@ impl Endpoint {
 
     /// Segments with SYN or RST, and all segments outside the open state.
     #[inline(never)]
-    fn unusual(&mut self, now: Time, seg: &Segment) {
+    fn unusual(&mut self, now: Time, seg: &Segment, sacks: &SackBlocks) {
         let has = |f| seg.flags.has(f);
         match self.send.front.state {
             State::Idle => {}
@@ -499,7 +515,7 @@ impl Endpoint {
                     if has(Flags::SYN) {
                         self.recv.ack_now = true; // both opened at once
                     } else {
-                        self.established(now, seg);
+                        self.established(now, seg, sacks);
                     }
                 } else if has(Flags::SYN) {
                     self.send.front.syn_due = true;
@@ -592,18 +608,18 @@ impl Endpoint {
     /// The end of the handshake, or what a timer sent.
     #[cold]
     #[inline(never)]
-    fn transmit_seldom(&mut self, now: Time, seg: &mut Segment) {
+    fn transmit_seldom(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
         if std::mem::take(&mut self.send.bare_ack) {
-            self.pure_ack(now, seg);
+            self.pure_ack(now, seg, sacks);
         } else if let Some(out) = self.send.active_if_any().and_then(|a| a.extra.take()) {
-            self.data(now, out, seg);
+            self.data(now, out, seg, sacks);
         }
         let more = self.send.active_if_any().is_some_and(|a| a.extra.is_some());
         self.send.front.seldom = more;
     }
 
     #[inline(never)]
-    fn transmit_unusual(&mut self, now: Time, seg: &mut Segment) -> bool {
+    fn transmit_unusual(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) -> bool {
         if let Some((seq, ack)) = self.send.active_if_any().and_then(|a| a.rst.take()) {
             *seg = Segment {
                 seq,
@@ -614,7 +630,7 @@ impl Endpoint {
         } else if self.send.front.syn_due {
             *seg = self.syn(now);
         } else if self.send.front.state == State::Closed && self.recv.ack_now {
-            self.pure_ack(now, seg);
+            self.pure_ack(now, seg, sacks);
         } else {
             if self.send.front.state == State::Idle && self.send.deadline == Time::MAX {
                 // It may be the peer's application that speaks first.
@@ -648,7 +664,7 @@ impl Endpoint {
     }
 
     #[inline]
-    fn data(&mut self, now: Time, out: Out, seg: &mut Segment) {
+    fn data(&mut self, now: Time, out: Out, seg: &mut Segment, sacks: &mut SackBlocks) {
         let flags = if out.fin {
             Flags::ACK.with(Flags::FIN)
         } else {
@@ -656,7 +672,7 @@ impl Endpoint {
         };
         // A window probe has neither, and does not count.
         self.segments += u32::from(out.len > 0 || out.fin);
-        self.segment(now, out.seq, out.len, flags, seg);
+        self.segment(now, (out.seq, out.len, flags), seg, sacks);
         if self.send.marks {
             self.mark(now, out, seg);
         }
@@ -677,21 +693,27 @@ impl Endpoint {
     }
 
     #[inline]
-    fn pure_ack(&mut self, now: Time, seg: &mut Segment) {
+    fn pure_ack(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
         self.acks += 1;
-        self.segment(now, self.send.nxt, 0, Flags::ACK, seg);
+        self.segment(now, (self.send.nxt, 0, Flags::ACK), seg, sacks);
     }
 
     #[inline]
-    fn segment(&mut self, now: Time, seq: u64, len: u32, flags: Flags, seg: &mut Segment) {
+    fn segment(
+        &mut self,
+        now: Time,
+        (seq, len, flags): (u64, u32, Flags),
+        seg: &mut Segment,
+        sacks: &mut SackBlocks,
+    ) {
         seg.seq = seq;
         seg.ack = self.recv.nxt;
         seg.len = len;
         seg.flags = flags;
         seg.ecn = 0;
-        seg.sack.clear();
+        seg.sacks = 0;
         if self.cfg.recv_tuning | self.cfg.sack | self.recv.echo {
-            return self.segment_with_more(now, seg);
+            return self.segment_with_more(now, seg, sacks);
         }
         seg.window = self.cfg.recv_buffer;
         seg.stamp = self.recv.echoed;
@@ -700,10 +722,10 @@ impl Endpoint {
 
     /// The rest of a segment that may carry more than the least.
     #[inline(never)]
-    fn segment_with_more(&mut self, now: Time, seg: &mut Segment) {
+    fn segment_with_more(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
         seg.window = self.recv.window(&self.cfg);
         if self.cfg.sack && self.recv.has_gap() {
-            seg.sack = self.recv.blocks();
+            seg.sacks = self.recv.blocks(sacks);
         }
         if self.recv.echo {
             seg.flags = seg.flags.with(Flags::ECE);

@@ -43,8 +43,8 @@
 //!     };
 //!     now = next;
 //!     if let Some(i) = flying.iter().position(|f| f.0 <= now) {
-//!         let (_, to, segment) = flying.remove(i);
-//!         ends[to].handle_segment(now, &segment);
+//!         let (_, to, (segment, sacks)) = flying.remove(i);
+//!         ends[to].handle_segment(now, &segment, &sacks);
 //!     } else {
 //!         ends.iter_mut().for_each(|e| e.handle_timeout(now));
 //!     }

@@ -289,9 +289,9 @@ impl Receiver {
         self.buffer.as_ref()?.gaps.as_deref()
     }
 
-    /// The blocks to report, latest first.
-    pub(crate) fn blocks(&self) -> SackBlocks {
-        self.gaps().map(|g| g.blocks(self.nxt)).unwrap_or_default()
+    /// Writes the blocks to report, latest first, and says how many they are.
+    pub(crate) fn blocks(&self, out: &mut SackBlocks) -> u8 {
+        self.gaps().map_or(0, |g| g.blocks(self.nxt, out))
     }
 
     /// The connection is over.

@@ -9,7 +9,7 @@ mod paced;
 mod validation;
 mod writes;
 
-use swell_base::{Dur, Flags, Segment, Time};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
 
 use crate::cc::{Acked, Window};
 use crate::endpoint::Front;
@@ -576,7 +576,13 @@ impl Sender {
     }
 
     /// An acknowledgement arrived. Returns how far SND.UNA moved.
-    pub(crate) fn on_ack(&mut self, cfg: &Config, now: Time, seg: &Segment) -> u64 {
+    pub(crate) fn on_ack(
+        &mut self,
+        cfg: &Config,
+        now: Time,
+        seg: &Segment,
+        sacks: &SackBlocks,
+    ) -> u64 {
         let ack = seg.ack;
         if ack < self.una || ack > self.nxt {
             return 0; // old, or of what was never sent
@@ -609,8 +615,8 @@ impl Sender {
             self.una = ack;
             self.advance(cfg, now, d.oldest.filter(|_| !d.any_resent));
         }
-        if cfg.sack && !seg.sack.is_empty() {
-            self.sack(seg, &mut d);
+        if cfg.sack && seg.sacks > 0 {
+            self.sack(seg, sacks, &mut d);
         }
         d.one_way = seg.stamp;
         if cfg.sack {
@@ -631,10 +637,10 @@ impl Sender {
         moved
     }
 
-    fn sack(&mut self, seg: &Segment, d: &mut Delivered) {
+    fn sack(&mut self, seg: &Segment, sacks: &SackBlocks, d: &mut Delivered) {
         let mut blocks = [(0, 0); 3];
         let mut n = 0;
-        for (start, end) in seg.sack.iter() {
+        for (start, end) in sacks.first(seg.sacks) {
             let start = seg.ack + u64::from(start);
             let end = (seg.ack + u64::from(end)).min(self.nxt);
             if start < end {

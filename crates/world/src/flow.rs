@@ -1,7 +1,8 @@
 //! What the world knows of a connection.
 
+use crate::late::Lateness;
 use crate::port::Port;
-use swell_base::{FlowId, Packet, Tag, Time};
+use swell_base::{FlowId, Head, Packet, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info, Wire};
 
@@ -58,6 +59,7 @@ pub(crate) struct Flow {
     pub silent: bool,
     /// Somebody looks at its inside.
     pub probed: bool,
+    pub late: Lateness,
     /// The timer that [rests](crate::feed), of a source that writes to one of its ends, if there is one.
     pub feed: u32,
     /// Its route, as [`Links`](crate::links::Links) has it too.
@@ -124,12 +126,12 @@ impl Flow {
 /// An empty packet that `end` sends.
 #[inline]
 pub(crate) fn packet(flow: u32, end: End, tag: Tag) -> Packet {
-    Packet {
+    Packet::from(Head {
         flow: FlowId(flow),
         way: end as u8,
         tag,
-        ..Packet::default()
-    }
+        ..Head::default()
+    })
 }
 
 #[cfg(test)]

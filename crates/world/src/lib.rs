@@ -14,9 +14,11 @@
 //! of it (no delay, no rate, no loss) costs nothing. Packets of flows that are gone still cross the
 //! links they were on the way to.
 //!
-//! **Order.** Events at one instant happen in the order in which they were scheduled; an endpoint is
-//! told what arrived, its workload reacts, then it transmits. Nothing depends on addresses, hash
-//! maps or threads: a run is a function of its configuration and seed.
+//! **Order.** Of the events at one instant bare acknowledgements that reach hosts come first, then other packets that reach
+//! hosts, timers of endpoints, workloads, and packets that reach the bottleneck from access links; those of one
+//! kind in the order in which they were scheduled, but the last: first comes the one before which its link carried
+//! fewest without a pause. An endpoint is told what arrived, its workload reacts, then it transmits. Nothing depends
+//! on addresses, hash maps or threads: a run is a function of its configuration and seed.
 //!
 //! *Not modelled:* routing, processing time in hosts and routers, link-layer contention, IP
 //! fragmentation (a datagram larger than the MTU crosses as several packets).
@@ -26,10 +28,12 @@ mod ahead;
 mod bottleneck;
 mod feed;
 mod flow;
+mod late;
 mod links;
 mod port;
 mod probe;
 mod profiles;
+mod row;
 mod wake;
 mod watch;
 mod worker;

@@ -1,14 +1,21 @@
-//! The links of a world, each with one wake-up in the event queue.
+//! The links of a world.
 //!
 //! *Trunks* are where flows meet: the two directions of the bottleneck. *Leaves* are access links:
 //! each leads from a host to the trunks, or from one trunk to a host. What a trunk begins to transmit
 //! towards a leaf is put onto the leaf at once, with the instant of its arrival there: nothing else
 //! feeds that leaf, so the order is right, and the trunk needs no event of its own for it.
+//!
+//! When a packet has crossed a plain leaf is known as it comes onto it: the event of its arrival is queued with
+//! it, and the leaf is not asked again. Trunks, and leaves of which more is asked, hold packets and have one
+//! wake-up in the event queue.
 
-use swell_base::{EventQueue, FlowId, Packet, Time};
-use swell_path::{Link, LinkConfig, Note, PacketPool, Place, PlainLink};
+use std::collections::BTreeSet;
+
+use swell_base::{Dur, EventQueue, Packet, Time};
+use swell_path::{Begun, Link, LinkConfig, Note, PacketPool, Place, PlainLink};
 
 use crate::flow::{LinkIndex, NONE, Routes};
+use crate::row::{Ack, Row, Rows};
 use crate::wake::Wake;
 use crate::watch::Watch;
 
@@ -16,8 +23,10 @@ use crate::watch::Watch;
 pub(crate) const TRUNKS: LinkIndex = 2;
 
 pub(crate) struct Links {
-    /// The world's present.
+    /// The world's present. With hosts that are [late](crate::late) it may lie before `front`.
     pub now: Time,
+    /// The latest instant that anything was done at.
+    pub front: Time,
     /// The world's events.
     pub queue: EventQueue<Wake>,
     /// The route of every flow there ever was.
@@ -32,6 +41,13 @@ pub(crate) struct Links {
     trunks: [Trunk; TRUNKS as usize],
     leaves: Vec<Leaf>,
     free: Vec<LinkIndex>,
+    /// No flow is routed over them any more: their places are given away once they are empty.
+    doomed: BTreeSet<LinkIndex>,
+    late: Rows,
+    /// No host becomes late.
+    pub punctual: bool,
+    /// Hosts that are late at present.
+    lates: usize,
     /// Packets completely received at the far end of a leaf that leads onto a trunk.
     pub hops: u64,
     /// TCP segments and datagrams that hosts sent.
@@ -53,9 +69,21 @@ struct Leaf {
     other: Option<Box<Link>>,
     /// The trunk that it leads onto; `NONE` if it leads to a host.
     onto: LinkIndex,
-    /// No flow is routed over it any more: its place is given away once it is empty.
-    doomed: bool,
+    /// How much later than packets arrive its host may be told of them, in microseconds: see [`crate::late`].
+    lag: u32,
+    /// Of what the host has yet to be told.
+    row: Row,
     plain: PlainLink,
+}
+
+/// What a link's wake-up comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkDue {
+    Nothing,
+    /// Packets may have reached a host, which are to be [taken](Links::take).
+    Packets,
+    /// There may be [acknowledgements](Links::take_late) of which a host is told late.
+    Late,
 }
 
 impl Links {
@@ -63,6 +91,7 @@ impl Links {
     pub fn new(trunks: [Link; TRUNKS as usize]) -> Links {
         Links {
             now: Time::ZERO,
+            front: Time::ZERO,
             queue: EventQueue::new(),
             routes: Vec::new(),
             forgotten: 1,
@@ -74,6 +103,10 @@ impl Links {
             }),
             leaves: Vec::new(),
             free: Vec::new(),
+            doomed: BTreeSet::new(),
+            late: Rows::default(),
+            punctual: false,
+            lates: 0,
             hops: 0,
             packets: 0,
         }
@@ -102,7 +135,8 @@ impl Links {
             wake_at: Time::MAX,
             other,
             onto,
-            doomed: false,
+            lag: 0,
+            row: Row::default(),
             plain,
         };
         if let Some(index) = self.free.pop() {
@@ -146,29 +180,22 @@ impl Links {
         &mut self.leaves[(index - TRUNKS) as usize]
     }
 
-    /// Flow and way of the first packet under way on a link that leads to a host, and whether it has
-    /// payload.
+    /// The packet whose turn it is to reach the host that a leaf leads to, as far as the leaf knows.
     #[inline]
-    pub fn next_at_host(&self, index: LinkIndex) -> Option<(FlowId, u8, bool)> {
+    pub fn next_at_host(&self, index: LinkIndex) -> Option<Place> {
         let leaf = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
         if leaf.onto != NONE {
             return None;
         }
         match &leaf.other {
-            None => leaf.plain.next(&self.pool),
-            Some(link) => link.flying(&self.pool).next(),
+            None => None,
+            Some(link) => link.flying().next(),
         }
-    }
-
-    /// Flow and way of the packets under way on a trunk, and whether they have payload.
-    #[inline]
-    pub fn flying(&self, trunk: LinkIndex) -> impl Iterator<Item = (FlowId, u8, bool)> {
-        self.trunk(trunk).flying(&self.pool)
     }
 
     /// When there may be something to do on a trunk or a [counting leaf](Links::add_counting_leaf).
     pub fn poll_at(&self, index: LinkIndex) -> Option<Time> {
-        self.link(index)?.due(&self.pool)
+        self.link(index)?.due()
     }
 
     /// Reads a little of a leaf.
@@ -176,20 +203,6 @@ impl Links {
     pub fn touch(&self, index: LinkIndex) -> u64 {
         let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
         leaf.map_or(0, |leaf| leaf.wake_at.as_nanos())
-    }
-
-    /// Reads a little of the packets that leave a leaf next.
-    #[inline]
-    pub fn touch_first(&self, index: LinkIndex) -> u64 {
-        let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
-        leaf.map_or(0, |leaf| leaf.plain.touch_first(&self.pool))
-    }
-
-    /// Reads a little of the packet that came onto a leaf last.
-    #[inline]
-    pub fn touch_last(&self, index: LinkIndex) -> u64 {
-        let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
-        leaf.map_or(0, |leaf| leaf.plain.touch_last(&self.pool))
     }
 
     /// A host sends the packet in the pool's spare place onto its first link; `last` will be its last.
@@ -205,7 +218,7 @@ impl Links {
     #[inline]
     pub fn put(&mut self, first: LinkIndex, packet: &Packet, last: LinkIndex) {
         let place = self.pool.spare();
-        *self.pool.packet_mut(place) = *packet;
+        self.pool.write(place, packet);
         self.send(first, place, last);
     }
 
@@ -229,23 +242,67 @@ impl Links {
     #[inline(always)]
     fn push_leaf(&mut self, index: LinkIndex, at: Time, place: Place) {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        if let Some(due) = leaf.push(&mut self.pool, at, place)
-            && due < leaf.wake_at
-        {
-            leaf.wake_at = due;
-            self.queue.push(due, Wake::link(index));
+        if leaf.other.is_some() {
+            return self.push_other(index, at, place);
         }
+        let packet = self.pool.packet(place);
+        let Some(arrival) = leaf.plain.push(at, packet.size) else {
+            return self.pool.release(place);
+        };
+        let wake = match leaf.onto {
+            NONE => {
+                let bare = Ack::is_all_of(packet);
+                if leaf.lag > 0 && bare {
+                    return self.push_late(index, arrival, place);
+                }
+                Wake::at_host(place, bare)
+            }
+            trunk => Wake::at_trunk(place, trunk, index, leaf.plain.before()),
+        };
+        self.queue.push(arrival, wake);
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, index: LinkIndex, at: Time, place: Place) {
+        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+        if let Some(link) = &mut leaf.other {
+            link.push_place(&mut self.pool, at, place);
+            if let Some(due) = link.due()
+                && due < leaf.wake_at
+            {
+                leaf.wake_at = due;
+                self.queue.push(due, Wake::link(index));
+            }
+        }
+    }
+
+    /// The host is told with a delay.
+    #[inline]
+    fn push_late(&mut self, index: LinkIndex, arrival: Time, place: Place) {
+        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+        let packet = self.pool.packet(place);
+        self.late.push(&mut leaf.row, arrival, packet);
+        self.pool.release(place);
+        leaf.wake_by(arrival + leaf.lag(), index, &mut self.queue);
     }
 
     fn push_trunk(&mut self, index: LinkIndex, place: Place) {
         let now = self.now;
         if let Some(watch) = &mut self.watch {
-            watch.arrives(now, self.pool.packet(place));
+            watch.arrives(now, self.pool.copy(place));
         }
         self.advance(index);
         let link = &mut self.trunks[index as usize].link;
         match link.accept(&mut self.pool, now, place) {
-            Some(arrival) => self.cross(index, arrival, place),
+            Some(arrival) => {
+                let note = self.pool.note(place);
+                let begun = Begun {
+                    arrival,
+                    place,
+                    note,
+                };
+                self.cross(index, begun);
+            }
             None => self.advance(index),
         }
         self.arm(index);
@@ -254,17 +311,19 @@ impl Links {
     /// Brings a trunk up to date.
     #[inline]
     pub fn advance(&mut self, trunk: LinkIndex) {
-        while let Some((arrival, place)) =
-            (self.trunks[trunk as usize].link).begin(&mut self.pool, self.now)
-        {
-            self.cross(trunk, arrival, place);
+        while let Some(begun) = (self.trunks[trunk as usize].link).begin(&mut self.pool, self.now) {
+            self.cross(trunk, begun);
         }
     }
 
     /// A packet that begins to cross a trunk arrives at the leaf it is bound for, if there is one.
     #[inline]
-    fn cross(&mut self, trunk: LinkIndex, arrival: Time, place: Place) {
-        let Note(noted) = self.pool.note(place);
+    fn cross(&mut self, trunk: LinkIndex, begun: Begun) {
+        let Begun {
+            arrival,
+            place,
+            note: Note(noted),
+        } = begun;
         if self.watch.is_some() || (noted >> 32) as u32 != self.forgotten {
             return self.cross_seldom(trunk, arrival, place);
         }
@@ -276,7 +335,7 @@ impl Links {
     fn cross_seldom(&mut self, trunk: LinkIndex, arrival: Time, place: Place) {
         let packet = self.pool.packet(place);
         if let Some(watch) = &mut self.watch {
-            watch.crosses(trunk, arrival, packet);
+            watch.crosses(trunk, arrival, self.pool.copy(place));
         }
         let next = self.routes[packet.flow.0 as usize][usize::from(packet.way & 1)];
         self.cross_to(next, trunk, arrival, place);
@@ -286,7 +345,7 @@ impl Links {
     fn cross_to(&mut self, next: LinkIndex, trunk: LinkIndex, arrival: Time, place: Place) {
         let link = &mut self.trunks[trunk as usize].link;
         if next == NONE {
-            link.flies(&mut self.pool, arrival, place);
+            link.flies(arrival, place);
         } else {
             link.leaves();
             self.push_leaf(next, arrival, place);
@@ -297,7 +356,7 @@ impl Links {
     #[inline(always)]
     fn arm(&mut self, index: LinkIndex) {
         let trunk = &mut self.trunks[index as usize];
-        if let Some(due) = trunk.link.touch_at(&self.pool)
+        if let Some(due) = trunk.link.touch_at()
             && due < trunk.wake_at
         {
             trunk.wake_at = due;
@@ -305,33 +364,49 @@ impl Links {
         }
     }
 
-    /// Deals with a link's wake-up, if it is the present one: what has crossed a leaf goes onto its
-    /// trunk. True if packets may have reached a host, which are to be [taken](Links::take).
+    /// Deals with a link's wake-up, if it is the present one.
     #[inline]
-    pub fn due(&mut self, index: LinkIndex) -> bool {
+    pub fn due(&mut self, index: LinkIndex) -> LinkDue {
         if index < TRUNKS {
-            let due = self.trunks[index as usize].wake_at == self.now;
-            if due {
-                self.advance(index);
+            if self.trunks[index as usize].wake_at != self.now {
+                return LinkDue::Nothing;
             }
-            return due;
+            self.advance(index);
+            return LinkDue::Packets;
         }
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
         if leaf.wake_at != self.now {
-            return false;
+            return LinkDue::Nothing;
         }
-        if let Some(link) = &mut leaf.other {
-            bring_up_to_date(link, &mut self.pool, self.now);
+        match &mut leaf.other {
+            None => LinkDue::Late,
+            Some(link) => {
+                link.advance(&mut self.pool, self.now);
+                if leaf.onto == NONE {
+                    LinkDue::Packets
+                } else {
+                    self.go_onto_trunk(index);
+                    LinkDue::Nothing
+                }
+            }
         }
-        let trunk = leaf.onto;
-        if trunk == NONE {
-            return true;
-        }
-        while let Some(place) = self.take_from_leaf(index) {
+    }
+
+    /// What has crossed a leaf that is no plain link goes onto its trunk.
+    #[inline(never)]
+    fn go_onto_trunk(&mut self, index: LinkIndex) {
+        let trunk = self.leaf(index).onto;
+        while let Some(place) = self.take_from_other(index) {
             self.hops += 1;
             self.push_trunk(trunk, place);
         }
-        false
+    }
+
+    /// A packet that crossed a plain leaf by itself arrives at a trunk.
+    #[inline(always)]
+    pub fn reach_trunk(&mut self, trunk: LinkIndex, place: Place) {
+        self.hops += 1;
+        self.push_trunk(trunk, place);
     }
 
     /// The next packet that has reached a host, which is to release it; if there is none, a wake-up is queued.
@@ -339,10 +414,13 @@ impl Links {
     #[inline]
     pub fn take(&mut self, index: LinkIndex) -> Option<Place> {
         if index >= TRUNKS {
-            return self.take_from_leaf(index);
+            return match self.leaf(index).other {
+                None => None,
+                Some(_) => self.take_from_other(index),
+            };
         }
         let trunk = &mut self.trunks[index as usize];
-        let place = trunk.link.take_arrived(&self.pool, self.now);
+        let place = trunk.link.take_arrived(self.now);
         if place.is_none() {
             trunk.wake_at = Time::MAX;
             self.arm(index);
@@ -350,78 +428,167 @@ impl Links {
         place
     }
 
-    /// The next packet that has crossed a leaf; if there is none, a wake-up is queued.
-    #[inline(always)]
-    fn take_from_leaf(&mut self, index: LinkIndex) -> Option<Place> {
-        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        if leaf.other.is_some() {
-            return self.take_from_other(index);
-        }
-        let place = leaf.plain.take(&self.pool, self.now);
-        if place.is_some() {
-            return place;
-        }
-        let due = leaf.plain.arrival(&self.pool);
-        self.wait(index, due);
-        None
-    }
-
     /// The same of a leaf that is no plain link.
     #[inline(never)]
     fn take_from_other(&mut self, index: LinkIndex) -> Option<Place> {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
         let link = leaf.other.as_deref_mut()?;
-        let place = link.take_arrived(&self.pool, self.now);
-        if place.is_some() {
-            return place;
+        let place = link.take_arrived(self.now);
+        if place.is_none() {
+            leaf.wake_at = Time::MAX;
+            match link.due() {
+                Some(due) => leaf.wake_by(due, index, &mut self.queue),
+                None => self.rest(index),
+            }
         }
-        let due = link.due(&self.pool);
-        self.wait(index, due);
-        None
+        place
     }
 
-    /// Queues a leaf's next wake-up, if anything is on it.
-    #[inline(always)]
-    fn wait(&mut self, index: LinkIndex, due: Option<Time>) {
+    /// No wake-up is queued for a leaf: if it is doomed, its place is given away when nothing is on it any more.
+    #[inline]
+    fn rest(&mut self, index: LinkIndex) {
+        if !self.doomed.is_empty() {
+            self.give_away(index);
+        }
+    }
+
+    #[inline(never)]
+    fn give_away(&mut self, index: LinkIndex) {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        leaf.wake_at = due.unwrap_or(Time::MAX);
-        match due {
-            Some(due) => self.queue.push(due, Wake::link(index)),
-            None if leaf.doomed => self.free.push(index),
-            None => {}
+        let empty = leaf.plain.empty_at();
+        if empty <= self.now {
+            if self.doomed.remove(&index) {
+                self.free.push(index);
+            }
+        } else if self.doomed.contains(&index) {
+            leaf.wake_by(empty, index, &mut self.queue);
         }
     }
 
     /// No flow is routed over the leaf any more.
     pub fn doom(&mut self, index: LinkIndex) {
-        let leaf = self.leaf(index);
-        leaf.doomed = true;
-        if leaf.wake_at == Time::MAX {
-            self.free.push(index);
+        self.doomed.insert(index);
+        if self.leaf(index).wake_at == Time::MAX {
+            self.rest(index);
         }
     }
 }
 
 impl Leaf {
-    /// A packet arrives at `at`: when there may be something to do.
+    /// Queues a wake-up, if none is queued that is as early.
     #[inline]
-    fn push(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
-        match &mut self.other {
-            None => self.plain.push(pool, at, place),
-            Some(link) => push_other(link, pool, at, place),
+    fn wake_by(&mut self, due: Time, index: LinkIndex, queue: &mut EventQueue<Wake>) {
+        if due < self.wake_at {
+            self.wake_at = due;
+            let wake = match self.other {
+                None => Wake::late(index),
+                Some(_) => Wake::link(index),
+            };
+            queue.push(due, wake);
         }
+    }
+
+    #[inline]
+    fn lag(&self) -> Dur {
+        Dur::from_micros(u64::from(self.lag))
     }
 }
 
-#[inline(never)]
-fn push_other(link: &mut Link, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
-    link.push_place(pool, at, place);
-    link.due(pool)
-}
+// Hosts that are late.
+impl Links {
+    /// By how much the host behind the leaf `to` may be late: the delay of the leaf that it sends onto, in
+    /// microseconds. Zero where it must not be.
+    pub fn lag_of(&self, to: LinkIndex, onto: LinkIndex) -> u32 {
+        let plain = |index: LinkIndex| {
+            let leaf = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
+            leaf.other.is_none().then_some(&leaf.plain)
+        };
+        match (plain(to), plain(onto)) {
+            (Some(_), Some(onto)) => {
+                u32::try_from(onto.delay().as_nanos() / 1000).unwrap_or(u32::MAX)
+            }
+            _ => 0,
+        }
+    }
 
-#[inline(never)]
-fn bring_up_to_date(link: &mut Link, pool: &mut PacketPool, now: Time) {
-    link.advance(pool, now);
+    /// The host behind the plain leaf `to` is late from now on by `lag` microseconds at most; zero: it is no more.
+    pub fn set_lag(&mut self, to: LinkIndex, lag: u32) {
+        let leaf = &mut self.leaves[(to - TRUNKS) as usize];
+        self.lates = self.lates + usize::from(lag > 0) - usize::from(leaf.lag > 0);
+        leaf.lag = lag;
+        if lag == 0
+            && let Some(arrival) = self.late.arrival(leaf.row)
+        {
+            leaf.wake_by(arrival, to, &mut self.queue);
+        }
+    }
+
+    /// The next acknowledgement that a host is to be told of late; if there is none, a wake-up is queued. To be called
+    /// as [`Links::take`]. The present goes back to when it arrived.
+    #[inline(always)]
+    pub fn take_late(&mut self, index: LinkIndex) -> Option<Ack> {
+        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
+        leaf.wake_at = Time::MAX;
+        let Some(arrival) = self.late.arrival(leaf.row) else {
+            self.rest(index);
+            return None;
+        };
+        if arrival > self.front {
+            leaf.wake_by(arrival + leaf.lag(), index, &mut self.queue);
+            return None;
+        }
+        if self.queue.ahead().last().is_some_and(|e| e.0 < arrival) {
+            // Something that the one before brought about comes first.
+            leaf.wake_by(arrival, index, &mut self.queue);
+            return None;
+        }
+        self.now = arrival;
+        self.late.pop(&mut leaf.row)
+    }
+
+    /// Whether any host is late.
+    pub fn any_late(&self) -> bool {
+        self.lates > 0
+    }
+
+    /// Whether packets arrived over the plain leaf `to` by `until` that its host has not been told of; a wake-up
+    /// is queued for when the first did, in the past.
+    pub fn hurry(&mut self, to: LinkIndex, until: Time) -> bool {
+        let leaf = &mut self.leaves[(to - TRUNKS) as usize];
+        match self.late.arrival(leaf.row) {
+            Some(arrival) if arrival <= until => {
+                leaf.wake_by(arrival, to, &mut self.queue);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The same of all hosts.
+    pub fn hurry_all(&mut self, until: Time) -> bool {
+        let leaves = TRUNKS..TRUNKS + self.leaves.len() as LinkIndex;
+        leaves.fold(false, |any, to| self.hurry(to, until) | any)
+    }
+
+    /// The flow and the end of what is on its way to a host that is late.
+    #[inline]
+    pub fn owner(&self, index: LinkIndex) -> Option<(u32, u8)> {
+        let leaf = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
+        self.late.owner(leaf.row)
+    }
+
+    /// Reads a little of where a leaf's row goes on.
+    #[inline]
+    pub fn touch_row(&self, index: LinkIndex) -> u64 {
+        let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
+        leaf.map_or(0, |leaf| self.late.touch(leaf.row))
+    }
+
+    /// Packets that reach a host right behind a trunk in this order, after so many others.
+    #[inline]
+    pub fn behind(&self, trunk: LinkIndex, n: usize) -> Option<Place> {
+        self.trunks[trunk as usize].link.behind(n)
+    }
 }
 
 #[cfg(test)]

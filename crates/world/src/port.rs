@@ -6,13 +6,14 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{DropReason, FlowId, Packet, Tag, Time, derived};
+use swell_base::{DropReason, FlowId, Head, Packet, Tag, Time, derived};
 use swell_path::{Link, LinkConfig, Loss};
 use swell_workload::{Access, Conn, Wire};
 
 use crate::access::{DOWN, UP, link};
 use crate::feed;
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Transport};
+use crate::late::Lateness;
 use crate::links::TRUNKS;
 use crate::world::World;
 
@@ -129,6 +130,7 @@ impl World {
             tag,
             silent: true,
             probed: false,
+            late: Lateness::default(),
             feed: feed::NONE,
             transport: Transport::Ports(ports),
             parties: Parties {
@@ -156,13 +158,13 @@ impl World {
             known.first[usize::from(back)],
             known.last[usize::from(back)],
         );
-        let mut packet = Packet {
+        let mut packet = Packet::from(Head {
             flow,
             size,
             way,
             tag: known.tag,
-            ..Packet::default()
-        };
+            ..Head::default()
+        });
         packet.seg.seq = handle;
         packet.seg.len = u32::from(size);
         packet.seg.ecn = ecn;
@@ -225,7 +227,7 @@ impl World {
 
 impl Ports {
     /// A packet has reached the end of its route.
-    pub fn deliver(&mut self, at: Time, port: Port, packet: &Packet) {
+    pub fn deliver(&mut self, at: Time, port: Port, packet: &Head) {
         self.inside -= 1;
         self.delivered.push_back(Delivery {
             at,

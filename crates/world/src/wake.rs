@@ -1,14 +1,28 @@
 //! What is due at an instant, in eight bytes: the event queue moves a lot of them.
 
+use swell_base::Ranked;
+use swell_path::Place;
+
 use crate::flow::LinkIndex;
 
-/// Something due, as a word: the kind in the two lowest bits.
+/// Something due, as a word: its rank in the highest bits, then what it is about, and the kind in the lowest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wake(u64);
 
+/// Where a packet arrives that crossed a link by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrives {
+    /// At this trunk.
+    Trunk(LinkIndex),
+    /// At the end of its route.
+    Host,
+}
+
 /// The same, opened.
 pub(crate) enum Due {
-    /// A link's next departure.
+    /// A packet arrives.
+    Packet(Place, Arrives),
+    /// There may be something to do on a link.
     Link(LinkIndex),
     /// A timer of an endpoint.
     Tcp { flow: u32, end: u8 },
@@ -20,27 +34,106 @@ pub(crate) enum Due {
 
 impl Wake {
     #[inline]
+    const fn new(rank: u32, about: u32, kind: u64) -> Wake {
+        Wake((rank as u64) << RANK_AT | (about as u64) << ABOUT_AT | kind)
+    }
+    /// A packet reaches the end of its route; it may be a `bare` acknowledgement.
+    #[inline]
+    pub fn at_host(place: Place, bare: bool) -> Wake {
+        let rank = if bare { rank::BARE } else { rank::OTHER };
+        Wake::new(rank, place.number(), kind::AT_HOST)
+    }
+    /// A packet reaches a trunk, over a `leaf` that carried so many others right before it.
+    #[inline]
+    pub fn at_trunk(place: Place, trunk: LinkIndex, leaf: LinkIndex, before: u32) -> Wake {
+        let order = (before.min(MOST_BEFORE) << LEAF_BITS) | (leaf % (1 << LEAF_BITS));
+        let kind = kind::AT_TRUNK + u64::from(trunk);
+        Wake::new(rank::AT_TRUNK + order, place.number(), kind)
+    }
+    #[inline]
     pub fn link(index: LinkIndex) -> Wake {
-        Wake(u64::from(index) << 2)
+        Wake::new(rank::OTHER, index, kind::LINK)
+    }
+    /// There may be acknowledgements that a host is told of late.
+    #[inline]
+    pub fn late(index: LinkIndex) -> Wake {
+        Wake::new(rank::BARE, index, kind::LINK)
     }
     #[inline]
     pub fn tcp(flow: u32, end: u8) -> Wake {
-        Wake(u64::from(flow) << 3 | u64::from(end) << 2 | 1)
+        Wake::new(rank::TIMER, flow, kind::TCP + u64::from(end & 1))
     }
     #[inline]
     pub fn reap(flow: u32) -> Wake {
-        Wake(u64::from(flow) << 2 | 2)
+        Wake::new(rank::OTHER, flow, kind::REAP)
     }
-    /// The link that it is about, if it is about one.
     #[inline]
-    pub fn of_link(self) -> Option<LinkIndex> {
-        (self.0 & 3 == 0).then_some((self.0 >> 2) as LinkIndex)
+    fn kind(self) -> u64 {
+        self.0 % (1 << ABOUT_AT)
+    }
+    #[inline]
+    fn about(self) -> u32 {
+        (self.0 >> ABOUT_AT) as u32
+    }
+    /// The packet that it is about, if it is about one, and where that arrives.
+    #[inline]
+    pub fn of_packet(self) -> Option<(Place, Arrives)> {
+        let at = match self.kind() {
+            kind::AT_HOST => Arrives::Host,
+            kind if kind < kind::LINK => Arrives::Trunk((kind - kind::AT_TRUNK) as LinkIndex),
+            _ => return None,
+        };
+        Some((Place::numbered(self.about()), at))
     }
 }
 
+const ABOUT_AT: u32 = 4;
+const RANK_AT: u32 = 32 + ABOUT_AT;
+
+mod kind {
+    pub(super) const AT_HOST: u64 = 0;
+    /// This one or the next, by trunk.
+    pub(super) const AT_TRUNK: u64 = 1;
+    pub(super) const LINK: u64 = 3;
+    /// This one or the next, by end.
+    pub(super) const TCP: u64 = 4;
+    pub(super) const REAP: u64 = 6;
+    /// A timer that fits a word.
+    pub(super) const WORK: u64 = 7;
+    /// A timer that has a place.
+    pub(super) const PLACED_WORK: u64 = 8;
+}
+
+mod rank {
+    pub(super) const BARE: u32 = 0;
+    pub(super) const OTHER: u32 = 1;
+    pub(super) const TIMER: u32 = 2;
+    pub(super) const WORK: u32 = 3;
+    /// This one and all above.
+    pub(super) const AT_TRUNK: u32 = 4;
+}
+
+/// What happens at one instant to one end of a connection comes in an order that does not hang on when the events were
+/// queued, which it is not [always](crate::late) at the same time: first it is told of bare acknowledgements, then of other
+/// packets, then its timers are due, then workloads write.
+///
+/// Packets that reach trunks come after everything else, in an order of their own. First comes the one before which
+/// its leaf carried fewest: that host began to send last. It is the order of a simulator that queues a packet's
+/// arrival when its transmission begins, as ns-2 does, if packets are of one size. Then that of the leaf that was
+/// there first.
+impl Ranked for Wake {
+    #[inline]
+    fn rank(&self) -> u32 {
+        (self.0 >> RANK_AT) as u32
+    }
+}
+
+const LEAF_BITS: u32 = 20;
+const MOST_BEFORE: u32 = (1 << (u64::BITS - RANK_AT - LEAF_BITS)) - 2;
+
 /// Workloads and tokens below these fit a word and need no place in [`Timers`].
 const SMALL_WORKLOAD: u32 = 1 << 20;
-const SMALL_TOKEN: u64 = 1 << 40;
+const SMALL_TOKEN: u64 = 1 << 12;
 
 /// Timers of workloads that are set and do not fit a word: their wake-ups name a place here.
 #[derive(Debug, Default)]
@@ -54,9 +147,10 @@ impl Timers {
     #[inline]
     pub fn set(&mut self, workload: u32, token: u64) -> Wake {
         if workload < SMALL_WORKLOAD && token < SMALL_TOKEN {
-            return Wake(token << 23 | u64::from(workload) << 3 | 3);
+            let about = token as u32 * SMALL_WORKLOAD + workload;
+            return Wake::new(rank::WORK, about, kind::WORK);
         }
-        Wake(u64::from(self.place(workload, token)) << 3 | 7)
+        Wake::new(rank::WORK, self.place(workload, token), kind::PLACED_WORK)
     }
 
     fn place(&mut self, workload: u32, token: u64) -> u32 {
@@ -75,8 +169,8 @@ impl Timers {
     /// What a wake-up is about; a timer is thereby spent.
     #[inline]
     pub fn open(&mut self, wake: Wake) -> Due {
-        if wake.0 & 7 == 7 {
-            self.free.push((wake.0 >> 3) as u32);
+        if wake.kind() == kind::PLACED_WORK {
+            self.free.push(wake.about());
         }
         self.look(wake)
     }
@@ -84,22 +178,25 @@ impl Timers {
     /// What a wake-up is about.
     #[inline]
     pub fn look(&self, wake: Wake) -> Due {
-        let index = (wake.0 >> 2) as u32;
-        match wake.0 & 3 {
-            0 => Due::Link(index),
-            1 => Due::Tcp {
-                flow: (wake.0 >> 3) as u32,
-                end: (index & 1) as u8,
+        if let Some((place, at)) = wake.of_packet() {
+            return Due::Packet(place, at);
+        }
+        let about = wake.about();
+        match wake.kind() {
+            kind::LINK => Due::Link(about),
+            kind::REAP => Due::Reap(about),
+            kind::WORK => Due::Work {
+                workload: about % SMALL_WORKLOAD,
+                token: u64::from(about / SMALL_WORKLOAD),
             },
-            2 => Due::Reap(index),
-            _ if wake.0 & 4 == 0 => Due::Work {
-                workload: (wake.0 >> 3) as u32 % SMALL_WORKLOAD,
-                token: wake.0 >> 23,
-            },
-            _ => {
-                let (workload, token) = self.set[(wake.0 >> 3) as usize];
+            kind::PLACED_WORK => {
+                let (workload, token) = self.set[about as usize];
                 Due::Work { workload, token }
             }
+            tcp => Due::Tcp {
+                flow: about,
+                end: (tcp - kind::TCP) as u8,
+            },
         }
     }
 }

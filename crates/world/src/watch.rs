@@ -39,23 +39,23 @@ impl Watch {
     /// A packet arrives at a trunk, whichever its route says.
     #[cold]
     #[inline(never)]
-    pub fn arrives(&mut self, at: Time, packet: &Packet) {
+    pub fn arrives(&mut self, at: Time, packet: Packet) {
         self.note(ARRIVALS, at, packet);
     }
 
     /// A packet will have crossed a trunk at `at`.
     #[cold]
     #[inline(never)]
-    pub fn crosses(&mut self, trunk: LinkIndex, at: Time, packet: &Packet) {
+    pub fn crosses(&mut self, trunk: LinkIndex, at: Time, packet: Packet) {
         self.note(trunk as usize, at, packet);
     }
 
-    fn note(&mut self, place: usize, at: Time, packet: &Packet) {
+    fn note(&mut self, place: usize, at: Time, packet: Packet) {
         self.count += 1;
         self.seen[place].push_back(Sight {
             at,
             number: self.count,
-            packet: *packet,
+            packet,
         });
     }
 

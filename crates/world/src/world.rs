@@ -1,21 +1,24 @@
 //! The world itself.
 
+mod life;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, FlowId, Tag, Time, derived};
+use swell_base::{Dur, FlowId, SackBlocks, Tag, Time};
 use swell_path::{Census, Link, LinkConfig, Meter, Place};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
-use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
+use swell_workload::{Action, Conn, End, Event, Record, Workload};
 
-use crate::access::{AT_BOTTLENECK, Accesses, UP};
+use crate::access::Accesses;
 use crate::bottleneck::Bottleneck;
 use crate::feed::{self, Feed, Feeds};
-use crate::flow::{Flow, LinkIndex, NONE, Parties, Tap, TcpPair, Transport, packet};
-use crate::links::{Links, TRUNKS};
+use crate::flow::{Flow, LinkIndex, Tap, Transport, packet};
+use crate::links::{LinkDue, Links, TRUNKS};
 use crate::port::Ports;
 use crate::probe::Probe;
-use crate::wake::{Due, Timers, Wake};
+use crate::row::Ack;
+use crate::wake::{Arrives, Due, Timers, Wake};
 use crate::watch::Watch;
 use crate::worker::Workers;
 
@@ -40,6 +43,8 @@ pub struct World {
     pub(crate) seed: u64,
     /// Events to come that were looked at.
     pub(crate) looked: usize,
+    /// Packets from each trunk since their row was looked along.
+    pub(crate) along: [usize; TRUNKS as usize],
     pub(crate) timers: Timers,
     pub(crate) links: Links,
     accesses: Accesses,
@@ -47,9 +52,9 @@ pub struct World {
     pub(crate) flows: Vec<Option<Box<Flow>>>,
     pub(crate) workers: Workers,
     feeds: Feeds,
-    inbox: VecDeque<(u32, Event)>,
-    touched: Vec<(u32, u8)>,
-    actions: Vec<Action>,
+    pub(crate) inbox: VecDeque<(u32, Event)>,
+    pub(crate) touched: Vec<(u32, u8)>,
+    pub(crate) actions: Vec<Action>,
     probes: Vec<Probe>,
     pub(crate) ports: Ports,
     hops: u64,
@@ -62,6 +67,7 @@ impl World {
         World {
             seed,
             looked: 0,
+            along: [0; TRUNKS as usize],
             timers: Timers::default(),
             links: Links::new([link(0, "bottleneck/up"), link(1, "bottleneck/down")]),
             accesses: Accesses::default(),
@@ -136,6 +142,7 @@ impl World {
     /// Lets everything up to and including `until` happen.
     pub fn advance(&mut self, until: Time) {
         self.happen(until);
+        self.catch_up_all();
         for trunk in 0..TRUNKS {
             self.links.advance(trunk);
         }
@@ -144,29 +151,44 @@ impl World {
         }
     }
 
-    /// As [`World::advance`], for who does not look at the bottleneck: its queues are brought up to
-    /// date when somebody needs them. However time is cut into calls, what happens is the same to
-    /// the last event, ties too; that is what a recorded run is repeated by.
+    /// As [`World::advance`], for who looks neither at the bottleneck nor into connections: they are brought up to
+    /// date when somebody needs them. However time is cut into calls, what happens is the same to the last
+    /// event, ties too; that is what a recorded run is repeated by.
     pub fn happen(&mut self, until: Time) {
+        self.run(until);
+        self.links.front = self.links.front.max(until);
+        self.links.now = self.links.front;
+    }
+
+    /// Lets everything happen that is queued for `until` or before.
+    pub(crate) fn run(&mut self, until: Time) {
         while let Some((at, wake)) = self.links.queue.pop_until(until) {
             self.links.now = at;
+            self.links.front = self.links.front.max(at);
             self.look_ahead();
             if let Some(watch) = &mut self.links.watch {
                 watch.show(at, &self.flows);
             }
-            // Nearly all are about links.
-            if let Some(link) = wake.of_link() {
-                self.link_due(link);
-                continue;
-            }
-            match self.timers.open(wake) {
-                Due::Link(link) => self.link_due(link),
-                Due::Tcp { flow, end } => self.timer_due(flow, end),
-                Due::Work { workload, token } => self.work_due(workload, token),
-                Due::Reap(flow) => self.reap(flow),
-            }
+            self.dispatch(wake);
         }
-        self.links.now = self.links.now.max(until);
+    }
+
+    #[inline(always)]
+    fn dispatch(&mut self, wake: Wake) {
+        // Nearly all are packets.
+        if let Some((place, at)) = wake.of_packet() {
+            return match at {
+                Arrives::Trunk(trunk) => self.links.reach_trunk(trunk, place),
+                Arrives::Host => self.reach_host(place),
+            };
+        }
+        match self.timers.open(wake) {
+            Due::Packet(..) => {}
+            Due::Link(link) => self.link_due(link),
+            Due::Tcp { flow, end } => self.timer_due(flow, end),
+            Due::Work { workload, token } => self.work_due(workload, token),
+            Due::Reap(flow) => self.reap(flow),
+        }
     }
 
     /// The bottleneck link of a direction.
@@ -191,6 +213,7 @@ impl World {
 
     /// Ends the run: every workload turns what is unfinished into records.
     pub fn finish(&mut self) {
+        self.catch_up_all();
         self.workers.finish(&self.flows);
     }
 
@@ -226,16 +249,40 @@ impl World {
     /// that it causes.
     #[inline]
     fn link_due(&mut self, link: LinkIndex) {
-        if !self.links.due(link) {
-            return;
+        match self.links.due(link) {
+            LinkDue::Nothing => {}
+            LinkDue::Late => self.late_due(link),
+            LinkDue::Packets => {
+                // A leaf at the end of a route was entered from a trunk without an event.
+                let hops = 1 + u64::from(link >= TRUNKS);
+                while let Some(place) = self.links.take(link) {
+                    self.look_along(link);
+                    self.hops += hops;
+                    self.arrive(place);
+                    self.settle();
+                }
+            }
         }
-        // A leaf at the end of a route was entered from a trunk without an event.
-        let hops = 1 + u64::from(link >= TRUNKS);
-        while let Some(place) = self.links.take(link) {
-            self.hops += hops;
-            self.arrive(place);
+    }
+
+    /// The same of a host that is late.
+    #[inline(never)]
+    pub(crate) fn late_due(&mut self, link: LinkIndex) {
+        while let Some(ack) = self.links.take_late(link) {
+            self.hops += 2;
+            self.hear(&ack);
             self.settle();
         }
+    }
+
+    /// A packet has crossed a plain leaf at the end of its route, and the trunk before.
+    #[inline]
+    fn reach_host(&mut self, place: Place) {
+        let packet = self.links.pool.packet(place);
+        self.catch_up(packet.flow.0, (packet.way & 1) ^ 1);
+        self.hops += 2;
+        self.arrive(place);
+        self.settle();
     }
 
     /// A packet reaches the end of its route.
@@ -248,20 +295,11 @@ impl World {
             match &mut flow.transport {
                 Transport::Tcp(pair) => {
                     let endpoint = &mut pair.ends[end];
-                    endpoint.handle_segment(self.links.now, &packet.seg);
+                    let sacks = self.links.pool.sacks(place);
+                    endpoint.handle_segment(self.links.now, &packet.seg, sacks);
                     // What is sent now takes the place, which is at hand.
                     self.links.pool.release(place);
-                    if endpoint.has_news(!flow.silent) {
-                        self.tell_news(index, end as u8);
-                        return self.transmit(index, end as u8);
-                    }
-                    let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
-                    let who = (index, end as u8);
-                    let closed = send_all(flow, who, &mut self.links, hosts);
-                    if closed | flow.probed {
-                        self.after_sending(index, who.1, closed);
-                    }
-                    return;
+                    return self.answer(index, end as u8);
                 }
                 Transport::Datagrams { received, .. } => {
                     let len = packet.seg.len;
@@ -281,29 +319,68 @@ impl World {
         self.links.pool.release(place);
     }
 
+    /// An end that is late is told of an acknowledgement.
+    #[inline(always)]
+    fn hear(&mut self, ack: &Ack) {
+        if let Some(flow) = self.flows[ack.flow as usize].as_deref_mut()
+            && let Transport::Tcp(pair) = &mut flow.transport
+        {
+            let endpoint = &mut pair.ends[usize::from(ack.end & 1)];
+            endpoint.handle_segment(self.links.now, &ack.seg, &SackBlocks::default());
+            self.answer(ack.flow, ack.end);
+        }
+    }
+
+    /// Tells the workload what came of a segment and sends what an end has to say to it.
+    #[inline(always)]
+    fn answer(&mut self, index: u32, end: u8) {
+        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            return;
+        };
+        let Transport::Tcp(pair) = &mut flow.transport else {
+            return;
+        };
+        if pair.ends[usize::from(end & 1)].has_news(!flow.silent) {
+            self.tell_news(index, end);
+            return self.transmit(index, end);
+        }
+        let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
+        let closed = send_all(flow, (index, end), &mut self.links, hosts);
+        if closed | flow.probed {
+            self.after_sending(index, end, closed);
+        }
+    }
+
     // Endpoints and workloads.
 
     fn timer_due(&mut self, index: u32, end: u8) {
-        let Some(Flow {
-            transport: Transport::Tcp(pair),
-            ..
-        }) = self.flows[index as usize].as_deref_mut()
-        else {
-            return;
-        };
-        let e = end as usize;
-        if pair.wake_at[e] != self.links.now {
+        let now = self.links.now;
+        if self.timed(index, end, now).is_none() {
             return;
         }
-        pair.wake_at[e] = Time::MAX;
-        if pair.ends[e]
-            .poll_timeout()
-            .is_some_and(|due| due <= self.links.now)
-        {
-            pair.ends[e].handle_timeout(self.links.now);
+        // An acknowledgement may have put it off.
+        self.catch_up(index, end);
+        let Some((endpoint, wake_at)) = self.timed(index, end, now) else {
+            return;
+        };
+        *wake_at = Time::MAX;
+        if endpoint.is_due(now) {
+            endpoint.handle_timeout(now);
         }
         self.touched.push((index, end));
         self.settle();
+    }
+
+    /// An end of a connection whose earliest wake-up is due now, and when that is.
+    #[inline]
+    fn timed(&mut self, index: u32, end: u8, now: Time) -> Option<(&mut Endpoint, &mut Time)> {
+        let flow = self.flows[index as usize].as_deref_mut()?;
+        let Transport::Tcp(pair) = &mut flow.transport else {
+            return None;
+        };
+        let e = usize::from(end & 1);
+        let wake_at = &mut pair.wake_at[e];
+        (*wake_at == now).then_some((&mut pair.ends[e], wake_at))
     }
 
     /// Lets workloads react to everything that happened and endpoints say what they have to say.
@@ -335,7 +412,11 @@ impl World {
         };
         let due = self.links.now + beat.pause;
         let mut ready = None;
-        if let Some(index) = self.workers.flow(workload, beat.conn)
+        let index = self.workers.flow(workload, beat.conn);
+        if let Some(index) = index {
+            self.catch_up(index, beat.end as u8);
+        }
+        if let Some(index) = index
             && let Some(flow) = self.flows[index as usize].as_deref_mut()
             && let Transport::Tcp(pair) = &mut flow.transport
         {
@@ -354,8 +435,8 @@ impl World {
         }
         let wake = self.timers.set(workload, token);
         self.links.queue.push(due, wake);
-        if let Some(index) = ready {
-            self.drain(index, beat.end as u8);
+        if let Some(flow) = ready {
+            self.drain(flow, beat.end as u8);
             self.settle();
         }
     }
@@ -454,101 +535,6 @@ impl World {
         }
     }
 
-    /// Both ends of a TCP connection are closed.
-    fn close(&mut self, index: u32) {
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
-            return;
-        };
-        let (workload, conn, info) = (flow.workload, flow.conn, flow.info());
-        self.forget(index);
-        self.inbox.push_back((workload, Event::Closed(conn, info)));
-    }
-
-    /// The workload is done with a flow; packets on the way still find their route for a while.
-    fn forget(&mut self, index: u32) {
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
-            return;
-        };
-        flow.transport = Transport::Gone;
-        self.feeds.forget(&mut flow.feed);
-        self.workers.closed(flow.workload, flow.conn);
-        self.links
-            .queue
-            .push(self.links.now + LINGER, Wake::reap(index));
-    }
-
-    fn reap(&mut self, index: u32) {
-        let Some(flow) = self.flows[index as usize].take() else {
-            return;
-        };
-        // What is still on the way goes no further: its links may become another flow's.
-        self.links.forget_route(index);
-        for handle in flow.access {
-            let Some(pair) = self.accesses.give_back(handle) else {
-                continue;
-            };
-            for link in [pair.up, pair.down] {
-                if link != NONE {
-                    self.links.doom(link);
-                }
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn act_rarely(&mut self, workload: u32, which: usize) {
-        let action = std::mem::replace(&mut self.actions[which], Action::Ask(Conn(0)));
-        match action {
-            Action::Connect(conn, open) => {
-                let tcp = self.workers.profiles(workload);
-                let ends = [
-                    Endpoint::client(tcp.of(open.client_window, &open.wire, 0)),
-                    Endpoint::server(tcp.of(open.server_window, &open.wire, 1)),
-                ];
-                let pair = TcpPair {
-                    ends,
-                    wake_at: [Time::MAX; 2],
-                    closed: [false; 2],
-                };
-                let index = self.open(workload, conn, &open, Transport::Tcp(pair));
-                self.touched.push((index, 0));
-            }
-            Action::Datagrams(conn, open) => {
-                let nothing = Transport::Datagrams {
-                    sent: 0,
-                    headers: UDP_HEADERS[usize::from(open.wire.ipv6)],
-                    received: [0; 2],
-                };
-                self.open(workload, conn, &open, nothing);
-            }
-            Action::Close(conn, end) => self.endpoint(workload, conn, end, |e| {
-                e.close();
-                true
-            }),
-            Action::Abort(conn) => {
-                let Some(index) = self.workers.flow(workload, conn) else {
-                    return;
-                };
-                if let Some(flow) = &self.flows[index as usize]
-                    && let Transport::Datagrams { .. } = flow.transport
-                {
-                    self.forget(index);
-                } else {
-                    self.endpoint(workload, conn, End::Client, |e| {
-                        e.abort();
-                        true
-                    });
-                }
-            }
-            Action::Ask(conn) => {
-                let flow = self.flow(workload, conn);
-                let info = flow.map_or_else(Info::default, |(_, flow)| flow.info());
-                self.inbox.push_back((workload, Event::Info(conn, info)));
-            }
-            Action::Send(..) | Action::Timer(..) | Action::SendDatagram(..) => {}
-        }
-    }
-
     fn flow(&mut self, workload: u32, conn: Conn) -> Option<(u32, &mut Flow)> {
         let index = self.workers.flow(workload, conn)?;
         Some((index, self.flows[index as usize].as_deref_mut()?))
@@ -560,6 +546,7 @@ impl World {
         let Some(index) = self.workers.flow(w, conn) else {
             return;
         };
+        self.catch_up(index, end as u8);
         if let Some(flow) = self.flows[index as usize].as_deref_mut()
             && let Transport::Tcp(pair) = &mut flow.transport
         {
@@ -601,64 +588,6 @@ impl World {
             }
         }
     }
-
-    fn open(&mut self, workload: u32, conn: Conn, open: &Open, transport: Transport) -> u32 {
-        let index = self.flows.len() as u32;
-        // The trunk from the client to the server, and back.
-        let trunks = if open.from_right { [1, 0] } else { [0, 1] };
-        let mut access = [AT_BOTTLENECK; 2];
-        let mut first = trunks;
-        let mut routes = [NONE; 2];
-        for (i, path) in [&open.client, &open.server].into_iter().enumerate() {
-            let (seed, links) = (self.seed, &mut self.links);
-            let side = trunks[i];
-            let (handle, pair) =
-                self.accesses
-                    .take((workload, side), path, |config, handle, name| {
-                        let own = derived(seed, u64::from(workload) << 48 | u64::from(handle));
-                        let onto = if name == UP { side } else { NONE };
-                        links.add_leaf(config, (own, name), onto)
-                    });
-            access[i] = handle;
-            if pair.up != NONE {
-                first[i] = pair.up;
-            }
-            // What goes to the server ends on the server's leaf.
-            routes[i ^ 1] = pair.down;
-        }
-        for trunk in trunks {
-            if let Some(census) = self.links.trunk_mut(trunk).census_mut() {
-                census.assign(index, workload);
-            }
-        }
-        self.links.routes.push(routes);
-        self.flows.push(Some(Box::new(Flow {
-            workload,
-            conn,
-            first,
-            last: routes,
-            tag: self.workers.tag(workload),
-            silent: open.silent,
-            probed: self
-                .probes
-                .iter()
-                .any(|p| (p.workload, p.conn) == (workload, conn)),
-            parties: Parties {
-                workload,
-                conn,
-                class: open.class,
-                hosts: [open.client.key, open.server.key],
-                from_right: open.from_right,
-                tcp: matches!(transport, Transport::Tcp(_)),
-                wire: open.wire,
-            },
-            transport,
-            access,
-            feed: feed::NONE,
-        })));
-        self.workers.opened(workload, conn, index);
-        index
-    }
 }
 
 /// Sends what an endpoint has to send and sets its timer. True if both ends of the connection are closed.
@@ -678,8 +607,8 @@ fn send_all(
         while !endpoint.is_quiet() {
             // A segment is written where it will lie.
             let place = links.pool.spare();
-            let packet = links.pool.packet_mut(place);
-            let sent = endpoint.transmit_into(now, &mut packet.seg);
+            let (packet, sacks) = links.pool.parts_mut(place);
+            let sent = endpoint.transmit_into(now, &mut packet.seg, sacks);
             if sent == Sent::Nothing {
                 break;
             }
@@ -707,5 +636,7 @@ fn send_all(
         pair.wake_at[e] = due;
         links.queue.push(due, Wake::tcp(index, end));
     }
-    pair.closed == [true; 2]
+    let (closed, backlogged) = (pair.closed == [true; 2], endpoint.is_backlogged());
+    flow.settle_lateness(end, backlogged, links);
+    closed
 }

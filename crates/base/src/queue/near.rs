@@ -1,4 +1,4 @@
-//! What is due soon: a calendar of unsorted buckets over one pool of entries.
+//! What is due soon: a calendar of unsorted buckets over common pools.
 
 use crate::Time;
 
@@ -9,75 +9,153 @@ const _: () = assert!(BUCKET_BITS <= u16::BITS);
 /// Buckets ahead of the present one. A power of two, at most 64 words of bits.
 pub(super) const BUCKETS: usize = 4096;
 const WORDS: usize = BUCKETS / 64;
-/// The end of a bucket's list, and of the free list.
-const END: u32 = u32::MAX;
 
-/// Buckets by number modulo [`BUCKETS`], each a list through a common pool, latest addition first.
-/// The entries of a few hundred pending events stay in the first-level cache, where a vector per
-/// bucket would walk through a cache of memory once per turn of the calendar.
+/// Buckets by number modulo [`BUCKETS`], each a list, latest addition first. The event added first has
+/// an entry of its own: those of a few hundred pending events stay in the first-level cache, where a
+/// vector per bucket would walk through a cache of memory once per turn of the calendar. What is added
+/// after it lies in chunks, so that a crowded bucket is read with one wait for memory per chunk.
 #[derive(Debug)]
 pub(super) struct Near<T> {
-    /// First entry of each bucket.
-    heads: Box<[u32; BUCKETS]>,
-    pool: Vec<Entry<T>>,
-    /// First of the pool's entries that are not in use.
-    free: u32,
+    /// The beginning of each bucket's list.
+    heads: Box<[Link; BUCKETS]>,
+    /// One at most for each bucket.
+    entries: Vec<Entry<T>>,
+    chunks: Vec<Chunk<T>>,
+    /// First of the entries that are not in use, and of the chunks.
+    free: Link,
+    free_chunk: Link,
     /// A bit per bucket that is not empty, and a bit per word that is not zero.
     occupied: [u64; WORDS],
     words: u64,
 }
 
+/// A place in a list: that of an entry, which is the last of its list; or [`CHUNK`], the place of a
+/// chunk and how many events it holds, so that who adds one need not read the chunk; or [`END`].
+type Link = u32;
+const CHUNK: Link = 1 << 31;
+const FILLED_BITS: u32 = 3;
+/// The end of the free lists, and the beginning of an empty bucket.
+const END: Link = Link::MAX;
+
+/// Events in a chunk: of eight bytes each, what a cache line holds.
+const ROOM: usize = 6;
+const _: () = assert!(ROOM < (1 << FILLED_BITS) - 1);
+
 /// An event of eight bytes makes four to a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
     event: T,
-    next: u32,
+    /// The next that is not in use.
+    next: Link,
     /// Nanoseconds after the beginning of the bucket.
     after: u16,
 }
 
-impl<T> Entry<T> {
-    #[inline]
-    fn at(&self, bucket: u64) -> Time {
-        Time::from_nanos(bucket << BUCKET_BITS | u64::from(self.after))
-    }
+/// With events of eight bytes, a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Chunk<T> {
+    /// In the order in which they were added; behind those in use, whatever was there.
+    events: [T; ROOM],
+    after: [u16; ROOM],
+    next: Link,
+}
+
+#[inline]
+fn chunk_at(link: Link) -> usize {
+    ((link & !CHUNK) >> FILLED_BITS) as usize
+}
+
+#[inline]
+fn filled(link: Link) -> usize {
+    (link % (1 << FILLED_BITS)) as usize
+}
+
+/// The time so many nanoseconds after the beginning of a bucket.
+#[inline]
+fn time(bucket: u64, after: u16) -> Time {
+    Time::from_nanos(bucket << BUCKET_BITS | u64::from(after))
 }
 
 impl<T: Copy> Near<T> {
     pub fn new() -> Self {
         Near {
             heads: Box::new([END; BUCKETS]),
-            pool: Vec::new(),
+            entries: Vec::new(),
+            chunks: Vec::new(),
             free: END,
+            free_chunk: END,
             occupied: [0; WORDS],
             words: 0,
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, bucket: u64, at: Time, event: T) {
         let i = bucket as usize % BUCKETS;
-        let next = self.heads[i];
         // A bucket is shorter than 2^16 ns.
         let after = (at.as_nanos() % (1 << BUCKET_BITS)) as u16;
-        if let Some(unused) = self.pool.get_mut(self.free as usize) {
+        if self.heads[i] != END {
+            self.push_behind(i, after, event);
+            return;
+        }
+        if let Some(unused) = self.entries.get_mut(self.free as usize) {
             self.heads[i] = std::mem::replace(&mut self.free, unused.next);
             // One by one: put together first, they would be read again before they are written.
             unused.event = event;
-            unused.next = next;
             unused.after = after;
         } else {
-            self.heads[i] = self.grow(Entry { event, next, after });
+            self.heads[i] = self.grow(Entry {
+                event,
+                next: END,
+                after,
+            });
         }
         self.occupied[i / 64] |= 1 << (i % 64);
         self.words |= 1 << (i / 64);
     }
 
+    /// Adds to bucket `i`, which is not empty.
+    #[inline(never)]
+    fn push_behind(&mut self, i: usize, after: u16, event: T) {
+        let head = self.heads[i];
+        let filled = filled(head);
+        if head >= CHUNK
+            && filled < ROOM
+            && let Some(chunk) = self.chunks.get_mut(chunk_at(head))
+        {
+            chunk.events[filled] = event;
+            chunk.after[filled] = after;
+            self.heads[i] = head + 1;
+        } else if let Some(unused) = self.chunks.get_mut(chunk_at(self.free_chunk)) {
+            self.heads[i] = self.free_chunk + 1;
+            self.free_chunk = std::mem::replace(&mut unused.next, head);
+            unused.events[0] = event;
+            unused.after[0] = after;
+        } else {
+            self.heads[i] = self.grow_chunks(Chunk {
+                events: [event; ROOM],
+                after: [after; ROOM],
+                next: head,
+            });
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, entry: Entry<T>) -> u32 {
-        self.pool.push(entry);
-        self.pool.len() as u32 - 1
+    fn grow(&mut self, entry: Entry<T>) -> Link {
+        self.entries.push(entry);
+        self.entries.len() as Link - 1
+    }
+
+    /// Adds a chunk of one event.
+    #[cold]
+    #[inline(never)]
+    fn grow_chunks(&mut self, chunk: Chunk<T>) -> Link {
+        let place = self.chunks.len();
+        assert!(place < chunk_at(END), "too many events are pending");
+        self.chunks.push(chunk);
+        CHUNK | (place as Link) << FILLED_BITS | 1
     }
 
     /// Takes the only event of a bucket that holds one, if it is not later than `until`; `None`
@@ -86,9 +164,10 @@ impl<T: Copy> Near<T> {
     pub fn take_only(&mut self, bucket: u64, until: Time) -> Option<(Time, T)> {
         let i = bucket as usize % BUCKETS;
         let head = self.heads[i];
-        let entry = self.pool.get_mut(head as usize)?;
-        let at = entry.at(bucket);
-        if entry.next != END || at > until {
+        // The place of a chunk is that of no entry.
+        let entry = self.entries.get_mut(head as usize)?;
+        let at = time(bucket, entry.after);
+        if at > until {
             return None;
         }
         let only = (at, entry.event);
@@ -112,35 +191,55 @@ impl<T: Copy> Near<T> {
     #[inline]
     pub fn take(&mut self, bucket: u64, to: &mut Vec<(Time, T)>) {
         let i = bucket as usize % BUCKETS;
-        let mut place = std::mem::replace(&mut self.heads[i], END);
-        while let Some(entry) = self.pool.get_mut(place as usize) {
-            to.push((entry.at(bucket), entry.event));
-            let next = std::mem::replace(&mut entry.next, self.free);
-            self.free = std::mem::replace(&mut place, next);
+        let mut link = std::mem::replace(&mut self.heads[i], END);
+        while link >= CHUNK
+            && let Some(chunk) = self.chunks.get_mut(chunk_at(link))
+        {
+            let held = chunk.after.iter().zip(&chunk.events).take(filled(link));
+            let held = held.map(|(&after, &event)| (time(bucket, after), event));
+            to.extend(held.rev());
+            let next = std::mem::replace(&mut chunk.next, self.free_chunk);
+            self.free_chunk = link >> FILLED_BITS << FILLED_BITS;
+            link = next;
+        }
+        if let Some(entry) = self.entries.get_mut(link as usize) {
+            to.push((time(bucket, entry.after), entry.event));
+            entry.next = self.free;
+            self.free = link;
         }
         self.empty(i);
     }
 
-    /// The place of the latest addition to a bucket; no place if it is empty.
+    /// The beginning of a bucket's list; the end of all lists if it is empty.
     #[inline]
-    pub fn first_in(&self, bucket: u64) -> u32 {
+    pub fn first_in(&self, bucket: u64) -> Link {
         self.heads[bucket as usize % BUCKETS]
     }
 
-    /// The place that follows another in its list; no place at its end.
+    /// What follows in a list, read from what is there.
     #[inline]
-    pub fn behind(&self, place: u32) -> u32 {
-        self.pool.get(place as usize).map_or(END, |e| e.next)
+    pub fn behind(&self, link: Link) -> Link {
+        if link >= CHUNK {
+            self.chunks.get(chunk_at(link)).map_or(END, |c| c.next)
+        } else {
+            END
+        }
     }
 
     /// When the earliest event of a bucket is due.
     pub fn earliest_in(&self, bucket: u64) -> Option<Time> {
-        let entry = |place: u32| self.pool.get(place as usize);
-        std::iter::successors(entry(self.heads[bucket as usize % BUCKETS]), |e| {
-            entry(e.next)
-        })
-        .map(|e| e.at(bucket))
-        .min()
+        let mut link = self.first_in(bucket);
+        let mut earliest = None;
+        while link >= CHUNK
+            && let Some(chunk) = self.chunks.get(chunk_at(link))
+        {
+            let here = chunk.after.iter().take(filled(link)).min();
+            earliest = here.into_iter().chain(earliest).min();
+            link = chunk.next;
+        }
+        let first = self.entries.get(link as usize).map(|e| &e.after);
+        let earliest = first.into_iter().chain(earliest).min();
+        earliest.map(|&after| time(bucket, after))
     }
 
     /// The next bucket after `present` that holds something, going round.

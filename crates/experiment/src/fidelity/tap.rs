@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swell_base::{Flags, Packet, Segment, Time, UDP_HEADERS};
+use swell_base::{Flags, Packet, Time, UDP_HEADERS};
 use swell_capture::{self as capture, Tcp, TcpOptions, Transport};
 use swell_learn::{Learner, server_port};
 use swell_traffic::Class;
@@ -71,13 +71,7 @@ impl Tap for LearnerTap {
             (server, client, (ports.1, ports.0))
         };
         let transport = if parties.tcp {
-            Transport::Tcp(header(
-                src_port,
-                dst_port,
-                to_server,
-                &parties.wire,
-                &packet.seg,
-            ))
+            Transport::Tcp(header(src_port, dst_port, to_server, &parties.wire, packet))
         } else if udp {
             let payload = u32::from(packet.size).saturating_sub(UDP_HEADERS[usize::from(ipv6)]);
             Transport::Udp {
@@ -118,7 +112,8 @@ impl Tap for LearnerTap {
     }
 }
 
-fn header(src_port: u16, dst_port: u16, to_server: bool, wire: &Wire, seg: &Segment) -> Tcp {
+fn header(src_port: u16, dst_port: u16, to_server: bool, wire: &Wire, packet: &Packet) -> Tcp {
+    let seg = &packet.seg;
     let syn = seg.flags.has(Flags::SYN);
     let window = if syn {
         seg.window.min(0xffff)
@@ -143,7 +138,7 @@ fn header(src_port: u16, dst_port: u16, to_server: bool, wire: &Wire, seg: &Segm
         options.window_scale = Some(WINDOW_SCALE);
         options.sack_permitted = true;
     }
-    for (slot, (start, end)) in options.sack.iter_mut().zip(seg.sack.iter()) {
+    for (slot, (start, end)) in options.sack.iter_mut().zip(packet.sacks()) {
         *slot = Some((ack.wrapping_add(start), ack.wrapping_add(end)));
     }
     Tcp {

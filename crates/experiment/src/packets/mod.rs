@@ -223,7 +223,7 @@ impl Headers {
         let ports = [connection.ports[from], connection.ports[to]];
         let tcp = if parties.tcp {
             let source = self.sources.get(parties.workload as usize);
-            connection.segment(at, from, parties, source, &packet.seg)
+            connection.segment(at, from, parties, source, packet)
         } else if connection.datagrams {
             return header::udp(out, &network, ports);
         } else {
@@ -283,13 +283,14 @@ impl Connection {
         from: usize,
         parties: &Parties,
         source: Option<&Source>,
-        seg: &Segment,
+        packet: &Packet,
     ) -> Tcp {
+        let seg = &packet.seg;
         let acknowledges = seg.flags.has(Flags::ACK);
         // Sequence numbers wrap on the wire.
         let ack = self.initial[from ^ 1].wrapping_add(seg.ack as u32);
         let mut options = TcpOptions::default();
-        for (slot, (start, end)) in options.sack.iter_mut().zip(seg.sack.iter()) {
+        for (slot, (start, end)) in options.sack.iter_mut().zip(packet.sacks()) {
             *slot = Some((ack.wrapping_add(start), ack.wrapping_add(end)));
         }
         let window = if seg.flags.has(Flags::SYN) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::{Errno, Result};
-use swell_base::{Dur, EventQueue, Time};
+use swell_base::{Dur, EventQueue, Ranked, Time};
 
 use super::config::Role;
 use super::counts::{Counts, Statistics};
@@ -100,6 +100,8 @@ pub(super) enum Wake {
     /// A leash is to be made.
     Leash(u16),
 }
+
+impl Ranked for Wake {}
 
 pub(super) struct Worker {
     pub shared: Arc<Shared>,

@@ -11,7 +11,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
-use swell_base::{Dur, EventQueue, Stream, Time, Warning};
+use swell_base::{Dur, EventQueue, Ranked, Stream, Time, Warning};
 use swell_tcp::Config as TcpConfig;
 use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
 
@@ -97,6 +97,8 @@ pub(super) enum Wake {
     /// The listener with this token may be able to accept again.
     Accept(u64),
 }
+
+impl Ranked for Wake {}
 
 /// A workload and what is known of it.
 pub(super) struct Worker {

@@ -154,7 +154,7 @@ impl Link {
             if let Some(place) = old.give_up(pool, &mut count)
                 && let Err(reason) = self.queue.enqueue(at, pool, place, &mut count)
             {
-                count(*pool.packet(place), reason);
+                count(pool.copy(place), reason);
                 pool.release(place);
             }
         }
@@ -189,6 +189,9 @@ impl Link {
         // What never leaves is in no bin.
         if sent.end < Time::MAX {
             extra.leaves(sent.end, packet, sent.lost);
+            if sent.lost {
+                extra.keep(sent.end, &pool.copy(place), DropReason::Loss);
+            }
         }
         if sent.lost {
             self.dropped[DropReason::Loss as usize] += 1;

@@ -1,6 +1,6 @@
 //! Which of a discipline's classes a packet belongs to.
 
-use swell_base::{FlowId, Packet, Tag, derived};
+use swell_base::{FlowId, Head, Tag, derived};
 
 /// From a packet to its class: a band of a priority queue, a queue of a round robin. A class beyond
 /// the last means the last.
@@ -23,7 +23,7 @@ pub enum Classifier {
 
 impl Classifier {
     /// The class of `packet`, below `classes` (which is at least 1).
-    pub(super) fn class(&self, packet: &Packet, classes: usize, salt: u64) -> usize {
+    pub(super) fn class(&self, packet: &Head, classes: usize, salt: u64) -> usize {
         let class = match self {
             Classifier::Tag {
                 foreground,
@@ -50,10 +50,10 @@ impl Classifier {
 mod tests {
     use super::*;
 
-    fn flow(id: u32) -> Packet {
-        Packet {
+    fn flow(id: u32) -> Head {
+        Head {
             flow: FlowId(id),
-            ..Packet::default()
+            ..Head::default()
         }
     }
 
@@ -63,9 +63,9 @@ mod tests {
             foreground: 1,
             background: 0,
         };
-        let background = Packet {
+        let background = Head {
             tag: Tag::Background,
-            ..Packet::default()
+            ..Head::default()
         };
         assert_eq!(by_tag.class(&flow(3), 2, 0), 1);
         assert_eq!(by_tag.class(&background, 2, 0), 0);
@@ -92,7 +92,7 @@ mod tests {
         // 63 degrees of freedom: mean 63, standard deviation 11.2; p = 0.001 at 103.
         assert!((25.0..103.0).contains(&chi2), "{chi2}");
         assert_ne!(counts, count(2));
-        let back = Packet { way: 1, ..flow(1) };
+        let back = Head { way: 1, ..flow(1) };
         let both = |salt| {
             Classifier::Hash.class(&back, 64, salt) == Classifier::Hash.class(&flow(1), 64, salt)
         };

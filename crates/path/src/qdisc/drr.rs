@@ -85,7 +85,7 @@ impl Drr {
         let q = &mut self.queues[usize::from(longest)];
         let packet = q.waiting.pop_back()?;
         q.bytes -= u64::from(packet.size);
-        self.total.remove(&packet);
+        self.total.remove(packet.size);
         if q.waiting.is_empty() {
             q.rest();
             self.active.retain(|&i| i != longest);
@@ -116,7 +116,7 @@ impl Qdisc for Drr {
         }
         q.waiting.push_back(packet);
         q.bytes += u64::from(packet.size);
-        self.total.add(&packet);
+        self.total.add(packet.size);
         while self.bound.exceeded(self.total)
             && let Some(victim) = self.steal()
         {
@@ -138,7 +138,7 @@ impl Qdisc for Drr {
                 let packet = q.waiting.pop_front()?;
                 q.deficit -= size;
                 q.bytes -= size;
-                self.total.remove(&packet);
+                self.total.remove(packet.size);
                 if q.waiting.is_empty() {
                     q.rest();
                     self.active.pop_front();

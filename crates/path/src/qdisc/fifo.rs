@@ -1,11 +1,13 @@
 //! First in, first out.
 
+use std::collections::VecDeque;
+
 use swell_base::{Bytes, DropReason, Dur, Packet, QueueLimit, Rate, Time};
 
 use super::store::Bound;
 use super::{Backlog, Qdisc};
-use crate::PacketPool;
-use crate::pool::{Place, Queue};
+use crate::pool::Place;
+use crate::{Note, PacketPool};
 
 /// First in, first out with a limit on what waits: packets, bytes or time at the link's rate.
 #[derive(Clone, Debug)]
@@ -40,7 +42,7 @@ impl Qdisc for Fifo {
         _: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason> {
         let place = self.pool.put(&packet);
-        let accepted = self.row.enqueue(&mut self.pool, place);
+        let accepted = self.row.enqueue(&self.pool, place);
         if accepted.is_err() {
             self.pool.release(place);
         }
@@ -48,9 +50,9 @@ impl Qdisc for Fifo {
     }
 
     fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
-        let place = self.row.dequeue(&self.pool)?;
-        let packet = *self.pool.packet(place);
-        self.pool.release(place);
+        let first = self.row.dequeue()?;
+        let packet = self.pool.copy(first.place);
+        self.pool.release(first.place);
         Some(packet)
     }
 
@@ -62,16 +64,25 @@ impl Qdisc for Fifo {
 /// What a [`Fifo`] does, to packets that lie in a pool: a link's own queue where nothing else is asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    queue: Queue,
+    queue: VecDeque<Waiting>,
     waiting: Backlog,
     bound: Bound,
+}
+
+/// What a queue and who takes from it needs of a packet that waits, which may lie in main memory by then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub place: Place,
+    /// Bytes.
+    pub size: u16,
+    pub note: Note,
 }
 
 impl Row {
     /// As [`Fifo::new`].
     pub fn new(limit: QueueLimit, rate: Option<Rate>) -> Row {
         Row {
-            queue: Queue::default(),
+            queue: VecDeque::new(),
             waiting: Backlog::default(),
             bound: Bound::new(limit, rate),
         }
@@ -79,22 +90,24 @@ impl Row {
 
     /// Accepts the packet in `place` or refuses it, which leaves it where it is.
     #[inline]
-    pub fn enqueue(&mut self, pool: &mut PacketPool, place: Place) -> Result<(), DropReason> {
+    pub fn enqueue(&mut self, pool: &PacketPool, place: Place) -> Result<(), DropReason> {
         let packet = pool.packet(place);
         if self.bound.refuses(self.waiting, packet) {
             return Err(DropReason::QueueFull);
         }
-        self.waiting.add(packet);
-        self.queue.push(pool, Time::ZERO, place);
+        let size = packet.size;
+        self.waiting.add(size);
+        let note = pool.note(place);
+        self.queue.push_back(Waiting { place, size, note });
         Ok(())
     }
 
     /// The first packet.
     #[inline]
-    pub fn dequeue(&mut self, pool: &PacketPool) -> Option<Place> {
-        let place = self.queue.pop(pool, Time::ZERO)?;
-        self.waiting.remove(pool.packet(place));
-        Some(place)
+    pub fn dequeue(&mut self) -> Option<Waiting> {
+        let first = self.queue.pop_front()?;
+        self.waiting.remove(first.size);
+        Some(first)
     }
 
     /// What waits.
@@ -107,12 +120,13 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swell_base::Head;
 
     fn packet(size: u16) -> Packet {
-        Packet {
+        Packet::from(Head {
             size,
-            ..Packet::default()
-        }
+            ..Head::default()
+        })
     }
     fn none(_: Packet, _: DropReason) {
         unreachable!("a FIFO never drops what it accepted");

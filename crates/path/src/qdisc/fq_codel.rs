@@ -93,7 +93,7 @@ impl FqCoDel {
             let Some((_, packet)) = q.waiting.pop() else {
                 return;
             };
-            self.total.remove(&packet);
+            self.total.remove(packet.size);
             dropped(packet, DropReason::QueueFull);
         }
     }
@@ -110,7 +110,7 @@ impl Qdisc for FqCoDel {
         let quantum = self.quantum();
         let q = &mut self.queues[index];
         q.waiting.push(now, packet);
-        self.total.add(&packet);
+        self.total.add(packet.size);
         if !q.active {
             q.active = true;
             q.credits = quantum;
@@ -149,14 +149,14 @@ impl Qdisc for FqCoDel {
                     &mut |fate| match fate {
                         Fate::Marked => *marked += 1,
                         Fate::Dropped(packet) => {
-                            total.remove(&packet);
+                            total.remove(packet.size);
                             dropped(packet, DropReason::Aqm);
                         }
                     },
                 );
             if let Some(packet) = next {
                 q.credits -= i64::from(packet.size);
-                total.remove(&packet);
+                total.remove(packet.size);
                 return Some(packet);
             }
             list.pop_front();

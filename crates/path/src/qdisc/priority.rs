@@ -78,17 +78,17 @@ impl Qdisc for Priority {
         if band.bound.refuses(band.backlog, &packet) {
             return Err(DropReason::QueueFull);
         }
-        band.backlog.add(&packet);
+        band.backlog.add(packet.size);
         band.waiting.push_back(packet);
-        self.total.add(&packet);
+        self.total.add(packet.size);
         Ok(())
     }
 
     fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
         let band = self.bands.iter_mut().find(|b| !b.waiting.is_empty())?;
         let packet = band.waiting.pop_front()?;
-        band.backlog.remove(&packet);
-        self.total.remove(&packet);
+        band.backlog.remove(packet.size);
+        self.total.remove(packet.size);
         Some(packet)
     }
 

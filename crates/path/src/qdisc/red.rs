@@ -280,7 +280,7 @@ impl Red {
     }
 
     fn accept(&mut self, packet: Packet) {
-        self.backlog.add(&packet);
+        self.backlog.add(packet.size);
         self.waiting.push_back(packet);
     }
 
@@ -300,7 +300,7 @@ impl Red {
         match self.waiting.remove(index) {
             None => Err(reason),
             Some(victim) => {
-                self.backlog.remove(&victim);
+                self.backlog.remove(victim.size);
                 // The victim may have been smaller than the packet it makes room for.
                 if reason == DropReason::QueueFull && self.bound.refuses(self.backlog, &packet) {
                     dropped(victim, reason);
@@ -346,7 +346,7 @@ impl Qdisc for Red {
 
     fn dequeue(&mut self, now: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
         let packet = self.waiting.pop_front()?;
-        self.backlog.remove(&packet);
+        self.backlog.remove(packet.size);
         let bytes = swell_base::Bytes(u64::from(packet.size) + self.overhead);
         self.busy_until = now + self.rate.transmit(bytes);
         Some(packet)

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Packet, QueueLimit, Rate, Time};
+use swell_base::{Head, Packet, QueueLimit, Rate, Time};
 
 use super::Backlog;
 
@@ -30,7 +30,7 @@ impl Bound {
 
     /// Whether `packet` finds no room beside what waits.
     #[inline]
-    pub fn refuses(&self, waiting: Backlog, packet: &Packet) -> bool {
+    pub fn refuses(&self, waiting: Backlog, packet: &Head) -> bool {
         waiting.packets >= self.packets || waiting.bytes + u64::from(packet.size) > self.bytes
     }
 
@@ -67,7 +67,7 @@ impl Stamped {
 
 /// Sets Congestion Experienced (RFC 3168 section 5) if the sender understands it; false where only
 /// a drop is understood. The codepoint is the lower two bits, as in the header's octet.
-pub(super) fn mark(packet: &mut Packet) -> bool {
+pub(super) fn mark(packet: &mut Head) -> bool {
     const CE: u8 = 0b11;
     let capable = packet.seg.ecn & CE != 0;
     if capable {

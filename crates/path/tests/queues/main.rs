@@ -12,7 +12,7 @@ mod pie;
 mod priority;
 mod red;
 
-use swell_base::{DropReason, Dur, FlowId, Packet, QueueLimit, Rate, Time};
+use swell_base::{DropReason, Dur, FlowId, Head, Packet, QueueLimit, Rate, Time};
 use swell_path::Outlet;
 
 /// A link of 10 Mbit/s with room for everything.
@@ -26,11 +26,11 @@ fn outlet() -> Outlet {
 }
 
 fn packet(flow: u32, number: u64, size: u16) -> Packet {
-    let mut packet = Packet {
+    let mut packet = Packet::from(Head {
         flow: FlowId(flow),
         size,
-        ..Packet::default()
-    };
+        ..Head::default()
+    });
     packet.seg.seq = number;
     packet
 }

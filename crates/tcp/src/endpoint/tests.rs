@@ -20,7 +20,7 @@ fn conversation(cfg: &Config, seed: u64, simple: bool) -> (Vec<(Time, Segment)>,
     }
     let mut rng = Stream::new(seed, "conversation");
     let (mut now, mut sent) = (Time::ZERO, Vec::new());
-    let mut flying: Vec<(Time, usize, Segment)> = Vec::new();
+    let mut flying: Vec<(Time, usize, (Segment, SackBlocks))> = Vec::new();
     let mut written = Time::ZERO;
     while now < Time::from_secs_f64(20.0) {
         if now >= written {
@@ -32,15 +32,15 @@ fn conversation(cfg: &Config, seed: u64, simple: bool) -> (Vec<(Time, Segment)>,
             written += Dur::from_nanos(rng.below(20_000_000) + 1);
         }
         while let Some(i) = flying.iter().position(|f| f.0 <= now) {
-            let (_, to, seg) = flying.remove(i);
-            ends[to].handle_segment(now, &seg);
+            let (_, to, (seg, sacks)) = flying.remove(i);
+            ends[to].handle_segment(now, &seg, &sacks);
         }
         for (e, end) in ends.iter_mut().enumerate() {
             if end.poll_timeout().is_some_and(|due| due <= now) {
                 end.handle_timeout(now);
             }
             while let Some(seg) = end.poll_transmit(now) {
-                sent.push((now, seg));
+                sent.push((now, seg.0));
                 if !rng.chance(0.02) {
                     flying.push((now + Dur::from_millis(20), 1 - e, seg));
                 }

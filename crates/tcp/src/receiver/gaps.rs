@@ -52,9 +52,9 @@ impl Gaps {
         (s, e)
     }
 
-    /// The blocks to report above `nxt`, latest first.
-    pub fn blocks(&self, nxt: u64) -> SackBlocks {
-        let mut out = SackBlocks::default();
+    /// Writes the blocks to report above `nxt`, latest first, and says how many they are.
+    pub fn blocks(&self, nxt: u64, out: &mut SackBlocks) -> u8 {
+        let mut count = 0;
         let mut said = [0; 3];
         let mut n = 0;
         for &q in &self.recent {
@@ -65,12 +65,12 @@ impl Gaps {
                 // Ranges lie within the receive window, which is a u32, above `nxt`.
                 && let (Ok(from), Ok(to)) = (u32::try_from(s - nxt), u32::try_from(e - nxt))
             {
-                out.push(from, to);
+                out.push(&mut count, from, to);
                 said[n] = s;
                 n += 1;
             }
         }
-        out
+        count
     }
 
     /// Whether nothing is known.

@@ -349,7 +349,7 @@ impl Sender {
                     self.window.cwnd = self.window.ssthresh;
                 }
             }
-        } else if una == ack && seg.seq_len() == 0 && seg.sack.is_empty() && rare.probe_echoed {
+        } else if una == ack && seg.seq_len() == 0 && seg.sacks == 0 && rare.probe_echoed {
             rare.probe_end = 0; // a duplicate: both copies arrived
         } else {
             rare.probe_echoed = true;

@@ -1,7 +1,7 @@
 //! Handshake, close, reset, delayed acknowledgements and the shape of writes.
 
 use crate::net::{CLIENT, Net, SERVER, deliver, lose, ms, serve};
-use swell_base::{Dur, Flags, Segment, Time};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
 use swell_tcp::{Config, Endpoint, Event};
 
 fn at_ms(n: u64) -> Time {
@@ -178,13 +178,17 @@ fn what_is_written_or_sent_after_a_fin_is_ignored() {
         flags,
         ..Segment::default()
     };
-    e.handle_segment(Time::ZERO, &data(101, Flags::ACK.with(Flags::FIN)));
-    e.handle_segment(Time::ZERO, &data(202, Flags::ACK));
-    e.handle_segment(Time::ZERO, &data(1, Flags::ACK));
-    e.handle_segment(Time::ZERO, &data(202, Flags::ACK));
+    e.handle_segment(
+        Time::ZERO,
+        &data(101, Flags::ACK.with(Flags::FIN)),
+        &SackBlocks::default(),
+    );
+    e.handle_segment(Time::ZERO, &data(202, Flags::ACK), &SackBlocks::default());
+    e.handle_segment(Time::ZERO, &data(1, Flags::ACK), &SackBlocks::default());
+    e.handle_segment(Time::ZERO, &data(202, Flags::ACK), &SackBlocks::default());
     let events: Vec<Event> = std::iter::from_fn(|| e.poll()).collect();
     assert_eq!(events, [Event::Connected, Event::Received(200), Event::Eof]);
-    assert_eq!(e.poll_transmit(Time::ZERO).map(|s| s.ack), Some(202));
+    assert_eq!(e.poll_transmit(Time::ZERO).map(|(s, _)| s.ack), Some(202));
 }
 
 #[test]
@@ -379,10 +383,9 @@ fn sizes_on_the_wire() {
     assert_eq!(classic.wire_size(&seg(1460, Flags::ACK)), 1500);
     assert_eq!(classic.wire_size(&seg(0, Flags::ACK)), 40);
     let mut sacked = seg(0, Flags::ACK);
-    sacked.sack.push(1, 2);
+    sacked.sacks = 1;
     assert_eq!(linux.wire_size(&sacked), 52 + 12);
-    sacked.sack.push(3, 4);
-    sacked.sack.push(5, 6);
+    sacked.sacks = 3;
     assert_eq!(linux.wire_size(&sacked), 52 + 28);
     assert_eq!(linux.wire_size(&seg(u32::MAX, Flags::ACK)), u16::MAX);
 }
@@ -392,7 +395,7 @@ fn a_closed_window_is_probed() {
     let cfg = Config::linux();
     let mut e = Endpoint::client(cfg.into());
     e.send(100);
-    let syn = e.poll_transmit(Time::ZERO).unwrap();
+    let (syn, _) = e.poll_transmit(Time::ZERO).unwrap();
     assert_eq!(syn.flags, Flags::SYN);
     let answer = |seq, flags, window| Segment {
         seq,
@@ -401,20 +404,27 @@ fn a_closed_window_is_probed() {
         flags,
         ..Segment::default()
     };
-    e.handle_segment(at_ms(100), &answer(0, Flags::SYN.with(Flags::ACK), 0));
+    e.handle_segment(
+        at_ms(100),
+        &answer(0, Flags::SYN.with(Flags::ACK), 0),
+        &SackBlocks::default(),
+    );
     assert_eq!(
-        e.poll_transmit(at_ms(100)).map(|s| (s.seq, s.len)),
+        e.poll_transmit(at_ms(100)).map(|(s, _)| (s.seq, s.len)),
         Some((1, 0))
     );
-    assert_eq!(e.poll_transmit(at_ms(100)), None);
+    assert!(e.poll_transmit(at_ms(100)).is_none());
     let due = e.poll_timeout().unwrap();
     e.handle_timeout(due);
     assert_eq!(
-        e.poll_transmit(due).map(|s| (s.seq, s.len)),
+        e.poll_transmit(due).map(|(s, _)| (s.seq, s.len)),
         Some((0, 0)),
         "an old number"
     );
-    assert_eq!(e.poll_transmit(due), None);
-    e.handle_segment(due, &answer(1, Flags::ACK, 50));
-    assert_eq!(e.poll_transmit(due).map(|s| (s.seq, s.len)), Some((1, 50)));
+    assert!(e.poll_transmit(due).is_none());
+    e.handle_segment(due, &answer(1, Flags::ACK, 50), &SackBlocks::default());
+    assert_eq!(
+        e.poll_transmit(due).map(|(s, _)| (s.seq, s.len)),
+        Some((1, 50))
+    );
 }

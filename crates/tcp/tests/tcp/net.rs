@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swell_base::{Dur, Flags, Rate, Segment, Time};
+use swell_base::{Dur, Flags, Rate, SackBlocks, Segment, Time};
 use swell_tcp::{Config, Endpoint, Event};
 
 /// Index of an end.
@@ -43,6 +43,8 @@ pub struct Net {
     pub ends: [Endpoint; 2],
     /// Everything sent: (when, from, segment, lost).
     pub log: Vec<(Time, usize, Segment, bool)>,
+    /// The selective acknowledgements of each.
+    pub sacks: Vec<SackBlocks>,
     pub events: Vec<(Time, usize, Event)>,
     delay: Dur,
     /// Rate of each direction; `None`: no serialisation.
@@ -52,7 +54,7 @@ pub struct Net {
     /// Longest wait without a mark.
     mark: Dur,
     busy_until: [Time; 2],
-    flying: BTreeMap<(Time, u64), (usize, Segment)>,
+    flying: BTreeMap<(Time, u64), (usize, Segment, SackBlocks)>,
     order: u64,
     sent: [usize; 2],
     judge: Judge,
@@ -68,6 +70,7 @@ impl Net {
             now: Time::ZERO,
             ends: [Endpoint::client(cfg.clone()), Endpoint::server(cfg.clone())],
             log: Vec::new(),
+            sacks: Vec::new(),
             events: Vec::new(),
             delay,
             rate: None,
@@ -171,8 +174,8 @@ impl Net {
             if entry.key().0 > at {
                 break;
             }
-            let (to, seg) = entry.remove();
-            self.ends[to].handle_segment(at, &seg);
+            let (to, seg, sacks) = entry.remove();
+            self.ends[to].handle_segment(at, &seg, &sacks);
             self.drain(to);
         }
         for i in [CLIENT, SERVER] {
@@ -203,7 +206,7 @@ impl Net {
         assert!(self.ends[from].poll_transmit(self.now).is_none());
     }
 
-    fn transmit(&mut self, from: usize, seg: Segment) {
+    fn transmit(&mut self, from: usize, (seg, sacks): (Segment, SackBlocks)) {
         let index = self.sent[from];
         self.sent[from] += 1;
         let mut fate = (self.judge)(&Sent {
@@ -224,6 +227,7 @@ impl Net {
             }
         }
         self.log.push((self.now, from, seg, fate.is_empty()));
+        self.sacks.push(sacks);
         let mut seg = seg;
         if seg.ecn != 0 && departs.since(self.now) > self.mark {
             seg.ecn = 3; // congestion experienced
@@ -231,7 +235,7 @@ impl Net {
         for late in fate {
             self.order += 1;
             let at = departs + self.delay + late;
-            self.flying.insert((at, self.order), (1 - from, seg));
+            self.flying.insert((at, self.order), (1 - from, seg, sacks));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Flags, Segment, Time};
+use swell_base::{Flags, SackBlocks, Segment, Time};
 use swell_tcp::{Algorithm, Config, Endpoint};
 
 const MSS: u64 = 1460;
@@ -38,7 +38,7 @@ const HEARD: [(f64, u64, &[u64]); 22] = [
 
 fn sent(end: &mut Endpoint, now: Time) -> Vec<u64> {
     std::iter::from_fn(|| end.poll_transmit(now))
-        .map(|segment| (segment.seq - 1) / MSS)
+        .map(|(segment, _)| (segment.seq - 1) / MSS)
         .collect()
 }
 
@@ -51,7 +51,7 @@ fn hears(end: &mut Endpoint, at: Time, last: u64) {
         flags: Flags::ACK,
         ..Segment::default()
     };
-    end.handle_segment(at, &ack);
+    end.handle_segment(at, &ack, &SackBlocks::default());
 }
 
 #[test]

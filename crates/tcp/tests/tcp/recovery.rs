@@ -344,15 +344,13 @@ fn the_sack_blocks_name_the_latest_hole_first() {
     let cfg = by_count();
     let mss = cfg.mss;
     let net = transfer(&cfg, 10, &[1, 3, 5, 7]);
-    let acks = net.pure_acks(CLIENT);
-    let at_flight_end = acks
+    let at_flight_end = net
+        .log
         .iter()
-        .rfind(|a| a.1.ack == 1 + u64::from(mss))
+        .rposition(|a| a.1 == CLIENT && a.2.len == 0 && a.2.ack == 1 + u64::from(mss))
         .unwrap();
-    let blocks: Vec<(u32, u32)> = at_flight_end
-        .1
-        .sack
-        .iter()
+    let blocks: Vec<(u32, u32)> = net.sacks[at_flight_end]
+        .first(net.log[at_flight_end].2.sacks)
         .map(|(s, e)| (s / mss, e / mss))
         .collect();
     // Counted from segment 1: arrived 2, 4, 6, 8 and 9 together.

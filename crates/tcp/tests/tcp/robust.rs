@@ -207,7 +207,7 @@ fn every_byte_arrives_once_and_every_conversation_ends() {
     }
 }
 
-fn any_segment() -> impl Strategy<Value = Segment> {
+fn any_segment() -> impl Strategy<Value = (Segment, SackBlocks)> {
     let number = prop_oneof![
         4 => 0u64..20_000,
         1 => any::<u64>(),
@@ -229,26 +229,27 @@ fn any_segment() -> impl Strategy<Value = Segment> {
         any::<u8>(),
         prop::collection::vec(block, 0..4),
     )
-        .prop_map(|(seq, ack, len, window, flags, ecn, blocks)| {
-            let mut sack = SackBlocks::default();
-            for (from, size, huge) in blocks {
+        .prop_map(|(seq, ack, len, window, flags, ecn, said)| {
+            let (mut blocks, mut sacks) = (SackBlocks::default(), 0);
+            for (from, size, huge) in said {
                 let end = if huge {
                     u32::MAX
                 } else {
                     u32::from(from) + size
                 };
-                sack.push(u32::from(from), end);
+                blocks.push(&mut sacks, u32::from(from), end);
             }
-            Segment {
+            let seg = Segment {
                 seq,
                 ack,
                 len,
                 window,
-                sack,
+                sacks,
                 flags: Flags(flags),
                 ecn,
                 stamp: window,
-            }
+            };
+            (seg, blocks)
         })
 }
 
@@ -297,7 +298,7 @@ fn any_config() -> impl Strategy<Value = Config> {
 
 #[derive(Clone, Debug)]
 enum Op {
-    Segment(Segment),
+    Segment(Segment, SackBlocks),
     Send(u64),
     Close,
     Abort,
@@ -306,7 +307,7 @@ enum Op {
 
 fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        10 => any_segment().prop_map(Op::Segment),
+        10 => any_segment().prop_map(|(seg, sacks)| Op::Segment(seg, sacks)),
         2 => (0u64..100_000).prop_map(Op::Send),
         1 => Just(Op::Send(u64::MAX)),
         1 => Just(Op::Close),
@@ -329,7 +330,7 @@ proptest! {
         let mut now = Time::ZERO;
         for op in ops {
             match op {
-                Op::Segment(s) => e.handle_segment(now, &s),
+                Op::Segment(seg, sacks) => e.handle_segment(now, &seg, &sacks),
                 Op::Send(n) => {
                     e.send(n);
                 }

@@ -1,6 +1,6 @@
 //! What each congestion control is for, on a path of 10 Mbit/s and 20 ms each way, with one greedy sender.
 
-use swell_base::{Dur, Flags, Rate, Segment, Time};
+use swell_base::{Dur, Flags, Rate, SackBlocks, Segment, Time};
 use swell_tcp::{Algorithm, Config, Endpoint, Event};
 
 use crate::net::{CLIENT, Net, SERVER, ms};
@@ -216,8 +216,8 @@ fn a_mark_is_echoed_until_it_is_answered() {
             ecn,
             ..Segment::default()
         };
-        end.handle_segment(Time::ZERO, &seg);
-        let answer = end
+        end.handle_segment(Time::ZERO, &seg, &SackBlocks::default());
+        let (answer, _) = end
             .poll_transmit(Time::ZERO)
             .expect("no delayed acknowledgements");
         answer.flags.has(Flags::ECE)

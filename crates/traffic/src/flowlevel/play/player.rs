@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use swell_base::{Dur, EventQueue, Stream, Time, derived};
+use swell_base::{Dur, EventQueue, Ranked, Stream, Time, derived};
 
 use super::super::law::{Deck, Law};
 use super::super::model::Profile;
@@ -101,6 +101,8 @@ enum Event {
     /// A source of this kind comes by itself, the last but so many of its interval.
     Arrival { kind: u16, serial: u32, left: u32 },
 }
+
+impl Ranked for Event {}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Session {
