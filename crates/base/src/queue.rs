@@ -8,11 +8,11 @@ use crate::Time;
 use self::far::Far;
 use self::near::{BUCKETS, Near};
 
-/// A bucket spans 2^16 ns, 66 us: one or two events at ten thousand a second, and so many at a million that what they are about can
-/// be looked at together. All [`BUCKETS`] of them reach 268 ms ahead, nearly all round trips.
+/// A bucket spans 2^16 ns, 66 us: one event at ten thousand a second, and so many at a million that what they are
+/// about can be looked at together. All [`BUCKETS`] of them reach 268 ms ahead, nearly all round trips.
 const BUCKET_BITS: u32 = 16;
 
-/// What a bucket is sorted by, in one number: its 14 bits of time, then the rank, then the place among
+/// What a bucket is sorted by, in one number: its 16 bits of time, then the rank, then the place among
 /// all its events, if there are not more.
 const RANK_BITS: u32 = 29;
 const PLACE_BITS: u32 = u64::BITS - BUCKET_BITS - RANK_BITS;
@@ -146,7 +146,7 @@ impl<T: Ranked> EventQueue<T> {
         self.active.pop_if(|e| e.0 <= until)
     }
 
-    /// Sorts a bucket as numbers, the smaller the later: half the work of moving events about.
+    /// Sorts a bucket as numbers, the smaller the later: events are moved once, not with every comparison.
     fn sort_many(&mut self) {
         std::mem::swap(&mut self.active, &mut self.taken);
         self.keys.clear();
