@@ -77,9 +77,7 @@ impl PlainLink {
     /// where it finds the queue full.
     #[inline(always)]
     pub fn push(&mut self, at: Time, size: u16) -> Option<Time> {
-        if self.per_byte == 0 {
-            return self.push_seldom(at, size);
-        }
+        let idle = self.free_at < at;
         if self.free_at > at {
             if !self.wait(at, size) {
                 return None;
@@ -91,32 +89,22 @@ impl PlainLink {
             }
             self.free_at = at;
         }
-        self.free_at += Dur::from_nanos(u64::from(size) * u64::from(self.per_byte));
+        if self.per_byte > 0 {
+            self.free_at += Dur::from_nanos(u64::from(size) * u64::from(self.per_byte));
+        } else {
+            self.transmit_seldom(size, idle);
+        }
         Some(self.free_at + self.delay)
     }
 
-    /// The same where the rate does not divide.
+    /// Transmits where the rate does not divide.
     #[inline(never)]
-    fn push_seldom(&mut self, at: Time, size: u16) -> Option<Time> {
-        if self.free_at > at {
-            if !self.wait(at, size) {
-                return None;
-            }
-        } else {
-            self.before = 0;
-            if self.waiting > 0 {
-                self.rest();
-            }
-            if self.free_at < at {
-                // A new busy period owes nothing.
-                self.free_at = at;
-                self.carry = 0;
-            }
-        }
-        let (took, carry) = self.transmission(size, self.carry);
+    fn transmit_seldom(&mut self, size: u16, idle: bool) {
+        // A new busy period owes nothing.
+        let carry = if idle { 0 } else { self.carry };
+        let (took, carry) = self.transmission(size, carry);
         self.free_at += took;
         self.carry = carry;
-        Some(self.free_at + self.delay)
     }
 
     /// How long a transmission takes, and what the division leaves over.

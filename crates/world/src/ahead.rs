@@ -99,8 +99,8 @@ impl World {
         }
     }
 
-    /// What the next packets but some need is touched: the flows of those that come first, where the flows of the next
-    /// are, and where that of the last is written.
+    /// Of the packets that come first, where what answers them is put is touched; of the next their flows; of those after
+    /// them where their flows are; and then packets themselves.
     #[inline(never)]
     fn touch_row(&self, trunk: LinkIndex) {
         let mut seen = 0;

@@ -80,6 +80,12 @@ impl Flow {
 }
 
 impl World {
+    /// No host of a connection that is opened from now on will be late. What happens is the same, and takes more time
+    /// where there are thousands: for checks.
+    pub fn be_punctual(&mut self) {
+        self.links.punctual = true;
+    }
+
     /// Tells an end, if it is late, of everything that reached it by now, and lets everything happen that comes
     /// of it. To be called before anything else happens to it.
     #[inline]
@@ -94,16 +100,10 @@ impl World {
         }
     }
 
-    /// No host of a connection that is opened from now on will be late. What happens is the same, and takes more time
-    /// where there are thousands: for checks.
-    pub fn be_punctual(&mut self) {
-        self.links.punctual = true;
-    }
-
     /// The same of every end there is. Nothing else is due.
     pub(crate) fn catch_up_all(&mut self) {
         let now = self.links.now;
-        if self.links.any_late() && self.links.hurry_all(now) {
+        if self.links.hurry_all(now) {
             self.run(now);
             self.links.now = now;
         }

@@ -46,8 +46,8 @@ pub(crate) struct Links {
     late: Rows,
     /// No host becomes late.
     pub punctual: bool,
-    /// Hosts that are late at present.
-    lates: usize,
+    /// Leaves that lead to hosts that are late at present.
+    lates: BTreeSet<LinkIndex>,
     /// Packets completely received at the far end of a leaf that leads onto a trunk.
     pub hops: u64,
     /// TCP segments and datagrams that hosts sent.
@@ -106,7 +106,7 @@ impl Links {
             doomed: BTreeSet::new(),
             late: Rows::default(),
             punctual: false,
-            lates: 0,
+            lates: BTreeSet::new(),
             hops: 0,
             packets: 0,
         }
@@ -267,11 +267,8 @@ impl Links {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
         if let Some(link) = &mut leaf.other {
             link.push_place(&mut self.pool, at, place);
-            if let Some(due) = link.due()
-                && due < leaf.wake_at
-            {
-                leaf.wake_at = due;
-                self.queue.push(due, Wake::link(index));
+            if let Some(due) = link.due() {
+                leaf.wake_by(due, index, &mut self.queue);
             }
         }
     }
@@ -414,10 +411,7 @@ impl Links {
     #[inline]
     pub fn take(&mut self, index: LinkIndex) -> Option<Place> {
         if index >= TRUNKS {
-            return match self.leaf(index).other {
-                None => None,
-                Some(_) => self.take_from_other(index),
-            };
+            return self.take_from_other(index);
         }
         let trunk = &mut self.trunks[index as usize];
         let place = trunk.link.take_arrived(self.now);
@@ -514,9 +508,10 @@ impl Links {
     /// The host behind the plain leaf `to` is late from now on by `lag` microseconds at most; zero: it is no more.
     pub fn set_lag(&mut self, to: LinkIndex, lag: u32) {
         let leaf = &mut self.leaves[(to - TRUNKS) as usize];
-        self.lates = self.lates + usize::from(lag > 0) - usize::from(leaf.lag > 0);
         leaf.lag = lag;
-        if lag == 0
+        if lag > 0 {
+            self.lates.insert(to);
+        } else if self.lates.remove(&to)
             && let Some(arrival) = self.late.arrival(leaf.row)
         {
             leaf.wake_by(arrival, to, &mut self.queue);
@@ -546,11 +541,6 @@ impl Links {
         self.late.pop(&mut leaf.row)
     }
 
-    /// Whether any host is late.
-    pub fn any_late(&self) -> bool {
-        self.lates > 0
-    }
-
     /// Whether packets arrived over the plain leaf `to` by `until` that its host has not been told of; a wake-up
     /// is queued for when the first did, in the past.
     pub fn hurry(&mut self, to: LinkIndex, until: Time) -> bool {
@@ -564,10 +554,12 @@ impl Links {
         }
     }
 
-    /// The same of all hosts.
+    /// The same of all hosts that are late.
     pub fn hurry_all(&mut self, until: Time) -> bool {
-        let leaves = TRUNKS..TRUNKS + self.leaves.len() as LinkIndex;
-        leaves.fold(false, |any, to| self.hurry(to, until) | any)
+        let lates = std::mem::take(&mut self.lates);
+        let any = (lates.iter()).fold(false, |any, &to| self.hurry(to, until) | any);
+        self.lates = lates;
+        any
     }
 
     /// The flow and the end of what is on its way to a host that is late.

@@ -4,6 +4,7 @@ use swell_base::Ranked;
 use swell_path::Place;
 
 use crate::flow::LinkIndex;
+use crate::links::TRUNKS;
 
 /// Something due, as a word: its rank in the highest bits, then what it is about, and the kind in the lowest.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +78,7 @@ impl Wake {
     }
     /// The packet that it is about, if it is about one, and where that arrives.
     #[inline]
-    pub fn of_packet(self) -> Option<(Place, Arrives)> {
+    fn of_packet(self) -> Option<(Place, Arrives)> {
         let at = match self.kind() {
             kind::AT_HOST => Arrives::Host,
             kind if kind < kind::LINK => Arrives::Trunk((kind - kind::AT_TRUNK) as LinkIndex),
@@ -88,6 +89,7 @@ impl Wake {
 }
 
 const ABOUT_AT: u32 = 4;
+const _: () = assert!(kind::AT_TRUNK + TRUNKS as u64 == kind::LINK);
 const RANK_AT: u32 = 32 + ABOUT_AT;
 
 mod kind {

@@ -175,15 +175,9 @@ impl World {
 
     #[inline(always)]
     fn dispatch(&mut self, wake: Wake) {
-        // Nearly all are packets.
-        if let Some((place, at)) = wake.of_packet() {
-            return match at {
-                Arrives::Trunk(trunk) => self.links.reach_trunk(trunk, place),
-                Arrives::Host => self.reach_host(place),
-            };
-        }
         match self.timers.open(wake) {
-            Due::Packet(..) => {}
+            Due::Packet(place, Arrives::Trunk(trunk)) => self.links.reach_trunk(trunk, place),
+            Due::Packet(place, Arrives::Host) => self.reach_host(place),
             Due::Link(link) => self.link_due(link),
             Due::Tcp { flow, end } => self.timer_due(flow, end),
             Due::Work { workload, token } => self.work_due(workload, token),
