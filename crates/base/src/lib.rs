@@ -13,12 +13,14 @@
 //! no two units are ever mixed. Random numbers come from named streams ([`Stream`]), so that adding
 //! an element to a world does not change what another one draws.
 
+mod fetch;
 mod packet;
 mod queue;
 mod rng;
 mod units;
 mod warning;
 
+pub use fetch::fetch;
 pub use packet::{DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Tag, UDP_HEADERS};
 pub use queue::{EventQueue, Ranked};
 pub use rng::{Stream, derived};

@@ -114,17 +114,29 @@ impl<T: Ranked> EventQueue<T> {
     }
 
     /// Takes the earliest event if it is not later than `until`.
-    #[inline(always)]
+    #[inline]
     pub fn pop_until(&mut self, until: Time) -> Option<(Time, T)> {
+        self.pop_before(until, u32::MAX)
+    }
+
+    /// Takes the earliest event if it comes before one at `until` that has a higher rank than `rank`: for who has
+    /// events elsewhere too.
+    #[inline(always)]
+    pub fn pop_before(&mut self, until: Time, rank: u32) -> Option<(Time, T)> {
         let next = match self.active.last() {
-            Some(next) if next.0 > until => return None,
-            Some(_) => self.active.pop()?,
+            Some(&next) => {
+                if is_after(next, until, rank) {
+                    return None;
+                }
+                self.active.pop();
+                next
+            }
             None => {
-                let bucket = self.turn()?;
+                let bucket = self.turn(until)?;
                 // Where pending events are few, most buckets hold one.
-                match self.near.take_only(bucket, until) {
+                match self.near.take_only(bucket, |e| !is_after(e, until, rank)) {
                     Some(only) => only,
-                    None => self.pop_first_of(bucket, until)?,
+                    None => self.pop_first_of(bucket, until, rank)?,
                 }
             }
         };
@@ -132,9 +144,9 @@ impl<T: Ranked> EventQueue<T> {
         Some(next)
     }
 
-    /// The earliest event of a bucket whose turn it is, if it is not later than `until`.
+    /// The earliest event of a bucket whose turn it is, if it comes in time.
     #[inline(never)]
-    fn pop_first_of(&mut self, bucket: u64, until: Time) -> Option<(Time, T)> {
+    fn pop_first_of(&mut self, bucket: u64, until: Time, rank: u32) -> Option<(Time, T)> {
         // A bucket gives its latest addition first: sorting keeps equal ones that way round.
         self.near.take(bucket, &mut self.active);
         if (FEW..=1 << PLACE_BITS).contains(&self.active.len()) {
@@ -143,7 +155,7 @@ impl<T: Ranked> EventQueue<T> {
             self.active
                 .sort_by_key(|e| std::cmp::Reverse((e.0, e.1.rank())));
         }
-        self.active.pop_if(|e| e.0 <= until)
+        self.active.pop_if(|e| !is_after(*e, until, rank))
     }
 
     /// Sorts a bucket as numbers, the smaller the later: events are moved once, not with every comparison.
@@ -166,8 +178,8 @@ impl<T: Ranked> EventQueue<T> {
         self.taken.clear();
     }
 
-    /// Reads a little of an event in the bucket after the present one, another one with each call. What is
-    /// near lies in lists, and a list can only be followed from one event to the next.
+    /// [Asks](crate::fetch()) for some events in the bucket after the present one, for others with each call. What is
+    /// near lies in lists, and a list can only be followed from one place to the next.
     #[inline]
     pub fn look_on(&mut self) {
         if self.looked_in != self.bucket {
@@ -176,6 +188,7 @@ impl<T: Ranked> EventQueue<T> {
         } else {
             self.looked_at = self.near.behind(self.looked_at);
         }
+        self.near.fetch(self.looked_at);
     }
 
     /// Events known to come next, the first of them last; empty where few are pending. More may come
@@ -196,13 +209,17 @@ impl<T: Ranked> EventQueue<T> {
         }
     }
 
-    /// Goes on to the next bucket that holds something, and says which.
+    /// Goes on to the next bucket that holds something, if it begins by `until`, and says which.
     #[inline]
-    fn turn(&mut self) -> Option<u64> {
-        self.bucket = match self.near.next_after(self.bucket) {
+    fn turn(&mut self, until: Time) -> Option<u64> {
+        let next = match self.near.next_after(self.bucket) {
             Some(bucket) => bucket,
             None => self.far.next_at()?.as_nanos() >> BUCKET_BITS,
         };
+        if next > until.as_nanos() >> BUCKET_BITS {
+            return None;
+        }
+        self.bucket = next;
         // What comes within reach of the new present moves up before anything is added there.
         let last = self.bucket + (BUCKETS as u64 - 1);
         if self.far.earliest() <= last {
@@ -217,6 +234,12 @@ impl<T: Ranked> EventQueue<T> {
         self.far
             .reach(last, |bucket, at, event| near.push(bucket, at, event));
     }
+}
+
+/// Whether an event comes after all that have this rank at `until`.
+#[inline]
+fn is_after<T: Ranked>((at, event): (Time, T), until: Time, rank: u32) -> bool {
+    at > until || (at == until && event.rank() > rank)
 }
 
 #[cfg(test)]
@@ -264,17 +287,18 @@ mod tests {
                     map.insert((at, event.rank(), event), ());
                     seq += 1;
                 } else {
-                    let until = now + rng.below(1 << 30);
-                    let want = map
-                        .first_key_value()
-                        .map(|(&(at, _, event), ())| (at, event))
-                        .filter(|k| k.0 <= until);
-                    assert_eq!(
-                        wheel.next_at().map(Time::as_nanos),
-                        map.first_key_value().map(|(k, ())| k.0)
-                    );
+                    let first = map.first_key_value().map(|(k, ())| *k);
+                    let (until, rank) = match first {
+                        // Something of some rank is due elsewhere at the same instant.
+                        Some((at, ..)) if rng.chance(0.3) => (at, rng.below(4) as u32),
+                        _ => (now + rng.below(1 << 30), u32::MAX),
+                    };
+                    let want = first
+                        .filter(|k| (k.0, k.1) <= (until, rank))
+                        .map(|k| (k.0, k.2));
+                    assert_eq!(wheel.next_at().map(Time::as_nanos), first.map(|k| k.0));
                     let got = wheel
-                        .pop_until(Time::from_nanos(until))
+                        .pop_before(Time::from_nanos(until), rank)
                         .map(|(t, e)| (t.as_nanos(), e));
                     assert_eq!(got, want);
                     if let Some((at, event)) = want {

@@ -1,6 +1,6 @@
 //! What is due soon: a calendar of unsorted buckets over common pools.
 
-use crate::Time;
+use crate::{Time, fetch};
 
 use super::BUCKET_BITS;
 
@@ -158,19 +158,22 @@ impl<T: Copy> Near<T> {
         CHUNK | (place as Link) << FILLED_BITS | 1
     }
 
-    /// Takes the only event of a bucket that holds one, if it is not later than `until`; `None`
-    /// where there are more, or none so early.
+    /// Takes the only event of a bucket that holds one, if it is `wanted`; `None` where there are more, or it is
+    /// not.
     #[inline]
-    pub fn take_only(&mut self, bucket: u64, until: Time) -> Option<(Time, T)> {
+    pub fn take_only(
+        &mut self,
+        bucket: u64,
+        wanted: impl FnOnce((Time, T)) -> bool,
+    ) -> Option<(Time, T)> {
         let i = bucket as usize % BUCKETS;
         let head = self.heads[i];
         // The place of a chunk is that of no entry.
         let entry = self.entries.get_mut(head as usize)?;
-        let at = time(bucket, entry.after);
-        if at > until {
+        let only = (time(bucket, entry.after), entry.event);
+        if !wanted(only) {
             return None;
         }
-        let only = (at, entry.event);
         entry.next = self.free;
         self.free = head;
         self.heads[i] = END;
@@ -214,6 +217,14 @@ impl<T: Copy> Near<T> {
     #[inline]
     pub fn first_in(&self, bucket: u64) -> Link {
         self.heads[bucket as usize % BUCKETS]
+    }
+
+    /// [Asks](fetch()) for a link of a list.
+    #[inline]
+    pub fn fetch(&self, link: Link) {
+        if let Some(chunk) = self.chunks.get(chunk_at(link)) {
+            fetch(chunk);
+        }
     }
 
     /// What follows in a list, read from what is there.
