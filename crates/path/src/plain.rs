@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Dur, QueueLimit, Time};
+use swell_base::{Dur, QueueLimit, Time, fetch};
 
 use crate::link::BYTE;
 use crate::{Discipline, LinkConfig, Loss};
@@ -153,6 +153,20 @@ impl PlainLink {
         self.waiting = 0;
         self.row.clear();
         self.row.shrink_to(KEEP);
+    }
+
+    /// [Asks](fetch()) for what only packets need that wait.
+    #[inline]
+    pub fn fetch(&self) {
+        fetch(&self.row);
+    }
+
+    /// Asks for where those are noted; reads what the former asks for.
+    #[inline]
+    pub fn fetch_waiting(&self) {
+        if let Some(first) = self.row.front() {
+            fetch(first);
+        }
     }
 
     /// How many packets were transmitted right before the last one that was taken, without a pause.

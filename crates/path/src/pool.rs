@@ -1,6 +1,6 @@
 //! The pool in which packets lie from when they are sent until they have arrived.
 
-use swell_base::{Head, Packet, SackBlocks};
+use swell_base::{Head, Packet, SackBlocks, fetch};
 
 /// No place: the end of the list of those that are free.
 const END: u32 = u32::MAX;
@@ -182,11 +182,12 @@ impl PacketPool {
         }
     }
 
-    /// Reads a little of a place.
+    /// [Asks](fetch()) for a place.
     #[inline]
-    pub fn touch(&self, place: Place) -> u64 {
-        let slot = self.slots.get(place.0 as usize);
-        slot.map_or(0, |slot| u64::from(slot.next))
+    pub fn fetch(&self, place: Place) {
+        if let Some(slot) = self.slots.get(place.0 as usize) {
+            fetch(slot);
+        }
     }
 
     /// How many places there are, in use or not: as many as packets were under way at once at some time.

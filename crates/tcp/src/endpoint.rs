@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Time, fetch};
 
 use crate::Config;
 use crate::receiver::{Receiver, micros};
@@ -425,16 +425,34 @@ impl Endpoint {
         matches!(self.send.front.state, State::Closed | State::Dead)
     }
 
-    /// Reads a little of what a segment with payload needs, and with `sending` of what a write or an
-    /// acknowledgement does, so that it is at hand.
+    /// [Asks](fetch()) for what a segment with payload needs, and with `sending` for what a write or an
+    /// acknowledgement does.
     #[inline]
-    pub fn touch(&self, sending: bool) -> u64 {
-        let front = self.recv.nxt ^ self.send.una;
+    pub fn fetch(&self, sending: bool) {
+        fetch(self);
+        fetch(&self.send);
         if sending {
-            front ^ self.send.touch()
-        } else {
-            front
+            self.send.fetch();
         }
+    }
+
+    /// Asks for what is in flight; reads what [`fetch`](Self::fetch) asks for.
+    #[inline]
+    pub fn fetch_flight(&self) {
+        self.send.board.fetch();
+    }
+
+    /// Asks for what is known of the receive buffer, if there is more than it has at first. Reads the same.
+    #[inline]
+    pub fn fetch_buffer(&self) {
+        self.recv.fetch_buffer();
+    }
+
+    /// Asks for what is known of data beyond a hole, if there is any. Reads what [`fetch_buffer`](Self::fetch_buffer)
+    /// asks for.
+    #[inline]
+    pub fn fetch_gaps(&self) {
+        self.recv.fetch_gaps();
     }
 
     /// The settings.

@@ -6,7 +6,7 @@ mod tuning;
 use gaps::Gaps;
 use tuning::Tuning;
 
-use swell_base::{Flags, SackBlocks, Segment, Time};
+use swell_base::{Flags, SackBlocks, Segment, Time, fetch};
 
 use crate::Config;
 
@@ -287,6 +287,22 @@ impl Receiver {
     #[inline]
     fn gaps(&self) -> Option<&Gaps> {
         self.buffer.as_ref()?.gaps.as_deref()
+    }
+
+    /// [Asks](fetch()) for the buffer, where there is more to say of it.
+    #[inline]
+    pub(crate) fn fetch_buffer(&self) {
+        if let Some(buffer) = self.buffer.as_deref() {
+            fetch(buffer);
+        }
+    }
+
+    /// Asks for what is kept of data beyond a hole.
+    #[inline]
+    pub(crate) fn fetch_gaps(&self) {
+        if let Some(gaps) = self.gaps() {
+            fetch(gaps);
+        }
     }
 
     /// Writes the blocks to report, latest first, and says how many they are.

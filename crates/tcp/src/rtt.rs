@@ -139,12 +139,6 @@ impl Rtt {
         (self.base * (1u64 << self.backoff.min(40))).min(cfg.max_rto)
     }
 
-    /// Reads some of it.
-    #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        self.base.as_nanos()
-    }
-
     /// Smoothed round trip, `None` before the first sample.
     pub(crate) fn smoothed(&self) -> Option<Dur> {
         (self.srtt != Dur::ZERO).then_some(self.srtt)

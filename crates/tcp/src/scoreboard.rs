@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::Time;
+use swell_base::{Time, fetch};
 
 /// Where a segment is thought to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,10 +153,15 @@ impl Scoreboard {
         }
     }
 
-    /// Reads the ends of it.
+    /// [Asks](fetch()) for the oldest segments, which are likely to be acknowledged next, and for where new ones are added.
     #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        self.records.front().map_or(0, |r| r.seq) ^ self.records.back().map_or(0, |r| r.seq)
+    pub(crate) fn fetch(&self) {
+        for i in (0..self.records.len().min(16)).step_by(2) {
+            fetch(&self.records[i]);
+        }
+        if let Some(last) = self.records.back() {
+            fetch(last);
+        }
     }
 
     /// Bytes given up for lost and not sent again.

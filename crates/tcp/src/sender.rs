@@ -9,7 +9,7 @@ mod paced;
 mod validation;
 mod writes;
 
-use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Time, fetch};
 
 use crate::cc::{Acked, Window};
 use crate::endpoint::Front;
@@ -110,7 +110,7 @@ pub(crate) struct Sender {
     /// Only with [`Config::packets`].
     writes: Writes,
     // The second line.
-    board: Scoreboard,
+    pub(crate) board: Scoreboard,
     pub(crate) window: Window,
     // The third line.
     last_sent: Time,
@@ -295,11 +295,12 @@ impl Sender {
         self.timed = (0, Time::ZERO);
     }
 
-    /// Reads a little of what is needed to send.
+    /// [Asks](fetch()) for what is needed to send, but for what is in flight.
     #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        let windows = self.window.cwnd.to_bits() ^ self.last_sent.as_nanos();
-        windows ^ self.rtt.touch() ^ self.board.touch()
+    pub(crate) fn fetch(&self) {
+        fetch(&self.board);
+        fetch(&self.last_sent);
+        fetch(&self.rtt);
     }
 
     /// Bytes sent and not cumulatively acknowledged: FlightSize.

@@ -1,185 +1,258 @@
 //! Having at hand what comes next.
 //!
 //! In a world of thousands of flows nearly every event finds what it is about in main memory, and one
-//! cache line is found by way of another. Events that are known to come next are therefore looked at in
-//! groups: first all their packets, then the flows of these, and so on. What one
-//! step reads does not depend on itself, so that the processor waits for a whole group at once. Packets that
-//! arrive from a trunk come in a row, which is looked along in the same steps, each some packets
-//! further on. Nothing is changed by it, nor does it matter if something else happens.
+//! cache line is found by way of another. Of events that are known to come next these lines are therefore asked
+//! for, step by step: of one that is some events away its packet, of a nearer one the flow that the packet is of, and
+//! so on. Nothing waits for what was asked for in a step, and it is there when the next step reads it. Packets that
+//! arrive from a trunk come in a row, which is looked along in the same steps. Nothing is changed by it, nor does it
+//! matter if something else happens.
 
-use std::hint::black_box;
-
+use swell_base::fetch;
 use swell_path::Place;
 
-use crate::flow::{Flow, LinkIndex, NONE, Transport};
+use crate::flow::{Flow, LinkIndex, Transport};
 use crate::links::TRUNKS;
 use crate::wake::{Arrives, Due, Wake};
 use crate::world::World;
 
 /// Fewer events than this are not worth the effort.
 const CROWD: usize = 8;
-/// Events in a group: what they touch fits the first-level cache.
-const GROUP: usize = 16;
+/// From one step to the next it is so many events: in their time memory answers.
+const APART: usize = 2;
+/// Steps of an event, and of a packet in a row.
+const STEPS: usize = 7;
+const ROW_STEPS: usize = 6;
+/// How far away an event is looked at first.
+const AWAY: usize = STEPS * APART;
 /// Fewer packets than this fit a cache, and so does all that they are about.
 const MANY: usize = 4096;
-/// So many packets of a row are looked at together.
-const STRIDE: usize = 8;
+
+/// How far it was looked ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    /// How many events of the present bucket were to come then.
+    events: usize,
+    /// Of the events looked at, the latest in the lowest bit, those that have more than the first step.
+    long: u32,
+    /// Of each trunk: packets looked at, and whom the latest of them reach.
+    rows: [(usize, [Next; ROOM]); TRUNKS as usize],
+}
+
+/// Enough for those between the first step and the last.
+const ROOM: usize = (ROW_STEPS * APART).next_power_of_two();
+
+/// The bits of [`Ahead::long`] of which a later step is due.
+const LATER: u32 = {
+    let (mut bits, mut step) = (0, 1);
+    while step < STEPS {
+        bits |= 1 << (step * APART);
+        step += 1;
+    }
+    bits
+};
 
 /// Something that is about to happen to a flow.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Next {
     flow: u32,
     end: u8,
     /// It may send; otherwise it receives and acknowledges.
     sends: bool,
-    /// The link that this end sends onto.
-    onto: LinkIndex,
 }
 
 impl World {
-    /// Called with each event; looks at the next group once the last is done.
+    /// Called with each event.
     #[inline]
     pub(crate) fn look_ahead(&mut self) {
-        let ahead = self.links.queue.ahead().len();
-        if ahead < CROWD {
-            return;
-        }
-        self.links.queue.look_on();
-        if self.looked > 0 {
-            self.looked -= 1;
-        } else {
-            self.looked = ahead.min(GROUP);
-            self.touch_group();
+        let events = self.links.queue.ahead().len();
+        if events >= CROWD {
+            self.links.queue.look_on();
+            self.ahead.long <<= 1;
+            if events > self.ahead.events {
+                self.look_anew();
+            }
+            self.look_step();
+            self.ahead.events = events;
         }
     }
 
+    /// The first step of the event that is so far away, and later ones of those before it.
     #[inline(never)]
-    fn touch_group(&self) {
-        let mut seen = 0;
+    fn look_step(&mut self) {
         let ahead = self.links.queue.ahead();
-        let group = &ahead[ahead.len().saturating_sub(GROUP)..];
-        for &(_, wake) in group {
-            seen ^= match self.timers.look(wake) {
-                Due::Packet(place, _) => self.links.pool.touch(place),
-                Due::Link(link) => self.links.touch(link),
-                Due::Tcp { flow, .. } | Due::Reap(flow) => self.touch_pointer(flow),
-                Due::Work { workload, .. } => self.workers.touch(workload),
-            };
+        let away = |n: usize| ahead.get(ahead.len().wrapping_sub(n));
+        if let Some(&(_, wake)) = away(AWAY) {
+            self.fetch_event(wake, 0);
+            self.ahead.long |= u32::from(!wake.is_at_trunk());
         }
-        let mut flows = [Next::default(); GROUP];
-        let mut found = 0;
-        for &(_, wake) in group {
-            if let Some(next) = self.next_of(wake) {
-                flows[found] = next;
-                found += 1;
+        let mut long = self.ahead.long & LATER;
+        while long != 0 {
+            let ago = long.trailing_zeros() as usize;
+            if let Some(&(_, wake)) = away(AWAY - ago) {
+                self.fetch_event(wake, ago / APART);
+            }
+            long &= long - 1;
+        }
+    }
+
+    /// All steps of events of which none were done, but for the first one of the last.
+    #[inline(never)]
+    fn look_anew(&mut self) {
+        let ahead = self.links.queue.ahead();
+        let mut long = 0;
+        for (n, &(_, wake)) in ahead.iter().rev().take(AWAY - 1).enumerate() {
+            self.fetch_event(wake, 0);
+            long |= u32::from(!wake.is_at_trunk()) << (AWAY - 1 - n);
+        }
+        for step in 1..STEPS {
+            for (n, &(_, wake)) in ahead.iter().rev().take(AWAY - step * APART).enumerate() {
+                if long >> (AWAY - 1 - n) & 1 != 0 {
+                    self.fetch_event(wake, step);
+                }
             }
         }
-        let flows = &mut flows[..found];
-        for next in &*flows {
-            seen ^= self.touch_pointer(next.flow);
+        self.ahead.long = long;
+    }
+
+    /// Does a step of an event: asks for what the next one reads. The last are those of the flow that it is about.
+    #[inline]
+    fn fetch_event(&self, wake: Wake, step: usize) {
+        match self.timers.look(wake) {
+            Due::Packet(place, at) => {
+                if step == 0 {
+                    self.links.pool.fetch(place);
+                } else if at == Arrives::Host {
+                    self.fetch_flow(self.arriving(place), step - 1);
+                }
+            }
+            Due::Link(leaf) if step == 0 => self.links.fetch(leaf),
+            Due::Link(leaf) => self.fetch_late(leaf, step - 1),
+            Due::Work { workload, token } => match step {
+                0 => self.workers.fetch(workload),
+                1 => self.workers.fetch_machine(workload),
+                _ => {
+                    if let Some(conn) = self.workers.machine(workload).about(token)
+                        && let Some(flow) = self.workers.flow(workload, conn)
+                    {
+                        let (end, sends) = (0, true);
+                        self.fetch_flow(Next { flow, end, sends }, step - 2);
+                    }
+                }
+            },
+            // Most timers of endpoints were put off since, and no more is asked than that.
+            Due::Tcp { flow, end } if step <= 2 => {
+                let sends = false;
+                self.fetch_flow(Next { flow, end, sends }, step);
+            }
+            Due::Tcp { .. } | Due::Reap(_) => {}
         }
-        for next in &mut *flows {
-            seen ^= self.touch_flow(next);
+    }
+
+    /// The same of the host behind a leaf that is told late, or of whom the leaf holds packets for.
+    #[inline]
+    fn fetch_late(&self, leaf: LinkIndex, step: usize) {
+        let Some((rows, row)) = self.links.row(leaf) else {
+            return;
+        };
+        if step == 0 {
+            return rows.fetch_first(row);
         }
-        for next in &*flows {
-            seen ^= self.links.touch(next.onto);
+        let next = match rows.owner(row) {
+            Some((flow, end)) => Next {
+                flow,
+                end,
+                sends: true,
+            },
+            None => match self.links.next_at_host(leaf) {
+                Some(place) => self.arriving(place),
+                None => return,
+            },
+        };
+        if step == 1 {
+            rows.fetch_second(row);
         }
-        black_box(seen);
+        self.fetch_flow(next, step - 1);
+    }
+
+    /// The same of a flow: where it is, itself, its endpoint and the leaf that this sends onto, and what these two
+    /// lead to.
+    #[inline]
+    fn fetch_flow(&self, next: Next, step: usize) {
+        let Some(flow) = self.flows.get(next.flow as usize) else {
+            return;
+        };
+        if step == 0 {
+            return fetch(flow);
+        }
+        let Some(flow) = flow.as_deref() else {
+            return;
+        };
+        if step == 1 {
+            return fetch(flow);
+        }
+        let end = usize::from(next.end & 1);
+        let Transport::Tcp(pair) = &flow.transport else {
+            return;
+        };
+        let (endpoint, leaf) = (&pair.ends[end], flow.first_leaf(end));
+        match (step, next.sends) {
+            (2, sends) => {
+                endpoint.fetch(sends);
+                if sends {
+                    self.links.fetch_whole(leaf);
+                    self.feeds.fetch(flow.feed);
+                } else {
+                    self.links.fetch(leaf);
+                }
+            }
+            (3, true) => {
+                endpoint.fetch_flight();
+                self.links.fetch_waiting(leaf);
+                if let Some(workload) = self.feeds.workload(flow.feed) {
+                    self.workers.fetch(workload);
+                }
+            }
+            (4, true) => {
+                if let Some(workload) = self.feeds.workload(flow.feed) {
+                    self.workers.fetch_machine(workload);
+                }
+            }
+            (3, false) => {
+                endpoint.fetch_buffer();
+                if let Some((rows, row)) = self.links.row(leaf) {
+                    rows.fetch_last(row);
+                }
+            }
+            (4, false) => endpoint.fetch_gaps(),
+            _ => {}
+        }
     }
 
     /// Called with each packet that arrives from a trunk.
     #[inline]
     pub(crate) fn look_along(&mut self, trunk: LinkIndex) {
-        if trunk < TRUNKS && self.links.pool.places() >= MANY {
-            let along = &mut self.along[trunk as usize];
-            *along = (*along + 1) % STRIDE;
-            if *along == 0 {
-                self.touch_row(trunk);
-            }
+        if self.links.pool.places() >= MANY {
+            self.look_row(trunk);
         }
     }
 
-    /// Of the packets that come first, where what answers them is put is touched; of the next their flows; of those after
-    /// them where their flows are; and then packets themselves.
+    /// The same of the packets that come next in a row.
     #[inline(never)]
-    fn touch_row(&self, trunk: LinkIndex) {
-        let mut seen = 0;
-        let row = |step: usize| {
-            let places = (step * STRIDE..(step + 1) * STRIDE).map(|n| self.links.behind(trunk, n));
-            places.flatten()
-        };
-        for place in row(3) {
-            seen ^= self.links.pool.touch(place);
+    fn look_row(&mut self, trunk: LinkIndex) {
+        if let Some(place) = self.links.behind(trunk, ROW_STEPS * APART) {
+            self.links.pool.fetch(place);
         }
-        for place in row(2) {
-            seen ^= self.touch_pointer(self.arriving(place).flow);
+        let reached = self.links.behind(trunk, (ROW_STEPS - 1) * APART);
+        let reached = reached.map_or(Next::default(), |place| self.arriving(place));
+        let (seen, row) = &mut self.ahead.rows[trunk as usize];
+        *seen = seen.wrapping_add(1);
+        let seen = *seen;
+        row[seen % ROOM] = reached;
+        for step in 0..ROW_STEPS - 1 {
+            let ago = step * APART;
+            let next = self.ahead.rows[trunk as usize].1[seen.wrapping_sub(ago) % ROOM];
+            self.fetch_flow(next, step);
         }
-        for place in row(1) {
-            let mut next = self.arriving(place);
-            seen ^= self.touch_flow(&mut next);
-            seen ^= self.links.touch(next.onto);
-        }
-        for place in row(0) {
-            let next = self.arriving(place);
-            if let Some(flow) = self.flows[next.flow as usize].as_deref() {
-                seen ^= self
-                    .links
-                    .touch_row(flow.first_leaf(usize::from(next.end & 1)));
-            }
-        }
-        black_box(seen);
-    }
-
-    #[inline]
-    fn touch_pointer(&self, flow: u32) -> u64 {
-        u64::from(self.flows[flow as usize].is_some())
-    }
-
-    #[inline]
-    fn touch_flow(&self, next: &mut Next) -> u64 {
-        let Some(flow) = self.flows[next.flow as usize].as_deref() else {
-            return 0;
-        };
-        let end = usize::from(next.end & 1);
-        next.onto = flow.first_leaf(end);
-        match &flow.transport {
-            Transport::Tcp(pair) => pair.ends[end].touch(next.sends),
-            _ => 0,
-        }
-    }
-
-    #[inline]
-    fn next_of(&self, wake: Wake) -> Option<Next> {
-        match self.timers.look(wake) {
-            Due::Packet(_, Arrives::Trunk(_)) => None,
-            Due::Packet(place, Arrives::Host) => Some(self.arriving(place)),
-            Due::Link(link) => self.next_on(link),
-            Due::Work { workload, token } => {
-                let conn = self.workers.machine(workload).about(token)?;
-                Some(Next {
-                    flow: self.workers.flow(workload, conn)?,
-                    end: 0,
-                    sends: true,
-                    onto: NONE,
-                })
-            }
-            // Most timers of endpoints were put off since.
-            Due::Tcp { .. } | Due::Reap(_) => None,
-        }
-    }
-
-    /// What reaches the host behind a leaf next, where it waits there.
-    #[inline]
-    fn next_on(&self, link: LinkIndex) -> Option<Next> {
-        let Some((flow, end)) = self.links.owner(link) else {
-            return self.links.next_at_host(link).map(|p| self.arriving(p));
-        };
-        Some(Next {
-            flow,
-            end,
-            sends: true,
-            onto: NONE,
-        })
     }
 
     #[inline]
@@ -189,7 +262,6 @@ impl World {
             flow: packet.flow.0,
             end: (packet.way & 1) ^ 1,
             sends: packet.seg.len == 0,
-            onto: NONE,
         }
     }
 }

@@ -8,7 +8,7 @@
 //! of it: packets, and the numbers that sources draw, are the same. Only what happens at the very nanosecond at
 //! which a resting write is due may come before that write where it came after it.
 
-use swell_base::{EventQueue, Time};
+use swell_base::{EventQueue, Time, fetch};
 use swell_tcp::Endpoint;
 
 use crate::wake::{Timers, Wake};
@@ -56,6 +56,20 @@ impl Feeds {
             }
         };
         place << 1 | u32::from(end)
+    }
+
+    /// [Asks](fetch()) for a timer, if there is one.
+    #[inline]
+    pub fn fetch(&self, handle: u32) {
+        if let Some(feed) = self.feeds.get((handle >> 1) as usize) {
+            fetch(feed);
+        }
+    }
+
+    /// The workload whose timer it is.
+    #[inline]
+    pub fn workload(&self, handle: u32) -> Option<u32> {
+        Some(self.feeds.get((handle >> 1) as usize)?.workload)
     }
 
     /// Forgets a timer, if there is one.

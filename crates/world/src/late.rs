@@ -48,6 +48,34 @@ impl Lateness {
     }
 }
 
+/// Leaves that lead to hosts that are late at present, a bit for each: hosts become late and punctual again all the
+/// time.
+#[derive(Debug, Default)]
+pub(crate) struct Lates(Vec<u64>);
+
+impl Lates {
+    /// Whether a leaf is one of them from now on; whether it was.
+    #[inline]
+    pub fn set(&mut self, leaf: LinkIndex, late: bool) -> bool {
+        let (word, bit) = (leaf as usize / 64, leaf % 64);
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        let before = self.0[word];
+        self.0[word] = before & !(1 << bit) | u64::from(late) << bit;
+        before >> bit & 1 != 0
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = LinkIndex> {
+        (0..).step_by(64).zip(&self.0).flat_map(|(first, &word)| {
+            let rest = std::iter::successors(Some(word), |&left| Some(left & left.wrapping_sub(1)));
+            rest.take_while(|&left| left != 0)
+                .map(move |left| first + left.trailing_zeros())
+        })
+    }
+}
+
 impl Flow {
     /// To be called when an end has sent what it had to send: it is late from now on while data waits there.
     #[inline(always)]
@@ -147,4 +175,31 @@ pub(crate) fn possible(flow: &Flow, own: [bool; 2], links: &Links) -> Lateness {
             && links.lag_of(flow.last[e ^ 1], flow.first[e]) > 0
     };
     Lateness::possible([may(0), may(1)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use swell_base::Stream;
+
+    /// The oracle: a set.
+    #[test]
+    fn leaves_are_late_or_not() {
+        let mut rng = Stream::new(5, "lates");
+        let (mut lates, mut set) = (Lates::default(), BTreeSet::new());
+        for _ in 0..2_000 {
+            let leaf = rng.below(500) as LinkIndex;
+            let was = if rng.chance(0.5) {
+                assert_eq!(lates.set(leaf, true), !set.insert(leaf));
+                true
+            } else {
+                assert_eq!(lates.set(leaf, false), set.remove(&leaf));
+                false
+            };
+            assert_eq!(lates.set(leaf, was), was, "it is what it was made");
+            assert!(lates.iter().eq(set.iter().copied()));
+        }
+        assert!(set.len() > 100);
+    }
 }

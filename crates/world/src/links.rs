@@ -6,15 +6,16 @@
 //! feeds that leaf, so the order is right, and the trunk needs no event of its own for it.
 //!
 //! When a packet has crossed a plain leaf is known as it comes onto it: the event of its arrival is queued with
-//! it, and the leaf is not asked again. Trunks, and leaves of which more is asked, hold packets and have one
-//! wake-up in the event queue.
+//! it, and the leaf is not asked again. Leaves of which more is asked hold packets and have one wake-up in the event
+//! queue. Trunks hold packets too, and are asked themselves when they are due next.
 
 use std::collections::BTreeSet;
 
-use swell_base::{Dur, EventQueue, Packet, Time};
+use swell_base::{Dur, EventQueue, Packet, Time, fetch};
 use swell_path::{Begun, Link, LinkConfig, Note, PacketPool, Place, PlainLink};
 
 use crate::flow::{LinkIndex, NONE, Routes};
+use crate::late::Lates;
 use crate::row::{Ack, Row, Rows};
 use crate::wake::Wake;
 use crate::watch::Watch;
@@ -47,7 +48,7 @@ pub(crate) struct Links {
     /// No host becomes late.
     pub punctual: bool,
     /// Leaves that lead to hosts that are late at present.
-    lates: BTreeSet<LinkIndex>,
+    lates: Lates,
     /// Packets completely received at the far end of a leaf that leads onto a trunk.
     pub hops: u64,
     /// TCP segments and datagrams that hosts sent.
@@ -55,7 +56,8 @@ pub(crate) struct Links {
 }
 
 struct Trunk {
-    /// When the one wake-up queued for it is due; `MAX` if there is none.
+    /// When there is something to do on it; `MAX` if nothing is known of. It is no event of the queue: a packet that
+    /// reaches a host right behind the trunk would be one more each.
     wake_at: Time,
     link: Link,
 }
@@ -63,7 +65,7 @@ struct Trunk {
 /// Begins with the cache line that every packet needs.
 #[repr(C, align(64))]
 struct Leaf {
-    /// As of a trunk.
+    /// When the one wake-up queued for it is due; `MAX` if there is none.
     wake_at: Time,
     /// The link where it is no plain one.
     other: Option<Box<Link>>,
@@ -76,11 +78,11 @@ struct Leaf {
     plain: PlainLink,
 }
 
-/// What a link's wake-up comes to.
+/// What a leaf's wake-up comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkDue {
     Nothing,
-    /// Packets may have reached a host, which are to be [taken](Links::take).
+    /// Packets may have reached a host, which are to be [taken](Links::take_from_other).
     Packets,
     /// There may be [acknowledgements](Links::take_late) of which a host is told late.
     Late,
@@ -106,7 +108,7 @@ impl Links {
             doomed: BTreeSet::new(),
             late: Rows::default(),
             punctual: false,
-            lates: BTreeSet::new(),
+            lates: Lates::default(),
             hops: 0,
             packets: 0,
         }
@@ -196,13 +198,6 @@ impl Links {
     /// When there may be something to do on a trunk or a [counting leaf](Links::add_counting_leaf).
     pub fn poll_at(&self, index: LinkIndex) -> Option<Time> {
         self.link(index)?.due()
-    }
-
-    /// Reads a little of a leaf.
-    #[inline]
-    pub fn touch(&self, index: LinkIndex) -> u64 {
-        let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
-        leaf.map_or(0, |leaf| leaf.wake_at.as_nanos())
     }
 
     /// A host sends the packet in the pool's spare place onto its first link; `last` will be its last.
@@ -349,28 +344,37 @@ impl Links {
         }
     }
 
-    /// Queues a trunk's next wake-up, if none is queued that is as early.
+    /// Notes when there is something to do on a trunk.
     #[inline(always)]
     fn arm(&mut self, index: LinkIndex) {
         let trunk = &mut self.trunks[index as usize];
-        if let Some(due) = trunk.link.touch_at()
-            && due < trunk.wake_at
-        {
-            trunk.wake_at = due;
-            self.queue.push(due, Wake::link(index));
+        if let Some(due) = trunk.link.touch_at() {
+            trunk.wake_at = trunk.wake_at.min(due);
         }
     }
 
-    /// Deals with a link's wake-up, if it is the present one.
+    /// When there is something to do on a trunk, and on which. At one instant it comes behind the events of the same
+    /// [rank](Wake::link).
+    #[inline]
+    pub fn next_trunk(&self) -> (Time, LinkIndex) {
+        let [up, down] = &self.trunks;
+        if down.wake_at < up.wake_at {
+            (down.wake_at, 1)
+        } else {
+            (up.wake_at, 0)
+        }
+    }
+
+    /// When anything is due next.
+    pub fn next_at(&self) -> Option<Time> {
+        let (trunk, _) = self.next_trunk();
+        let next = self.queue.next_at().unwrap_or(Time::MAX).min(trunk);
+        (next != Time::MAX).then_some(next)
+    }
+
+    /// Deals with a leaf's wake-up, if it is the present one.
     #[inline]
     pub fn due(&mut self, index: LinkIndex) -> LinkDue {
-        if index < TRUNKS {
-            if self.trunks[index as usize].wake_at != self.now {
-                return LinkDue::Nothing;
-            }
-            self.advance(index);
-            return LinkDue::Packets;
-        }
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
         if leaf.wake_at != self.now {
             return LinkDue::Nothing;
@@ -406,13 +410,11 @@ impl Links {
         self.push_trunk(trunk, place);
     }
 
-    /// The next packet that has reached a host, which is to release it; if there is none, a wake-up is queued.
-    /// To be called after [`Links::due`] and again when everything that a packet caused has happened.
+    /// The next packet that has reached a host right behind a trunk, which is to release it; if there is none, when
+    /// there will be one is noted. To be called after [`Links::advance`] and again when everything that a packet
+    /// caused has happened.
     #[inline]
-    pub fn take(&mut self, index: LinkIndex) -> Option<Place> {
-        if index >= TRUNKS {
-            return self.take_from_other(index);
-        }
+    pub fn take_from_trunk(&mut self, index: LinkIndex) -> Option<Place> {
         let trunk = &mut self.trunks[index as usize];
         let place = trunk.link.take_arrived(self.now);
         if place.is_none() {
@@ -422,9 +424,9 @@ impl Links {
         place
     }
 
-    /// The same of a leaf that is no plain link.
+    /// The same of a leaf that is no plain link, after [`Links::due`]; a wake-up is queued.
     #[inline(never)]
-    fn take_from_other(&mut self, index: LinkIndex) -> Option<Place> {
+    pub fn take_from_other(&mut self, index: LinkIndex) -> Option<Place> {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
         let link = leaf.other.as_deref_mut()?;
         let place = link.take_arrived(self.now);
@@ -509,9 +511,9 @@ impl Links {
     pub fn set_lag(&mut self, to: LinkIndex, lag: u32) {
         let leaf = &mut self.leaves[(to - TRUNKS) as usize];
         leaf.lag = lag;
-        if lag > 0 {
-            self.lates.insert(to);
-        } else if self.lates.remove(&to)
+        let was = self.lates.set(to, lag > 0);
+        if lag == 0
+            && was
             && let Some(arrival) = self.late.arrival(leaf.row)
         {
             leaf.wake_by(arrival, to, &mut self.queue);
@@ -519,7 +521,7 @@ impl Links {
     }
 
     /// The next acknowledgement that a host is to be told of late; if there is none, a wake-up is queued. To be called
-    /// as [`Links::take`]. The present goes back to when it arrived.
+    /// as [`Links::take_from_other`]. The present goes back to when it arrived.
     #[inline(always)]
     pub fn take_late(&mut self, index: LinkIndex) -> Option<Ack> {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
@@ -557,23 +559,48 @@ impl Links {
     /// The same of all hosts that are late.
     pub fn hurry_all(&mut self, until: Time) -> bool {
         let lates = std::mem::take(&mut self.lates);
-        let any = (lates.iter()).fold(false, |any, &to| self.hurry(to, until) | any);
+        let any = (lates.iter()).fold(false, |any, to| self.hurry(to, until) | any);
         self.lates = lates;
         any
     }
+}
 
-    /// The flow and the end of what is on its way to a host that is late.
+// For looking ahead: see [`crate::ahead`].
+impl Links {
     #[inline]
-    pub fn owner(&self, index: LinkIndex) -> Option<(u32, u8)> {
-        let leaf = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
-        self.late.owner(leaf.row)
+    fn leaf_at(&self, index: LinkIndex) -> Option<&Leaf> {
+        self.leaves.get(index.wrapping_sub(TRUNKS) as usize)
     }
 
-    /// Reads a little of where a leaf's row goes on.
+    /// [Asks](fetch()) for a leaf.
     #[inline]
-    pub fn touch_row(&self, index: LinkIndex) -> u64 {
-        let leaf = self.leaves.get(index.wrapping_sub(TRUNKS) as usize);
-        leaf.map_or(0, |leaf| self.late.touch(leaf.row))
+    pub fn fetch(&self, index: LinkIndex) {
+        if let Some(leaf) = self.leaf_at(index) {
+            fetch(leaf);
+        }
+    }
+
+    /// Asks for what packets need that wait there, too.
+    #[inline]
+    pub fn fetch_whole(&self, index: LinkIndex) {
+        if let Some(leaf) = self.leaf_at(index) {
+            fetch(leaf);
+            leaf.plain.fetch();
+        }
+    }
+
+    /// Asks for where it is noted what waits there; reads the whole leaf.
+    #[inline]
+    pub fn fetch_waiting(&self, index: LinkIndex) {
+        if let Some(leaf) = self.leaf_at(index) {
+            leaf.plain.fetch_waiting();
+        }
+    }
+
+    /// The row of what the host behind a leaf has yet to be told, and where it lies; reads the leaf.
+    #[inline]
+    pub fn row(&self, index: LinkIndex) -> Option<(&Rows, Row)> {
+        Some((&self.late, self.leaf_at(index)?.row))
     }
 
     /// Packets that reach a host right behind a trunk in this order, after so many others.

@@ -206,7 +206,7 @@ impl World {
         if self.ports.inside == 0 {
             return None;
         }
-        let next = self.links.queue.next_at();
+        let next = self.links.next_at();
         if self.ports.places.len() > FEW {
             return next;
         }

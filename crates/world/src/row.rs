@@ -4,7 +4,7 @@
 //! line somewhere in main memory. Rows are lists of short pieces, of which that left last is taken next: together
 //! they take as much memory as acknowledgements are on their way now.
 
-use swell_base::{Flags, Head, Segment, Time};
+use swell_base::{Flags, Head, Segment, Time, fetch};
 
 /// No piece.
 const END: u32 = u32::MAX;
@@ -146,16 +146,39 @@ impl Rows {
             self.free = number;
             if row.first == END {
                 row.last = END;
+            } else {
+                self.fetch_second(*row);
             }
         }
         Some(ack)
     }
 
-    /// Reads a little of the last.
+    /// [Asks](fetch()) for where a row begins.
     #[inline]
-    pub fn touch(&self, row: Row) -> u64 {
-        let piece = self.pieces.get(row.last as usize);
-        piece.map_or(0, |p| p.arrivals[0].as_nanos() ^ u64::from(p.to))
+    pub fn fetch_first(&self, row: Row) {
+        self.fetch_piece(row.first);
+    }
+
+    /// Asks for where it goes on behind its first acknowledgements; reads where it begins.
+    #[inline]
+    pub fn fetch_second(&self, row: Row) {
+        if let Some(first) = self.pieces.get(row.first as usize) {
+            self.fetch_piece(first.next);
+        }
+    }
+
+    /// Asks for where it ends.
+    #[inline]
+    pub fn fetch_last(&self, row: Row) {
+        self.fetch_piece(row.last);
+    }
+
+    #[inline]
+    fn fetch_piece(&self, number: u32) {
+        if let Some(piece) = self.pieces.get(number as usize) {
+            fetch(piece);
+            fetch(&piece.to);
+        }
     }
 
     /// The flow and the end that a row is of, unless it is empty. Reads a little of what is taken next.

@@ -34,6 +34,9 @@ pub(crate) enum Due {
 }
 
 impl Wake {
+    /// The rank of [what may have to be done on a link](Self::link).
+    pub const RANK_OF_LINKS: u32 = rank::OTHER;
+
     #[inline]
     const fn new(rank: u32, about: u32, kind: u64) -> Wake {
         Wake((rank as u64) << RANK_AT | (about as u64) << ABOUT_AT | kind)
@@ -67,6 +70,11 @@ impl Wake {
     #[inline]
     pub fn reap(flow: u32) -> Wake {
         Wake::new(rank::OTHER, flow, kind::REAP)
+    }
+    /// A packet reaches a trunk.
+    #[inline]
+    pub fn is_at_trunk(self) -> bool {
+        (kind::AT_TRUNK..kind::LINK).contains(&self.kind())
     }
     #[inline]
     fn kind(self) -> u64 {
@@ -118,6 +126,10 @@ mod rank {
 /// What happens at one instant to one end of a connection comes in an order that does not hang on when the events were
 /// queued, which it is not [always](crate::late) at the same time: first it is told of bare acknowledgements, then of other
 /// packets, then its timers are due, then workloads write.
+///
+/// What is to be done on trunks is in no queue, since of each there is one thing that comes next
+/// ([`Links::next_trunk`](crate::links::Links::next_trunk)): packets that reach hosts right behind them come behind
+/// what reaches others at the same instant, the left trunk's first.
 ///
 /// Packets that reach trunks come after everything else, in an order of their own. First comes the one before which
 /// its leaf carried fewest: that host began to send last. It is the order of a simulator that queues a packet's

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::Tag;
+use swell_base::{Tag, fetch};
 use swell_tcp::Config;
 use swell_workload::{Conn, Info, Workload};
 
@@ -61,10 +61,17 @@ impl Workers {
         &mut self.rest[workload as usize].profiles
     }
 
-    /// Reads a little of what a timer needs.
+    /// [Asks](fetch()) for what leads to a workload and to its flow.
     #[inline]
-    pub fn touch(&self, workload: u32) -> u64 {
-        u64::from(self.first[workload as usize])
+    pub fn fetch(&self, workload: u32) {
+        fetch(&self.first[workload as usize]);
+        fetch(&self.machines[workload as usize]);
+    }
+
+    /// Asks for a workload.
+    #[inline]
+    pub fn fetch_machine(&self, workload: u32) {
+        fetch(self.machine(workload));
     }
 
     /// The flow of an open connection; `None` where there is none, or no such workload.

@@ -11,6 +11,7 @@ use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Workload};
 
 use crate::access::Accesses;
+use crate::ahead::Ahead;
 use crate::bottleneck::Bottleneck;
 use crate::feed::{self, Feed, Feeds};
 use crate::flow::{Flow, LinkIndex, Tap, Transport, packet};
@@ -41,17 +42,14 @@ const LINGER: Dur = Dur::from_secs(10);
 /// Hosts, links, transports and workloads around one bottleneck.
 pub struct World {
     pub(crate) seed: u64,
-    /// Events to come that were looked at.
-    pub(crate) looked: usize,
-    /// Packets from each trunk since their row was looked along.
-    pub(crate) along: [usize; TRUNKS as usize],
+    pub(crate) ahead: Ahead,
     pub(crate) timers: Timers,
     pub(crate) links: Links,
     accesses: Accesses,
     /// What is known of a flow, but its route, goes when it is over.
     pub(crate) flows: Vec<Option<Box<Flow>>>,
     pub(crate) workers: Workers,
-    feeds: Feeds,
+    pub(crate) feeds: Feeds,
     pub(crate) inbox: VecDeque<(u32, Event)>,
     pub(crate) touched: Vec<(u32, u8)>,
     pub(crate) actions: Vec<Action>,
@@ -66,8 +64,7 @@ impl World {
         let link = |i: usize, name| Link::new(&links[i], seed, name);
         World {
             seed,
-            looked: 0,
-            along: [0; TRUNKS as usize],
+            ahead: Ahead::default(),
             timers: Timers::default(),
             links: Links::new([link(0, "bottleneck/up"), link(1, "bottleneck/down")]),
             accesses: Accesses::default(),
@@ -136,7 +133,7 @@ impl World {
 
     /// When something is due next.
     pub fn poll_at(&self) -> Option<Time> {
-        self.links.queue.next_at()
+        self.links.next_at()
     }
 
     /// Lets everything up to and including `until` happen.
@@ -162,14 +159,32 @@ impl World {
 
     /// Lets everything happen that is queued for `until` or before.
     pub(crate) fn run(&mut self, until: Time) {
-        while let Some((at, wake)) = self.links.queue.pop_until(until) {
-            self.links.now = at;
-            self.links.front = self.links.front.max(at);
-            self.look_ahead();
-            if let Some(watch) = &mut self.links.watch {
-                watch.show(at, &self.flows);
+        loop {
+            let (due, trunk) = self.links.next_trunk();
+            let (last, rank) = if due <= until {
+                (due, Wake::RANK_OF_LINKS)
+            } else {
+                (until, u32::MAX)
+            };
+            if let Some((at, wake)) = self.links.queue.pop_before(last, rank) {
+                self.begin(at);
+                self.look_ahead();
+                self.dispatch(wake);
+            } else if due <= until {
+                self.begin(due);
+                self.trunk_due(trunk);
+            } else {
+                return;
             }
-            self.dispatch(wake);
+        }
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, at: Time) {
+        self.links.now = at;
+        self.links.front = self.links.front.max(at);
+        if let Some(watch) = &mut self.links.watch {
+            watch.show(at, &self.flows);
         }
     }
 
@@ -178,7 +193,7 @@ impl World {
         match self.timers.open(wake) {
             Due::Packet(place, Arrives::Trunk(trunk)) => self.links.reach_trunk(trunk, place),
             Due::Packet(place, Arrives::Host) => self.reach_host(place),
-            Due::Link(link) => self.link_due(link),
+            Due::Link(leaf) => self.leaf_due(leaf),
             Due::Tcp { flow, end } => self.timer_due(flow, end),
             Due::Work { workload, token } => self.work_due(workload, token),
             Due::Reap(flow) => self.reap(flow),
@@ -239,19 +254,29 @@ impl World {
 
     // Packets.
 
-    /// Hands what has crossed its last link to its endpoint, packet after packet, each with everything
+    /// Hands what has crossed a trunk as its last link to its endpoint, packet after packet, each with everything
     /// that it causes.
     #[inline]
-    fn link_due(&mut self, link: LinkIndex) {
-        match self.links.due(link) {
+    fn trunk_due(&mut self, trunk: LinkIndex) {
+        self.links.advance(trunk);
+        while let Some(place) = self.links.take_from_trunk(trunk) {
+            self.look_along(trunk);
+            self.hops += 1;
+            self.arrive(place);
+            self.settle();
+        }
+    }
+
+    /// The same of leaves.
+    #[inline]
+    fn leaf_due(&mut self, leaf: LinkIndex) {
+        match self.links.due(leaf) {
             LinkDue::Nothing => {}
-            LinkDue::Late => self.late_due(link),
+            LinkDue::Late => self.late_due(leaf),
             LinkDue::Packets => {
-                // A leaf at the end of a route was entered from a trunk without an event.
-                let hops = 1 + u64::from(link >= TRUNKS);
-                while let Some(place) = self.links.take(link) {
-                    self.look_along(link);
-                    self.hops += hops;
+                while let Some(place) = self.links.take_from_other(leaf) {
+                    // It was entered from a trunk without an event.
+                    self.hops += 2;
                     self.arrive(place);
                     self.settle();
                 }

@@ -1,0 +1,113 @@
+//! Worlds so large that what comes next is looked at ahead, in the queue and along the trunks.
+
+#![expect(clippy::print_stdout, reason = "says how large it was")]
+
+use std::sync::Arc;
+
+use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
+use swell_path::LinkConfig;
+use swell_tcp::{Algorithm, Config};
+use swell_workload::{
+    Access, Conn, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Transport, Workload,
+};
+use swell_world::{Direction, World};
+
+const CLIENTS: u64 = 3_000;
+
+fn gateway() -> LinkConfig {
+    LinkConfig {
+        rate: Some(Rate::from_bps(50_000_000 * CLIENTS / 60)),
+        delay: Dur::from_millis(25),
+        queue: QueueLimit::Packets(50 * CLIENTS / 60),
+        ..LinkConfig::default()
+    }
+}
+
+/// Every third client behind a rate that does not divide; datagrams, sources that write to several connections, senders
+/// on the right, and greedy ones among them.
+fn workload(i: u64, tcp: &mut Config) -> Box<dyn Workload> {
+    let rate = if i.is_multiple_of(3) {
+        10_000_000
+    } else {
+        7_654_321
+    };
+    let client = Access {
+        delay: Dur::from_millis(25),
+        up: Some(Rate::from_bps(rate)),
+        down: Some(Rate::from_bps(rate)),
+        ..Access::default()
+    };
+    if i.is_multiple_of(11) {
+        tcp.algorithm = Algorithm::Cubic;
+        let config = GreedyConfig {
+            sender: client,
+            start: Dur::from_micros(97) * i,
+            ..GreedyConfig::default()
+        };
+        return Box::new(Greedy::new(config));
+    }
+    let to_the_left = i.is_multiple_of(5);
+    let config = ParametricConfig {
+        law: Law::Poisson,
+        transport: if i.is_multiple_of(7) {
+            Transport::Udp
+        } else {
+            Transport::Tcp
+        },
+        packet: 1_512,
+        rate: [false, true]
+            .map(|left| Rate::from_bps(1_512 * 800 * u64::from(left == to_the_left))),
+        sources: 1 + u32::from(i.is_multiple_of(13)),
+        left: client,
+        right: Access::default(),
+    };
+    Box::new(Parametric::new(config, i))
+}
+
+/// What a run comes to, and the most packets that lay in its pool.
+fn run(punctual: bool, handshake: bool, cut: Dur) -> (String, usize) {
+    let mut world = World::new(&[gateway(), gateway()], 1);
+    if punctual {
+        world.be_punctual();
+    }
+    for i in 0..CLIENTS {
+        let mut tcp = Config {
+            algorithm: Algorithm::Reno,
+            mss: 1460,
+            send_window: Some(20),
+            handshake,
+            packets: true,
+            ..Config::classic()
+        };
+        let machine = workload(i, &mut tcp);
+        world.add(machine, Tag::Background, Arc::new(tcp));
+    }
+    let end = Time::from_secs_f64(1.2);
+    let mut pooled = 0;
+    while world.now() < end {
+        world.advance((world.now() + cut).min(end));
+        pooled = pooled.max(world.pooled());
+    }
+    let stats: Vec<_> = (0..CLIENTS as usize)
+        .flat_map(|i| world.tcp_stats(i, Conn(0)))
+        .collect();
+    let ledgers = [Direction::Up, Direction::Down].map(|way| world.bottleneck(way).ledger());
+    assert!(ledgers.iter().all(|l| l.dropped_total() > 0), "{ledgers:?}");
+    let seen = (world.hops(), world.packets(), ledgers, stats);
+    (format!("{seen:?}"), pooled)
+}
+
+/// Nothing of what is looked at is changed by it: hosts that are late or not, whose events are others, and time cut
+/// into other pieces, come to the same.
+#[test]
+fn a_crowd_is_looked_at_and_left_alone() {
+    for handshake in [false, true] {
+        let (want, most) = run(false, handshake, Dur::from_millis(100));
+        println!("{most} packets at once");
+        assert!(most > 10_000, "{most} packets at once");
+        for (punctual, cut) in [(true, 300), (false, 7)] {
+            let (got, _) = run(punctual, handshake, Dur::from_millis(cut));
+            assert!(got == want, "punctual {punctual}, cut {cut} ms");
+        }
+    }
+}
