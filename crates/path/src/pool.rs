@@ -125,6 +125,12 @@ impl PacketPool {
         self.slots[place.0 as usize].note
     }
 
+    /// Notes something else with a packet.
+    #[inline]
+    pub fn set_note(&mut self, place: Place, note: Note) {
+        self.slots[place.0 as usize].note = note;
+    }
+
     /// A packet is gone: its place is taken next.
     #[inline]
     pub fn release(&mut self, place: Place) {
@@ -166,7 +172,7 @@ impl PacketPool {
     }
 
     /// Both parts of the packet in a place, to write them; of the [spare](Self::spare) place too.
-    #[inline]
+    #[inline(always)]
     pub fn parts_mut(&mut self, place: Place) -> (&mut Head, &mut SackBlocks) {
         let place = place.0 as usize;
         (&mut self.slots[place].packet, &mut self.sacks[place])

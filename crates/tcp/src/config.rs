@@ -324,6 +324,7 @@ impl Config {
     }
 
     /// Network-layer bytes of `seg`: IP header, 20 for TCP, options, payload. Largest 65 535.
+    #[inline(always)]
     pub fn wire_size(&self, seg: &Segment) -> u16 {
         let options = if seg.flags.has(Flags::SYN) {
             // MSS 4, SACK permitted 2 (RFC 2018), timestamps 10 and window scale 3 (RFC 7323),

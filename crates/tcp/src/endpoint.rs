@@ -232,13 +232,30 @@ impl Endpoint {
                 }
                 None => self.established(now, seg, sacks),
             }
-        } else if self.send.expects_nothing(&self.cfg, seg)
-            && self.recv.on_expected(&self.cfg, now, seg)
-        {
-            self.send.heard(seg);
-        } else {
+        } else if !self.take_expected(now, seg) {
             self.established(now, seg, sacks);
         }
+    }
+
+    /// Does all of [`handle_segment`](Self::handle_segment) if the segment is the data that comes next and nothing
+    /// else, and its acknowledgement says nothing; false if it is not, and nothing was done. No timer but that of a
+    /// delayed acknowledgement changes by it.
+    #[inline(always)]
+    pub fn take_expected(&mut self, now: Time, seg: &Segment) -> bool {
+        let expected = self.send.front.state == State::Open
+            && seg.flags == Flags::ACK
+            && self.send.expects_nothing(&self.cfg, seg)
+            && self.recv.on_expected(&self.cfg, now, seg);
+        if expected {
+            self.send.heard(seg);
+        }
+        expected
+    }
+
+    /// Whether [`transmit_into`](Self::transmit_into) will write an acknowledgement, and no more.
+    #[inline(always)]
+    pub fn only_acknowledges(&self) -> bool {
+        self.recv.ack_now && self.only_receives()
     }
 
     #[inline(never)]
@@ -301,7 +318,7 @@ impl Endpoint {
     }
 
     /// Nothing is to be sent but an acknowledgement perhaps.
-    #[inline]
+    #[inline(always)]
     fn only_receives(&self) -> bool {
         let front = &self.send.front;
         front.state == State::Open && !front.seldom && self.send.has_nothing()
@@ -710,13 +727,13 @@ impl Endpoint {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pure_ack(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
         self.acks += 1;
         self.segment(now, (self.send.nxt, 0, Flags::ACK), seg, sacks);
     }
 
-    #[inline]
+    #[inline(always)]
     fn segment(
         &mut self,
         now: Time,

@@ -209,6 +209,15 @@ impl Links {
         self.push(first, spare);
     }
 
+    /// A host sends a packet in the place of one that it received, as [`Links::send`].
+    #[inline(always)]
+    pub fn send_back(&mut self, first: LinkIndex, place: Place, last: LinkIndex) {
+        self.packets += 1;
+        let note = Note(u64::from(last) | u64::from(self.forgotten) << 32);
+        self.pool.set_note(place, note);
+        self.push(first, place);
+    }
+
     /// The same of a packet that is not there yet.
     #[inline]
     pub fn put(&mut self, first: LinkIndex, packet: &Packet, last: LinkIndex) {

@@ -314,8 +314,18 @@ impl World {
             match &mut flow.transport {
                 Transport::Tcp(pair) => {
                     let endpoint = &mut pair.ends[end];
-                    let sacks = self.links.pool.sacks(place);
-                    endpoint.handle_segment(self.links.now, &packet.seg, sacks);
+                    let now = self.links.now;
+                    if endpoint.take_expected(now, &packet.seg) {
+                        if endpoint.only_acknowledges()
+                            && !endpoint.has_news(!flow.silent)
+                            && !flow.probed
+                        {
+                            return acknowledge(flow, end, place, &mut self.links);
+                        }
+                    } else {
+                        let sacks = self.links.pool.sacks(place);
+                        endpoint.handle_segment(now, &packet.seg, sacks);
+                    }
                     // What is sent now takes the place, which is at hand.
                     self.links.pool.release(place);
                     return self.answer(index, end as u8);
@@ -658,4 +668,20 @@ fn send_all(
     let (closed, backlogged) = (pair.closed == [true; 2], endpoint.is_backlogged());
     flow.settle_lateness(end, backlogged, links);
     closed
+}
+
+/// Sends an acknowledgement, which is all that an end has to send, and writes it over the packet in `place` that it is
+/// of.
+#[inline(always)]
+fn acknowledge(flow: &mut Flow, end: usize, place: Place, links: &mut Links) {
+    let Transport::Tcp(pair) = &mut flow.transport else {
+        return;
+    };
+    let endpoint = &mut pair.ends[end];
+    let (packet, sacks) = links.pool.parts_mut(place);
+    endpoint.transmit_into(links.now, &mut packet.seg, sacks);
+    packet.size = endpoint.config().wire_size(&packet.seg);
+    packet.way = end as u8;
+    packet.tag = flow.tag;
+    links.send_back(flow.first[end], place, flow.last[end]);
 }
