@@ -10,13 +10,14 @@
 #   forward=FILE reverse=FILE   packets with the filler and against it, as Application/Traffic/Trace reads them
 #   rate=10 latency=20          of the central link, Mbit/s and ms
 #   filler=1 seconds=600
+#   start=0                     when the transfer begins, in seconds
 #   high=32 low=32              packets that the queues of pre-existing packets and of filler hold
 #
 # Prints a line for each flow and direction at the central link: flow (present, filler, ack), direction,
 # packets that arrived, percent dropped, mean wait and mean delay in ms (the wait, the transmission of a packet
 # of mean size and the latency), thousands of bytes carried in a second, and that mean size in bytes.
 
-array set O {forward "" reverse "" rate 10 latency 20 filler 1 seconds 600 high 32 low 32}
+array set O {forward "" reverse "" rate 10 latency 20 filler 1 seconds 600 high 32 low 32 start 0}
 foreach a $argv {
     if {![regexp {^([a-z]+)=(.*)$} $a -> k v] || ![info exists O($k)]} {
 	puts stderr "bad argument: $a"; exit 2
@@ -69,7 +70,7 @@ if {$O(filler)} {
     $ns connect $from $to
     set transfer [new Application/FTP]
     $transfer attach-agent $from
-    $ns at 0 "$transfer start"
+    $ns at $O(start) "$transfer start"
 }
 
 foreach {direction a b} {forward 4 5 reverse 5 4} {
