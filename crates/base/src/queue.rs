@@ -119,7 +119,7 @@ impl<T: Ranked> EventQueue<T> {
         self.pop_before(until, u32::MAX)
     }
 
-    /// Takes the earliest event if it comes before one at `until` that has a higher rank than `rank`: for who has
+    /// Takes the earliest event if it is due before `until`, or at `until` and its rank is at most `rank`: for who has
     /// events elsewhere too.
     #[inline(always)]
     pub fn pop_before(&mut self, until: Time, rank: u32) -> Option<(Time, T)> {
@@ -198,6 +198,16 @@ impl<T: Ranked> EventQueue<T> {
         &self.active
     }
 
+    /// Whether anything is due before `at`.
+    #[inline]
+    pub fn has_before(&self, at: Time) -> bool {
+        match self.active.last() {
+            Some(first) => first.0 < at,
+            // All else lies in later buckets than the present one.
+            None => at.as_nanos() >> BUCKET_BITS > self.bucket && self.next_at() < Some(at),
+        }
+    }
+
     /// When the earliest event is due.
     pub fn next_at(&self) -> Option<Time> {
         if let Some(first) = self.active.last() {
@@ -212,18 +222,21 @@ impl<T: Ranked> EventQueue<T> {
     /// Goes on to the next bucket that holds something, if it begins by `until`, and says which.
     #[inline]
     fn turn(&mut self, until: Time) -> Option<u64> {
+        let last = until.as_nanos() >> BUCKET_BITS;
         let next = match self.near.next_after(self.bucket) {
             Some(bucket) => bucket,
+            // When exactly the earliest of all is due takes time to find.
+            None if self.far.earliest() > last => return None,
             None => self.far.next_at()?.as_nanos() >> BUCKET_BITS,
         };
-        if next > until.as_nanos() >> BUCKET_BITS {
+        if next > last {
             return None;
         }
         self.bucket = next;
         // What comes within reach of the new present moves up before anything is added there.
-        let last = self.bucket + (BUCKETS as u64 - 1);
-        if self.far.earliest() <= last {
-            self.reach(last);
+        let reached = self.bucket + (BUCKETS as u64 - 1);
+        if self.far.earliest() <= reached {
+            self.reach(reached);
         }
         Some(self.bucket)
     }
@@ -297,6 +310,11 @@ mod tests {
                         .filter(|k| (k.0, k.1) <= (until, rank))
                         .map(|k| (k.0, k.2));
                     assert_eq!(wheel.next_at().map(Time::as_nanos), first.map(|k| k.0));
+                    let earliest = first.map_or(0, |k| k.0);
+                    for at in [earliest, earliest + 1, now, now + 70_000, until] {
+                        let before = first.is_some_and(|k| k.0 < at);
+                        assert_eq!(wheel.has_before(Time::from_nanos(at)), before);
+                    }
                     let got = wheel
                         .pop_before(Time::from_nanos(until), rank)
                         .map(|(t, e)| (t.as_nanos(), e));

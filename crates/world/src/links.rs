@@ -357,9 +357,7 @@ impl Links {
     #[inline(always)]
     fn arm(&mut self, index: LinkIndex) {
         let trunk = &mut self.trunks[index as usize];
-        if let Some(due) = trunk.link.touch_at() {
-            trunk.wake_at = trunk.wake_at.min(due);
-        }
+        trunk.wake_at = trunk.link.touch_at().unwrap_or(Time::MAX);
     }
 
     /// When there is something to do on a trunk, and on which. At one instant it comes behind the events of the same
@@ -427,7 +425,6 @@ impl Links {
         let trunk = &mut self.trunks[index as usize];
         let place = trunk.link.take_arrived(self.now);
         if place.is_none() {
-            trunk.wake_at = Time::MAX;
             self.arm(index);
         }
         place
@@ -543,7 +540,7 @@ impl Links {
             leaf.wake_by(arrival + leaf.lag(), index, &mut self.queue);
             return None;
         }
-        if self.queue.ahead().last().is_some_and(|e| e.0 < arrival) {
+        if self.queue.has_before(arrival) {
             // Something that the one before brought about comes first.
             leaf.wake_by(arrival, index, &mut self.queue);
             return None;

@@ -157,8 +157,11 @@ impl World {
         self.links.now = self.links.front;
     }
 
-    /// Lets everything happen that is queued for `until` or before.
+    /// Lets everything happen that is queued for `until` or before, and what trunks have to do by then. Of what is due
+    /// at one instant trunks come behind what is queued of links, and before timers.
     pub(crate) fn run(&mut self, until: Time) {
+        // What is due at the end of time never is.
+        let until = until.min(Time::MAX - Dur::from_nanos(1));
         loop {
             let (due, trunk) = self.links.next_trunk();
             let (last, rank) = if due <= until {

@@ -222,7 +222,11 @@ impl<T: Copy> Near<T> {
     /// [Asks](fetch()) for a link of a list.
     #[inline]
     pub fn fetch(&self, link: Link) {
-        if let Some(chunk) = self.chunks.get(chunk_at(link)) {
+        if link < CHUNK {
+            if let Some(entry) = self.entries.get(link as usize) {
+                fetch(entry);
+            }
+        } else if let Some(chunk) = self.chunks.get(chunk_at(link)) {
             fetch(chunk);
         }
     }

@@ -354,6 +354,27 @@ fn timers_that_are_due_when_acknowledgements_arrive() {
     }
 }
 
+/// A host so far away that nothing is queued for a long time, and what one acknowledgement brings about comes before the
+/// next.
+#[test]
+fn alone_and_far_away() {
+    for delay in [5, 50, 300] {
+        for algorithm in [Algorithm::Reno, Algorithm::Bbr, Algorithm::Cubic] {
+            let base = [Config::linux(), Config::classic()];
+            let profiles = base.map(|base| Config { algorithm, ..base });
+            for (seed, tcp) in (0..4).flat_map(|seed| profiles.iter().map(move |p| (seed, p))) {
+                let scene = Scene {
+                    seed,
+                    wild: vec![(tcp.clone(), vec![bulk(Dur::from_millis(delay))], None)],
+                    ..plain(Dur::from_secs(3))
+                };
+                let (found, _) = compare(&scene);
+                assert_eq!(found, None, "{algorithm:?} at {delay} ms, seed {seed}");
+            }
+        }
+    }
+}
+
 /// Constant writes, some while data waits, at instants when acknowledgements arrive: a byte takes a microsecond.
 #[test]
 fn writes_when_acknowledgements_arrive() {

@@ -1,0 +1,169 @@
+//! What trunks have to do is in no queue: hosts right behind them are reached in time all the same, and in order.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use swell_base::{Dur, Tag, Time};
+use swell_path::LinkConfig;
+use swell_tcp::Config;
+use swell_workload::{Access, Action, Conn, End, Event, Info, Open, Record, Workload};
+use swell_world::{PortConfig, World};
+
+const TRUNK: Dur = Dur::from_millis(5);
+const LEAF: Dur = Dur::from_millis(1);
+/// When everything happens.
+const THEN: Time = Time::from_nanos(20_000_000);
+
+/// A flow of datagrams to a host right behind a trunk, or to one that is so much farther away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Path {
+    from_right: bool,
+    behind: Dur,
+}
+
+/// Sends a datagram over each path so that all arrive at [`THEN`], when a timer may be due too.
+struct Once {
+    paths: Vec<Path>,
+    timer: bool,
+    told: Sender<(Time, Option<usize>)>,
+}
+
+const TIMER: u64 = 1000;
+
+impl Workload for Once {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => {
+                if self.timer {
+                    actions.push(Action::Timer(THEN.since(now), TIMER));
+                }
+                for (i, path) in self.paths.iter().enumerate() {
+                    let open = Open {
+                        from_right: path.from_right,
+                        server: Access {
+                            delay: path.behind,
+                            ..Access::default()
+                        },
+                        ..Open::default()
+                    };
+                    actions.push(Action::Datagrams(Conn(i as u32), Box::new(open)));
+                    let takes = TRUNK + path.behind;
+                    actions.push(Action::Timer(THEN.since(now) - takes, i as u64));
+                }
+            }
+            Event::Timer(TIMER) => self.told.send((now, None)).expect("the test listens"),
+            Event::Timer(i) => {
+                actions.push(Action::SendDatagram(Conn(i as u32), End::Client, 100));
+            }
+            Event::Datagram(conn, ..) => {
+                let which = Some(conn.0 as usize);
+                self.told.send((now, which)).expect("the test listens");
+            }
+            _ => {}
+        }
+    }
+    fn take_records(&mut self) -> Vec<Record> {
+        Vec::new()
+    }
+    fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
+}
+
+fn world(paths: &[Path], timer: bool) -> (World, Receiver<(Time, Option<usize>)>) {
+    let trunk = LinkConfig {
+        delay: TRUNK,
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[trunk.clone(), trunk], 1);
+    let (told, hears) = channel();
+    let paths = paths.to_vec();
+    let tcp = Arc::new(Config::classic());
+    world.add(Box::new(Once { paths, timer, told }), Tag::Background, tcp);
+    (world, hears)
+}
+
+const RIGHT_BEHIND: Path = Path {
+    from_right: false,
+    behind: Dur::ZERO,
+};
+const THE_OTHER_WAY: Path = Path {
+    from_right: true,
+    ..RIGHT_BEHIND
+};
+const BEHIND_A_LEAF: Path = Path {
+    behind: LEAF,
+    ..RIGHT_BEHIND
+};
+
+#[test]
+fn a_host_right_behind_a_trunk_is_reached_at_its_instant() {
+    let (mut world, hears) = world(&[RIGHT_BEHIND], false);
+    let before = THEN - Dur::from_nanos(1);
+    world.happen(THEN - Dur::from_millis(1));
+    assert_eq!(world.poll_at(), Some(THEN), "it is known when");
+    world.happen(before);
+    assert_eq!(hears.try_iter().count(), 0);
+    world.happen(THEN);
+    let told: Vec<_> = hears.try_iter().collect();
+    assert_eq!(told, [(THEN, Some(0))]);
+    assert_eq!(world.poll_at(), None);
+}
+
+/// Packets that leaves carried come first, then the left trunk's, then the right one's, then timers; whatever is sent first.
+#[test]
+fn at_one_instant_there_is_one_order() {
+    let order = [BEHIND_A_LEAF, RIGHT_BEHIND, THE_OTHER_WAY];
+    for (a, b, c) in [
+        (0, 1, 2),
+        (2, 1, 0),
+        (1, 0, 2),
+        (1, 2, 0),
+        (2, 0, 1),
+        (0, 2, 1),
+    ] {
+        let paths = [a, b, c].map(|i: usize| order[i]);
+        let (mut world, hears) = world(&paths, true);
+        world.advance(THEN);
+        let told: Vec<_> = hears.try_iter().map(|(_, which)| which).collect();
+        let mut want = order
+            .map(|path| paths.iter().position(|p| *p == path))
+            .to_vec();
+        want.push(None);
+        assert_eq!(told, want);
+    }
+}
+
+#[test]
+fn the_end_of_time_is_reached() {
+    let (mut world, hears) = world(&[RIGHT_BEHIND, BEHIND_A_LEAF], true);
+    world.happen(Time::MAX);
+    assert_eq!(hears.try_iter().count(), 3);
+    world.advance(Time::MAX);
+    assert_eq!(world.poll_at(), None);
+}
+
+/// Of many ports it is not asked what is on the way to each, but what is due next in the whole world.
+#[test]
+fn many_ports_are_told_when_something_leaves() {
+    let trunk = LinkConfig {
+        delay: TRUNK,
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[trunk.clone(), trunk], 1);
+    let port = |right| PortConfig {
+        right,
+        access: Access::default(),
+    };
+    let ends = [world.add_port(&port(false)), world.add_port(&port(true))];
+    for _ in 0..20 {
+        world.add_port(&port(true));
+    }
+    let flow = world.join(ends, Tag::Foreground).expect("two sides");
+    world.happen(THEN);
+    world.inject(flow, false, 1000, 0, 1);
+    let due = world.ports_due().expect("a packet is inside");
+    assert!(due <= THEN + TRUNK, "{due:?}");
+    world.happen(due);
+    assert_eq!(world.ports_due().filter(|&at| at > due), None);
+    world.happen(THEN + TRUNK);
+    assert_eq!(world.take_delivery().map(|d| d.at), Some(THEN + TRUNK));
+}
