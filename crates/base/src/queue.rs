@@ -204,7 +204,10 @@ impl<T: Ranked> EventQueue<T> {
         match self.active.last() {
             Some(first) => first.0 < at,
             // All else lies in later buckets than the present one.
-            None => at.as_nanos() >> BUCKET_BITS > self.bucket && self.next_at() < Some(at),
+            None => {
+                at.as_nanos() >> BUCKET_BITS > self.bucket
+                    && self.next_at().is_some_and(|next| next < at)
+            }
         }
     }
 
@@ -277,10 +280,16 @@ mod tests {
         for seed in 0..20 {
             let mut rng = Stream::new(seed, "queue");
             let mut wheel = EventQueue::new();
-            let mut map = BTreeMap::new();
+            let mut map: BTreeMap<(u64, u32, Numbered), ()> = BTreeMap::new();
             let (mut now, mut seq) = (0u64, 0u32);
             for _ in 0..20_000 {
                 wheel.look_on(); // changes nothing
+                let earliest = map.first_key_value().map(|(k, ())| k.0);
+                let near = earliest.unwrap_or(now);
+                for at in [near, near + 1, now, now + 70_000, now + (1 << 30)] {
+                    let before = earliest.is_some_and(|first| first < at);
+                    assert_eq!(wheel.has_before(Time::from_nanos(at)), before);
+                }
                 if rng.chance(0.52) || map.is_empty() {
                     let gap = match rng.below(5) {
                         0 => 0,
@@ -310,11 +319,6 @@ mod tests {
                         .filter(|k| (k.0, k.1) <= (until, rank))
                         .map(|k| (k.0, k.2));
                     assert_eq!(wheel.next_at().map(Time::as_nanos), first.map(|k| k.0));
-                    let earliest = first.map_or(0, |k| k.0);
-                    for at in [earliest, earliest + 1, now, now + 70_000, until] {
-                        let before = first.is_some_and(|k| k.0 < at);
-                        assert_eq!(wheel.has_before(Time::from_nanos(at)), before);
-                    }
                     let got = wheel
                         .pop_before(Time::from_nanos(until), rank)
                         .map(|(t, e)| (t.as_nanos(), e));

@@ -203,8 +203,7 @@ impl Links {
     /// A host sends the packet in the pool's spare place onto its first link; `last` will be its last.
     #[inline(always)]
     pub fn send(&mut self, first: LinkIndex, spare: Place, last: LinkIndex) {
-        self.packets += 1;
-        let note = Note(u64::from(last) | u64::from(self.forgotten) << 32);
+        let note = self.sent(last);
         self.pool.take_spare(spare, note);
         self.push(first, spare);
     }
@@ -212,10 +211,16 @@ impl Links {
     /// A host sends a packet in the place of one that it received, as [`Links::send`].
     #[inline(always)]
     pub fn send_back(&mut self, first: LinkIndex, place: Place, last: LinkIndex) {
-        self.packets += 1;
-        let note = Note(u64::from(last) | u64::from(self.forgotten) << 32);
+        let note = self.sent(last);
         self.pool.set_note(place, note);
         self.push(first, place);
+    }
+
+    /// Counts a packet that is sent; what is to be noted of its route.
+    #[inline(always)]
+    fn sent(&mut self, last: LinkIndex) -> Note {
+        self.packets += 1;
+        Note(u64::from(last) | u64::from(self.forgotten) << 32)
     }
 
     /// The same of a packet that is not there yet.

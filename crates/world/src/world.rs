@@ -319,10 +319,8 @@ impl World {
                     let endpoint = &mut pair.ends[end];
                     let now = self.links.now;
                     if endpoint.take_expected(now, &packet.seg) {
-                        if endpoint.only_acknowledges()
-                            && !endpoint.has_news(!flow.silent)
-                            && !flow.probed
-                        {
+                        // Probes see nothing of it: what an end sends is as it was.
+                        if endpoint.only_acknowledges() && !endpoint.has_news(!flow.silent) {
                             return acknowledge(flow, end, place, &mut self.links);
                         }
                     } else {

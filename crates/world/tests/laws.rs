@@ -574,6 +574,29 @@ fn a_probe_sees_the_sawtooth() {
     assert!((0.35..0.6).contains(&ratio), "{low} to {high}");
 }
 
+/// It only receives and acknowledges, from the first packet on.
+#[test]
+fn a_probe_sees_who_only_receives() {
+    let mut world = dumbbell("10Mbit", 20, "40pkt", 1);
+    let tcp = Arc::new(Config {
+        handshake: false,
+        ..Config::classic()
+    });
+    world.probe(0, Conn(0), End::Server);
+    world.add(
+        Box::new(Greedy::new(GreedyConfig::default())),
+        Tag::Foreground,
+        tcp,
+    );
+    world.advance(Time::from_secs_f64(1.0));
+    let samples = &world.probes()[0].samples;
+    // The first packet, after 20 ms and its transmission; nothing of what it sends changes after that.
+    let [first] = samples.as_slice() else {
+        panic!("{samples:?}");
+    };
+    assert!(first.at > Time::from_nanos(20_000_000) && first.at < Time::from_nanos(25_000_000));
+}
+
 #[test]
 fn acknowledgements_behind_data_are_compressed_and_alone_are_not() {
     // Zhang, Shenker & Clark: data on the way back makes acknowledgements leave in bunches.
