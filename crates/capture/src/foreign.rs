@@ -1,5 +1,7 @@
 //! Files that are not captures: what they look like, so that the message can say it.
 
+use crate::flow;
+
 /// Enough of a file's beginning for [`looks_like`].
 pub(crate) const ENOUGH: usize = 512;
 
@@ -17,10 +19,26 @@ pub(crate) fn looks_like(head: &[u8]) -> Option<&'static str> {
         [b'G', b'M', b'B', b'U', ..] | [b'R', b'T', b'S', b'S', ..] => {
             "a Microsoft Network Monitor capture"
         }
+        _ if is_argus(head) => {
+            "Argus's binary file; `ra -r FILE -n -c , -s stime dur proto saddr sport daddr dport spkts dpkts sbytes \
+             dbytes` writes the table that is read"
+        }
+        _ if flow::text::is_table_of_flows(head) => {
+            "a table of flows, but without times, bytes or separators; of Argus's, `ra -r FILE -n -c , -s stime dur \
+             proto saddr sport daddr dport spkts dpkts sbytes dbytes` writes one that is read"
+        }
         _ if is_erf(head) => "an ERF capture",
         _ if is_text(head) => "text",
         _ => return None,
     })
+}
+
+/// Argus's files begin with a record of its own, which holds the cookie of its version 2, 3 or 5 (`argus_def.h`).
+fn is_argus(head: &[u8]) -> bool {
+    const COOKIES: [u32; 3] = [0xe561_7acb, 0xe571_2dcb, 0xe571_50cb];
+    let words = head.get(..64).unwrap_or(head).chunks_exact(4);
+    let mut words = words.filter_map(|w| Some(u32::from_be_bytes(*w.first_chunk()?)));
+    words.any(|w| COOKIES.contains(&w) || COOKIES.contains(&w.swap_bytes()))
 }
 
 /// ERF files have no magic: records begin with a time, a type below 48 and a record length that is
@@ -48,7 +66,18 @@ mod tests {
 
     #[test]
     fn names_what_it_knows_and_nothing_else() {
-        assert_eq!(looks_like(b"ts,src,dst\n1,2,3\n"), Some("text"));
+        assert_eq!(looks_like(b"ts,from,to\n1,2,3\n"), Some("text"));
+        // A management record of version 3: type, cause and length in words; status; cookie.
+        let mut argus = [0x83, 0x10, 0, 0x20, 0, 0, 0, 0, 0xe5, 0x71, 0x2d, 0xcb].to_vec();
+        argus.resize(128, 0);
+        for head in [
+            &argus[..],
+            b"StartTime,Flgs,Proto,SrcAddr,Sport,Dir,DstAddr,Dport,TotPkts,State\n",
+            b"   StartTime  Flgs  Proto   SrcAddr  Sport   Dir   DstAddr  Dport  TotPkts   TotBytes State \n",
+        ] {
+            let said = looks_like(head).unwrap();
+            assert!(said.contains("`ra -r FILE -n -c ,"), "{said}");
+        }
         assert_eq!(looks_like(b"PK\x03\x04...."), Some("a zip archive"));
         assert_eq!(looks_like(&[0; 512]), None);
     }

@@ -74,7 +74,7 @@ impl FlowLearner {
         self.records += 1;
         self.without_packets += u64::from(record.packets == 0 && record.bytes > 0);
         self.without_times += u64::from(record.times == Times::Export);
-        self.scaled += u64::from(record.sampling.scaled);
+        self.scaled += u64::from(record.sampling.scaled && record.sampling.interval <= 1.0);
         self.ingress += u64::from(record.direction == flow::Direction::Ingress);
         self.egress += u64::from(record.direction == flow::Direction::Egress);
         self.configurator.add(&convert(record));
@@ -136,8 +136,14 @@ impl FlowLearner {
 
 /// A record as the flow-level model takes it.
 fn convert(r: &FlowRecord) -> Record {
-    let packets = |packets: u64, bytes: u64| match packets {
-        0 => bytes.div_ceil(MTU),
+    // What a collector multiplied is divided again: how many packets were sampled tells how much is known.
+    let sampling = r.sampling.interval.max(1.0);
+    let counted = |n: u64| match r.sampling.scaled && sampling > 1.0 {
+        true => ((n as f64 / sampling + 0.5) as u64).max(u64::from(n > 0)),
+        false => n,
+    };
+    let packets = |packets: u64, bytes: u64| match counted(packets) {
+        0 => counted(bytes).div_ceil(MTU),
         n => n,
     };
     let ip = IP_HEADERS[usize::from(r.src.is_ipv6())];
@@ -160,24 +166,20 @@ fn convert(r: &FlowRecord) -> Record {
         header,
         forward: Direction {
             packets: packets(r.packets, r.bytes),
-            bytes: r.bytes,
+            bytes: counted(r.bytes),
             flags: r.tcp_flags,
             first: r.first,
             last: r.last,
         },
         reverse: r.reverse.map(|back| Direction {
             packets: packets(back.packets, back.bytes),
-            bytes: back.bytes,
+            bytes: counted(back.bytes),
             flags: back.tcp_flags,
             first: back.first,
             last: back.last.max(back.first),
         }),
         continues: r.end == EndReason::ActiveTimeout,
-        sampling: if r.sampling.scaled {
-            1.0
-        } else {
-            r.sampling.interval
-        },
+        sampling,
     }
 }
 
@@ -233,6 +235,32 @@ mod tests {
         let v4 = number(IpAddr::from([0, 0, 0, 1]));
         let v6 = number(IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1]));
         assert_ne!(v4, v6);
+    }
+
+    #[test]
+    fn counters_that_a_collector_multiplied_are_those_of_samples_again() {
+        let multiplied = FlowRecord {
+            packets: 30,
+            bytes: 15_000,
+            sampling: Sampling {
+                interval: 10.0,
+                scaled: true,
+                ..Sampling::UNKNOWN
+            },
+            ..record()
+        };
+        let read = convert(&multiplied);
+        assert_eq!((read.forward.packets, read.forward.bytes), (3, 1_500));
+        assert_eq!(read.sampling, 10.0);
+        let unknown = Sampling {
+            interval: 1.0,
+            ..multiplied.sampling
+        };
+        let read = convert(&FlowRecord {
+            sampling: unknown,
+            ..multiplied
+        });
+        assert_eq!((read.forward.packets, read.sampling), (30, 1.0));
     }
 
     #[test]

@@ -377,7 +377,6 @@ impl Town {
                     writes: Default::default(),
                     left_censored: false,
                     right_censored: false,
-                    overlap: None,
                 }],
             });
         }

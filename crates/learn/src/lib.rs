@@ -63,7 +63,6 @@ pub mod isi;
 mod learner;
 mod load;
 mod options;
-mod passed;
 mod paths;
 mod ports;
 mod table;

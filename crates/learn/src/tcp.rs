@@ -9,7 +9,6 @@ use swell_capture::Tcp as Header;
 use swell_traffic::{Wire, WireEnd};
 
 use crate::chunks::{Chunks, Data};
-use crate::passed::Passed;
 
 mod acks;
 mod half;
@@ -35,8 +34,6 @@ pub(crate) struct Tracked {
     pub(crate) reset: bool,
     /// Handshake round trips, server's and client's side, nanoseconds.
     pub(crate) rtt: [Option<u64>; 2],
-    /// What had passed when the user's next group began, if something passed since.
-    pub(crate) overtaken: Option<Passed>,
 }
 
 /// What a packet told beyond the connection's own state.
@@ -49,7 +46,7 @@ pub(crate) struct News {
     pub(crate) up: Option<u64>,
     /// Capacity to the sender of this packet, kbit/s.
     pub(crate) down: Option<u64>,
-    /// It moved data the tap had not seen, or asked once more for a connection.
+    /// It moved data the tap had not seen.
     pub(crate) data: bool,
 }
 
@@ -81,15 +78,6 @@ impl Tracked {
             handshake: false,
             reset: false,
             rtt: [None, None],
-            overtaken: None,
-        }
-    }
-
-    /// What has passed so far.
-    pub(crate) fn progress(&self) -> Passed {
-        Passed {
-            bytes: self.chunks.bytes(),
-            packets: [self.syns.len() as u64, 0],
         }
     }
 
@@ -276,7 +264,6 @@ impl Tracked {
             let copy = self.syns.last().is_some_and(|&t| at - t < DUPLICATE);
             if self.syns.len() < MAX_SYNS && self.syn_ack.is_none() && !copy {
                 self.syns.push(at);
-                news.data = true;
             }
         } else if from == 1 && h.has(Header::ACK) {
             self.syn_acks += 1;

@@ -165,6 +165,8 @@ pub struct FlowCounts {
     pub without_time: u64,
     /// Records that name none of several samplers: their sampling is unknown.
     pub ambiguous_sampling: u64,
+    /// Records that know the bytes of each side, and the packets of both together: those of each are estimated.
+    pub divided: u64,
     /// Packets over all records, both directions, as exported.
     pub packets: u64,
     /// Bytes over all records, both directions, as exported.
@@ -198,6 +200,7 @@ impl Default for FlowCounts {
             without_start: 0,
             without_time: 0,
             ambiguous_sampling: 0,
+            divided: 0,
             packets: 0,
             bytes: 0,
             first: i64::MAX,

@@ -119,9 +119,14 @@ impl<W: Write> IpfixWriter<W> {
         }
         if let Some(domain) = self.domains.get_mut(&self.domain) {
             let interval = |s: Sampling| (s.interval, s.source == SamplingSource::Unknown);
-            if interval(domain.sampling) != interval(record.sampling) {
-                domain.sampling = record.sampling;
-                self.sampling(record.sampling);
+            // Counters that were multiplied already must not be multiplied again.
+            let sampling = match record.sampling.scaled {
+                true => Sampling::UNKNOWN,
+                false => record.sampling,
+            };
+            if interval(domain.sampling) != interval(sampling) {
+                domain.sampling = sampling;
+                self.sampling(sampling);
             }
         }
         self.latest = self.latest.max(record.last);

@@ -27,7 +27,7 @@ mod sets;
 mod sflow;
 mod sniff;
 mod template;
-mod text;
+pub(crate) mod text;
 mod v5;
 
 pub use collect::{CollectingProcess, Exporter, Refused};

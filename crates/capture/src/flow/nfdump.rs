@@ -5,6 +5,7 @@
 
 mod lz4;
 mod lzo;
+mod samplers;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,6 +17,7 @@ use super::{FlowCounts, FlowSkip};
 use crate::bytes::Endian;
 use crate::error::Problem;
 use crate::window::Window;
+use samplers::Samplers;
 
 const MAGIC: [u8; 2] = [0x0c, 0xa5];
 const HEADER_1: usize = 140;
@@ -37,6 +39,8 @@ const RECORDS: usize = 512;
 /// Record types (`id.h`).
 const COMMON: u16 = 10;
 const V3: u16 = 11;
+/// Element with the number of the flow's sampler (`EXsamplerInfoID`).
+const SAMPLER_INFO: u16 = 18;
 
 /// How blocks are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,7 @@ pub(crate) struct Nfdump {
     /// A packed block's content, and how far it has been read.
     plain: Vec<u8>,
     read: usize,
+    samplers: Samplers,
 }
 
 fn cut(what: &'static str, needed: usize, left: usize) -> FlowProblem {
@@ -138,6 +143,7 @@ impl Nfdump {
             hidden: false,
             plain: Vec::new(),
             read: 0,
+            samplers: Samplers::default(),
         })
     }
 
@@ -149,7 +155,8 @@ impl Nfdump {
         out: &mut Vec<FlowRecord>,
     ) -> Result<bool, FlowProblem> {
         if self.read < self.plain.len() {
-            let read = records(&self.plain[self.read..], true, self.place, counts, out);
+            let left = &self.plain[self.read..];
+            let read = records(left, true, self.place, &mut self.samplers, counts, out);
             self.read = read.map_or(self.plain.len(), |n| self.read + n);
             return Ok(true);
         }
@@ -170,7 +177,8 @@ impl Nfdump {
             return Err(cut("block", self.left, there.len()));
         }
         let part = &there[..there.len().min(self.left)];
-        match records(part, part.len() == self.left, self.place, counts, out) {
+        let whole = part.len() == self.left;
+        match records(part, whole, self.place, &mut self.samplers, counts, out) {
             Some(read) => {
                 window.consume(read);
                 self.left -= read;
@@ -273,12 +281,13 @@ fn records(
     block: &[u8],
     whole: bool,
     place: u64,
+    samplers: &mut Samplers,
     counts: &mut FlowCounts,
     out: &mut Vec<FlowRecord>,
 ) -> Option<usize> {
     let mut rest = block;
     let mut hidden = false;
-    let (mut known, mut scaled) = (0, 0);
+    let mut not_scaled = 0;
     for _ in 0..RECORDS {
         let Some(&[k0, k1, s0, s1]) = rest.first_chunk() else {
             hidden = whole && !rest.is_empty();
@@ -290,12 +299,19 @@ fn records(
             break;
         };
         rest = behind;
+        if matches!(kind, samplers::LEGACY | samplers::SAMPLER) {
+            if samplers.learn(kind, body).is_none() {
+                counts.skip(FlowSkip::BadRecord, place);
+            }
+            continue;
+        }
         out.push(FlowRecord::BLANK);
         let Some(record) = out.last_mut() else { break };
+        let mut sampler = None;
         let read = match kind {
-            V3 => version_3(body, record),
+            V3 => version_3(body, record, &mut sampler),
             COMMON => common(body).map(|read| *record = read),
-            // Exporters, samplers, extension maps, names.
+            // Exporters, extension maps, names.
             _ => Err(FlowSkip::OtherKind),
         };
         if let Err(reason) = read {
@@ -314,12 +330,16 @@ fn records(
             // It has no times of its own; and those of the record may stand behind it.
             (reverse.first, reverse.last) = (record.first, record.last);
         }
+        if record.sampling.scaled {
+            // Exporters have numbers of 16 bits here.
+            record.sampling = samplers.of(record.exporter as u16, sampler);
+            counts.sampled(record.sampling, 1);
+        } else {
+            not_scaled += 1;
+        }
         counts.record(record);
-        scaled += u64::from(record.sampling.scaled);
-        known += u64::from(!record.sampling.scaled);
     }
-    counts.sampled(Sampling::UNKNOWN, known);
-    counts.sampled(SCALED, scaled);
+    counts.sampled(Sampling::UNKNOWN, not_scaled);
     if hidden {
         counts.skip(FlowSkip::BadRecord, place);
         return None;
@@ -327,7 +347,7 @@ fn records(
     Some(block.len() - rest.len())
 }
 
-/// nfcapd multiplies the counters of sampled flows: it says so, but not by how much.
+/// nfcapd multiplies the counters of sampled flows and marks them; by how much, only a sampler record says.
 const SCALED: Sampling = Sampling {
     interval: 1.0,
     source: SamplingSource::Record,
@@ -406,7 +426,7 @@ fn common_fields(r: &[u8]) -> Option<Result<FlowRecord, FlowSkip>> {
 /// The record of layout 2 (`recordHeaderV3_t`): 12 bytes, then elements with a type and a length. Written where it will
 /// stay: copying it takes as long as reading it.
 #[inline]
-fn version_3(r: &[u8], record: &mut FlowRecord) -> Result<(), FlowSkip> {
+fn version_3(r: &[u8], record: &mut FlowRecord, sampler: &mut Option<u64>) -> Result<(), FlowSkip> {
     let Some((&[_, _, _, _, n0, n1, _, _, x0, x1, flags, _], mut rest)) = r.split_first_chunk()
     else {
         return Err(FlowSkip::BadRecord);
@@ -439,6 +459,10 @@ fn version_3(r: &[u8], record: &mut FlowRecord) -> Result<(), FlowSkip> {
             }
             4 => misc(element, record),
             5 => other_side(element, record),
+            SAMPLER_INFO => {
+                *sampler = u64_at(element, 0);
+                Some(())
+            }
             _ => Some(()),
         };
         read.ok_or(FlowSkip::BadRecord)?;

@@ -134,7 +134,8 @@ impl<'a> Specifiers<'a> {
         if !slot.fits(len) {
             slot = Slot::Ignore;
         }
-        let varies = self.enterprises && len == VARIABLE;
+        // RFC 3954 has no variable lengths; H3C's exporters write them in version 9 as IPFIX has them.
+        let varies = len == VARIABLE;
         self.fields.push(Field {
             slot,
             // A record longer than its message is refused below.

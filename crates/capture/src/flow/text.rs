@@ -12,6 +12,9 @@ use crate::error::Problem;
 use crate::window::Window;
 use columns::{Column, Row};
 
+/// What stands between the values of a table.
+const SEPARATORS: [u8; 2] = [b'\t', b','];
+
 /// No line is longer.
 const MOST: usize = 1 << 20;
 
@@ -41,13 +44,25 @@ pub(crate) fn looks_like(head: &[u8]) -> Option<Layout> {
             .any(|k| text.contains(k))
             .then_some(Layout::Json);
     }
-    for separator in [b'\t', b','] {
+    for separator in SEPARATORS {
         let columns = columns::named(first, separator);
         if columns::suffices(&columns) {
             return Some(Layout::Table { separator, columns });
         }
     }
     None
+}
+
+/// Whether a file begins with the column names of a table of flows.
+pub(crate) fn is_table_of_flows(head: &[u8]) -> bool {
+    let first = head.split(|b| *b == b'\n').next().unwrap_or_default();
+    let are_flows = |&separator: &u8| columns::are_flows(&columns::named(first, separator));
+    SEPARATORS.iter().any(are_flows) || {
+        // `ra` pads columns with blanks where it is given no separator.
+        let text = String::from_utf8_lossy(first);
+        let names = text.split_whitespace().map(columns::column);
+        columns::are_flows(&names.collect::<Vec<_>>())
+    }
 }
 
 /// Lines of text on their way to records.
@@ -113,7 +128,7 @@ impl Text {
         if std::mem::take(&mut self.names_ahead) || line.is_empty() {
             return Ok(true);
         }
-        match self.line(line) {
+        match self.line(line, counts) {
             Ok(Some(mut record)) => {
                 if record.first > record.last {
                     counts.backward += 1;
@@ -136,7 +151,11 @@ impl Text {
     }
 
     /// The record of a line; none in a line of comment or names.
-    fn line(&mut self, line: &[u8]) -> Result<Option<FlowRecord>, FlowSkip> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        counts: &mut FlowCounts,
+    ) -> Result<Option<FlowRecord>, FlowSkip> {
         let mut row = Row::default();
         match &mut self.layout {
             Layout::Json => json::read(line, &mut row)?,
@@ -158,6 +177,9 @@ impl Text {
                 }
             }
         }
-        row.finish().map(Some)
+        let divided = row.lacks_packets_of_sides();
+        let record = row.finish()?;
+        counts.divided += u64::from(divided && record.reverse.is_some());
+        Ok(Some(record))
     }
 }

@@ -177,6 +177,11 @@ pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
         "records have no start: it is taken to be their end",
     );
     tell(
+        counts.divided,
+        "packets-of-both",
+        "records know the packets of both directions together, not of each: payload is divided by bytes",
+    );
+    tell(
         counts.ambiguous_sampling,
         "ambiguous-sampling",
         "records do not say which of several samplings is theirs: they count as not sampled",

@@ -9,6 +9,10 @@ use crate::flow::record::{
 };
 use crate::flow::{EndReason, FlowSkip};
 
+/// Frames of Ethernet: with the headers of IPv4 and TCP alone, and full (IEEE 802.3).
+const HEADERS: u64 = 54;
+const FRAME: u64 = 1_514;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
@@ -33,6 +37,9 @@ pub(crate) enum Column {
     TotalBytes,
     ForwardPackets,
     ForwardBytes,
+    /// The other one.
+    BackwardPackets,
+    BackwardBytes,
     /// Transport payload, where nothing better is given.
     Payload,
     ReversePayload,
@@ -45,16 +52,19 @@ pub(crate) enum Column {
 
 /// Names by column, in small letters: our own first, then Zeek's, Argus's, nfdump's and Suricata's.
 const NAMES: &[(Column, &[&str])] = &[
-    (Column::Start, &["start", "ts", "starttime", "flow.start"]),
-    (Column::End, &["end", "te", "flow.end"]),
+    (
+        Column::Start,
+        &["start", "ts", "starttime", "stime", "flow.start"],
+    ),
+    (Column::End, &["end", "te", "lasttime", "ltime", "flow.end"]),
     (Column::Duration, &["duration", "dur", "td"]),
     (
         Column::Src,
-        &["src", "id.orig_h", "srcaddr", "sa", "src_ip"],
+        &["src", "id.orig_h", "srcaddr", "saddr", "sa", "src_ip"],
     ),
     (
         Column::Dst,
-        &["dst", "id.resp_h", "dstaddr", "da", "dest_ip"],
+        &["dst", "id.resp_h", "dstaddr", "daddr", "da", "dest_ip"],
     ),
     (Column::SrcPort, &["src_port", "id.orig_p", "sport", "sp"]),
     (
@@ -84,10 +94,12 @@ const NAMES: &[(Column, &[&str])] = &[
         Column::ReverseBytes,
         &["reverse_bytes", "resp_ip_bytes", "flow.bytes_toclient"],
     ),
-    (Column::TotalPackets, &["totpkts"]),
+    (Column::TotalPackets, &["totpkts", "pkts"]),
     (Column::TotalBytes, &["totbytes"]),
-    (Column::ForwardPackets, &["srcpkts"]),
-    (Column::ForwardBytes, &["srcbytes"]),
+    (Column::ForwardPackets, &["srcpkts", "spkts"]),
+    (Column::ForwardBytes, &["srcbytes", "sbytes"]),
+    (Column::BackwardPackets, &["dstpkts", "dpkts"]),
+    (Column::BackwardBytes, &["dstbytes", "dbytes"]),
     (Column::Payload, &["orig_bytes"]),
     (Column::ReversePayload, &["resp_bytes"]),
     (Column::Input, &["input", "in"]),
@@ -114,10 +126,15 @@ pub(super) fn named(line: &[u8], separator: u8) -> Vec<Column> {
 /// Whether columns say enough for records.
 pub(super) fn suffices(columns: &[Column]) -> bool {
     let has = |c: Column| columns.contains(&c);
-    has(Column::Src)
-        && has(Column::Dst)
+    are_flows(columns)
         && has(Column::Start)
-        && (has(Column::Bytes) || has(Column::TotalBytes))
+        && (has(Column::Bytes) || has(Column::TotalBytes) || has(Column::ForwardBytes))
+}
+
+/// Whether columns are those of a table of flows, with enough for records or without.
+pub(super) fn are_flows(columns: &[Column]) -> bool {
+    let has = |c: Column| columns.contains(&c);
+    has(Column::Src) && has(Column::Dst)
 }
 
 /// A row, gathered.
@@ -136,6 +153,7 @@ pub(super) struct Row {
     bytes: [Option<u64>; 2],
     total: [Option<u64>; 2],
     forward: [Option<u64>; 2],
+    backward: [Option<u64>; 2],
     payload: [Option<u64>; 2],
     interfaces: [u32; 2],
     sampling: Option<f64>,
@@ -176,6 +194,8 @@ impl Row {
             Column::TotalBytes => self.total[1] = read(count(value))?,
             Column::ForwardPackets => self.forward[0] = read(count(value))?,
             Column::ForwardBytes => self.forward[1] = read(count(value))?,
+            Column::BackwardPackets => self.backward[0] = read(count(value))?,
+            Column::BackwardBytes => self.backward[1] = read(count(value))?,
             Column::Payload => self.payload[0] = read(count(value))?,
             Column::ReversePayload => self.payload[1] = read(count(value))?,
             Column::Input => self.interfaces[0] = value.parse().unwrap_or(0),
@@ -184,6 +204,12 @@ impl Row {
             Column::History => self.flags = history(value),
         }
         Ok(())
+    }
+
+    /// Whether packets of each side have to be estimated from bytes: only the packets of both are there.
+    pub(super) fn lacks_packets_of_sides(&self) -> bool {
+        let one = |i: usize| self.forward[i].is_some() || self.backward[i].is_some();
+        self.bytes[0].is_none() && self.total[0].is_some() && one(1) && !one(0)
     }
 
     /// The record of the row.
@@ -243,30 +269,23 @@ impl Row {
                 tcp_flags: known_flags(record.protocol, self.flags[1]),
             });
         };
-        match (self.packets, self.bytes, self.total, self.forward) {
-            ([packets, rp], [Some(bytes), rb], ..) => {
+        match (self.packets, self.bytes) {
+            ([packets, rp], [Some(bytes), rb]) => {
                 if rp.is_some() || rb.is_some() {
                     reverse(rp.unwrap_or(0), rb.unwrap_or(0));
                 }
                 (record.packets, record.bytes) = (packets.unwrap_or(0), bytes);
             }
-            // Argus counts frames of the link layer.
-            (_, _, [Some(packets), Some(bytes)], forward) => {
-                record.layer = Layer::Link;
-                (record.packets, record.bytes) = (packets, bytes);
-                let split = match forward {
-                    [Some(p), Some(b)] => Some((p, b)),
-                    // All bytes went one way, so did all packets.
-                    [None, Some(b)] if b == bytes => Some((packets, b)),
-                    _ => None,
-                };
-                if let Some((p, b)) = split.filter(|(p, b)| *p <= packets && *b <= bytes) {
-                    reverse(packets - p, bytes - b);
-                    (record.packets, record.bytes) = (p, b);
+            _ => match (self.argus(), self.payload) {
+                (Some(([packets, bytes], back)), _) => {
+                    // Argus counts frames of the link layer.
+                    record.layer = Layer::Link;
+                    if let Some([packets, bytes]) = back {
+                        reverse(packets, bytes);
+                    }
+                    (record.packets, record.bytes) = (packets, bytes);
                 }
-            }
-            _ => match self.payload {
-                [Some(bytes), back] => {
+                (None, [Some(bytes), back]) => {
                     record.layer = Layer::Payload;
                     if let Some(back) = back {
                         reverse(self.packets[1].unwrap_or(0), back);
@@ -278,6 +297,46 @@ impl Row {
         }
         Ok(())
     }
+
+    /// Packets and bytes of Argus's columns: of the source, and of the destination where they can be told apart.
+    /// Two of "source", "destination" and "both" give the third.
+    fn argus(&self) -> Option<([u64; 2], Option<[u64; 2]>)> {
+        let third = |i: usize| match (self.forward[i], self.backward[i], self.total[i]) {
+            (Some(f), Some(b), _) => Some((f, b)),
+            (Some(f), None, Some(all)) => Some((f, all.checked_sub(f)?)),
+            (None, Some(b), Some(all)) => Some((all.checked_sub(b)?, b)),
+            _ => None,
+        };
+        let (bytes, back) = match (third(1), self.total[1], self.forward[1]) {
+            (Some((bytes, back)), ..) => (bytes, Some(back)),
+            (None, Some(all), _) => (all, None),
+            (None, None, Some(forward)) => (forward, None),
+            _ => return None,
+        };
+        let all = self.total[0];
+        let [packets, back_packets] = match (third(0), back) {
+            (Some((packets, back)), _) => [packets, back],
+            // All bytes went one way, so did all packets.
+            (None, Some(0)) => [all.or(self.forward[0]).unwrap_or(0), 0],
+            (None, Some(_)) if bytes == 0 => [0, all.or(self.backward[0]).unwrap_or(0)],
+            (None, Some(back)) => all.map_or([0, 0], |all| divided(all, bytes, back)),
+            (None, None) => [all.or(self.forward[0]).unwrap_or(0), 0],
+        };
+        Some(([packets, bytes], back.map(|b| [back_packets, b])))
+    }
+}
+
+/// Packets of two sides of which the bytes are known, and the packets together: as many of each as one can be while
+/// frames have at least their headers and at most a full segment. That keeps payload on its side, and its sum exact.
+fn divided(packets: u64, bytes: u64, back: u64) -> [u64; 2] {
+    let least = |bytes: u64| bytes.div_ceil(FRAME);
+    let most = |bytes: u64| bytes / HEADERS;
+    let low = least(bytes).max(packets.saturating_sub(most(back)));
+    let high = most(bytes).min(packets.saturating_sub(least(back)));
+    let own = (packets / 2)
+        .clamp(low.min(high), high.max(low))
+        .min(packets);
+    [own, packets - own]
 }
 
 fn count(value: &str) -> Option<u64> {

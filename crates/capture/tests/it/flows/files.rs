@@ -47,6 +47,10 @@ fn nfdump_files_hold_what_nfdump_counted() {
         }
         let scaled = read.records.iter().all(|r| r.sampling.scaled);
         assert_eq!(scaled, file.contains("s10"), "{file}");
+        // The collector's sampler record says by how much.
+        let interval = if scaled { 10.0 } else { 1.0 };
+        let of = |r: &swell_capture::flow::FlowRecord| r.sampling.interval;
+        assert!(read.records.iter().map(of).all(|n| n == interval), "{file}");
     }
 }
 
@@ -140,6 +144,58 @@ fn our_own_csv_and_what_can_be_wrong_with_it() {
     assert_eq!(times(FlowSkip::NoCounters), 1);
     let place = read.counts.skipped(FlowSkip::BadRow).first_at;
     assert_eq!(&text.as_bytes()[place as usize..][..2], b"x,");
+}
+
+/// Argus's two sides, by whichever columns there are: sums are exact, payload stays on its side.
+#[test]
+fn argus_columns_give_both_sides() {
+    let rows = |names: &str, values: &str| {
+        let text = format!(
+            "StartTime,Dur,Proto,SrcAddr,Sport,DstAddr,Dport,{names}\n1.5,2,tcp,10.0.0.1,4000,10.0.0.2,80,{values}\n"
+        );
+        let read = drain(FlowReader::new(text.as_bytes()).unwrap());
+        let [record] = read.records[..] else {
+            panic!("{names}: {:?}", read.counts)
+        };
+        assert_eq!(record.layer, Layer::Link);
+        let sides = record.reverse.map(|r| [r.packets, r.bytes]);
+        ([record.packets, record.bytes], sides, read.counts.divided)
+    };
+    // 30 frames: a request and acknowledgements one way, 20 segments the other.
+    let told = ([10, 700], Some([20, 30_000]), 0);
+    assert_eq!(
+        rows("SrcPkts,DstPkts,SrcBytes,DstBytes", "10,20,700,30000"),
+        told
+    );
+    assert_eq!(
+        rows("TotPkts,TotBytes,SrcPkts,SrcBytes", "30,30700,10,700"),
+        told
+    );
+    assert_eq!(
+        rows("TotPkts,TotBytes,DstPkts,DstBytes", "30,30700,20,30000"),
+        told
+    );
+    // Segments of 1514 bytes at most: 20 of them at least, which leaves ten for acknowledgements.
+    let divided = ([10, 700], Some([20, 30_000]), 1);
+    assert_eq!(rows("TotPkts,SrcBytes,DstBytes", "30,700,30000"), divided);
+    assert_eq!(rows("TotPkts,TotBytes,SrcBytes", "30,30700,700"), divided);
+    assert_eq!(
+        rows("TotPkts,TotBytes,SrcBytes,DstBytes", "30,30700,700,30000"),
+        divided
+    );
+    assert_eq!(
+        rows("SrcBytes,DstBytes", "700,30000"),
+        ([0, 700], Some([0, 30_000]), 0)
+    );
+    assert_eq!(
+        rows("TotPkts,TotBytes", "30,30700"),
+        ([30, 30_700], None, 0)
+    );
+    assert_eq!(
+        rows("TotPkts,TotBytes,SrcBytes", "3,180,180"),
+        ([3, 180], Some([0, 0]), 1)
+    );
+    assert_eq!(rows("SrcBytes", "180"), ([0, 180], None, 0));
 }
 
 #[test]

@@ -462,3 +462,26 @@ fn events_and_records_without_addresses_are_no_flows() {
     assert_eq!(run.skipped(FlowSkip::NoAddresses), 1);
     assert_eq!(run.process.counts().data_records, 2);
 }
+
+/// Exporters of H3C write lengths of 65535 in NetFlow 9, with values as IPFIX has them: one byte of length, or 255 and
+/// two (RFC 7011 section 7).
+#[test]
+fn templates_of_version_9_may_have_values_of_variable_length() {
+    let mut run = Run::new();
+    let fields = [(8, 4), (12, 4), (95, 65_535), (2, 4), (1, 4)];
+    let row = |name: &[u8], packets: u32| {
+        let plain = plain(packets, 100 * packets);
+        [&plain[..8], name, &plain[8..]].concat()
+    };
+    let long = [&[255, 1, 44][..], &[7; 300]].concat();
+    let data = [row(&[3, 1, 2, 3], 5), row(&[0], 6), row(&long, 7)].concat();
+    let sets = [set(0, &template(300, &fields)), set(300, &data)];
+    run.send(&v9(10_000, 1_000, 0, &sets)).unwrap();
+    let read: Vec<_> = run.records.iter().map(|r| (r.packets, r.bytes)).collect();
+    assert_eq!(read, [(5, 500), (6, 600), (7, 700)]);
+    assert_eq!(run.skipped(FlowSkip::BadTemplate), 0);
+    // A length beyond the set is damage; what is before it stays.
+    let cut = set(300, &[row(&[0], 8), row(&[200], 9)].concat());
+    assert!(run.send(&v9(10_100, 1_000, 1, &[cut])).is_err());
+    assert_eq!(run.records.len(), 4);
+}

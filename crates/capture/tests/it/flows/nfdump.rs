@@ -180,6 +180,119 @@ fn both_directions_of_a_biflow_have_the_records_times() {
     }
 }
 
+/// A sampler of exporter 2: one packet of `packets + space`.
+fn sampler(id: i64, packets: u32, space: u32) -> Vec<u8> {
+    let head = [LE.u16(15), LE.u16(24), LE.u16(2), LE.u16(1)].concat();
+    let numbers = [LE.u32(packets), LE.u32(space)].concat();
+    [head, LE.u64(id as u64).to_vec(), numbers].concat()
+}
+
+/// The same in layout 1.
+fn legacy_sampler(id: i32, interval: u32) -> Vec<u8> {
+    let mut record = [LE.u16(9), LE.u16(16)].concat();
+    record.extend(LE.u32(id as u32));
+    record.extend(LE.u32(interval));
+    record.extend([LE.u16(1), LE.u16(2)].concat());
+    record
+}
+
+/// A flow of exporter 2 whose counters were multiplied, by the sampler that it names if it does.
+fn multiplied(named: Option<u64>) -> Vec<u8> {
+    let mut elements = vec![generic(1_000, 2_000, 4_000), addresses()];
+    elements.extend(named.map(|id| element(18, [LE.u64(id).to_vec(), vec![2, 0, 0, 0]].concat())));
+    let mut flow = record(&elements);
+    // Exporter and flags of the header.
+    (flow[8], flow[10]) = (2, 2);
+    flow
+}
+
+/// nfcapd's choice of a sampler, and what is left unknown.
+#[test]
+fn sampler_records_say_by_how_much_counters_were_multiplied() {
+    for (what, samplers, named, interval) in [
+        ("none", vec![], None, 1.0),
+        ("the only one", vec![sampler(7, 1, 99)], None, 100.0),
+        ("of layout 1", vec![legacy_sampler(7, 512)], None, 512.0),
+        (
+            "two that agree",
+            vec![sampler(7, 1, 9), sampler(8, 2, 18)],
+            None,
+            10.0,
+        ),
+        (
+            "two that do not",
+            vec![sampler(7, 1, 9), sampler(8, 1, 99)],
+            None,
+            1.0,
+        ),
+        (
+            "named",
+            vec![sampler(7, 1, 9), sampler(8, 1, 99)],
+            Some(8),
+            100.0,
+        ),
+        (
+            "generic",
+            vec![sampler(7, 1, 9), sampler(-1, 1, 999)],
+            None,
+            1_000.0,
+        ),
+        (
+            "named before generic",
+            vec![sampler(7, 1, 9), sampler(-1, 1, 99)],
+            Some(7),
+            10.0,
+        ),
+        (
+            "default last",
+            vec![sampler(-2, 1, 9), sampler(-1, 1, 99)],
+            Some(3),
+            100.0,
+        ),
+        (
+            "overruled",
+            vec![sampler(7, 1, 9), sampler(-3, 1, 4)],
+            Some(7),
+            5.0,
+        ),
+        (
+            "impossible",
+            vec![sampler(7, 0, 9), sampler(7, 0, 0)],
+            None,
+            1.0,
+        ),
+        (
+            "said anew",
+            vec![sampler(7, 1, 9), sampler(7, 1, 19)],
+            Some(7),
+            20.0,
+        ),
+    ] {
+        let block = [samplers.concat(), multiplied(named), records(1..2)].concat();
+        let bytes = file(PLAIN, &[block]);
+        let read = drain(FlowReader::new(&bytes[..]).unwrap());
+        let [scaled, plain] = read.records[..] else {
+            panic!("{what}: {:?}", read.counts)
+        };
+        assert_eq!(
+            (scaled.sampling.interval, scaled.sampling.scaled),
+            (interval, true),
+            "{what}"
+        );
+        assert!(
+            !plain.sampling.scaled && plain.sampling.interval == 1.0,
+            "{what}"
+        );
+        assert_eq!(read.counts.skipped(FlowSkip::OtherKind).times, 0, "{what}");
+    }
+    // One that is too short is damage.
+    let short = [LE.u16(15), LE.u16(8), LE.u16(2), LE.u16(1)].concat();
+    let bytes = file(PLAIN, &[[short, multiplied(None)].concat()]);
+    let read = drain(FlowReader::new(&bytes[..]).unwrap());
+    assert_eq!(read.counts.skipped(FlowSkip::BadRecord).times, 1);
+    assert_eq!(read.records.len(), 1);
+}
+
 /// nfdump's blocks have 5 MiB: nothing in them reaches back farther than 16 MiB.
 #[test]
 fn zstd_may_not_ask_for_a_huge_window() {
