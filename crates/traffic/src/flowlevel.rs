@@ -33,7 +33,7 @@ mod xml;
 pub use configure::{Configurator, ConfigureError, Options, Order};
 pub use file::{FORMAT, VERSION};
 pub use histogram::{Bucket, Histogram};
-pub use law::{Deck, Law, Sizes};
+pub use law::{Law, Sizes, Stratified};
 pub use merge::MergeError;
 pub use model::{
     Estimate, FlowModel, FlowTotals, Interval, LARGE, Popularity, Profile, Sampled, TcpSessions,

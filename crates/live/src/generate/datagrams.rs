@@ -80,6 +80,10 @@ impl Worker {
         let Ends { server, to, from } = playing.ends(law.source, law.destination);
         let mut pacer = law.pace(playing.seed());
         let next = pacer.next();
+        if next.is_none() {
+            // It ends before its first exchange: nothing of it is ever on the wire.
+            return;
+        }
         let dscp = playing.marks(0).dscp;
         let to = SocketAddr::new(to.ip(), playing.datagram_port(server));
         let made = (|| -> Result<OwnedFd> {
@@ -221,12 +225,15 @@ impl Worker {
     pub fn source_over(&mut self, token: u64) {
         let source = self.playing.as_mut().and_then(|p| p.sources.remove(token));
         if let Some(source) = source {
+            let flow = source.flow;
             let outcome = match source.next {
-                None => Outcome::Done,
                 Some(_) => Outcome::Unfinished,
+                // Its server was away, or the kernel took none of its datagrams.
+                None if flow.up == 0 => Outcome::Failed,
+                None => Outcome::Done,
             };
             // It ended with its last datagram.
-            self.log(source.flow, outcome, source.flow.end);
+            self.log(flow, outcome, flow.end.max(flow.begun));
             self.perhaps_played();
         }
     }

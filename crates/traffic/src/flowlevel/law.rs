@@ -217,27 +217,27 @@ impl Law {
 /// Draws that together follow a [`Law`] more closely than independent ones do: of every `len` consecutive
 /// ones each `len`-th part of the law holds one, in random order.
 #[derive(Clone, Debug)]
-pub struct Deck {
+pub struct Stratified {
     order: Vec<u32>,
     next: usize,
-    /// Decks that are dealt together, and which of them this is.
+    /// Sequences that share the law's parts, and which of them this is.
     of: u32,
     index: u32,
     seed: u64,
-    /// Length and seed of the decks after this one, if they are others.
+    /// Length and seed of the passes after this one, if they are others.
     later: Option<(usize, u64)>,
 }
 
-impl Deck {
-    /// A deck of `len` cards, at least one and at most 2^18.
-    pub fn new(len: usize) -> Deck {
-        Deck::of_several(len, 0, 1, 0)
+impl Stratified {
+    /// Passes of `len` draws, at least one and at most 2^18.
+    pub fn new(len: usize) -> Stratified {
+        Stratified::of_several(len, 0, 1, 0)
     }
 
-    /// One of `of` decks of `len` cards that together hold each part of the law once: number `index`. Which
-    /// of every `of` neighbouring parts goes to which deck depends on `seed`, the same for all of them.
-    pub fn of_several(len: usize, index: u32, of: u32, seed: u64) -> Deck {
-        Deck {
+    /// One of `of` sequences whose passes of `len` draws together hold each part of the law once: number `index`.
+    /// Which of every `of` neighbouring parts goes to which sequence depends on `seed`, the same for all of them.
+    pub fn of_several(len: usize, index: u32, of: u32, seed: u64) -> Stratified {
+        Stratified {
             order: (0..len.clamp(1, 1 << 18) as u32).collect(),
             next: 0,
             of: of.max(1),
@@ -247,8 +247,8 @@ impl Deck {
         }
     }
 
-    /// The same cards to their end, then decks of `len` cards: a deck that is given up early has been dealt
-    /// until a sum was reached, and the values that are left over are not like the others.
+    /// This pass to its end, then passes of `len` draws: a pass that is given up early was drawn until a sum was
+    /// reached, and the values that are left over are not like the others.
     pub(super) fn then(&mut self, len: usize, seed: u64) {
         self.later = Some((len, seed));
         if self.next == 0 {
@@ -258,7 +258,7 @@ impl Deck {
 
     fn renew(&mut self) {
         if let Some((len, seed)) = self.later.take() {
-            *self = Deck::of_several(len, self.index, self.of, seed);
+            *self = Stratified::of_several(len, self.index, self.of, seed);
         }
     }
 
@@ -273,12 +273,35 @@ impl Deck {
             self.renew();
             stream.shuffle(&mut self.order);
         }
-        let card = u64::from(self.order[self.next]);
+        let stratum = u64::from(self.order[self.next]);
         self.next = (self.next + 1) % self.order.len();
         let of = u64::from(self.of);
-        let part = card * of + (u64::from(self.index) + derived(self.seed, card) % of) % of;
+        let part = stratum * of + (u64::from(self.index) + derived(self.seed, stratum) % of) % of;
         let parts = self.order.len() as f64 * of as f64;
         (part as f64 + stream.uniform()) / parts
+    }
+}
+
+/// Where `i` is in an order of the numbers below `n` that depends on `seed`: each of them once.
+pub(super) fn permuted(i: u64, n: u64, seed: u64) -> u64 {
+    let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
+    if bits == 0 {
+        return 0;
+    }
+    let mask = u64::MAX >> (u64::BITS - bits);
+    let half = bits.div_ceil(2);
+    let mut x = i;
+    // Each step can be undone, so numbers of so many bits change places; those beyond n are passed by.
+    loop {
+        for round in 0..4 {
+            let key = derived(seed, round);
+            x = x.wrapping_add(key) & mask;
+            x = x.wrapping_mul((key >> 32) | 1) & mask;
+            x ^= x >> half;
+        }
+        if x < n {
+            return x;
+        }
     }
 }
 
@@ -348,28 +371,54 @@ mod tests {
     }
 
     #[test]
-    fn a_deck_meets_the_mean_in_every_pass() {
+    fn stratified_draws_meet_the_mean_in_every_pass() {
         let values: Vec<u64> = (1..=4_096).map(|i| i * 1_000).collect();
         let law = Law::new(&of(&values), &Histogram::default()).unwrap();
-        let mut s = Stream::new(3, "deck");
-        let mut deck = Deck::new(256);
+        let mut s = Stream::new(3, "pass");
+        let mut draws = Stratified::new(256);
         for _ in 0..10 {
-            let mean = (0..256).map(|_| deck.draw(&law, &mut s)).sum::<f64>() / 256.0;
+            let mean = (0..256).map(|_| draws.draw(&law, &mut s)).sum::<f64>() / 256.0;
             // A stratum is 1/256 of the range wide, so a pass cannot miss by more.
             assert!((mean / law.mean() - 1.0).abs() < 2.0 / 256.0, "{mean}");
         }
     }
 
     #[test]
-    fn decks_dealt_together_hold_every_part_once() {
-        let mut s = Stream::new(4, "decks");
+    fn sequences_that_share_a_law_hold_every_part_once() {
+        let mut s = Stream::new(4, "sequences");
         let mut held = [0; 300];
         for index in 0..3 {
-            let mut deck = Deck::of_several(100, index, 3, 7);
+            let mut draws = Stratified::of_several(100, index, 3, 7);
             for _ in 0..100 {
-                held[(deck.uniform(&mut s) * 300.0) as usize] += 1;
+                held[(draws.uniform(&mut s) * 300.0) as usize] += 1;
             }
         }
         assert_eq!(held, [1; 300]);
+    }
+
+    #[test]
+    fn an_order_has_every_number_once_and_is_no_order() {
+        for n in [1, 2, 3, 7, 64, 100, 4_097, 50_000] {
+            let order: Vec<u64> = (0..n).map(|i| permuted(i, n, 9)).collect();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..n), "{n}");
+        }
+        // Correlations of neighbours have a standard error of 1 / sqrt(n) and means of a tenth 0.0013.
+        let n = 50_000;
+        for seed in 0..20 {
+            let order: Vec<f64> = (0..n)
+                .map(|i| permuted(i, n, seed) as f64 / n as f64 - 0.5)
+                .collect();
+            for lag in [1, 2, 3, 10, 256] {
+                let sum: f64 = order.windows(lag + 1).map(|w| w[0] * w[lag]).sum();
+                let correlation = 12.0 * sum / n as f64;
+                assert!(correlation.abs() < 0.03, "{seed} {lag}: {correlation}");
+            }
+            for tenth in order.chunks(n as usize / 10) {
+                let mean = tenth.iter().sum::<f64>() / tenth.len() as f64;
+                assert!(mean.abs() < 0.02, "{seed}: {mean}");
+            }
+        }
     }
 }

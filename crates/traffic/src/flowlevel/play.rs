@@ -40,7 +40,7 @@
 //! it had always been active. What was not seen of the first and of the last interval is not played. Under [`Profile::Harpoon`] it is as in the released program: up to a second of
 //! jitter, then a whole gap, and an end after the length of an interval.
 //!
-//! **What the draws are.** Gaps, sizes up and sizes down come from stratified decks ([`super::Deck`]) as long
+//! **What the draws are.** Gaps, sizes up and sizes down are stratified ([`super::Stratified`]) over as many draws
 //! as an interval has transfers: each transfer is a draw of its law, and those of an interval together
 //! follow it more closely than independent ones would, so that the volumes of heavy-tailed sizes are met
 //! within the interval. Under the released program's profile they are independent.
@@ -54,6 +54,7 @@ use super::histogram::Histogram;
 use super::law::Law;
 use super::model::{FlowModel, Popularity, Profile};
 
+mod arrivals;
 mod files;
 mod player;
 mod udp;
@@ -65,6 +66,8 @@ use udp::UdpPlan;
 
 /// Sessions, or datagram sources of a kind, that can be active at once.
 const MAX_SESSIONS: u64 = 1 << 20;
+/// Datagram sources that come one by one while all intervals are played once.
+const MAX_ARRIVALS: u64 = 1 << 31;
 /// Sessions that carry more than so many times the bytes of a model, or less, were not tuned to them.
 const MEANT: f64 = 1.25;
 /// The rate at which a network is taken to carry large files: the quantile of those that were seen, whose others
@@ -144,6 +147,12 @@ pub enum PlanError {
     Sessions {
         /// The largest number asked for.
         sessions: u64,
+    },
+    /// Too many datagram sources.
+    #[error("{sources} datagram sources are more than {MAX_ARRIVALS}: lower the load")]
+    Arrivals {
+        /// How many of one kind there would be.
+        sources: u64,
     },
     /// Too short intervals.
     #[error("an interval would last {0}, less than {SHORTEST}: lower the compression")]
@@ -226,17 +235,19 @@ impl Plan {
             playback: *playback,
             sources: Ranks::new(&model.tcp.sources),
             destinations: Ranks::new(&model.tcp.destinations),
-            udp: model
-                .udp
-                .iter()
-                .map(|u| UdpPlan::new(u, model, playback))
-                .collect(),
+            udp: Vec::new(),
         };
         plan.volumes = plan.volumes_of(model);
+        let udp = |u| UdpPlan::new(u, model, playback, plan.round());
+        plan.udp = model.udp.iter().map(udp).collect();
         let counts = || std::iter::once(&plan.sessions).chain(plan.udp.iter().map(UdpPlan::slots));
         let most = counts().flatten().copied().max().unwrap_or(0);
         if most > MAX_SESSIONS {
             return Err(PlanError::Sessions { sessions: most });
+        }
+        let arrivals = plan.udp.iter().map(|u| u.arrivals.all()).max().unwrap_or(0);
+        if arrivals > MAX_ARRIVALS {
+            return Err(PlanError::Arrivals { sources: arrivals });
         }
         if most == 0 && plan.udp.iter().all(UdpPlan::is_silent) {
             return Err(PlanError::Silent { first });

@@ -69,3 +69,44 @@ fn an_exchange_of_very_many_datagrams_is_sent_piece_by_piece() {
     // What is asked for is asked for over all of them.
     assert!(theirs.datagrams_sent <= 100 * exchanges);
 }
+
+/// A source that ends before its first exchange is no flow; one that the kernel takes nothing of has failed; and no
+/// row ends before it begins.
+#[test]
+fn rows_of_sources_say_what_became_of_them() {
+    let server = server();
+    let second = Dur::from_secs(1);
+    let one = |number: u64, until: Dur, payload: u32| {
+        let all = source(
+            UdpKind::Exponential,
+            Dur::from_millis(200),
+            until,
+            burst(1.0, payload),
+            burst(0.0, 0),
+        );
+        let Due::Datagrams(mut source) = all else {
+            panic!("a source")
+        };
+        (source.number, source.kind) = (number, UdpKind::Other);
+        source.exchanges = Some(u64::from(payload > 0));
+        source.at = after(Dur::from_millis(300));
+        source.until = source.at + until;
+        Due::Datagrams(source)
+    };
+    // The largest payload that UDP has room for, and more than that: EMSGSIZE (udp(7)).
+    let script = Script(vec![
+        one(0, second, 0),
+        one(1, second, 1_000),
+        one(2, second, 65_600),
+    ]);
+    let (counts, mut flows) = play(&client(&server, script, Play::default()));
+    flows.sort_by_key(|f| f.session);
+    let rows: Vec<_> = flows.iter().map(|f| (f.session, f.outcome, f.up)).collect();
+    assert_eq!(
+        rows,
+        [(1, Outcome::Done, 1_000), (2, Outcome::Failed, 0)],
+        "{flows:?}"
+    );
+    assert_eq!((counts.datagrams_sent, counts.datagrams_refused), (1, 1));
+    assert!(flows.iter().all(|f| f.begun <= f.end), "{flows:?}");
+}

@@ -1,4 +1,4 @@
-//! Which files each interval carries: the law's own quantiles, dealt out so that volumes are met.
+//! Which files each interval carries: the law's own quantiles, given out so that volumes are met.
 //!
 //! Heavy-tailed sizes that are drawn independently miss the volume of an interval by what its few largest
 //! files happen to be. Here a plan of N transfers has N files, one from each N-th part of the law, as the
@@ -16,13 +16,13 @@ use swell_base::{Stream, derived};
 
 use super::super::law::Law;
 use super::{Plan, Share};
-use hand::{Dealer, Small};
-use need::{Need, Wish};
+use deficit::{Deficit, LargeFile};
+use remaining::{Allotment, Small};
 
-pub(super) use hand::Hand;
+pub(super) use remaining::Remaining;
 
-mod hand;
-mod need;
+mod deficit;
+mod remaining;
 
 /// A file of so small a part of a middling interval is not planned one by one.
 const SMALL: f64 = 0.002;
@@ -137,25 +137,25 @@ impl Files {
         let mut stream = Stream::new(self.seed, "large files");
         let n = all as f64;
         let count = ((1.0 - self.border) * n + 0.5) as u64;
-        let mut need = Need::new(plan, lacks, |i| self.intervals[i].files > 0);
+        let mut deficit = Deficit::new(plan, lacks, |i| self.intervals[i].files > 0);
         for rank in 0..count {
             let quantile = 1.0 - (rank as f64 + 1.0 - stream.uniform()) / n;
             let size = law.quantile(quantile);
-            let file = Wish {
+            let file = LargeFile {
                 size,
                 takes: size * plan.pace,
                 uniform: stream.uniform(),
             };
-            let Some(first) = need.choose(file, &mut stream) else {
+            let Some(first) = deficit.choose(file, &mut stream) else {
                 break;
             };
-            let place = need.place(file, first);
+            let place = deficit.place(file, first);
             let wanted = &mut self.intervals[first];
             wanted.large += 1;
-            need.take(first, -mean);
-            need.give(file, first, rank, plan.cycle);
+            deficit.take(first, -mean);
+            deficit.give(file, first, rank, plan.cycle);
             if wanted.large >= wanted.files {
-                need.close(first);
+                deficit.close(first);
             }
             self.large.push(Large {
                 interval: first,
@@ -165,8 +165,8 @@ impl Files {
         }
         // Stable, so that the order is the same everywhere.
         self.large.sort_by_key(|l| l.interval);
-        self.steps = need.steps();
-        let (left, next) = need.finish();
+        self.steps = deficit.steps();
+        let (left, next) = deficit.finish();
         self.next = next;
         left
     }
@@ -204,13 +204,13 @@ impl Files {
             }
             let lasts = plan.lasts(i as u64).as_secs_f64();
             let share = (late / lasts).min(0.4);
-            let wish = (expected + lacks[i] + carried - before) / (1.0 - share);
-            let volume = wish.clamp(expected * (1.0 - most), expected * (1.0 + most));
+            let wanted_bytes = (expected + lacks[i] + carried - before) / (1.0 - share);
+            let volume = wanted_bytes.clamp(expected * (1.0 - most), expected * (1.0 + most));
             if slope > 0.0 {
                 wanted.tilt = (volume / expected - 1.0) / slope;
             }
             // An error of a whole interval is no rounding, and would drown the next.
-            carried = ((wish - volume) * (1.0 - share)).clamp(-expected, expected);
+            carried = ((wanted_bytes - volume) * (1.0 - share)).clamp(-expected, expected);
             before = volume * share;
         }
         if plan.cycle && before > 0.0 {
@@ -242,28 +242,34 @@ impl Files {
     }
 
     /// The share's files of an interval, and the large ones that are `left` from the one before.
-    pub(super) fn deal(&self, interval: usize, sessions: u64, share: Share, left: Hand) -> Hand {
+    pub(super) fn of_interval(
+        &self,
+        interval: usize,
+        sessions: u64,
+        share: Share,
+        left: Remaining,
+    ) -> Remaining {
         let wanted = self.intervals.get(interval).copied().unwrap_or_default();
-        let dealer = Dealer::new(derived(self.seed, interval as u64 + 1), sessions, share);
+        let allotment = Allotment::new(derived(self.seed, interval as u64 + 1), sessions, share);
         let begin = self.large.partition_point(|l| l.interval < interval);
         let large = self.large[begin..]
             .iter()
             .take_while(|l| l.interval == interval);
         let mut large: Vec<(f64, f64)> = (0..)
             .zip(large)
-            .filter(|&(file, _)| dealer.is_mine(file))
+            .filter(|&(file, _)| allotment.is_mine(file))
             .map(|(_, l)| (l.place, l.quantile))
             .collect();
         large.sort_by(|a, b| b.0.total_cmp(&a.0));
         let small = Small {
-            dealer,
+            allotment,
             first: wanted.large,
             count: wanted.files - wanted.large,
             border: self.border,
             tilt: wanted.tilt,
             next: 0,
         };
-        Hand::new(large, small, left)
+        Remaining::new(large, small, left)
     }
 }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use swell_base::{Dur, EventQueue, Ranked, Stream, Time, derived};
 
-use super::super::law::{Deck, Law};
+use super::super::law::{Law, Stratified};
 use super::super::model::Profile;
-use super::files::{Files, Hand};
+use super::arrivals::BLOCK;
+use super::files::{Files, Remaining};
+use super::udp::Piece;
 use super::{Plan, UdpSource};
 
 /// A file each way on a connection of a session.
@@ -58,6 +60,11 @@ impl Share {
         (all + of - 1).saturating_sub(u64::from(self.index)) / of
     }
 
+    /// Whether the one with this number, of many, is in this share.
+    fn holds(self, number: u64) -> bool {
+        number % u64::from(self.of.max(1)) == u64::from(self.index)
+    }
+
     fn number(self, place: u64) -> u64 {
         place * u64::from(self.of.max(1)) + u64::from(self.index)
     }
@@ -79,15 +86,15 @@ pub struct Player {
     /// Places of sessions that are active; those that are not, of the ones there have been.
     active: u64,
     free: BTreeSet<u32>,
-    /// Of gaps.
-    deck: Deck,
+    /// Draws of gaps.
+    gaps: Stratified,
     /// Files up and down of all intervals, this time round.
     files: [Option<Files>; 2],
     round: u64,
     /// What files of the round before bring into the intervals of this one, up and down, bytes of the model.
     before: [Vec<f64>; 2],
     /// Those of this interval that are still to be sent.
-    hands: [Hand; 2],
+    remaining: [Remaining; 2],
     udp: Vec<Kind>,
     sources: u64,
 }
@@ -98,8 +105,12 @@ enum Event {
     Session { place: u32, serial: u32 },
     /// A source of this kind takes a place.
     Source { kind: u16, place: u32, serial: u32 },
-    /// A source of this kind comes by itself, the last but so many of its interval.
-    Arrival { kind: u16, serial: u32, left: u32 },
+    /// The starts of the next sources of this kind that come by themselves are to be drawn: from this number on.
+    Block { kind: u16, serial: u32, number: u32 },
+    /// A source of this kind comes by itself.
+    Arrival { kind: u16, serial: u32, number: u32 },
+    /// What the end of the round cuts off a source of this kind is played at its beginning.
+    Rest { kind: u16, serial: u32, number: u32 },
 }
 
 impl Ranked for Event {}
@@ -122,19 +133,20 @@ struct Kind {
     /// Of each place, which occupation of it this is.
     serials: Vec<u32>,
     active: u64,
-    /// Which interval's arrivals these are.
+    /// Which arrivals these are: those of an interval, under one plan.
     serial: u32,
-    deck: Deck,
+    /// Their interval, counted on from round to round.
+    index: u64,
 }
 
 impl Player {
     /// Plays `share` of `plan`.
     pub fn new(plan: Plan, seed: u64, share: Share) -> Player {
-        let udp = plan.udp.iter().map(|u| Kind {
+        let udp = plan.udp.iter().map(|_| Kind {
             serials: Vec::new(),
             active: 0,
             serial: 0,
-            deck: u.deck(),
+            index: 0,
         });
         let mut player = Player {
             stream: Stream::new(derived(seed, u64::from(share.index)), "flow-level player"),
@@ -144,11 +156,11 @@ impl Player {
             sessions: Vec::new(),
             active: 0,
             free: BTreeSet::new(),
-            deck: Deck::of_several(1, share.index, share.of, seed),
+            gaps: Stratified::of_several(1, share.index, share.of, seed),
             files: [None, None],
             round: 0,
             before: [Vec::new(), Vec::new()],
-            hands: [Hand::default(), Hand::default()],
+            remaining: [Remaining::default(), Remaining::default()],
             seed,
             udp: udp.collect(),
             sources: 0,
@@ -219,34 +231,37 @@ impl Player {
             .flatten()
             .for_each(|bytes| *bytes *= scale);
         self.plan = plan;
+        let now = now.max(self.clock);
+        let index = self.plan.index(now);
         if !same_kinds {
             self.udp = self
                 .plan
                 .udp
                 .iter()
-                .map(|u| Kind {
+                .map(|_| Kind {
                     serials: Vec::new(),
                     active: 0,
                     serial: self.next as u32,
-                    deck: u.deck(),
+                    index,
                 })
                 .collect();
         }
-        let now = now.max(self.clock);
-        let index = self.plan.index(now);
         self.next = index + 1;
         if !self.plan.is_over(index) {
             self.choose_files(index / self.plan.sessions.len() as u64);
         }
-        self.hands = [Hand::default(), Hand::default()];
+        self.remaining = [Remaining::default(), Remaining::default()];
         self.shuffle(index);
         // What the rest of the interval has time for.
         let lasts = self.plan.lasts(index).as_secs_f64().max(1e-9);
         let rest = self.plan.starts_at(index + 1).since(now).as_secs_f64() / lasts;
-        for hand in &mut self.hands {
-            hand.keep(rest.min(1.0));
+        for remaining in &mut self.remaining {
+            remaining.keep(rest.min(1.0));
         }
         self.set_sessions(index, now);
+        for kind in 0..self.udp.len() {
+            self.begin_arrivals(kind, index, now);
+        }
     }
 
     /// Whether no interval is still to come, and the last has been ended.
@@ -257,6 +272,10 @@ impl Player {
     fn begin_interval(&mut self, at: Time) {
         let index = self.next;
         self.next += 1;
+        if self.plan.is_over(index) && self.plan.profile == Profile::Fixed {
+            // Only sessions are left in the queue, waiting to see that they are no longer wanted.
+            self.queue = EventQueue::new();
+        }
         self.shuffle(index);
         self.set_sessions(index, at);
         for kind in 0..self.udp.len() {
@@ -286,7 +305,7 @@ impl Player {
     fn shuffle(&mut self, index: u64) {
         let len = (self.plan.expected(index) / f64::from(self.share.of.max(1))) as usize;
         let seed = derived(derived(self.seed, index + 1), 1);
-        self.deck.then(len, seed);
+        self.gaps.then(len, seed);
         let n = self.plan.sessions.len() as u64;
         if index / n != self.round && !self.plan.is_over(index) {
             for (before, files) in self.before.iter_mut().zip(&mut self.files) {
@@ -297,12 +316,12 @@ impl Player {
             self.choose_files(index / n);
         }
         let sessions = self.plan.of(&self.plan.sessions, index);
-        for (hand, files) in self.hands.iter_mut().zip(&self.files) {
+        for (remaining, files) in self.remaining.iter_mut().zip(&self.files) {
             let Some(files) = files else { continue };
-            let left = std::mem::take(hand);
+            let left = std::mem::take(remaining);
             // Of intervals there are at most some hundred thousand.
             let interval = (index % n) as usize;
-            *hand = files.deal(interval, sessions, self.share, left);
+            *remaining = files.of_interval(interval, sessions, self.share, left);
         }
     }
 
@@ -320,7 +339,7 @@ impl Player {
         }
         let begun = wanted.saturating_sub(self.active) as usize;
         // Which gap a session begins in, and where in it.
-        let mut first = [Deck::new(begun), Deck::new(begun)];
+        let mut first = [Stratified::new(begun), Stratified::new(begun)];
         while self.active < wanted {
             let place = self.free.pop_first().unwrap_or_else(|| {
                 self.sessions.push(Session::default());
@@ -328,7 +347,9 @@ impl Player {
                 (self.sessions.len() - 1) as u32
             });
             self.active += 1;
-            let [gap, part] = first.each_mut().map(|deck| deck.uniform(&mut self.stream));
+            let [gap, part] = first
+                .each_mut()
+                .map(|draws| draws.uniform(&mut self.stream));
             self.begin_session(place, at, gap, part);
         }
     }
@@ -358,7 +379,6 @@ impl Player {
     fn set_sources(&mut self, kind: usize, index: u64, at: Time) {
         let plan = &self.plan.udp[kind];
         let wanted = self.share.part(self.plan.of(plan.slots(), index));
-        let arrivals = self.share.part(self.plan.of(plan.arrivals(), index));
         let state = &mut self.udp[kind];
         // There are at most four kinds.
         let number = kind as u16;
@@ -379,26 +399,86 @@ impl Player {
             };
             self.queue.push(at, event);
         }
-        state.serial = state.serial.wrapping_add(1);
-        let left = u32::try_from(arrivals).unwrap_or(u32::MAX);
-        let serial = state.serial;
-        self.arrive(number, serial, left, at);
+        self.begin_arrivals(kind, index, at);
     }
 
-    /// The next of `left` arrivals at uniform, independent times until the interval ends.
-    fn arrive(&mut self, kind: u16, serial: u32, left: u32, at: Time) {
-        if left == 0 {
+    /// Sources that come by themselves in interval `index`, from `at` on; with the first interval of all, what
+    /// the end of the round cuts off the others.
+    fn begin_arrivals(&mut self, kind: usize, index: u64, at: Time) {
+        let state = &mut self.udp[kind];
+        state.serial = state.serial.wrapping_add(1);
+        state.index = index;
+        if self.plan.is_over(index) {
             return;
         }
-        let rest = self.plan.starts_at(self.next).since(at);
-        // The first of n uniform times: the largest of n uniform numbers is the n-th root of one.
-        let share = 1.0 - libm::pow(self.stream.uniform(), 1.0 / f64::from(left));
-        let event = Event::Arrival {
-            kind,
-            serial,
-            left: left - 1,
+        let serial = state.serial;
+        let (interval, seed) = self.arrivals_of(kind, index);
+        let arrivals = &self.plan.udp[kind].arrivals;
+        // There are at most four kinds, and less than 2^32 sources of each.
+        let number = kind as u16;
+        let begun = arrivals.of(interval);
+        if !begun.is_empty() {
+            let event = Event::Block {
+                kind: number,
+                serial,
+                number: begun.start as u32,
+            };
+            self.queue.push(at, event);
+        }
+        if at > Time::ZERO {
+            return;
+        }
+        let share = self.share;
+        for (_, source, _) in arrivals.cut_off(&self.plan, seed, |n| share.holds(n)) {
+            let event = Event::Rest {
+                kind: number,
+                serial,
+                number: source as u32,
+            };
+            self.queue.push(at, event);
+        }
+    }
+
+    /// Which interval of its round `index` is, and the seed of the sources that come by themselves in that round.
+    fn arrivals_of(&self, kind: usize, index: u64) -> (usize, u64) {
+        let n = self.plan.sessions.len() as u64;
+        let seed = derived(derived(self.seed, index / n + 1), kind as u64 + 8);
+        ((index % n) as usize, seed)
+    }
+
+    /// Draws the starts of a block of sources; those before now are not played.
+    fn draw_block(&mut self, now: Time, kind: u16, serial: u32, number: u32) {
+        let which = usize::from(kind);
+        let Some(state) = self.udp.get(which).filter(|s| s.serial == serial) else {
+            return;
         };
-        self.queue.push(at + rest.scale(share), event);
+        let index = state.index;
+        let (interval, seed) = self.arrivals_of(which, index);
+        let round = self.plan.starts_at(index - interval as u64);
+        let arrivals = &self.plan.udp[which].arrivals;
+        let first = u64::from(number);
+        let end = arrivals.of(interval).end;
+        let last = (first + BLOCK).min(end);
+        for source in (first..last).filter(|&n| self.share.holds(n)) {
+            let at = round + arrivals.place(&self.plan, interval, source, seed).at;
+            let event = Event::Arrival {
+                kind,
+                serial,
+                number: source as u32,
+            };
+            if at >= now {
+                self.queue.push(at, event);
+            }
+        }
+        if last < end {
+            let at = round + arrivals.block_at(&self.plan, interval, last);
+            let event = Event::Block {
+                kind,
+                serial,
+                number: last as u32,
+            };
+            self.queue.push(at.max(now), event);
+        }
     }
 
     fn handle(&mut self, at: Time, event: Event) -> Option<Due> {
@@ -409,7 +489,24 @@ impl Player {
                 place,
                 serial,
             } => self.source(at, kind, place, serial),
-            Event::Arrival { kind, serial, left } => self.arrival(at, kind, serial, left),
+            Event::Block {
+                kind,
+                serial,
+                number,
+            } => {
+                self.draw_block(at, kind, serial, number);
+                None
+            }
+            Event::Arrival {
+                kind,
+                serial,
+                number,
+            } => self.arrival(at, kind, serial, number, false),
+            Event::Rest {
+                kind,
+                serial,
+                number,
+            } => self.arrival(at, kind, serial, number, true),
         }
     }
 
@@ -441,7 +538,7 @@ impl Player {
         let (source, destination) = (session.source, session.destination);
         let gap = self.plan.gaps.as_ref().map_or(0.0, |law| {
             if fixed {
-                self.deck.draw(law, &mut self.stream)
+                self.gaps.draw(law, &mut self.stream)
             } else {
                 law.draw(&mut self.stream)
             }
@@ -453,7 +550,7 @@ impl Player {
         let mut draw = |which: usize, law: &Option<Law>| {
             let Some(law) = law else { return 0 };
             let quantile = match &self.files[which] {
-                Some(_) => self.hands[which].draw(part, &mut self.stream),
+                Some(_) => self.remaining[which].draw(part, &mut self.stream),
                 None => self.stream.uniform(),
             };
             (law.quantile(quantile) * sizes + 0.5) as u64
@@ -499,15 +596,36 @@ impl Player {
         Some(self.name(drawn))
     }
 
-    fn arrival(&mut self, at: Time, kind: u16, serial: u32, left: u32) -> Option<Due> {
-        let state = self
-            .udp
-            .get_mut(usize::from(kind))
-            .filter(|s| s.serial == serial)?;
-        let end = self.plan.length().map_or(Time::MAX, |l| Time::ZERO + l);
-        let plan = &self.plan.udp[usize::from(kind)];
-        let drawn = plan.draw_one(at, end, &mut state.deck, &mut self.stream);
-        self.arrive(kind, serial, left, at);
+    /// A source that comes by itself begins, or the `rest` of one that the end of the round cuts off.
+    fn arrival(
+        &mut self,
+        at: Time,
+        kind: u16,
+        serial: u32,
+        number: u32,
+        rest: bool,
+    ) -> Option<Due> {
+        let which = usize::from(kind);
+        let state = self.udp.get(which).filter(|s| s.serial == serial)?;
+        let index = state.index;
+        let plan = &self.plan.udp[which];
+        let (of_now, seed) = self.arrivals_of(which, index);
+        let number = u64::from(number);
+        let interval = match rest {
+            true => plan.arrivals.interval_of(number),
+            false => of_now,
+        };
+        let place = plan.arrivals.place(&self.plan, interval, number, seed);
+        // The share of its time that is left to it before the end of the round.
+        let before_end = self.plan.round().saturating_sub(place.at).as_secs_f64();
+        let share = before_end / place.lasts.as_secs_f64().max(1e-9);
+        let piece = match (rest, self.plan.cycle) {
+            (true, _) => Piece::From(share),
+            (false, false) if share < 1.0 => Piece::Until(share),
+            _ => Piece::Whole,
+        };
+        let mut stream = Stream::indexed(seed, "source", number);
+        let drawn = plan.draw_one(&place, at, piece, &mut stream)?;
         Some(self.name(drawn))
     }
 

@@ -1,9 +1,9 @@
 //! What is played is what the model says, however it is asked for.
 
-use swell_base::{Dur, Stream, Time};
+use swell_base::{Dur, Time};
 
-use super::super::tests::{configure, datagrams, options, trace, trace_of};
-use super::super::{Direction, FlowModel, Options, UdpKind};
+use super::super::tests::{configure, options, trace, trace_of};
+use super::super::{Direction, FlowModel, Options};
 use super::*;
 
 fn model() -> FlowModel {
@@ -81,7 +81,7 @@ fn kolmogorov(drawn: &mut [f64], law: &Law) -> f64 {
 }
 
 #[test]
-fn files_dealt_to_volumes_follow_their_law_and_gaps_theirs() {
+fn files_given_to_volumes_follow_their_law_and_gaps_theirs() {
     for (sessions, tail) in [(400, 1.3), (60, 1.1)] {
         let records = trace_of(1, sessions, 600, tail, 1e7).records;
         let model = configure(&records, options());
@@ -268,7 +268,7 @@ fn few_connections_in_an_interval_are_as_many_as_expected() {
             let mut part = Player::new(plan.clone(), 5, Share { index, of });
             sum += transfers(&all(&mut part, Time::MAX)).len();
         }
-        // Of 40,000 independent gaps the standard error would be 0.5 %; decks are a fraction of that.
+        // Of 40,000 independent gaps the standard error would be 0.5 %; stratified ones are a fraction of that.
         let ratio = sum as f64 / expected;
         assert!((ratio - 1.0).abs() < 0.005, "{of} shares: {ratio}");
     }
@@ -460,117 +460,6 @@ fn what_the_released_program_draws_too_late_is_missing() {
     // 2.5 of the notes on the program; 5 to 6 % there).
     let short = 1.0 - n / expected;
     assert!((0.035..0.085).contains(&short), "{short}");
-}
-
-/// Sources of every kind over ten minutes.
-fn udp_model() -> FlowModel {
-    let mut s = Stream::new(1, "udp");
-    let mut records = Vec::new();
-    for client in 0..200 {
-        let mut exponential = 0.0;
-        while exponential < 590.0 {
-            records.push(datagrams(client, 53, exponential, 1, 0.0));
-            exponential += s.exponential(5.0);
-        }
-        for i in 0..59 {
-            records.push(datagrams(
-                client,
-                123,
-                f64::from(i) * 10.0 + s.uniform(),
-                2,
-                0.01,
-            ));
-        }
-        let begin = 500.0 * s.uniform();
-        let n = 500 + s.below(3_000);
-        records.push(datagrams(client, 5_004, begin, n + 1, n as f64 * 0.02));
-        records.push(datagrams(
-            client,
-            7_000,
-            begin,
-            1 + s.below(9),
-            5.0 * s.uniform(),
-        ));
-    }
-    records.sort_by_key(|r| r.forward.last);
-    configure(&records, options())
-}
-
-#[test]
-fn datagram_sources_meet_their_volume_by_kind() {
-    let model = udp_model();
-    let due = all(&mut player(&model, Playback::default(), 1), Time::MAX);
-    for u in &model.udp {
-        let (mut bytes, mut datagrams, mut sources) = (0, 0, 0);
-        for d in &due {
-            if let Due::Datagrams(s) = d
-                && s.kind == u.kind
-            {
-                sources += 1;
-                for e in s.pace(1) {
-                    assert!(s.at <= e.at && e.at < s.until);
-                    bytes += u64::from(e.up * s.up.payload) + u64::from(e.down * s.down.payload);
-                    datagrams += u64::from(e.up) + u64::from(e.down);
-                }
-            }
-        }
-        let ratio = [(bytes, u.bytes), (datagrams, u.packets)].map(|(a, b)| a as f64 / b as f64);
-        // 200 volumes with a coefficient of variation of a half: a standard error of 3.5 % where they are
-        // drawn one by one; the others only round.
-        let bar = if u.kind == UdpKind::Other { 0.1 } else { 0.03 };
-        assert!(
-            ratio.iter().all(|r| (r - 1.0).abs() < bar),
-            "{:?}: {ratio:?} {sources}",
-            u.kind
-        );
-    }
-    assert_eq!(model.udp.len(), 4, "a kind is missing");
-}
-
-#[test]
-fn sources_pace_as_their_kind_says() {
-    let source = |kind| UdpSource {
-        kind,
-        at: seconds(1),
-        until: seconds(1_001),
-        number: 3,
-        source: 0,
-        destination: 0,
-        spacing: Dur::from_millis(100),
-        exchanges: None,
-        up: Burst {
-            datagrams: 1.25,
-            payload: 100,
-        },
-        down: Burst {
-            datagrams: 1.0,
-            payload: 200,
-        },
-    };
-    let gaps = |kind| {
-        let times: Vec<Time> = source(kind).pace(5).map(|e| e.at).collect();
-        times
-            .windows(2)
-            .map(|w| w[1].since(w[0]).as_secs_f64())
-            .collect::<Vec<f64>>()
-    };
-    for kind in [UdpKind::ConstantRate, UdpKind::Periodic] {
-        assert!(gaps(kind).iter().all(|&g| g == 0.1) && gaps(kind).len() == 9_999);
-    }
-    // Kolmogorov and Smirnov: 1.95 / sqrt(n) is the one-in-a-thousand point.
-    let mut g = gaps(UdpKind::Exponential);
-    g.sort_by(f64::total_cmp);
-    let n = g.len() as f64;
-    let d = g.iter().enumerate().map(|(i, x)| {
-        let below = 1.0 - libm::exp(-x / 0.1);
-        (below - i as f64 / n)
-            .abs()
-            .max((below - (i + 1) as f64 / n).abs())
-    });
-    assert!(d.fold(0.0, f64::max) < 1.95 / n.sqrt());
-    let datagrams: u32 = source(UdpKind::Periodic).pace(5).map(|e| e.up).sum();
-    // Ten thousand chances of a quarter: three standard errors are 130.
-    assert!((12_370..12_630).contains(&datagrams), "{datagrams}");
 }
 
 mod any {

@@ -3,13 +3,14 @@
 //! As for TCP, an interval has as many sources as it takes to carry its bytes: its share of the kind's
 //! bytes (by the sources that were alive in it) over what a source carries. Constant-rate, periodic and
 //! exponential sources follow one another in as many places as that, each with a lifetime, a spacing and
-//! a size of datagrams of its own. Sources of no known kind come one by one, each with a volume and a
-//! lifetime of equal rank (what is large takes long), and spread the one over the other.
+//! a size of datagrams of its own. Sources of no known kind come one by one ([`super::arrivals`]), each with a
+//! volume and a lifetime of equal rank, and spread the one over the other.
 
 use swell_base::{Dur, Stream, Time};
 
-use super::super::law::{Deck, Law};
+use super::super::law::Law;
 use super::super::model::{FlowModel, UdpKind, UdpSources};
+use super::arrivals::{Arrivals, Place};
 use super::{Playback, law_of, whole};
 
 /// The least spacing of a source's datagrams, in microseconds.
@@ -120,14 +121,25 @@ impl Iterator for Pacer {
     }
 }
 
+/// How much of a source is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Piece {
+    /// All of it.
+    Whole,
+    /// This share of its time.
+    Until(f64),
+    /// What comes after this share of its time.
+    From(f64),
+}
+
 /// A kind of sources ready to be played.
 #[derive(Clone, Debug)]
 pub(super) struct UdpPlan {
     pub(super) kind: UdpKind,
     /// Sources active in each interval; none for those that come one by one.
     slots: Vec<u64>,
-    /// Sources that begin in each interval, for those that come one by one.
-    arrivals: Vec<u64>,
+    /// Those that come one by one.
+    pub(super) arrivals: Arrivals,
     spacing: Option<Law>,
     datagrams: Law,
     volumes: Law,
@@ -140,8 +152,13 @@ pub(super) struct UdpPlan {
 }
 
 impl UdpPlan {
-    /// The kind as `playback` says; silent if nothing of it can be played.
-    pub(super) fn new(u: &UdpSources, model: &FlowModel, playback: &Playback) -> UdpPlan {
+    /// The kind as `playback` says, in rounds of this length; silent if nothing of it can be played.
+    pub(super) fn new(
+        u: &UdpSources,
+        model: &FlowModel,
+        playback: &Playback,
+        round: Dur,
+    ) -> UdpPlan {
         let one = || Law::of_one(1);
         let law = |h| law_of(h).unwrap_or_else(one);
         let datagrams = law(&u.datagrams);
@@ -176,10 +193,12 @@ impl UdpPlan {
         });
         let (slots, arrivals) = if u.kind == UdpKind::Other || carries <= 0.0 {
             let begun = played.map(|(share, part)| share * part * u.sources as f64);
-            (Vec::new(), whole(begun))
+            let compression = playback.compression;
+            let arrivals = Arrivals::new(begun, law(&u.lifetimes), round, compression);
+            (Vec::new(), arrivals)
         } else {
             let active = played.map(|(share, _)| share * u.bytes as f64 / carries);
-            (whole(active), Vec::new())
+            (whole(active), Arrivals::none())
         };
         UdpPlan {
             kind: if slots.is_empty() {
@@ -203,18 +222,8 @@ impl UdpPlan {
         &self.slots
     }
 
-    pub(super) fn arrivals(&self) -> &[u64] {
-        &self.arrivals
-    }
-
     pub(super) fn is_silent(&self) -> bool {
-        self.slots.iter().chain(&self.arrivals).all(|&n| n == 0)
-    }
-
-    /// A deck for the ranks of sources that come one by one.
-    pub(super) fn deck(&self) -> Deck {
-        let most = self.arrivals.iter().copied().max().unwrap_or(1);
-        Deck::new(usize::try_from(most).unwrap_or(usize::MAX))
+        self.slots.iter().all(|&n| n == 0) && self.arrivals.all() == 0
     }
 
     /// A source that takes a place at `at`, until `end` at the latest.
@@ -257,24 +266,22 @@ impl UdpPlan {
         }
     }
 
-    /// A source that comes by itself at `at`, and ends at `end` at the latest.
+    /// A source that comes by itself, from `at` on: what `piece` says of it, if there is an exchange in it. The
+    /// same `stream` gives the same source.
     pub(super) fn draw_one(
         &self,
+        place: &Place,
         at: Time,
-        end: Time,
-        deck: &mut Deck,
+        piece: Piece,
         stream: &mut Stream,
-    ) -> UdpSource {
-        let rank = deck.uniform(stream);
-        let volume = self.volumes.quantile(rank);
+    ) -> Option<UdpSource> {
+        let volume = self.volumes.quantile(place.rank) * place.part;
         let payload = self.datagrams.draw(stream).max(1.0);
         let in_all = (volume / payload).max(1.0);
         // As many exchanges as the busier side has datagrams.
         let [up, down] = self.each;
         let all = up.0 + down.0;
         let exchanges = (in_all * up.0.max(down.0) / all.max(1e-9)).max(1.0) as u64;
-        let lifetime = micros(self.lifetimes.quantile(rank).max(LEAST));
-        let until = end.min(at + lifetime).max(at + Dur::from_nanos(1));
         // The volume is met whatever rounding did to the number of exchanges.
         let most = up.0.max(down.0).max(1e-9);
         let per = [up.0 / most, down.0 / most];
@@ -283,7 +290,19 @@ impl UdpPlan {
             datagrams,
             payload: self.payload(each, relative),
         });
-        UdpSource {
+        // Both pieces round at the same number, so that together they have all exchanges.
+        let rounding = stream.uniform();
+        let before_cut = |share: f64| ((exchanges as f64 * share + rounding) as u64).min(exchanges);
+        let (exchanges, lasts) = match piece {
+            Piece::Whole => (exchanges, place.lasts),
+            Piece::Until(share) => (before_cut(share), place.lasts.scale(share)),
+            Piece::From(share) => (
+                exchanges - before_cut(share),
+                place.lasts.scale(1.0 - share),
+            ),
+        };
+        let until = at + lasts.max(Dur::from_nanos(1));
+        (exchanges > 0).then(|| UdpSource {
             kind: UdpKind::Other,
             at,
             until,
@@ -294,7 +313,7 @@ impl UdpPlan {
             exchanges: Some(exchanges),
             up,
             down,
-        }
+        })
     }
 
     fn payload(&self, mean: f64, relative: f64) -> u32 {
@@ -305,3 +324,6 @@ impl UdpPlan {
 fn micros(x: f64) -> Dur {
     Dur::from_nanos((x * 1e3 + 0.5) as u64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::super::super::tests::{configure, options, trace};
 use super::super::super::{FlowModel, Histogram, Playback};
-use super::hand::tilted;
+use super::remaining::tilted;
 use super::*;
 
 fn model() -> FlowModel {
@@ -58,18 +58,18 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
         let n = 100;
         let begins: Vec<f64> = (0..=n).map(|i| plan.starts_at(i).as_secs_f64()).collect();
         let mut stream = Stream::new(3, "files");
-        let mut need = Need::new(&plan, vec![1e6; n as usize], |_| true);
+        let mut deficit = Deficit::new(&plan, vec![1e6; n as usize], |_| true);
         let (mut loads, mut later) = (vec![0.0; n as usize], vec![0.0; n as usize]);
         for rank in 0..50 {
-            let file = Wish {
+            let file = LargeFile {
                 size: 1e6 * stream.uniform(),
                 takes: stream.exponential(60.0 * begins[1]),
                 uniform: stream.uniform(),
             };
-            let first = need.choose(file, &mut stream).unwrap();
+            let first = deficit.choose(file, &mut stream).unwrap();
             let begin =
-                begins[first] + need.place(file, first) * (begins[first + 1] - begins[first]);
-            need.give(file, first, rank, plan.cycle);
+                begins[first] + deficit.place(file, first) * (begins[first + 1] - begins[first]);
+            deficit.give(file, first, rank, plan.cycle);
             for round in 0..9 {
                 for i in 0..n as usize {
                     let [from, to] = [begins[i], begins[i + 1]].map(|b| {
@@ -84,7 +84,7 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
                 }
             }
         }
-        let (lacks, next) = need.finish();
+        let (lacks, next) = deficit.finish();
         for (lack, load) in lacks.iter().zip(&loads) {
             assert!((1e6 - lack - load).abs() < 1.0, "{lack} {load}");
         }
@@ -98,7 +98,7 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
 /// However many files an interval has: large ones go out when it is their time, small ones are the stratified
 /// law to the last, and the volume is met.
 #[test]
-fn a_million_files_of_an_interval_are_dealt_one_by_one() {
+fn a_million_files_of_an_interval_are_given_out_one_by_one() {
     let mut model = model();
     model.tcp.intervals = vec![model.tcp.intervals[3]; 3];
     // Large files, each a hundredth of an interval as played.
@@ -117,7 +117,7 @@ fn a_million_files_of_an_interval_are_dealt_one_by_one() {
     let (mut bytes, mut sent, mut small) = (0.0, 0, Vec::new());
     for index in 0..2 {
         let share = Share { index, of: 2 };
-        let mut hand = files.deal(1, sessions, share, Hand::default());
+        let mut remaining = files.of_interval(1, sessions, share, Remaining::default());
         let mut stream = Stream::new(u64::from(index), "sizes");
         let places: Vec<f64> = files
             .large
@@ -128,7 +128,7 @@ fn a_million_files_of_an_interval_are_dealt_one_by_one() {
         let (mut large, transfers) = (0, share.part(n));
         for i in 0..transfers {
             let place = i as f64 / transfers as f64;
-            let q = hand.draw(place, &mut stream);
+            let q = remaining.draw(place, &mut stream);
             bytes += law.quantile(q);
             sent += 1;
             if q >= files.border {
@@ -149,6 +149,6 @@ fn a_million_files_of_an_interval_are_dealt_one_by_one() {
     let distance =
         |(i, u): (usize, &f64)| (u - tilted((i as f64 + 0.5) / parts, wanted.tilt)).abs();
     let farthest = small.iter().enumerate().map(distance).fold(0.0, f64::max);
-    // The shares' hands end with a few more or less than their parts.
+    // The shares end with a few more or less than their parts.
     assert!(farthest < 0.005, "{farthest}");
 }

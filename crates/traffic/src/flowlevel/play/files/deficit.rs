@@ -24,7 +24,7 @@ const ROOM: f64 = 2.0;
 
 /// A file that looks for an interval.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
+pub(super) struct LargeFile {
     /// Bytes.
     pub(super) size: f64,
     /// Seconds.
@@ -34,7 +34,7 @@ pub(super) struct Wish {
 }
 
 /// What intervals lack, ready to choose one of them.
-pub(super) struct Need {
+pub(super) struct Deficit {
     /// When each interval begins, seconds; the end of the last one comes last.
     begins: Vec<f64>,
     lacks: Vec<f64>,
@@ -49,10 +49,10 @@ pub(super) struct Need {
     steps: u64,
 }
 
-impl Need {
-    pub(super) fn new(plan: &Plan, lacks: Vec<f64>, open: impl Fn(usize) -> bool) -> Need {
+impl Deficit {
+    pub(super) fn new(plan: &Plan, lacks: Vec<f64>, open: impl Fn(usize) -> bool) -> Deficit {
         let n = lacks.len();
-        let mut need = Need {
+        let mut deficit = Deficit {
             begins: (0..=n as u64)
                 .map(|i| plan.starts_at(i).as_secs_f64())
                 .collect(),
@@ -64,8 +64,8 @@ impl Need {
             next: Far::new(n),
             steps: 0,
         };
-        need.index();
-        need
+        deficit.index();
+        deficit
     }
 
     /// What intervals lack now, and what was counted on to be sent in the next round, if the plan goes round;
@@ -86,14 +86,14 @@ impl Need {
     }
 
     /// Where in an interval a file begins, 0..1.
-    pub(super) fn place(&self, file: Wish, interval: usize) -> f64 {
+    pub(super) fn place(&self, file: LargeFile, interval: usize) -> f64 {
         let lasts = (self.begins[interval + 1] - self.begins[interval]).max(1e-9);
         file.uniform * (1.0 - ROOM * file.takes / lasts).clamp(0.0, EARLY)
     }
 
     /// An interval for a file, in proportion to what it lacks: one that it does not load too much, or the least
     /// of some.
-    pub(super) fn choose(&mut self, file: Wish, stream: &mut Stream) -> Option<usize> {
+    pub(super) fn choose(&mut self, file: LargeFile, stream: &mut Stream) -> Option<usize> {
         let &(_, most) = self.order.last()?;
         let mut best = (self.excess(file, most), most);
         let total = self.total();
@@ -114,7 +114,7 @@ impl Need {
     }
 
     /// What would be too much for the intervals that the file loads.
-    fn excess(&mut self, file: Wish, first: usize) -> f64 {
+    fn excess(&mut self, file: LargeFile, first: usize) -> f64 {
         let (mut excess, mut steps) = (0.0, 0);
         self.near(file, first, |i, share| {
             excess += (file.size * share - self.lacks[i]).max(0.0);
@@ -125,7 +125,7 @@ impl Need {
     }
 
     /// The file begins in interval `first`, the number `rank` of all.
-    pub(super) fn give(&mut self, file: Wish, first: usize, rank: u64, cycle: bool) {
+    pub(super) fn give(&mut self, file: LargeFile, first: usize, rank: u64, cycle: bool) {
         let mut loads = [(0, 0.0); NEAR];
         let mut len = 0;
         let (from, left) = self.near(file, first, |i, share| {
@@ -156,7 +156,12 @@ impl Need {
 
     /// Calls with the first intervals in which a transfer is under way that begins in interval `first`, and with
     /// which part of it. Says from which interval on it is for how many more seconds.
-    fn near(&self, file: Wish, first: usize, mut each: impl FnMut(usize, f64)) -> (usize, f64) {
+    fn near(
+        &self,
+        file: LargeFile,
+        first: usize,
+        mut each: impl FnMut(usize, f64),
+    ) -> (usize, f64) {
         let n = self.lacks.len();
         let end = if self.steps < WORK { NEAR } else { 1 };
         let end = n.min(first + end);

@@ -2,30 +2,31 @@
 
 use swell_base::{Stream, derived};
 
+use super::super::super::law::permuted;
 use super::super::Share;
 
 /// A share's files of an interval, as quantiles of their law.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Hand {
+pub(in super::super) struct Remaining {
     /// Large ones of intervals before; the first last.
     late: Vec<f64>,
     /// When in the interval, 0..1, and what; the first last.
     large: Vec<(f64, f64)>,
     small: Small,
-    /// How many files the share was dealt, about.
+    /// How many files the share has of the interval, about.
     files: f64,
 }
 
-impl Hand {
+impl Remaining {
     /// `large` files, in order of their places, and `small` ones; and the large ones that are `left` of the interval
     /// before. Small ones that are left are as many as were sent beyond those of other intervals, in the long
     /// run, and would only load another interval.
-    pub(super) fn new(large: Vec<(f64, f64)>, small: Small, left: Hand) -> Hand {
+    pub(super) fn new(large: Vec<(f64, f64)>, small: Small, left: Remaining) -> Remaining {
         let mut late = left.late;
         late.extend(left.large.iter().map(|l| l.1));
-        Hand {
+        Remaining {
             late,
-            files: large.len() as f64 + small.count as f64 * small.dealer.part(),
+            files: large.len() as f64 + small.count as f64 * small.allotment.part(),
             large,
             small,
         }
@@ -54,7 +55,7 @@ impl Hand {
 /// the ones of a share. There may be many millions, so there is no list of them.
 #[derive(Clone, Debug)]
 pub(super) struct Small {
-    pub(super) dealer: Dealer,
+    pub(super) allotment: Allotment,
     /// The first file that is small, and how many are.
     pub(super) first: u64,
     pub(super) count: u64,
@@ -69,7 +70,7 @@ pub(super) struct Small {
 impl Default for Small {
     fn default() -> Small {
         Small {
-            dealer: Dealer::new(0, 0, Share::ALL),
+            allotment: Allotment::new(0, 0, Share::ALL),
             first: 0,
             count: 0,
             border: 1.0,
@@ -82,9 +83,9 @@ impl Default for Small {
 impl Small {
     fn draw(&mut self, stream: &mut Stream) -> Option<f64> {
         while self.next < self.count {
-            let file = permuted(self.next, self.count, self.dealer.seed);
+            let file = permuted(self.next, self.count, self.allotment.seed);
             self.next += 1;
-            if self.dealer.is_mine(self.first + file) {
+            if self.allotment.is_mine(self.first + file) {
                 let u = (file as f64 + stream.uniform()) / self.count as f64;
                 return Some(self.border * tilted(u, self.tilt));
             }
@@ -105,15 +106,15 @@ impl Small {
 
 /// Says which files of an interval go to a share: as many to each as it has sessions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dealer {
+pub(super) struct Allotment {
     seed: u64,
     sessions: u64,
     share: Share,
 }
 
-impl Dealer {
-    pub(super) fn new(seed: u64, sessions: u64, share: Share) -> Dealer {
-        Dealer {
+impl Allotment {
+    pub(super) fn new(seed: u64, sessions: u64, share: Share) -> Allotment {
+        Allotment {
             seed,
             sessions: sessions.max(1),
             share,
@@ -149,58 +150,9 @@ pub(super) fn tilted(u: f64, tilt: f64) -> f64 {
     }
 }
 
-/// Where `i` is in an order of the numbers below `n` that depends on `seed`: each of them once.
-fn permuted(i: u64, n: u64, seed: u64) -> u64 {
-    let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
-    if bits == 0 {
-        return 0;
-    }
-    let mask = u64::MAX >> (u64::BITS - bits);
-    let half = bits.div_ceil(2);
-    let mut x = i;
-    // Each step can be undone, so numbers of so many bits change places; those beyond n are passed by.
-    loop {
-        for round in 0..4 {
-            let key = derived(seed, round);
-            x = x.wrapping_add(key) & mask;
-            x = x.wrapping_mul((key >> 32) | 1) & mask;
-            x ^= x >> half;
-        }
-        if x < n {
-            return x;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_order_has_every_number_once_and_is_no_order() {
-        for n in [1, 2, 3, 7, 64, 100, 4_097, 50_000] {
-            let order: Vec<u64> = (0..n).map(|i| permuted(i, n, 9)).collect();
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert!(sorted.into_iter().eq(0..n), "{n}");
-        }
-        // Correlations of neighbours have a standard error of 1 / sqrt(n) and means of a tenth 0.0013.
-        let n = 50_000;
-        for seed in 0..20 {
-            let order: Vec<f64> = (0..n)
-                .map(|i| permuted(i, n, seed) as f64 / n as f64 - 0.5)
-                .collect();
-            for lag in [1, 2, 3, 10, 256] {
-                let sum: f64 = order.windows(lag + 1).map(|w| w[0] * w[lag]).sum();
-                let correlation = 12.0 * sum / n as f64;
-                assert!(correlation.abs() < 0.03, "{seed} {lag}: {correlation}");
-            }
-            for tenth in order.chunks(n as usize / 10) {
-                let mean = tenth.iter().sum::<f64>() / tenth.len() as f64;
-                assert!(mean.abs() < 0.02, "{seed}: {mean}");
-            }
-        }
-    }
 
     #[test]
     fn tilts_have_the_mean_of_their_density_and_cancel() {

@@ -1,0 +1,173 @@
+//! Datagram sources of no known kind: which one begins when, and how much of it is played.
+//!
+//! Sources are numbered, in order of the intervals in which they begin. Start and rank of a source follow from
+//! its number and the seed of the round, so that no list of them is kept. The rank chooses volume and lifetime
+//! together: what is large takes long.
+//!
+//! A source sends at the rate that it had in the records, however much intervals are compressed. So one that
+//! lasts longer than the whole round sends for the length of the round, and there are as many more of those as
+//! the records had at any one time. The round is a circle: what its end cuts off a source is played at its
+//! beginning. The load is that of the records from the first moment to the last, without a source that starts
+//! late and has to hurry.
+
+use swell_base::{Dur, Stream, Time, derived};
+
+use super::super::law::{Law, permuted};
+use super::Plan;
+
+/// Sources whose starts are drawn at a time: the queue holds no more of them than this.
+pub(super) const BLOCK: u64 = 1_024;
+/// Parts of the ranks that are told apart where long sources are more frequent than short ones.
+const CELLS: usize = 1_024;
+
+/// Numbers of sources per interval, and their laws.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    /// Sources that begin in each interval and before it.
+    upto: Vec<u64>,
+    /// Share of the sources with a rank in each part and below it; empty where all parts have as many.
+    ranks: Vec<f64>,
+    lifetimes: Law,
+    /// The longest time that a source is played, microseconds.
+    round: f64,
+}
+
+/// A source's place in a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    /// When it begins, from the beginning of the round on.
+    pub(super) at: Dur,
+    /// Its quantile in the laws of volumes and lifetimes.
+    pub(super) rank: f64,
+    /// How long it is played.
+    pub(super) lasts: Dur,
+    /// The part of its volume that this is.
+    pub(super) part: f64,
+}
+
+impl Arrivals {
+    /// None at all.
+    pub(super) fn none() -> Arrivals {
+        Arrivals {
+            upto: Vec::new(),
+            ranks: Vec::new(),
+            lifetimes: Law::of_one(1),
+            round: 0.0,
+        }
+    }
+
+    /// As many sources in each interval as `begun` says would carry the model's volume over its own time, in a
+    /// round that lasts `round` and is `compression` times as short as the model.
+    pub(super) fn new(
+        begun: impl Iterator<Item = f64>,
+        lifetimes: Law,
+        round: Dur,
+        compression: f64,
+    ) -> Arrivals {
+        let round = (round.as_nanos() as f64 / 1e3).max(1.0);
+        let (mut ranks, mut all) = (Vec::new(), 1.0);
+        if lifetimes.quantile(1.0) > round {
+            let mut sum = 0.0;
+            ranks = (0..CELLS)
+                .map(|i| {
+                    let middle = (i as f64 + 0.5) / CELLS as f64;
+                    sum += (lifetimes.quantile(middle) / round).max(1.0) / CELLS as f64;
+                    sum
+                })
+                .collect();
+            all = sum;
+            ranks.iter_mut().for_each(|r| *r /= sum);
+        }
+        let mut sum = 0.0;
+        let upto = begun.map(|n| {
+            sum += n * all / compression;
+            (sum + 0.5) as u64
+        });
+        Arrivals {
+            upto: upto.collect(),
+            ranks,
+            lifetimes,
+            round,
+        }
+    }
+
+    /// Sources of a round.
+    pub(super) fn all(&self) -> u64 {
+        self.upto.last().copied().unwrap_or(0)
+    }
+
+    /// The numbers of those that begin in interval `index` of a round.
+    pub(super) fn of(&self, index: usize) -> std::ops::Range<u64> {
+        let end = self.upto.get(index).copied().unwrap_or(0);
+        let begin = index.checked_sub(1).and_then(|i| self.upto.get(i));
+        begin.copied().unwrap_or(0).min(end)..end
+    }
+
+    /// The interval of a round in which source `number` begins.
+    pub(super) fn interval_of(&self, number: u64) -> usize {
+        self.upto.partition_point(|&n| n <= number)
+    }
+
+    /// When the starts of a block of sources begin, from the beginning of the round on: `number` is its first.
+    pub(super) fn block_at(&self, plan: &Plan, index: usize, number: u64) -> Dur {
+        let all = self.of(index);
+        let part = (number - all.start) as f64 / (all.end - all.start).max(1) as f64;
+        begin_of(plan, index) + plan.lasts(index as u64).scale(part)
+    }
+
+    /// Where source `number`, of interval `index`, is in a round of this seed. The starts of a block are uniform
+    /// and independent within its part of the interval.
+    pub(super) fn place(&self, plan: &Plan, index: usize, number: u64, seed: u64) -> Place {
+        let mut stream = Stream::indexed(seed, "arrival", number);
+        let all = self.of(index);
+        let block = (number - all.start) / BLOCK * BLOCK;
+        let first = all.start + block;
+        let last = (first + BLOCK).min(all.end);
+        let [begin, end] = [first, last].map(|n| self.block_at(plan, index, n));
+        let width = end.saturating_sub(begin);
+        let at = begin + width.scale(stream.uniform());
+        // Rounding must not take it into the next interval.
+        let at = at.min(end.saturating_sub(Dur::from_nanos(1))).max(begin);
+        let all = self.all();
+        let stratum = permuted(number, all, derived(seed, 1));
+        let rank = self.rank((stratum as f64 + stream.uniform()) / all as f64);
+        let lifetime = self.lifetimes.quantile(rank).max(1.0);
+        let lasts = lifetime.min(self.round);
+        Place {
+            at,
+            rank,
+            lasts: Dur::from_nanos((lasts * 1e3 + 0.5) as u64),
+            part: lasts / lifetime,
+        }
+    }
+
+    /// The rank below which a share `p` of the sources are.
+    fn rank(&self, p: f64) -> f64 {
+        if self.ranks.is_empty() {
+            return p;
+        }
+        let i = self.ranks.partition_point(|&r| r <= p).min(CELLS - 1);
+        let before = i.checked_sub(1).map_or(0.0, |j| self.ranks[j]);
+        let inside = (p - before) / (self.ranks[i] - before).max(1e-300);
+        (i as f64 + inside.clamp(0.0, 1.0)) / CELLS as f64
+    }
+
+    /// Interval, number and place of all sources of a share that the end of a round cuts off.
+    pub(super) fn cut_off<'a>(
+        &'a self,
+        plan: &'a Plan,
+        seed: u64,
+        mine: impl Fn(u64) -> bool + 'a,
+    ) -> impl Iterator<Item = (usize, u64, Place)> + 'a {
+        let round = plan.round();
+        (0..self.upto.len())
+            .flat_map(move |index| self.of(index).map(move |number| (index, number)))
+            .filter(move |&(_, number)| mine(number))
+            .map(move |(index, number)| (index, number, self.place(plan, index, number, seed)))
+            .filter(move |(.., place)| place.at + place.lasts > round)
+    }
+}
+
+fn begin_of(plan: &Plan, index: usize) -> Dur {
+    plan.starts_at(index as u64).since(Time::ZERO)
+}
