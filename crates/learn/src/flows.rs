@@ -256,11 +256,11 @@ mod tests {
             interval: 1.0,
             ..multiplied.sampling
         };
-        let read = convert(&FlowRecord {
+        let whole = convert(&FlowRecord {
             sampling: unknown,
             ..multiplied
         });
-        assert_eq!((read.forward.packets, read.sampling), (30, 1.0));
+        assert_eq!((whole.forward.packets, whole.sampling), (30, 1.0));
     }
 
     #[test]

@@ -280,8 +280,8 @@ impl Row {
                 (Some(([packets, bytes], back)), _) => {
                     // Argus counts frames of the link layer.
                     record.layer = Layer::Link;
-                    if let Some([packets, bytes]) = back {
-                        reverse(packets, bytes);
+                    if let Some([answers, answered]) = back {
+                        reverse(answers, answered);
                     }
                     (record.packets, record.bytes) = (packets, bytes);
                 }
@@ -329,8 +329,8 @@ impl Row {
 /// Packets of two sides of which the bytes are known, and the packets together: as many of each as one can be while
 /// frames have at least their headers and at most a full segment. That keeps payload on its side, and its sum exact.
 fn divided(packets: u64, bytes: u64, back: u64) -> [u64; 2] {
-    let least = |bytes: u64| bytes.div_ceil(FRAME);
-    let most = |bytes: u64| bytes / HEADERS;
+    let least = |n: u64| n.div_ceil(FRAME);
+    let most = |n: u64| n / HEADERS;
     let low = least(bytes).max(packets.saturating_sub(most(back)));
     let high = most(bytes).min(packets.saturating_sub(least(back)));
     let own = (packets / 2)

@@ -128,9 +128,9 @@ impl Arrivals {
         let at = begin + width.scale(stream.uniform());
         // Rounding must not take it into the next interval.
         let at = at.min(end.saturating_sub(Dur::from_nanos(1))).max(begin);
-        let all = self.all();
-        let stratum = permuted(number, all, derived(seed, 1));
-        let rank = self.rank((stratum as f64 + stream.uniform()) / all as f64);
+        let sources = self.all();
+        let stratum = permuted(number, sources, derived(seed, 1));
+        let rank = self.rank((stratum as f64 + stream.uniform()) / sources as f64);
         let lifetime = self.lifetimes.quantile(rank).max(1.0);
         let lasts = lifetime.min(self.round);
         Place {
