@@ -3,7 +3,7 @@
 /// A model file of one session that carried `down` bytes in 80 seconds.
 pub(crate) fn model(down: u64) -> String {
     format!(
-        r#"{{"format":"swell-traffic-model","version":2,"name":"tiny","provenance":
+        r#"{{"format":"swell-traffic-model","version":3,"name":"tiny","provenance":
 {{"made_by":"by hand","sources":[],"digests":[],"note":"one session"}},"warnings":[],"duration":80000000,
 "parameters":{{"group_timeout":30000000,"session_timeout":300000000,"quiet":500000}},
 "totals":{{"packets":[1000,14000],"bytes":[400000,{down}],"tcp_connections":1,"tcp_handshakes":1,

@@ -91,6 +91,11 @@ impl Chunks {
         self.concurrent
     }
 
+    /// Bytes of the client and of the server so far.
+    pub(crate) fn bytes(&self) -> [u64; 2] {
+        [self.ways[0].bytes, self.ways[1].bytes]
+    }
+
     /// New data passed. A silence longer than `quiet` is the application's.
     #[inline]
     pub(crate) fn push(&mut self, data: &Data, quiet: u64) {

@@ -377,6 +377,7 @@ impl Town {
                     writes: Default::default(),
                     left_censored: false,
                     right_censored: false,
+                    overlap: None,
                 }],
             });
         }

@@ -232,6 +232,12 @@ impl Learner {
             return left;
         };
         s.last = self.now;
+        if let Some(place) = s.place
+            && t.overtaken.is_none()
+            && !self.users.current(place)
+        {
+            t.overtaken = Some(t.progress());
+        }
         let from = usize::from(from_a != s.client_is_a);
         let quiet = self.options.parameters.quiet.as_nanos();
         let news = t.packet(from, self.now, p.ip_len, h, quiet);
@@ -325,6 +331,12 @@ impl Learner {
         let s = self.table.get_mut(i);
         s.last = self.now;
         if let State::Udp(flow) = &mut s.state {
+            if let Some(place) = s.place
+                && flow.overtaken.is_none()
+                && !self.users.current(place)
+            {
+                flow.overtaken = Some(flow.progress());
+            }
             flow.push(self.now, from_a == s.client_is_a, payload);
         }
         if let Some(place) = s.place {
@@ -428,10 +440,13 @@ impl Learner {
             State::Udp(flow) => {
                 let right_censored =
                     self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
+                let overtaken = flow.overtaken;
+                let exchange = Exchange::Datagrams(flow.finish());
                 Some(Connection {
                     gap: Dur::ZERO,
                     server: hosts[1],
-                    exchange: Exchange::Datagrams(flow.finish()),
+                    overlap: overtaken.and_then(|passed| passed.units(&exchange)),
+                    exchange,
                     client_window: 0,
                     server_window: 0,
                     wire: Wire {
@@ -485,6 +500,7 @@ impl Learner {
         Some(Connection {
             gap: Dur::ZERO,
             server: hosts[1],
+            overlap: t.overtaken.and_then(|passed| passed.units(&exchange)),
             exchange,
             client_window: t.halves[0].max_window,
             server_window: t.halves[1].max_window,

@@ -63,6 +63,7 @@ pub mod isi;
 mod learner;
 mod load;
 mod options;
+mod passed;
 mod paths;
 mod ports;
 mod table;

@@ -9,6 +9,7 @@ use swell_capture::Tcp as Header;
 use swell_traffic::{Wire, WireEnd};
 
 use crate::chunks::{Chunks, Data};
+use crate::passed::Passed;
 
 mod acks;
 mod half;
@@ -34,6 +35,8 @@ pub(crate) struct Tracked {
     pub(crate) reset: bool,
     /// Handshake round trips, server's and client's side, nanoseconds.
     pub(crate) rtt: [Option<u64>; 2],
+    /// What had passed when the user's next group began, if something passed since.
+    pub(crate) overtaken: Option<Passed>,
 }
 
 /// What a packet told beyond the connection's own state.
@@ -46,7 +49,7 @@ pub(crate) struct News {
     pub(crate) up: Option<u64>,
     /// Capacity to the sender of this packet, kbit/s.
     pub(crate) down: Option<u64>,
-    /// It moved data the tap had not seen.
+    /// It moved data the tap had not seen, or asked once more for a connection.
     pub(crate) data: bool,
 }
 
@@ -78,6 +81,15 @@ impl Tracked {
             handshake: false,
             reset: false,
             rtt: [None, None],
+            overtaken: None,
+        }
+    }
+
+    /// What has passed so far.
+    pub(crate) fn progress(&self) -> Passed {
+        Passed {
+            bytes: self.chunks.bytes(),
+            packets: [self.syns.len() as u64, 0],
         }
     }
 
@@ -264,6 +276,7 @@ impl Tracked {
             let copy = self.syns.last().is_some_and(|&t| at - t < DUPLICATE);
             if self.syns.len() < MAX_SYNS && self.syn_ack.is_none() && !copy {
                 self.syns.push(at);
+                news.data = true;
             }
         } else if from == 1 && h.has(Header::ACK) {
             self.syn_acks += 1;

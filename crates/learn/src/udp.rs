@@ -3,6 +3,8 @@
 use swell_base::Dur;
 use swell_traffic::Datagrams;
 
+use crate::passed::Passed;
+
 /// Packets per block.
 const BLOCK: usize = 32;
 /// Blocks held; twice as many are gathered before every other one goes.
@@ -22,6 +24,10 @@ pub(crate) struct Flow {
     stride: u64,
     pub(crate) start: u64,
     pub(crate) last: u64,
+    /// Packets of the client and of the server.
+    count: [u64; 2],
+    /// What had passed when the user's next group began, if something passed since.
+    pub(crate) overtaken: Option<Passed>,
 }
 
 impl Flow {
@@ -32,12 +38,23 @@ impl Flow {
             stride: 1,
             start,
             last: start,
+            count: [0; 2],
+            overtaken: None,
+        }
+    }
+
+    /// What has passed so far.
+    pub(crate) fn progress(&self) -> Passed {
+        Passed {
+            packets: self.count,
+            ..Passed::default()
         }
     }
 
     pub(crate) fn push(&mut self, at: u64, from_client: bool, payload: u32) {
         let gap = at.saturating_sub(self.last);
         self.last = at;
+        self.count[usize::from(!from_client)] += 1;
         let block = self.total / BLOCK as u64;
         self.total += 1;
         if !block.is_multiple_of(self.stride) {

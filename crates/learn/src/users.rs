@@ -4,7 +4,9 @@
 //! time-out of the last activity of the user's current group belongs to that group; otherwise it opens
 //! a group, and after a silence longer than the session time-out a session. "Activity" is data (or
 //! the handshake): Swing takes the FIN instead, but a server that keeps an idle connection open for a
-//! minute is not a user who is busy, and a replayed group ends with its last data, too.
+//! minute is not a user who is busy, and a replayed group ends with its last data, too. A connection
+//! on which data passes after the next group has begun says how far it had come by then
+//! ([`Connection::overlap`]), so that a replay waits for no more.
 
 use swell_base::Dur;
 use swell_traffic::{Connection, Group, Session};
@@ -164,11 +166,19 @@ impl Users {
         place
     }
 
+    /// Whether the user still does what the connection at `place` was opened for: no later group has
+    /// begun.
+    #[inline]
+    pub(crate) fn current(&self, place: Place) -> bool {
+        let u = &self.users[place.user as usize];
+        u.session == place.session && u.group_serial == place.group_serial
+    }
+
     /// The connection at `place` showed activity.
     #[inline]
     pub(crate) fn active(&mut self, place: Place, at: u64) {
-        let u = &mut self.users[place.user as usize];
-        if u.session == place.session && u.group_serial == place.group_serial {
+        if self.current(place) {
+            let u = &mut self.users[place.user as usize];
             u.last_activity = u.last_activity.max(at);
         }
     }
@@ -313,6 +323,14 @@ impl Users {
                 think: std::mem::take(&mut think),
                 connections,
             });
+        }
+        // Nothing of the session comes after its last group.
+        for c in groups
+            .last_mut()
+            .into_iter()
+            .flat_map(|g| &mut g.connections)
+        {
+            c.overlap = None;
         }
         if !groups.is_empty() {
             done(Session {

@@ -72,6 +72,70 @@ fn sizes_thinks_and_round_trips_are_recovered() {
     );
 }
 
+/// A user with a connection on which a heartbeat passes every minute, and short ones beside it: each
+/// group says how far the kept connection had come when the next began.
+#[test]
+fn a_kept_connection_does_not_hold_its_user_back() {
+    let mut tap = Tap::new();
+    let server = Host::server(1, ms(40)).at(100_000_000_000);
+    let client = Host::client(1, ms(2));
+    let beats = Exchanges {
+        turns: vec![(50, ms(1), 60, ms(60_000 - 43)); 6],
+        ..Exchanges::default()
+    };
+    let page = Exchanges {
+        turns: vec![(300, ms(15), 5_000, ms(0))],
+        ..Exchanges::default()
+    };
+    tap.connection(Dur::ZERO, client, server, &beats);
+    for at in [40u64, 100, 101, 190, 250] {
+        tap.connection(Dur::from_secs(at), client, server, &page);
+    }
+    let m = learn(tap);
+    assert_eq!(m.sessions.len(), 1);
+    let groups = &m.sessions[0].groups;
+    let counts: Vec<_> = groups.iter().map(|g| g.connections.len()).collect();
+    assert_eq!(counts, [1, 1, 2, 1, 1]);
+    // Two units a minute: the first beat had been answered when the user began again after 40 s.
+    assert_eq!(groups[0].connections[0].overlap, Some([1, 1]));
+    assert!(
+        groups[1..]
+            .iter()
+            .flat_map(|g| &g.connections)
+            .all(|c| c.overlap.is_none())
+    );
+    // The think time runs from the last activity: 40 s less the first beat.
+    let first = groups[1].think.as_secs_f64();
+    assert!((first - 39.91).abs() < 0.05, "{first}");
+    let second = groups[2].think.as_secs_f64();
+    assert!((second - 59.9).abs() < 0.05, "{second}");
+}
+
+/// The same for SYNs sent again and again, and for datagrams.
+#[test]
+fn attempts_and_flows_go_on_beside_the_next_group() {
+    let mut tap = Tap::new();
+    let (client, server) = (Host::client(1, ms(2)), Host::server(1, ms(40)));
+    for at in [0u64, 1, 3, 45] {
+        tap.syn(Dur::from_secs(at), client, server, 9);
+    }
+    tap.syn(Dur::from_secs(40), client, server, 10);
+    for at in [0u64, 1, 50, 51] {
+        tap.datagram(Dur::from_secs(at), client, server, 50_000, 100);
+    }
+    tap.datagram(Dur::from_secs(45), client, server, 50_001, 100);
+    let m = learn(tap);
+    let of = |udp| {
+        let class = |s: &&swell_traffic::Session| m.classes[s.class as usize].udp == udp;
+        let s = m.sessions.iter().find(class).expect("a session");
+        let overlap = s.groups[0].connections[0].overlap;
+        (s.groups.len(), overlap, s.groups[1].think.as_secs_f64())
+    };
+    // SYNs are activity: the pause runs from the third.
+    assert_eq!(of(false), (2, Some([3, 0]), 37.0));
+    assert_eq!(of(true), (2, Some([2, 0]), 44.0));
+}
+
 /// Access links of 1 to 50 Mbit/s before the tap, receivers that acknowledge every second segment:
 /// the quarter quantile of the spacings finds them, the three-quarter quantile does not.
 #[test]

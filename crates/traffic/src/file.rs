@@ -12,8 +12,10 @@ pub use error::ModelError;
 
 /// The value of the file's `format` key.
 pub const FORMAT: &str = "swell-traffic-model";
-/// The version this program writes, and the only one it reads.
-pub const VERSION: u64 = 2;
+/// The version that this program writes.
+pub const VERSION: u64 = 3;
+/// The oldest version that it reads. What such a file lacks is a warning in the model.
+pub const OLDEST: u64 = 2;
 /// Largest file taken in, in bytes after decompression. A model is meant to be under 1 MB; reading
 /// needs at most some thirty times the text in memory, whatever the text says.
 pub const MAX_BYTES: usize = 32 << 20;

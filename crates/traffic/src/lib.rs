@@ -7,7 +7,7 @@
 //! ```
 //! use swell_base::Dur;
 //! use swell_traffic::{Knobs, Model, Schedule};
-//! let text = br#"{"format":"swell-traffic-model","version":2,"name":"one","provenance":
+//! let text = br#"{"format":"swell-traffic-model","version":3,"name":"one","provenance":
 //!   {"made_by":"by hand","sources":[],"digests":[],"note":""},"warnings":[],"duration":10000000,
 //!   "parameters":{"group_timeout":30000000,"session_timeout":300000000,"quiet":500000},
 //!   "totals":{"packets":[0,0],"bytes":[0,0],"tcp_connections":1,"tcp_handshakes":1,

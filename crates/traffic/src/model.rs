@@ -143,7 +143,8 @@ pub struct Session {
 /// A request-response group: connections opened for one thing the user wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Think time since the end of the previous group (zero for the first).
+    /// Think time since the end of the previous group (zero for the first): since the last activity
+    /// that it waited for, be it of connections that go on ([`Connection::overlap`]).
     pub think: Dur,
     /// Its connections, in order of their starts.
     pub connections: Vec<Connection>,
@@ -170,6 +171,10 @@ pub struct Connection {
     pub left_censored: bool,
     /// Still open when the trace ended, or idle for the time-out.
     pub right_censored: bool,
+    /// How much of it had passed when the session's next group began, where it was not over by
+    /// then: units of the client and of the server (requests and responses of turns, units of
+    /// chains, SYNs, datagrams). The next group waits for no more than that.
+    pub overlap: Option<[u32; 2]>,
 }
 
 /// What an exchange looks like in packets: headers, segments, acknowledgements.

@@ -31,6 +31,7 @@ pub fn session(class: u32, start: Dur, response: u64) -> Session {
                 writes: Default::default(),
                 left_censored: false,
                 right_censored: false,
+                overlap: None,
             }],
         }],
     }
@@ -177,9 +178,14 @@ fn connection(udp_class: bool) -> impl Strategy<Value = Connection> {
         any::<[bool; 2]>(),
         wire(),
         [writes(udp_class), writes(udp_class)],
+        any::<Option<[u32; 2]>>(),
     )
         .prop_map(
-            |(gap, server, exchange, window, censored, wire, writes)| Connection {
+            |(gap, server, exchange, window, censored, wire, writes, overlap)| Connection {
+                overlap: overlap.map(|o| {
+                    let units = exchange.units();
+                    [0, 1].map(|i| o[i].checked_rem(units[i] as u32 + 1).unwrap_or(0))
+                }),
                 gap,
                 server,
                 exchange,

@@ -57,6 +57,20 @@ impl Exchange {
         }
     }
 
+    /// Units of the client and of the server: turns (requests and responses), units of chains, SYNs,
+    /// datagrams that the model keeps.
+    pub fn units(&self) -> [usize; 2] {
+        match self {
+            Exchange::Sequential(turns) => [turns.len(); 2],
+            Exchange::Concurrent { up, down } => [up.len(), down.len()],
+            Exchange::Attempt { retries, .. } => [retries.len() + 1, 0],
+            Exchange::Datagrams(d) => {
+                let up = d.packets.iter().filter(|p| p.1).count();
+                [up, d.packets.len() - up]
+            }
+        }
+    }
+
     /// The pauses inside it: what it lasts at least, over a network that takes no time.
     pub fn pauses(&self) -> Dur {
         match self {
@@ -69,6 +83,39 @@ impl Exchange {
             }
             Exchange::Attempt { retries, .. } => retries.iter().copied().sum(),
             Exchange::Datagrams(d) => d.packets.iter().map(|p| p.0).sum::<Dur>().scale(d.scale()),
+        }
+    }
+}
+
+impl Connection {
+    /// The pauses inside it that the session's next group waited for: all of them, unless it went on
+    /// beside that group.
+    pub fn awaited(&self) -> Dur {
+        let Some([up, down]) = self.overlap.map(|o| o.map(|n| n as usize)) else {
+            return self.exchange.pauses();
+        };
+        match &self.exchange {
+            Exchange::Sequential(turns) => {
+                let server = turns.iter().take(down).map(|t| t.server_think).sum::<Dur>();
+                let asked = up.max(down).saturating_sub(1);
+                let client = turns
+                    .iter()
+                    .take(asked)
+                    .map(|t| t.client_think)
+                    .sum::<Dur>();
+                server + client
+            }
+            Exchange::Concurrent {
+                up: ups,
+                down: downs,
+            } => {
+                let sum = |c: &[Unit], n| c.iter().take(n).map(|u| u.pause).sum::<Dur>();
+                sum(ups, up).max(sum(downs, down))
+            }
+            Exchange::Attempt { retries, .. } => {
+                retries.iter().take(up.saturating_sub(1)).copied().sum()
+            }
+            Exchange::Datagrams(d) => d.packets.iter().take(up + down).map(|p| p.0).sum(),
         }
     }
 }
@@ -108,7 +155,7 @@ impl Session {
             let mut end = at;
             for c in &g.connections {
                 start += c.gap;
-                end = end.max(start + c.exchange.pauses());
+                end = end.max(start + c.awaited());
                 let [u, d] = c.exchange.bytes();
                 done = done.saturating_add(u).saturating_add(d);
                 if done >= total / 2 {

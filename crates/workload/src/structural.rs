@@ -10,8 +10,8 @@ use swell_traffic::{Exchange, Model, Path, Schedule, Session, Start};
 use self::script::{Place, Script, Step};
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
-/// Plays a traffic model, closed loop: a session's next group waits for the last one to be
-/// finished, a request for the response before it, a response for its request. Only the starts of
+/// Plays a traffic model, closed loop: a session's next group waits for the last one to have come as
+/// far as it had in the trace (its connections may go on beside the next), a request for the response before it, a response for its request. Only the starts of
 /// sessions, the starts of connections within a group and the packets of datagram flows follow the
 /// model's own times.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Visit {
     group: u32,
     /// Next connection of the group to open.
     next: u32,
-    /// Connections of the group that are opened and not finished.
+    /// Connections of the group that are opened and that the next group still waits for.
     open: u32,
 }
 
@@ -48,6 +48,8 @@ struct Live {
     start: Time,
     received: [u64; 2],
     finished: bool,
+    /// The session's next group does not wait for it any more.
+    passed: bool,
     script: Script,
 }
 
@@ -180,6 +182,7 @@ impl Structural {
             start: now,
             received: [0; 2],
             finished: false,
+            passed: false,
             script: Script::new(Arc::clone(&self.model), place, rtt, rng),
         })));
         let host =
@@ -201,10 +204,16 @@ impl Structural {
             }
             Exchange::Attempt { .. } | Exchange::Datagrams(_) => {
                 actions.push(Action::Datagrams(conn, open));
-                self.play(conn, now, actions, Script::begin);
             }
         }
+        // Before anything happens on it: that may already be all that the next group waits for.
         self.await_connection(v, actions);
+        if matches!(
+            connection.exchange,
+            Exchange::Attempt { .. } | Exchange::Datagrams(_)
+        ) {
+            self.play(conn, now, actions, Script::begin);
+        }
     }
 
     /// Lets the script of `conn` react and does what it says.
@@ -231,6 +240,30 @@ impl Structural {
                 Step::Finished => self.finished(conn, now, actions),
             }
         }
+        let under_way = self.flows.get(conn.0 as usize).and_then(Option::as_ref);
+        if under_way.is_some_and(|l| l.script.passed()) {
+            self.pass(conn, actions);
+        }
+    }
+
+    /// The session's next group waits no longer for `conn`.
+    fn pass(&mut self, conn: Conn, actions: &mut Vec<Action>) {
+        let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
+            return;
+        };
+        if std::mem::replace(&mut live.passed, true) {
+            return;
+        }
+        let v = live.visit;
+        let Some(visit) = &mut self.visits[v as usize] else {
+            return;
+        };
+        visit.open -= 1;
+        let groups = &self.model.sessions[visit.session as usize].groups;
+        let opened = groups[visit.group as usize].connections.len() == visit.next as usize;
+        if visit.open == 0 && opened {
+            self.end_group(v, actions);
+        }
     }
 
     /// The exchange on `conn` is over.
@@ -241,27 +274,15 @@ impl Structural {
         if std::mem::replace(&mut live.finished, true) {
             return;
         }
-        let v = live.visit;
         if live.script.is_tcp() {
             actions.push(Action::Ask(conn));
             actions.push(Action::Close(conn, End::Client));
+            self.pass(conn, actions);
         } else {
             self.record(conn, Some(now), Info::default());
-            self.flows[conn.0 as usize] = None;
             actions.push(Action::Abort(conn));
-        }
-        self.left(v, actions);
-    }
-
-    fn left(&mut self, v: u32, actions: &mut Vec<Action>) {
-        let Some(visit) = &mut self.visits[v as usize] else {
-            return;
-        };
-        visit.open -= 1;
-        let groups = &self.model.sessions[visit.session as usize].groups;
-        let opened = groups[visit.group as usize].connections.len() == visit.next as usize;
-        if visit.open == 0 && opened {
-            self.end_group(v, actions);
+            self.pass(conn, actions);
+            self.flows[conn.0 as usize] = None;
         }
     }
 
@@ -311,15 +332,11 @@ impl Workload for Structural {
                 let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
                     return;
                 };
-                let v = live.visit;
-                let first = !std::mem::replace(&mut live.finished, true);
-                if first {
+                if !std::mem::replace(&mut live.finished, true) {
                     self.record(conn, Some(now), Info::default());
                 }
+                self.pass(conn, actions);
                 self.flows[conn.0 as usize] = None;
-                if first {
-                    self.left(v, actions);
-                }
             }
             Event::Closed(conn, _) => {
                 if let Some(slot) = self.flows.get_mut(conn.0 as usize) {

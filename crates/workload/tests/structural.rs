@@ -26,6 +26,7 @@ fn connection(gap: Dur, exchange: Exchange) -> Connection {
         writes: Default::default(),
         left_censored: false,
         right_censored: false,
+        overlap: None,
     }
 }
 
@@ -177,6 +178,77 @@ fn groups_wait_for_the_last_connection_and_the_user() {
     // The second connection is finished at 1005 + 40, and the user thinks for 4 s.
     assert_eq!(opened, [1000, 1005, 5045]);
     assert_eq!(flows.len(), 3);
+}
+
+/// A heartbeat each minute keeps a connection open; the user goes on beside it.
+#[test]
+fn a_group_waits_for_no_more_than_it_did() {
+    let beats = vec![turn(10, 0, 20, 60_000); 5];
+    let mut kept = connection(Dur::ZERO, Exchange::Sequential(beats));
+    kept.overlap = Some([1, 1]);
+    let one = |n| connection(MS * 5, Exchange::Sequential(vec![turn(100, 0, n, 0)]));
+    let first = Group {
+        think: Dur::ZERO,
+        connections: vec![kept, one(1000)],
+    };
+    let next = |n| Group {
+        think: MS * 40_000,
+        connections: vec![one(n)],
+    };
+    let (flows, log) = play(vec![first, next(2000), next(3000)]);
+    let opened: Vec<_> = log
+        .iter()
+        .filter(|a| matches!(a.1, Action::Connect(..)))
+        .map(|a| ms(a.0))
+        .collect();
+    // The first beat is answered at 1040, the connection beside it is over at 1045; then 40 s, and
+    // the gap of 5 ms before each connection.
+    assert_eq!(opened, [1000, 1005, 41_050, 81_095]);
+    assert_eq!(flows.len(), 4);
+    let last = flows.iter().map(|f| ms(f.end.unwrap())).max();
+    assert_eq!(last, Some(1_000 + 40 + 4 * 60_020));
+}
+
+/// Of chains, SYNs and datagrams as well.
+#[test]
+fn every_kind_of_exchange_may_go_on_beside_the_next_group() {
+    let both = Exchange::Concurrent {
+        up: vec![unit(0, 100, 0), unit(50_000, 100, 0)],
+        down: vec![unit(0, 100, 0), unit(70_000, 100, 0)],
+    };
+    let attempt = Exchange::Attempt {
+        retries: vec![MS * 1_000, MS * 90_000],
+        refused: false,
+    };
+    let d = Datagrams {
+        packets: vec![
+            (Dur::ZERO, true, 40),
+            (MS * 20, false, 40),
+            (MS * 60_000, true, 40),
+        ],
+        total_packets: 3,
+        block: 3,
+    };
+    for (exchange, overlap, passed) in [
+        (both, [1, 1], 1030),
+        (attempt, [2, 0], 2000),
+        (Exchange::Datagrams(d), [1, 1], 1020),
+    ] {
+        let mut kept = connection(Dur::ZERO, exchange);
+        kept.overlap = Some(overlap);
+        let next = connection(Dur::ZERO, Exchange::Sequential(vec![turn(1, 0, 1, 0)]));
+        let group = |think, c| Group {
+            think,
+            connections: vec![c],
+        };
+        let (_, log) = play(vec![group(Dur::ZERO, kept), group(MS * 30_000, next)]);
+        let opened: Vec<_> = log
+            .iter()
+            .filter(|a| matches!(a.1, Action::Connect(..) | Action::Datagrams(..)))
+            .map(|a| ms(a.0))
+            .collect();
+        assert_eq!(opened, [1000, passed + 30_000]);
+    }
 }
 
 #[test]

@@ -74,6 +74,36 @@ impl Tap {
         self.packets
     }
 
+    /// One SYN, from the port given.
+    pub fn syn(&mut self, at: Dur, client: Host, server: Host, port: u16) {
+        let mut w = Wire {
+            tap: self,
+            hosts: [client, server],
+            port,
+            next: [1_000, 0],
+        };
+        w.send(0, at.as_nanos(), Tcp::SYN, 0);
+    }
+
+    /// A datagram from a port of the client's.
+    pub fn datagram(&mut self, at: Dur, client: Host, server: Host, port: u16, payload: u32) {
+        self.packets.push(Packet {
+            time: 1_700_000_000_000_000_000 + at.as_nanos() as i64,
+            wire_len: payload + 42,
+            captured_len: 96,
+            ip_len: payload + 28,
+            src: client.address,
+            dst: server.address,
+            ttl: 60,
+            transport: Transport::Udp {
+                src_port: port,
+                dst_port: 443,
+                payload,
+            },
+            ..Packet::default()
+        });
+    }
+
     /// A connection whose SYN passes the tap at `start`.
     pub fn connection(&mut self, start: Dur, client: Host, server: Host, what: &Exchanges) {
         self.port += 1;

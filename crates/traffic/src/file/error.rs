@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{FORMAT, MAX_BYTES, VERSION};
+use super::{FORMAT, MAX_BYTES, OLDEST, VERSION};
 
 /// Why a model file could not be read, or a model does not hold together.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum ModelError {
     #[error("this is not a traffic model: its `format` is {0}, not \"{FORMAT}\"")]
     Format(String),
     /// A model of a version this program does not know.
-    #[error("`version` is {0}; this program reads version {VERSION}")]
+    #[error("`version` is {0}; this program reads {OLDEST} to {VERSION}")]
     Version(String),
     /// A value that cannot be.
     #[error("{at}: {reason}")]

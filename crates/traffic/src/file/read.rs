@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use swell_base::{Dur, Rate, Warning};
 
-use super::{FORMAT, MAX_BYTES, ModelError, VERSION};
+use super::{FORMAT, MAX_BYTES, ModelError, OLDEST, VERSION};
 use crate::model::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
     Session, Totals, Turn, Unit, Wire, WireEnd, Write,
@@ -146,6 +146,7 @@ struct FileConnection {
     #[serde(default)]
     writes: [Vec<(u64, Micros)>; 2],
     censored: Option<Censored>,
+    overlap: Option<[u32; 2]>,
     turns: Option<Vec<(u64, Micros, u64, Micros)>>,
     up: Option<Vec<(Micros, u64, u32)>>,
     down: Option<Vec<(Micros, u64, u32)>>,
@@ -169,14 +170,28 @@ pub(super) fn parse(text: &[u8]) -> Result<Model, ModelError> {
         Some(f) if f == FORMAT => {}
         other => return Err(ModelError::Format(shown(other))),
     }
-    match head.version {
-        Some(v) if v == VERSION => {}
-        other => return Err(ModelError::Version(shown(other))),
-    }
+    let version = match head.version.as_ref().and_then(serde_json::Value::as_u64) {
+        Some(v) if (OLDEST..=VERSION).contains(&v) => v,
+        _ => return Err(ModelError::Version(shown(head.version))),
+    };
     let file: File = serde_json::from_slice(text)?;
-    let model = file.into_model()?;
+    let mut model = file.into_model()?;
+    if version < VERSION {
+        model.warnings.insert(0, old(version));
+    }
     check(&model)?;
     Ok(model)
+}
+
+/// What a file of an older version does not say.
+fn old(version: u64) -> Warning {
+    Warning::warning(
+        "old-version",
+        format!(
+            "the model file is of version {version}: a user with a connection that stays open is silent \
+             until it ends, and long datagram flows are out of order; learn the model again"
+        ),
+    )
 }
 
 /// A stranger's value, short enough for an error message.
@@ -402,6 +417,7 @@ impl FileConnection {
             }),
             left_censored,
             right_censored,
+            overlap: self.overlap,
         })
     }
 }

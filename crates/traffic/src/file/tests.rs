@@ -69,8 +69,14 @@ fn errors_say_where_and_why() {
             "swell-run",
             "`format` is \"swell-run\"",
         ),
-        ("\"version\":2", "\"version\":3", "`version` is 3"),
-        ("\"version\":2", "\"version\":\"2\"", "`version` is \"2\""),
+        ("\"version\":3", "\"version\":4", "`version` is 4"),
+        ("\"version\":3", "\"version\":1", "`version` is 1"),
+        ("\"version\":3", "\"version\":\"3\"", "`version` is \"3\""),
+        (
+            "\"turns\":[[300",
+            "\"overlap\":[2,0],\"turns\":[[300",
+            "connections[0]: `overlap` is [2, 0]",
+        ),
         (
             "\"class\":1",
             "\"class\":3",
@@ -140,6 +146,16 @@ fn errors_say_where_and_why() {
         let error = error_of(from, to);
         assert!(error.contains(says), "{from} -> {to}: {error}");
     }
+}
+
+#[test]
+fn a_file_of_the_version_before_is_read_and_says_so() {
+    let old = sample().replacen("\"version\":3", "\"version\":2", 1);
+    let m = Model::from_slice(old.as_bytes()).unwrap();
+    assert_eq!(m.warnings[0].code, "old-version");
+    assert_eq!(m.sessions.len(), 2);
+    let again = Model::from_slice(m.to_json().as_bytes()).unwrap();
+    assert_eq!(again, m, "it is said once");
 }
 
 #[test]

@@ -185,6 +185,9 @@ fn connection(out: &mut String, c: &Connection) -> std::fmt::Result {
         (false, true) => out.push_str(",\"censored\":\"right\""),
         (true, true) => out.push_str(",\"censored\":\"both\""),
     }
+    if let Some(overlap) = c.overlap {
+        write!(out, ",\"overlap\":{}", json(&overlap))?;
+    }
     match &c.exchange {
         Exchange::Sequential(turns) => {
             out.push_str(",\"turns\":[");

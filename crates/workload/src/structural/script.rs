@@ -52,10 +52,20 @@ pub(super) struct Script {
     state: State,
     /// Chooses the blocks of long datagram flows.
     rng: Stream,
+    /// Datagrams sent, SYNs among them.
     sent: u64,
+    /// What the session's next group waits for: bytes at the client and at the server of a TCP
+    /// connection, or datagrams sent; none: until all is over.
+    awaited_by_next: Option<Awaited>,
     /// Whether the last datagram was the client's, and nanoseconds it was late.
     from_client: bool,
     late: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Awaited {
+    Bytes([u64; 2]),
+    Sent(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,7 +98,9 @@ const RST: u32 = 12;
 
 impl Script {
     pub fn new(model: Arc<Model>, place: Place, rtt: [Dur; 2], rng: Stream) -> Script {
+        let awaited_by_next = awaited(connection(&model, place));
         Script {
+            awaited_by_next,
             model,
             place,
             rtt,
@@ -110,6 +122,15 @@ impl Script {
     /// From end to end, without queues.
     fn rtt(&self) -> Dur {
         self.rtt[0] + self.rtt[1]
+    }
+
+    /// Whether it has come as far as it had when the session's next group began.
+    pub fn passed(&self) -> bool {
+        match self.awaited_by_next {
+            None => false,
+            Some(Awaited::Bytes(bytes)) => (0..2).all(|i| self.received[i] >= bytes[i]),
+            Some(Awaited::Sent(datagrams)) => self.sent >= datagrams,
+        }
     }
 
     pub fn is_tcp(&self) -> bool {
@@ -369,6 +390,7 @@ impl Script {
         let Exchange::Attempt { retries, .. } = exchange(&model, self.place) else {
             return;
         };
+        self.sent += 1;
         steps.push(Step::Datagram(End::Client, SYN));
         match retries.get(self.next[0] as usize) {
             Some(&pause) => {
@@ -381,6 +403,7 @@ impl Script {
                 steps.push(Step::Wait(self.rtt() + Dur::from_secs(1), PACKET));
             }
             None => {
+                self.sent -= 1;
                 steps.pop();
                 steps.push(Step::Finished);
             }
@@ -428,6 +451,33 @@ impl Script {
 /// Nanoseconds, signed.
 fn signed(d: Dur) -> i64 {
     i64::try_from(d.as_nanos()).unwrap_or(i64::MAX / 4)
+}
+
+/// What the session's next group waits for. An attempt is over for its user with its last SYN.
+fn awaited(c: &Connection) -> Option<Awaited> {
+    let sum = |units: &mut dyn Iterator<Item = u64>| units.fold(0u64, u64::saturating_add);
+    let overlap = c.overlap.map(|o| o.map(|n| n as usize));
+    match (&c.exchange, overlap) {
+        (Exchange::Attempt { retries, .. }, None) => Some(Awaited::Sent(retries.len() as u64 + 1)),
+        (_, None) => None,
+        (Exchange::Sequential(turns), Some([up, down])) => Some(Awaited::Bytes([
+            sum(&mut turns.iter().take(down).map(|t| t.response)),
+            sum(&mut turns.iter().take(up).map(|t| t.request)),
+        ])),
+        (
+            Exchange::Concurrent {
+                up: ups,
+                down: downs,
+            },
+            Some([up, down]),
+        ) => Some(Awaited::Bytes([
+            sum(&mut downs.iter().take(down).map(|u| u.bytes)),
+            sum(&mut ups.iter().take(up).map(|u| u.bytes)),
+        ])),
+        (Exchange::Attempt { .. } | Exchange::Datagrams(_), Some([up, down])) => {
+            Some(Awaited::Sent((up + down) as u64))
+        }
+    }
 }
 
 fn connection(model: &Model, place: Place) -> &Connection {

@@ -350,6 +350,7 @@ fn model() -> Model {
         writes: Default::default(),
         left_censored: false,
         right_censored: false,
+        overlap: None,
     };
     let session = |n: u64| {
         let turns = vec![

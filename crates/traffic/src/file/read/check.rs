@@ -86,6 +86,14 @@ fn check_connection(m: &Model, c: &Connection, udp: bool) -> Result<(), String> 
     if c.writes.iter().flatten().any(|w| w.after == 0) {
         return Err("`writes` names an empty write".into());
     }
+    let units = c.exchange.units();
+    if let Some(overlap) = c.overlap
+        && (0..2).any(|i| overlap[i] as usize > units[i])
+    {
+        return Err(format!(
+            "`overlap` is {overlap:?}, but there are {units:?} units"
+        ));
+    }
     match &c.exchange {
         Exchange::Datagrams(d) => {
             if !udp {
