@@ -66,7 +66,7 @@ pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model
         Arc::clone(&learner),
         &played.classes,
     )));
-    let machine = Structural::new(played, &schedule, seed);
+    let machine = Structural::new(played, &schedule);
     world.add(
         Box::new(machine),
         Tag::Background,

@@ -152,7 +152,13 @@ fn whole_micros(m: &mut Model) {
                             .for_each(|unit| round(&mut unit.pause));
                     }
                     Exchange::Attempt { retries, .. } => retries.iter_mut().for_each(round),
-                    Exchange::Datagrams(d) => d.packets.iter_mut().for_each(|p| round(&mut p.0)),
+                    Exchange::Datagrams(d) => {
+                        d.packets.iter_mut().for_each(|p| round(&mut p.0));
+                        for r in d.runs.iter_mut().flatten() {
+                            round(&mut r.pause);
+                            round(&mut r.span);
+                        }
+                    }
                 }
             }
         }

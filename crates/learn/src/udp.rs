@@ -1,27 +1,26 @@
-//! One UDP flow: its packets, or evenly spread blocks of them.
+//! One UDP flow: its packets, or its outline.
 
 use swell_base::Dur;
-use swell_traffic::Datagrams;
+use swell_traffic::{Datagrams, Run};
 
 use crate::passed::Passed;
 
-/// Packets per block.
-const BLOCK: usize = 32;
-/// Blocks held; twice as many are gathered before every other one goes.
-const BLOCKS: usize = 16;
+/// Packets kept one by one; a flow with more is kept as runs.
+const WHOLE: usize = 512;
+/// Runs per direction at the end of a long flow; twice as many are gathered before they are merged.
+const RUNS: usize = 256;
 
 /// A UDP flow being tracked.
 ///
-/// Short flows are kept whole. Of long ones every 2^n-th block of 32 consecutive packets is kept, n
-/// growing with the flow so that at most 512 packets stay: a systematic sample, evenly spread over
-/// the flow, whatever its length.
+/// Short flows are kept whole. Long ones become runs of evenly spaced packets, per direction and in
+/// order. Neighbours are merged where that moves the fewest bytes by the least time: even spacing costs
+/// nothing and long pauses most, so that bursts stay where they were, whatever the flow's length.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// Gap in nanoseconds, from the client, payload bytes.
+    /// Gap in nanoseconds, from the client, payload bytes; none any more in a long flow.
     packets: Vec<(u64, bool, u32)>,
-    total: u64,
-    /// Every `stride`-th block is kept.
-    stride: u64,
+    outlines: [Outline; 2],
+    long: bool,
     pub(crate) start: u64,
     pub(crate) last: u64,
     /// Packets of the client and of the server.
@@ -33,13 +32,9 @@ pub(crate) struct Flow {
 impl Flow {
     pub(crate) fn new(start: u64) -> Flow {
         Flow {
-            packets: Vec::new(),
-            total: 0,
-            stride: 1,
             start,
             last: start,
-            count: [0; 2],
-            overtaken: None,
+            ..Flow::default()
         }
     }
 
@@ -53,110 +48,148 @@ impl Flow {
 
     pub(crate) fn push(&mut self, at: u64, from_client: bool, payload: u32) {
         let gap = at.saturating_sub(self.last);
-        self.last = at;
-        self.count[usize::from(!from_client)] += 1;
-        let block = self.total / BLOCK as u64;
-        self.total += 1;
-        if !block.is_multiple_of(self.stride) {
+        self.last = self.last.max(at);
+        let direction = usize::from(!from_client);
+        self.count[direction] += 1;
+        if self.long {
+            self.outlines[direction].push(self.last - self.start, payload);
             return;
         }
-        if self.packets.len() == 2 * BLOCK * BLOCKS {
-            self.stride *= 2;
-            let kept = self.packets.chunks(BLOCK).step_by(2);
-            self.packets = kept.flatten().copied().collect();
-            if !block.is_multiple_of(self.stride) {
-                return;
+        self.packets.push((gap, from_client, payload));
+        if self.packets.len() > WHOLE {
+            self.long = true;
+            let mut since = 0;
+            for (pause, client, bytes) in std::mem::take(&mut self.packets) {
+                since += pause;
+                self.outlines[usize::from(!client)].push(since, bytes);
             }
         }
-        self.packets.push((gap, from_client, payload));
     }
 
-    pub(crate) fn finish(mut self) -> Datagrams {
-        let full = self.packets.len() as u64 == self.total;
-        let limit = BLOCK * BLOCKS;
-        if !full || self.packets.len() > limit {
-            // A block begun last would weigh as much as a whole one.
-            let whole = self.packets.len() / BLOCK * BLOCK;
-            self.packets.truncate(whole.max(BLOCK));
-            if self.packets.len() > limit {
-                let kept = self.packets.chunks(BLOCK).step_by(2);
-                self.packets = kept.flatten().copied().collect();
-            }
-            self.stretch();
-        }
-        let sampled = self.packets.len() as u64 != self.total;
+    pub(crate) fn finish(self) -> Datagrams {
         Datagrams {
-            total_packets: self.total,
-            block: if sampled { BLOCK } else { self.packets.len() } as u32,
             packets: self
                 .packets
                 .into_iter()
                 .map(|(gap, client, bytes)| (Dur::from_nanos(gap), client, bytes))
                 .collect(),
+            runs: self.outlines.map(Outline::finish),
+        }
+    }
+}
+
+/// The runs of one direction.
+#[derive(Debug, Default)]
+struct Outline {
+    runs: Vec<Part>,
+}
+
+/// A run that may still be merged. Times are nanoseconds since the flow began.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    first: u64,
+    last: u64,
+    packets: u64,
+    bytes: u64,
+    sizes: [u32; 2],
+    /// Byte-nanoseconds by which even spacing has moved its packets already.
+    moved: f64,
+}
+
+impl Outline {
+    fn push(&mut self, at: u64, payload: u32) {
+        self.runs.push(Part {
+            first: at,
+            last: at,
+            packets: 1,
+            bytes: u64::from(payload),
+            sizes: [payload; 2],
+            moved: 0.0,
+        });
+        if self.runs.len() == 2 * RUNS {
+            self.merge();
         }
     }
 
-    /// Makes the kept packets last their share of the flow's duration: what is missing goes into
-    /// the gaps in front of the blocks, what is too much is taken out of every gap.
-    fn stretch(&mut self) {
-        let share = (self.last - self.start) as f64 * self.packets.len() as f64 / self.total as f64;
-        let sum: u64 = self.packets.iter().map(|p| p.0).sum();
-        let blocks = self.packets.len().div_ceil(BLOCK);
-        if (sum as f64) < share {
-            let more = ((share - sum as f64) / blocks as f64) as u64;
-            for p in self.packets.iter_mut().step_by(BLOCK) {
-                p.0 += more;
+    /// Merges neighbours, the cheapest first, until at most [`RUNS`] are left.
+    fn merge(&mut self) {
+        while self.runs.len() > RUNS {
+            let mut costs: Vec<f64> = self
+                .runs
+                .windows(2)
+                .map(|w| w[0].with(&w[1]).moved)
+                .collect();
+            let surplus = self.runs.len() - RUNS;
+            let middle = surplus.min(costs.len()) - 1;
+            let (_, &mut limit, _) = costs.select_nth_unstable_by(middle, f64::total_cmp);
+            let mut merged: Vec<Part> = Vec::with_capacity(2 * RUNS);
+            // Each takes part in one merger a round: what it costs is known only once.
+            let mut fresh = true;
+            let mut left = surplus;
+            for &part in &self.runs {
+                match merged.last_mut() {
+                    Some(before) if fresh && left > 0 => {
+                        let joined = before.with(&part);
+                        if joined.moved <= limit {
+                            *before = joined;
+                            left -= 1;
+                            fresh = false;
+                            continue;
+                        }
+                        merged.push(part);
+                    }
+                    _ => {
+                        merged.push(part);
+                        fresh = true;
+                    }
+                }
             }
-        } else if sum > 0 {
-            for p in &mut self.packets {
-                p.0 = (p.0 as f64 * share / sum as f64) as u64;
-            }
+            self.runs = merged;
+        }
+    }
+
+    fn finish(mut self) -> Vec<Run> {
+        self.merge();
+        let mut ended = 0;
+        self.runs
+            .iter()
+            .map(|p| {
+                let pause = Dur::from_nanos(p.first - std::mem::replace(&mut ended, p.last));
+                Run {
+                    pause,
+                    span: Dur::from_nanos(p.last - p.first),
+                    packets: u32::try_from(p.packets).unwrap_or(u32::MAX),
+                    bytes: p.bytes,
+                    sizes: p.sizes,
+                }
+            })
+            .collect()
+    }
+}
+
+impl Part {
+    /// Both as one run. What that moves: the bytes of either, by as much as the packets next to the
+    /// pause between them would come too early or too late, with what both had moved before.
+    fn with(&self, next: &Part) -> Part {
+        let packets = self.packets + next.packets;
+        let span = (next.last - self.first) as f64;
+        let spacing = span / (packets - 1) as f64;
+        let early = (self.last - self.first) as f64 - spacing * (self.packets - 1) as f64;
+        let late = (next.first - self.first) as f64 - spacing * self.packets as f64;
+        let moved = self.bytes as f64 * early.abs() + next.bytes as f64 * late.abs();
+        Part {
+            first: self.first,
+            last: next.last,
+            packets,
+            bytes: self.bytes + next.bytes,
+            sizes: [
+                self.sizes[0].min(next.sizes[0]),
+                self.sizes[1].max(next.sizes[1]),
+            ],
+            moved: self.moved + next.moved + moved,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn flow(n: u64, gap: impl Fn(u64) -> u64) -> Datagrams {
-        let mut at = 1_000;
-        let mut f = Flow::new(at);
-        for i in 0..n {
-            at += if i == 0 { 0 } else { gap(i) };
-            f.push(at, i % 3 == 0, 100 + (i % 50) as u32);
-        }
-        f.finish()
-    }
-
-    #[test]
-    fn short_flows_are_kept_whole() {
-        let d = flow(500, |i| i * 1_000);
-        assert_eq!((d.total_packets, d.packets.len(), d.block), (500, 500, 500));
-        assert_eq!(d.packets[0], (Dur::ZERO, true, 100));
-        assert_eq!(d.packets[7], (Dur::from_micros(7), false, 107));
-    }
-
-    #[test]
-    fn long_flows_keep_spread_blocks_and_their_rate() {
-        for n in [600, 1_024, 1_025, 5_000, 100_000, 1_000_000] {
-            // The second half sends at half the rate.
-            let d = flow(n, |i| if i < n / 2 { 1_000_000 } else { 2_000_000 });
-            assert_eq!(d.total_packets, n);
-            assert_eq!(d.block, 32);
-            assert!(
-                (256..=512).contains(&d.packets.len()),
-                "{n}: {}",
-                d.packets.len()
-            );
-            let lasts = d.packets.iter().map(|p| p.0).sum::<Dur>().as_secs_f64() * d.scale();
-            let truth = n as f64 * 1.5e-3;
-            assert!(
-                (lasts / truth - 1.0).abs() < 0.01,
-                "{n}: {lasts} for {truth}"
-            );
-            let up = d.packets.iter().filter(|p| p.1).count() as f64 / d.packets.len() as f64;
-            assert!((up - 1.0 / 3.0).abs() < 0.03, "{n}: {up}");
-        }
-    }
-}
+mod tests;

@@ -158,8 +158,8 @@ fn volume(connection: &Connection) -> f64 {
         Exchange::Concurrent { up, down } => up.iter().chain(down).map(|u| u.bytes as f64).sum(),
         Exchange::Attempt { .. } => 0.0,
         Exchange::Datagrams(d) => {
-            let kept: f64 = d.packets.iter().map(|p| f64::from(p.2)).sum();
-            kept * d.total_packets as f64 / d.packets.len().max(1) as f64
+            let [up, down] = d.bytes();
+            up as f64 + down as f64
         }
     }
 }

@@ -33,6 +33,7 @@
 //! What this crate does not do: it neither learns a model (`swell-learn`) nor plays one
 //! (`swell-workload`).
 
+mod datagrams;
 mod file;
 pub mod flowlevel;
 mod marginals;
@@ -42,11 +43,12 @@ mod thin;
 mod vary;
 mod volume;
 
+pub use datagrams::{Cursor, Datagrams, Run};
 pub use file::{FORMAT, MAX_BYTES, ModelError, VERSION};
 pub use marginals::{Distance, Marginal, Marginals, Quantity, Sample};
 pub use model::{
-    Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
-    Session, Totals, Turn, Unit, Wire, WireEnd, Write,
+    Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session, Totals,
+    Turn, Unit, Wire, WireEnd, Write,
 };
 pub use schedule::{DrawError, Schedule, Start};
 pub use thin::Thinner;

@@ -226,6 +226,9 @@ pub struct Distance {
 /// Quantiles taken of weighted samples for a distance.
 const QUANTILES: usize = 2_000;
 
+/// Most datagrams of one flow that count, evenly spread over it.
+const DATAGRAMS: u64 = 512;
+
 impl Marginals {
     /// The marginals of a model.
     pub fn of(model: &Model) -> Marginals {
@@ -406,7 +409,11 @@ fn each(model: &Model, s: &Session, mut value: impl FnMut(Quantity, f64)) {
                 }
                 Exchange::Attempt { .. } => {}
                 Exchange::Datagrams(d) => {
-                    for (k, &(gap, _, bytes)) in d.packets.iter().enumerate() {
+                    let every = d.count().iter().sum::<u64>().div_ceil(DATAGRAMS).max(1);
+                    for (k, (gap, _, bytes)) in d.iter().enumerate() {
+                        if !(k as u64).is_multiple_of(every) {
+                            continue;
+                        }
                         value(Q::Datagram, f64::from(bytes));
                         if k > 0 {
                             value(Q::DatagramGap, secs(gap));

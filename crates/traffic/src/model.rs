@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate, Warning};
 
+use crate::Datagrams;
+
 /// A traffic model: who talked to whom for what, with which sizes, pauses and paths, and when.
 ///
 /// It is an empirical *joint* distribution: sessions are kept whole, so what depends on each other
@@ -259,16 +261,4 @@ pub struct Unit {
     pub bytes: u64,
     /// How many units of the other end had arrived, as its acknowledgement number says.
     pub after: u32,
-}
-
-/// A UDP flow. Open loop: its packets do not wait for each other.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Datagrams {
-    /// Packets: pause since the previous one (either direction), true if from the client, UDP
-    /// payload bytes. Long flows keep a sample of blocks of consecutive packets.
-    pub packets: Vec<(Dur, bool, u32)>,
-    /// How many packets the flow had; more than `packets.len()` where only blocks were kept.
-    pub total_packets: u64,
-    /// Length of each kept block (equal to `packets.len()` where everything was kept).
-    pub block: u32,
 }

@@ -105,18 +105,37 @@ fn tcp() -> impl Strategy<Value = Exchange> {
     ]
 }
 
-fn udp() -> impl Strategy<Value = Exchange> {
+fn run() -> impl Strategy<Value = Run> {
     (
-        vec((micros(), any::<bool>(), 0..65_508u32), 1..6),
-        0..1_000u64,
+        micros(),
+        micros(),
+        1..2_000u32,
+        [0..65_508u32, 0..65_508],
+        0.0..=1.0f64,
     )
-        .prop_map(|(packets, more)| {
-            Exchange::Datagrams(Datagrams {
-                total_packets: packets.len() as u64 + more,
-                block: packets.len() as u32,
+        .prop_map(|(pause, span, packets, [a, b], share)| {
+            let (least, most) = (a.min(b), a.max(b));
+            let n = u64::from(packets);
+            Run {
+                pause,
+                span: if packets == 1 { Dur::ZERO } else { span },
                 packets,
-            })
+                bytes: n * u64::from(least) + (share * (n * u64::from(most - least)) as f64) as u64,
+                sizes: [least, most],
+            }
         })
+}
+
+fn udp() -> impl Strategy<Value = Exchange> {
+    let whole = vec((micros(), any::<bool>(), 0..65_508u32), 1..6).prop_map(|packets| Datagrams {
+        packets,
+        ..Datagrams::default()
+    });
+    let long = [vec(run(), 1..4), vec(run(), 0..4)].prop_map(|runs| Datagrams {
+        runs,
+        ..Datagrams::default()
+    });
+    prop_oneof![whole, long].prop_map(Exchange::Datagrams)
 }
 
 fn path() -> impl Strategy<Value = Path> {

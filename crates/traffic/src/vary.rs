@@ -233,11 +233,22 @@ fn resize(exchange: &mut Exchange, request: f64, response: f64) {
         Exchange::Datagrams(d) => {
             for (_, client, bytes) in &mut d.packets {
                 let k = if *client { request } else { response };
-                // A UDP payload is at most 65507 bytes over IPv4 (RFC 768, RFC 791).
-                *bytes = scaled(u64::from(*bytes), k).min(65_507) as u32;
+                *bytes = payload(*bytes, k);
+            }
+            for (runs, k) in d.runs.iter_mut().zip([request, response]) {
+                for run in runs {
+                    run.sizes = run.sizes.map(|bytes| payload(bytes, k));
+                    let [least, most] = run.sizes.map(|b| u64::from(b) * u64::from(run.packets));
+                    run.bytes = scaled(run.bytes, k).clamp(least, most);
+                }
             }
         }
     }
+}
+
+/// A UDP payload is at most 65507 bytes over IPv4 (RFC 768, RFC 791).
+fn payload(bytes: u32, k: f64) -> u32 {
+    scaled(u64::from(bytes), k).min(65_507) as u32
 }
 
 /// Lets one field of the items change places.

@@ -2,22 +2,10 @@
 
 use swell_base::Dur;
 
-use crate::{Connection, Datagrams, Exchange, Model, Session, Unit};
-
-impl Datagrams {
-    /// How many packets of the flow each kept packet stands for; 1 where all were kept.
-    pub fn scale(&self) -> f64 {
-        if self.packets.is_empty() {
-            1.0
-        } else {
-            self.total_packets as f64 / self.packets.len() as f64
-        }
-    }
-}
+use crate::{Connection, Exchange, Model, Session, Unit};
 
 impl Exchange {
-    /// Application bytes from the client and from the server. Where only blocks of a datagram flow
-    /// were kept, scaled up to the whole flow.
+    /// Application bytes from the client and from the server.
     pub fn bytes(&self) -> [u64; 2] {
         match self {
             Exchange::Sequential(turns) => turns.iter().fold([0, 0], |[up, down], t| {
@@ -31,18 +19,7 @@ impl Exchange {
                 [sum(up), sum(down)]
             }
             Exchange::Attempt { .. } => [0, 0],
-            Exchange::Datagrams(d) => {
-                let sum = |client: bool| {
-                    let kept: u64 = d
-                        .packets
-                        .iter()
-                        .filter(|p| p.1 == client)
-                        .map(|p| u64::from(p.2))
-                        .sum();
-                    (kept as f64 * d.scale()).round() as u64
-                };
-                [sum(true), sum(false)]
-            }
+            Exchange::Datagrams(d) => d.bytes(),
         }
     }
 
@@ -53,21 +30,21 @@ impl Exchange {
             Exchange::Sequential(turns) => turns.len(),
             Exchange::Concurrent { up, down } => up.len() + down.len(),
             Exchange::Attempt { retries, .. } => retries.len(),
-            Exchange::Datagrams(d) => d.packets.len(),
+            // A run takes twice the room of a packet.
+            Exchange::Datagrams(d) => {
+                d.packets.len() + 2 * d.runs.iter().map(Vec::len).sum::<usize>()
+            }
         }
     }
 
     /// Units of the client and of the server: turns (requests and responses), units of chains, SYNs,
-    /// datagrams that the model keeps.
+    /// datagrams.
     pub fn units(&self) -> [usize; 2] {
         match self {
             Exchange::Sequential(turns) => [turns.len(); 2],
             Exchange::Concurrent { up, down } => [up.len(), down.len()],
             Exchange::Attempt { retries, .. } => [retries.len() + 1, 0],
-            Exchange::Datagrams(d) => {
-                let up = d.packets.iter().filter(|p| p.1).count();
-                [up, d.packets.len() - up]
-            }
+            Exchange::Datagrams(d) => d.count().map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
         }
     }
 
@@ -82,7 +59,7 @@ impl Exchange {
                 sum(up).max(sum(down))
             }
             Exchange::Attempt { retries, .. } => retries.iter().copied().sum(),
-            Exchange::Datagrams(d) => d.packets.iter().map(|p| p.0).sum::<Dur>().scale(d.scale()),
+            Exchange::Datagrams(d) => d.lasts(),
         }
     }
 }
@@ -115,7 +92,7 @@ impl Connection {
             Exchange::Attempt { retries, .. } => {
                 retries.iter().take(up.saturating_sub(1)).copied().sum()
             }
-            Exchange::Datagrams(d) => d.packets.iter().take(up + down).map(|p| p.0).sum(),
+            Exchange::Datagrams(d) => d.iter().take(up + down).map(|p| p.0).sum(),
         }
     }
 }

@@ -4,7 +4,7 @@ mod script;
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Rate, Stream, Time};
+use swell_base::{Dur, Rate, Time};
 use swell_traffic::{Exchange, Model, Path, Schedule, Session, Start};
 
 use self::script::{Place, Script, Step};
@@ -19,7 +19,6 @@ pub struct Structural {
     model: Arc<Model>,
     starts: Vec<Start>,
     next_start: usize,
-    seed: u64,
     /// One entry per session begun, emptied when it is over.
     visits: Vec<Option<Visit>>,
     /// One entry per connection opened, emptied when it is gone.
@@ -61,14 +60,12 @@ const SCRIPT: u64 = 3 << 56;
 const KIND: u64 = 0xff << 56;
 
 impl Structural {
-    /// Plays `schedule` of `model` (with the knobs already applied to it: `Model::varied`). The
-    /// seed chooses the blocks of long datagram flows.
-    pub fn new(model: Arc<Model>, schedule: &Schedule, seed: u64) -> Structural {
+    /// Plays `schedule` of `model` (with the knobs already applied to it: `Model::varied`).
+    pub fn new(model: Arc<Model>, schedule: &Schedule) -> Structural {
         Structural {
             model,
             starts: schedule.starts.clone(),
             next_start: 0,
-            seed,
             visits: Vec::new(),
             flows: Vec::new(),
             records: Vec::new(),
@@ -175,7 +172,6 @@ impl Structural {
         let client = model.client_paths.get(session.client as usize);
         let server = model.server_paths.get(connection.server as usize);
         let rtt = [client, server].map(|path| path.map_or(Dur::ZERO, |p| p.rtt));
-        let rng = Stream::indexed(self.seed, "structural/datagrams", u64::from(conn.0));
         self.flows.push(Some(Box::new(Live {
             visit: v,
             class: session.class,
@@ -183,7 +179,7 @@ impl Structural {
             received: [0; 2],
             finished: false,
             passed: false,
-            script: Script::new(Arc::clone(&self.model), place, rtt, rng),
+            script: Script::new(Arc::clone(&self.model), place, rtt),
         })));
         let host =
             |side: u64, index: u32| (u64::from(copy) + 1) << 33 | side << 32 | u64::from(index);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use common::Ideal;
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::{
-    Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
+    Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance, Run,
     Schedule, Session, Start, Totals, Turn, Unit, Wire, Write,
 };
-use swell_workload::{Action, FlowRecord, Record, Structural};
+use swell_workload::{Action, End, FlowRecord, Record, Structural};
 
 const MS: Dur = Dur::from_millis(1);
 const DELAY: Dur = Dur::from_millis(10);
@@ -98,7 +98,7 @@ fn play(groups: Vec<Group>) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
         }],
         phase: Dur::ZERO,
     };
-    let machine = Structural::new(Arc::new(model(groups)), &schedule, 1);
+    let machine = Structural::new(Arc::new(model(groups)), &schedule);
     let mut net = Ideal::new(machine, DELAY);
     let flows = net
         .run(Dur::from_secs(1000))
@@ -226,8 +226,7 @@ fn every_kind_of_exchange_may_go_on_beside_the_next_group() {
             (MS * 20, false, 40),
             (MS * 60_000, true, 40),
         ],
-        total_packets: 3,
-        block: 3,
+        ..Datagrams::default()
     };
     for (exchange, overlap, passed) in [
         (both, [1, 1], 1030),
@@ -331,8 +330,7 @@ fn datagrams_keep_their_own_times() {
     ];
     let d = Datagrams {
         packets,
-        total_packets: 3,
-        block: 3,
+        ..Datagrams::default()
     };
     let group = Group {
         think: Dur::ZERO,
@@ -349,26 +347,59 @@ fn datagrams_keep_their_own_times() {
     assert_eq!(sent, [(1000, 40), (1020, 400), (1025, 41)]);
 }
 
+/// A second of 1 Mbyte every ten, and reports meanwhile: each burst where it was, in this order.
 #[test]
-fn a_long_datagram_flow_is_as_long_as_it_was() {
-    let packets: Vec<_> = (0..200).map(|i| (MS * 20, i % 2 == 0, 160)).collect();
+fn a_long_datagram_flow_keeps_its_bursts() {
+    let burst = |n: u64| Run {
+        pause: MS * if n == 0 { 0 } else { 9_000 },
+        span: MS * 1_000,
+        packets: 1_001,
+        bytes: 1_001_000 + n,
+        sizes: [900, 1_200],
+    };
+    let reports = Run {
+        pause: MS * 500,
+        span: MS * 30_000,
+        packets: 61,
+        bytes: 61 * 40,
+        sizes: [40, 40],
+    };
     let d = Datagrams {
-        packets,
-        total_packets: 5_000,
-        block: 50,
+        packets: vec![],
+        runs: [vec![reports], (0..4).map(burst).collect()],
     };
     let group = Group {
         think: Dur::ZERO,
         connections: vec![connection(Dur::ZERO, Exchange::Datagrams(d))],
     };
-    let (_, log) = play(vec![group]);
-    let sent: Vec<_> = log
-        .iter()
-        .filter(|a| matches!(a.1, Action::SendDatagram(..)))
-        .map(|a| a.0)
-        .collect();
-    assert_eq!(sent.len(), 5_000);
-    assert_eq!(ms(sent[4_999]) - ms(sent[0]), 4_999 * 20);
+    let (flows, log) = play(vec![group]);
+    let mut sent = [0u64; 41];
+    let mut ups = Vec::new();
+    for (t, a) in &log {
+        match a {
+            Action::SendDatagram(_, End::Server, n) => {
+                sent[((ms(*t) - 1_000) / 1_000) as usize] += u64::from(*n);
+            }
+            Action::SendDatagram(_, End::Client, _) => ups.push(ms(*t) - 1_000),
+            _ => {}
+        }
+    }
+    let want = |s: usize| match s {
+        0 | 10 | 20 | 30 => 1_001_000 + s as u64 / 10,
+        _ => 0,
+    };
+    for s in 0..31 {
+        // The last packet of a burst is due at its end.
+        let at_edge = if s % 10 == 0 {
+            sent[s] + sent[s + 1]
+        } else {
+            0
+        };
+        assert_eq!(at_edge, want(s), "second {s}");
+    }
+    assert_eq!(ups.len(), 61);
+    assert_eq!((ups[0], ups[1], ups[60]), (500, 1_000, 30_500));
+    assert_eq!((flows[0].up, flows[0].down), (2_440, 4_004_006));
 }
 
 #[test]

@@ -155,7 +155,7 @@ pub(super) fn background(
             let played = model.varied(knobs, seed);
             let schedule = Schedule::draw(&played, knobs, seed, duration)
                 .map_err(|e| RunError::Failed(e.into()))?;
-            let machine = Structural::new(Arc::new(played), &schedule, seed);
+            let machine = Structural::new(Arc::new(played), &schedule);
             Some((Box::new(machine), tcp(settings)))
         }
         BackgroundSpec::Sessions {

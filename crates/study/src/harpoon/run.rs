@@ -99,7 +99,7 @@ impl Original {
             starts: Vec::new(),
             phase: Dur::ZERO,
         });
-        let machine = Structural::new(Arc::new(played), &schedule, 1);
+        let machine = Structural::new(Arc::new(played), &schedule);
         observe(Box::new(machine), self.duration, sample, 1)
     }
 

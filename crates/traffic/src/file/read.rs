@@ -6,11 +6,14 @@ use swell_base::{Dur, Rate, Warning};
 
 use super::{FORMAT, MAX_BYTES, ModelError, OLDEST, VERSION};
 use crate::model::{
-    Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance,
-    Session, Totals, Turn, Unit, Wire, WireEnd, Write,
+    Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session, Totals,
+    Turn, Unit, Wire, WireEnd, Write,
 };
 
+use crate::{Datagrams, Run};
+
 mod check;
+mod old;
 
 pub(super) use check::check;
 
@@ -153,9 +156,15 @@ struct FileConnection {
     syn_retries: Option<Vec<Micros>>,
     refused: Option<bool>,
     datagrams: Option<Vec<(Micros, u8, u32)>>,
+    runs: Option<[Vec<FileRun>; 2]>,
+    /// Of version 2: how many packets the flow had, of which only blocks are listed.
     packets: Option<u64>,
     block: Option<u32>,
 }
+
+/// Pause, span, datagrams, bytes, smallest and largest.
+#[derive(Deserialize)]
+struct FileRun(Micros, Micros, u32, u64, u32, u32);
 
 /// Full segments' payload, segments acknowledged at once, segments per acknowledgement.
 #[derive(Default, Deserialize)]
@@ -177,21 +186,10 @@ pub(super) fn parse(text: &[u8]) -> Result<Model, ModelError> {
     let file: File = serde_json::from_slice(text)?;
     let mut model = file.into_model()?;
     if version < VERSION {
-        model.warnings.insert(0, old(version));
+        model.warnings.insert(0, old::warning(version));
     }
     check(&model)?;
     Ok(model)
-}
-
-/// What a file of an older version does not say.
-fn old(version: u64) -> Warning {
-    Warning::warning(
-        "old-version",
-        format!(
-            "the model file is of version {version}: a user with a connection that stays open is silent \
-             until it ends, and long datagram flows are out of order; learn the model again"
-        ),
-    )
 }
 
 /// A stranger's value, short enough for an error message.
@@ -269,6 +267,18 @@ impl From<FilePath> for Path {
     }
 }
 
+impl From<FileRun> for Run {
+    fn from(r: FileRun) -> Run {
+        Run {
+            pause: r.0.0,
+            span: r.1.0,
+            packets: r.2,
+            bytes: r.3,
+            sizes: [r.4, r.5],
+        }
+    }
+}
+
 impl FileSession {
     fn into_session(self, i: usize) -> Result<Session, ModelError> {
         let mut groups = Vec::with_capacity(self.groups.len());
@@ -315,6 +325,7 @@ impl FileConnection {
                 syn_retries: None,
                 refused: None,
                 datagrams: None,
+                runs: None,
                 packets: None,
                 block: None,
                 ..
@@ -336,6 +347,7 @@ impl FileConnection {
                 syn_retries: None,
                 refused: None,
                 datagrams: None,
+                runs: None,
                 packets: None,
                 block: None,
                 ..
@@ -350,6 +362,7 @@ impl FileConnection {
                 syn_retries: Some(retries),
                 refused: Some(refused),
                 datagrams: None,
+                runs: None,
                 packets: None,
                 block: None,
                 ..
@@ -364,8 +377,9 @@ impl FileConnection {
                 syn_retries: None,
                 refused: None,
                 datagrams: Some(datagrams),
-                packets: Some(total_packets),
-                block: Some(block),
+                runs: None,
+                packets: total,
+                block,
                 ..
             } => {
                 let mut packets = Vec::with_capacity(datagrams.len());
@@ -375,16 +389,27 @@ impl FileConnection {
                     }
                     packets.push((gap.0, client == 1, bytes));
                 }
-                Exchange::Datagrams(Datagrams {
-                    packets,
-                    total_packets,
-                    block,
-                })
+                Exchange::Datagrams(old::datagrams(packets, total, block))
             }
+            FileConnection {
+                turns: None,
+                up: None,
+                down: None,
+                syn_retries: None,
+                refused: None,
+                datagrams: None,
+                runs: Some(runs),
+                packets: None,
+                block: None,
+                ..
+            } => Exchange::Datagrams(Datagrams {
+                packets: Vec::new(),
+                runs: runs.map(|runs| runs.into_iter().map(Run::from).collect()),
+            }),
             _ => {
                 return Err(
                     "needs exactly one of `turns`; `up` and `down`; `syn_retries` and `refused`; \
-                     `datagrams`, `packets` and `block`",
+                     `datagrams`; `runs`",
                 );
             }
         };

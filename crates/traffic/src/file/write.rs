@@ -7,7 +7,7 @@ use serde::Serialize;
 use swell_base::{Dur, Rate};
 
 use super::{FORMAT, VERSION};
-use crate::{Connection, Exchange, Model, Path, Session, Unit, Wire, WireEnd};
+use crate::{Connection, Exchange, Model, Path, Run, Session, Unit, Wire, WireEnd};
 
 /// Microseconds, rounded to the nearest.
 pub(super) fn micros(d: Dur) -> u64 {
@@ -215,16 +215,35 @@ fn connection(out: &mut String, c: &Connection) -> std::fmt::Result {
             write!(out, "],\"refused\":{refused}}}")?;
         }
         Exchange::Datagrams(d) => {
+            if !d.is_whole() {
+                out.push_str(",\"runs\":[");
+                comma(out, &d.runs, |out, runs| {
+                    out.push('[');
+                    comma(out, runs, run)?;
+                    out.push(']');
+                    Ok(())
+                })?;
+                out.push_str("]}");
+                return Ok(());
+            }
             out.push_str(",\"datagrams\":[");
             comma(out, &d.packets, |out, &(gap, client, bytes)| {
                 write!(out, "[{},{},{bytes}]", micros(gap), u8::from(client))
             })?;
-            write!(
-                out,
-                "],\"packets\":{},\"block\":{}}}",
-                d.total_packets, d.block
-            )?;
+            out.push_str("]}");
         }
     }
     Ok(())
+}
+
+fn run(out: &mut String, r: &Run) -> std::fmt::Result {
+    let [least, most] = r.sizes;
+    write!(
+        out,
+        "[{},{},{},{},{least},{most}]",
+        micros(r.pause),
+        micros(r.span),
+        r.packets,
+        r.bytes
+    )
 }

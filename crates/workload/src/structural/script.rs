@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Stream, Time};
-use swell_traffic::{Connection, Exchange, Model, Unit};
+use swell_base::{Dur, Time};
+use swell_traffic::{Connection, Cursor, Exchange, Model, Unit};
 
 use crate::End;
 
@@ -36,8 +36,11 @@ pub(super) struct Script {
     place: Place,
     /// Round trips between the link where pauses were seen and the client, and the server.
     rtt: [Dur; 2],
-    /// Next turn, chunk or packet, by end where both go on their own.
+    /// Next turn, chunk or SYN, by end where both go on their own.
     next: [u32; 2],
+    /// The next datagram of a flow, and how far the flow has been walked through.
+    packet: Option<(End, u32)>,
+    cursor: Cursor,
     /// Bytes received so far and bytes that the script waits for, by receiving end.
     received: [u64; 2],
     awaited: [u64; 2],
@@ -50,8 +53,6 @@ pub(super) struct Script {
     /// Units of the other end that arrived completely, and their bytes, by receiving end.
     heard: [(u32, u64); 2],
     state: State,
-    /// Chooses the blocks of long datagram flows.
-    rng: Stream,
     /// Datagrams sent, SYNs among them.
     sent: u64,
     /// What the session's next group waits for: bytes at the client and at the server of a TCP
@@ -97,7 +98,7 @@ const SYN: u32 = 32;
 const RST: u32 = 12;
 
 impl Script {
-    pub fn new(model: Arc<Model>, place: Place, rtt: [Dur; 2], rng: Stream) -> Script {
+    pub fn new(model: Arc<Model>, place: Place, rtt: [Dur; 2]) -> Script {
         let awaited_by_next = awaited(connection(&model, place));
         Script {
             awaited_by_next,
@@ -112,7 +113,8 @@ impl Script {
             pausing: [false; 2],
             heard: [(0, 0); 2],
             state: State::Idle,
-            rng,
+            packet: None,
+            cursor: Cursor::default(),
             sent: 0,
             from_client: true,
             late: 0,
@@ -187,14 +189,11 @@ impl Script {
             (Exchange::Concurrent { up, .. }, CHUNK_UP) => self.send_unit(up, End::Client, steps),
             (Exchange::Concurrent { down, .. }, _) => self.send_unit(down, End::Server, steps),
             (Exchange::Attempt { .. }, _) => self.syn(steps),
-            (Exchange::Datagrams(d), _) => {
-                let Some(&(_, client, bytes)) = d.packets.get(self.next[0] as usize) else {
-                    return;
-                };
-                let end = if client { End::Client } else { End::Server };
-                steps.push(Step::Datagram(end, bytes));
-                self.sent += 1;
-                self.next[0] += 1;
+            (Exchange::Datagrams(_), _) => {
+                if let Some((end, bytes)) = self.packet.take() {
+                    steps.push(Step::Datagram(end, bytes));
+                    self.sent += 1;
+                }
                 self.await_packet(steps);
             }
         }
@@ -420,27 +419,17 @@ impl Script {
         Dur::from_nanos(pause.max(0).unsigned_abs())
     }
 
-    /// Waits for the next packet of a datagram flow. Where only blocks were kept, the end of one
-    /// leads to a random one until the flow has as many packets as it had.
+    /// Waits for the next packet of a datagram flow.
     fn await_packet(&mut self, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let Exchange::Datagrams(d) = exchange(&model, self.place) else {
             return;
         };
-        if self.sent >= d.total_packets || d.packets.is_empty() {
+        let Some((gap, client, bytes)) = d.step(&mut self.cursor) else {
             steps.push(Step::Finished);
             return;
-        }
-        let block = u64::from(d.block.max(1));
-        let all_kept = d.total_packets <= d.packets.len() as u64;
-        if !all_kept && self.sent > 0 && self.sent.is_multiple_of(block) {
-            let blocks = (d.packets.len() as u64).div_ceil(block);
-            self.next[0] = (self.rng.below(blocks) * block) as u32;
-        }
-        if self.next[0] as usize >= d.packets.len() {
-            self.next[0] = 0;
-        }
-        let (gap, client, _) = d.packets[self.next[0] as usize];
+        };
+        self.packet = Some((if client { End::Client } else { End::Server }, bytes));
         let pause = self.at_link(gap, client);
         // Even a burst of simultaneous packets goes through the timer, one after another, so that
         // a long flow never recurses.

@@ -367,8 +367,7 @@ fn model() -> Model {
         };
         let datagrams = Exchange::Datagrams(Datagrams {
             packets: vec![(Dur::ZERO, true, 40 + n as u32), (MS * 5, false, 1200)],
-            total_packets: 2,
-            block: 2,
+            ..Datagrams::default()
         });
         let attempt = Exchange::Attempt {
             retries: vec![MS * (10 + n)],
@@ -441,7 +440,7 @@ fn structural_sessions() {
         starts: starts.collect(),
         phase: Dur::ZERO,
     };
-    let make = || Structural::new(Arc::clone(&model), &schedule, 3);
+    let make = || Structural::new(Arc::clone(&model), &schedule);
     let [simulated, real] = both(make, Dur::from_secs(60), |book| all_closed(book, 48));
     assert_eq!(simulated.0.stories.len(), 48);
     let [there, here] = [sorted(&simulated.0), sorted(&real.0)];

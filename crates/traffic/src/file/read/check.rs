@@ -3,7 +3,7 @@
 use swell_base::Dur;
 
 use super::ModelError;
-use crate::{Connection, Exchange, Model, Path, Unit};
+use crate::{Connection, Exchange, Model, Path, Run, Unit};
 
 pub(super) fn connection_path(session: usize, group: usize, connection: usize) -> String {
     format!("sessions[{session}].groups[{group}].connections[{connection}]")
@@ -99,23 +99,45 @@ fn check_connection(m: &Model, c: &Connection, udp: bool) -> Result<(), String> 
             if !udp {
                 return Err("datagrams in a class that is not UDP".into());
             }
-            let kept = d.packets.len() as u64;
-            if d.total_packets < kept {
-                return Err(format!(
-                    "`packets` is {}, but {kept} datagrams are kept",
-                    d.total_packets
-                ));
+            if !d.packets.is_empty() && !d.is_whole() {
+                return Err("both `datagrams` and `runs`".into());
             }
-            if u64::from(d.block) > kept || (d.block == 0 && kept > 0) {
-                return Err(format!("`block` is {} of {kept} datagrams", d.block));
+            if d.packets.iter().any(|p| p.2 > MAX_PAYLOAD) {
+                return Err(format!("a datagram of more than {MAX_PAYLOAD} bytes"));
             }
-            if kept == 0 && d.total_packets > 0 {
-                return Err("no datagram was kept".into());
+            for (end, runs) in d.runs.iter().enumerate() {
+                for (i, r) in runs.iter().enumerate() {
+                    run(r).map_err(|reason| format!("runs[{end}][{i}]: {reason}"))?;
+                }
             }
         }
         _ if udp => return Err("a TCP exchange in a UDP class".into()),
         Exchange::Concurrent { up, down } => chains(up, down)?,
         Exchange::Sequential(_) | Exchange::Attempt { .. } => {}
+    }
+    Ok(())
+}
+
+/// The largest UDP payload over IPv4 (RFC 768, RFC 791).
+const MAX_PAYLOAD: u32 = 65_507;
+
+fn run(r: &Run) -> Result<(), String> {
+    let [least, most] = r.sizes;
+    let n = u64::from(r.packets);
+    if n == 0 {
+        return Err("no datagram".into());
+    }
+    if n == 1 && r.span > Dur::ZERO {
+        return Err("one datagram takes no time".into());
+    }
+    if least > most || most > MAX_PAYLOAD {
+        return Err(format!("sizes from {least} to {most}"));
+    }
+    if !(n * u64::from(least)..=n * u64::from(most)).contains(&r.bytes) {
+        return Err(format!(
+            "{} bytes in {n} datagrams of {least} to {most}",
+            r.bytes
+        ));
     }
     Ok(())
 }

@@ -1,0 +1,126 @@
+use super::*;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+/// A flow of (time in nanoseconds, from the client, payload).
+fn learn(packets: &[(u64, bool, u32)]) -> Datagrams {
+    let mut f = Flow::new(packets[0].0);
+    for &(at, client, bytes) in packets {
+        f.push(at, client, bytes);
+    }
+    f.finish()
+}
+
+/// Bytes per bin from a direction, as played.
+fn envelope(packets: impl Iterator<Item = (u64, u32)>, bin: u64, bins: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; bins];
+    for (at, bytes) in packets {
+        sums[((at / bin) as usize).min(bins - 1)] += f64::from(bytes);
+    }
+    sums
+}
+
+fn played(d: &Datagrams) -> Vec<(u64, bool, u32)> {
+    let mut at = 0;
+    let packet = |(gap, client, bytes): (Dur, bool, u32)| {
+        at += gap.as_nanos();
+        (at, client, bytes)
+    };
+    d.iter().map(packet).collect()
+}
+
+#[test]
+fn short_flows_are_kept_whole() {
+    let packets: Vec<_> = (0..512u64)
+        .map(|i| (i * i * 1_000, i % 3 == 0, 100 + i as u32))
+        .collect();
+    let d = learn(&packets);
+    assert!(d.is_whole());
+    assert_eq!(played(&d), packets);
+}
+
+/// Video over QUIC: a second at 15 Mbit/s, nine of silence, an acknowledgement for every ten.
+/// Bytes, duration and order of the bursts: each bin of 100 ms holds what it held.
+#[test]
+fn bursts_stay_where_they_were() {
+    let mut packets = Vec::new();
+    let mut x = 1u64;
+    for burst in 0..30u64 {
+        // The third burst is twice as long, the tenth is missing.
+        let n = [1_500, 3_000, 0][usize::from(burst == 2) + 2 * usize::from(burst == 9)];
+        for i in 0..n {
+            // Queues on the way jitter by a tenth of a millisecond.
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = burst * 10_000 * MS + i * 660_000 + (x >> 40) % 100_000;
+            packets.push((at, false, 1_250));
+            if i % 10 == 9 {
+                packets.push((at + 50_000, true, 40));
+            }
+        }
+    }
+    packets.sort_unstable();
+    let first = packets[0].0;
+    packets.iter_mut().for_each(|p| p.0 -= first);
+    let d = learn(&packets);
+    let again = played(&d);
+    assert_eq!(d.count().iter().sum::<u64>(), packets.len() as u64);
+    let total = |p: &[(u64, bool, u32)]| p.iter().map(|p| u64::from(p.2)).sum::<u64>();
+    assert_eq!(total(&again), total(&packets));
+    assert_eq!(again.last().map(|p| p.0), packets.last().map(|p| p.0));
+    let bins = |p: &[(u64, bool, u32)]| {
+        envelope(p.iter().map(|&(at, _, bytes)| (at, bytes)), 100 * MS, 3_000)
+    };
+    let (was, is) = (bins(&packets), bins(&again));
+    let off: f64 = was.iter().zip(&is).map(|(a, b)| (a - b).abs()).sum();
+    assert!(off < 0.01 * total(&packets) as f64, "{off}");
+    assert!(d.runs.iter().all(|r| r.len() <= RUNS));
+}
+
+/// A call: 20 ms apart for an hour. Even spacing needs few runs and is exact.
+#[test]
+fn even_spacing_is_exact() {
+    let packets: Vec<_> = (0..180_000u64).map(|i| (i * 20 * MS, true, 160)).collect();
+    let d = learn(&packets);
+    assert_eq!(played(&d), packets);
+}
+
+/// Packets of two sizes keep both, and their mixture.
+#[test]
+fn sizes_stay_apart() {
+    let packets: Vec<_> = (0..50_000u64)
+        .map(|i| (i * 5 * MS, false, if i % 4 == 0 { 1_200 } else { 100 }))
+        .collect();
+    let again = played(&learn(&packets));
+    let large = again.iter().filter(|p| p.2 == 1_200).count();
+    assert_eq!(large, 12_500);
+    assert!(again.iter().filter(|p| p.2 == 100).count() >= 37_000);
+}
+
+proptest! {
+    /// Whatever comes, bytes, packets and duration stay, per direction, and time goes on.
+    #[test]
+    fn nothing_is_lost(
+        gaps in proptest::collection::vec((0..1u64 << 32, any::<bool>(), 0..65_508u32), 1..2_000),
+        scale in 0..20u32,
+    ) {
+        let mut at = 5;
+        let packets: Vec<_> = gaps
+            .iter()
+            .map(|&(gap, client, bytes)| {
+                at += gap >> scale;
+                (at, client, bytes)
+            })
+            .collect();
+        let d = learn(&packets);
+        for client in [true, false] {
+            let of = |p: &[(u64, bool, u32)]| {
+                let own = p.iter().filter(|x| x.1 == client);
+                (own.clone().count(), own.map(|x| u64::from(x.2)).sum::<u64>())
+            };
+            prop_assert_eq!(of(&played(&d)), of(&packets));
+        }
+        let span = packets[packets.len() - 1].0 - packets[0].0;
+        prop_assert_eq!(d.lasts().as_nanos(), span);
+    }
+}

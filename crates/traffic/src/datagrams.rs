@@ -1,0 +1,211 @@
+//! UDP flows.
+
+use swell_base::Dur;
+
+/// A UDP flow. Open loop: its packets keep their times and their order, whatever the network does.
+///
+/// Short flows hold every packet; long ones are two chains of [`Run`]s, the client's and the
+/// server's, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Datagrams {
+    /// Packets: pause since the previous one (either direction), true if from the client, UDP
+    /// payload bytes. Empty where there are runs.
+    pub packets: Vec<(Dur, bool, u32)>,
+    /// From the client and from the server.
+    pub runs: [Vec<Run>; 2],
+}
+
+/// Datagrams of one direction in a row, evenly spaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// From the last datagram of the run before it (or from the flow's beginning) to its first.
+    pub pause: Dur,
+    /// From its first datagram to its last.
+    pub span: Dur,
+    /// How many there are, at least one.
+    pub packets: u32,
+    /// UDP payload bytes of all of them.
+    pub bytes: u64,
+    /// UDP payload of the smallest and of the largest.
+    pub sizes: [u32; 2],
+}
+
+impl Run {
+    /// When its datagram number `i` is due, since its first. The last one is due after `span`.
+    pub fn due(&self, i: u32) -> Dur {
+        let gaps = u128::from(self.packets.saturating_sub(1).max(1));
+        let at = u128::from(self.span.as_nanos()) * u128::from(i.min(self.packets)) / gaps;
+        Dur::from_nanos(u64::try_from(at).unwrap_or(u64::MAX))
+    }
+
+    /// UDP payload of its datagram number `i`: the smallest or the largest size, evenly mixed, so
+    /// that all of them sum up to `bytes`; one may have a size between.
+    pub fn size(&self, i: u32) -> u32 {
+        let [least, most] = self.sizes.map(u64::from);
+        let n = u64::from(self.packets.max(1));
+        let more = self.bytes.saturating_sub(n * least);
+        let (large, rest) = match most.saturating_sub(least) {
+            0 => (0, more),
+            step => ((more / step).min(n), more % step),
+        };
+        let i = u64::from(i);
+        let is_large = (i + 1) * large / n > i * large / n;
+        let bytes = if is_large {
+            most
+        } else if i == 0 {
+            least + rest
+        } else {
+            least
+        };
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+}
+
+/// How far a flow has been walked through ([`Datagrams::step`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// By direction: the next run and the next datagram in it; of listed packets the next alone.
+    run: [u32; 2],
+    packet: [u32; 2],
+    /// By direction: when the run before ended; and when the last datagram of either was due.
+    ended: [Dur; 2],
+    last: Dur,
+}
+
+impl Datagrams {
+    /// Every packet is listed on its own.
+    pub fn is_whole(&self) -> bool {
+        self.runs.iter().all(Vec::is_empty)
+    }
+
+    /// Packets from the client and from the server.
+    pub fn count(&self) -> [u64; 2] {
+        let listed = self.packets.iter().filter(|p| p.1).count() as u64;
+        let listed = [listed, self.packets.len() as u64 - listed];
+        [0, 1].map(|end| {
+            let runs = self.runs[end].iter().map(|r| u64::from(r.packets));
+            runs.fold(listed[end], u64::saturating_add)
+        })
+    }
+
+    /// UDP payload bytes from the client and from the server.
+    pub fn bytes(&self) -> [u64; 2] {
+        [0, 1].map(|end| {
+            let listed = self.packets.iter().filter(|p| p.1 == (end == 0));
+            let listed = listed.map(|p| u64::from(p.2)).sum::<u64>();
+            let runs = self.runs[end].iter().map(|r| r.bytes);
+            runs.fold(listed, u64::saturating_add)
+        })
+    }
+
+    /// Its next datagram, in the order of time, those of the client first where two are due at once:
+    /// pause since the one before it, true if from the client, UDP payload bytes. `None` after the
+    /// last.
+    pub fn step(&self, cursor: &mut Cursor) -> Option<(Dur, bool, u32)> {
+        if let Some(&packet) = self.packets.get(cursor.packet[0] as usize)
+            && self.is_whole()
+        {
+            cursor.packet[0] += 1;
+            return Some(packet);
+        }
+        let due = [0, 1].map(|end| {
+            let run = self.runs[end].get(cursor.run[end] as usize)?;
+            Some(cursor.ended[end] + run.pause + run.due(cursor.packet[end]))
+        });
+        let (end, at) = match due {
+            [Some(a), Some(b)] if b < a => (1, b),
+            [Some(a), _] => (0, a),
+            [None, b] => (1, b?),
+        };
+        let run = self.runs[end].get(cursor.run[end] as usize)?;
+        let bytes = run.size(cursor.packet[end]);
+        cursor.packet[end] += 1;
+        if cursor.packet[end] >= run.packets {
+            cursor.run[end] += 1;
+            cursor.packet[end] = 0;
+            cursor.ended[end] = cursor.ended[end] + run.pause + run.span;
+        }
+        let pause = at - cursor.last;
+        cursor.last = cursor.last.max(at);
+        Some((pause, end == 0, bytes))
+    }
+
+    /// All of them, as [`Datagrams::step`] gives them.
+    pub fn iter(&self) -> impl Iterator<Item = (Dur, bool, u32)> + '_ {
+        let mut cursor = Cursor::default();
+        std::iter::from_fn(move || self.step(&mut cursor))
+    }
+
+    /// From its beginning to its last packet.
+    pub fn lasts(&self) -> Dur {
+        let listed = self.packets.iter().map(|p| p.0).sum::<Dur>();
+        let chain = |runs: &[Run]| runs.iter().map(|r| r.pause + r.span).sum::<Dur>();
+        listed.max(chain(&self.runs[0])).max(chain(&self.runs[1]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A run's datagrams sum up to its bytes, lie within its sizes, and span its time.
+        #[test]
+        fn a_run_is_what_it_says(
+            n in 1..2_000u32,
+            least in 0..1_500u32,
+            more in 0..1_500u32,
+            share in 0.0..=1.0f64,
+            span in 0..1u64 << 50,
+        ) {
+            let sizes = [least, least + more];
+            // Bytes that such datagrams can have; a run of one has one size.
+            let room = u64::from(n) * u64::from(more);
+            let bytes = u64::from(n) * u64::from(least) + (room as f64 * share) as u64;
+            let run = Run {
+                pause: Dur::ZERO,
+                span: Dur::from_nanos(if n == 1 { 0 } else { span }),
+                packets: n,
+                bytes,
+                sizes,
+            };
+            let all: Vec<u32> = (0..n).map(|i| run.size(i)).collect();
+            prop_assert_eq!(all.iter().map(|&b| u64::from(b)).sum::<u64>(), bytes);
+            prop_assert!(all.iter().all(|b| (sizes[0]..=sizes[1]).contains(b)));
+            prop_assert_eq!(run.due(0), Dur::ZERO);
+            prop_assert_eq!(run.due(n - 1), run.span);
+        }
+    }
+
+    #[test]
+    fn what_a_flow_holds() {
+        let run = |pause, span, packets, bytes| Run {
+            pause: Dur::from_millis(pause),
+            span: Dur::from_millis(span),
+            packets,
+            bytes,
+            sizes: [10, 1_000],
+        };
+        let d = Datagrams {
+            packets: vec![],
+            runs: [
+                vec![run(0, 0, 1, 10), run(500, 100, 3, 30)],
+                vec![run(40, 200, 50, 40_000)],
+            ],
+        };
+        assert_eq!(d.count(), [4, 50]);
+        assert_eq!(d.bytes(), [40, 40_000]);
+        assert_eq!(d.lasts(), Dur::from_millis(600));
+        let all: Vec<_> = d.iter().collect();
+        assert_eq!(all.len(), 54);
+        assert_eq!(all.iter().map(|p| p.0).sum::<Dur>(), d.lasts());
+        assert_eq!(
+            all[..2],
+            [(Dur::ZERO, true, 10), (Dur::from_millis(40), false, 900)]
+        );
+        assert_eq!(all.iter().map(|p| u64::from(p.2)).sum::<u64>(), 40_040);
+        let ups: Vec<_> = all.iter().filter(|p| p.1).map(|p| p.2).collect();
+        assert_eq!(ups, [10; 4]);
+    }
+}
