@@ -21,7 +21,9 @@ mod units;
 mod warning;
 
 pub use fetch::fetch;
-pub use packet::{DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Tag, UDP_HEADERS};
+pub use packet::{
+    DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Stamps, Tag, UDP_HEADERS,
+};
 pub use queue::{EventQueue, Ranked};
 pub use rng::{Stream, derived};
 pub use units::{Bytes, Dur, QueueLimit, Rate, Time, UnitError};

@@ -46,18 +46,19 @@ impl Flags {
 }
 
 /// Room for the selective acknowledgement blocks of a segment (RFC 2018), three at most, each as (start, end)
-/// counted from the segment's `ack`, so that they fit 32 bits. A block below `ack` cannot be said.
+/// counted from the segment's `ack`, so that they fit 32 bits. A first block that starts below `ack`, or lies within
+/// the second, names data that arrived twice (RFC 2883).
 ///
 /// How many there are stands in the segment ([`Segment::sacks`]), beside which the blocks lie or travel: who finds
 /// none there does not look here, which in a [pool of packets](Head) is other memory. What lies beyond that
 /// many is left from before and means nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SackBlocks([[u32; 2]; 3]);
+pub struct SackBlocks([[i32; 2]; 3]);
 
 impl SackBlocks {
     /// Adds a block behind the first `count` if there is room, and counts it; `start` and `end` count from `ack`,
     /// `start < end`.
-    pub fn push(&mut self, count: &mut u8, start: u32, end: u32) -> bool {
+    pub fn push(&mut self, count: &mut u8, start: i32, end: i32) -> bool {
         debug_assert!(start < end, "an empty SACK block");
         match self.0.get_mut(usize::from(*count)) {
             Some(free) => {
@@ -69,7 +70,7 @@ impl SackBlocks {
         }
     }
     /// The first `count` blocks in the order they were added.
-    pub fn first(&self, count: u8) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn first(&self, count: u8) -> impl Iterator<Item = (i32, i32)> + '_ {
         let blocks = self.0.iter().take(usize::from(count));
         blocks.map(|&[start, end]| (start, end))
     }
@@ -88,17 +89,71 @@ pub struct Segment {
     pub len: u32,
     /// Receive window in bytes, already scaled.
     pub window: u32,
-    /// A time in microseconds, which wraps after 71 minutes. For transports that measure one-way delays: with
-    /// payload, when the segment was sent; without, how long the segment that it answers was under way. For
-    /// receivers that tune their buffer: without payload, when it was sent; with, the stamp that last came.
-    /// Else zero.
-    pub stamp: u32,
     /// TCP flags; none for a datagram.
     pub flags: Flags,
     /// ECN codepoint of the IP header (RFC 3168): 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
     /// How many selective acknowledgements it has; [they themselves](SackBlocks) are kept beside it.
     pub sacks: u8,
+    /// Time stamps, or what a transport measures one-way delays by.
+    pub stamps: Stamps,
+}
+
+/// The time stamps of a segment in the room that a packet has for them: the two times of the option of RFC 7323, in
+/// milliseconds and modulo 2^20, about 17 minutes; or one number of 32 bits where a transport measures one-way delays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps([u8; 5]);
+
+impl Stamps {
+    /// Times are known modulo this many milliseconds.
+    pub const RANGE: u32 = 1 << 20;
+
+    /// TSval and TSecr in milliseconds, of which the lower 20 bits are kept.
+    #[inline]
+    pub fn new(value: u32, echo: u32) -> Stamps {
+        let range = u64::from(Stamps::RANGE - 1);
+        let both = u64::from(value) & range | (u64::from(echo) & range) << 20;
+        let [a, b, c, d, e, ..] = both.to_le_bytes();
+        Stamps([a, b, c, d, e])
+    }
+
+    #[inline]
+    fn both(self) -> u64 {
+        let [a, b, c, d, e] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])
+    }
+
+    /// TSval: when the segment was sent.
+    #[inline]
+    pub fn value(self) -> u32 {
+        (self.both() & u64::from(Stamps::RANGE - 1)) as u32
+    }
+
+    /// TSecr: the time stamp of the segment that it answers.
+    #[inline]
+    pub fn echo(self) -> u32 {
+        (self.both() >> 20) as u32 // 20 bits
+    }
+
+    /// One number.
+    #[inline]
+    pub fn one_way(micros: u32) -> Stamps {
+        let [a, b, c, d] = micros.to_le_bytes();
+        Stamps([a, b, c, d, 0])
+    }
+
+    /// With payload, when the segment was sent, in microseconds, which wraps after 71 minutes; without, how long the
+    /// segment that it answers was under way.
+    #[inline]
+    pub fn micros(self) -> u32 {
+        self.both() as u32 // the lower half
+    }
+
+    /// How much later than `earlier` a time stamp is, in milliseconds; negative where it is earlier.
+    #[inline]
+    pub fn since(value: u32, earlier: u32) -> i32 {
+        (value.wrapping_sub(earlier) << 12) as i32 >> 12
+    }
 }
 
 impl Segment {
@@ -140,7 +195,7 @@ pub struct Packet {
 
 impl Packet {
     /// Its selective acknowledgements, counted from its `ack`.
-    pub fn sacks(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn sacks(&self) -> impl Iterator<Item = (i32, i32)> + '_ {
         self.sacks.first(self.head.seg.sacks)
     }
 }
@@ -219,12 +274,24 @@ mod tests {
     }
 
     #[test]
+    fn two_time_stamps_fit_and_are_compared_across_the_wrap() {
+        for (value, echo) in [(0, 0), (1, 0xf_ffff), (0xa_5a5a, 0x5_a5a5), (0xf_ffff, 1)] {
+            let stamps = Stamps::new(value, echo);
+            assert_eq!((stamps.value(), stamps.echo()), (value, echo));
+        }
+        assert_eq!(Stamps::new(Stamps::RANGE + 7, 0).value(), 7);
+        assert_eq!(Stamps::one_way(u32::MAX - 3).micros(), u32::MAX - 3);
+        assert_eq!(Stamps::since(5, Stamps::RANGE - 2), 7);
+        assert_eq!(Stamps::since(Stamps::RANGE - 2, 5), -7);
+    }
+
+    #[test]
     fn a_fourth_sack_block_is_refused() {
         let (mut sacks, mut n) = (SackBlocks::default(), 0);
-        assert!(sacks.push(&mut n, 10, 20) && sacks.push(&mut n, 30, 40));
-        assert!(sacks.push(&mut n, 50, u32::MAX));
+        assert!(sacks.push(&mut n, -10, 20) && sacks.push(&mut n, 30, 40));
+        assert!(sacks.push(&mut n, 50, i32::MAX));
         assert!(!sacks.push(&mut n, 70, 80));
-        let all = [(10, 20), (30, 40), (50, u32::MAX)];
+        let all = [(-10, 20), (30, 40), (50, i32::MAX)];
         assert_eq!((n, sacks.first(n).collect::<Vec<_>>()), (3, all.to_vec()));
     }
 

@@ -215,7 +215,7 @@ impl Default for PlainLink {
 mod tests {
     use super::*;
     use crate::{Element, Link};
-    use swell_base::{Bytes, Flags, FlowId, Head, Packet, Rate, Segment, Stream, Tag};
+    use swell_base::{Bytes, Flags, FlowId, Head, Packet, Rate, Segment, Stamps, Stream, Tag};
 
     /// The oracle: the link itself. Rates that divide and rates that do not, idle and crowded, polled in
     /// time and late.
@@ -257,10 +257,10 @@ mod tests {
                     sacks: 0,
                     flags: Flags(rng.bits() as u8),
                     ecn: rng.below(4) as u8,
-                    stamp: rng.bits() as u32,
+                    stamps: Stamps::one_way(rng.bits() as u32),
                 };
                 for _ in 0..rng.below(4) * rng.below(2) {
-                    let start = rng.below(1 << 31) as u32;
+                    let start = rng.below(1 << 30) as i32;
                     let count = &mut packet.head.seg.sacks;
                     packet.sacks.push(count, start, start + 1460);
                 }

@@ -246,7 +246,7 @@ mod tests {
                     ..Head::default()
                 });
                 for _ in 0..rng.below(4) * rng.below(2) {
-                    let start = rng.below(1 << 31) as u32;
+                    let start = rng.below(1 << 30) as i32;
                     let count = &mut packet.head.seg.sacks;
                     packet.sacks.push(count, start, start + 1460);
                 }

@@ -63,8 +63,8 @@ fn random_element(seed: u64) -> Box<dyn Element> {
 }
 
 /// Which selective acknowledgements a packet has, by its number: none, or up to three.
-fn acknowledges(number: u64) -> impl Iterator<Item = (u32, u32)> {
-    let first = number as u32;
+fn acknowledges(number: u64) -> impl Iterator<Item = (i32, i32)> {
+    let first = number as i32;
     (0..[0, 1, 0, 3, 2][number as usize % 5]).map(move |k| (first + k, first + 7 * k + 1))
 }
 

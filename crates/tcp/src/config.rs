@@ -107,9 +107,16 @@ pub struct Config {
     pub sack: bool,
     /// Bytes of the IP header: 20 for IPv4, 40 for IPv6.
     pub ip_header: u16,
-    /// Whether segments carry the 12 bytes of a timestamp option (RFC 7323), and an
-    /// acknowledgement of a retransmission ends the RTO back-off as a timestamp would allow.
+    /// Time stamps (RFC 7323) in milliseconds: 12 bytes on every segment. A segment sent more than once gives a
+    /// sample of the round trip by its echo, and an echo older than the first retransmission shows that the
+    /// retransmissions were not needed (RFC 4015, Linux `tcp_packet_delayed`).
     pub timestamps: bool,
+    /// Take a time-out for spurious where what was never sent again is acknowledged (RFC 5682 section 3, Linux
+    /// `tcp_process_loss`), and undo the reduction. Needs `sack`.
+    pub frto: bool,
+    /// Tell the sender of data that arrived twice (RFC 2883), and undo a reduction when all that was sent again
+    /// did (RFC 3708, Linux `tcp_try_undo_dsack`). Needs `sack`.
+    pub dsack: bool,
     /// Initial congestion window in segments. `linux`: 10 (RFC 6928); `classic`: 2 (ns-2
     /// `windowInit_`; RFC 2581 allowed 2, RFC 2001 said 1).
     pub initial_window: u32,
@@ -132,8 +139,9 @@ pub struct Config {
     pub max_rto: Dur,
     /// RTO before the first sample: 1 s (RFC 6298 section 2.1).
     pub initial_rto: Dur,
-    /// Whether `min_rto` bounds the variance term only, RTO = SRTT + max(min_rto, 4 RTTVAR), as
-    /// in Linux (`tcp_rtt_estimator`, `mdev_max_us`), or the RTO as a whole (RFC 6298).
+    /// Estimate as Linux does (`tcp_rtt_estimator`): `min_rto` bounds the variance term only, RTO = SRTT +
+    /// max(min_rto, 4 RTTVAR), and the variance falls once per round trip, not with each sample. Otherwise
+    /// RFC 6298, where `min_rto` bounds the RTO as a whole.
     pub min_rto_is_variance: bool,
     /// Clock tick: RTT samples and RTOs are rounded up to it. Zero: exact. BSD: 500 ms; ns-2
     /// `tcpTick_`: 10 ms, 100 ms before 2002.
@@ -147,6 +155,9 @@ pub struct Config {
     /// Retransmissions of SYN or SYN/ACK until the connection is given up: 6 (Linux
     /// `tcp_syn_retries`).
     pub syn_retries: u8,
+    /// How many time-outs of a SYN do not back off, and do not count as retries: 4 (Linux `tcp_syn_linear_timeouts`);
+    /// none in RFC 6298.
+    pub syn_linear: u8,
     /// Duplicate acknowledgements, or segments selectively acknowledged above a hole, that mean a
     /// loss: 3 (RFC 5681 section 3.2, RFC 6675 `DupThresh`).
     pub dup_threshold: u32,
@@ -209,6 +220,8 @@ impl Config {
             sack: true,
             ip_header: 20,
             timestamps: true,
+            frto: true,
+            dsack: true,
             initial_window: 10,
             initial_ssthresh: None,
             send_window: None,
@@ -222,6 +235,7 @@ impl Config {
             rtt_every_ack: true,
             retries: 15,
             syn_retries: 6,
+            syn_linear: 4,
             dup_threshold: 3,
             limited_transmit: true,
             prr: true,
@@ -249,6 +263,8 @@ impl Config {
             algorithm: Algorithm::Reno,
             sack: false,
             timestamps: false,
+            frto: false,
+            dsack: false,
             initial_window: 2,
             initial_ssthresh: Some(20),
             send_window: Some(20),
@@ -260,6 +276,7 @@ impl Config {
             min_rto_is_variance: false,
             tick: Dur::from_millis(10),
             rtt_every_ack: false,
+            syn_linear: 0,
             limited_transmit: false,
             prr: false,
             rack_tlp: false,
@@ -388,6 +405,13 @@ impl Config {
     #[inline]
     pub(crate) fn mss(&self) -> u32 {
         self.mss
+    }
+
+    /// Whether segments carry the times of RFC 7323. A tuned buffer measures round trips by them even where they
+    /// take no room on the wire.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        (self.timestamps | self.recv_tuning) && !self.stamps()
     }
 
     /// Whether the receive window is tuned. The stamps that this takes are used otherwise where one-way

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Flags, SackBlocks, Segment, Time, fetch};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Stamps, Time, fetch};
 
 use crate::Config;
-use crate::receiver::{Receiver, micros};
+use crate::receiver::{Receiver, micros, millis};
 use crate::sender::{Expired, Out, Sender};
 
 /// What happened, for the application.
@@ -60,6 +60,10 @@ pub struct Stats {
     pub probes: u32,
     /// Reductions of the window because of marks (RFC 3168).
     pub marks: u32,
+    /// Reductions of the window that proved wrong and were undone.
+    pub undone: u32,
+    /// Time-outs among them.
+    pub spurious: u32,
     /// Bytes cumulatively acknowledged by the peer, the FIN counting one.
     pub acked: u64,
     /// Payload bytes delivered in order to the application here.
@@ -424,6 +428,8 @@ impl Endpoint {
             recoveries: count.recoveries,
             probes: count.probes,
             marks: count.marks,
+            undone: u32::from(count.undone),
+            spurious: u32::from(count.spurious),
             // The SYN has number 0 and is no data.
             acked: s.una.saturating_sub(1),
             delivered: self.recv.delivered(),
@@ -526,6 +532,7 @@ impl Endpoint {
             State::Listen => {
                 if has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST) && seg.seq == 0 {
                     self.recv.nxt = 1;
+                    self.recv.hear_syn(&self.cfg, seg);
                     self.send.front.state = State::SynReceived;
                     self.send.front.syn_due = true;
                 }
@@ -546,7 +553,7 @@ impl Endpoint {
             State::Open => self.recv.ack_now = true,
             State::SynReceived => {
                 if has(Flags::ACK) && seg.ack == 1 {
-                    self.open(now, seg.window);
+                    self.open(now, seg);
                     if has(Flags::SYN) {
                         self.recv.ack_now = true; // both opened at once
                     } else {
@@ -571,9 +578,10 @@ impl Endpoint {
         if !seg.flags.has(Flags::SYN) || seg.seq != 0 {
             return;
         }
+        self.recv.hear_syn(&self.cfg, seg);
         if acked {
             self.recv.nxt = 1;
-            self.open(now, seg.window);
+            self.open(now, seg);
             // A one-way TCP of ns-2 sends data instead.
             self.send.bare_ack = !self.send.has_unsent() || !self.send.is_ns2();
             self.send.front.seldom |= self.send.bare_ack;
@@ -585,33 +593,44 @@ impl Endpoint {
         }
     }
 
-    fn open(&mut self, now: Time, window: u32) {
+    fn open(&mut self, now: Time, seg: &Segment) {
         self.send.front.state = State::Open;
         self.send.front.events |= pending::CONNECTED;
         self.send.front.syn_due = false;
         let sent = self.send.timed.1;
-        self.send.open(window);
-        // Only time-outs count: a SYN that the network doubled is answered twice as well.
-        match self.send.counters().rtos {
-            0 if self.send.syns == 1 => self.send.sample(&self.cfg, sent, now),
-            0 => {}
-            1 => self.send.rtt.after_handshake_timeout(),
-            _ => {
-                self.send.rtt.after_handshake_timeout();
-                // RFC 5681 section 3.1 asks for one segment after a lost SYN; Linux
-                // (`tcp_init_cwnd`) forgives the first.
-                self.send.window.cwnd = f64::from(self.cfg.mss()) / self.send.unit(&self.cfg);
-            }
+        self.send.open(seg.window);
+        let timeouts = self.send.counters().rtos;
+        // The answer to the first SYN shows that those after it were not needed (`tcp_try_undo_spurious_syn`).
+        let echo = seg.stamps.echo();
+        let first = self.cfg.timestamps && Stamps::since(echo, millis(sent)) == 0;
+        if timeouts == 0 && self.send.syns == 1 {
+            self.send.sample(&self.cfg, sent, now);
+        } else if self.cfg.timestamps {
+            self.send.sample_by_echo(&self.cfg, now, echo);
+        } else if timeouts > 0 || !self.send.is_ns2() {
+            self.send.rtt.after_handshake_timeout();
+        }
+        // RFC 5681 section 3.1 asks for one segment after a lost SYN; Linux (`tcp_init_transfer`) forgives the
+        // first. Only time-outs count: a SYN that the network doubled is answered twice as well.
+        if timeouts > 1 && !first {
+            self.send.window.cwnd = f64::from(self.cfg.mss()) / self.send.unit(&self.cfg);
         }
     }
 
     fn handshake_timeout(&mut self) {
         self.send.deadline = Time::MAX;
-        if self.send.syns > self.cfg.syn_retries {
+        // A SYN/ACK backs off from the beginning.
+        let linear = match self.send.front.state {
+            State::SynSent => self.cfg.syn_linear,
+            _ => 0,
+        };
+        if self.send.syns > self.cfg.syn_retries.saturating_add(linear) {
             self.reset();
         } else {
             self.send.rare().count.rtos += 1;
-            self.send.rtt.back_off();
+            if self.send.syns > linear {
+                self.send.rtt.back_off();
+            }
             self.send.front.syn_due = true;
         }
     }
@@ -694,6 +713,7 @@ impl Endpoint {
             ack,
             window,
             flags,
+            stamps: self.recv.stamps(&self.cfg, now, false),
             ..Segment::default()
         }
     }
@@ -723,7 +743,7 @@ impl Endpoint {
             }
         }
         if self.cfg.stamps() {
-            seg.stamp = micros(now);
+            seg.stamps = Stamps::one_way(micros(now));
         }
     }
 
@@ -747,11 +767,11 @@ impl Endpoint {
         seg.flags = flags;
         seg.ecn = 0;
         seg.sacks = 0;
-        if self.cfg.recv_tuning | self.cfg.sack | self.recv.echo {
+        if self.cfg.is_timed() | self.cfg.sack | self.recv.echo {
             return self.segment_with_more(now, seg, sacks);
         }
         seg.window = self.cfg.recv_buffer;
-        seg.stamp = self.recv.echoed;
+        seg.stamps = self.recv.stamps(&self.cfg, now, len > 0);
         self.recv.acked();
     }
 
@@ -759,13 +779,13 @@ impl Endpoint {
     #[inline(never)]
     fn segment_with_more(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
         seg.window = self.recv.window(&self.cfg);
-        if self.cfg.sack && self.recv.has_gap() {
+        if self.cfg.sack && self.recv.has_blocks() {
             seg.sacks = self.recv.blocks(sacks);
         }
         if self.recv.echo {
             seg.flags = seg.flags.with(Flags::ECE);
         }
-        seg.stamp = self.recv.stamp(&self.cfg, now, seg.len > 0);
+        seg.stamps = self.recv.stamps(&self.cfg, now, seg.len > 0);
         self.recv.acked();
     }
 }

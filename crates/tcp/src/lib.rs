@@ -73,13 +73,9 @@
 //!
 //! * TIME-WAIT: an endpoint is over when both FINs are acknowledged. Keep asking it until its peer
 //!   is over too; it still answers a repeated FIN.
-//! * Applications that read slowly; receive buffer tuning (the window is constant); reneging.
-//! * HyStart after a time-out (only the first slow start is minded), HyStart++ (RFC 9406).
-//! * Undoing a reduction that proves wrong: F-RTO (RFC 5682), Eifel (RFC 3522), duplicate SACKs
-//!   (RFC 2883). The reordering window of RACK is a quarter of the smallest round trip and does not
-//!   adapt.
-//! * Timestamps as values: they count on the wire and end the RTO's back-off, but a retransmitted
-//!   segment gives no RTT sample.
+//! * Applications that read slowly; reneging.
+//! * HyStart++ (RFC 9406).
+//! * Undoing a false reduction without SACK. A duplicate reported when nothing is in flight any more undoes nothing.
 //! * Segmentation offload, pacing other than BBR's, ECN negotiation, PMTU discovery, urgent data, keep-alives, Linux's adaptive
 //!   delayed-acknowledgement timer and its decay of a window used in part.
 //! * Attackers: RFC 5961 and SYN cookies.

@@ -6,7 +6,7 @@ mod tuning;
 use gaps::Gaps;
 use tuning::Tuning;
 
-use swell_base::{Flags, SackBlocks, Segment, Time, fetch};
+use swell_base::{Flags, SackBlocks, Segment, Stamps, Time, fetch};
 
 use crate::Config;
 
@@ -16,9 +16,14 @@ const FIRST_MSS: u32 = 536;
 /// Congestion experienced (RFC 3168 section 5).
 const CE: u8 = 3;
 
-/// The clock of stamps.
+/// The clock of one-way delays and of the receive buffer.
 pub(crate) fn micros(now: Time) -> u32 {
     (now.as_nanos() / 1000) as u32 // wraps, as stamps do
+}
+
+/// The clock of time stamps (Linux `tcp_time_stamp_ms`).
+pub(crate) fn millis(now: Time) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32 // wraps
 }
 
 /// With the settings before it and the counters behind a cache line.
@@ -38,8 +43,8 @@ pub(crate) struct Receiver {
     /// Payload bytes in order since the last acknowledgement sent.
     unacked: u32,
     /// The stamp that goes back: of a transport that measures one-way delays that of the last data, in
-    /// microseconds; where the receive buffer is tuned that of the last acknowledgement that came.
-    pub(crate) echoed: u32,
+    /// microseconds; otherwise TS.Recent of RFC 7323, in milliseconds.
+    echoed: u32,
     pub(crate) fin_taken: bool,
     /// A mark is to be echoed until the sender says that it acted (RFC 3168 section 6.1.3).
     pub(crate) echo: bool,
@@ -86,6 +91,9 @@ impl Receiver {
         let edge = self.nxt.saturating_add(u64::from(self.window(cfg)));
         let data_end = seg.seq.saturating_add(u64::from(seg.len));
         if seg.seq > edge || data_end < self.nxt {
+            if data_end < self.nxt && cfg.dsack && cfg.sack {
+                self.note_twice(seg.seq, data_end);
+            }
             self.ack_now = true; // RFC 9293 section 3.10.7.4: not acceptable, say what is
             return;
         }
@@ -99,6 +107,10 @@ impl Receiver {
             end += 1;
         }
         let before = self.nxt;
+        self.hear(cfg, seg);
+        if cfg.dsack && cfg.sack {
+            self.note_twice(seg.seq, end);
+        }
         self.fill(cfg, now, seg);
         if seg.seq <= self.nxt && !self.has_gap() {
             if end > self.nxt {
@@ -136,9 +148,7 @@ impl Receiver {
     /// Neither payload nor FIN.
     #[inline]
     pub(crate) fn on_bare_ack(&mut self, cfg: &Config, seg: &Segment) {
-        if cfg.is_tuned() {
-            self.echoed = seg.stamp;
-        }
+        self.hear(cfg, seg);
         // A window probe or keep-alive carries an old number and wants an answer; other old
         // segments without payload are acknowledgements overtaken by later ones.
         self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
@@ -153,6 +163,7 @@ impl Receiver {
             && !self.fin_taken;
         if expected {
             let len = u64::from(seg.len);
+            self.hear(cfg, seg);
             self.fill(cfg, now, seg);
             self.in_order(cfg, now, seg.seq.saturating_add(len), seg.len);
             self.taken(cfg, now);
@@ -171,23 +182,57 @@ impl Receiver {
         tuning.map_or_else(|| cfg.first_window(), Tuning::window)
     }
 
-    /// Data or an acknowledgement goes out at `now`; the stamp that it carries, where it carries one.
+    /// RFC 7323 section 4.3: what the next segment echoes is the time stamp of the oldest that it acknowledges, so
+    /// that a delayed acknowledgement counts in the round trip, and of the last in order while there is a hole.
     #[inline]
-    pub(crate) fn stamp(&mut self, cfg: &Config, now: Time, data: bool) -> u32 {
-        if !cfg.is_tuned() {
-            return self.echoed;
+    fn hear(&mut self, cfg: &Config, seg: &Segment) {
+        if !cfg.is_timed() {
+            return;
         }
-        if !data {
-            return micros(now);
+        // Last.ACK.sent.
+        let said = self.nxt.saturating_sub(u64::from(self.unacked));
+        let value = seg.stamps.value();
+        if seg.seq <= said && Stamps::since(value, self.echoed) >= 0 {
+            self.echoed = value;
         }
-        if let Some(Buffer {
-            tuning: Some(tuning),
-            ..
-        }) = self.buffer.as_deref_mut()
+    }
+
+    /// The first segment of the peer's: its time stamp is echoed whatever was before.
+    pub(crate) fn hear_syn(&mut self, cfg: &Config, seg: &Segment) {
+        if cfg.is_timed() {
+            self.echoed = seg.stamps.value();
+        }
+    }
+
+    /// What a segment carries that goes out at `now`.
+    #[inline]
+    pub(crate) fn stamps(&mut self, cfg: &Config, now: Time, data: bool) -> Stamps {
+        if !cfg.is_timed() {
+            return Stamps::one_way(self.echoed);
+        }
+        if data
+            && let Some(Buffer {
+                tuning: Some(tuning),
+                ..
+            }) = self.buffer.as_deref_mut()
         {
             tuning.asked(now);
         }
-        self.echoed
+        Stamps::new(millis(now), self.echoed)
+    }
+
+    /// What of `start..end` was here before is said with the next acknowledgement (RFC 2883).
+    fn note_twice(&mut self, start: u64, end: u64) {
+        let below = end.min(self.nxt);
+        let twice = if start < below {
+            Some((start, below))
+        } else {
+            self.gaps().and_then(|g| g.overlap(start, end))
+        };
+        if let Some(twice) = twice {
+            let gaps = &mut self.buffer.get_or_insert_default().gaps;
+            gaps.get_or_insert_default().twice = Some(twice);
+        }
     }
 
     /// Data has come, of which nothing was read yet.
@@ -239,7 +284,7 @@ impl Receiver {
             self.echo |= marked;
         }
         if cfg.stamps() {
-            self.echoed = micros(now).wrapping_sub(seg.stamp);
+            self.echoed = micros(now).wrapping_sub(seg.stamps.micros());
         }
     }
 
@@ -322,6 +367,13 @@ impl Receiver {
         self.gaps().is_some_and(|g| !g.ranges.is_empty())
     }
 
+    /// Whether there is anything to be said by selective acknowledgements.
+    #[inline]
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.gaps()
+            .is_some_and(|g| !g.ranges.is_empty() || g.twice.is_some())
+    }
+
     /// An acknowledgement went out.
     #[inline]
     pub(crate) fn acked(&mut self) {
@@ -331,5 +383,25 @@ impl Receiver {
         self.unacked = 0;
         self.ack_now = false;
         self.deadline = Time::MAX;
+        if self.buffer.is_some() {
+            self.forget_twice();
+        }
+    }
+
+    /// What arrived twice is said once.
+    fn forget_twice(&mut self) {
+        let Some(buffer) = self.buffer.as_deref_mut() else {
+            return;
+        };
+        let Some(gaps) = buffer.gaps.as_deref_mut() else {
+            return;
+        };
+        gaps.twice = None;
+        if gaps.is_empty() {
+            buffer.gaps = None;
+            if buffer.tuning.is_none() {
+                self.buffer = None;
+            }
+        }
     }
 }

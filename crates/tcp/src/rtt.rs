@@ -5,6 +5,55 @@ use swell_base::{Dur, Time};
 use crate::Config;
 use crate::config::Ns2;
 
+/// What an estimator keeps that others do not need: [`Ticks`] or [`Mean`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Own([u32; 3]);
+
+/// Linux's estimator (`tcp_rtt_estimator`). Times are in microseconds, four times the mean deviation.
+#[derive(Clone, Copy, Debug)]
+struct Mean {
+    /// `mdev_us`: smoothed, but slowly where a sample is shorter than the estimate.
+    deviation: u32,
+    /// `mdev_max_us`: the largest of this round trip.
+    largest: u32,
+    /// `rtt_seq`: the round trip is over when this is acknowledged; the lower half.
+    end: u32,
+}
+
+impl From<Own> for Mean {
+    fn from(Own([deviation, largest, end]): Own) -> Mean {
+        Mean {
+            deviation,
+            largest,
+            end,
+        }
+    }
+}
+
+impl From<Mean> for Own {
+    fn from(m: Mean) -> Own {
+        Own([m.deviation, m.largest, m.end])
+    }
+}
+
+impl From<Own> for Ticks {
+    #[inline]
+    fn from(Own([srtt, var, phase]): Own) -> Ticks {
+        Ticks {
+            srtt: srtt.cast_signed(),
+            var: var.cast_signed(),
+            phase,
+        }
+    }
+}
+
+impl From<Ticks> for Own {
+    #[inline]
+    fn from(t: Ticks) -> Own {
+        Own([t.srtt.cast_unsigned(), t.var.cast_unsigned(), t.phase])
+    }
+}
+
 /// ns-2's estimator, in whole ticks (`TcpAgent::rtt_update`), after BSD's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ticks {
@@ -25,18 +74,26 @@ pub(crate) struct Rtt {
     /// Without back-off.
     base: Dur,
     backoff: u8,
-    ticks: Ticks,
+    own: Own,
+}
+
+/// What is acknowledged and what is sent, by which round trips are told apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
 }
 
 impl Rtt {
     pub(crate) fn new(cfg: &Config) -> Rtt {
         Rtt {
-            ticks: Ticks {
+            own: Ticks {
                 // `rttvar_init_` is 12 s.
                 var: i32::try_from(Dur::from_secs(12).as_nanos() / tick(cfg)).unwrap_or(1 << 20)
                     << 2,
                 ..Ticks::default()
-            },
+            }
+            .into(),
             srtt: Dur::ZERO,
             var: Dur::ZERO,
             min: Dur::MAX,
@@ -45,8 +102,61 @@ impl Rtt {
         }
     }
 
-    /// A measured round trip of a segment sent once (Karn's algorithm, RFC 6298 section 3).
-    pub(crate) fn sample(&mut self, cfg: &Config, rtt: Dur) {
+    /// A measured round trip of a segment sent once (Karn's algorithm, RFC 6298 section 3), or told by a time stamp.
+    #[inline]
+    pub(crate) fn sample(&mut self, cfg: &Config, rtt: Dur, round: Round) {
+        if cfg.min_rto_is_variance {
+            self.sample_as_linux(cfg, rtt, round);
+        } else {
+            self.sample_as_rfc(cfg, rtt);
+        }
+    }
+
+    /// `tcp_rtt_estimator`: a sudden fall of round trips does not raise the time-out, and the variance stays for a
+    /// round trip at what it was at most.
+    fn sample_as_linux(&mut self, cfg: &Config, rtt: Dur, round: Round) {
+        self.min = self.min.min(rtt.max(Dur::from_nanos(1)));
+        let r = rtt.max(Dur::from_micros(1));
+        let least = micros(cfg.min_rto);
+        let mut mean = Mean::from(self.own);
+        if self.srtt == Dur::ZERO {
+            self.srtt = r;
+            mean.deviation = micros(r).saturating_mul(2);
+            let spread = mean.deviation.max(least);
+            mean.largest = spread;
+            mean.end = round.nxt as u32;
+            self.var = Dur::from_micros(u64::from(spread));
+        } else {
+            let shorter = r < self.srtt;
+            let error = micros(self.srtt.saturating_sub(r).max(r.saturating_sub(self.srtt)));
+            self.srtt = (self.srtt * 7 + r) / 8;
+            let quarter = mean.deviation / 4;
+            mean.deviation = if error < quarter {
+                mean.deviation - (quarter - error)
+            } else if shorter {
+                // Eifel's remedy for a sudden fall (Ludwig & Sklower 2000).
+                mean.deviation.saturating_add((error - quarter) / 8)
+            } else {
+                mean.deviation.saturating_add(error - quarter)
+            };
+            mean.largest = mean.largest.max(mean.deviation);
+            let mut spread = micros(self.var).max(mean.largest);
+            // Whether what was in flight then is acknowledged: no more was sent since than is in flight now.
+            let sent_since = u64::from((round.nxt as u32).wrapping_sub(mean.end));
+            if sent_since > round.nxt - round.una {
+                spread -= (spread - mean.largest) / 4;
+                mean.end = round.nxt as u32;
+                mean.largest = least;
+            }
+            self.var = Dur::from_micros(u64::from(spread));
+        }
+        self.own = mean.into();
+        self.base = self.srtt + self.var;
+        self.backoff = 0;
+    }
+
+    /// RFC 6298 section 2.
+    fn sample_as_rfc(&mut self, cfg: &Config, rtt: Dur) {
         // One nanosecond stands for "no time at all", so that zero can mean "no sample yet".
         let r = ceil_to(rtt, cfg.tick).max(Dur::from_nanos(1));
         self.min = self.min.min(rtt.max(Dur::from_nanos(1)));
@@ -59,11 +169,7 @@ impl Rtt {
             self.srtt = (self.srtt * 7 + r) / 8; // alpha = 1/8
         }
         let spread = (self.var * 4).max(cfg.tick);
-        let rto = if cfg.min_rto_is_variance {
-            self.srtt + spread.max(cfg.min_rto)
-        } else {
-            (self.srtt + spread).max(cfg.min_rto)
-        };
+        let rto = (self.srtt + spread).max(cfg.min_rto);
         self.base = ceil_to(rto, cfg.tick).max(Dur::from_nanos(1));
         self.backoff = 0;
     }
@@ -73,7 +179,7 @@ impl Rtt {
     pub(crate) fn sample_in_ticks(&mut self, cfg: &Config, sent: Time, now: Time) {
         let rtt = now.since(sent).max(Dur::from_nanos(1));
         self.min = self.min.min(rtt);
-        let (tick, t) = (tick(cfg), &mut self.ticks);
+        let (tick, mut t) = (tick(cfg), Ticks::from(self.own));
         if self.srtt == Dur::ZERO {
             // ns-2 draws the phase; here it is as good as drawn, from when the connection began.
             t.phase = (scatter(sent.as_nanos()) % tick) as u32; // a tick is below 4 s
@@ -91,6 +197,7 @@ impl Rtt {
         let rto = (i64::from(t.var) * 8 + i64::from(t.srtt)) >> 3;
         self.base = Dur::from_nanos(tick) * rto.unsigned_abs();
         self.srtt = (Dur::from_nanos(tick) * u64::from(t.srtt.unsigned_abs())) / 8;
+        self.own = t.into();
         self.backoff = 0;
     }
 
@@ -101,8 +208,10 @@ impl Rtt {
         }
         if self.backoff > 3 {
             // The estimate is doubted: it is kept in the variance alone.
-            self.ticks.var = self.ticks.var.saturating_add(self.ticks.srtt >> 3);
-            self.ticks.srtt = 0;
+            let mut t = Ticks::from(self.own);
+            t.var = t.var.saturating_add(t.srtt >> 3);
+            t.srtt = 0;
+            self.own = t.into();
         }
     }
 
@@ -126,7 +235,8 @@ impl Rtt {
         self.backoff = 0;
     }
 
-    /// A handshake that needed its timer starts data with at least 3 s (section 5.7).
+    /// A handshake that needed its timer and gave no sample starts data with at least 3 s (section 5.7, Linux
+    /// `TCP_TIMEOUT_FALLBACK`).
     pub(crate) fn after_handshake_timeout(&mut self) {
         self.base = self.base.max(Dur::from_secs(3));
         self.backoff = 0;
@@ -148,6 +258,11 @@ impl Rtt {
     pub(crate) fn min(&self) -> Option<Dur> {
         (self.min != Dur::MAX).then_some(self.min)
     }
+}
+
+/// Whole microseconds, an hour at most.
+fn micros(d: Dur) -> u32 {
+    u32::try_from(d.as_nanos() / 1000).unwrap_or(u32::MAX)
 }
 
 /// Nanoseconds of a tick, within reason.

@@ -1,12 +1,16 @@
 //! What is in flight: one record per segment sent and not yet cumulatively acknowledged.
 //!
-//! Records are contiguous and in sequence order. Each is in one of three places: flying, selectively
-//! acknowledged, or given up for lost and waiting to be sent again. Byte counts of the last two are
-//! kept, so RFC 6675's pipe is a subtraction, never a scan.
+//! Records are contiguous and in sequence order. Each is in one of four places: flying, selectively
+//! acknowledged, given up for lost and waiting to be sent again, or sent again and not acknowledged since. Byte counts
+//! of the last three are kept, so RFC 6675's pipe is a subtraction, never a scan.
+
+mod delivered;
 
 use std::collections::VecDeque;
 
 use swell_base::{Time, fetch};
+
+pub(crate) use delivered::Delivered;
 
 /// Where a segment is thought to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub(crate) enum Place {
     Flying,
     Sacked,
     Lost,
+    /// In flight, and the loss counts until it is acknowledged (Linux `TCPCB_LOST` with `TCPCB_SACKED_RETRANS`).
+    Repaired,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,54 +45,6 @@ impl Record {
     }
 }
 
-/// What an acknowledgement, cumulative or selective, delivered.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Delivered {
-    /// Bytes of sequence space not known to be delivered before.
-    pub(crate) bytes: u64,
-    /// When the oldest of the newly delivered segments was sent, of those sent once only.
-    pub(crate) oldest: Option<Time>,
-    /// A segment sent more than once was among them: no RTT sample (Karn).
-    pub(crate) any_resent: bool,
-    /// The newly delivered segment that was sent last: (sent at, end, resent).
-    pub(crate) last_sent: Option<(Time, u64, bool)>,
-    /// A segment sent once was delivered after one with a higher sequence number.
-    pub(crate) reordered: bool,
-    /// One-way delay that the acknowledgement told, microseconds; zero for none.
-    pub(crate) one_way: u32,
-    /// Highest sequence number delivered before this acknowledgement.
-    before: u64,
-}
-
-impl Delivered {
-    /// `bytes` of a record are delivered, which is all of it or not.
-    #[inline]
-    fn take(&mut self, r: &Record, bytes: u64, whole: bool) {
-        if whole {
-            self.note(r);
-        } else {
-            self.bytes += bytes;
-        }
-    }
-
-    #[inline]
-    fn note(&mut self, r: &Record) {
-        self.bytes += r.size();
-        if r.resent {
-            self.any_resent = true;
-        } else {
-            self.oldest = self.oldest.or(Some(r.sent_at));
-            self.reordered |= r.end() < self.before;
-        }
-        if self
-            .last_sent
-            .is_none_or(|(t, end, _)| (r.sent_at, r.end()) > (t, end))
-        {
-            self.last_sent = Some((r.sent_at, r.end(), r.resent));
-        }
-    }
-}
-
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
@@ -101,6 +59,8 @@ struct Losses {
     sacked: u64,
     /// Bytes lost and not sent again.
     lost: u64,
+    /// Bytes lost, sent again and not acknowledged.
+    repaired: u64,
     /// Records selectively acknowledged.
     sacked_count: u32,
     /// End of the highest selectively acknowledged record.
@@ -116,8 +76,11 @@ struct Losses {
 }
 
 impl Losses {
-    /// A flying record is lost.
+    /// A record in flight is lost.
     fn lose(&mut self, r: &mut Record) {
+        if r.place == Place::Repaired {
+            self.repaired -= r.size();
+        }
         r.place = Place::Lost;
         self.lost += r.size();
         self.lost_from = self.lost_from.min(r.seq);
@@ -126,7 +89,7 @@ impl Losses {
     /// Nothing more is to be known of them. What was judged and is in flight was sent again: that rules it
     /// out for the rules by which it was judged.
     fn are_over(&self) -> bool {
-        self.sacked == 0 && self.lost == 0 && self.resent.is_empty()
+        self.sacked == 0 && self.lost == 0 && self.repaired == 0 && self.resent.is_empty()
     }
 }
 
@@ -170,6 +133,29 @@ impl Scoreboard {
         self.losses.as_ref().map_or(0, |l| l.lost)
     }
 
+    /// Bytes given up for lost and not acknowledged, sent again or not.
+    #[inline]
+    pub(crate) fn missing(&self) -> u64 {
+        self.losses.as_ref().map_or(0, |l| l.lost + l.repaired)
+    }
+
+    /// Bytes sent again, and not acknowledged or lost since.
+    #[inline]
+    pub(crate) fn repaired(&self) -> u64 {
+        self.losses.as_ref().map_or(0, |l| l.repaired)
+    }
+
+    /// The same in segments.
+    pub(crate) fn repaired_count(&self) -> u32 {
+        let repaired = self.records.iter().filter(|r| r.place == Place::Repaired);
+        repaired.count() as u32 // as many as are in flight
+    }
+
+    /// Whether something in flight was sent again (Linux `tcp_any_retrans_done`).
+    pub(crate) fn any_resent(&self) -> bool {
+        self.repaired() > 0 || self.records.front().is_some_and(|r| r.resent)
+    }
+
     /// Bytes selectively acknowledged.
     #[inline]
     pub(crate) fn sacked(&self) -> u64 {
@@ -186,12 +172,9 @@ impl Scoreboard {
         self.records.len()
     }
 
-    /// The account of a new acknowledgement.
-    pub(crate) fn account(&self) -> Delivered {
-        Delivered {
-            before: self.losses.as_ref().map_or(0, |l| l.high_sacked),
-            ..Delivered::default()
-        }
+    /// The account of a new acknowledgement, with the time stamp that it echoes.
+    pub(crate) fn account(&self, echo: Option<u32>) -> Delivered {
+        Delivered::new(echo, self.losses.as_ref().map_or(0, |l| l.high_sacked))
     }
 
     /// Everything below `ack` arrived; `d` collects what was new.
@@ -207,9 +190,14 @@ impl Scoreboard {
                 (Place::Sacked, Some(l)) => {
                     l.sacked -= bytes;
                     l.sacked_count -= u32::from(whole);
+                    d.any_resent |= r.resent;
                 }
                 (Place::Lost, Some(l)) => {
                     l.lost -= bytes;
+                    d.take(r, bytes, whole);
+                }
+                (Place::Repaired, Some(l)) => {
+                    l.repaired -= bytes;
                     d.take(r, bytes, whole);
                 }
                 _ => d.take(r, bytes, whole),
@@ -328,6 +316,28 @@ impl Scoreboard {
         }
     }
 
+    /// How many segments of `start..end`, which arrived twice, are in flight or selectively acknowledged and were sent
+    /// more than once.
+    pub(crate) fn resent_within(&self, (start, end): (u64, u64)) -> u32 {
+        let first = self.records.partition_point(|r| r.seq < start);
+        let within = self.records.range(first..).take_while(|r| r.end() <= end);
+        within.filter(|r| r.resent).count() as u32 // as many as are in flight
+    }
+
+    /// Nothing was lost after all: what was given up is in flight.
+    pub(crate) fn find_all(&mut self) {
+        let Scoreboard { records, losses } = self;
+        let Some(losses) = losses else { return };
+        for r in records.iter_mut() {
+            if matches!(r.place, Place::Lost | Place::Repaired) {
+                r.place = Place::Flying;
+            }
+        }
+        losses.lost = 0;
+        losses.repaired = 0;
+        losses.judged = 0;
+    }
+
     /// RFC 6675 section 4, `IsLost`: a flying segment is lost once `threshold` segments above it
     /// are selectively acknowledged. Segments are counted as in Linux, not bytes.
     pub(crate) fn judge_by_count(&mut self, threshold: u32) {
@@ -366,16 +376,17 @@ impl Scoreboard {
 
     /// RFC 8985 section 6.2, step 5: a segment sent before the latest delivered one, (`sent`,
     /// `end`), is lost when `due` says that its time is over. Returns the earliest send time
-    /// that is not due yet, where there is one.
+    /// that is not due yet, where there is one, and whether something was lost that was sent again.
     pub(crate) fn judge_by_time(
         &mut self,
         sent: Time,
         end: u64,
         due: impl Fn(Time) -> bool,
-    ) -> Option<Time> {
+    ) -> (Option<Time>, bool) {
         let Scoreboard { records, losses } = self;
         let losses = &mut **losses.get_or_insert_default();
         let mut waiting: Option<Time> = None;
+        let mut again = false;
         // Segments sent once, in sequence order and so in the order they were sent.
         let first = records.partition_point(|r| r.seq < losses.judged);
         for r in records.range_mut(first..) {
@@ -397,7 +408,8 @@ impl Scoreboard {
         while let Some(&(seq, at)) = losses.resent.front() {
             let i = records.partition_point(|r| r.seq < seq);
             if let Some(r) = records.get_mut(i)
-                && (r.seq, r.sent_at, r.place) == (seq, at, Place::Flying)
+                && (r.seq, r.sent_at) == (seq, at)
+                && matches!(r.place, Place::Flying | Place::Repaired)
             {
                 // Strictly earlier: of what leaves at one instant nothing is known to be overtaken.
                 if at >= sent {
@@ -407,23 +419,35 @@ impl Scoreboard {
                     waiting = Some(waiting.map_or(at, |w| w.min(at)));
                     break;
                 }
+                again |= r.place == Place::Repaired;
                 losses.lose(r);
             }
             losses.resent.pop_front();
         }
-        waiting
+        (waiting, again)
     }
 
-    /// The timer went off: everything not selectively acknowledged is lost.
-    pub(crate) fn lose_all(&mut self) {
+    /// The timer went off: what is not selectively acknowledged is lost, but what `recent` says was sent too late to be
+    /// missed yet; the oldest segment in any case.
+    pub(crate) fn lose_all(&mut self, recent: impl Fn(Time) -> bool) {
         let Scoreboard { records, losses } = self;
         let losses = losses.get_or_insert_default();
-        for r in records.iter_mut().filter(|r| r.place == Place::Flying) {
+        let mut kept = None;
+        for (i, r) in records.iter_mut().enumerate() {
+            if !matches!(r.place, Place::Flying | Place::Repaired) {
+                continue;
+            }
+            if i > 0 && recent(r.sent_at) {
+                kept = kept.or(Some(r.seq));
+                continue;
+            }
             losses.lose(r);
         }
         losses.lost_from = 0;
-        losses.resent.clear();
-        losses.judged = records.back().map_or(losses.judged, Record::end);
+        // What was kept is still to be judged.
+        losses.judged = kept
+            .or(records.back().map(Record::end))
+            .unwrap_or(losses.judged);
     }
 
     /// The next segment to send again: the lowest lost one, if its size fits `room`.
@@ -437,10 +461,11 @@ impl Scoreboard {
         if r.size() as f64 > room {
             return None;
         }
-        r.place = Place::Flying;
+        r.place = Place::Repaired;
         r.resent = true;
         r.sent_at = now;
         losses.lost -= r.size();
+        losses.repaired += r.size();
         losses.lost_from = r.end();
         if by_time {
             losses.resent.push_back((r.seq, now));
@@ -464,8 +489,9 @@ impl Scoreboard {
         if r.place == Place::Lost
             && let Some(losses) = losses
         {
-            r.place = Place::Flying;
+            r.place = Place::Repaired;
             losses.lost -= r.size();
+            losses.repaired += r.size();
         }
         r.resent = true;
         r.sent_at = now;
@@ -494,11 +520,16 @@ fn sack_block(
             Place::Sacked => continue,
             Place::Flying => {}
             Place::Lost => losses.lost -= r.size(),
+            Place::Repaired => losses.repaired -= r.size(),
         }
         r.place = Place::Sacked;
         losses.sacked += r.size();
         losses.sacked_count += 1;
-        d.note(r);
+        d.sacked = true;
+        if !r.resent {
+            d.oldest_sacked = d.oldest_sacked.or(Some(r.sent_at));
+        }
+        d.note(r, false);
         losses.high_sacked = losses.high_sacked.max(r.end());
     }
 }

@@ -6,20 +6,23 @@ mod hystart;
 mod loss;
 mod ns2;
 mod paced;
+mod undo;
 mod validation;
 mod writes;
 
-use swell_base::{Dur, Flags, SackBlocks, Segment, Time, fetch};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Stamps, Time, fetch};
 
 use crate::cc::{Acked, Window};
 use crate::endpoint::Front;
-use crate::rtt::Rtt;
+use crate::receiver::millis;
+use crate::rtt::{Round, Rtt};
 use crate::scoreboard::{Delivered, Place, Record, Scoreboard};
 use crate::{Algorithm, Config};
 use hystart::HyStart;
 pub(crate) use loss::Expired;
 use loss::{Prr, Rack};
 use ns2::Action;
+use undo::Undo;
 use validation::Flight;
 use writes::{Runs, Writes};
 
@@ -28,6 +31,8 @@ use writes::{Runs, Writes};
 pub(crate) enum Phase {
     /// Nothing is known to be lost.
     Open,
+    /// The window falls because of marks, until something beyond `recover` is acknowledged (Linux `TCP_CA_CWR`).
+    Reducing,
     /// Fast recovery, until `recover` is acknowledged.
     Recovery,
     /// After an RTO, until `recover` is acknowledged.
@@ -65,6 +70,16 @@ pub(crate) struct Counters {
     pub(crate) recoveries: u32,
     pub(crate) probes: u32,
     pub(crate) marks: u32,
+    /// Reductions undone, and time-outs among them.
+    pub(crate) undone: u16,
+    pub(crate) spurious: u16,
+}
+
+/// The round trip that an echoed time stamp tells: a millisecond at least, which is what time stamps resolve. None is
+/// beyond the eight minutes that can be told from a time stamp of the future.
+fn round_trip(now: Time, echo: u32) -> Option<Dur> {
+    let elapsed = u64::try_from(Stamps::since(millis(now), echo)).ok()?;
+    Some(Dur::from_millis(elapsed.max(1)))
 }
 
 /// Window sizes are compared with it; none is beyond 4 GB.
@@ -155,14 +170,31 @@ pub(crate) struct Rare {
     pub(crate) count: Counters,
     /// `RACK.reordering_seen` of RFC 8985.
     reordering_seen: bool,
-    /// Whether the tail loss probe was a retransmission (`TLP.is_retrans`).
-    probe_resent: bool,
-    /// The probe's sequence number was acknowledged once.
-    probe_echoed: bool,
-    /// `TLP.end_seq`, 0 when no probe is out.
-    probe_end: u64,
-    /// Marks on what was sent below do not count: the window was reduced since.
-    ecn_recover: u64,
+    /// By how many quarters of a round trip the reordering window is wider than at first, and for how many recoveries
+    /// (`RACK.reo_wnd_mult`, `RACK.reo_wnd_persist`).
+    wider: u8,
+    persist: u8,
+    /// Tail loss probe.
+    probe: Probe,
+    /// `TLP.end_seq`. Of sequence numbers here the lower half is enough: no flight is beyond 2 GB.
+    probe_end: u32,
+    /// SND.NXT when the reordering window was last widened.
+    adjusted: u32,
+    /// Segments reported to have arrived twice.
+    twice: u32,
+    /// Without PRR, marks on what was sent below do not count: the window was reduced since.
+    ecn_recover: u32,
+}
+
+/// Whether a tail loss probe is out, and of what (`TLP.is_retrans`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Probe {
+    #[default]
+    None,
+    /// Of new data.
+    New,
+    /// Of data sent before.
+    Resent,
 }
 
 /// What nobody asks for once everything is acknowledged. It is made when needed, and goes when nothing is in flight.
@@ -170,6 +202,8 @@ pub(crate) struct Rare {
 pub(crate) struct Active {
     episode: Option<Episode>,
     rack: Rack,
+    /// Since the first loss of the flight.
+    undo: Option<Box<Undo>>,
     /// See `writes`.
     runs: Option<Box<Runs>>,
     /// Of the endpoint: a segment that a timer sent.
@@ -352,7 +386,21 @@ impl Sender {
         if self.ns2 {
             self.rtt.sample_in_ticks(cfg, sent, now);
         } else {
-            self.rtt.sample(cfg, now.since(sent));
+            self.rtt.sample(cfg, now.since(sent), self.round());
+        }
+    }
+
+    /// What was sent with the time stamp `echo` is acknowledged.
+    pub(crate) fn sample_by_echo(&mut self, cfg: &Config, now: Time, echo: u32) {
+        if let Some(rtt) = round_trip(now, echo) {
+            self.rtt.sample(cfg, rtt, self.round());
+        }
+    }
+
+    fn round(&self) -> Round {
+        Round {
+            una: self.una,
+            nxt: self.nxt,
         }
     }
 
@@ -419,10 +467,20 @@ impl Sender {
         if self.paced && self.held_back(now) {
             return None;
         }
+        let pending = self.end.saturating_sub(self.nxt);
         if self.force || self.board.lost() > 0 {
+            if self.prefers_new() {
+                let new = if pending > 0 {
+                    self.send_new(cfg, now, pending)
+                } else {
+                    None
+                };
+                if new.is_some() || self.holds_resends() {
+                    return new;
+                }
+            }
             return self.resend(cfg, now);
         }
-        let pending = self.end.saturating_sub(self.nxt);
         if pending > 0 {
             self.send_new(cfg, now, pending)
         } else if self.fin_queued && !self.fin_sent {
@@ -454,6 +512,9 @@ impl Sender {
             };
             r
         };
+        if cfg.sack {
+            self.note_resent(now);
+        }
         Some(self.sent_again(cfg, now, &r))
     }
 
@@ -599,33 +660,44 @@ impl Sender {
                 self.deadline = Time::MAX;
             }
         }
+        let (una, moved) = (self.una, ack - self.una);
+        let twice = if cfg.dsack && seg.sacks > 0 {
+            self.hear_twice(cfg, una, seg, sacks)
+        } else {
+            None
+        };
         if self.outstanding() == 0 {
             self.timeouts = 0; // an answer to a window probe
             if cfg.rack_tlp {
-                self.probe_answered(cfg, now, ack, seg);
+                self.probe_answered(cfg, now, moved, seg);
             }
             return 0;
         }
         if cfg.ecn && seg.flags.has(Flags::ECE) {
             self.marked(cfg, now, ack);
         }
-        let mut d = self.board.account();
-        let moved = ack - self.una;
+        let echo = seg.stamps.echo();
+        let mut d = self.board.account(cfg.timestamps.then_some(echo));
         if moved > 0 {
             self.board.ack(ack, &mut d);
             self.una = ack;
-            self.advance(cfg, now, d.oldest.filter(|_| !d.any_resent));
         }
         if cfg.sack && seg.sacks > 0 {
-            self.sack(seg, sacks, &mut d);
+            self.sack(seg, sacks, twice.is_some(), &mut d);
         }
-        d.one_way = seg.stamp;
+        d.one_way = seg.stamps.micros();
+        let rtt = self.measured(cfg, now, moved, &d, echo);
+        if moved > 0 {
+            self.advance(cfg, now, rtt);
+        } else if let Some(rtt) = rtt {
+            self.rtt.sample(cfg, rtt, self.round());
+        }
         if cfg.sack {
             if moved > 0 {
                 self.dupacks = 0;
             }
-            self.probe_answered(cfg, now, ack, seg);
-            self.recover_with_sack(cfg, now, moved, &d);
+            self.probe_answered(cfg, now, moved, seg);
+            self.recover_with_sack(cfg, now, moved, &d, echo);
         } else if moved > 0 {
             self.new_ack_without_sack(cfg, now, moved, &d);
         } else if seg.len == 0 && same_edge && seg.seq_len() == 0 {
@@ -638,12 +710,35 @@ impl Sender {
         moved
     }
 
-    fn sack(&mut self, seg: &Segment, sacks: &SackBlocks, d: &mut Delivered) {
+    /// The round trip that an acknowledgement tells (Linux `tcp_ack_update_rtt`): of the oldest segment acknowledged if
+    /// all were sent once, of the oldest selectively acknowledged that was, or by the time stamp.
+    fn measured(
+        &self,
+        cfg: &Config,
+        now: Time,
+        moved: u64,
+        d: &Delivered,
+        echo: u32,
+    ) -> Option<Dur> {
+        if !cfg.rtt_every_ack {
+            return None;
+        }
+        let acked = d.oldest.filter(|_| !d.any_resent);
+        match acked.or(d.oldest_sacked) {
+            Some(sent) => Some(now.since(sent)),
+            None if moved > 0 && cfg.timestamps => round_trip(now, echo),
+            None => None,
+        }
+    }
+
+    /// The first block may say what arrived `twice`.
+    fn sack(&mut self, seg: &Segment, sacks: &SackBlocks, twice: bool, d: &mut Delivered) {
         let mut blocks = [(0, 0); 3];
         let mut n = 0;
-        for (start, end) in sacks.first(seg.sacks) {
-            let start = seg.ack + u64::from(start);
-            let end = (seg.ack + u64::from(end)).min(self.nxt);
+        for (start, end) in sacks.first(seg.sacks).skip(usize::from(twice)) {
+            // What lies below is acknowledged.
+            let at = |offset: i32| seg.ack + u64::from(offset.max(0).unsigned_abs());
+            let (start, end) = (at(start), at(end).min(self.nxt));
             if start < end {
                 blocks[n] = (start, end);
                 n += 1;
@@ -652,23 +747,18 @@ impl Sender {
         self.board.sack(&blocks[..n], d);
     }
 
-    /// SND.UNA moved: round-trip sample, counters, timer. `sent_once` is when the oldest of the segments
-    /// delivered was sent, if none of them was sent again.
-    fn advance(&mut self, cfg: &Config, now: Time, sent_once: Option<Time>) {
+    /// SND.UNA moved: round-trip sample, counters, timer. `rtt` is what was measured, where every acknowledgement
+    /// measures.
+    fn advance(&mut self, cfg: &Config, now: Time, rtt: Option<Dur>) {
         self.timeouts = 0;
-        if cfg.rtt_every_ack {
-            if let Some(sent) = sent_once {
-                self.rtt.sample(cfg, now.since(sent));
-            }
-        } else if self.timed.0 != 0 && self.una >= self.timed.0 {
-            self.rtt.sample(cfg, now.since(self.timed.1));
+        let mut rtt = rtt;
+        if !cfg.rtt_every_ack && self.timed.0 != 0 && self.una >= self.timed.0 {
+            rtt = Some(now.since(self.timed.1));
             self.timed.0 = 0;
         }
-        if let Some(sent) = sent_once {
-            self.mind_slow_start(now, now.since(sent), cfg);
-        }
-        if cfg.timestamps {
-            self.rtt.end_backoff();
+        if let Some(rtt) = rtt {
+            self.rtt.sample(cfg, rtt, self.round());
+            self.mind_slow_start(now, rtt, cfg);
         }
         // RFC 6582 section 3.2 step 3: in fast recovery without SACK only the first partial
         // acknowledgement restarts the timer.
@@ -693,8 +783,8 @@ impl Sender {
     #[inline]
     fn grow_plainly(&mut self, cfg: &Config, now: Time, bytes: u64) {
         if self.may_grow(cfg) {
-            let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
-            self.window.on_ack(cfg, now, bytes, srtt);
+            let shortest = self.rtt.min().unwrap_or(Dur::ZERO);
+            self.window.on_ack(cfg, now, bytes, shortest);
         }
     }
 

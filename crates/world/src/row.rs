@@ -4,7 +4,7 @@
 //! line somewhere in main memory. Rows are lists of short pieces, of which that left last is taken next: together
 //! they take as much memory as acknowledgements are on their way now.
 
-use swell_base::{Flags, Head, Segment, Time, fetch};
+use swell_base::{Flags, Head, Segment, Stamps, Time, fetch};
 
 /// No piece.
 const END: u32 = u32::MAX;
@@ -35,8 +35,8 @@ struct Piece {
     arrivals: [Time; LENGTH],
     /// What each says.
     acks: [u64; LENGTH],
-    stamps: [u32; LENGTH],
     /// What all of them say.
+    stamps: Stamps,
     window: u32,
     seq: u64,
     flow: u32,
@@ -89,7 +89,7 @@ impl Rows {
         let seg = &packet.seg;
         if let Some(last) = self.pieces.get_mut(row.last as usize)
             && usize::from(last.to) < LENGTH
-            && (last.seq, last.window) == (seg.seq, seg.window)
+            && (last.seq, last.window, last.stamps) == (seg.seq, seg.window, seg.stamps)
         {
             return last.push(arrival, seg);
         }
@@ -101,7 +101,7 @@ impl Rows {
         let mut piece = Piece {
             arrivals: [Time::ZERO; LENGTH],
             acks: [0; LENGTH],
-            stamps: [0; LENGTH],
+            stamps: packet.seg.stamps,
             window: packet.seg.window,
             seq: packet.seg.seq,
             flow: packet.flow.0,
@@ -196,7 +196,6 @@ impl Piece {
         if i < LENGTH {
             self.arrivals[i] = arrival;
             self.acks[i] = seg.ack;
-            self.stamps[i] = seg.stamp;
             self.to += 1;
         }
     }
@@ -208,7 +207,7 @@ impl Piece {
             seq: self.seq,
             ack: *self.acks.get(i)?,
             window: self.window,
-            stamp: self.stamps[i],
+            stamps: self.stamps,
             flags: Flags::ACK,
             ..Segment::default()
         };
@@ -271,7 +270,7 @@ mod tests {
                     seq: i / 50,
                     ack: rng.bits(),
                     window: u32::from(rng.chance(0.1)),
-                    stamp: rng.below(1000) as u32,
+                    stamps: Stamps::one_way(rng.below(1000) as u32),
                     flags: Flags::ACK,
                     ..Segment::default()
                 };

@@ -139,7 +139,7 @@ fn header(src_port: u16, dst_port: u16, to_server: bool, wire: &Wire, packet: &P
         options.sack_permitted = true;
     }
     for (slot, (start, end)) in options.sack.iter_mut().zip(packet.sacks()) {
-        *slot = Some((ack.wrapping_add(start), ack.wrapping_add(end)));
+        *slot = Some((ack.wrapping_add_signed(start), ack.wrapping_add_signed(end)));
     }
     Tcp {
         src_port,

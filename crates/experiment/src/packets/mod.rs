@@ -291,7 +291,7 @@ impl Connection {
         let ack = self.initial[from ^ 1].wrapping_add(seg.ack as u32);
         let mut options = TcpOptions::default();
         for (slot, (start, end)) in options.sack.iter_mut().zip(packet.sacks()) {
-            *slot = Some((ack.wrapping_add(start), ack.wrapping_add(end)));
+            *slot = Some((ack.wrapping_add_signed(start), ack.wrapping_add_signed(end)));
         }
         let window = if seg.flags.has(Flags::SYN) {
             self.syn(from, parties, source, seg, &mut options);

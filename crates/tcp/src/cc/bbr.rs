@@ -380,6 +380,12 @@ impl Bbr {
         *cwnd = (flight + mss).max(mss);
     }
 
+    /// A loss was none: the path may be faster than was thought (`bbr_undo_cwnd`).
+    pub(crate) fn undo(&mut self) {
+        self.full_bw = 0.0;
+        self.full_rounds = 0;
+    }
+
     pub(crate) fn end_recovery(&mut self, cwnd: &mut f64) {
         if std::mem::take(&mut self.recovering) {
             *cwnd = cwnd.max(self.prior);

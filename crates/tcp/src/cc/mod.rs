@@ -201,11 +201,12 @@ impl Window {
                 }
             }
         }
-        self.on_ack(cfg, ack.now, ack.bytes, ack.srtt);
+        self.on_ack(cfg, ack.now, ack.bytes, ack.min_rtt);
     }
 
-    /// New data was acknowledged outside fast recovery and the window was in use.
-    pub(crate) fn on_ack(&mut self, cfg: &Config, now: Time, acked: u64, srtt: Dur) {
+    /// New data was acknowledged outside fast recovery and the window was in use; `shortest` is the smallest round
+    /// trip so far.
+    pub(crate) fn on_ack(&mut self, cfg: &Config, now: Time, acked: u64, shortest: Dur) {
         let mss = f64::from(cfg.mss());
         let mut bytes = if cfg.byte_counting { acked as f64 } else { mss };
         if self.cwnd < self.ssthresh {
@@ -225,7 +226,7 @@ impl Window {
         }
         let window = self.cwnd;
         self.cwnd = match self.cubic(cfg) {
-            Some(c) => c.on_ack(window / mss, bytes / mss, now, srtt) * mss,
+            Some(c) => c.on_ack(window / mss, bytes / mss, now, shortest) * mss,
             // RFC 5681 equation 3, summed over the bytes.
             None => window + mss * bytes / window,
         };
@@ -267,6 +268,22 @@ impl Window {
         };
         // Never below two segments: RFC 5681 equation 4, RFC 9438 section 4.6.
         self.ssthresh = (base * factor).max(2.0 * mss);
+    }
+
+    /// The retransmission timer went off. CUBIC begins anew (`cubictcp_state`).
+    pub(crate) fn on_timeout(&mut self) {
+        if let Some(Control::Cubic(c)) = self.control.as_deref_mut() {
+            *c = Cubic::default();
+        }
+    }
+
+    /// A reduction proved wrong: the window and the threshold were these (`tcp_undo_cwnd_reduction`).
+    pub(crate) fn undo(&mut self, window: f64, threshold: f64) {
+        match self.control.as_deref_mut() {
+            Some(Control::Bbr(b)) => b.undo(),
+            _ => self.cwnd = self.cwnd.max(window),
+        }
+        self.ssthresh = self.ssthresh.max(threshold);
     }
 
     /// The sender was silent for `idle` with nothing in flight.

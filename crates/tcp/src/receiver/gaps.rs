@@ -12,6 +12,8 @@ pub(super) struct Gaps {
     recent: [u64; 3],
     /// Where the peer's FIN stands; `u64::MAX` until it is seen.
     pub fin: u64,
+    /// What arrived twice, until that is said.
+    pub twice: Option<(u64, u64)>,
 }
 
 impl Default for Gaps {
@@ -20,6 +22,7 @@ impl Default for Gaps {
             ranges: Vec::new(),
             recent: [0; 3],
             fin: u64::MAX,
+            twice: None,
         }
     }
 }
@@ -55,6 +58,13 @@ impl Gaps {
     /// Writes the blocks to report above `nxt`, latest first, and says how many they are.
     pub fn blocks(&self, nxt: u64, out: &mut SackBlocks) -> u8 {
         let mut count = 0;
+        // Ranges lie within the receive window of `nxt`, on either side.
+        let offset = |at: u64| i32::try_from(at.wrapping_sub(nxt) as i64).ok();
+        if let Some((s, e)) = self.twice
+            && let (Some(from), Some(to)) = (offset(s), offset(e))
+        {
+            out.push(&mut count, from, to);
+        }
         let mut said = [0; 3];
         let mut n = 0;
         for &q in &self.recent {
@@ -62,8 +72,7 @@ impl Gaps {
             if let Some(&(s, e)) = self.ranges.get(i)
                 && s <= q
                 && !said[..n].contains(&s)
-                // Ranges lie within the receive window, which is a u32, above `nxt`.
-                && let (Ok(from), Ok(to)) = (u32::try_from(s - nxt), u32::try_from(e - nxt))
+                && let (Some(from), Some(to)) = (offset(s), offset(e))
             {
                 out.push(&mut count, from, to);
                 said[n] = s;
@@ -73,9 +82,17 @@ impl Gaps {
         count
     }
 
+    /// The first part of `start..end` that is known.
+    pub fn overlap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let i = self.ranges.partition_point(|r| r.1 <= start);
+        let &(s, e) = self.ranges.get(i)?;
+        let (from, to) = (s.max(start), e.min(end));
+        (from < to).then_some((from, to))
+    }
+
     /// Whether nothing is known.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty() && self.fin == u64::MAX
+        self.ranges.is_empty() && self.fin == u64::MAX && self.twice.is_none()
     }
 }

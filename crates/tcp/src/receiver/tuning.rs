@@ -4,9 +4,9 @@
 
 use std::num::NonZeroU32;
 
-use swell_base::{Segment, Time};
+use swell_base::{Segment, Stamps, Time};
 
-use super::micros;
+use super::{micros, millis};
 use crate::Config;
 
 /// What arrives in the first round (`TCP_INIT_CWND`), in segments.
@@ -33,8 +33,8 @@ pub(super) struct Tuning {
     /// The present measurement: where and when it began.
     seq: u64,
     since: u32,
-    /// The stamp that the last sample was taken by.
-    stamp: u32,
+    /// The echo that the last sample was taken by, in milliseconds.
+    echo: u32,
     /// When this end last sent data.
     asked: u32,
     /// When data last came.
@@ -44,18 +44,18 @@ pub(super) struct Tuning {
 impl Tuning {
     /// The first full segment has come; `nxt` was expected.
     pub fn new(cfg: &Config, now: Time, seg: &Segment, nxt: u64) -> Tuning {
-        let sample = micros(now).wrapping_sub(seg.stamp);
+        let sample = by_echo(now, seg.stamps.echo());
         Tuning {
             window: cfg.first_window(),
             clamp: cfg.first_window(),
             space: FIRST_ROUND
                 .saturating_mul(cfg.mss())
                 .min(cfg.first_window()),
-            rtt: eightfold(sample.clamp(1, LONGEST)),
+            rtt: eightfold(sample),
             seq: nxt + u64::from(seg.len),
             since: micros(now),
-            stamp: seg.stamp,
-            asked: seg.stamp,
+            echo: seg.stamps.echo(),
+            asked: micros(now).wrapping_sub(sample),
             last: micros(now),
         }
     }
@@ -76,11 +76,12 @@ impl Tuning {
     /// at once, to be joined to those that are left by "or".
     #[inline]
     pub fn fill(&mut self, cfg: &Config, now: Time, seg: &Segment, grows: bool) -> u8 {
-        let now = micros(now);
-        if seg.stamp != self.stamp && seg.len >= cfg.mss() {
-            self.stamp = seg.stamp;
-            self.sample(now, seg.stamp);
+        let echo = seg.stamps.echo();
+        if echo != self.echo && seg.len >= cfg.mss() {
+            self.echo = echo;
+            self.sample(micros(now), by_echo(now, echo));
         }
+        let now = micros(now);
         let pause = now.wrapping_sub(self.last);
         self.last = now;
         // The RTO stands for the sender's, which this end can but guess.
@@ -128,17 +129,21 @@ impl Tuning {
     }
 
     /// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_rtt_update`.
-    fn sample(&mut self, now: u32, stamp: u32) {
-        let sample = now
-            .wrapping_sub(stamp)
-            .min(now.wrapping_sub(self.asked))
-            .clamp(1, LONGEST);
+    fn sample(&mut self, now: u32, measured: u32) {
+        let sample = measured.min(now.wrapping_sub(self.asked)).clamp(1, LONGEST);
         self.rtt = if sample * 8 < self.rtt.get() {
             eightfold(sample)
         } else {
             NonZeroU32::MIN.saturating_add(self.rtt.get() - self.rtt.get() / 8 + sample - 1)
         };
     }
+}
+
+/// The round trip that an echoed time stamp tells, in microseconds: a millisecond at least, which is what time stamps
+/// resolve.
+fn by_echo(now: Time, echo: u32) -> u32 {
+    let elapsed = Stamps::since(millis(now), echo).max(1).unsigned_abs();
+    elapsed.saturating_mul(1000).min(LONGEST)
 }
 
 /// Of a round trip in microseconds, within 1 and [`LONGEST`].
@@ -172,7 +177,7 @@ mod tests {
                 let seg = Segment {
                     seq: nxt,
                     len: MSS,
-                    stamp: micros(now) - RTT as u32 * 1000,
+                    stamps: Stamps::new(0, millis(now) - RTT as u32),
                     ..Segment::default()
                 };
                 match &mut tuning {
@@ -227,7 +232,7 @@ mod tests {
         let seg = |seq: u64, stamp: Time| Segment {
             seq,
             len: MSS,
-            stamp: micros(stamp),
+            stamps: Stamps::new(0, millis(stamp)),
             ..Segment::default()
         };
         let mut t = Tuning::new(&cfg, at(1100), &seg(1, at(1000)), 1);

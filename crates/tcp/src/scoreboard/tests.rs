@@ -78,7 +78,7 @@ fn counts_agree_with_the_definitions() {
                 _ => {
                     // An acknowledgement with up to three blocks, as a receiver would send it: a
                     // block never touches the cumulative acknowledgement.
-                    let mut d = board.account();
+                    let mut d = board.account(None);
                     let ack =
                         naive.una + 10 * s.below((sent * 10 - naive.una) / 10 + 1) * s.below(2);
                     board.ack(ack, &mut d);
@@ -117,7 +117,7 @@ fn memory_is_given_back_when_nothing_is_in_flight() {
     for i in 0..1000 {
         fly(&mut board, i, Time::ZERO);
     }
-    let mut d = board.account();
+    let mut d = board.account(None);
     board.sack(&[(100, 9000)], &mut d);
     board.judge_by_count(3);
     assert!(board.resend(Time::ZERO, f64::INFINITY, true).is_some());
@@ -144,9 +144,9 @@ fn a_timeout_loses_all_that_is_not_selectively_acknowledged() {
     for i in 0..10 {
         fly(&mut board, i, Time::ZERO);
     }
-    let mut d = board.account();
+    let mut d = board.account(None);
     board.sack(&[(30, 50)], &mut d);
-    board.lose_all();
+    board.lose_all(|_| false);
     assert_eq!((board.lost(), board.sacked()), (80, 20));
     let again: Vec<u64> = std::iter::from_fn(|| board.resend(Time::ZERO, f64::INFINITY, false))
         .map(|r| r.seq)

@@ -18,7 +18,7 @@ impl Sender {
     ) {
         self.dupacks = 0;
         match self.phase {
-            Phase::Open => self.grow(cfg, now, d),
+            Phase::Open | Phase::Reducing => self.grow(cfg, now, d),
             Phase::Recovery if self.una < self.recover && cfg.algorithm != Algorithm::Reno => {
                 // RFC 6582 section 3.2 step 3, partial acknowledgement: repair the next hole,
                 // deflate by what was acknowledged, add back a segment.
@@ -68,7 +68,7 @@ impl Sender {
                 self.arm(Timer::Rto, now + self.rto(cfg));
             }
             Phase::Recovery => self.inflation += f64::from(cfg.mss()),
-            Phase::Open | Phase::Loss => {}
+            Phase::Open | Phase::Reducing | Phase::Loss => {}
         }
     }
 }

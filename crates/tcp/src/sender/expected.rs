@@ -3,7 +3,7 @@
 
 use swell_base::{Segment, Time};
 
-use super::{Phase, Sender, Timer};
+use super::{Phase, Sender, Timer, round_trip};
 use crate::Config;
 use crate::cc::Window;
 
@@ -31,7 +31,12 @@ impl Sender {
         let sent_once = self.board.take_flying(seg.ack);
         let moved = seg.ack - self.una;
         self.una = seg.ack;
-        self.advance(cfg, now, sent_once);
+        let rtt = match sent_once {
+            Some(sent) if cfg.rtt_every_ack => Some(now.since(sent)),
+            None if cfg.rtt_every_ack && cfg.timestamps => round_trip(now, seg.stamps.echo()),
+            _ => None,
+        };
+        self.advance(cfg, now, rtt);
         self.dupacks = 0;
         self.grow_plainly(cfg, now, moved);
         self.rest();

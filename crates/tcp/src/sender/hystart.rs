@@ -87,7 +87,7 @@ impl Sender {
         if !self.minded {
             return;
         }
-        if self.window.ssthresh.is_infinite() {
+        if self.window.in_slow_start() {
             // The first acknowledgement of a round tells when it began. That is all that it does, and nothing
             // if the round is over with it.
             if self.una == self.nxt && self.episode().is_none() {

@@ -2,10 +2,10 @@
 
 use swell_base::{Dur, Segment, Time};
 
-use super::{Episode, Out, Phase, Sender, Timer};
-use crate::Config;
+use super::{Episode, Out, Phase, Probe, Sender, Timer};
 use crate::config::LossBase;
 use crate::scoreboard::Delivered;
+use crate::{Algorithm, Config};
 
 /// Proportional rate reduction (RFC 9937 section 6), in bytes.
 #[derive(Clone, Debug)]
@@ -30,40 +30,77 @@ pub(super) struct Rack {
 const WORST_ACK_DELAY: Dur = Dur::from_millis(200);
 
 impl Sender {
-    /// What an acknowledgement with (or without) SACK blocks means for recovery.
-    pub(super) fn recover_with_sack(&mut self, cfg: &Config, now: Time, moved: u64, d: &Delivered) {
-        if moved == 0 && cfg.rtt_every_ack && !d.any_resent {
-            // Linux takes the first segment newly selectively acknowledged.
-            if let Some(sent) = d.oldest {
-                self.rtt.sample(cfg, now.since(sent));
-            }
-        }
-        let lost_before = self.board.lost();
+    /// What an acknowledgement with (or without) SACK blocks means for recovery: `tcp_fastretrans_alert` of Linux.
+    /// `echo` is its echoed time stamp.
+    pub(super) fn recover_with_sack(
+        &mut self,
+        cfg: &Config,
+        now: Time,
+        moved: u64,
+        d: &Delivered,
+        echo: u32,
+    ) {
         if cfg.rack_tlp {
-            self.rack_delivered(cfg, now, d);
+            self.rack_delivered(now, d);
         }
-        if self.board.sacked_count() > 0 || self.phase != Phase::Open {
-            if cfg.rack_tlp {
-                self.rack_judge(cfg, now);
-            } else {
-                self.board.judge_by_count(cfg.dup_threshold);
+        if self.phase == Phase::Open && self.board.all_fly() {
+            // Nearly every acknowledgement.
+            if cfg.dsack && self.active.is_some() {
+                self.undo_twice();
             }
-        }
-        if self.phase != Phase::Open && self.una >= self.recover {
-            if self.phase == Phase::Recovery && !self.paced {
-                self.window.cwnd = self.window.ssthresh;
-            }
-            self.phase = Phase::Open;
-            self.end_pacing();
-            if self.board.lost() > 0 {
-                self.enter_recovery(cfg, now, d.bytes);
+            if moved > 0 {
+                self.grow(cfg, now, d);
             }
             return;
         }
+        if !cfg.rack_tlp {
+            return self.recover_by_count(cfg, now, moved, d, echo);
+        }
+        self.begin_answer();
+        let delayed = self.is_delayed(cfg, echo);
+        // RFC 3168 section 6.1.2 asks to stay reduced until something beyond is acknowledged.
         match self.phase {
-            Phase::Open if self.board.lost() > 0 => self.enter_recovery(cfg, now, d.bytes),
-            Phase::Open | Phase::Loss if moved > 0 => self.grow(cfg, now, d),
-            Phase::Recovery if d.bytes > 0 => {
+            Phase::Recovery if self.una >= self.recover => {
+                self.undo_recovery(delayed);
+                self.end_reduction();
+            }
+            Phase::Reducing if self.una > self.recover => self.end_reduction(),
+            _ => {}
+        }
+        let lost_before = self.board.lost();
+        let mut again = false;
+        match self.phase {
+            Phase::Recovery => {
+                if moved > 0 && self.undo_partial(delayed) && self.phase == Phase::Recovery {
+                    return self.pace(cfg, d.bytes, true);
+                }
+                if self.phase == Phase::Recovery && self.undo_twice() {
+                    self.phase = Phase::Open;
+                }
+                self.judge(cfg, now);
+            }
+            Phase::Loss => {
+                self.judge_timeout(moved, d, delayed);
+                again = self.judge(cfg, now);
+            }
+            Phase::Open | Phase::Reducing => {
+                if self.phase == Phase::Open {
+                    self.undo_twice();
+                }
+                self.judge(cfg, now);
+            }
+        }
+        let missing = self.board.missing() > 0;
+        match self.phase {
+            Phase::Open | Phase::Reducing if missing => self.enter_recovery(cfg, now, d.bytes),
+            // What was sent again after a time-out was lost again.
+            Phase::Loss if again => self.enter_recovery(cfg, now, d.bytes),
+            Phase::Open | Phase::Loss if moved > 0 => {
+                self.end_pacing();
+                self.grow(cfg, now, d);
+            }
+            Phase::Open => self.end_pacing(),
+            Phase::Recovery | Phase::Reducing if d.bytes > 0 => {
                 let safe = moved > 0 && self.board.lost() <= lost_before;
                 self.pace(cfg, d.bytes, safe);
             }
@@ -71,15 +108,92 @@ impl Sender {
         }
     }
 
+    /// RFC 6675 section 5: what was sent again counts no more, and begins no further recovery when this one is over.
+    fn recover_by_count(&mut self, cfg: &Config, now: Time, moved: u64, d: &Delivered, echo: u32) {
+        self.begin_answer();
+        let delayed = self.is_delayed(cfg, echo);
+        let lost_before = self.board.lost();
+        self.judge(cfg, now);
+        let lost = self.board.lost() > 0;
+        if self.phase == Phase::Reducing && self.una > self.recover {
+            self.end_reduction();
+        }
+        let over = matches!(self.phase, Phase::Recovery | Phase::Loss) && self.una >= self.recover;
+        if over || self.phase == Phase::Loss {
+            self.judge_timeout_or_recovery(moved, d, delayed);
+        } else if self.phase != Phase::Reducing && self.undo_twice() {
+            self.phase = Phase::Open;
+        }
+        match self.phase {
+            Phase::Open | Phase::Reducing if lost && self.board.lost() > 0 => {
+                self.enter_recovery(cfg, now, d.bytes);
+            }
+            Phase::Open if over => {}
+            Phase::Open | Phase::Loss if moved > 0 => self.grow(cfg, now, d),
+            Phase::Recovery | Phase::Reducing if d.bytes > 0 => {
+                let safe = moved > 0 && self.board.lost() <= lost_before;
+                self.pace(cfg, d.bytes, safe);
+            }
+            _ => {}
+        }
+    }
+
+    fn judge_timeout_or_recovery(&mut self, moved: u64, d: &Delivered, delayed: bool) {
+        if self.phase == Phase::Loss {
+            self.judge_timeout(moved, d, delayed);
+        } else {
+            self.undo_recovery(delayed);
+            self.end_reduction();
+        }
+    }
+
+    /// Looks for losses. Says whether something was lost that was sent again.
+    fn judge(&mut self, cfg: &Config, now: Time) -> bool {
+        if self.board.sacked_count() == 0 && self.phase == Phase::Open && self.board.missing() == 0
+        {
+            return false;
+        }
+        if cfg.rack_tlp {
+            return self.rack_judge(cfg, now);
+        }
+        self.board.judge_by_count(cfg.dup_threshold);
+        false
+    }
+
+    /// The reduction that was begun is complete.
+    fn end_reduction(&mut self) {
+        let stands = self.phase == Phase::Reducing || self.is_undoable();
+        if stands && !self.paced {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        self.phase = Phase::Open;
+        self.end_pacing();
+    }
+
     fn enter_recovery(&mut self, cfg: &Config, now: Time, delivered: u64) {
-        self.reduce(cfg, now);
+        // Reduced already because of marks: not again.
+        let reduced = self.phase == Phase::Reducing;
+        self.begin_undo(!reduced);
         self.phase = Phase::Recovery;
-        self.recover = self.nxt;
         self.rare().count.recoveries += 1;
+        if reduced {
+            return self.pace(cfg, delivered, false);
+        }
+        self.begin_reduction(cfg, now, delivered);
+        if self.timer != Timer::Reorder {
+            self.arm(Timer::Rto, now + self.rto(cfg));
+        }
+    }
+
+    /// The window falls towards a new threshold.
+    pub(super) fn begin_reduction(&mut self, cfg: &Config, now: Time, delivered: u64) {
+        self.reduce(cfg, now);
+        self.recover = self.nxt;
+        self.cwr |= cfg.ecn;
         let begins = Some((self.in_flight(), self.nxt));
         if self.window.bbr_recovery(begins, cfg.mss()) {
             self.force = self.board.lost() > 0;
-        } else if cfg.prr {
+        } else if cfg.prr && cfg.sack {
             // RFC 9937 section 6: what was in the network just before this acknowledgement.
             let flight = (self.outstanding() - self.board.sacked() + delivered).max(1);
             self.minded = false;
@@ -92,9 +206,6 @@ impl Sender {
         } else {
             self.window.cwnd = self.window.ssthresh;
             self.force = self.board.lost() > 0; // RFC 6675 section 5 step (4.3)
-        }
-        if self.timer != Timer::Reorder {
-            self.arm(Timer::Rto, now + self.rto(cfg));
         }
     }
 
@@ -169,8 +280,10 @@ impl Sender {
             Timer::Probe => self.send_probe(cfg, now).map(Expired::Send),
             Timer::Reorder => {
                 self.deadline = Time::MAX;
+                let before = self.board.lost();
                 self.rack_judge(cfg, now);
-                if self.phase == Phase::Open && self.board.lost() > 0 {
+                if self.phase != Phase::Recovery && self.board.lost() > before {
+                    self.begin_answer();
                     self.enter_recovery(cfg, now, 0);
                 }
                 if self.deadline == Time::MAX {
@@ -197,34 +310,57 @@ impl Sender {
         }
     }
 
+    /// Linux `tcp_enter_loss`.
     fn retransmission_timeout(&mut self, cfg: &Config, now: Time) {
+        let first = self.timeouts == 0;
+        let open = matches!(self.phase, Phase::Open | Phase::Reducing);
+        // RFC 5681 section 3.1: the threshold stays when the same segment times out again. Nor is a window
+        // reduced again that was in this recovery; without SACK it is, as in RFC 5681 and ns-2.
+        let reduces = match self.phase {
+            Phase::Open => true,
+            Phase::Loss => first,
+            Phase::Recovery => !cfg.sack,
+            Phase::Reducing => false,
+        } || self.una >= self.recover;
         self.rare().count.rtos += 1;
         self.timeouts += 1;
-        // RFC 5681 section 3.1: the threshold stays when the same segment times out again.
-        let again = self.phase == Phase::Loss && self.timeouts > 1;
-        // A window already reduced in this recovery is not reduced again (Linux
-        // `tcp_enter_loss`); without SACK it is, as in RFC 5681 and ns-2.
-        if !(again || cfg.sack && self.phase == Phase::Recovery) {
+        let rack = self.active.as_ref().map_or_else(Rack::default, |a| a.rack);
+        let recent = |sent: Time| cfg.rack_tlp && sent + rack.rtt > now;
+        if cfg.sack && reduces {
+            self.begin_undo(true);
+        }
+        self.board.lose_all(recent);
+        if reduces {
             self.reduce(cfg, now);
         }
-        if !self.window.bbr_recovery(Some((0, self.nxt)), cfg.mss()) {
-            self.window.cwnd = f64::from(cfg.mss());
+        self.window.on_timeout();
+        let in_flight = self.in_flight();
+        if !self
+            .window
+            .bbr_recovery(Some((in_flight, self.nxt)), cfg.mss())
+        {
+            self.window.cwnd = in_flight as f64 + f64::from(cfg.mss());
         }
+        self.minded = cfg.hystart && cfg.algorithm == Algorithm::Cubic;
+        self.cwr |= cfg.ecn;
         self.inflation = 0.0;
         self.dupacks = 0;
         self.force = false;
         self.timed.0 = 0;
-        self.rare().probe_end = 0;
+        self.rare().probe = Probe::None;
         self.end_pacing();
         self.phase = Phase::Loss;
         self.recover = self.nxt;
-        self.board.lose_all();
+        if cfg.sack {
+            self.begin_answer();
+            self.doubt_timeout(cfg.frto && (open || !first));
+        }
         self.rtt.back_off();
         self.arm(Timer::Rto, now + self.rto(cfg));
     }
 
     /// RFC 8985 section 6.2 steps 1 to 4.
-    fn rack_delivered(&mut self, cfg: &Config, now: Time, d: &Delivered) {
+    fn rack_delivered(&mut self, now: Time, d: &Delivered) {
         let min = self.rtt.min();
         if d.reordered {
             self.rare().reordering_seen = true;
@@ -233,10 +369,9 @@ impl Sender {
             return;
         };
         let rtt = now.since(sent);
-        // Step 2: an acknowledgement faster than any round trip belongs to the original. Echoed
-        // timestamps tell a kernel so (RFC 3522), and that the path reorders.
-        if resent && min.is_some_and(|min| rtt < min) {
-            self.rare().reordering_seen |= cfg.timestamps;
+        // Step 2: an acknowledgement faster than any round trip belongs to the original, and so does one that echoes
+        // an older time stamp (`tcp_skb_spurious_retrans`).
+        if resent && (min.is_some_and(|min| rtt < min) || d.last_late) {
             return;
         }
         // Whatever is delivered next was sent later.
@@ -252,23 +387,23 @@ impl Sender {
     }
 
     /// RFC 8985 section 6.2 step 5, and the timer for what is not due yet.
-    fn rack_judge(&mut self, cfg: &Config, now: Time) {
+    fn rack_judge(&mut self, cfg: &Config, now: Time) -> bool {
         if self.una == self.nxt {
-            return; // nothing left to judge
+            return false; // nothing left to judge
         }
         let enough = self.board.sacked_count() >= cfg.dup_threshold;
         let rack = self.active.as_ref().map_or_else(Rack::default, |a| a.rack);
         let reordering_seen = self.rare.as_ref().is_some_and(|r| r.reordering_seen);
-        let window = if !reordering_seen && (self.phase != Phase::Open || enough) {
+        let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        let window = if !reordering_seen && (recovering || enough) {
             Dur::ZERO
         } else {
-            // A quarter of the smallest round trip; it does not adapt, since duplicate SACKs
-            // cannot be said.
             let quarter = self.rtt.min().unwrap_or(Dur::ZERO) / 4;
-            quarter.min(self.rtt.smoothed().unwrap_or(Dur::ZERO))
+            let wider = quarter * self.reordering_steps();
+            wider.min(self.rtt.smoothed().unwrap_or(Dur::ZERO))
         };
         let wait = rack.rtt + window;
-        let waiting = self
+        let (waiting, again) = self
             .board
             .judge_by_time(rack.sent, rack.end, |sent| sent + wait <= now);
         if let Some(sent) = waiting {
@@ -276,22 +411,24 @@ impl Sender {
         } else if self.timer == Timer::Reorder {
             self.rearm(cfg, now);
         }
+        again
     }
 
     /// RFC 8985 section 7.2: when to probe, where a probe is to be sent at all.
     pub(super) fn probe_timeout(&self, cfg: &Config) -> Option<Dur> {
         let possible = cfg.rack_tlp
             && cfg.sack
-            && self.phase == Phase::Open
+            && matches!(self.phase, Phase::Open | Phase::Reducing)
             && self.board.sacked_count() == 0
+            && self.board.missing() == 0
             && !self.probing();
         let srtt = self.rtt.smoothed().filter(|_| possible)?;
         let mut pto = srtt * 2;
         if self.board.len() == 1 {
             pto += WORST_ACK_DELAY;
         }
-        let rto = self.rto(cfg);
-        (pto < rto).then_some(pto)
+        // Where the time-out would come first the probe takes its place.
+        Some(pto.min(self.rto(cfg)))
     }
 
     /// RFC 8985 section 7.3: new data if the peer allows it, else the last segment again.
@@ -299,22 +436,21 @@ impl Sender {
         let pending = self.end.saturating_sub(self.nxt);
         let len = pending.min(u64::from(cfg.mss())) as u32;
         let fresh = len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len);
-        self.rare().probe_end = u64::MAX; // no second probe while this one is sent
+        self.rare().probe = Probe::New; // no second probe while this one is sent
         let out = if fresh {
             self.push(cfg, now, len.min(self.writes.left()))
         } else if let Some(r) = self.board.resend_as_is(now, true, true) {
             self.sent_again(cfg, now, &r)
         } else {
-            self.rare().probe_end = 0;
+            self.rare().probe = Probe::None;
             self.deadline = Time::MAX;
             return None;
         };
-        let end = self.nxt;
+        let end = self.nxt as u32; // the lower half
         let rare = self.rare();
         rare.count.probes += 1;
         rare.probe_end = end;
-        rare.probe_resent = !fresh;
-        rare.probe_echoed = false;
+        rare.probe = if fresh { Probe::New } else { Probe::Resent };
         self.arm(Timer::Rto, now + self.rto(cfg));
         Some(out)
     }
@@ -322,37 +458,38 @@ impl Sender {
     /// A tail loss probe is not answered yet.
     #[inline]
     pub(super) fn probing(&self) -> bool {
-        self.rare.as_ref().is_some_and(|r| r.probe_end != 0)
+        self.rare.as_ref().is_some_and(|r| r.probe != Probe::None)
     }
 
-    /// RFC 8985 section 7.4.2: did the probe repair a loss?
+    /// RFC 8985 section 7.4.2: did the probe repair a loss? SND.UNA moved by `moved`.
     #[inline]
-    pub(super) fn probe_answered(&mut self, cfg: &Config, now: Time, ack: u64, seg: &Segment) {
-        let end = self.rare.as_ref().map_or(0, |r| r.probe_end);
-        if end != 0 && ack >= end {
-            self.answer(cfg, now, ack, seg);
+    pub(super) fn probe_answered(&mut self, cfg: &Config, now: Time, moved: u64, seg: &Segment) {
+        if self.probing() {
+            self.answer(cfg, now, moved, seg);
         }
     }
 
     #[inline(never)]
-    fn answer(&mut self, cfg: &Config, now: Time, ack: u64, seg: &Segment) {
-        let una = self.una;
+    fn answer(&mut self, cfg: &Config, now: Time, moved: u64, seg: &Segment) {
         let rare = self.rare();
-        if !rare.probe_resent {
-            rare.probe_end = 0;
-        } else if ack > rare.probe_end {
-            // Later data is acknowledged and the second copy never was: one of the two was lost.
-            rare.probe_end = 0;
+        // No flight is beyond 2 GB.
+        let beyond = (seg.ack as u32).wrapping_sub(rare.probe_end).cast_signed();
+        if beyond < 0 {
+            return;
+        }
+        if rare.probe == Probe::New {
+            rare.probe = Probe::None;
+        } else if beyond > 0 {
+            // Later data is acknowledged and the second copy was not reported: one of the two was lost.
+            rare.probe = Probe::None;
             if self.phase == Phase::Open {
                 self.reduce(cfg, now);
                 if !self.paced {
                     self.window.cwnd = self.window.ssthresh;
                 }
             }
-        } else if una == ack && seg.seq_len() == 0 && seg.sacks == 0 && rare.probe_echoed {
-            rare.probe_end = 0; // a duplicate: both copies arrived
-        } else {
-            rare.probe_echoed = true;
+        } else if moved == 0 && seg.seq_len() == 0 && seg.sacks == 0 {
+            rare.probe = Probe::None; // a duplicate: both copies arrived
         }
     }
 }

@@ -62,16 +62,23 @@ impl Sender {
 
     /// An acknowledgement carries ECE. RFC 3168 section 6.1.2: as a loss, once per window of data.
     pub(super) fn marked(&mut self, cfg: &Config, now: Time, ack: u64) {
-        if self.phase != Phase::Open
-            || ack <= self.rare.as_ref().map_or(0, |r| r.ecn_recover)
-            || self.paced
-        {
+        self.forbid_undo();
+        // The lower half of a sequence number is enough: no flight is beyond 2 GB.
+        let last = self.rare.as_ref().map_or(0, |r| r.ecn_recover);
+        let before = last != 0 && (ack as u32).wrapping_sub(last).cast_signed() <= 0;
+        if self.phase != Phase::Open || before || self.paced {
             return;
         }
-        self.rare().ecn_recover = self.nxt;
+        self.rare().count.marks += 1;
+        if cfg.sack && cfg.prr {
+            // Linux `tcp_enter_cwr`: down to the threshold within a round trip.
+            self.phase = Phase::Reducing;
+            self.begin_reduction(cfg, now, 0);
+            return;
+        }
+        self.rare().ecn_recover = self.nxt as u32;
         self.cwr = true;
         self.reduce(cfg, now);
         self.window.cwnd = self.window.ssthresh;
-        self.rare().count.marks += 1;
     }
 }

@@ -83,10 +83,10 @@ fn transfers_over_a_drop_tail_queue() {
 }
 
 const GOLDEN: &str = "\
-cubic: 2270560000 3457 2 1 0 0
+cubic: 2232374400 3461 6 1 0 0
 newreno with sack: 2289870400 3566 111 2 0 0
-cubic by count: 2272356800 3457 2 1 0 0
-cubic by count, no prr: 2272356800 3457 2 1 0 0
+cubic by count: 2232374400 3461 6 1 0 0
+cubic by count, no prr: 2232374400 3461 6 1 0 0
 classic reno: 3791782400 3638 212 1 1 0
 classic newreno: 8758614400 3598 172 3 0 0
 classic newreno, delayed: 5676782400 3518 92 2 0 0

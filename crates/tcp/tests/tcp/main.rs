@@ -9,4 +9,5 @@ mod ns2;
 mod pinned;
 mod recovery;
 mod robust;
+mod scripted;
 mod transports;

@@ -349,9 +349,9 @@ fn the_sack_blocks_name_the_latest_hole_first() {
         .iter()
         .rposition(|a| a.1 == CLIENT && a.2.len == 0 && a.2.ack == 1 + u64::from(mss))
         .unwrap();
-    let blocks: Vec<(u32, u32)> = net.sacks[at_flight_end]
+    let blocks: Vec<(i32, i32)> = net.sacks[at_flight_end]
         .first(net.log[at_flight_end].2.sacks)
-        .map(|(s, e)| (s / mss, e / mss))
+        .map(|(s, e)| (s / mss as i32, e / mss as i32))
         .collect();
     // Counted from segment 1: arrived 2, 4, 6, 8 and 9 together.
     assert_eq!(blocks, [(7, 9), (5, 6), (3, 4)]);

@@ -219,7 +219,7 @@ fn any_segment() -> impl Strategy<Value = (Segment, SackBlocks)> {
     ];
     let len = prop_oneof![4 => 0u32..3_000, 1 => any::<u32>()];
     let window = prop_oneof![Just(0u32), 0u32..100_000, any::<u32>()];
-    let block = (any::<u16>(), 1u32..5_000, any::<bool>());
+    let block = (any::<i16>(), 1i32..5_000, any::<bool>());
     (
         number.clone(),
         number,
@@ -233,11 +233,11 @@ fn any_segment() -> impl Strategy<Value = (Segment, SackBlocks)> {
             let (mut blocks, mut sacks) = (SackBlocks::default(), 0);
             for (from, size, huge) in said {
                 let end = if huge {
-                    u32::MAX
+                    i32::MAX
                 } else {
-                    u32::from(from) + size
+                    i32::from(from) + size
                 };
-                blocks.push(&mut sacks, u32::from(from), end);
+                blocks.push(&mut sacks, i32::from(from), end);
             }
             let seg = Segment {
                 seq,
@@ -247,7 +247,7 @@ fn any_segment() -> impl Strategy<Value = (Segment, SackBlocks)> {
                 sacks,
                 flags: Flags(flags),
                 ecn,
-                stamp: window,
+                stamps: swell_base::Stamps::one_way(window),
             };
             (seg, blocks)
         })

@@ -1,0 +1,81 @@
+//! What acknowledgements tell of what is in flight.
+
+use swell_base::{Stamps, Time};
+
+use super::Record;
+use crate::receiver::millis;
+
+/// What an acknowledgement, cumulative or selective, delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    /// Bytes of sequence space not known to be delivered before.
+    pub(crate) bytes: u64,
+    /// When the oldest of the newly delivered segments was sent, of those sent once only.
+    pub(crate) oldest: Option<Time>,
+    /// As `oldest`, of those selectively acknowledged.
+    pub(crate) oldest_sacked: Option<Time>,
+    /// Something was selectively acknowledged.
+    pub(crate) sacked: bool,
+    /// The lowest end of a segment delivered that was sent once.
+    pub(crate) original: Option<u64>,
+    /// A segment sent more than once was cumulatively acknowledged: no RTT sample (Karn).
+    pub(crate) any_resent: bool,
+    /// The newly delivered segment that was sent last: (sent at, end, resent).
+    pub(crate) last_sent: Option<(Time, u64, bool)>,
+    /// It was delivered by what was sent before it was sent again: the echo is older (`tcp_skb_spurious_retrans`).
+    pub(crate) last_late: bool,
+    /// A segment sent once was delivered after one with a higher sequence number.
+    pub(crate) reordered: bool,
+    /// One-way delay that the acknowledgement told, microseconds; zero for none.
+    pub(crate) one_way: u32,
+    /// Highest sequence number delivered before this acknowledgement.
+    before: u64,
+    /// The echoed time stamp of the acknowledgement.
+    echo: Option<u32>,
+}
+
+impl Delivered {
+    /// Nothing yet, by an acknowledgement that echoes this time stamp, when everything up to `before` had been delivered
+    /// at the highest.
+    pub(super) fn new(echo: Option<u32>, before: u64) -> Delivered {
+        Delivered {
+            echo,
+            before,
+            ..Delivered::default()
+        }
+    }
+
+    /// `bytes` of a record are delivered, which is all of it or not.
+    #[inline]
+    pub(super) fn take(&mut self, r: &Record, bytes: u64, whole: bool) {
+        if whole {
+            self.any_resent |= r.resent;
+            if !r.resent {
+                self.oldest = self.oldest.or(Some(r.sent_at));
+            }
+            let late = r.resent
+                && self
+                    .echo
+                    .is_some_and(|echo| Stamps::since(echo, millis(r.sent_at)) < 0);
+            self.note(r, late);
+        } else {
+            self.bytes += bytes;
+        }
+    }
+
+    #[inline]
+    pub(super) fn note(&mut self, r: &Record, late: bool) {
+        self.bytes += r.size();
+        if !r.resent {
+            self.reordered |= r.end() < self.before;
+            self.original = Some(self.original.map_or(r.end(), |end| end.min(r.end())));
+        }
+        if self
+            .last_sent
+            .is_none_or(|(t, end, _)| (r.sent_at, r.end()) > (t, end))
+        {
+            self.last_sent = Some((r.sent_at, r.end(), r.resent));
+            self.last_late = late;
+        }
+    }
+}

@@ -1,0 +1,709 @@
+//! One endpoint against a script: what Linux sends, and when, in answer to what. The scripts are facts about the
+//! kernel: those that packetdrill's own tests hold it to (github.com/google/packetdrill, `gtests/net/tcp`, named
+//! where used), and those that follow from `net/ipv4/tcp_input.c`, `tcp_recovery.c` and `tcp_timer.c` of 6.18 for branches
+//! that have no script there. Segments have 1000 bytes and are counted from 0, times are milliseconds.
+
+use std::sync::Arc;
+
+use swell_base::{Dur, Flags, SackBlocks, Segment, Stamps, Time};
+use swell_tcp::{Algorithm, Config, Endpoint, Stats};
+
+const MSS: u64 = 1000;
+
+/// A server of Linux that a client without time stamps has connected to.
+struct Script {
+    end: Endpoint,
+    now: Time,
+    stamps: bool,
+    /// (milliseconds, first segment, one past the last byte in segments), new data and old.
+    sent: Vec<(f64, f64, f64)>,
+    window: u32,
+}
+
+fn linux() -> Config {
+    Config {
+        mss: MSS as u32,
+        timestamps: false,
+        recv_tuning: false,
+        ..Config::linux()
+    }
+}
+
+fn at(ms: f64) -> Time {
+    Time::from_secs_f64(ms / 1000.0)
+}
+
+impl Script {
+    fn new(cfg: Config, rtt: f64) -> Script {
+        Script::within(cfg, rtt, 320 * 128)
+    }
+
+    /// The handshake takes `rtt` milliseconds, and ends at time 0 of a clock that began a second before; then the client
+    /// allows `window` bytes.
+    fn within(cfg: Config, rtt: f64, window: u32) -> Script {
+        let stamps = cfg.timestamps;
+        let mut s = Script {
+            end: Endpoint::server(Arc::new(cfg)),
+            now: at(1000.0 - rtt),
+            stamps,
+            sent: Vec::new(),
+            window,
+        };
+        let syn = Segment {
+            flags: Flags::SYN,
+            window: 65_535,
+            ..Segment::default()
+        };
+        s.hear(syn, &[]);
+        s.now = at(1000.0);
+        s.ack_at(0.0, 0.0, &[]);
+        assert!(s.sent.is_empty());
+        s
+    }
+
+    fn ms(&self) -> f64 {
+        (self.now.as_secs_f64() - 1.0) * 1000.0
+    }
+
+    fn hear(&mut self, seg: Segment, blocks: &[(i64, i64)]) {
+        let (mut sacks, mut seg) = (SackBlocks::default(), seg);
+        for &(from, to) in blocks {
+            sacks.push(&mut seg.sacks, from as i32, to as i32);
+        }
+        self.end.handle_segment(self.now, &seg, &sacks);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while self.end.poll().is_some() {}
+        while let Some((seg, _)) = self.end.poll_transmit(self.now) {
+            if seg.len > 0 || seg.seq > 0 && seg.ack == 1 && seg.flags == Flags::ACK {
+                let first = (seg.seq as f64 - 1.0) / MSS as f64;
+                let last = first + f64::from(seg.len) / MSS as f64;
+                self.sent.push((self.ms(), first, last));
+            }
+        }
+    }
+
+    /// Lets timers go off until then.
+    fn until(&mut self, ms: f64) {
+        let until = at(1000.0 + ms);
+        while let Some(due) = self.end.poll_timeout().filter(|&t| t <= until) {
+            self.now = due;
+            self.end.handle_timeout(due);
+            self.drain();
+        }
+        self.now = until;
+    }
+
+    fn write(&mut self, segments: f64) {
+        self.end.send((segments * MSS as f64) as u64);
+        self.drain();
+    }
+
+    /// An acknowledgement of everything below `ack`, with blocks, all in segments.
+    fn ack_at(&mut self, ms: f64, ack: f64, blocks: &[(f64, f64)]) {
+        self.answer(ms, ack, blocks, Flags::ACK, ms);
+    }
+
+    /// The same that echoes the time stamp of what was sent at `echo`.
+    fn echo_at(&mut self, ms: f64, ack: f64, blocks: &[(f64, f64)], echo: f64) {
+        self.answer(ms, ack, blocks, Flags::ACK, echo);
+    }
+
+    fn answer(&mut self, ms: f64, ack: f64, blocks: &[(f64, f64)], flags: Flags, echo: f64) {
+        self.until(ms);
+        let number = |segments: f64| (segments * MSS as f64) as i64;
+        let relative: Vec<(i64, i64)> = blocks
+            .iter()
+            .map(|&(s, e)| (number(s - ack), number(e - ack)))
+            .collect();
+        let seg = Segment {
+            seq: 1,
+            ack: 1 + number(ack) as u64,
+            window: self.window,
+            flags,
+            stamps: if self.stamps {
+                Stamps::new(0, (1000.0 + echo) as u32)
+            } else {
+                Stamps::default()
+            },
+            ..Segment::default()
+        };
+        self.hear(seg, &relative);
+    }
+
+    /// What was sent since last asked for: first segments.
+    fn sent(&mut self) -> Vec<f64> {
+        self.sent.drain(..).map(|s| s.1).collect()
+    }
+
+    /// And when.
+    fn sent_at(&mut self) -> Vec<(f64, f64)> {
+        self.sent
+            .drain(..)
+            .map(|s| ((s.0 * 1000.0).round() / 1000.0, s.1))
+            .collect()
+    }
+
+    fn stats(&self) -> Stats {
+        self.end.stats()
+    }
+
+    /// Window and threshold in segments.
+    fn windows(&self) -> (u64, u64) {
+        let s = self.stats();
+        (s.cwnd / MSS, s.ssthresh / MSS)
+    }
+}
+
+fn range(from: u32, to: u32) -> Vec<f64> {
+    (from..to).map(f64::from).collect()
+}
+
+/// `limited_transmit/limited-transmit-sack.pkt` (RFC 3042).
+#[test]
+fn limited_transmit_sends_new_data_for_the_first_two_duplicates() {
+    let mut s = Script::new(linux(), 100.0);
+    s.write(15.0);
+    assert_eq!(s.sent(), range(0, 10));
+    s.ack_at(110.0, 0.0, &[(1.0, 2.0)]);
+    assert_eq!(s.sent(), [10.0]);
+    s.ack_at(120.0, 0.0, &[(1.0, 3.0)]);
+    assert_eq!(s.sent(), [11.0]);
+    // It was reordering.
+    s.ack_at(130.0, 3.0, &[]);
+    assert_eq!(s.sent(), [12.0, 13.0]);
+    s.ack_at(150.0, 5.0, &[]);
+    assert_eq!(s.sent(), [14.0]);
+    assert_eq!((s.stats().retransmitted, s.stats().recoveries), (0, 0));
+}
+
+/// `fast_retransmit/fr-4pkt-sack.pkt`.
+#[test]
+fn three_segments_above_a_hole_retransmit_it_at_once() {
+    let mut s = Script::new(linux(), 100.0);
+    s.write(4.0);
+    assert_eq!(s.sent(), range(0, 4));
+    s.ack_at(100.0, 0.0, &[(1.0, 2.0)]);
+    s.ack_at(100.0, 0.0, &[(1.0, 3.0)]);
+    assert!(s.sent().is_empty());
+    s.ack_at(100.0, 0.0, &[(1.0, 4.0)]);
+    assert_eq!(s.sent(), [0.0]);
+    s.ack_at(200.0, 4.0, &[]);
+    assert_eq!((s.stats().retransmitted, s.stats().recoveries), (1, 1));
+}
+
+/// `fast_recovery/prr-ss-10pkt-lost-1.pkt` (RFC 9937).
+#[test]
+fn prr_sends_one_for_one_where_the_flight_is_the_threshold() {
+    let mut s = Script::new(linux(), 100.0);
+    s.write(10.0);
+    assert_eq!(s.sent(), range(0, 10));
+    for k in 2..5 {
+        s.ack_at(90.0 + 10.0 * f64::from(k), 0.0, &[(1.0, f64::from(k))]);
+    }
+    assert_eq!(s.sent(), [0.0]);
+    assert_eq!(s.windows(), (7, 7));
+    s.until(140.0);
+    s.write(7.0);
+    assert!(s.sent().is_empty());
+    for k in 5..11 {
+        s.ack_at(100.0 + 10.0 * f64::from(k), 0.0, &[(1.0, f64::from(k))]);
+        assert_eq!(s.sent(), [f64::from(k + 5)]);
+    }
+    s.ack_at(220.0, 10.0, &[]);
+    assert_eq!(s.sent(), [16.0]);
+    assert_eq!(s.windows(), (7, 7));
+}
+
+/// `fast_recovery/prr-ss-30pkt-lost1_4.pkt`.
+#[test]
+fn prr_repairs_four_losses_one_for_each_acknowledgement() {
+    let mut s = Script::new(linux(), 10.0);
+    s.write(10.0);
+    s.sent();
+    s.ack_at(10.0, 0.0, &[(4.0, 5.0)]);
+    s.ack_at(12.0, 0.0, &[(4.0, 6.0)]);
+    assert!(s.sent().is_empty());
+    for k in 0..4 {
+        s.ack_at(12.0, 0.0, &[(4.0, 7.0 + f64::from(k))]);
+        assert_eq!(s.sent(), [f64::from(k)]);
+    }
+    for k in 1..4 {
+        s.ack_at(22.0, f64::from(k), &[(4.0, 10.0)]);
+    }
+    s.ack_at(22.0, 10.0, &[]);
+    s.until(32.0);
+    s.write(10.0);
+    assert_eq!(s.sent(), range(10, 17));
+}
+
+/// `fast_recovery/prr-ss-30pkt-lost-1_4-11_16.pkt`: proportional, then bound by what is delivered, then slow start
+/// towards the threshold.
+#[test]
+fn prr_goes_through_all_its_parts() {
+    let mut s = Script::new(linux(), 10.0);
+    s.write(20.0);
+    assert_eq!(s.sent(), range(0, 10));
+    let mut now = 10.0;
+    for (block, wanted) in [
+        (5.0, 10.0),
+        (6.0, 11.0),
+        (7.0, 0.0),
+        (8.0, 1.0),
+        (9.0, 2.0),
+        (10.0, 3.0),
+        (11.0, 12.0),
+        (12.0, 13.0),
+    ] {
+        s.ack_at(now, 0.0, &[(4.0, block)]);
+        assert_eq!(s.sent(), [wanted], "{block}");
+        now += 2.0;
+    }
+    now += 8.0;
+    s.ack_at(now, 1.0, &[(4.0, 12.0)]);
+    assert_eq!(s.sent(), [14.0, 15.0]);
+    // What is lost was sent before what was sent again and arrived: segment 1 is lost again.
+    s.ack_at(now + 2.0, 1.0, &[(2.0, 12.0)]);
+    assert_eq!(s.sent(), [1.0, 16.0]);
+    s.ack_at(now + 4.0, 1.0, &[(2.0, 13.0)]);
+    assert_eq!(s.sent(), [17.0]);
+    s.ack_at(now + 6.0, 1.0, &[(2.0, 14.0)]);
+    assert_eq!(s.sent(), [18.0]);
+}
+
+/// `cwnd_moderation/cwnd-moderation-ecn-enter-cwr-no-moderation-700.pkt`: marks reduce by PRR. Three in flight and one
+/// delivered made a window of four there; `tcp_cwnd_reduction` has since added one where SND.UNA moves without a loss. And
+/// no further reduction in the same window of data.
+#[test]
+fn marks_reduce_the_window_within_a_round_trip() {
+    let mut s = Script::new(
+        Config {
+            ecn: true,
+            ..linux()
+        },
+        100.0,
+    );
+    s.write(4.0);
+    s.sent();
+    let ece = Flags::ACK.with(Flags::ECE);
+    s.answer(100.0, 1.0, &[], ece, 0.0);
+    assert_eq!(s.windows(), (5, 7));
+    s.answer(101.0, 2.0, &[], ece, 0.0);
+    s.answer(102.0, 4.0, &[], ece, 0.0);
+    assert_eq!((s.stats().marks, s.windows().1), (1, 7));
+    // It is over when something sent since is acknowledged.
+    s.write(1.0);
+    s.ack_at(200.0, 5.0, &[]);
+    assert_eq!(s.windows(), (7, 7));
+}
+
+/// `cubic/cubic-rto-ss-ca-cwnd-bump.pkt`: a probe where the time-out would come first, then the time-out; CUBIC forgets
+/// its last maximum and grows by a segment for twenty acknowledged.
+#[test]
+fn cubic_begins_anew_after_a_timeout() {
+    let mut s = Script::new(linux(), 100.0);
+    s.write(1.0);
+    s.ack_at(100.0, 1.0, &[]);
+    assert_eq!(s.windows().0, 10, "the window was not the limit");
+    s.write(1.0);
+    s.until(810.0);
+    let sent = s.sent_at();
+    assert_eq!(sent[..2], [(0.0, 0.0), (100.0, 1.0)]);
+    // 100 + 200: smoothed round trip, and the least of the variance term.
+    assert_eq!(sent[2..], [(400.0, 1.0), (700.0, 1.0)]);
+    s.ack_at(810.0, 2.0, &[]);
+    assert_eq!(s.windows(), (2, 7));
+    s.write(200.0);
+    assert_eq!(s.sent(), [2.0, 3.0]);
+    let mut now = 910.0;
+    // Slow start up to the threshold: two for each acknowledgement.
+    for acked in 3..8 {
+        s.ack_at(now, f64::from(acked), &[]);
+        assert_eq!(s.sent().len(), 2, "{acked}");
+        now += 2.0;
+    }
+    assert_eq!(s.windows(), (7, 7));
+    let mut grown = Vec::new();
+    for acked in 8..30 {
+        s.ack_at(now, f64::from(acked), &[]);
+        if s.sent().len() == 2 {
+            grown.push(acked);
+        }
+        now += 15.0;
+    }
+    // The kernel's script has it at the 22nd; here fractions of a segment are kept.
+    assert_eq!(grown.len(), 1);
+    assert!((27..30).contains(&grown[0]), "{grown:?}");
+}
+
+/// RFC 8985 section 6.2 and `tcp_rack_reo_wnd`: once reordering was seen, a segment may be late by a quarter of the
+/// smallest round trip, and is lost when a timer says so.
+#[test]
+fn rack_waits_a_quarter_of_a_round_trip_where_the_path_reorders() {
+    let mut s = Script::new(linux(), 100.0);
+    s.write(10.0);
+    // The second overtakes the first.
+    s.ack_at(100.0, 0.0, &[(1.0, 2.0)]);
+    s.ack_at(101.0, 2.0, &[]);
+    s.write(20.0);
+    s.sent();
+    // Of those that left at 101 the first is missed, and all above it come.
+    for k in 0..7 {
+        s.ack_at(201.0, 2.0, &[(3.0, 4.0 + f64::from(k))]);
+    }
+    assert!(!s.sent().contains(&2.0), "seven above it, and not lost yet");
+    s.until(300.0);
+    let again: Vec<(f64, f64)> = s.sent_at().into_iter().filter(|x| x.1 == 2.0).collect();
+    // Sent at 0, the latest delivered took 201 ms... and what left at 101 took 100: 201 + 25 at least.
+    assert_eq!(again.len(), 1);
+    assert!((225.0..=227.0).contains(&again[0].0), "{again:?}");
+}
+
+/// RFC 8985 section 7 and `tcp_process_tlp_ack`: the probe repeats the last segment after two round trips.
+#[test]
+fn a_probe_that_repairs_a_loss_halves_and_one_that_does_not_does_not() {
+    for (loss, copies) in [(true, false), (false, true)] {
+        let mut s = Script::new(linux(), 100.0);
+        s.write(3.0);
+        s.ack_at(100.0, 2.0, &[]);
+        s.sent();
+        // One segment is out: 200 ms more for an acknowledgement that waits; but not beyond the time-out.
+        s.until(399.0);
+        assert!(s.sent().is_empty());
+        s.until(401.0);
+        assert_eq!(s.sent_at(), [(400.0, 2.0)]);
+        s.ack_at(450.0, 3.0, &[]);
+        assert!(s.windows().1 > 1000, "nothing is known yet");
+        if copies {
+            // The copy came too: RFC 2883.
+            s.ack_at(500.0, 3.0, &[(2.0, 3.0)]);
+        }
+        s.write(1.0);
+        s.ack_at(600.0, 4.0, &[]);
+        assert_eq!(s.windows().1 == 7, loss, "{:?}", s.windows());
+        assert_eq!(s.stats().rtos, 0);
+    }
+}
+
+/// RFC 5682 section 3 and `tcp_process_loss`: after a time-out the first acknowledgement releases new data; the next, of
+/// data that was not sent again, shows that the time-out was spurious, and all is as before.
+#[test]
+fn a_spurious_timeout_is_found_by_frto() {
+    let mut s = Script::new(
+        Config {
+            rack_tlp: false,
+            ..linux()
+        },
+        100.0,
+    );
+    s.write(40.0);
+    s.sent();
+    // The path stalls.
+    s.until(310.0);
+    assert_eq!(s.sent_at(), [(300.0, 0.0)]);
+    assert_eq!(s.windows(), (1, 7));
+    // The original of the first arrives.
+    s.ack_at(400.0, 1.0, &[]);
+    assert_eq!(s.sent(), [10.0, 11.0], "new data, not what was in flight");
+    assert_eq!(s.windows(), (2, 7));
+    s.ack_at(410.0, 2.0, &[]);
+    let after = s.windows();
+    assert!(after.0 >= 10 && after.1 > 1000, "{after:?}");
+    assert_eq!((s.stats().rtos, s.stats().undone), (1, 1));
+    for k in 3..10 {
+        s.ack_at(410.0 + f64::from(k), f64::from(k), &[]);
+    }
+    assert!(s.sent().iter().all(|&x| x >= 12.0), "nothing is sent twice");
+    assert_eq!(s.stats().retransmitted, 1);
+}
+
+/// The same where the loss is real: a selective acknowledgement of the new data ends it.
+#[test]
+fn a_real_timeout_is_not_undone_by_frto() {
+    let mut s = Script::new(
+        Config {
+            rack_tlp: false,
+            ..linux()
+        },
+        100.0,
+    );
+    s.write(40.0);
+    s.until(310.0);
+    s.sent();
+    s.ack_at(410.0, 1.0, &[]);
+    assert_eq!(s.sent(), [10.0, 11.0]);
+    s.ack_at(510.0, 1.0, &[(10.0, 11.0)]);
+    assert_eq!(s.sent(), [1.0], "the conventional recovery goes on");
+    s.ack_at(511.0, 1.0, &[(10.0, 12.0)]);
+    assert_eq!(s.sent(), [2.0]);
+    assert_eq!((s.windows().1, s.stats().undone), (7, 0));
+}
+
+/// Without new data F-RTO falls back to retransmissions at once (step 2b).
+#[test]
+fn frto_without_new_data_retransmits() {
+    let mut s = Script::new(
+        Config {
+            rack_tlp: false,
+            ..linux()
+        },
+        100.0,
+    );
+    s.write(10.0);
+    s.until(310.0);
+    s.sent();
+    s.ack_at(410.0, 1.0, &[]);
+    assert_eq!(s.sent(), [1.0, 2.0]);
+}
+
+/// RFC 4015 and `tcp_packet_delayed`: the first acknowledgement echoes a time stamp older than the retransmission.
+#[test]
+fn a_spurious_timeout_is_found_by_the_first_time_stamp() {
+    for (echo, spurious) in [(0.0, true), (300.0, false)] {
+        let mut s = Script::new(
+            Config {
+                timestamps: true,
+                frto: false,
+                rack_tlp: false,
+                ..linux()
+            },
+            100.0,
+        );
+        s.write(40.0);
+        s.until(310.0);
+        s.sent();
+        s.echo_at(400.0, 1.0, &[], echo);
+        let after = s.windows();
+        if spurious {
+            assert!(after.0 >= 10 && after.1 > 1000, "{after:?}");
+            assert!(s.sent().iter().all(|&x| x >= 10.0));
+        } else {
+            assert_eq!(after, (2, 7));
+            assert_eq!(s.sent(), [1.0, 2.0]);
+        }
+        assert_eq!(s.stats().undone, u32::from(spurious));
+    }
+}
+
+/// RFC 7323 section 4 and `tcp_ack_update_rtt`: what was sent twice is measured by the time stamp, so that the time-out
+/// learns of a round trip that is longer than it.
+#[test]
+fn a_round_trip_longer_than_the_timeout_is_measured_by_time_stamps() {
+    for timestamps in [true, false] {
+        let mut s = Script::new(
+            Config {
+                timestamps,
+                frto: false,
+                dsack: false,
+                rack_tlp: false,
+                ..linux()
+            },
+            100.0,
+        );
+        // It is sent again after 300 and 900 ms.
+        s.write(1.0);
+        s.echo_at(999.0, 1.0, &[], 0.0);
+        assert_eq!(s.stats().retransmitted, 2);
+        // Karn's algorithm has no sample, and keeps the back-off; else an eighth of the new one counts, and the
+        // deviation four times a quarter of the difference beside three quarters of the old.
+        let (srtt, rto) = if timestamps {
+            let srtt = (100.0 * 7.0 + 999.0) / 8.0;
+            (srtt, srtt + 150.0 + 899.0)
+        } else {
+            (100.0, 1200.0)
+        };
+        let s = s.stats();
+        assert!((s.srtt.unwrap().as_secs_f64() * 1000.0 - srtt).abs() < 0.01);
+        assert!(
+            (s.rto.as_secs_f64() * 1000.0 - rto).abs() < 0.01,
+            "{}",
+            s.rto
+        );
+    }
+}
+
+/// RFC 3708 and `tcp_try_undo_dsack`: every retransmission of a recovery is reported to have arrived twice.
+#[test]
+fn a_needless_fast_retransmission_is_undone_when_its_copy_is_reported() {
+    let mut s = Script::new(linux(), 100.0);
+    s.write(30.0);
+    s.sent();
+    // The first segment is overtaken by all others of its flight.
+    for k in 2..11 {
+        s.ack_at(100.0, 0.0, &[(1.0, f64::from(k))]);
+    }
+    assert!(s.sent().contains(&0.0));
+    assert_eq!(s.windows().1, 7);
+    // It arrives, and a little later its copy.
+    s.ack_at(110.0, 10.0, &[]);
+    assert_eq!((s.windows(), s.stats().undone), ((7, 7), 0));
+    s.ack_at(200.0, 10.0, &[(0.0, 1.0)]);
+    let after = s.windows();
+    assert!(after.0 >= 10 && after.1 > 1000, "{after:?}");
+    assert_eq!(s.stats().undone, 1);
+}
+
+/// `tcp_try_undo_partial` and `_recovery`: with time stamps the same is known without waiting for the copy.
+#[test]
+fn a_needless_fast_retransmission_is_undone_by_the_time_stamp() {
+    let mut s = Script::new(
+        Config {
+            timestamps: true,
+            ..linux()
+        },
+        100.0,
+    );
+    s.write(30.0);
+    for k in 2..11 {
+        s.echo_at(100.0, 0.0, &[(1.0, f64::from(k))], 0.0);
+    }
+    assert_eq!(s.windows().1, 7);
+    s.echo_at(110.0, 10.0, &[], 0.0);
+    let after = s.windows();
+    assert!(after.0 >= 10 && after.1 > 1000, "{after:?}");
+    assert_eq!(s.stats().undone, 1);
+}
+
+/// `tcp_fastretrans_alert`: what was sent again and is not acknowledged when recovery ends begins the next one, with
+/// a further reduction.
+#[test]
+fn a_retransmission_outstanding_at_the_end_of_recovery_reduces_again() {
+    let reno = Config {
+        algorithm: Algorithm::NewReno,
+        ..linux()
+    };
+    let mut s = Script::new(reno, 100.0);
+    s.write(60.0);
+    assert_eq!(s.sent(), range(0, 10));
+    // Segment 0 is lost. 10 and 11 go by limited transmit, others during recovery.
+    for k in 2..11 {
+        s.ack_at(100.0, 0.0, &[(1.0, f64::from(k))]);
+    }
+    let sent = s.sent();
+    assert!(sent.contains(&0.0) && sent.contains(&12.0), "{sent:?}");
+    assert_eq!(s.windows().1, 5);
+    let recover = 12.0;
+    // Of what is sent since, 12 is lost and found lost by those above it.
+    s.ack_at(200.0, 0.0, &[(1.0, 12.0)]);
+    for k in 0..4 {
+        s.ack_at(200.0, 0.0, &[(13.0, 14.0 + f64::from(k)), (1.0, 12.0)]);
+    }
+    assert!(s.sent().contains(&12.0));
+    assert_eq!((s.stats().recoveries, s.windows().1), (1, 5));
+    s.ack_at(205.0, recover, &[(13.0, 17.0)]);
+    assert_eq!((s.stats().recoveries, s.windows().1), (2, 2));
+}
+
+/// RFC 9293 section 3.8.6.1 and `tcp_send_probe0`: probes of a closed window back off from the time-out.
+#[test]
+fn a_closed_window_is_probed_with_back_off() {
+    let mut s = Script::within(linux(), 100.0, 2000);
+    s.write(2.0);
+    s.sent();
+    s.window = 0;
+    s.ack_at(100.0, 2.0, &[]);
+    s.write(1.0);
+    s.until(5_000.0);
+    let probes = s.sent_at();
+    let times: Vec<f64> = probes.iter().map(|p| p.0).collect();
+    assert_eq!(times, [400.0, 1000.0, 2200.0, 4600.0]);
+    // An old sequence number, which the peer must answer.
+    assert!(probes.iter().all(|p| p.1 == 2.0 - 1.0 / MSS as f64));
+    s.window = 10_000;
+    s.ack_at(5_000.0, 2.0, &[]);
+    assert_eq!(s.sent(), [2.0]);
+}
+
+/// `tcp_retransmit_timer` with `tcp_syn_linear_timeouts` of 4 and `tcp_syn_retries` of 6.
+#[test]
+fn syns_are_repeated_every_second_at_first_and_then_back_off() {
+    let mut end = Endpoint::client(Arc::new(Config::linux()));
+    let mut times = Vec::new();
+    let mut now = Time::ZERO;
+    loop {
+        while let Some((seg, _)) = end.poll_transmit(now) {
+            assert_eq!(seg.flags, Flags::SYN);
+            times.push(now.as_secs_f64());
+        }
+        let Some(due) = end.poll_timeout() else { break };
+        now = due;
+        end.handle_timeout(now);
+    }
+    // Documentation/networking/ip-sysctl.rst: the last after 67 s, and the end after 131 s.
+    let wanted = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 11.0, 19.0, 35.0, 67.0];
+    assert_eq!(times, wanted);
+    assert_eq!(now.as_secs_f64(), 131.0, "given up");
+}
+
+/// RFC 6298 section 5.7, `TCP_TIMEOUT_FALLBACK` and `tcp_try_undo_spurious_syn`: after a repeated SYN/ACK the first
+/// time-out is 3 s where nothing was measured, even if no timer went off here; and what the time stamp says where there
+/// is one.
+#[test]
+fn after_a_repeated_handshake_the_first_timeout_is_three_seconds_or_measured() {
+    for (timestamps, rto) in [(false, 3_000), (true, 2_100)] {
+        let cfg = Config {
+            timestamps,
+            ..linux()
+        };
+        let mut end = Endpoint::server(Arc::new(cfg));
+        let syn = Segment {
+            flags: Flags::SYN,
+            window: 65_535,
+            ..Segment::default()
+        };
+        // The SYN comes twice, since the path takes 700 ms and the client asked again.
+        for ms in [0.0, 400.0] {
+            end.handle_segment(at(ms), &syn, &SackBlocks::default());
+            while end.poll_transmit(at(ms)).is_some() {}
+        }
+        let ack = Segment {
+            seq: 1,
+            ack: 1,
+            window: 65_535,
+            flags: Flags::ACK,
+            stamps: Stamps::new(700, 0),
+            ..Segment::default()
+        };
+        end.handle_segment(at(700.0), &ack, &SackBlocks::default());
+        assert_eq!(end.stats().rto, Dur::from_millis(rto), "{timestamps}");
+    }
+}
+
+/// RFC 2883 section 4: what a receiver of Linux says that arrived twice, once, before all other blocks.
+#[test]
+fn a_receiver_reports_what_arrives_twice() {
+    let mut end = Endpoint::server(Arc::new(Config {
+        handshake: false,
+        ..linux()
+    }));
+    let mut take = |ms: f64, seq: u64, len: u64| {
+        let seg = Segment {
+            seq: 1 + seq * MSS,
+            len: (len * MSS) as u32,
+            ack: 1,
+            window: 65_535,
+            flags: Flags::ACK,
+            ..Segment::default()
+        };
+        end.handle_segment(at(ms), &seg, &SackBlocks::default());
+        let (answer, sacks) = end.poll_transmit(at(ms)).expect("at once");
+        let number = |offset: i32| (answer.ack as i64 - 1 + i64::from(offset)) / MSS as i64;
+        let said: Vec<(i64, i64)> = sacks
+            .first(answer.sacks)
+            .map(|(s, e)| (number(s), number(e)))
+            .collect();
+        ((answer.ack - 1) / MSS, said)
+    };
+    assert_eq!(take(0.0, 0, 1), (1, vec![]));
+    // Below.
+    assert_eq!(take(1.0, 0, 1), (1, vec![(0, 1)]));
+    // Beyond a hole, twice: the second time inside the other block.
+    assert_eq!(take(2.0, 3, 2), (1, vec![(3, 5)]));
+    assert_eq!(take(3.0, 4, 1), (1, vec![(4, 5), (3, 5)]));
+    assert_eq!(take(4.0, 7, 1), (1, vec![(7, 8), (3, 5)]));
+    // In part below.
+    assert_eq!(take(5.0, 0, 2), (2, vec![(0, 1), (7, 8), (3, 5)]));
+    assert_eq!(take(6.0, 2, 1), (5, vec![(7, 8)]));
+}
