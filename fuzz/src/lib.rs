@@ -192,6 +192,7 @@ pub fn dissector(data: &[u8]) {
     let frame = Frame {
         time: 0,
         interface: 0,
+        heading: swell_capture::Heading::Unknown,
         link: supported[usize::from(*link) % supported.len()],
         wire_len: bytes.len() as u32 + more,
         data: bytes,

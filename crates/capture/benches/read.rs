@@ -125,6 +125,7 @@ fn dissected(sum: u64, seconds: u32, fraction: u32, wire_len: u32, data: &[u8]) 
     let frame = Frame {
         time: i64::from(seconds) * 1_000_000_000 + i64::from(fraction),
         interface: 0,
+        heading: swell_capture::Heading::Unknown,
         link: LinkType::ETHERNET,
         wire_len,
         data,

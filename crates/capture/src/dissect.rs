@@ -3,7 +3,7 @@
 use crate::counts::Skip;
 use crate::link::{self, Network};
 use crate::transport::{self, Payload};
-use crate::{LinkType, Packet, Transport};
+use crate::{Heading, LinkType, Packet, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A record of a capture: bytes of a frame, when it was seen and what it is.
@@ -13,6 +13,8 @@ pub struct Frame<'a> {
     pub time: i64,
     /// Interface number within the file, counted over all sections (0 for pcap).
     pub interface: u32,
+    /// Which way it passed that interface, as the capture file says.
+    pub heading: Heading,
     /// Link type of that interface.
     pub link: LinkType,
     /// Bytes on the wire, as the capture says.
@@ -43,6 +45,8 @@ pub(crate) const BLANK: Packet = Packet {
     captured_len: 0,
     ip_len: 0,
     interface: 0,
+    heading: Heading::Unknown,
+    stations: [0; 2],
     src: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     dst: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     ttl: 0,
@@ -63,6 +67,11 @@ pub(crate) fn dissect_into(frame: &Frame<'_>, packet: &mut Packet) -> Result<(),
     packet.wire_len = frame.wire_len;
     packet.captured_len = frame.data.len() as u32;
     packet.interface = frame.interface;
+    packet.stations = link::stations(frame.link, frame.data);
+    packet.heading = match frame.heading {
+        Heading::Unknown => link::heading(frame.link, frame.data),
+        known => known,
+    };
     let version = ip.first().ok_or(Skip::ShortIp)? >> 4;
     match (network, version) {
         (Network::V4 | Network::Either, 4) => v4(ip, room, packet),

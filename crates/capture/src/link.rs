@@ -1,5 +1,6 @@
 //! Link layers: from the first byte of a frame to the first byte of an IP packet.
 
+use crate::Heading;
 use crate::counts::Skip;
 use std::fmt;
 
@@ -130,6 +131,33 @@ pub(crate) fn peel(link: LinkType, data: &[u8]) -> Result<(usize, Network), Skip
         LinkType::C_HDLC => ether_type(data, 2),
         LinkType::PPP_ETHER => pppoe(data, 0),
         _ => Err(Skip::UnsupportedLink),
+    }
+}
+
+/// Ethernet addresses of source and destination, as numbers; zeros where there are none.
+#[inline]
+pub(crate) fn stations(link: LinkType, data: &[u8]) -> [u64; 2] {
+    match (link, data.first_chunk::<12>()) {
+        (LinkType::ETHERNET, Some(&[a, b, c, d, e, f, g, h, i, j, k, l])) => [
+            u64::from_be_bytes([0, 0, g, h, i, j, k, l]),
+            u64::from_be_bytes([0, 0, a, b, c, d, e, f]),
+        ],
+        _ => [0; 2],
+    }
+}
+
+/// Which way a frame of a Linux cooked capture went: its packet type.
+#[inline]
+pub(crate) fn heading(link: LinkType, data: &[u8]) -> Heading {
+    let kind = match link {
+        LinkType::LINUX_SLL => be16(data, 0).ok(),
+        LinkType::LINUX_SLL2 => data.get(10).map(|&kind| u16::from(kind)),
+        _ => None,
+    };
+    match kind {
+        Some(0) => Heading::Inbound,
+        Some(4) => Heading::Outbound,
+        _ => Heading::Unknown,
     }
 }
 

@@ -3,6 +3,19 @@
 use crate::dissect::BLANK;
 use std::net::IpAddr;
 
+/// Which way a packet passed its interface: the direction bits of `epb_flags` in pcapng, the packet
+/// type of Linux cooked captures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Heading {
+    /// The file does not say.
+    #[default]
+    Unknown,
+    /// It was received.
+    Inbound,
+    /// It was sent.
+    Outbound,
+}
+
 /// A packet as the rest of the project sees it: when, how large, between whom, and what its
 /// transport header says. No payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +31,10 @@ pub struct Packet {
     pub ip_len: u32,
     /// Interface number within the file, counted over all sections (0 for pcap).
     pub interface: u32,
+    /// Which way it passed that interface.
+    pub heading: Heading,
+    /// Ethernet addresses of source and destination, as numbers below 2^48; zeros where there are none.
+    pub stations: [u64; 2],
     /// Source address.
     pub src: IpAddr,
     /// Destination address.

@@ -163,6 +163,7 @@ impl Pcap {
         Ok(Some(Frame {
             time: i64::from(seconds) * 1_000_000_000 + nanos,
             interface: 0,
+            heading: crate::Heading::Unknown,
             link: self.link,
             wire_len,
             data: window.take(header, whole),

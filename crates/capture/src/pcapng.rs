@@ -5,7 +5,7 @@ use crate::bytes::Endian;
 use crate::counts::{Counts, Skip};
 use crate::error::Problem;
 use crate::window::Window;
-use crate::{Frame, Interface, LinkType};
+use crate::{Frame, Heading, Interface, LinkType};
 
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub(crate) const INTERFACE: u32 = 1;
@@ -91,6 +91,7 @@ pub(crate) struct Pcapng {
 struct Located {
     interface: u32,
     ticks: Option<u64>,
+    heading: Heading,
     wire_len: u32,
     /// Where the frame lies in the block.
     from: usize,
@@ -205,6 +206,7 @@ impl Pcapng {
                 time,
                 // Interfaces are numbered anew in every section, and at most 2^16 in all.
                 interface: self.earlier as u32 + located.interface,
+                heading: located.heading,
                 link: interface.link,
                 wire_len: located.wire_len,
                 data,
@@ -297,11 +299,36 @@ impl Pcapng {
             Located {
                 interface: word(8),
                 ticks: Some(u64::from(word(12)) << 32 | u64::from(word(16))),
+                heading: self.heading(body, 28 + word(20) as usize),
                 wire_len: word(24),
                 from: 28,
                 to: 28,
             },
         )
+    }
+
+    /// The direction bits of the flags option, in the options that begin behind the packet's data at
+    /// `at`.
+    #[inline]
+    fn heading(&self, body: &[u8], at: usize) -> Heading {
+        let mut at = at.next_multiple_of(4);
+        while let (Some(code), Some(len)) = (
+            self.endian.u16_at(body, at),
+            self.endian.u16_at(body, at + 2),
+        ) {
+            match (code, len) {
+                (0, _) => break,
+                (2, 4) => {
+                    return match self.endian.u32_at(body, at + 4).unwrap_or_default() & 3 {
+                        1 => Heading::Inbound,
+                        2 => Heading::Outbound,
+                        _ => Heading::Unknown,
+                    };
+                }
+                _ => at += 4 + usize::from(len).next_multiple_of(4),
+            }
+        }
+        Heading::Unknown
     }
 
     /// The packet block the enhanced one replaced: a 16-bit interface number and a drop count.
@@ -315,6 +342,7 @@ impl Pcapng {
             Located {
                 interface: u32::from(self.endian.u16([h[8], h[9]])),
                 ticks: Some(u64::from(word(12)) << 32 | u64::from(word(16))),
+                heading: self.heading(body, 28 + word(20) as usize),
                 wire_len: word(24),
                 from: 28,
                 to: 28,
@@ -336,6 +364,7 @@ impl Pcapng {
             Located {
                 interface: 0,
                 ticks: None,
+                heading: Heading::Unknown,
                 wire_len,
                 from: 12,
                 to: 12,

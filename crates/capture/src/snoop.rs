@@ -102,6 +102,7 @@ impl Snoop {
         Ok(Some(Frame {
             time: i64::from(seconds) * 1_000_000_000 + i64::from(micros) * 1000,
             interface: 0,
+            heading: crate::Heading::Unknown,
             link: self.link,
             wire_len,
             data,

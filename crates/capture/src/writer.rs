@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::LinkType;
 use crate::pcapng::{BYTE_ORDER_MAGIC, ENHANCED_PACKET, INTERFACE, SECTION_HEADER};
+use crate::{Heading, LinkType};
 
 /// Nanoseconds: `if_tsresol` as a negative power of ten.
 const NANOSECONDS: u8 = 9;
@@ -16,17 +16,6 @@ const SECTION_USER_APPLICATION: u16 = 4;
 const INTERFACE_NAME: u16 = 2;
 const INTERFACE_RESOLUTION: u16 = 9;
 const PACKET_FLAGS: u16 = 2;
-
-/// Which way a packet passed its interface: the direction bits of `epb_flags`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heading {
-    /// The file does not say.
-    Unknown,
-    /// It was received.
-    Inbound,
-    /// It was sent.
-    Outbound,
-}
 
 /// A packet to be written.
 #[derive(Clone, Copy, Debug)]

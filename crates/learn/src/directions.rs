@@ -3,7 +3,9 @@
 use swell_base::{Dur, Severity, Warning};
 use swell_capture::{Packet, Transport};
 
+use crate::doubts::sides_voted;
 use crate::hosts::{Hosts, group};
+use crate::sides::Network;
 
 /// Silence longer than this is told: the clock was set, or captures were joined.
 const SILENCE: Dur = Dur::from_secs(60);
@@ -20,6 +22,8 @@ pub struct Directions {
     pub left_out: u64,
     /// Longest time without a packet.
     pub silence: Dur,
+    /// Groups of hosts that nothing ties together and whose sides were a vote each, and their hosts.
+    pub voted: (u64, u64),
 }
 
 impl Directions {
@@ -64,6 +68,7 @@ impl Directions {
                 message: text,
             });
         }
+        doubts.extend(sides_voted(self.voted));
         if self.silence > SILENCE {
             doubts.push(Warning::warning(
                 "silence",
@@ -79,8 +84,7 @@ impl Directions {
 }
 
 /// Takes the packets of a trace and tells their directions, by the rules of [`Learner`](crate::Learner)
-/// for which side hosts are on: inside are those that open TCP connections; else private addresses;
-/// else the first seen. So a replay of a trace and traffic from its model flow the same way.
+/// for which side hosts are on. So a replay of a trace and traffic from its model flow the same way.
 #[derive(Debug)]
 pub struct Splitter {
     hosts: Hosts,
@@ -107,8 +111,13 @@ impl Splitter {
         reason = "the learner beside it has no default either"
     )]
     pub fn new() -> Splitter {
+        Splitter::with_inside(Vec::new())
+    }
+
+    /// One that is told which networks are inside; all others are outside.
+    pub fn with_inside(inside: Vec<Network>) -> Splitter {
         Splitter {
-            hosts: Hosts::new(),
+            hosts: Hosts::new(inside),
             placed: Vec::new(),
             packets: Vec::new(),
         }
@@ -138,6 +147,7 @@ impl Splitter {
             && to != NOBODY
             && from != to
         {
+            self.hosts.see(p, from, to);
             self.hosts.across(from, to);
             if syn {
                 self.hosts.opened(from);
@@ -173,6 +183,7 @@ impl Splitter {
             }
         }
         directions.duration = before;
+        directions.voted = self.hosts.voted;
         directions
     }
 

@@ -99,6 +99,20 @@ fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
     }
 }
 
+/// Where neither the user nor the capture says which side hosts are on.
+pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
+    (groups > 0).then(|| {
+        Warning::warning(
+            "sides-voted",
+            format!(
+                "the capture does not say on which side of the tap {hosts} hosts in {groups} groups are; in each \
+                 group those that open connections are taken to be inside: name the networks inside \
+                 (`--inside`), or loads of the two directions may be mixed up"
+            ),
+        )
+    })
+}
+
 /// The warnings of a finished model. `offered` sessions were seen before thinning.
 pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64, offered: u64) -> Vec<Warning> {
     let mut w = Vec::new();
@@ -262,6 +276,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64, offered: u6
             ),
         ));
     }
+    w.extend(sides_voted(hosts.voted));
     if c.group_flows > 0 {
         w.push(Warning::note(
             "group-addresses",

@@ -4,7 +4,10 @@ use std::net::IpAddr;
 
 use swell_base::Stream;
 
+use swell_capture::Packet;
+
 use crate::index::Index;
+use crate::sides::{Basis, Evidence, Network, neighbourhood};
 
 /// Samples kept of each measured quantity of a host.
 const RESERVOIR: usize = 64;
@@ -105,6 +108,8 @@ struct Host {
     size: u32,
     inside: bool,
     decided: bool,
+    /// Known to be inside or not, whatever its component says.
+    fixed: Option<bool>,
     /// Sent a SYN.
     opens: bool,
     private: bool,
@@ -119,6 +124,16 @@ pub(crate) struct Hosts {
     v6: Index<u128>,
     hosts: Vec<Host>,
     rng: Stream,
+    /// Networks that are inside; everybody else is outside.
+    inside: Vec<Network>,
+    pub(crate) evidence: Evidence,
+    /// By host, until sides are decided.
+    neighbourhoods: Vec<u64>,
+    decided: bool,
+    /// Whether private hosts are inside, where they are all on one side.
+    private_inside: Option<bool>,
+    /// Groups of hosts that nothing ties together and whose sides were a vote each, and their hosts.
+    pub(crate) voted: (u64, u64),
     /// Flows between two hosts that other flows say are on the same side.
     pub(crate) conflicts: u64,
     /// Hosts whose side was corrected after traffic of theirs had been counted.
@@ -126,8 +141,18 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    pub(crate) fn new() -> Hosts {
+    pub(crate) fn new(inside: Vec<Network>) -> Hosts {
+        let mut evidence = Evidence::default();
+        if !inside.is_empty() {
+            evidence.basis = Basis::Given;
+        }
         Hosts {
+            inside,
+            evidence,
+            neighbourhoods: Vec::new(),
+            decided: false,
+            private_inside: None,
+            voted: (0, 0),
             v4: Index::new(),
             v6: Index::new(),
             hosts: Vec::new(),
@@ -145,7 +170,13 @@ impl Hosts {
             IpAddr::V6(a) => self.v6.get_or_insert(a.to_bits(), next),
         };
         if id == next {
+            let given = !self.inside.is_empty();
+            let fixed = given.then(|| self.inside.iter().any(|n| n.contains(address)));
+            if !self.decided {
+                self.neighbourhoods.push(neighbourhood(address));
+            }
             self.hosts.push(Host {
+                fixed,
                 parent: id,
                 opposite: false,
                 size: 1,
@@ -191,11 +222,42 @@ impl Hosts {
         (root, opposite)
     }
 
+    /// A packet went from `a` to `b`, neither of them many: notes what it says of sides, before they
+    /// are decided or after.
+    pub(crate) fn see(&mut self, p: &Packet, a: u32, b: u32) {
+        if !self.decided {
+            return self.evidence.see(p, a, b);
+        }
+        for (id, side) in [a, b].into_iter().zip(self.evidence.tell(p)) {
+            let fixed = &mut self.hosts[id as usize].fixed;
+            *fixed = fixed.or(side);
+        }
+        // A private host and a public one: the private one is where the others are.
+        let private = [a, b].map(|id| self.hosts[id as usize].private);
+        if let Some(inside) = self.private_inside
+            && private[0] != private[1]
+        {
+            for (id, own) in [a, b].into_iter().zip(private) {
+                self.hosts[id as usize].fixed.get_or_insert(own == inside);
+            }
+        }
+    }
+
     /// Learns that a packet of a flow went from `a` to `b`: they are on opposite sides.
     pub(crate) fn across(&mut self, a: u32, b: u32) {
+        let known = [a, b].map(|id| self.hosts[id as usize].fixed);
+        if let [Some(a_inside), Some(b_inside)] = known {
+            self.conflicts += u64::from(a_inside == b_inside);
+        } else {
+            self.join(a, b, true);
+        }
+    }
+
+    /// Puts the components of two hosts together, the hosts on opposite sides or on the same.
+    fn join(&mut self, a: u32, b: u32, across: bool) {
         let ((ra, pa), (rb, pb)) = (self.find(a), self.find(b));
         if ra == rb {
-            self.conflicts += u64::from(pa == pb);
+            self.conflicts += u64::from((pa == pb) == across);
             return;
         }
         let (root, child) = if self.hosts[ra as usize].size >= self.hosts[rb as usize].size {
@@ -203,7 +265,7 @@ impl Hosts {
         } else {
             (rb, ra)
         };
-        let opposite = pa == pb;
+        let opposite = (pa == pb) == across;
         let [r, c] = [root, child].map(|i| {
             let h = &self.hosts[i as usize];
             (h.decided, h.inside, h.size)
@@ -221,35 +283,134 @@ impl Hosts {
         self.hosts[root as usize].size += c.2;
     }
 
-    /// Decides for every component seen so far which side is inside: the one with more hosts that
-    /// opened TCP connections; else with more private addresses; else that of the first host seen.
+    /// Decides which side each host seen so far is on. Evidence that parts all hosts comes first
+    /// ([`Evidence`]); of its two sides the one with more hosts that open TCP connections is inside.
+    /// Components without such evidence: the side of the hosts they share with it; else the one with
+    /// more openers; else with more private addresses; else that of the first host seen.
     pub(crate) fn decide(&mut self) {
-        // Per root: openers and private hosts on the root's side less those opposite, and the
-        // parity of the first host.
-        let mut votes: Vec<(i64, i64, Option<bool>)> = vec![(0, 0, None); self.hosts.len()];
+        if self.evidence.basis != Basis::Given
+            && let Some(sides) = self.evidence.divide()
+        {
+            let sign = |side: bool| if side { 1i64 } else { -1 };
+            let vote = |of: &dyn Fn(&Host) -> bool| -> i64 {
+                let told = self.hosts.iter().zip(&sides);
+                told.filter_map(|(h, s)| s.filter(|_| of(h)).map(sign))
+                    .sum()
+            };
+            let inside = match (vote(&|h| h.opens), vote(&|h| h.private)) {
+                (0, private) => private >= 0,
+                (openers, _) => openers > 0,
+            };
+            for (h, side) in self.hosts.iter_mut().zip(sides) {
+                h.fixed = side.map(|s| s == inside);
+            }
+            self.evidence.orient(inside);
+        }
+        if self.evidence.basis != Basis::Given {
+            self.tie();
+        }
+        self.vote();
+        self.decided = true;
+        self.neighbourhoods = Vec::new();
+    }
+
+    /// Puts components together whose hosts are neighbours, or private: such are on one side, unless
+    /// some of them talk to each other across the tap.
+    fn tie(&mut self) {
+        let all = self.hosts.len() as u32;
+        let mut kin: Vec<(u64, u32)> = Vec::new();
+        for id in 0..all {
+            kin.push((self.neighbourhoods[id as usize], id));
+            if self.hosts[id as usize].private {
+                kin.push((u64::MAX, id));
+            }
+        }
+        kin.sort_unstable();
+        let mut together: Vec<(u32, u32)> = Vec::new();
+        for group in kin.chunk_by(|a, b| a.0 == b.0) {
+            let mut by_root: Vec<(u32, bool)> =
+                group.iter().map(|&(_, id)| self.find(id)).collect();
+            by_root.sort_unstable();
+            by_root.dedup();
+            // A component with kin on both sides of the tap says that kinship means nothing here.
+            if by_root.windows(2).all(|w| w[0].0 != w[1].0) {
+                together.extend(group.windows(2).map(|w| (w[0].1, w[1].1)));
+            }
+        }
+        for (a, b) in together {
+            // What the neighbours' ties said before may contradict those of private addresses.
+            if self.find(a).0 != self.find(b).0 {
+                self.join(a, b, false);
+            }
+        }
+    }
+
+    fn vote(&mut self) {
+        #[derive(Clone, Default)]
+        struct Votes {
+            fixed: i64,
+            opens: i64,
+            private: i64,
+            first: Option<bool>,
+            hosts: u64,
+        }
+        // Per root: hosts on the root's side less those opposite.
+        let mut votes = vec![Votes::default(); self.hosts.len()];
         for id in 0..self.hosts.len() as u32 {
             let (root, opposite) = self.find(id);
             let h = &self.hosts[id as usize];
             let vote = &mut votes[root as usize];
             let sign = if opposite { -1 } else { 1 };
-            vote.0 += i64::from(h.opens) * sign;
-            vote.1 += i64::from(h.private) * sign;
-            vote.2.get_or_insert(opposite);
+            vote.fixed += h
+                .fixed
+                .map_or(0, |inside| if inside { sign } else { -sign });
+            vote.opens += i64::from(h.opens) * sign;
+            vote.private += i64::from(h.private) * sign;
+            vote.first.get_or_insert(opposite);
+            vote.hosts += u64::from(h.fixed.is_none());
         }
-        for (h, (opens, private, first)) in self.hosts.iter_mut().zip(votes) {
-            if let Some(first) = first.filter(|_| !h.decided) {
-                h.inside = match (opens, private) {
-                    (0, 0) => !first,
-                    (0, p) => p > 0,
-                    (o, _) => o > 0,
+        let mut voted = (0, 0);
+        for (h, v) in self.hosts.iter_mut().zip(votes) {
+            if let Some(first) = v.first.filter(|_| !h.decided) {
+                h.inside = match (v.fixed, v.opens, v.private) {
+                    (0, 0, 0) => !first,
+                    (0, 0, p) => p > 0,
+                    (0, o, _) => o > 0,
+                    (f, ..) => f > 0,
                 };
                 h.decided = true;
+                if v.fixed == 0 && v.hosts > 0 {
+                    voted = (voted.0 + 1, voted.1 + v.hosts);
+                }
             }
         }
+        // One group is no guess: inside is where most of it opens connections.
+        if voted.0 > 1 || self.evidence.basis != Basis::Talk {
+            self.voted = voted;
+        }
+        let (mut private, mut public) = (0u64, 0u64);
+        for id in 0..self.hosts.len() as u32 {
+            if self.hosts[id as usize].private {
+                *(if self.inside(id, true) {
+                    &mut private
+                } else {
+                    &mut public
+                }) += 1;
+            }
+        }
+        self.private_inside = match (private, public) {
+            (0, 0) => None,
+            (0, _) => Some(false),
+            (_, 0) => Some(true),
+            _ => None,
+        };
     }
 
     /// Whether the host is inside (left). Undecided components: the private side, else `opener`'s.
     pub(crate) fn inside(&mut self, id: u32, opener: bool) -> bool {
+        if let Some(inside) = self.hosts[id as usize].fixed {
+            return inside;
+        }
         let (root, opposite) = self.find(id);
         if !self.hosts[root as usize].decided {
             let inside = self.hosts[id as usize].private || opener;

@@ -48,6 +48,10 @@ impl Learner {
     /// A learner that has seen nothing.
     pub fn new(options: Options) -> Learner {
         let p = options.parameters;
+        let mut hosts = Hosts::new(options.inside.clone());
+        if options.preview == 0 {
+            hosts.decide();
+        }
         Learner {
             preview: Vec::new(),
             previewing: options.preview > 0,
@@ -56,7 +60,7 @@ impl Learner {
             now: 0,
             table: Table::new(),
             turn: 0,
-            hosts: Hosts::new(),
+            hosts,
             users: Users::new(p.group_timeout, p.session_timeout),
             thinner: Thinner::new(options.budget, 0),
             bins: Bins::new(),
@@ -101,6 +105,7 @@ impl Learner {
             return;
         }
         let (a, b) = (self.hosts.id(p.src), self.hosts.id(p.dst));
+        self.hosts.see(p, a, b);
         self.hosts.across(a, b);
         if syn {
             self.hosts.opened(a);
@@ -354,6 +359,7 @@ impl Learner {
         if group(p.dst) || group(p.src) || src == dst {
             self.counts.group_flows += 1;
         } else {
+            self.hosts.see(p, src, dst);
             self.hosts.across(src, dst);
         }
         let source_is_left = if group(p.src) {

@@ -19,12 +19,11 @@
 //!         wire_len: payload + 42,
 //!         captured_len: payload + 42,
 //!         ip_len: payload + 28,
-//!         interface: 0,
 //!         src,
 //!         dst,
 //!         ttl: 64,
-//!         ecn: 0,
 //!         transport: Transport::Udp { src_port: ports.0, dst_port: ports.1, payload },
+//!         ..Packet::default()
 //!     });
 //! }
 //! let model = learner.finish();
@@ -66,6 +65,7 @@ mod options;
 mod passed;
 mod paths;
 mod ports;
+mod sides;
 mod table;
 mod tcp;
 mod udp;
@@ -76,3 +76,4 @@ pub use flows::FlowLearner;
 pub use learner::Learner;
 pub use options::Options;
 pub use ports::server_port;
+pub use sides::Network;

@@ -3,6 +3,8 @@
 use swell_base::Dur;
 use swell_traffic::{Parameters, Provenance};
 
+use crate::sides::Network;
+
 /// What may be chosen about learning.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -19,6 +21,8 @@ pub struct Options {
     /// Most items (turns, chunks, datagrams, connections) kept in the model; sessions are thinned
     /// beyond it. 100 000 keep the file under about 1 MB.
     pub budget: usize,
+    /// Networks that are inside, on the left of the link; all others are outside. Empty: packets tell.
+    pub inside: Vec<Network>,
     /// Packets held back at the beginning, to find out which side of the tap hosts are on before
     /// the first byte is counted.
     pub preview: usize,
@@ -37,6 +41,7 @@ impl Default for Options {
             udp_idle: Dur::from_secs(60),
             tcp_idle: Dur::from_secs(900),
             budget: 100_000,
+            inside: Vec::new(),
             preview: 50_000,
         }
     }

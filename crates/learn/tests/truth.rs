@@ -1,5 +1,6 @@
 //! Traffic whose truth is known: what is learnt must be what was put in.
 
+#[expect(dead_code, reason = "each test needs some of it")]
 mod synth;
 
 use swell_base::Dur;

@@ -216,7 +216,8 @@ fn a_real_trace_is_one_more_column() {
     let name = "composite-access-link-5min, none, rate = 15, latency = 20";
     let command = own.iter().find(|g| g.name == name).expect("it").command(1);
     assert!(command.contains("composite-access-link-5min.pcap.zst"));
-    let capture = (Traces::default().read(&wish.captures[0])).unwrap_or_else(|e| panic!("{e}"));
+    let capture =
+        (Traces::default().read(&wish.captures[0], &[])).unwrap_or_else(|e| panic!("{e}"));
     let (mut sent, mut packets) = (capture.bps(), capture.packets.map(|way| way.len()));
     // More bytes go first.
     if sent[0] < sent[1] {

@@ -358,6 +358,11 @@ pub(crate) struct LearnArgs {
     /// A group that starts within this of a session's last one belongs to it.
     #[arg(long, value_name = "TIME", default_value = "5min")]
     pub session_timeout: swell_base::Dur,
+    /// A network that is inside (left of the tapped link), such as 192.0.2.0/24; may be named more than
+    /// once, and all others are outside then. Default: what packet traces say themselves, by interfaces,
+    /// directions and Ethernet addresses, or who talks to whom. For packets only.
+    #[arg(long, value_name = "CIDR")]
+    pub inside: Vec<swell_learn::Network>,
     #[command(flatten)]
     pub flows: FlowArgs,
 }

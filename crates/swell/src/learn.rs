@@ -59,13 +59,15 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
             let flows = collect::collect(address, args.duration, &name, provenance, &args.flows)?;
             Any::Flows(Box::new(flows))
         }
-        None => any(
-            &args.traces,
-            name,
-            args.note.clone(),
-            parameters,
-            &args.flows,
-        )?,
+        None => {
+            let options = Options {
+                name,
+                parameters,
+                inside: args.inside.clone(),
+                ..Options::default()
+            };
+            any(&args.traces, options, args.note.clone(), &args.flows)?
+        }
     };
     if output.extension().is_some_and(|e| e == "xml") {
         return configurations(&learnt, &output, json);
@@ -178,36 +180,32 @@ impl Any {
 /// Learns from files of packets or of flow records, as the first one is.
 pub(crate) fn any(
     files: &[PathBuf],
-    name: String,
+    mut options: Options,
     note: String,
-    parameters: Parameters,
     args: &FlowArgs,
 ) -> Result<Any, Fail> {
     let bar = flows::bar(files);
     let first = Opened::new(&files[0], &bar)?;
     let provenance = provenance(files, note);
-    if let Some(learnt) = models::read(&first, files, &name, &provenance, args)? {
+    let name = &options.name;
+    if let Some(learnt) = models::read(&first, files, name, &provenance, args)? {
         return Ok(Any::Flows(Box::new(learnt)));
     }
     if first.is_flows(args) {
-        let learnt = flows::read(first, &files[1..], &bar, &name, provenance, args)?;
+        let learnt = flows::read(first, &files[1..], &bar, name, provenance, args)?;
         return Ok(Any::Flows(Box::new(learnt)));
     }
-    let learnt = packets(first, &files[1..], &bar, name, provenance, parameters)?;
+    options.provenance = provenance;
+    let learnt = packets(first, &files[1..], &bar, options)?;
     Ok(Any::Packets(Box::new(learnt)))
 }
 
 /// Learns from packet traces.
-pub(crate) fn read(
-    traces: &[PathBuf],
-    name: String,
-    note: String,
-    parameters: Parameters,
-) -> Result<Learnt, Fail> {
+pub(crate) fn read(traces: &[PathBuf], mut options: Options, note: String) -> Result<Learnt, Fail> {
     let bar = flows::bar(traces);
     let first = Opened::new(&traces[0], &bar)?;
-    let provenance = provenance(traces, note);
-    packets(first, &traces[1..], &bar, name, provenance, parameters)
+    options.provenance = provenance(traces, note);
+    packets(first, &traces[1..], &bar, options)
 }
 
 fn provenance(files: &[PathBuf], note: String) -> Provenance {
@@ -225,16 +223,9 @@ fn packets(
     first: Opened,
     others: &[PathBuf],
     bar: &indicatif::ProgressBar,
-    name: String,
-    provenance: Provenance,
-    parameters: Parameters,
+    options: Options,
 ) -> Result<Learnt, Fail> {
-    let mut learner = Learner::new(Options {
-        name,
-        provenance,
-        parameters,
-        ..Options::default()
-    });
+    let mut learner = Learner::new(options);
     let mut read = Vec::new();
     let mut digests = Vec::new();
     // Time of the latest packet of all traces so far, and the longest silence.

@@ -125,9 +125,11 @@ fn trace(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     let traces = std::slice::from_ref(&args.what);
     let learnt = learn::any(
         traces,
-        learn::stem(&args.what),
+        swell_learn::Options {
+            name: learn::stem(&args.what),
+            ..swell_learn::Options::default()
+        },
         String::new(),
-        swell_learn::Options::default().parameters,
         &FlowArgs::default(),
     )?;
     if let Any::Packets(packets) = &learnt {

@@ -373,6 +373,7 @@ pub(crate) fn packet_into(
     let frame = Frame {
         time: 0,
         interface: 0,
+        heading: crate::Heading::Unknown,
         link,
         wire_len,
         data,

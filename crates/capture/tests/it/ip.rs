@@ -95,6 +95,7 @@ fn extension_headers_are_walked() {
         let cut = dissect(&Frame {
             time: 0,
             interface: 0,
+            heading: swell_capture::Heading::Unknown,
             link: LinkType::RAW,
             wire_len: whole.len() as u32,
             data: &whole[..end],
@@ -136,6 +137,7 @@ fn a_length_of_zero_means_what_is_left_of_the_frame() {
         let packet = dissect(&Frame {
             time: 0,
             interface: 0,
+            heading: swell_capture::Heading::Unknown,
             link: LinkType::ETHERNET,
             wire_len: 70_014,
             data: &frame,
@@ -159,6 +161,7 @@ fn a_jumbogram_has_the_length_of_its_option() {
     let mut frame = Frame {
         time: 0,
         interface: 0,
+        heading: swell_capture::Heading::Unknown,
         link: LinkType::IPV6,
         wire_len: 66_040,
         data: &ip,

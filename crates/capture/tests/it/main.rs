@@ -51,6 +51,7 @@ fn dissect_whole(link: u16, data: &[u8]) -> Result<Packet, Skip> {
     dissect(&Frame {
         time: 0,
         interface: 0,
+        heading: swell_capture::Heading::Unknown,
         link: LinkType(link),
         wire_len: data.len() as u32,
         data,

@@ -35,6 +35,7 @@ fn the_payload_is_what_was_on_the_wire_whatever_was_captured() {
         let packet = dissect(&Frame {
             time: 0,
             interface: 0,
+            heading: swell_capture::Heading::Unknown,
             link: LinkType::ETHERNET,
             wire_len: whole.len() as u32,
             data: &whole[..captured],
@@ -47,6 +48,7 @@ fn the_payload_is_what_was_on_the_wire_whatever_was_captured() {
     let cut = dissect(&Frame {
         time: 0,
         interface: 0,
+        heading: swell_capture::Heading::Unknown,
         link: LinkType::ETHERNET,
         wire_len: whole.len() as u32,
         data: &whole[..14 + 20 + 15],

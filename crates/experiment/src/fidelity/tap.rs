@@ -102,12 +102,14 @@ impl Tap for LearnerTap {
                 wire_len: ip_len + ETHERNET,
                 captured_len: ip_len + ETHERNET,
                 ip_len,
-                interface: 0,
+                // One for each direction: sides are seen, not guessed.
+                interface: u32::from(to_server == parties.from_right),
                 src,
                 dst,
                 ttl: 64,
                 ecn: packet.seg.ecn,
                 transport,
+                ..capture::Packet::default()
             });
     }
 }

@@ -37,6 +37,10 @@ pub struct Replay {
     /// Whether the trace is over after its last packet. Default: it begins again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
+    /// Networks (CIDR) that are inside, on the left of the tapped link; all others are outside. Default:
+    /// what the capture says, by interfaces, directions and Ethernet addresses, or who talks to whom.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inside: Vec<String>,
     /// Let the trace's up direction flow down and the other way round.
     #[serde(default)]
     pub reversed: bool,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use swell_base::{Dur, Rate, Warning};
 use swell_capture::{Packet, Reader};
-use swell_learn::Splitter;
+use swell_learn::{Network, Splitter};
 use swell_workload::Packets;
 
 use super::{Complaint, LoadedTrace};
@@ -33,7 +33,14 @@ pub(super) fn load(
             "the path of a capture, relative to the experiment file",
         ));
     }
-    let capture = traces.read(&path).map_err(|e| wrong(e.to_string(), ""))?;
+    let mut inside = Vec::new();
+    for network in &replay.inside {
+        let network = network.parse().map_err(|e| ("inside", (e, None)))?;
+        inside.push(network);
+    }
+    let capture = traces
+        .read(&path, &inside)
+        .map_err(|e| wrong(e.to_string(), ""))?;
     if capture.packets.iter().all(|way| way.is_empty()) {
         return Err(wrong(
             format!("`{name}`: no packet leads from one side to the other"),
@@ -123,28 +130,30 @@ impl Capture {
 /// Captures that were read, so that experiments that replay the same one read it once. A file that changes
 /// meanwhile is not read again.
 #[derive(Debug, Default)]
-pub struct Traces(Mutex<BTreeMap<PathBuf, Capture>>);
+pub struct Traces(Mutex<BTreeMap<(PathBuf, String), Capture>>);
 
 impl Traces {
-    /// The capture in a file.
+    /// The capture in a file. `inside`: the networks that are inside; none: the packets tell.
     ///
     /// # Errors
     /// Where it does not read.
-    pub fn read(&self, path: &Path) -> Result<Capture, swell_capture::Error> {
+    pub fn read(&self, path: &Path, inside: &[Network]) -> Result<Capture, swell_capture::Error> {
+        let networks: Vec<String> = inside.iter().map(Network::to_string).collect();
+        let key = (path.to_owned(), networks.join(" "));
         // One at a time: others most likely wait for the same one.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(capture) = known.get(path) {
+        if let Some(capture) = known.get(&key) {
             return Ok(capture.clone());
         }
-        let capture = read(path)?;
-        known.insert(path.to_owned(), capture.clone());
+        let capture = read(path, inside)?;
+        known.insert(key, capture.clone());
         Ok(capture)
     }
 }
 
-fn read(path: &Path) -> Result<Capture, swell_capture::Error> {
+fn read(path: &Path, inside: &[Network]) -> Result<Capture, swell_capture::Error> {
     let mut reader = Reader::open(path)?;
-    let mut splitter = Splitter::new();
+    let mut splitter = Splitter::with_inside(inside.to_vec());
     let mut packet = Packet::default();
     while reader.read_into(&mut packet)? {
         splitter.push(&packet);

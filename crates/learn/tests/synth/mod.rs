@@ -32,6 +32,17 @@ impl Host {
             rate: 100_000_000,
         }
     }
+    /// With the same last byte in another network.
+    pub fn in_network(self, [a, b, c]: [u8; 3]) -> Host {
+        let last = match self.address {
+            IpAddr::V4(v4) => v4.octets()[3],
+            IpAddr::V6(_) => 0,
+        };
+        Host {
+            address: IpAddr::from([a, b, c, last]),
+            ..self
+        }
+    }
     pub fn at(self, rate: u64) -> Host {
         Host { rate, ..self }
     }
@@ -205,6 +216,8 @@ impl Wire<'_> {
             captured_len: 96,
             ip_len: payload + 40,
             interface: 0,
+            heading: swell_capture::Heading::Unknown,
+            stations: [0; 2],
             src: self.hosts[from].address,
             dst: self.hosts[1 - from].address,
             ttl: 60,

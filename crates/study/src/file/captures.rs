@@ -57,7 +57,7 @@ pub(super) fn columns(
             let reason = format!("there is another column called `{name}`; rename the file");
             return Err(wrong(reason));
         }
-        let read = traces.read(&full).map_err(|mut e| {
+        let read = traces.read(&full, &[]).map_err(|mut e| {
             // This message names it already, as the user did.
             e.file = None;
             wrong(e.to_string())

@@ -76,9 +76,11 @@ pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background,
     drop(bytes);
     let learnt = learn::read(
         std::slice::from_ref(&path),
-        learn::stem(&path),
+        Options {
+            name: learn::stem(&path),
+            ..Options::default()
+        },
         String::new(),
-        Options::default().parameters,
     )?;
     let model = scratch.join("background.json");
     let mut text = Vec::new();

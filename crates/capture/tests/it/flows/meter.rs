@@ -20,6 +20,7 @@ fn at(second: i64, data: &[u8]) -> Frame<'_> {
     Frame {
         time: second * 1_000_000_000,
         interface: 0,
+        heading: swell_capture::Heading::Unknown,
         link: LinkType::ETHERNET,
         wire_len: data.len() as u32,
         data,

@@ -1,0 +1,353 @@
+//! What packets say of the side of the tap that hosts are on.
+//!
+//! In this order: networks named by the user; where packets entered the capture (interface and
+//! direction of pcapng, the packet type of cooked captures); Ethernet addresses (everybody behind a
+//! router has the router's). Each parts all hosts at once. Where none of them speaks, hosts of one
+//! network, and private hosts, are on one side, and connected hosts on opposite ones; what then still
+//! hangs together in several pieces is a vote in each, and said to be one.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use swell_capture::{Heading, Packet};
+
+use crate::hosts::bits;
+use crate::index::Index;
+
+/// A network in CIDR notation: `192.0.2.0/24`, `2001:db8::/32`, or one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// IPv4 as IPv4-mapped (RFC 4291 section 2.5.5.2).
+    address: u128,
+    /// Of 128 bits.
+    length: u32,
+    given: (IpAddr, u32),
+}
+
+impl Network {
+    /// Whether it holds the address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let differ = self.address ^ bits(address);
+        self.given.0.is_ipv4() == address.is_ipv4()
+            && differ.checked_shr(128 - self.length).unwrap_or(0) == 0
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Network, String> {
+        let wrong = || format!("`{text}` is no network such as 192.0.2.0/24 or 2001:db8::/32");
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let length: u32 = match length {
+            Some(length) => length.parse().map_err(|_| wrong())?,
+            None => most,
+        };
+        if length > most {
+            return Err(wrong());
+        }
+        Ok(Network {
+            address: bits(address),
+            length: length + 128 - most,
+            given: (address, length),
+        })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.given.0, self.given.1)
+    }
+}
+
+/// What told the sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Networks named by the user.
+    Given,
+    /// Interfaces and directions of the capture.
+    Doors,
+    /// Ethernet addresses.
+    Stations,
+    /// Who talks to whom, and from where.
+    #[default]
+    Talk,
+}
+
+/// More ways into a capture than this say nothing.
+const MOST_DOORS: usize = 8;
+/// More Ethernet addresses than this are no longer told apart.
+const MOST_STATIONS: usize = 4096;
+/// Share of the evidence that may contradict a division before it is not believed.
+const ODD: f64 = 0.05;
+
+/// What one host's packets said.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    /// Doors by which its packets, and those to it, came in.
+    sends: u8,
+    gets: u8,
+    /// Its station, plus one.
+    station: u32,
+}
+
+/// What was seen of all packets.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    doors: Vec<(u32, Heading)>,
+    stations: Stations,
+    heard: Vec<Heard>,
+    /// Once decided: whether who sends there is inside.
+    door_inside: Vec<Option<bool>>,
+    station_inside: Vec<Option<bool>>,
+    pub(crate) basis: Basis,
+}
+
+#[derive(Debug)]
+struct Stations {
+    index: Index<u64>,
+    count: u32,
+    pairs_index: Index<u64>,
+    /// Two stations and their packets.
+    pairs: Vec<(u32, u32, u64)>,
+}
+
+impl Default for Stations {
+    fn default() -> Stations {
+        Stations {
+            index: Index::new(),
+            count: 0,
+            pairs_index: Index::new(),
+            pairs: Vec::new(),
+        }
+    }
+}
+
+impl Stations {
+    fn id(&mut self, address: u64) -> Option<u32> {
+        let group = address >> 40 & 1 == 1;
+        if address == 0 || group {
+            return None;
+        }
+        if let known @ Some(_) = self.index.get(&address) {
+            return known;
+        }
+        if self.count as usize >= MOST_STATIONS {
+            return None;
+        }
+        self.index.insert(address, self.count);
+        self.count += 1;
+        Some(self.count - 1)
+    }
+
+    fn pair(&mut self, a: u32, b: u32) {
+        let (a, b) = (a.min(b), a.max(b));
+        let next = self.pairs.len() as u32;
+        if self.pairs.len() >= 4 * MOST_STATIONS {
+            return;
+        }
+        let i = self
+            .pairs_index
+            .get_or_insert(u64::from(a) << 32 | u64::from(b), next);
+        if i == next {
+            self.pairs.push((a, b, 0));
+        }
+        self.pairs[i as usize].2 += 1;
+    }
+}
+
+impl Evidence {
+    fn door(&mut self, p: &Packet) -> Option<usize> {
+        let door = (p.interface, p.heading);
+        let known = self.doors.iter().position(|&d| d == door);
+        known.or_else(|| {
+            if self.doors.len() <= MOST_DOORS {
+                self.doors.push(door);
+            }
+            Some(self.doors.len() - 1)
+        })
+    }
+
+    /// A packet went from host `from` to host `to`, neither of them many.
+    pub(crate) fn see(&mut self, p: &Packet, from: u32, to: u32) {
+        let most = from.max(to) as usize;
+        if self.heard.len() <= most {
+            self.heard.resize(most + 1, Heard::default());
+        }
+        if let Some(door) = self.door(p)
+            && door < MOST_DOORS
+        {
+            self.heard[from as usize].sends |= 1 << door;
+            self.heard[to as usize].gets |= 1 << door;
+        }
+        let [source, destination] = p.stations.map(|s| self.stations.id(s));
+        if let (Some(a), Some(b)) = (source, destination)
+            && a != b
+        {
+            self.stations.pair(a, b);
+            // What a host sends with counts more than what it is sent to with: learnt addresses age.
+            self.heard[from as usize].station = a + 1;
+            let h = &mut self.heard[to as usize].station;
+            if *h == 0 {
+                *h = b + 1;
+            }
+        }
+    }
+
+    /// A division of the hosts into two sides, by host; `None` where nothing speaks clearly.
+    pub(crate) fn divide(&mut self) -> Option<Vec<Option<bool>>> {
+        if let Some(doors) = self.divide_doors() {
+            self.basis = Basis::Doors;
+            let side = |h: &Heard| {
+                let of = |mask: u8| doors.get(mask.trailing_zeros() as usize).copied().flatten();
+                of(h.sends).or_else(|| of(h.gets).map(|side| !side))
+            };
+            let sides = self.heard.iter().map(side).collect();
+            self.door_inside = doors;
+            return Some(sides);
+        }
+        let stations = self.divide_stations()?;
+        self.basis = Basis::Stations;
+        let side = |h: &Heard| {
+            let station = h.station.checked_sub(1)?;
+            stations.get(station as usize).copied().flatten()
+        };
+        let sides = self.heard.iter().map(side).collect();
+        self.station_inside = stations;
+        Some(sides)
+    }
+
+    /// Doors are on one side each, if hosts whose packets come in by one get theirs by others.
+    fn divide_doors(&self) -> Option<Vec<Option<bool>>> {
+        if !(2..=MOST_DOORS).contains(&self.doors.len()) {
+            return None;
+        }
+        let two_way = || self.heard.iter().filter(|h| h.sends != 0 && h.gets != 0);
+        let (all, odd) = two_way().fold((0u64, 0u64), |(all, odd), h| {
+            (all + 1, odd + u64::from(h.sends & h.gets != 0))
+        });
+        if all == 0 || odd as f64 > ODD * all as f64 {
+            return None;
+        }
+        // One door's senders are `true`; who gets by it is on the other side. Each round carries a
+        // side at least one door further.
+        let first = two_way().next()?.sends.trailing_zeros() as usize;
+        let mut sides = vec![None; self.doors.len()];
+        sides[first] = Some(true);
+        for _ in 0..self.doors.len() {
+            for h in two_way().filter(|h| h.sends & h.gets == 0) {
+                let doors = |mask: u8| (0..8).filter(move |d| mask >> d & 1 == 1);
+                let told = doors(h.sends)
+                    .find_map(|d| sides[d])
+                    .or_else(|| doors(h.gets).find_map(|d| sides[d]).map(|s: bool| !s));
+                let Some(side) = told else { continue };
+                for d in doors(h.sends) {
+                    sides[d].get_or_insert(side);
+                }
+                for d in doors(h.gets) {
+                    sides[d].get_or_insert(!side);
+                }
+            }
+        }
+        let both = sides.contains(&Some(true)) && sides.contains(&Some(false));
+        both.then_some(sides)
+    }
+
+    /// The station with the most hosts is a router; those that exchange packets with it are on the
+    /// other side. Not believed where most packets pass it by.
+    fn divide_stations(&self) -> Option<Vec<Option<bool>>> {
+        let stations = &self.stations;
+        let mut hosts = vec![0u64; stations.count as usize];
+        for station in self.heard.iter().filter_map(|h| h.station.checked_sub(1)) {
+            hosts[station as usize] += 1;
+        }
+        let mut passed = vec![0u64; hosts.len()];
+        for &(a, b, packets) in &stations.pairs {
+            passed[a as usize] += packets;
+            passed[b as usize] += packets;
+        }
+        let (router, _) = (0u32..)
+            .zip(hosts.iter().zip(&passed))
+            .max_by_key(|&(i, counts)| (counts, std::cmp::Reverse(i)))?;
+        let mut sides = vec![None; hosts.len()];
+        sides[router as usize] = Some(false);
+        let (mut all, mut by) = (0, 0);
+        for &(a, b, packets) in &stations.pairs {
+            all += packets;
+            if a == router || b == router {
+                by += packets;
+                sides[(if a == router { b } else { a }) as usize] = Some(true);
+            }
+        }
+        (2 * by > all).then_some(sides)
+    }
+
+    /// The division was of sides; which of them is inside is known now.
+    pub(crate) fn orient(&mut self, inside: bool) {
+        let sides = self.door_inside.iter_mut().chain(&mut self.station_inside);
+        sides.flatten().for_each(|side| *side = *side == inside);
+        self.heard = Vec::new();
+    }
+
+    /// Whether the sender and the receiver of a packet are inside, by what was learnt of where it came
+    /// in and of its stations.
+    pub(crate) fn tell(&self, p: &Packet) -> [Option<bool>; 2] {
+        if !self.door_inside.is_empty() {
+            let door = (p.interface, p.heading);
+            let i = self.doors.iter().position(|&d| d == door);
+            let side = i.and_then(|i| self.door_inside.get(i).copied().flatten());
+            return [side, side.map(|s| !s)];
+        }
+        if !self.station_inside.is_empty() {
+            return p.stations.map(|s| {
+                let i = self.stations.index.get(&s)?;
+                self.station_inside.get(i as usize).copied().flatten()
+            });
+        }
+        [None; 2]
+    }
+}
+
+/// The network that a host is taken to be in: /24 of IPv4, /64 of IPv6.
+pub(crate) fn neighbourhood(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(a) => u64::from(a.to_bits() >> 8),
+        IpAddr::V6(a) => (a.to_bits() >> 64) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_hold_their_addresses() {
+        let net = |text: &str| text.parse::<Network>();
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let n = net("10.1.0.0/16").unwrap();
+        assert!(n.contains(ip("10.1.255.3")) && !n.contains(ip("10.2.0.0")));
+        assert!(net("0.0.0.0/0").unwrap().contains(ip("8.8.8.8")));
+        assert!(!net("0.0.0.0/0").unwrap().contains(ip("2001:db8::1")));
+        assert!(net("::/0").unwrap().contains(ip("2001:db8::1")));
+        assert!(!net("::/0").unwrap().contains(ip("8.8.8.8")));
+        assert!(net("192.0.2.7").unwrap().contains(ip("192.0.2.7")));
+        assert!(!net("192.0.2.7").unwrap().contains(ip("192.0.2.6")));
+        assert_eq!(n.to_string(), "10.1.0.0/16");
+        for wrong in [
+            "",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0/8",
+            "a/8",
+            "10.0.0.0/-1",
+        ] {
+            assert!(net(wrong).is_err(), "{wrong}");
+        }
+    }
+}

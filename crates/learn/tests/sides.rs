@@ -1,0 +1,180 @@
+//! Which side of the tap hosts are on, from everything that may say so.
+
+#[expect(dead_code, reason = "each test needs some of it")]
+mod synth;
+
+use std::net::IpAddr;
+
+use swell_base::Dur;
+use swell_capture::{Heading, Packet};
+use swell_learn::{Learner, Options, Splitter};
+use swell_traffic::Model;
+use synth::{Exchanges, Host, Tap};
+
+/// A site of users and of servers, all with public addresses. Users fetch little from outside; the
+/// world fetches much from the site's servers. Nothing ties the one to the other.
+fn site() -> Vec<Packet> {
+    let mut tap = Tap::new();
+    let fetch = |bytes| Exchanges {
+        turns: vec![(300, Dur::from_millis(5), bytes, Dur::ZERO)],
+        ..Exchanges::default()
+    };
+    let ms = Dur::from_millis;
+    for i in 0..12u8 {
+        let user = Host::server(i, ms(2)).in_network([198, 51, 100]);
+        let abroad = Host::server(i, ms(30)).in_network([8, i, 1]);
+        tap.connection(ms(u64::from(i) * 400), user, abroad, &fetch(40_000));
+        // The site's servers are in another network than its users.
+        let server = Host::server(i, ms(2)).in_network([198, 51, 77]);
+        let visitor = Host::server(i, ms(50)).in_network([9, i, 2]);
+        tap.connection(ms(u64::from(i) * 400 + 7), visitor, server, &fetch(300_000));
+    }
+    tap.packets()
+}
+
+fn at_site(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(a) if a.octets()[..2] == [198, 51])
+}
+
+/// Bytes out of the site and into it.
+fn truth(packets: &[Packet]) -> [u64; 2] {
+    let sum = |out| {
+        let own = packets.iter().filter(|p| at_site(p.src) == out);
+        own.map(|p| u64::from(p.ip_len)).sum()
+    };
+    [sum(true), sum(false)]
+}
+
+fn learn(packets: &[Packet], inside: &[&str]) -> Model {
+    let mut learner = Learner::new(Options {
+        inside: inside.iter().map(|n| n.parse().unwrap()).collect(),
+        // Most of the trace comes after sides were decided.
+        preview: packets.len() / 4,
+        ..Options::default()
+    });
+    packets.iter().for_each(|p| learner.push(p));
+    learner.finish()
+}
+
+fn split(packets: &[Packet], inside: &[&str]) -> ([u64; 2], bool) {
+    let inside = inside.iter().map(|n| n.parse().unwrap()).collect();
+    let mut splitter = Splitter::with_inside(inside);
+    packets.iter().for_each(|p| splitter.push(p));
+    let directions = splitter.finish();
+    let voted = directions.doubts().iter().any(|w| w.code == "sides-voted");
+    (directions.bytes(), voted)
+}
+
+/// Both find the site's bytes, whichever of the two sides they call inside, and doubt nothing.
+fn found(packets: &[Packet], inside: &[&str]) {
+    let want = truth(packets);
+    assert!(want[0] > 5 * want[1], "{want:?}");
+    let m = learn(packets, inside);
+    let codes: Vec<_> = m.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert!(!codes.contains(&"sides-voted"), "{codes:?}");
+    assert!(!codes.contains(&"sides"), "{codes:?}");
+    let mut got = [m.totals.bytes, split(packets, inside).0];
+    if inside.is_empty() {
+        // As many open connections on one side as on the other.
+        got.iter_mut()
+            .for_each(|g| g.sort_by_key(|&b| std::cmp::Reverse(b)));
+    }
+    assert_eq!(got, [want; 2]);
+    assert!(!split(packets, inside).1);
+    // Sessions of visitors come from the other side than those of users.
+    let outside = m.sessions.iter().filter(|s| s.outside).count();
+    assert_eq!((m.sessions.len(), outside), (24, 12));
+}
+
+#[test]
+fn without_any_evidence_it_is_a_vote_and_said_to_be_one() {
+    let packets = site();
+    let m = learn(&packets, &[]);
+    // Who opens is inside: the loads of the two directions are mixed up.
+    assert!(m.totals.bytes[0] < m.totals.bytes[1] / 5);
+    assert!(m.warnings.iter().any(|w| w.code == "sides-voted"));
+    assert!(split(&packets, &[]).1);
+}
+
+#[test]
+fn networks_named_by_the_user_decide() {
+    found(&site(), &["198.51.100.0/24", "198.51.77.0/24"]);
+    found(&site(), &["198.51.0.0/16", "2001:db8::/32"]);
+}
+
+/// A tap with a port for each direction.
+#[test]
+fn interfaces_decide() {
+    let mut packets = site();
+    for p in &mut packets {
+        p.interface = u32::from(at_site(p.src));
+    }
+    found(&packets, &[]);
+}
+
+/// A router's interface, whose capture says what it sent and what it received.
+#[test]
+fn directions_decide() {
+    let mut packets = site();
+    for p in &mut packets {
+        p.heading = if at_site(p.src) {
+            Heading::Outbound
+        } else {
+            Heading::Inbound
+        };
+    }
+    found(&packets, &[]);
+    // A few without a flag change nothing.
+    for p in packets.iter_mut().step_by(97) {
+        p.heading = Heading::Unknown;
+    }
+    let m = learn(&packets, &[]);
+    assert!(!m.warnings.iter().any(|w| w.code == "sides-voted"));
+}
+
+/// A link between two routers: whatever crosses it has their two Ethernet addresses.
+#[test]
+fn two_routers_decide() {
+    let mut packets = site();
+    for p in &mut packets {
+        p.stations = if at_site(p.src) { [7, 9] } else { [9, 7] };
+    }
+    found(&packets, &[]);
+}
+
+/// A network with one router: hosts have addresses of their own, the world has the router's. Hosts
+/// that also talk to each other do not confuse it.
+#[test]
+fn one_router_decides() {
+    let own = |a: IpAddr| match a {
+        IpAddr::V4(v4) if at_site(a) => u64::from(v4.to_bits()),
+        _ => 5,
+    };
+    let mut packets = site();
+    for p in &mut packets {
+        p.stations = [own(p.src), own(p.dst)];
+    }
+    found(&packets, &[]);
+}
+
+/// Private addresses are all on one side, and so are the neighbours of who is known.
+#[test]
+fn private_addresses_and_neighbours_decide() {
+    let mut packets = site();
+    let private = |a: IpAddr| match a {
+        IpAddr::V4(v4) if at_site(a) => {
+            let [_, _, net, host] = v4.octets();
+            IpAddr::from([10, 0, net, host])
+        }
+        _ => a,
+    };
+    let want = truth(&packets);
+    for p in &mut packets {
+        (p.src, p.dst) = (private(p.src), private(p.dst));
+    }
+    let m = learn(&packets, &[]);
+    assert!(!m.warnings.iter().any(|w| w.code == "sides-voted"));
+    let mut got = m.totals.bytes;
+    got.sort_by_key(|&b| std::cmp::Reverse(b));
+    assert_eq!(got, want);
+}
