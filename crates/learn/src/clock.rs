@@ -5,6 +5,8 @@
 //! over time in which nothing happened; a clock that was set would do so, or press the rest of the
 //! trace into an instant. Both are noticed here and told.
 
+use crate::tcp::LEAST_GAP;
+
 /// A step ahead of more than this has to be borne out by the next packet; a step back of more than this,
 /// by several, is the clock's.
 const FAR: i64 = 60_000_000_000;
@@ -37,10 +39,31 @@ pub(crate) struct Clock {
     now: i64,
     seen: u32,
     behind: u32,
+    /// Stamps seen first are multiples of this; 0 before any.
+    tick: u64,
     pub(crate) odd: Oddities,
 }
 
+/// Ticks that clocks of captures have, nanoseconds: old timers' 10 ms and 1 ms, or fine enough.
+const CLOCKS: [u64; 3] = [10_000_000, 1_000_000, 1_000];
+/// So many ticks, and a spacing is right to a tenth.
+const TICKS: u64 = 10;
+
 impl Clock {
+    /// Learns the clock's resolution from a stamp.
+    pub(crate) fn ticks(&mut self, stamp: i64) {
+        let fits = |tick: &u64| {
+            let coarser = self.tick == 0 || *tick <= self.tick;
+            coarser && stamp.unsigned_abs().is_multiple_of(*tick)
+        };
+        self.tick = CLOCKS.into_iter().find(fits).unwrap_or(1);
+    }
+
+    /// The shortest spacing that stamps tell, nanoseconds.
+    pub(crate) fn least_gap(&self) -> u64 {
+        LEAST_GAP.max(TICKS * self.tick)
+    }
+
     /// The latest time.
     #[inline]
     pub(crate) fn now(&self) -> u64 {

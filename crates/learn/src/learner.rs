@@ -96,6 +96,7 @@ impl Learner {
 
     /// Learns sides from a packet.
     fn look(&mut self, p: &Packet) {
+        self.clock.ticks(p.time);
         let syn = match &p.transport {
             Transport::Tcp(h) => h.has(Header::SYN) && !h.has(Header::ACK),
             Transport::Udp { .. } => false,
@@ -243,6 +244,7 @@ impl Learner {
         {
             t.overtaken = Some(t.progress());
         }
+        t.least_gap = self.clock.least_gap();
         let from = usize::from(from_a != s.client_is_a);
         let quiet = self.options.parameters.quiet.as_nanos();
         let news = t.packet(from, self.now, p.ip_len, h, quiet);

@@ -12,6 +12,9 @@
 //! there are enough of them to have one. Swing takes the median of half of the spacings, which single
 //! outliers move where pairs are few.
 //!
+//! Hosts behind one line share it: where most hosts of a side have the same capacity, those with too few
+//! pairs have it, too.
+//!
 //! *Loss.* Lost packets over data packets. A share of few packets says little, and one large transfer
 //! over a bad line says nothing about other hosts: each host's share is drawn towards its side's, the
 //! more the fewer packets there were.
@@ -44,8 +47,8 @@ const DATA_QUANTILE: f64 = 0.1;
 #[derive(Debug)]
 struct Role {
     index: Index<u32>,
-    /// Host and the class of the session that used it first.
-    hosts: Vec<(u32, u32)>,
+    /// Host, the class of the session that used it first, and whether it is on the right.
+    hosts: Vec<(u32, u32, bool)>,
 }
 
 impl Role {
@@ -56,11 +59,11 @@ impl Role {
         }
     }
 
-    fn place(&mut self, host: u32, class: u32) -> u32 {
+    fn place(&mut self, host: u32, class: u32, right: bool) -> u32 {
         let next = self.hosts.len() as u32;
         let i = self.index.get_or_insert(host, next);
         if i == next {
-            self.hosts.push((host, class));
+            self.hosts.push((host, class, right));
         }
         i
     }
@@ -82,9 +85,9 @@ impl Paths {
     /// Replaces hosts by path indices in a session.
     pub(crate) fn place(&mut self, s: &mut Session) {
         let [clients, servers] = &mut self.roles;
-        s.client = clients.place(s.client, s.class);
+        s.client = clients.place(s.client, s.class, s.outside);
         for c in s.groups.iter_mut().flat_map(|g| &mut g.connections) {
-            c.server = servers.place(c.server, s.class);
+            c.server = servers.place(c.server, s.class, !s.outside);
         }
     }
 
@@ -129,6 +132,18 @@ fn paths(role: &Role, hosts: &Hosts, rng: &mut Stream, counts: &mut SideCounts) 
         .iter()
         .map(|h| own_path(hosts.measured(h.0).unwrap_or(&nothing), pooled))
         .collect();
+    let lines = [false, true].map(|right| {
+        let here = || {
+            role.hosts
+                .iter()
+                .zip(&own)
+                .filter(move |(h, _)| h.2 == right)
+        };
+        [
+            line(here().filter_map(|(_, (p, _))| p.up)),
+            line(here().filter_map(|(_, (p, _))| p.down)),
+        ]
+    });
     // Donors of round trips, altogether and by class.
     let donors: Vec<usize> = (0..own.len())
         .filter(|&i| own[i].0.rtt_samples > 0)
@@ -141,6 +156,8 @@ fn paths(role: &Role, hosts: &Hosts, rng: &mut Stream, counts: &mut SideCounts) 
     for (i, &(mut path, by_data)) in own.iter().enumerate() {
         counts.hosts += 1;
         counts.by_data += u64::from(by_data);
+        let [up, down] = lines[usize::from(role.hosts[i].2)];
+        (path.up, path.down) = (path.up.or(up), path.down.or(down));
         if path.rtt_samples == 0 {
             counts.borrowed += 1;
             let from = alike.get(&role.hosts[i].1).unwrap_or(&donors);
@@ -194,6 +211,24 @@ fn own_path(m: &Measured, pooled: [f64; 2]) -> (Path, bool) {
         loss_samples: m.sent[0].saturating_add(m.received[0]),
     };
     (path, by_data)
+}
+
+/// Hosts with a capacity of their own from which on they may show a line that all share.
+const SHARERS: usize = 3;
+/// Capacities within this factor of their median are the same.
+const SAME: f64 = 1.3;
+
+/// The line that hosts share whose capacities these are: their median, if two in three agree with it.
+fn line(capacities: impl Iterator<Item = Rate>) -> Option<Rate> {
+    let mut known: Vec<u64> = capacities.map(Rate::bps).collect();
+    known.sort_unstable();
+    let median = *known.get(known.len() / 2)?;
+    let same = |&&bps: &&u64| {
+        let ratio = bps as f64 / median as f64;
+        (1.0 / SAME..=SAME).contains(&ratio)
+    };
+    let agree = known.iter().filter(same).count();
+    (known.len() >= SHARERS && 3 * agree >= 2 * known.len()).then(|| Rate::from_bps(median))
 }
 
 fn whole_micros(d: Dur) -> Dur {

@@ -15,7 +15,7 @@ mod acks;
 mod half;
 mod sizes;
 
-use half::By;
+use half::{Around, By};
 pub(crate) use half::{Half, Seen};
 
 /// A connection being tracked. Index 0 is the client's direction, 1 the server's.
@@ -37,7 +37,13 @@ pub(crate) struct Tracked {
     pub(crate) rtt: [Option<u64>; 2],
     /// What had passed when the user's next group began, if something passed since.
     pub(crate) overtaken: Option<Passed>,
+    /// Shortest spacing of packets that the capture's clock tells, nanoseconds.
+    pub(crate) least_gap: u64,
 }
+
+/// Spacings below this are the capture's: interrupts hand over packets in groups and stamp them microseconds
+/// apart. A full packet takes as long at 1.2 Gbit/s; faster lines pass for unlimited.
+pub(crate) const LEAST_GAP: u64 = 10_000;
 
 /// What a packet told beyond the connection's own state.
 #[derive(Debug, Default, PartialEq)]
@@ -82,6 +88,7 @@ impl Tracked {
             reset: false,
             rtt: [None, None],
             overtaken: None,
+            least_gap: LEAST_GAP,
         }
     }
 
@@ -182,6 +189,7 @@ impl Tracked {
                 pure: h.payload == 0 && !h.has(Header::FIN),
                 full: self.halves[to].sizes.full(allowed),
                 round_trip: self.rtt[to].unwrap_or(UNKNOWN_RTT),
+                least_gap: self.least_gap,
             };
             let unseen = self.halves[to].acknowledged(h.ack, at, &by, &mut news);
             if let Some(sample) = self.halves[to].take_sample()
@@ -208,10 +216,14 @@ impl Tracked {
         // Data, and the proof of concurrency: this data was sent before the other side's latest had
         // arrived, and that other data before this had.
         let other_next = self.halves[to].data_next();
-        let allowed = self.halves[to].announced;
+        let around = Around {
+            round_trip,
+            allowed: self.halves[to].announced,
+            least_gap: self.least_gap,
+        };
         let half = &mut self.halves[from];
         let settled = half.settled() && settled_by_tap;
-        match half.segment(at, ip_len, h, round_trip, allowed, &mut news) {
+        match half.segment(at, ip_len, h, &around, &mut news) {
             Seen::Nothing => {}
             Seen::Again => self.chunks.late(down, 0, at),
             Seen::Filled(bytes) => {

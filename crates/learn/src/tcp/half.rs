@@ -78,6 +78,8 @@ pub(crate) struct Half {
     sample: Option<u64>,
     /// The last data packet: (offset after it, time, could be the first of a pair).
     last: Option<(u64, u64, bool)>,
+    /// Packets stamped so close together that the clock cannot part them, the latest such group.
+    batch: Batch,
     /// The last acknowledgement of at least two segments: (time).
     last_ack: Option<u64>,
     pairs: u8,
@@ -92,6 +94,29 @@ pub(super) struct By {
     pub(super) full: u32,
     /// From the tap to its sender and back, nanoseconds.
     pub(super) round_trip: u64,
+    /// Shortest spacing that the capture's clock tells, nanoseconds.
+    pub(super) least_gap: u64,
+}
+
+/// Packets of one direction, in a row, that a capture stamped in one interrupt.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    /// When it and the one before it began, if that one was in the same row.
+    began: u64,
+    before: Option<u64>,
+    bytes: u64,
+    /// Groups of more than one were seen: spacings mean something from group to group only.
+    seen: bool,
+}
+
+/// What is known of the connection and the capture around a segment.
+pub(super) struct Around {
+    /// From end to end and back, nanoseconds.
+    pub(super) round_trip: u64,
+    /// MSS option of the other end.
+    pub(super) allowed: Option<u16>,
+    /// Shortest spacing that the capture's clock tells, nanoseconds.
+    pub(super) least_gap: u64,
 }
 
 #[derive(Debug)]
@@ -177,7 +202,7 @@ impl Half {
             }
             self.probe = None;
         }
-        self.spread(offset, at, news);
+        self.spread(offset, at, by, news);
         if self.acked >= 1 {
             let bytes = offset - self.acked;
             self.acks.acknowledged(offset, bytes, at, by);
@@ -212,13 +237,13 @@ impl Half {
 
     /// Capacity towards the receiver by the spacing of its acknowledgements: two segments' worth or
     /// more per acknowledgement, with more data under way, so that the next is paced by arrivals.
-    fn spread(&mut self, offset: u64, at: u64, news: &mut News) {
+    fn spread(&mut self, offset: u64, at: u64, by: &By, news: &mut News) {
         let bytes = offset - self.acked;
         let under_way = self.next.saturating_sub(offset) >= u64::from(PAIR_BYTES);
         let counts = bytes >= 2 * u64::from(PAIR_BYTES) && self.acked > 1;
         if counts
             && let Some(last) = self.last_ack
-            && at > last
+            && at >= last + by.least_gap
             && self.ack_pairs < MAX_PAIRS
         {
             self.ack_pairs += 1;
@@ -236,10 +261,14 @@ impl Half {
         at: u64,
         ip_len: u32,
         h: &Header,
-        round_trip: u64,
-        allowed: Option<u16>,
+        around: &Around,
         news: &mut News,
     ) -> Seen {
+        let &Around {
+            round_trip,
+            allowed,
+            least_gap,
+        } = around;
         let syn = h.has(Header::SYN);
         self.sizes.timestamps = Some(h.options.timestamps.is_some());
         if syn && (!self.known || !self.seen) {
@@ -297,7 +326,7 @@ impl Half {
         let in_order = offset == self.next;
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at);
-        self.pair(in_order, end, at, ip_len, news);
+        self.pair(in_order, end, at, ip_len, least_gap, news);
         // A receiver acknowledges every second full-sized segment at once (RFC 9293 section
         // 3.8.6.3), so only the second one's acknowledgement times the path; a first one's may wait.
         if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
@@ -357,17 +386,57 @@ impl Half {
     }
 
     /// Capacity by packet pairs: two large packets in a row, with no packet of the other side
-    /// between, left the sender's bottleneck back to back.
-    fn pair(&mut self, in_order: bool, end: u64, at: u64, ip_len: u32, news: &mut News) {
+    /// between, left the sender's bottleneck back to back. Spacings below `least_gap` are the capture's:
+    /// where packets are stamped in groups, a group's bytes passed since the group before it.
+    fn pair(
+        &mut self,
+        in_order: bool,
+        end: u64,
+        at: u64,
+        ip_len: u32,
+        least_gap: u64,
+        news: &mut News,
+    ) {
         let large = ip_len >= PAIR_BYTES;
-        if let Some((_, before, true)) = self.last
-            && in_order
-            && large
-            && at > before
+        let row = match self.last {
+            Some((_, before, true)) if in_order && large => Some(at.saturating_sub(before)),
+            _ => None,
+        };
+        let mut sample = None;
+        match row {
+            Some(gap) if gap < least_gap => {
+                self.batch.bytes += u64::from(ip_len);
+                self.batch.seen = true;
+            }
+            Some(gap) => {
+                let done = self.batch;
+                sample = match (done.seen, done.before) {
+                    (false, _) => Some((u64::from(ip_len), gap)),
+                    (true, Some(before)) => Some((done.bytes, done.began - before)),
+                    (true, None) => None,
+                };
+                self.batch = Batch {
+                    began: at,
+                    before: Some(done.began),
+                    bytes: u64::from(ip_len),
+                    seen: done.seen,
+                };
+            }
+            None => {
+                self.batch = Batch {
+                    began: at,
+                    before: None,
+                    bytes: u64::from(ip_len),
+                    seen: self.batch.seen,
+                };
+            }
+        }
+        if let Some((bytes, span)) = sample
+            && span > 0
             && self.pairs < MAX_PAIRS
         {
             self.pairs += 1;
-            news.up = Some(u64::from(ip_len) * 8_000_000 / (at - before));
+            news.up = Some(bytes * 8_000_000 / span);
         }
         self.last = Some((end, at, large));
     }
