@@ -383,9 +383,14 @@ pub(crate) struct FlowArgs {
     /// A longer wait between two connections of a pair of hosts ends the session.
     #[arg(long, value_name = "TIME", default_value = "1min")]
     pub session_gap: swell_base::Dur,
-    /// Less payload in one direction of a connection is no file.
-    #[arg(long, value_name = "SIZE", default_value = "100B")]
+    /// Less payload in one direction of a connection is no file, and a connection without one is dropped (100B in the
+    /// paper). 0B: every connection that was accepted, or carries payload, is one.
+    #[arg(long, value_name = "SIZE", default_value = "0B")]
     pub min_file: swell_base::Bytes,
+    /// Connections, pairs of hosts, hosts and datagram sources that are kept in mind at most, each; some 200 bytes for
+    /// each of those that there are.
+    #[arg(long, value_name = "N", default_value_t = 1 << 22, value_parser = clap::value_parser!(u32).range(16..=1 << 31))]
+    pub table_entries: u32,
     /// Whose arithmetic: `fixed`, or `harpoon` for that of the program released in 2005.
     #[arg(long, value_name = "NAME", default_value = "fixed")]
     pub profile: FlowProfile,
@@ -410,7 +415,8 @@ impl Default for FlowArgs {
             packets: false,
             interval: swell_base::Dur::from_secs(300),
             session_gap: swell_base::Dur::from_secs(60),
-            min_file: swell_base::Bytes(100),
+            min_file: swell_base::Bytes(0),
+            table_entries: 1 << 22,
             profile: FlowProfile::Fixed,
             active_timeout: swell_base::Dur::from_secs(1800),
             inactive_timeout: swell_base::Dur::from_secs(15),

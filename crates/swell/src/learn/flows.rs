@@ -150,6 +150,7 @@ pub(super) fn options(args: &FlowArgs) -> Options {
         interval: args.interval,
         session_gap: args.session_gap,
         min_file: args.min_file.0,
+        capacity: args.table_entries as usize,
         ..Options::default()
     }
 }

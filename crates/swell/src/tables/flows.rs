@@ -25,12 +25,13 @@ pub(crate) fn model(model: &FlowModel) -> String {
     ));
     let read = format!(
         "{} flow records ({} refused), {} joined; {} TCP connections ({} not seen whole), \
-         {} flows too small for a file",
+         {} more dropped (not accepted, or too small); {} directions without a file",
         t.records,
         t.refused,
         t.joined,
         tcp.down.count(),
         t.censored,
+        t.dropped,
         t.small,
     );
     text += &format!("\n{}\n", wrapped(&read));

@@ -8,10 +8,12 @@ use crate::model::Provenance;
 
 mod connections;
 mod doubts;
+mod headers;
 mod inversion;
 mod popularity;
 mod released;
 mod sessions;
+mod table;
 mod timeline;
 mod udp;
 
@@ -48,9 +50,11 @@ pub struct Options {
     pub session_gap: Dur,
     /// Silence after which equal addresses and ports are another connection.
     pub idle: Dur,
-    /// Less payload in one direction of a connection is no file, bytes (100 in the paper).
+    /// Less payload in one direction of a connection is no file, bytes, and a connection without a file is none
+    /// (100 in the paper). With zero every connection that was accepted, or carries payload, is one.
     pub min_file: u64,
-    /// Entries of each table: connections, pairs, hosts, sources. Some 200 bytes each.
+    /// Entries of each table at most: connections, pairs, hosts, sources. Some 200 bytes each, of those that there
+    /// are. At most 2^31.
     pub capacity: usize,
 }
 
@@ -63,8 +67,8 @@ impl Default for Options {
             order: Order::End,
             session_gap: Dur::from_secs(60),
             idle: Dur::from_secs(60),
-            min_file: 100,
-            capacity: 1 << 18,
+            min_file: 0,
+            capacity: 1 << 22,
         }
     }
 }
@@ -77,9 +81,9 @@ pub enum ConfigureError {
     Empty,
     /// Nothing to model in what was read.
     #[error(
-        "none of {records} flow records is of a TCP connection with at least {min_file} bytes of payload \
-         or of a UDP flow ({small} TCP flows are smaller): check that the records are of the traffic \
-         meant, or lower the limit"
+        "none of {records} flow records is of a TCP connection that was accepted or has payload ({min_file} bytes \
+         at least), or of a UDP flow ({small} TCP flows have less): check that the records are of the \
+         traffic meant"
     )]
     Nothing {
         /// Records taken in.
@@ -119,7 +123,7 @@ impl Configurator {
         let micros = (options.interval.as_nanos() / 1_000).clamp(1, u64::MAX / 2_000);
         let options = Options {
             interval: Dur::from_micros(micros),
-            capacity: options.capacity.max(16),
+            capacity: options.capacity.clamp(16, 1 << 31),
             ..options
         };
         Configurator {
@@ -214,8 +218,13 @@ impl Configurator {
             .saturating_sub(nanos(self.options.idle));
         match self.options.profile {
             Profile::Fixed => {
-                self.connections
-                    .expire(settled, self.begin, &mut self.totals);
+                self.connections.expire(
+                    settled,
+                    &self.options,
+                    self.begin,
+                    &mut self.totals,
+                    &mut self.timeline,
+                );
                 self.sessions
                     .release(settled, &self.options, &mut self.totals, &mut self.timeline);
             }
@@ -236,8 +245,12 @@ impl Configurator {
         name: &str,
         provenance: Provenance,
     ) -> Result<FlowModel, ConfigureError> {
-        self.connections
-            .finish(self.begin, &self.options, &mut self.totals);
+        let over = self.connections.finish(
+            &self.options,
+            self.begin,
+            &mut self.totals,
+            &mut self.timeline,
+        );
         self.sessions.release(
             i64::MAX,
             &self.options,
@@ -250,22 +263,21 @@ impl Configurator {
         let (first, mut intervals) = self.timeline.dense();
         let udp = self.sources.finish(&self.timeline, first, intervals.len());
         let fixed = self.options.profile == Profile::Fixed;
-        let (mut up, mut down) = if fixed {
-            (self.connections.up, self.connections.down)
-        } else {
-            (super::Sizes::default(), self.released.sizes)
-        };
-        let rates = self.connections.rates;
+        let ([mut up, mut down], rates) = over.laws();
+        if !fixed {
+            down = self.released.sizes;
+        }
         let mut sampled = Vec::new();
         let mut inverted = 0;
-        for (interval, tally) in self.connections.sampled {
-            let undone = tally.invert(f64::from_bits(interval));
+        for (interval, tally) in over.sampled {
+            let undone = tally.invert(f64::from_bits(interval), self.options.min_file);
             inverted += undone.files;
+            self.totals.dropped += undone.dropped;
             up.complete.merge(&undone.sizes[0]);
             down.complete.merge(&undone.sizes[1]);
             sampled.push(undone.known);
         }
-        self.timeline.multiply(&mut intervals, first, inverted);
+        self.timeline.multiply(&mut intervals, inverted);
         let sessions = if fixed {
             self.sessions
         } else {
@@ -296,7 +308,7 @@ impl Configurator {
             tcp: TcpSessions {
                 up,
                 down,
-                gaps: sessions.gaps,
+                gaps: sessions.gaps.histogram(),
                 sources: sessions.clients.popularity(),
                 destinations: sessions.servers.popularity(),
                 rates,

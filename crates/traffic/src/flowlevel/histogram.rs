@@ -102,6 +102,36 @@ impl Histogram {
     }
 }
 
+/// A histogram that values are added to by the million: an array instead of a tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tallied {
+    /// By number of the bucket; a count of zero is an empty one.
+    buckets: Vec<Bucket>,
+}
+
+impl Tallied {
+    /// Takes one value.
+    pub(super) fn add(&mut self, value: u64) {
+        let index = usize::from(bucket_of(value));
+        if index >= self.buckets.len() {
+            self.buckets.resize(index + 1, Bucket::of(0, 0));
+        }
+        let (bucket, one) = (&mut self.buckets[index], Bucket::of(value, 1));
+        match bucket.count {
+            0 => *bucket = one,
+            _ => bucket.merge(&one),
+        }
+    }
+
+    /// What was taken.
+    pub(super) fn histogram(&self) -> Histogram {
+        let filled = (0u16..).zip(&self.buckets).filter(|(_, b)| b.count > 0);
+        Histogram {
+            buckets: filled.map(|(i, b)| (i, *b)).collect(),
+        }
+    }
+}
+
 /// The number of the bucket that holds `value`.
 pub(super) const fn bucket_of(value: u64) -> u16 {
     let octave = 63 - (value | 1).leading_zeros() as u64;
@@ -152,6 +182,9 @@ mod tests {
             ab.merge(&b);
             let mut ba = b;
             ba.merge(&a);
+            let mut tallied = Tallied::default();
+            values.iter().for_each(|&v| tallied.add(v));
+            prop_assert_eq!(&tallied.histogram(), &whole);
             prop_assert_eq!(&ab, &whole);
             prop_assert_eq!(&ba, &whole);
             prop_assert_eq!((whole.count(), whole.sum()), (values.len() as u64, values.iter().sum()));

@@ -153,6 +153,7 @@ impl FlowModel {
             (&mut a.joined, b.joined),
             (&mut a.small, b.small),
             (&mut a.small_bytes, b.small_bytes),
+            (&mut a.dropped, b.dropped),
             (&mut a.censored, b.censored),
             (&mut a.evicted, b.evicted),
             (&mut a.late, b.late),

@@ -125,10 +125,18 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Where it lies with a probability of 95 %, if its error is normally distributed; not below zero.
+    /// Where it lies with a probability of 95 %: the score interval of a number in proportion to a Poisson count (L. Brown,
+    /// T. Cai & A. DasGupta, Statistica Sinica 13, 2003), the count being that which has the same relative error. For large
+    /// counts it is the normal one.
     pub fn interval(&self) -> [f64; 2] {
-        let reach = 1.96 * self.error;
-        [(self.value - reach).max(0.0), self.value + reach]
+        const Z: f64 = 1.96;
+        if self.error <= 0.0 || self.value <= 0.0 {
+            return [self.value; 2];
+        }
+        let count = (self.value / self.error).powi(2);
+        let middle = count + Z * Z / 2.0;
+        let reach = Z * (count + Z * Z / 4.0).sqrt();
+        [middle - reach, middle + reach].map(|c| (c / count * self.value).max(0.0))
     }
 
     /// The standard error as a share of the number; infinite where that is zero.
@@ -174,10 +182,14 @@ pub struct FlowTotals {
     pub bytes: u64,
     /// Records joined to an earlier one of the same direction of a connection.
     pub joined: u64,
-    /// TCP flows without enough payload to be a file: handshakes, scans, acknowledgements.
+    /// Directions of TCP connections without enough payload to be a file: handshakes, scans, acknowledgements.
     pub small: u64,
     /// Payload of those.
     pub small_bytes: u64,
+    /// TCP connections that are not in the model, for they were neither accepted nor carry payload, or carry less
+    /// than the least size of a file; estimated where records are sampled, refusals left out.
+    #[serde(default)]
+    pub dropped: u64,
     /// TCP connections that were seen from the middle or not to the end.
     pub censored: u64,
     /// Flows, hosts and sources given up early because a table was full.

@@ -67,6 +67,7 @@ pub(super) const UDP: u8 = 17;
 pub(super) const FIN: u8 = 1;
 pub(super) const SYN: u8 = 2;
 pub(super) const RST: u8 = 4;
+pub(super) const PSH: u8 = 8;
 pub(super) const ACK: u8 = 16;
 
 impl Direction {

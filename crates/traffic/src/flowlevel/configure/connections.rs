@@ -1,17 +1,16 @@
 //! Flow surgery: records into connections, with a client, a server and a file each way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::super::Histogram;
+use super::super::histogram::Tallied;
 use super::super::law::Sizes;
 use super::super::model::{FlowTotals, LARGE};
 use super::super::record::{ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, times};
+use super::headers::{Headers, Stamps};
 use super::inversion::{Observed, Tally};
+use super::table::Table;
 use super::{Options, Start, Timeline};
-
-/// Options of a segment with timestamps, padded (RFC 7323 appendix A): a flow with no more payload per
-/// packet is acknowledgements.
-const TIMESTAMPS: u64 = 12;
 
 /// The other side's first packet comes at most so much later than the first, nanoseconds: a second
 /// (RFC 6298 section 2: the initial retransmission time-out).
@@ -19,46 +18,61 @@ const HANDSHAKE: i64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    pub(super) up: Sizes,
-    pub(super) down: Sizes,
-    /// Of large files, bytes per second.
-    pub(super) rates: Histogram,
-    /// Connections of sampled records, by sampling interval (the order of positive numbers is that of their
-    /// bits).
-    pub(super) sampled: BTreeMap<u64, Tally>,
-    open: BTreeMap<Key, Connection>,
-    /// Open connections by their last packet.
-    oldest: BTreeSet<(i64, Key)>,
+    open: Table<Ends, Connection>,
+    over: Over,
     latest: i64,
 }
 
+/// What connections that are over had.
+#[derive(Debug, Default)]
+pub(super) struct Over {
+    up: TalliedSizes,
+    down: TalliedSizes,
+    /// Of large files, bytes per second.
+    rates: Tallied,
+    /// Connections of sampled records, by sampling interval (the order of positive numbers is that of their
+    /// bits).
+    pub(super) sampled: BTreeMap<u64, Tally>,
+    headers: Headers,
+}
+
+#[derive(Debug, Default)]
+struct TalliedSizes {
+    complete: Tallied,
+    censored: Tallied,
+}
+
 /// Two transport addresses, the smaller first.
-type Key = [(u128, u16); 2];
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Ends {
+    hosts: [u128; 2],
+    ports: [u16; 2],
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Connection {
     /// From the smaller transport address, and from the larger.
     sides: [Side; 2],
-    /// Which side is the client, once that is settled by having to be known.
-    client: Option<usize>,
+    /// Which side is the client, once that is settled by having to be known: then the connection is one of the
+    /// model.
+    client: Option<u8>,
     /// The last record said that there would be more.
     continues: bool,
+    stamps: Stamps,
     /// Packets passed per packet counted, at least 1.
     sampling: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
-    /// As counted, sampled or not.
+    /// As counted, sampled or not; bytes are those beyond headers without options.
     seen: Direction,
-    /// Payload as counted, of records that hold more than acknowledgements.
-    payload: u64,
-    /// Whether the payload is enough for a file, and on the timeline.
-    file: bool,
+    /// Payload that is on the timeline, sampling undone.
+    spread: u64,
 }
 
 impl Connections {
-    /// Takes a record; the connection's start when it turns out to carry a file.
+    /// Takes a record; the connection's start when it turns out to be one of the model.
     pub(super) fn add(
         &mut self,
         record: &Record,
@@ -67,110 +81,143 @@ impl Connections {
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) -> Option<Start> {
-        let ends = [
+        let (source, destination) = (
             (record.source, record.source_port),
             (record.destination, record.destination_port),
-        ];
-        let swapped = ends[1] < ends[0];
-        let key = if swapped { [ends[1], ends[0]] } else { ends };
-        let pieces = [Some(record.forward), record.reverse];
-        let mut connection = self.take(&key).unwrap_or_default();
-        if connection.is_over(&pieces, usize::from(swapped), options) {
-            self.close(&key, connection, begin, false, totals);
-            connection = Connection::default();
-        }
-        let had_file = connection.carries();
-        for (i, piece) in pieces.iter().enumerate() {
-            if let Some(piece) = piece.filter(|p| p.packets > 0) {
-                let side = &mut connection.sides[i ^ usize::from(swapped)];
-                side.take(&piece, record, options, totals, timeline);
+        );
+        let swapped = destination < source;
+        let [first, second] = if swapped {
+            [destination, source]
+        } else {
+            [source, destination]
+        };
+        let ends = Ends {
+            hosts: [first.0, second.0],
+            ports: [first.1, second.1],
+        };
+        let swap = usize::from(swapped);
+        let over = &mut self.over;
+        let (last, start) = self.open.update(ends, |connection| {
+            let pieces = [Some(record.forward), record.reverse];
+            if connection.is_over(&pieces, swap, options) {
+                over.close(&ends, connection, options, begin, false, totals, timeline);
+                *connection = Connection::default();
             }
-        }
-        connection.continues = record.continues;
-        connection.sampling = connection.sampling.max(record.sampling);
-        let start = (connection.carries() && !had_file).then(|| {
-            let client = connection.guess_client(&key);
-            connection.client = Some(client);
-            Start {
-                at: connection.first(),
-                client: key[client].0,
-                server: key[1 - client].0,
-                sampled: connection.sampling > 1.0,
+            for (i, piece) in pieces.iter().enumerate() {
+                if let Some(piece) = piece.filter(|p| p.packets > 0) {
+                    connection.take(i ^ swap, &piece, record, over, totals, timeline);
+                }
             }
+            connection.continues = record.continues;
+            connection.sampling = connection.sampling.max(record.sampling);
+            let last = connection.last();
+            (
+                last,
+                (last, connection.starts(&ends, &over.headers, options)),
+            )
         });
-        self.latest = self.latest.max(connection.last());
-        self.oldest.insert((connection.last(), key));
-        self.open.insert(key, connection);
+        self.latest = self.latest.max(last);
         if self.open.len() > options.capacity
-            && let Some(&(_, oldest)) = self.oldest.first()
-            && let Some(victim) = self.take(&oldest)
+            && let Some((oldest, victim)) = self.open.pop_oldest()
         {
             totals.evicted += 1;
-            self.close(&oldest, victim, begin, true, totals);
+            self.over
+                .close(&oldest, &victim, options, begin, true, totals, timeline);
         }
         start
     }
 
-    /// Closes all connections silent since before `settled`.
-    pub(super) fn expire(&mut self, settled: i64, begin: i64, totals: &mut FlowTotals) {
-        while let Some(&(last, key)) = self.oldest.first() {
-            if last >= settled {
-                break;
-            }
-            if let Some(connection) = self.take(&key) {
-                let cut = connection.continues;
-                self.close(&key, connection, begin, cut, totals);
-            }
+    /// Closes all connections silent since before the second of `settled`.
+    pub(super) fn expire(
+        &mut self,
+        settled: i64,
+        options: &Options,
+        begin: i64,
+        totals: &mut FlowTotals,
+        timeline: &mut Timeline,
+    ) {
+        while self.open.has_before(settled)
+            && let Some((ends, connection)) = self.open.pop_before(settled)
+        {
+            let cut = connection.continues;
+            self.over
+                .close(&ends, &connection, options, begin, cut, totals, timeline);
         }
     }
 
-    /// Closes the rest. One that was silent for longer than its packets are apart is taken to be over.
-    pub(super) fn finish(&mut self, begin: i64, options: &Options, totals: &mut FlowTotals) {
-        while let Some(&(last, key)) = self.oldest.first() {
-            if let Some(connection) = self.take(&key) {
-                let silence = self.latest.saturating_sub(last);
-                let cut = connection.continues
-                    || silence
-                        <= connection
-                            .spacing()
-                            .saturating_mul(3)
-                            .min(nanos(options.idle));
-                self.close(&key, connection, begin, cut, totals);
-            }
+    /// Closes the rest, and gives what all had. One that was silent for longer than its packets are apart is taken to
+    /// be over.
+    pub(super) fn finish(
+        &mut self,
+        options: &Options,
+        begin: i64,
+        totals: &mut FlowTotals,
+        timeline: &mut Timeline,
+    ) -> Over {
+        while let Some((ends, connection)) = self.open.pop_oldest() {
+            let silence = self.latest.saturating_sub(connection.last());
+            let apart = connection.spacing().saturating_mul(3);
+            let cut = connection.continues || silence <= apart.min(nanos(options.idle));
+            self.over
+                .close(&ends, &connection, options, begin, cut, totals, timeline);
         }
+        std::mem::take(&mut self.over)
+    }
+}
+
+impl Over {
+    /// Payload of connections from and to the client, and rates of large files.
+    pub(super) fn laws(&self) -> ([Sizes; 2], Histogram) {
+        let sizes = [&self.up, &self.down].map(|s| Sizes {
+            complete: s.complete.histogram(),
+            censored: s.censored.histogram(),
+        });
+        (sizes, self.rates.histogram())
     }
 
-    fn take(&mut self, key: &Key) -> Option<Connection> {
-        let connection = self.open.remove(key)?;
-        self.oldest.remove(&(connection.last(), *key));
-        Some(connection)
-    }
-
+    #[expect(clippy::too_many_arguments, reason = "what the configurator holds")]
     fn close(
         &mut self,
-        key: &Key,
-        connection: Connection,
+        ends: &Ends,
+        connection: &Connection,
+        options: &Options,
         begin: i64,
         cut: bool,
         totals: &mut FlowTotals,
+        timeline: &mut Timeline,
     ) {
-        if connection.sampling > 1.0 {
+        let n = connection.sampling;
+        let modelled = connection.client.is_some();
+        let payload = [0, 1].map(|i| {
+            let side = &connection.sides[i];
+            let payload = connection.payload(i, &self.headers);
+            let enough = times(payload, n) >= options.min_file && modelled;
+            let kept = if enough { payload } else { 0 };
+            let wanted = i64::try_from(times(kept, n)).unwrap_or(i64::MAX);
+            let spread = i64::try_from(side.spread).unwrap_or(i64::MAX);
+            // All of it may have been told from options only now.
+            timeline.correct(wanted.saturating_sub(spread), side.seen.last);
+            if side.seen.packets > 0 && kept == 0 && n <= 1.0 {
+                totals.small += 1;
+                totals.small_bytes = totals.small_bytes.saturating_add(payload);
+            }
+            if n > 1.0 { payload } else { kept }
+        });
+        if n > 1.0 {
             let client = connection
                 .client
-                .unwrap_or_else(|| connection.guess_client(key));
-            let observed = [client, 1 - client].map(|i| connection.sides[i].observed());
-            let tally = self.sampled.entry(connection.sampling.to_bits());
+                .map_or_else(|| connection.guess_client(ends), usize::from);
+            let observed = [client, 1 - client].map(|i| Observed {
+                packets: connection.sides[i].seen.packets,
+                flags: connection.sides[i].seen.flags,
+                payload: payload[i],
+            });
+            let tally = self.sampled.entry(n.to_bits());
             tally.or_default().add(observed);
             return;
         }
-        for side in &connection.sides {
-            if side.seen.packets > 0 && !side.file {
-                totals.small += 1;
-                totals.small_bytes = totals.small_bytes.saturating_add(side.payload);
-            }
-        }
-        // A client is settled as soon as there is a file.
-        let Some(client) = connection.client else {
+        let Some(client) = connection.client.map(usize::from) else {
+            totals.dropped += 1;
             return;
         };
         let flags_known = connection.sides.iter().any(|s| s.seen.flags.is_some());
@@ -179,21 +226,19 @@ impl Connections {
             && connection.first().saturating_sub(begin) <= connection.spacing().saturating_mul(3);
         let censored = headless || (cut && !connection.ended());
         totals.censored += u64::from(censored);
-        for (sizes, side) in [
-            (&mut self.up, &connection.sides[client]),
-            (&mut self.down, &connection.sides[1 - client]),
-        ] {
-            let bytes = if side.file { side.payload } else { 0 };
+        for (sizes, i) in [(&mut self.up, client), (&mut self.down, 1 - client)] {
+            let bytes = payload[i];
             if censored {
                 sizes.censored.add(bytes);
-            } else {
-                sizes.complete.add(bytes);
-                let micros = micros_between(side.seen.first, side.seen.last);
-                // Records of some exporters have no durations.
-                if bytes >= LARGE && micros > 0 {
-                    let rate = u128::from(bytes) * 1_000_000 / u128::from(micros);
-                    self.rates.add(u64::try_from(rate).unwrap_or(u64::MAX));
-                }
+                continue;
+            }
+            sizes.complete.add(bytes);
+            let seen = &connection.sides[i].seen;
+            let micros = micros_between(seen.first, seen.last);
+            // Records of some exporters have no durations.
+            if bytes >= LARGE && micros > 0 {
+                let rate = u128::from(bytes) * 1_000_000 / u128::from(micros);
+                self.rates.add(u64::try_from(rate).unwrap_or(u64::MAX));
             }
         }
     }
@@ -216,8 +261,64 @@ impl Connection {
         self.seen().any(|d| d.has(flag))
     }
 
-    fn carries(&self) -> bool {
-        self.sides.iter().any(|s| s.file)
+    /// Takes a record of the direction from a side.
+    fn take(
+        &mut self,
+        which: usize,
+        piece: &Direction,
+        record: &Record,
+        over: &mut Over,
+        totals: &mut FlowTotals,
+        timeline: &mut Timeline,
+    ) {
+        self.stamps = over.headers.hear(piece, record.header, self.stamps);
+        let beyond = Direction {
+            bytes: piece.payload(record.header),
+            ..*piece
+        };
+        // What the other records of the connection will say of it is not known yet.
+        let payload = over.headers.payload(piece, beyond.bytes, self.stamps);
+        let side = &mut self.sides[which];
+        totals.joined += u64::from(side.seen.packets > 0);
+        side.seen.join(&beyond);
+        let all = times(payload, record.sampling);
+        side.spread = side.spread.saturating_add(all);
+        if all > 0 {
+            timeline.spread(all, piece.first, piece.last);
+        }
+    }
+
+    /// Payload of a side, as counted.
+    fn payload(&self, which: usize, headers: &Headers) -> u64 {
+        let side = &self.sides[which].seen;
+        headers.payload(side, side.bytes, self.stamps)
+    }
+
+    /// The connection's start, as soon as it turns out to be one: it was accepted, or carries payload; where there is
+    /// a least size of a file, it carries as much.
+    fn starts(&mut self, ends: &Ends, headers: &Headers, options: &Options) -> Option<Start> {
+        if self.client.is_some() {
+            return None;
+        }
+        let least = options.min_file.max(1);
+        let carries = |i| times(self.payload(i, headers), self.sampling) >= least;
+        let is_one = [0, 1].into_iter().any(carries) || (options.min_file == 0 && self.accepted());
+        is_one.then(|| {
+            let client = self.guess_client(ends);
+            // One of two sides.
+            self.client = Some(client as u8);
+            Start {
+                at: self.first(),
+                client: ends.hosts[client],
+                server: ends.hosts[1 - client],
+                sampled: self.sampling > 1.0,
+            }
+        })
+    }
+
+    /// Whether a SYN was answered: the answer has SYN and ACK, and so has, together, whoever sent a SYN and went on.
+    fn accepted(&self) -> bool {
+        self.seen().any(|d| d.has(SYN) && d.has(ACK))
     }
 
     fn ended(&self) -> bool {
@@ -266,7 +367,7 @@ impl Connection {
     /// The client's side. Surest first: a SYN without ACK comes from it; a well-known port on one
     /// side alone is the server's; it sent first (first packets are exact in the median, section 3 of
     /// the paper; not so when sampled); its port is the higher one.
-    fn guess_client(&self, key: &Key) -> usize {
+    fn guess_client(&self, ends: &Ends) -> usize {
         let [a, b] = [&self.sides[0].seen, &self.sides[1].seen];
         let opens = |d: &Direction| d.has(SYN) && !d.has(ACK);
         if opens(a) != opens(b) {
@@ -277,55 +378,16 @@ impl Connection {
         if accepts(a) != accepts(b) {
             return usize::from(accepts(a));
         }
-        let known = [key[0].1 < 1024, key[1].1 < 1024];
+        let known = ends.ports.map(|p| p < 1024);
         if known[0] != known[1] {
             return usize::from(known[0]);
         }
         if a.packets > 0 && b.packets > 0 && a.first != b.first && self.sampling <= 1.0 {
             return usize::from(b.first < a.first);
         }
-        if key[0].1 != key[1].1 {
-            return usize::from(key[1].1 > key[0].1);
+        if ends.ports[0] != ends.ports[1] {
+            return usize::from(ends.ports[1] > ends.ports[0]);
         }
         usize::from(a.packets == 0)
-    }
-}
-
-impl Side {
-    fn take(
-        &mut self,
-        piece: &Direction,
-        record: &Record,
-        options: &Options,
-        totals: &mut FlowTotals,
-        timeline: &mut Timeline,
-    ) {
-        totals.joined += u64::from(self.seen.packets > 0);
-        let before = self.seen;
-        self.seen.join(piece);
-        let payload = piece.payload(record.header);
-        if payload <= piece.packets.saturating_mul(TIMESTAMPS) {
-            return;
-        }
-        let waiting = self.payload;
-        self.payload = self.payload.saturating_add(payload);
-        let n = record.sampling;
-        if self.file {
-            timeline.spread(times(payload, n), piece.first, piece.last);
-        } else if times(self.payload, n) >= options.min_file {
-            self.file = true;
-            timeline.spread(times(payload, n), piece.first, piece.last);
-            if waiting > 0 {
-                timeline.spread(times(waiting, n), before.first, before.last);
-            }
-        }
-    }
-
-    fn observed(&self) -> Observed {
-        Observed {
-            packets: self.seen.packets,
-            flags: self.seen.flags,
-            payload: if self.file { self.payload } else { 0 },
-        }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec
         doubts.push(Warning::warning(
             "evicted",
             format!(
-                "{} entries were given up early because a table was full: raise the capacity",
+                "{} entries were given up early because a table was full: --table-entries makes room for more",
                 t.evicted
             ),
         ));

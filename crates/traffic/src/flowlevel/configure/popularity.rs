@@ -4,39 +4,98 @@
 //! streams", ICDT 2005 (Space-Saving): exact until the table is full; then a new host takes over the
 //! count of the least popular, so that the total stays exact and every count is at most too large.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
 
 use super::super::Popularity;
+use super::table::HASHER;
 
 #[derive(Debug, Default)]
 pub(super) struct Counter {
-    counts: BTreeMap<u128, u64>,
-    order: BTreeSet<(u64, u128)>,
+    index: HashTable<u32>,
+    hosts: Vec<(u128, u64)>,
+    /// Places of hosts that may still have the least count; looked for anew when there are none left.
+    least: Vec<u32>,
+    least_count: u64,
 }
 
 impl Counter {
     /// Counts a host; true if another was given up for it.
     pub(super) fn add(&mut self, host: u128, capacity: usize) -> bool {
-        let known = self.counts.get(&host).copied();
-        let mut evicted = false;
-        let before = if let Some(count) = known {
-            self.order.remove(&(count, host));
-            count
-        } else if self.counts.len() >= capacity {
-            evicted = true;
-            self.order.pop_first().map_or(0, |(count, least)| {
-                self.counts.remove(&least);
-                count
-            })
+        let hash = HASHER.hash_one(host);
+        let is_it = |&i: &u32| self.hosts[i as usize].0 == host;
+        if let Some(&place) = self.index.find(hash, is_it) {
+            self.hosts[place as usize].1 += 1;
+            return false;
+        }
+        let evicted = self.hosts.len() >= capacity.max(1);
+        let place = if evicted {
+            let place = self.least_popular();
+            let known = HASHER.hash_one(self.hosts[place as usize].0);
+            if let Ok(found) = self.index.find_entry(known, |&i| i == place) {
+                found.remove();
+            }
+            self.hosts[place as usize].0 = host;
+            self.hosts[place as usize].1 += 1;
+            place
         } else {
-            0
+            self.hosts.push((host, 1));
+            // Capacities are far below 2^32.
+            (self.hosts.len() - 1) as u32
         };
-        self.counts.insert(host, before + 1);
-        self.order.insert((before + 1, host));
+        let hosts = &self.hosts;
+        self.index
+            .insert_unique(hash, place, |&i| HASHER.hash_one(hosts[i as usize].0));
         evicted
     }
 
+    /// The place of a host with the least count. Counts only grow: one look at all of them serves for all that
+    /// have the least.
+    fn least_popular(&mut self) -> u32 {
+        loop {
+            if let Some(place) = self.least.pop() {
+                if self.hosts[place as usize].1 == self.least_count {
+                    return place;
+                }
+                continue;
+            }
+            self.least_count = self.hosts.iter().map(|h| h.1).min().unwrap_or(0);
+            let of_least = |(i, h): (u32, &(u128, u64))| (h.1 == self.least_count).then_some(i);
+            self.least = (0u32..).zip(&self.hosts).filter_map(of_least).collect();
+        }
+    }
+
     pub(super) fn popularity(&self) -> Popularity {
-        Popularity::new(self.counts.values().copied())
+        Popularity::new(self.hosts.iter().map(|h| h.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        /// The totals are exact, no count is too small, and none is too large by more than the least one.
+        #[test]
+        fn counts_are_bounded_as_the_paper_says(hosts in prop::collection::vec(0u128..30, 1..300), capacity in 1usize..40) {
+            let mut counter = Counter::default();
+            let mut exact: BTreeMap<u128, u64> = BTreeMap::new();
+            let mut evictions = 0;
+            for &host in &hosts {
+                evictions += u64::from(counter.add(host, capacity));
+                *exact.entry(host).or_default() += 1;
+            }
+            prop_assert_eq!(counter.popularity().total(), hosts.len() as u64);
+            let least = counter.hosts.iter().map(|h| h.1).min().unwrap();
+            for (host, count) in &counter.hosts {
+                prop_assert!((exact[host]..=exact[host] + least).contains(count));
+            }
+            if exact.len() <= capacity {
+                prop_assert_eq!((evictions, counter.popularity()), (0, Popularity::new(exact.values().copied())));
+            }
+        }
     }
 }

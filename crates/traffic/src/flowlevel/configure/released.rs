@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use super::super::law::Sizes;
 use super::super::model::FlowTotals;
 use super::super::record::{FIN, RST, Record, SYN, micros_between};
-use super::Timeline;
 use super::sessions::Sessions;
+use super::{Start, Timeline};
 
 const SECOND: i64 = 1_000_000_000;
 /// A longer wait between two flows of a pair begins another line (`-i`).
@@ -172,7 +172,12 @@ impl Released {
             }
             None => line.first = flow.first,
         }
-        timeline.at(flow.first).connections += 1;
+        timeline.begin(&Start {
+            at: flow.first,
+            client: flow.pair.0,
+            server: flow.pair.1,
+            sampled: false,
+        });
         self.sizes.complete.add(flow.payload);
         line.bytes = line.bytes.saturating_add(flow.payload);
         line.last = Some(flow);
@@ -184,7 +189,8 @@ impl Released {
         self.sizes.complete.add(line.bytes);
         let whole = |t: i64| t.div_euclid(SECOND) * SECOND;
         timeline.spread(line.bytes, whole(line.first), whole(last.first));
-        timeline.at(line.first).seen += 1;
+        let index = timeline.index(line.first);
+        timeline.session_at(index);
         self.sessions.clients.add(last.pair.0, self.capacity);
         self.sessions.servers.add(last.pair.1, self.capacity);
     }

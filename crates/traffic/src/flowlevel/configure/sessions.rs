@@ -1,26 +1,32 @@
 //! Connections of a pair of hosts, in order of their starts: gaps, sessions, popularity.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::super::Histogram;
+use super::super::histogram::Tallied;
 use super::super::model::FlowTotals;
 use super::super::record::{micros_between, nanos};
 use super::popularity::Counter;
+use super::table::Table;
 use super::{Options, Start, Timeline};
+
+/// Starts wait in a list for each second.
+const SECOND: i64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    pub(super) gaps: Histogram,
+    pub(super) gaps: Tallied,
     pub(super) clients: Counter,
     pub(super) servers: Counter,
     capacity: usize,
-    /// Starts that an earlier one may still overtake.
-    waiting: BTreeMap<(i64, u64), Start>,
-    serial: u64,
-    pairs: BTreeMap<(u128, u128), Pair>,
-    /// Pairs by their last start, for forgetting.
-    oldest: BTreeSet<(i64, u128, u128)>,
+    /// Starts that an earlier one may still overtake, by second, in the order in which they came.
+    waiting: BTreeMap<i64, Vec<Start>>,
+    count: usize,
+    pairs: Table<Hosts, Option<Pair>>,
 }
+
+/// Client and server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Hosts(u128, u128);
 
 #[derive(Clone, Copy, Debug)]
 struct Pair {
@@ -44,17 +50,18 @@ impl Sessions {
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) {
-        self.waiting.insert((start.at, self.serial), start);
-        self.serial += 1;
-        if self.waiting.len() > self.capacity {
-            totals.evicted += 1;
-            if let Some((_, first)) = self.waiting.pop_first() {
-                self.settle(first, options, totals, timeline);
-            }
+        let second = start.at.div_euclid(SECOND);
+        self.waiting.entry(second).or_default().push(start);
+        self.count += 1;
+        if self.count > self.capacity
+            && let Some((_, starts)) = self.waiting.pop_first()
+        {
+            totals.evicted += starts.len() as u64;
+            self.settle_all(starts, options, totals, timeline);
         }
     }
 
-    /// Settles all starts before `until`.
+    /// Settles all starts before the second of `until`, or all there are.
     pub(super) fn release(
         &mut self,
         until: i64,
@@ -62,21 +69,34 @@ impl Sessions {
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) {
-        while let Some(entry) = self.waiting.first_entry() {
-            if entry.key().0 >= until {
-                break;
-            }
-            let start = entry.remove();
-            self.settle(start, options, totals, timeline);
+        let border = match until {
+            i64::MAX => i64::MAX,
+            _ => until.div_euclid(SECOND),
+        };
+        while let Some(entry) = self.waiting.first_entry().filter(|e| *e.key() < border) {
+            let starts = entry.remove();
+            self.settle_all(starts, options, totals, timeline);
         }
+        // A pair that has been silent for longer begins another session, known or not.
         let forget = until.saturating_sub(nanos(options.session_gap));
-        while let Some(&(last, client, server)) = self.oldest.first() {
-            if last >= forget && self.oldest.len() <= self.capacity {
-                break;
-            }
-            totals.evicted += u64::from(last >= forget);
-            self.oldest.pop_first();
-            self.pairs.remove(&(client, server));
+        while self.pairs.pop_before(forget).is_some() {}
+        while self.pairs.len() > self.capacity && self.pairs.pop_oldest().is_some() {
+            totals.evicted += 1;
+        }
+    }
+
+    fn settle_all(
+        &mut self,
+        mut starts: Vec<Start>,
+        options: &Options,
+        totals: &mut FlowTotals,
+        timeline: &mut Timeline,
+    ) {
+        self.count -= starts.len();
+        // Stable: of equal times the one that came first is first.
+        starts.sort_by_key(|s| s.at);
+        for start in starts {
+            self.settle(start, options, totals, timeline);
         }
     }
 
@@ -87,45 +107,40 @@ impl Sessions {
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) {
-        let key = (start.client, start.server);
         let index = timeline.index(start.at);
-        let before = self.pairs.get(&key).copied();
-        let pair = match before {
-            Some(pair) if start.at < pair.last => {
-                totals.late += 1;
-                return;
-            }
-            Some(pair) if start.at - pair.last <= nanos(options.session_gap) => {
-                self.gaps.add(micros_between(pair.last, start.at));
-                for passed in pair.counted + 1..=index {
-                    timeline.intervals.entry(passed).or_default().seen += 1;
-                }
-                pair
-            }
-            _ => {
-                let full = [
-                    self.clients.add(start.client, self.capacity),
-                    self.servers.add(start.server, self.capacity),
-                ];
-                totals.evicted += full.into_iter().map(u64::from).sum::<u64>();
-                timeline.intervals.entry(index).or_default().seen += 1;
-                Pair {
-                    last: start.at,
-                    counted: index,
-                }
-            }
-        };
-        if let Some(old) = before {
-            self.oldest.remove(&(old.last, key.0, key.1));
-        }
-        self.oldest.insert((start.at, key.0, key.1));
-        let counted = pair.counted.max(index);
-        self.pairs.insert(
-            key,
-            Pair {
-                last: start.at,
-                counted,
-            },
-        );
+        let (gaps, clients, servers) = (&mut self.gaps, &mut self.clients, &mut self.servers);
+        let capacity = self.capacity;
+        self.pairs
+            .update(Hosts(start.client, start.server), |known| {
+                let mut pair = match known {
+                    Some(pair) if start.at < pair.last => {
+                        totals.late += 1;
+                        return (pair.last, ());
+                    }
+                    Some(pair) if start.at - pair.last <= nanos(options.session_gap) => {
+                        gaps.add(micros_between(pair.last, start.at));
+                        for passed in pair.counted + 1..=index {
+                            timeline.session_at(passed);
+                        }
+                        *pair
+                    }
+                    _ => {
+                        let full = [
+                            clients.add(start.client, capacity),
+                            servers.add(start.server, capacity),
+                        ];
+                        totals.evicted += full.into_iter().map(u64::from).sum::<u64>();
+                        timeline.session_at(index);
+                        Pair {
+                            last: start.at,
+                            counted: index,
+                        }
+                    }
+                };
+                pair.last = start.at;
+                pair.counted = pair.counted.max(index);
+                *known = Some(pair);
+                (start.at, ())
+            });
     }
 }

@@ -1,6 +1,7 @@
 //! What happened in each interval.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::VecDeque;
 
 use super::super::model::Interval;
 use super::super::record::nanos;
@@ -16,9 +17,21 @@ pub(super) struct Timeline {
     width: i64,
     /// Interval of the first time ever asked for.
     middle: Option<i64>,
-    pub(super) intervals: BTreeMap<i64, Interval>,
-    /// Connections of sampled records that began in an interval.
-    sampled: BTreeMap<i64, u64>,
+    /// Number of the first interval that there is, and what happened from it on.
+    first: i64,
+    intervals: VecDeque<Counts>,
+    /// Begin, end and number of the interval asked for last: most times are in it.
+    latest: Cell<[i64; 3]>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    connections: u64,
+    /// May be negative for a while: what a connection turns out not to have is taken where it ended.
+    bytes: i64,
+    seen: u64,
+    /// Connections of sampled records that began here.
+    sampled: u64,
 }
 
 impl Timeline {
@@ -28,13 +41,21 @@ impl Timeline {
             origin: options.origin.div_euclid(1_000) * 1_000,
             width: nanos(options.interval).max(1),
             middle: None,
-            intervals: BTreeMap::new(),
-            sampled: BTreeMap::new(),
+            first: 0,
+            intervals: VecDeque::new(),
+            latest: Cell::new([0; 3]),
         }
     }
 
     pub(super) fn index(&self, time: i64) -> i64 {
-        time.saturating_sub(self.origin).div_euclid(self.width)
+        let [begin, end, index] = self.latest.get();
+        if (begin..end).contains(&time) {
+            return index;
+        }
+        let new = time.saturating_sub(self.origin).div_euclid(self.width);
+        self.latest
+            .set([self.time_of(new), self.time_of(new + 1), new]);
+        new
     }
 
     pub(super) fn time_of(&self, index: i64) -> i64 {
@@ -49,36 +70,52 @@ impl Timeline {
             && time.unsigned_abs() < i64::MAX as u64 / 2
     }
 
-    pub(super) fn at(&mut self, time: i64) -> &mut Interval {
+    /// An interval, which there is from now on. Numbers are those of times within reach.
+    fn at(&mut self, index: i64) -> &mut Counts {
+        if self.intervals.is_empty() {
+            self.first = index;
+        }
+        while index < self.first {
+            self.intervals.push_front(Counts::default());
+            self.first -= 1;
+        }
+        let place = (index - self.first) as usize;
+        if place >= self.intervals.len() {
+            self.intervals.resize(place + 1, Counts::default());
+        }
+        &mut self.intervals[place]
+    }
+
+    /// Something was alive at a time that no connection needs to be at.
+    pub(super) fn stand_at(&mut self, time: i64) {
         let index = self.index(time);
-        self.intervals.entry(index).or_default()
+        self.at(index);
     }
 
     /// A connection begins.
     pub(super) fn begin(&mut self, start: &Start) {
         let index = self.index(start.at);
-        let interval = self.intervals.entry(index).or_default();
+        let interval = self.at(index);
         if start.sampled {
-            *self.sampled.entry(index).or_default() += 1;
+            interval.sampled += 1;
         } else {
             interval.connections += 1;
         }
     }
 
+    /// A session is seen in an interval.
+    pub(super) fn session_at(&mut self, index: i64) {
+        self.at(index).seen += 1;
+    }
+
     /// Spreads the connections that sampling stands for over the intervals as those that were seen.
-    pub(super) fn multiply(&self, intervals: &mut [Interval], first: i64, all: u64) {
-        let seen: u64 = self.sampled.values().sum();
+    pub(super) fn multiply(&self, intervals: &mut [Interval], all: u64) {
+        let seen: u64 = self.intervals.iter().map(|i| i.sampled).sum();
         let (mut before, mut done) = (0, 0);
-        for (index, &n) in &self.sampled {
-            before += n;
+        for (from, to) in self.intervals.iter().zip(intervals) {
+            before += from.sampled;
             let upto = (u128::from(all) * u128::from(before) / u128::from(seen.max(1))) as u64;
-            // The timeline has every interval in which one began.
-            if let Some(interval) = usize::try_from(index - first)
-                .ok()
-                .and_then(|i| intervals.get_mut(i))
-            {
-                interval.connections = interval.connections.saturating_add(upto - done);
-            }
+            to.connections = to.connections.saturating_add(upto - done);
             done = upto;
         }
     }
@@ -96,23 +133,59 @@ impl Timeline {
                 // At most `bytes`, for the part is at most the span.
                 (i128::from(bytes) * part / span) as u64
             };
-            let interval = self.intervals.entry(index).or_default();
-            interval.bytes = interval.bytes.saturating_add(upto - done);
+            let interval = self.at(index);
+            interval.bytes = interval.bytes.saturating_add_unsigned(upto - done);
             done = upto;
         }
     }
 
-    /// The first interval and all from it to the last.
+    /// What was spread up to `last` was more than there is, or less.
+    pub(super) fn correct(&mut self, by: i64, last: i64) {
+        if by != 0 {
+            let index = self.index(last);
+            let interval = self.at(index);
+            interval.bytes = interval.bytes.saturating_add(by);
+        }
+    }
+
+    /// The number of the first interval, and all from it to the last. What an interval has below zero, the next
+    /// ones lack, or those before it.
     pub(super) fn dense(&self) -> (i64, Vec<Interval>) {
-        let (Some((&first, _)), Some((&last, _))) = (
-            self.intervals.first_key_value(),
-            self.intervals.last_key_value(),
-        ) else {
-            return (0, Vec::new());
-        };
-        let all = (first..=last)
-            .map(|i| self.intervals.get(&i).copied().unwrap_or_default())
-            .collect();
-        (first, all)
+        let mut all: Vec<Interval> = Vec::with_capacity(self.intervals.len());
+        let mut owed: i64 = 0;
+        for counts in &self.intervals {
+            let bytes = counts.bytes.saturating_sub(owed);
+            owed = bytes.saturating_neg().max(0);
+            all.push(Interval {
+                connections: counts.connections,
+                bytes: u64::try_from(bytes).unwrap_or(0),
+                seen: counts.seen,
+                sessions: 0,
+            });
+        }
+        let mut owed = owed.unsigned_abs();
+        for interval in all.iter_mut().rev() {
+            let taken = interval.bytes.min(owed);
+            interval.bytes -= taken;
+            owed -= taken;
+        }
+        (self.first, all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn corrections_keep_the_sum() {
+        let mut timeline = Timeline::new(&Options::default());
+        let second = 1_000_000_000;
+        timeline.spread(1_000, 0, 899 * second);
+        timeline.correct(-800, 700 * second);
+        timeline.correct(50, -20 * second);
+        let (first, all) = timeline.dense();
+        let bytes: Vec<u64> = all.iter().map(|i| i.bytes).collect();
+        assert_eq!((first, bytes), (-1, vec![50, 200, 0, 0]));
     }
 }

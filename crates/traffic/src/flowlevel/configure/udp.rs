@@ -7,10 +7,11 @@
 //! datagrams are streams; one that a record each covers is taken to be at a constant rate unless
 //! successive records differ in rate by a coefficient of variation above 0.1.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::super::model::{FlowTotals, UdpKind, UdpSources};
 use super::super::record::{Direction, Record, micros_between};
+use super::table::Table;
 use super::{Options, Timeline};
 
 /// Datagrams per flow from which on it is a stream.
@@ -22,12 +23,13 @@ const EULER: f64 = 0.577_215_664_901_532_9;
 /// A record of a stream is this long at least, nanoseconds: shorter ones say little about a rate.
 const LONG: i64 = 1_000_000_000;
 
-type Key = (u128, u128, u16);
+/// A client, a server and its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Ends(u128, u128, u16);
 
 #[derive(Debug, Default)]
 pub(super) struct Sources {
-    open: BTreeMap<Key, Source>,
-    oldest: BTreeSet<(i64, Key)>,
+    open: Table<Ends, Source>,
     done: BTreeMap<UdpKind, Done>,
 }
 
@@ -111,30 +113,26 @@ impl Sources {
             (record.source, record.source_port),
             (record.destination, record.destination_port),
         );
-        let forth = (from.0, to.0, to.1);
-        let back = (to.0, from.0, from.1);
+        let forth = Ends(from.0, to.0, to.1);
+        let back = Ends(to.0, from.0, from.1);
         // Whoever has been a source before is one again, and is answered; else the lower port is the server's.
         let reply =
-            !self.open.contains_key(&forth) && (self.open.contains_key(&back) || from.1 < to.1);
+            self.open.get(&forth).is_none() && (self.open.get(&back).is_some() || from.1 < to.1);
         let key = if reply { back } else { forth };
-        let mut source = self.open.remove(&key).unwrap_or_default();
-        if source.packets > 0 {
-            self.oldest.remove(&(source.last, key));
-        }
-        source.take(&record.forward, record.header, !reply);
-        if let Some(reverse) = record.reverse.filter(|r| r.packets > 0) {
-            source.take(&reverse, record.header, reply);
-        }
+        self.open.update(key, |source| {
+            source.take(&record.forward, record.header, !reply);
+            if let Some(reverse) = record.reverse.filter(|r| r.packets > 0) {
+                source.take(&reverse, record.header, reply);
+            }
+            (source.last, ())
+        });
         // A source alive stands on the timeline even where TCP has nothing.
         for side in [Some(record.forward), record.reverse].into_iter().flatten() {
-            timeline.at(side.first);
-            timeline.at(side.last);
+            timeline.stand_at(side.first);
+            timeline.stand_at(side.last);
         }
-        self.oldest.insert((source.last, key));
-        self.open.insert(key, source);
         if self.open.len() > options.capacity
-            && let Some((_, oldest)) = self.oldest.pop_first()
-            && let Some(victim) = self.open.remove(&oldest)
+            && let Some((_, victim)) = self.open.pop_oldest()
         {
             totals.evicted += 1;
             self.end(&victim, timeline);
@@ -182,7 +180,7 @@ impl Sources {
         first: i64,
         intervals: usize,
     ) -> Vec<UdpSources> {
-        while let Some((_, source)) = self.open.pop_first() {
+        while let Some((_, source)) = self.open.pop_oldest() {
             self.end(&source, timeline);
         }
         std::mem::take(&mut self.done)

@@ -6,10 +6,10 @@ use swell_base::{Dur, EventQueue, Ranked, Stream, Time, derived};
 
 use super::super::law::{Law, Stratified};
 use super::super::model::Profile;
-use super::arrivals::BLOCK;
 use super::files::{Files, Remaining};
-use super::udp::Piece;
 use super::{Plan, UdpSource};
+
+mod datagrams;
 
 /// A file each way on a connection of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -376,111 +376,6 @@ impl Player {
         self.queue.push(first, Event::Session { place, serial });
     }
 
-    fn set_sources(&mut self, kind: usize, index: u64, at: Time) {
-        let plan = &self.plan.udp[kind];
-        let wanted = self.share.part(self.plan.of(plan.slots(), index));
-        let state = &mut self.udp[kind];
-        // There are at most four kinds.
-        let number = kind as u16;
-        while state.active > wanted {
-            state.active -= 1;
-            state.serials[state.active as usize] += 1;
-        }
-        while state.active < wanted {
-            let place = state.active as usize;
-            state.active += 1;
-            if state.serials.len() <= place {
-                state.serials.push(0);
-            }
-            let event = Event::Source {
-                kind: number,
-                place: place as u32,
-                serial: state.serials[place],
-            };
-            self.queue.push(at, event);
-        }
-        self.begin_arrivals(kind, index, at);
-    }
-
-    /// Sources that come by themselves in interval `index`, from `at` on; with the first interval of all, what
-    /// the end of the round cuts off the others.
-    fn begin_arrivals(&mut self, kind: usize, index: u64, at: Time) {
-        let state = &mut self.udp[kind];
-        state.serial = state.serial.wrapping_add(1);
-        state.index = index;
-        if self.plan.is_over(index) {
-            return;
-        }
-        let serial = state.serial;
-        let (interval, seed) = self.arrivals_of(kind, index);
-        let arrivals = &self.plan.udp[kind].arrivals;
-        // There are at most four kinds, and less than 2^32 sources of each.
-        let number = kind as u16;
-        let begun = arrivals.of(interval);
-        if !begun.is_empty() {
-            let event = Event::Block {
-                kind: number,
-                serial,
-                number: begun.start as u32,
-            };
-            self.queue.push(at, event);
-        }
-        if at > Time::ZERO {
-            return;
-        }
-        let share = self.share;
-        for (_, source, _) in arrivals.cut_off(&self.plan, seed, |n| share.holds(n)) {
-            let event = Event::Rest {
-                kind: number,
-                serial,
-                number: source as u32,
-            };
-            self.queue.push(at, event);
-        }
-    }
-
-    /// Which interval of its round `index` is, and the seed of the sources that come by themselves in that round.
-    fn arrivals_of(&self, kind: usize, index: u64) -> (usize, u64) {
-        let n = self.plan.sessions.len() as u64;
-        let seed = derived(derived(self.seed, index / n + 1), kind as u64 + 8);
-        ((index % n) as usize, seed)
-    }
-
-    /// Draws the starts of a block of sources; those before now are not played.
-    fn draw_block(&mut self, now: Time, kind: u16, serial: u32, number: u32) {
-        let which = usize::from(kind);
-        let Some(state) = self.udp.get(which).filter(|s| s.serial == serial) else {
-            return;
-        };
-        let index = state.index;
-        let (interval, seed) = self.arrivals_of(which, index);
-        let round = self.plan.starts_at(index - interval as u64);
-        let arrivals = &self.plan.udp[which].arrivals;
-        let first = u64::from(number);
-        let end = arrivals.of(interval).end;
-        let last = (first + BLOCK).min(end);
-        for source in (first..last).filter(|&n| self.share.holds(n)) {
-            let at = round + arrivals.place(&self.plan, interval, source, seed).at;
-            let event = Event::Arrival {
-                kind,
-                serial,
-                number: source as u32,
-            };
-            if at >= now {
-                self.queue.push(at, event);
-            }
-        }
-        if last < end {
-            let at = round + arrivals.block_at(&self.plan, interval, last);
-            let event = Event::Block {
-                kind,
-                serial,
-                number: last as u32,
-            };
-            self.queue.push(at.max(now), event);
-        }
-    }
-
     fn handle(&mut self, at: Time, event: Event) -> Option<Due> {
         match event {
             Event::Session { place, serial } => self.transfer(at, place, serial).map(Due::Transfer),
@@ -566,76 +461,6 @@ impl Player {
             up,
             down: if up == 0 { down.max(1) } else { down },
             kept,
-        })
-    }
-
-    fn source(&mut self, at: Time, kind: u16, place: u32, serial: u32) -> Option<Due> {
-        if self.udp.get(usize::from(kind))?.serials.get(place as usize) != Some(&serial) {
-            return None;
-        }
-        let plan = &self.plan.udp[usize::from(kind)];
-        let mut drawn = plan.draw(at, Time::MAX, &mut self.stream);
-        // It ends early with the first interval that has no place for it.
-        let mut index = self.plan.index(at) + 1;
-        while self.plan.starts_at(index) < drawn.until {
-            let wanted = self.share.part(self.plan.of(plan.slots(), index));
-            if u64::from(place) >= wanted {
-                drawn.until = self.plan.starts_at(index);
-                break;
-            }
-            index += 1;
-        }
-        self.queue.push(
-            drawn.until,
-            Event::Source {
-                kind,
-                place,
-                serial,
-            },
-        );
-        Some(self.name(drawn))
-    }
-
-    /// A source that comes by itself begins, or the `rest` of one that the end of the round cuts off.
-    fn arrival(
-        &mut self,
-        at: Time,
-        kind: u16,
-        serial: u32,
-        number: u32,
-        rest: bool,
-    ) -> Option<Due> {
-        let which = usize::from(kind);
-        let state = self.udp.get(which).filter(|s| s.serial == serial)?;
-        let index = state.index;
-        let plan = &self.plan.udp[which];
-        let (of_now, seed) = self.arrivals_of(which, index);
-        let number = u64::from(number);
-        let interval = match rest {
-            true => plan.arrivals.interval_of(number),
-            false => of_now,
-        };
-        let place = plan.arrivals.place(&self.plan, interval, number, seed);
-        // The share of its time that is left to it before the end of the round.
-        let before_end = self.plan.round().saturating_sub(place.at).as_secs_f64();
-        let share = before_end / place.lasts.as_secs_f64().max(1e-9);
-        let piece = match (rest, self.plan.cycle) {
-            (true, _) => Piece::From(share),
-            (false, false) if share < 1.0 => Piece::Until(share),
-            _ => Piece::Whole,
-        };
-        let mut stream = Stream::indexed(seed, "source", number);
-        let drawn = plan.draw_one(&place, at, piece, &mut stream)?;
-        Some(self.name(drawn))
-    }
-
-    fn name(&mut self, drawn: UdpSource) -> Due {
-        self.sources += 1;
-        Due::Datagrams(UdpSource {
-            number: self.share.number(self.sources - 1),
-            source: self.plan.sources.choose(self.stream.uniform()),
-            destination: self.plan.destinations.choose(self.stream.uniform()),
-            ..drawn
         })
     }
 }

@@ -82,7 +82,7 @@ fn sampled(seed: u64, connections: u64, n: f64) -> Truth {
 fn counts_bytes_and_mean_size_come_back_at_one_in_a_hundred() {
     let n = 1_000_000;
     let truth = sampled(1, n, 100.0);
-    let undone = truth.tally.invert(100.0);
+    let undone = truth.tally.invert(100.0, 0);
     let connections = undone.known.connections.unwrap();
     let near = |got: f64, want: f64, bar: f64| {
         assert!((got / want - 1.0).abs() < bar, "{got} {want}");
@@ -107,7 +107,7 @@ fn counts_bytes_and_mean_size_come_back_at_one_in_a_hundred() {
 fn the_law_of_sizes_comes_back_where_it_is_resolved() {
     for (n, everywhere) in [(10.0, 0.03), (100.0, 0.25)] {
         let truth = sampled(2, 300_000, n);
-        let undone = truth.tally.invert(n);
+        let undone = truth.tally.invert(n, 0);
         let share_above = |h: &Histogram, size: u64| {
             let above = h.buckets().filter(|(_, b)| b.least >= size);
             above.map(|(_, b)| b.count).sum::<u64>() as f64 / h.count() as f64
@@ -135,7 +135,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     let seeds = 200;
     for seed in 0..seeds {
         let truth = sampled(seed, 2_000, 10.0);
-        let known = truth.tally.invert(10.0).known;
+        let known = truth.tally.invert(10.0, 0).known;
         let holds = |e: Estimate, number: f64| {
             let [low, high] = e.interval();
             u64::from(low <= number && number <= high)
@@ -172,7 +172,7 @@ fn pieces_of_one_direction_do_not_add_connections() {
             tally.add([Observed::default(), syn]);
         }
     }
-    let known = tally.invert(100.0).known;
+    let known = tally.invert(100.0, 0).known;
     let connections = known.connections.unwrap();
     let [low, high] = connections.interval();
     assert!(low < 20_000.0 && 20_000.0 < high, "{connections:?}");
@@ -187,7 +187,7 @@ fn without_syns_there_are_no_more_than_were_seen() {
         payload: 3_000,
     };
     (0..50).for_each(|_| tally.add([Observed::default(), data]));
-    let undone = tally.invert(10.0);
+    let undone = tally.invert(10.0, 0);
     assert_eq!((undone.known.connections, undone.files), (None, 50));
     assert_eq!(undone.sizes[1].count(), 50);
     assert!((undone.sizes[1].sum() as i64 - 50 * 30_000).abs() <= 50);

@@ -1,0 +1,170 @@
+//! A table of what is open, by key, that gives up what has been silent for longest.
+//!
+//! An entry costs one place in an index and its own size, wherever it is in time: entries wait in a list for each
+//! second, and move to a later one only when their list is looked at. (A heap or a tree by time would be touched by
+//! every record.) Keys are hashed without a secret: the order of records and nothing else decides what happens.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+/// Nanoseconds of a list.
+const SECOND: i64 = 1_000_000_000;
+
+/// What hashes keys.
+pub(super) const HASHER: FixedState = FixedState::with_seed(0);
+
+/// Entries by key, each with the time of its last sign of life, nanoseconds.
+#[derive(Debug)]
+pub(super) struct Table<K, V> {
+    index: HashTable<u32>,
+    slots: Vec<Slot<K, V>>,
+    free: Vec<u32>,
+    /// Every entry that is there is in one list: that of its last sign of life, or of an earlier one.
+    lists: BTreeMap<i64, Vec<u32>>,
+}
+
+#[derive(Debug)]
+struct Slot<K, V> {
+    key: K,
+    last: i64,
+    value: V,
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Table<K, V> {
+        Table {
+            index: HashTable::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            lists: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<&V> {
+        let slots = &self.slots;
+        let found = self
+            .index
+            .find(HASHER.hash_one(key), |&i| slots[i as usize].key == *key)?;
+        Some(&slots[*found as usize].value)
+    }
+
+    /// The entry of a key, which begins as the default, to be changed; `change` gives the time of its last sign of
+    /// life, and what is handed on.
+    pub(super) fn update<T>(&mut self, key: K, change: impl FnOnce(&mut V) -> (i64, T)) -> T {
+        let hash = HASHER.hash_one(key);
+        let is_it = |&i: &u32| self.slots[i as usize].key == key;
+        if let Some(&i) = self.index.find(hash, is_it) {
+            let slot = &mut self.slots[i as usize];
+            let (last, out) = change(&mut slot.value);
+            // An entry whose list is too early moves on when that is looked at; one in too late a list would stay.
+            slot.last = slot.last.max(last);
+            return out;
+        }
+        let mut value = V::default();
+        let (last, out) = change(&mut value);
+        let slot = Slot { key, last, value };
+        let i = match self.free.pop() {
+            Some(i) => {
+                self.slots[i as usize] = slot;
+                i
+            }
+            None => {
+                self.slots.push(slot);
+                // Capacities are far below 2^32.
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let slots = &self.slots;
+        self.index
+            .insert_unique(hash, i, |&i| HASHER.hash_one(slots[i as usize].key));
+        let list = self.lists.entry(last.div_euclid(SECOND)).or_default();
+        list.push(i);
+        out
+    }
+
+    /// Whether [`Table::pop_before`] might have something to give.
+    pub(super) fn has_before(&self, until: i64) -> bool {
+        let first = self.lists.first_key_value();
+        first.is_some_and(|(&second, _)| second < until.div_euclid(SECOND))
+    }
+
+    /// Takes an entry whose last sign of life lies before the second that `until` is in.
+    pub(super) fn pop_before(&mut self, until: i64) -> Option<(K, V)> {
+        let until = until.div_euclid(SECOND);
+        loop {
+            let mut entry = self.lists.first_entry().filter(|e| *e.key() < until)?;
+            let second = *entry.key();
+            let Some(i) = entry.get_mut().pop() else {
+                entry.remove();
+                continue;
+            };
+            let slot = &mut self.slots[i as usize];
+            let last = slot.last.div_euclid(SECOND);
+            if last > second {
+                self.lists.entry(last).or_default().push(i);
+                continue;
+            }
+            let key = slot.key;
+            let value = std::mem::take(&mut slot.value);
+            if let Ok(found) = self.index.find_entry(HASHER.hash_one(key), |&j| j == i) {
+                found.remove();
+            }
+            self.free.push(i);
+            return Some((key, value));
+        }
+    }
+
+    /// Takes one of those that have been silent for longest.
+    pub(super) fn pop_oldest(&mut self) -> Option<(K, V)> {
+        self.pop_before(i64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever is done, the table holds what a map holds, and gives up the oldest first.
+        #[test]
+        fn a_table_is_a_map_that_forgets_the_oldest(
+            steps in prop::collection::vec((0u64..40, 0i64..30, 0u8..8), 0..300),
+        ) {
+            let mut table: Table<u64, u32> = Table::default();
+            let mut map: BTreeMap<u64, (i64, u32)> = BTreeMap::new();
+            for (key, second, what) in steps {
+                if what > 0 {
+                    let at = second * SECOND + 5;
+                    table.update(key, |v| { *v += 1; (at, ()) });
+                    let entry = map.entry(key).or_insert((at, 0));
+                    *entry = (entry.0.max(at), entry.1 + 1);
+                } else {
+                    while let Some((old, value)) = table.pop_before(second * SECOND) {
+                        let (last, count) = map.remove(&old).expect("it is in the map");
+                        prop_assert!(last < second * SECOND && count == value);
+                    }
+                    prop_assert!(map.values().all(|(last, _)| *last >= second * SECOND));
+                }
+                prop_assert_eq!(table.len(), map.len());
+                prop_assert_eq!(table.get(&key).copied(), map.get(&key).map(|e| e.1));
+            }
+            let mut before = i64::MIN;
+            while let Some((key, _)) = table.pop_oldest() {
+                let (last, _) = map.remove(&key).expect("it is in the map");
+                prop_assert!(last.div_euclid(SECOND) >= before);
+                before = last.div_euclid(SECOND);
+            }
+            prop_assert!(map.is_empty() && table.len() == 0);
+        }
+    }
+}
