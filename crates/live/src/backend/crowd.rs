@@ -17,7 +17,7 @@ use swell_workload::{Access, Record, Workload};
 use swell_world::PortConfig;
 
 use super::place::networks;
-use super::play::{Play, failed};
+use super::play::{Play, failed, of_sockets, tell_namespace};
 use super::side::sockets;
 use crate::emulate::{self, Crowd};
 use crate::host::{Host, HostConfig};
@@ -67,6 +67,7 @@ impl Crowds {
             let mut config = HostConfig::new(name, networks.map(|n| n.broadcast()));
             config.local = networks.to_vec();
             config.device.offload = play.settings.offload;
+            tell_namespace(&mut config, &tcp);
             let (host, nic) = Host::create(play.rights, &config).map_err(failed)?;
             let attached = emulate::Host {
                 port: PortConfig {
@@ -119,7 +120,7 @@ impl Crowds {
                 epoch: None,
             })
             .map_err(failed)?;
-            let index = carrier.add(machine, &tcp).map_err(failed)?;
+            let index = carrier.add(machine, &of_sockets(&tcp)).map_err(failed)?;
             let span = end.since(now);
             carrier.run(Time::ZERO + span, &theirs).map_err(failed)?;
             carrier.finish();

@@ -8,7 +8,7 @@ use swell_experiment::observe::Request;
 use swell_experiment::stage;
 
 use super::place::{Addresses, CLIENT, SERVER};
-use super::play::{Done, LOOK, Play, failed};
+use super::play::{Done, LOOK, Play, failed, of_sockets};
 use super::side::sockets;
 use crate::emulate::Running;
 use crate::host::Host;
@@ -35,7 +35,7 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
                 epoch: None,
             };
             let mut carrier = Carrier::new(config).map_err(failed)?;
-            let index = carrier.add(machine, &tcp).map_err(failed)?;
+            let index = carrier.add(machine, &of_sockets(&tcp)).map_err(failed)?;
             let epoch = running.now();
             let span = end.since(epoch).scale(stretch);
             carrier.run(Time::ZERO + span, &stop).map_err(failed)?;

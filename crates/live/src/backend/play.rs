@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use swell_experiment::backend::{ForegroundSpec, RunError};
 use swell_experiment::observe::Request;
 use swell_experiment::stage::{self, Cast};
 use swell_path::Ledger;
+use swell_tcp::Config;
 use swell_world::World;
 
 use super::crowd::{Crowds, Playing};
@@ -138,6 +140,9 @@ impl Play<'_> {
     ) -> Result<(Host, Device), RunError> {
         let mut config = HostConfig::new(name, addresses);
         config.device.offload = self.settings.offload;
+        if let Some((_, tcp)) = stage::machine(self.foreground) {
+            tell_namespace(&mut config, &tcp);
+        }
         let others = all.iter().filter(|(other, _)| other != name);
         config
             .names
@@ -276,4 +281,41 @@ impl Place {
 
 pub(super) fn failed(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> RunError {
     RunError::Failed(e.into())
+}
+
+/// What of a TCP configuration a namespace is told, since a socket cannot be: ECN, asked for and accepted.
+pub(super) fn tell_namespace(host: &mut HostConfig, tcp: &Config) {
+    if tcp.ecn {
+        let setting = ("ipv4/tcp_ecn".to_owned(), "1".to_owned());
+        host.sysctls.push(setting); // IPv6 goes by it too
+    }
+}
+
+/// What is left to be told to the sockets there.
+pub(super) fn of_sockets(tcp: &Config) -> Arc<Config> {
+    Arc::new(Config {
+        ecn: false,
+        ..tcp.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ecn_is_told_to_the_namespace_and_not_to_sockets() {
+        for ecn in [false, true] {
+            let tcp = Config {
+                ecn,
+                ..Config::linux()
+            };
+            let mut host = HostConfig::new("client", ["10.0.0.1".parse().unwrap()]);
+            tell_namespace(&mut host, &tcp);
+            let wanted = ("ipv4/tcp_ecn".to_owned(), "1".to_owned());
+            assert_eq!(host.sysctls.contains(&wanted), ecn);
+            // Nothing is left of which sockets would have to say that they cannot be told.
+            assert_eq!(*of_sockets(&tcp), Config::linux());
+        }
+    }
 }
