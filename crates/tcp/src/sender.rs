@@ -692,19 +692,22 @@ impl Sender {
         } else if let Some(rtt) = rtt {
             self.rtt.sample(cfg, rtt, self.round());
         }
+        let mut lost = 0;
         if cfg.sack {
             if moved > 0 {
                 self.dupacks = 0;
             }
             self.probe_answered(cfg, now, moved, seg);
+            lost = self.board.lost();
             self.recover_with_sack(cfg, now, moved, &d, echo);
+            lost = self.board.lost().saturating_sub(lost);
         } else if moved > 0 {
             self.new_ack_without_sack(cfg, now, moved, &d);
         } else if seg.len == 0 && same_edge && seg.seq_len() == 0 {
             self.dup_ack(cfg, now); // the definition of RFC 5681 section 2
         }
         if self.paced {
-            self.model(cfg, now, &d);
+            self.model(cfg, now, &d, lost);
         }
         self.rest();
         moved
@@ -794,6 +797,7 @@ impl Sender {
         Acked {
             now,
             bytes: d.bytes,
+            lost: 0,
             srtt: self.rtt.smoothed().unwrap_or(Dur::ZERO),
             rtt: newest.map(|(sent, ..)| now.since(sent)),
             min_rtt: self.rtt.min().unwrap_or(Dur::ZERO),

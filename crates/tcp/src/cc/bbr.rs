@@ -61,9 +61,24 @@ pub(crate) struct Bbr {
     /// Packet conservation until the first round of recovery is over.
     conserve_until: u64,
     idle_restart: bool,
-    pub(crate) next_send: Time,
+    /// Payload bytes per second, zero before the first segment (`sk_pacing_rate`).
+    rate: f64,
+    next_send: Time,
     /// The sender waits for `next_send`.
     pub(crate) waiting: bool,
+    /// Segments that still leave with the last, when that left, and what of a delay since `next_send` is to be made
+    /// up for.
+    burst: u32,
+    burst_at: Time,
+    credit: Dur,
+    /// Segments sent, as far as they matter.
+    sent_first: u8,
+    /// Aggregated acknowledgements: when the present span of them began, bytes acknowledged since, and the largest
+    /// excess over the bandwidth of this window of rounds and of the last.
+    span: Time,
+    span_acked: f64,
+    extra: [f64; 2],
+    extra_rounds: u8,
 }
 
 /// 2/ln 2: doubles the rate each round.
@@ -76,6 +91,17 @@ const PROBE_RTT: Dur = Dur::from_millis(200);
 const MIN_CWND: f64 = 4.0;
 /// Linux paces one percent below (`bbr_pacing_margin_percent`).
 const MARGIN: f64 = 0.99;
+/// Linux does not pace the first segments (`tcp_update_skb_after_send`).
+const UNPACED: u8 = 10;
+/// Below this rate segments leave one by one, above it two by two at least (`bbr_min_tso_rate`), bytes per second.
+const SINGLE: f64 = 150_000.0;
+/// Segmentation offload takes what is sent in so much of a second at once (`sk_pacing_shift`), at most so many bytes.
+const OFFLOAD: f64 = 1.0 / 1024.0;
+const OFFLOAD_MOST: f64 = 65_536.0;
+/// Rounds of a window of aggregated acknowledgements, and the time that the excess may stand for at most
+/// (`bbr_extra_acked_win_rtts`, `bbr_extra_acked_max_us`).
+const EXTRA_ROUNDS: u8 = 5;
+const EXTRA_MOST: f64 = 0.1;
 
 impl Default for Bbr {
     fn default() -> Bbr {
@@ -102,19 +128,28 @@ impl Default for Bbr {
             recovering: false,
             conserve_until: 0,
             idle_restart: false,
+            rate: 0.0,
             next_send: Time::ZERO,
             waiting: false,
+            burst: 0,
+            burst_at: Time::MAX,
+            credit: Dur::ZERO,
+            sent_first: 0,
+            span: Time::ZERO,
+            span_acked: 0.0,
+            extra: [0.0; 2],
+            extra_rounds: 0,
         }
     }
 }
 
 impl Bbr {
-    /// A segment up to `end` of `size` bytes on the wire leaves, with `flight` bytes in flight before it.
+    /// A segment of `len` bytes up to `end` leaves, with `flight` bytes in flight before it.
     pub(crate) fn on_send(
         &mut self,
+        cfg: &Config,
         now: Time,
-        end: u64,
-        size: u32,
+        (end, len): (u64, u32),
         flight: u64,
         srtt: Dur,
         cwnd: f64,
@@ -123,6 +158,13 @@ impl Bbr {
             self.first_sent = now;
             self.delivered_at = now;
             self.idle_restart = self.limited_until > 0; // section 4.4.4
+            if self.idle_restart {
+                self.span = now;
+                self.span_acked = 0.0;
+                if self.state == State::ProbeBw {
+                    self.rate = self.bw() * MARGIN;
+                }
+            }
         }
         self.sent.push_back(Sent {
             at: now,
@@ -132,30 +174,71 @@ impl Bbr {
             first_sent: self.first_sent,
             app_limited: self.limited_until > 0,
         });
-        let rate = self.pacing_rate(srtt, cwnd);
-        let gap = Dur::from_secs_f64(f64::from(size) / rate.max(1.0));
-        self.next_send = self.next_send.max(now) + gap;
+        if self.rate == 0.0 {
+            // Section 4.2.1: the initial window over the first round trip, or a millisecond before that.
+            let rtt = srtt.max(Dur::from_nanos(1));
+            let rtt = if srtt == Dur::ZERO {
+                Dur::from_millis(1)
+            } else {
+                rtt
+            };
+            self.rate = HIGH_GAIN * cwnd * MARGIN / rtt.as_secs_f64();
+        }
+        if self.burst == 0 || self.burst_at != now {
+            // A new packet for the offload. What the timer was late is made up for, by half a gap at most.
+            self.burst = self.offload(cfg);
+            self.burst_at = now;
+            self.credit = now.since(self.next_send.min(now));
+            self.next_send = self.next_send.max(now);
+        }
+        self.burst -= 1;
         self.waiting = false;
+        self.sent_first = (self.sent_first + 1).min(UNPACED);
+        if self.sent_first == UNPACED {
+            // Headers count on neither side, as in Linux.
+            let gap = Dur::from_secs_f64(f64::from(len) / self.rate.max(1.0));
+            let made_up = self.credit.min(gap / 2);
+            self.credit -= made_up;
+            self.next_send += gap - made_up;
+        }
     }
 
-    /// Bytes per second.
-    fn pacing_rate(&self, srtt: Dur, cwnd: f64) -> f64 {
-        let bw = self.bw();
-        if bw > 0.0 {
-            let gain = if self.idle_restart && self.state == State::ProbeBw {
-                1.0
-            } else {
-                self.pacing_gain
-            };
-            return gain * bw * MARGIN;
-        }
-        // Section 4.2.1: the initial window over the first round trip, or a millisecond before that.
-        let rtt = if srtt == Dur::ZERO {
-            Dur::from_millis(1)
+    /// Whether a segment has to wait for its time.
+    pub(crate) fn holds(&self, now: Time) -> bool {
+        now < self.next_send && (self.burst == 0 || self.burst_at != now)
+    }
+
+    /// When the next segment may leave.
+    pub(crate) fn next_send(&self) -> Time {
+        self.next_send
+    }
+
+    /// Segments that leave at once (`bbr_tso_segs_goal`).
+    fn offload_goal(&self, cfg: &Config) -> f64 {
+        let least = if self.rate < SINGLE { 1.0 } else { 2.0 };
+        let bytes = (self.rate * OFFLOAD).min(OFFLOAD_MOST);
+        (bytes / f64::from(cfg.mss())).floor().clamp(least, 127.0)
+    }
+
+    /// The same with what short round trips add (`tcp_tso_autosize`).
+    fn offload(&self, cfg: &Config) -> u32 {
+        let halvings = self.rtprop.as_nanos() / 512_000;
+        let more = if halvings < 32 {
+            OFFLOAD_MOST / (1u64 << halvings) as f64
         } else {
-            srtt
+            0.0
         };
-        HIGH_GAIN * cwnd / rtt.as_secs_f64()
+        let bytes = (self.rate * OFFLOAD + more).min(OFFLOAD_MOST);
+        let segments = (bytes / f64::from(cfg.mss())).floor();
+        segments.max(self.offload_goal(cfg)) as u32
+    }
+
+    /// Section 4.2.1. Before the pipe is known to be full the rate does not fall.
+    fn set_rate(&mut self) {
+        let rate = self.pacing_gain * self.bw() * MARGIN;
+        if self.filled || rate > self.rate {
+            self.rate = rate;
+        }
     }
 
     /// There was nothing to send and room to send it.
@@ -203,12 +286,60 @@ impl Bbr {
                 self.check_full_pipe(round_start, s.app_limited);
             }
         }
-        self.advance(a, mss);
+        self.aggregate(a, round_start, *cwnd);
+        self.advance(cfg, a);
         self.check_rtprop(a, mss, cwnd);
+        self.set_rate();
         self.set_cwnd(cfg, a, mss, cwnd);
         if a.bytes > 0 {
             self.idle_restart = false;
         }
+    }
+
+    /// How much more was acknowledged than the bandwidth explains, because acknowledgements came together
+    /// (`bbr_update_ack_aggregation`).
+    fn aggregate(&mut self, a: &Acked, round_start: bool, cwnd: f64) {
+        if a.bytes == 0 || self.bw() == 0.0 {
+            return;
+        }
+        if round_start {
+            self.extra_rounds += 1;
+            if self.extra_rounds >= EXTRA_ROUNDS {
+                self.extra_rounds = 0;
+                self.extra = [0.0, self.extra[0]];
+            }
+        }
+        let mut expected = self.bw() * a.now.since(self.span).as_secs_f64();
+        if self.span_acked <= expected {
+            self.span_acked = 0.0;
+            self.span = a.now;
+            expected = 0.0;
+        }
+        self.span_acked += a.bytes as f64;
+        let extra = (self.span_acked - expected).min(cwnd);
+        self.extra[0] = self.extra[0].max(extra);
+    }
+
+    /// What may be in flight at `gain` (`bbr_inflight`): the product, and three bursts for the hosts and what is on its
+    /// way through them (`bbr_quantization_budget`).
+    fn inflight(&self, cfg: &Config, product: f64) -> f64 {
+        let mss = f64::from(cfg.mss());
+        let mut segments = (product / mss).ceil() + 3.0 * self.offload_goal(cfg);
+        segments += segments % 2.0; // fewer delayed acknowledgements
+        if self.state == State::ProbeBw && self.phase == 0 {
+            segments += 2.0;
+        }
+        segments * mss
+    }
+
+    /// What of `flight` will be in the network when the next segment leaves (`bbr_packets_in_net_at_edt`).
+    fn at_departure(&self, cfg: &Config, now: Time, flight: f64) -> f64 {
+        let mut then = flight;
+        if self.pacing_gain > 1.0 {
+            then += self.offload_goal(cfg) * f64::from(cfg.mss());
+        }
+        let wait = self.next_send.since(now.min(self.next_send));
+        (then - self.bw() * wait.as_secs_f64()).max(0.0)
     }
 
     fn sample_of(&mut self, (at, end): (Time, u64)) -> Option<Sent> {
@@ -268,24 +399,16 @@ impl Bbr {
     }
 
     /// Sections 4.3.3 and 4.3.4.
-    fn advance(&mut self, a: &Acked, mss: f64) {
-        let flight = a.flight as f64;
-        if self.state == State::Startup && self.filled {
-            self.state = State::Drain;
-            self.pacing_gain = 1.0 / HIGH_GAIN;
-            self.cwnd_gain = HIGH_GAIN;
-        }
-        if self.state == State::Drain && flight <= self.bdp(1.0) + 3.0 * mss {
-            self.probe_bw(a.now);
-        }
+    fn advance(&mut self, cfg: &Config, a: &Acked) {
         if self.state == State::ProbeBw {
             let elapsed = a.now.since(self.phase_at) > self.rtprop;
+            let before = self.at_departure(cfg, a.now, a.flight as f64 + a.bytes as f64);
             let next = if self.pacing_gain > 1.0 {
                 // Long enough to fill the pipe to the gain, unless losses say that it is shallow.
-                elapsed
-                    && (self.recovering || flight + a.bytes as f64 >= self.bdp(self.pacing_gain))
+                let full = self.inflight(cfg, self.bdp(self.pacing_gain));
+                elapsed && (a.lost > 0 || before >= full)
             } else if self.pacing_gain < 1.0 {
-                elapsed || flight + a.bytes as f64 <= self.bdp(1.0)
+                elapsed || before <= self.inflight(cfg, self.bdp(1.0))
             } else {
                 elapsed
             };
@@ -293,6 +416,17 @@ impl Bbr {
                 self.phase = (self.phase + 1) % CYCLE.len();
                 self.phase_at = a.now;
                 self.pacing_gain = CYCLE[self.phase];
+            }
+        }
+        if self.state == State::Startup && self.filled {
+            self.state = State::Drain;
+            self.pacing_gain = 1.0 / HIGH_GAIN;
+            self.cwnd_gain = HIGH_GAIN;
+        }
+        if self.state == State::Drain {
+            let now = self.at_departure(cfg, a.now, a.flight as f64);
+            if now <= self.inflight(cfg, self.bdp(1.0)) {
+                self.probe_bw(a.now);
             }
         }
     }
@@ -348,25 +482,46 @@ impl Bbr {
     /// Section 4.2.3.
     fn set_cwnd(&mut self, cfg: &Config, a: &Acked, mss: f64, cwnd: &mut f64) {
         let bytes = a.bytes as f64;
-        if self.recovering && a.una < self.conserve_until {
-            *cwnd = cwnd.max(a.flight as f64 + bytes);
-        } else {
-            // Room for what aggregation holds back: three segments (`bbr_quantization_budget`).
-            let target = if self.rtprop == Dur::MAX || self.bw() == 0.0 {
-                cfg.initial_cwnd()
+        if bytes > 0.0 {
+            *cwnd = (*cwnd - a.lost as f64).max(mss);
+            if self.conserve_until > 0 && a.una < self.conserve_until {
+                *cwnd = cwnd.max(a.flight as f64 + bytes);
             } else {
-                self.bdp(self.cwnd_gain) + 3.0 * mss
-            };
-            if self.filled {
-                *cwnd = (*cwnd + bytes).min(target);
-            } else if *cwnd < target || (self.delivered as f64) < cfg.initial_cwnd() {
-                *cwnd += bytes;
+                self.conserve_until = 0;
+                let target = if self.rtprop == Dur::MAX || self.bw() == 0.0 {
+                    cfg.initial_cwnd()
+                } else {
+                    // Room for what aggregation holds back.
+                    let extra = if self.filled {
+                        self.extra[0].max(self.extra[1]).min(self.bw() * EXTRA_MOST)
+                    } else {
+                        0.0
+                    };
+                    self.inflight(cfg, self.bdp(self.cwnd_gain) + extra)
+                };
+                if self.filled {
+                    *cwnd = (*cwnd + bytes).min(target);
+                } else if *cwnd < target || (self.delivered as f64) < cfg.initial_cwnd() {
+                    *cwnd += bytes;
+                }
+                *cwnd = cwnd.max(MIN_CWND * mss);
             }
         }
-        *cwnd = cwnd.max(MIN_CWND * mss);
         if matches!(self.state, State::ProbeRtt(_)) {
             *cwnd = cwnd.min(MIN_CWND * mss);
         }
+    }
+
+    /// A time-out: no conservation, but the window is what it was when it is over.
+    pub(crate) fn on_timeout(&mut self, cwnd: f64) {
+        self.prior = if self.recovering {
+            self.prior.max(cwnd)
+        } else {
+            cwnd
+        };
+        self.recovering = true;
+        self.conserve_until = 0;
+        self.full_bw = 0.0;
     }
 
     /// Recovery begins with `flight` bytes thought to be in flight; it is over when `until` is
@@ -388,6 +543,7 @@ impl Bbr {
 
     pub(crate) fn end_recovery(&mut self, cwnd: &mut f64) {
         if std::mem::take(&mut self.recovering) {
+            self.conserve_until = 0;
             *cwnd = cwnd.max(self.prior);
             if !matches!(self.state, State::ProbeRtt(_)) {
                 self.prior = 0.0;

@@ -24,8 +24,9 @@ use westwood::Westwood;
 /// What an acknowledgement tells a congestion control.
 pub(crate) struct Acked {
     pub(crate) now: Time,
-    /// Bytes newly delivered.
+    /// Bytes newly delivered, and given up for lost.
     pub(crate) bytes: u64,
+    pub(crate) lost: u64,
     /// Smoothed round trip; zero before the first sample.
     pub(crate) srtt: Dur,
     /// The rest is for algorithms that look at more than losses: the round trip of the segment sent last
@@ -111,7 +112,7 @@ impl Window {
 
     pub(crate) fn pacing_deadline(&self) -> Time {
         match self.control.as_deref() {
-            Some(Control::Bbr(b)) if b.waiting => b.next_send,
+            Some(Control::Bbr(b)) if b.waiting => b.next_send(),
             _ => Time::MAX,
         }
     }
@@ -272,8 +273,10 @@ impl Window {
 
     /// The retransmission timer went off. CUBIC begins anew (`cubictcp_state`).
     pub(crate) fn on_timeout(&mut self) {
-        if let Some(Control::Cubic(c)) = self.control.as_deref_mut() {
-            *c = Cubic::default();
+        match self.control.as_deref_mut() {
+            Some(Control::Cubic(c)) => *c = Cubic::default(),
+            Some(Control::Bbr(b)) => b.on_timeout(self.cwnd),
+            _ => {}
         }
     }
 

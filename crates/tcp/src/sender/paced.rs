@@ -4,6 +4,7 @@ use swell_base::{Dur, Time};
 
 use super::{Phase, Sender};
 use crate::Config;
+use crate::cc::Acked;
 use crate::scoreboard::Delivered;
 
 impl Sender {
@@ -14,7 +15,7 @@ impl Sender {
         let Some(b) = self.window.bbr() else {
             return false;
         };
-        b.waiting = ready && now < b.next_send;
+        b.waiting = ready && b.holds(now);
         b.waiting
     }
 
@@ -43,16 +44,19 @@ impl Sender {
         let flight = self.in_flight().saturating_sub(u64::from(len));
         let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
         let cwnd = self.window.cwnd;
-        let size = len.saturating_add(u32::from(cfg.ip_header) + 20);
         if let Some(b) = self.window.bbr() {
-            b.on_send(now, end, size, flight, srtt, cwnd);
+            b.on_send(cfg, now, (end, len), flight, srtt, cwnd);
         }
     }
 
     /// An acknowledgement delivered `d`: BBR's model, in every phase.
-    pub(super) fn model(&mut self, cfg: &Config, now: Time, d: &Delivered) {
+    /// `lost` is what was found lost by it.
+    pub(super) fn model(&mut self, cfg: &Config, now: Time, d: &Delivered, lost: u64) {
         if let Some((sent, end, _)) = d.last_sent {
-            let acked = self.acked(now, d);
+            let acked = Acked {
+                lost,
+                ..self.acked(now, d)
+            };
             self.window.bbr_ack(cfg, &acked, (sent, end));
         }
         if self.phase == Phase::Open {

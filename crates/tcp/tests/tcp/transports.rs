@@ -78,18 +78,44 @@ fn vegas_keeps_one_to_three_packets_queued() {
     }
 }
 
-/// BBR fills the path and keeps the queue it makes while it probes below a quarter of the
-/// bandwidth-delay product, whatever the buffer.
+/// BBR fills the path and keeps its queue below a third of the bandwidth-delay product in the mean, whatever the buffer.
+/// Linux 6.18 over this path: 98.2 % of the rate, 7.2 packets (8.7 ms) in the mean and 23 (28 ms) at most; without the
+/// pairs of segments that segmentation offload takes at once, and without room for aggregated acknowledgements, it
+/// would be 0.7 packets.
 #[test]
-fn bbr_finds_the_rate_and_drains_the_queue() {
+fn bbr_finds_the_rate_and_keeps_the_queue_that_linux_keeps() {
     for buffer in [ms(40), ms(400)] {
         let s = steady(linux(Algorithm::Bbr), buffer);
         // Two tenths of a second of each ten in PROBE_RTT, and a pacing rate one percent low.
         assert!(s.share > 0.95, "{}", s.share);
-        assert!(s.mean < 4.0, "{}", s.mean);
-        assert!(s.most <= 12.5, "{}", s.most);
+        assert!((6.0..12.0).contains(&s.mean), "{}", s.mean);
+        assert!(s.most <= 28.0, "{}", s.most);
         assert_eq!(s.lost, 0);
     }
+}
+
+/// Linux does not pace the first ten segments (`tcp_update_skb_after_send`), and then sends in pairs: a response of 10 kB
+/// leaves at once, of 100 kB the next ten in pairs, at 2.885 times the initial window over the round trip.
+#[test]
+fn bbr_paces_after_the_first_ten_segments_and_in_pairs() {
+    let mut net = Net::new(linux(Algorithm::Bbr), ms(20)).app(crate::net::serve(100_000));
+    net.run(1000);
+    let sent: Vec<Time> = net.data(SERVER).iter().map(|d| d.0).collect();
+    assert!(sent[..10].iter().all(|&t| t == sent[0]));
+    let second = &sent[10..20];
+    assert!(second[0] >= sent[0] + ms(40));
+    for pair in second.chunks(2) {
+        assert_eq!(pair[0], pair[1]);
+    }
+    // Ten segments in 40 ms, times 2.885, one percent less: a pair every 2.8 ms; the first, which came late, makes
+    // up for half a gap.
+    let gaps: Vec<f64> = second
+        .chunks(2)
+        .zip(second.chunks(2).skip(1))
+        .map(|(a, b)| b[0].since(a[0]).as_millis_f64())
+        .collect();
+    assert!((gaps[0] - 1.4).abs() < 0.03, "{gaps:?}");
+    assert!(gaps[1..].iter().all(|g| (g - 2.8).abs() < 0.03), "{gaps:?}");
 }
 
 /// Five percent of losses stop what takes losses for congestion, and not BBR.
