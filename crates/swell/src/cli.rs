@@ -54,6 +54,20 @@ pub(crate) enum Command {
     Schema,
     /// List the bundled traffic models.
     Models,
+    /// Print the completions of a shell: bash, elvish, fish, powershell or zsh.
+    #[command(
+        after_help = "swell completions bash > ~/.local/share/bash-completion/completions/swell"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one a command, to a directory.
+    #[command(after_help = "swell man ~/.local/share/man/man1")]
+    Man {
+        /// The directory; it must be there.
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -64,7 +78,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Runs at the same time. Default: as many as there are processors. The results are the same.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// A first look: 3 replications of a quarter of the length.
     #[arg(long)]
@@ -436,6 +450,7 @@ pub(crate) enum FlowProfile {
 }
 
 #[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("drawn").multiple(true)))]
 pub(crate) struct ShowArgs {
     /// A model file or the name of a bundled model, a trace, or a run directory.
     pub what: PathBuf,
@@ -443,13 +458,13 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write a picture as SVG.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "drawn")]
     pub svg: Option<PathBuf>,
     /// Write a picture as PNG.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "drawn")]
     pub png: Option<PathBuf>,
     /// Which picture --svg and --png draw; an unknown name lists them. Default: the first.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "drawn")]
     pub picture: Option<String>,
 }
 
@@ -485,7 +500,7 @@ pub(crate) struct RouterArgs {
     #[arg(long)]
     pub quick: bool,
     /// The study's directory. Default: runs/study-router. A study that was interrupted goes on where it stopped.
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Throw away the runs that the directory holds, and begin anew.
     #[arg(long)]
@@ -579,11 +594,11 @@ pub(crate) struct HarpoonArgs {
 #[derive(Debug, Args)]
 pub(crate) struct GridArgs {
     /// Runs at the same time. Default: as many as there are processors. The results are the same.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long = "threads", alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// The study's directory. Default: runs/study-NAME. A study that was interrupted goes on where it
     /// stopped.
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Throw away the runs that the directory holds, and begin anew.
     #[arg(long)]

@@ -22,7 +22,7 @@ mod under;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command, StudyCommand};
 use fail::Fail;
@@ -83,7 +83,17 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
         Command::Fidelity(args) => fidelity::fidelity(&args, json),
         Command::Schema => schema(),
         Command::Models => models(json),
+        Command::Completions { shell } => completions(shell),
+        Command::Man { dir } => clap_mangen::generate_to(Cli::command(), &dir)
+            .map_err(|e| Fail::failed(format!("{}: {e}", dir.display()))),
     }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<(), Fail> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "swell", &mut text);
+    out::data(String::from_utf8_lossy(&text).trim_end());
+    Ok(())
 }
 
 fn schema() -> Result<(), Fail> {

@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use swell_base::{Severity, Warning};
@@ -9,9 +11,17 @@ use swell_base::{Severity, Warning};
 use crate::fail::Fail;
 use crate::{interrupt, tables};
 
-/// Prints data. A reader that has seen enough (a closed pipe) is no error.
+/// Prints data. A reader that has seen enough (a closed pipe) is not an error. Any other failure, such as a
+/// full disk, ends the program with exit code 1: output that was lost must not look like success.
 pub(crate) fn data(text: &str) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Fail::failed(format!("standard output: {e}")).say();
+            std::process::exit(1);
+        }
+        _ => {}
+    }
 }
 
 /// Prints JSON.
@@ -51,6 +61,39 @@ pub(crate) fn draw_target() -> ProgressDrawTarget {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()
+    }
+}
+
+/// How often progress is reported where standard error is not a terminal, as in a log file.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
+
+/// Progress for logs: where standard error is not a terminal, a line a minute.
+pub(crate) struct Log {
+    began: Instant,
+    /// When the last line was due; `None` on a terminal, which has a progress bar instead.
+    last: Option<Mutex<Instant>>,
+}
+
+impl Log {
+    /// Starts the clock.
+    pub(crate) fn new() -> Log {
+        let began = Instant::now();
+        Log {
+            began,
+            last: (!io::stderr().is_terminal()).then(|| Mutex::new(began)),
+        }
+    }
+
+    /// Prints `text` and the time so far, if a minute has passed since the last line.
+    pub(crate) fn report(&self, text: impl FnOnce() -> String) {
+        let Some(last) = &self.last else { return };
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() < REPORT_EVERY {
+            return;
+        }
+        *last = Instant::now();
+        let minutes = self.began.elapsed().as_secs() / 60;
+        say(&format!("{} after {minutes} min", text()));
     }
 }
 

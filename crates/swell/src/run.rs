@@ -32,6 +32,9 @@ pub(crate) fn emulates(args: &RunArgs) -> bool {
 
 pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<(), Fail> {
     let (text, source, base) = read(args)?;
+    if args.experiment.is_none() {
+        out::say("running the bundled quick start; `swell run EXPERIMENT.toml` runs yours");
+    }
     if let Some(dir) = &args.output {
         out::parent_exists(dir)?;
     }
@@ -53,6 +56,7 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
         "{prefix:>9} [{bar:30}] {msg} runs, {elapsed} gone, {eta} to go",
     );
     bar.set_draw_target(ProgressDrawTarget::hidden());
+    let log = out::Log::new();
     let events = |event: Event<'_>| match event {
         Event::Stage {
             name,
@@ -79,11 +83,9 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
         }
         Event::Progress(done) => {
             bar.set_position((done * 1000.0) as u64);
-            bar.set_message(format!(
-                "{}/{}",
-                done as u64,
-                bar.length().unwrap_or(0) / 1000
-            ));
+            let message = format!("{}/{}", done as u64, bar.length().unwrap_or(0) / 1000);
+            log.report(|| format!("{}: {message} runs", bar.prefix()));
+            bar.set_message(message);
         }
         Event::Finished(_) => {}
     };
@@ -183,7 +185,6 @@ fn read(args: &RunArgs) -> Result<(String, String, PathBuf), Fail> {
     let Some(path) = &args.experiment else {
         let text = bundled::experiment(QUICK_START)
             .ok_or_else(|| Fail::failed("the quick start is not bundled"))?;
-        out::say("running the bundled quick start; `swell run EXPERIMENT.toml` runs yours");
         return Ok((
             text.into(),
             format!("{QUICK_START}.toml (bundled)"),
@@ -198,6 +199,10 @@ fn read(args: &RunArgs) -> Result<(String, String, PathBuf), Fail> {
         }
         Err(e) => {
             let fail = Fail::usage(format!("{name}: {e}"));
+            // A file that is there but cannot be read is the one that was meant.
+            if e.kind() != std::io::ErrorKind::NotFound {
+                return Err(fail);
+            }
             Err(match neighbour(path) {
                 Some(near) => fail.hint(format!("did you mean `{near}`?")),
                 None => fail.hint("`swell run` alone runs a bundled experiment"),

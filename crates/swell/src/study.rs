@@ -270,6 +270,7 @@ fn with_progress(
         "{msg:>13} [{bar:30}] runs, {elapsed} gone, {eta} to go",
     );
     bar.set_draw_target(ProgressDrawTarget::hidden());
+    let log = out::Log::new();
     let progress = |p: Progress| {
         if bar.is_hidden() && p.done < p.runs {
             bar.set_draw_target(out::draw_target());
@@ -284,6 +285,7 @@ fn with_progress(
         }
         bar.set_position((p.share * 1000.0) as u64);
         bar.set_message(format!("{}/{}", p.done, p.runs));
+        log.report(|| format!("{} of {} runs", p.done, p.runs));
     };
     let ended = work(&progress);
     bar.finish_and_clear();

@@ -10,6 +10,7 @@ mod generate;
 mod learn;
 mod recipes;
 mod run;
+mod shell;
 mod study;
 mod under;
 
