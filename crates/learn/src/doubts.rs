@@ -99,6 +99,9 @@ fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
     }
 }
 
+/// A distance of sizes beyond which a sample is doubtful, octaves.
+const MUCH: f64 = 0.1;
+
 /// Where neither the user nor the capture says which side hosts are on.
 pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
     (groups > 0).then(|| {
@@ -113,8 +116,8 @@ pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
     })
 }
 
-/// The warnings of a finished model. `offered` sessions were seen before thinning.
-pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64, offered: u64) -> Vec<Warning> {
+/// The warnings of a finished model.
+pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warning> {
     let mut w = Vec::new();
     let t = &m.totals;
     let packets = (t.packets[0] + t.packets[1]) as f64;
@@ -317,15 +320,18 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64, offered: u6
     if !text.is_empty() {
         w.push(Warning::note("oddities", text.join(", ")));
     }
-    if (m.sessions.len() as u64) < offered {
-        w.push(Warning::note(
-            "thinned",
-            format!(
-                "{} of {offered} sessions are kept, by priority sampling on their bytes; their weights \
-                 stand for the others",
-                m.sessions.len()
-            ),
-        ));
+    if let Some(thinning) = m.provenance.thinning {
+        let kept = format!(
+            "{} of {} sessions are kept, class by class, for the model to be of the size asked for \
+             (`--budget`); their weights stand for the others, with their connections and bytes. Sizes of \
+             connections are {:.2} octaves off, those that hold the bytes {:.2}",
+            thinning.kept, thinning.seen, thinning.w1_connections, thinning.w1_bytes
+        );
+        w.push(if thinning.w1_connections.max(thinning.w1_bytes) > MUCH {
+            Warning::warning("thinned", kept)
+        } else {
+            Warning::note("thinned", kept)
+        });
     }
     w
 }

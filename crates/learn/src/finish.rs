@@ -28,8 +28,7 @@ impl Learner {
         }
         let mut thinner = self.thinner;
         self.users.finish(&mut |s| thinner.push(s));
-        let offered = thinner.seen();
-        let mut sessions = thinner.finish();
+        let (mut sessions, thinning) = thinner.finish();
         sessions.sort_by_key(|s| s.start);
         // A trace of one packet lasts no time; a session needs some to lie in.
         let duration = self.now + 1_000;
@@ -60,6 +59,7 @@ impl Learner {
         if provenance.made_by.is_empty() {
             provenance.made_by = concat!("swell-learn ", env!("CARGO_PKG_VERSION")).into();
         }
+        provenance.thinning = thinning;
         let mut model = Model {
             name: self.options.name,
             provenance,
@@ -75,7 +75,7 @@ impl Learner {
         };
         whole_micros(&mut model);
         let cut = self.users.cut;
-        model.warnings = doubts(&model, &self.counts, &self.hosts, cut, offered);
+        model.warnings = doubts(&model, &self.counts, &self.hosts, cut);
         model.warnings.splice(0..0, self.doubts);
         model
             .warnings

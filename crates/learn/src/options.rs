@@ -18,8 +18,8 @@ pub struct Options {
     pub udp_idle: Dur,
     /// Silence that ends a TCP connection. 15 min.
     pub tcp_idle: Dur,
-    /// Most items (turns, chunks, datagrams, connections) kept in the model; sessions are thinned
-    /// beyond it. 100 000 keep the file under about 1 MB.
+    /// Most items (turns, units, datagrams, connections) kept in the model; sessions are thinned
+    /// beyond it. [`Options::items`] gives them for the size of a file.
     pub budget: usize,
     /// Networks that are inside, on the left of the link; all others are outside. Empty: packets tell.
     pub inside: Vec<Network>,
@@ -40,9 +40,17 @@ impl Default for Options {
             },
             udp_idle: Dur::from_secs(60),
             tcp_idle: Dur::from_secs(900),
-            budget: 100_000,
+            budget: Options::items(1_000_000),
             inside: Vec::new(),
             preview: 50_000,
         }
+    }
+}
+
+impl Options {
+    /// Items of a model that takes so many bytes on disk, compressed: five bytes each in the bundled models
+    /// with many, paths included.
+    pub const fn items(file: u64) -> usize {
+        (file / 5) as usize
     }
 }

@@ -64,6 +64,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
                 name,
                 parameters,
                 inside: args.inside.clone(),
+                budget: Options::items(args.budget * 1000),
                 ..Options::default()
             };
             any(&args.traces, options, args.note.clone(), &args.flows)?
@@ -214,6 +215,7 @@ fn provenance(files: &[PathBuf], note: String) -> Provenance {
         sources: files.iter().map(|p| file_name(p)).collect(),
         digests: Vec::new(),
         note,
+        thinning: None,
     }
 }
 

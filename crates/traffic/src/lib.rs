@@ -47,8 +47,8 @@ pub use datagrams::{Cursor, Datagrams, Run};
 pub use file::{FORMAT, MAX_BYTES, ModelError, VERSION};
 pub use marginals::{Distance, Marginal, Marginals, Quantity, Sample};
 pub use model::{
-    Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session, Totals,
-    Turn, Unit, Wire, WireEnd, Write,
+    Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session,
+    Thinning, Totals, Turn, Unit, Wire, WireEnd, Write,
 };
 pub use schedule::{DrawError, Schedule, Start};
 pub use thin::Thinner;

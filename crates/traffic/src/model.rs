@@ -49,6 +49,23 @@ pub struct Provenance {
     pub digests: Vec<String>,
     /// Free text: what the source is, its licence.
     pub note: String,
+    /// What leaving sessions out cost, where some were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinning: Option<Thinning>,
+}
+
+/// Sessions that stand for others ([`crate::Thinner`]), and how far the sample is from the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thinning {
+    /// Sessions kept.
+    pub kept: u64,
+    /// Sessions there were.
+    pub seen: u64,
+    /// Wasserstein distance between sizes of connections in the sample and in the whole, octaves.
+    pub w1_connections: f64,
+    /// The same between bytes by the size of their connection: what the large ones look like.
+    pub w1_bytes: f64,
 }
 
 /// Time-outs of the session structure (Swing; algorithms as in Vishwanath & Vahdat, section III).

@@ -260,6 +260,12 @@ pub fn any_model() -> impl Strategy<Value = Model> {
                         sources: vec![name.clone()],
                         digests: vec!["ab".into()],
                         note: name.clone(),
+                        thinning: warnings.first().map(|w| Thinning {
+                            kept: 1,
+                            seen: t[0],
+                            w1_connections: 0.125,
+                            w1_bytes: f64::from(u8::from(w.1)),
+                        }),
                     },
                     name,
                     warnings: warnings

@@ -5,26 +5,46 @@ use std::collections::BinaryHeap;
 
 use swell_base::Stream;
 
+use crate::model::Thinning;
 use crate::{Model, Session};
 
 /// Bytes added to a session's size when its priority is computed, so that the many small sessions
 /// (name look-ups) are not sampled away before the large ones: counts matter as well as bytes.
 const BASE: f64 = 4_000.0;
 
-/// Holds sessions up to a budget of items ([`Session::items`]); beyond it, a priority sample
-/// (Duffield, Lund & Thorup, "Priority sampling for estimation of arbitrary subset sums", J. ACM
-/// 54(6), 2007): session `i` of size `x` has priority `x / u`, `u` uniform in (0, 1]; those with
-/// the highest priorities stay, and each stands for `max(1, t / x)` sessions, `t` being the highest
-/// priority that went. Sums over any subset stay unbiased (nearly so: the budget counts items, not
-/// sessions); sessions larger than `t` are all kept, once, so heavy tails survive.
+/// Holds sessions up to a budget of items ([`Session::items`]); beyond it, a sample that stands for all.
+///
+/// *Within a class* it is a priority sample (Duffield, Lund & Thorup, "Priority sampling for estimation
+/// of arbitrary subset sums", J. ACM 54(6), 2007): session `i` of measure `x` has priority `x / u`, `u`
+/// uniform in (0, 1]; those with the highest priorities stay, and each stands for `max(1, t / x)`
+/// sessions, `t` being the highest priority that went. The measure is a session's bytes over the root of
+/// its items, the best for a budget of items (Cochran, Sampling Techniques, section 5.5): the largest
+/// sessions stay, but one of many items has to be worth its room.
+///
+/// *Between classes* room is shared by the roots of what they offered, so that small classes keep most of theirs.
+///
+/// *At the end* weights are calibrated (Deville & Särndal, JASA 87, 1992): sessions, connections and
+/// bytes of either direction, class by class, sum up to what they were.
 #[derive(Debug)]
 pub struct Thinner {
-    heap: BinaryHeap<Held>,
+    strata: Vec<Stratum>,
     budget: usize,
     items: usize,
-    threshold: f64,
     seen: u64,
+    /// Connections by their size, and their bytes.
+    sizes: Sizes,
     rng: Stream,
+}
+
+/// The sessions of one class.
+#[derive(Debug, Default)]
+struct Stratum {
+    heap: BinaryHeap<Held>,
+    items: usize,
+    threshold: f64,
+    offered_items: f64,
+    /// Sums over all that were offered, of what [`facts`] gives.
+    offered: [f64; FACTS],
 }
 
 #[derive(Debug)]
@@ -32,43 +52,73 @@ struct Held {
     priority: f64,
     /// Order of arrival, which breaks ties.
     order: u64,
-    size: f64,
+    measure: f64,
     items: usize,
     session: Session,
 }
+
+/// What weights are calibrated to.
+const FACTS: usize = 4;
+
+/// Sessions, connections, bytes from the client and from the server.
+fn facts(s: &Session) -> [f64; FACTS] {
+    let [up, down] = s.bytes();
+    [1.0, s.connections().count() as f64, up as f64, down as f64]
+}
+
+/// Calibrated weights stay within this factor of the sample's own.
+const FARTHEST: f64 = 5.0;
 
 impl Thinner {
     /// Keeps at most `budget` items; `seed` names the sample.
     pub fn new(budget: usize, seed: u64) -> Thinner {
         Thinner {
-            heap: BinaryHeap::new(),
+            strata: Vec::new(),
             budget,
             items: 0,
-            threshold: 0.0,
             seen: 0,
+            sizes: Sizes::default(),
             rng: Stream::new(seed, "thin"),
         }
     }
 
     /// Offers a session. Its `weight` counts: a weight of 2 is like two sessions in one.
     pub fn push(&mut self, session: Session) {
-        let [up, down] = session.bytes();
-        let size = (up as f64 + down as f64 + BASE) * session.weight;
+        let facts = facts(&session);
         let items = session.items();
+        let measure = (facts[2] + facts[3] + BASE) * session.weight / (items.max(1) as f64).sqrt();
         let u = 1.0 - self.rng.uniform();
-        self.heap.push(Held {
-            priority: size / u,
+        self.sizes.add(&session);
+        let class = session.class as usize;
+        if self.strata.len() <= class {
+            self.strata.resize_with(class + 1, Stratum::default);
+        }
+        let stratum = &mut self.strata[class];
+        for (sum, fact) in stratum.offered.iter_mut().zip(facts) {
+            *sum += fact * session.weight;
+        }
+        stratum.offered_items += items as f64;
+        stratum.items += items;
+        stratum.heap.push(Held {
+            priority: measure / u,
             order: self.seen,
-            size,
+            measure,
             items,
             session,
         });
         self.seen += 1;
         self.items += items;
-        while self.items > self.budget && self.heap.len() > 1 {
-            if let Some(gone) = self.heap.pop() {
+        while self.items > self.budget {
+            // The class that has most for its share; each keeps one session.
+            let over = |s: &Stratum| s.items as f64 / s.offered_items.max(1.0).sqrt();
+            let full = self.strata.iter_mut().filter(|s| s.heap.len() > 1);
+            let Some(fullest) = full.max_by(|a, b| over(a).total_cmp(&over(b))) else {
+                break;
+            };
+            if let Some(gone) = fullest.heap.pop() {
+                fullest.items -= gone.items;
+                fullest.threshold = fullest.threshold.max(gone.priority);
                 self.items -= gone.items;
-                self.threshold = self.threshold.max(gone.priority);
             }
         }
     }
@@ -80,20 +130,168 @@ impl Thinner {
 
     /// Sessions held now.
     pub fn held(&self) -> usize {
-        self.heap.len()
+        self.strata.iter().map(|s| s.heap.len()).sum()
     }
 
-    /// The sample, in the order offered, with its weights.
-    pub fn finish(self) -> Vec<Session> {
-        let mut held = self.heap.into_vec();
+    /// The sample, in the order offered, with its weights; and what it cost, if anything went.
+    pub fn finish(self) -> (Vec<Session>, Option<Thinning>) {
+        let kept = self.held() as u64;
+        let mut held: Vec<Held> = Vec::with_capacity(kept as usize);
+        for stratum in self.strata {
+            let (threshold, offered) = (stratum.threshold, stratum.offered);
+            let mut own = stratum.heap.into_vec();
+            own.sort_unstable_by_key(|h| h.order);
+            if threshold > 0.0 {
+                calibrate(&mut own, threshold, &offered);
+            }
+            held.append(&mut own);
+        }
         held.sort_unstable_by_key(|h| h.order);
-        held.into_iter()
-            .map(|h| {
-                let mut s = h.session;
-                s.weight *= (self.threshold / h.size).max(1.0);
-                s
-            })
-            .collect()
+        let sessions: Vec<Session> = held.into_iter().map(|h| h.session).collect();
+        let thinning = (kept < self.seen).then(|| {
+            let mut sizes = Sizes::default();
+            sessions.iter().for_each(|s| sizes.add(s));
+            let [connections, bytes] = sizes.distance(&self.sizes);
+            Thinning {
+                kept,
+                seen: self.seen,
+                w1_connections: connections,
+                w1_bytes: bytes,
+            }
+        });
+        (sessions, thinning)
+    }
+}
+
+/// Gives the sample of a class its weights: those of the priority sample, drawn towards what the facts
+/// of all offered sessions sum up to.
+fn calibrate(held: &mut [Held], threshold: f64, offered: &[f64; FACTS]) {
+    let base: Vec<f64> = held
+        .iter()
+        .map(|h| h.session.weight * (threshold / h.measure).max(1.0))
+        .collect();
+    let facts: Vec<[f64; FACTS]> = held.iter().map(|h| facts(&h.session)).collect();
+    // As many of the facts as can be met without bending a weight too far, bytes before counts.
+    let choices: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 2, 3], &[2, 3], &[3]];
+    let factors = choices
+        .iter()
+        .find_map(|chosen| factors(&base, &facts, offered, chosen));
+    for (i, h) in held.iter_mut().enumerate() {
+        h.session.weight = base[i] * factors.as_ref().map_or(1.0, |f| f[i]);
+    }
+}
+
+/// Linear calibration: weights times `1 + x·l`, so that the chosen facts sum up to what was offered;
+/// `None` where a factor would be out of bounds.
+fn factors(
+    base: &[f64],
+    facts: &[[f64; FACTS]],
+    offered: &[f64; FACTS],
+    chosen: &[usize],
+) -> Option<Vec<f64>> {
+    let n = chosen.len();
+    let mut matrix = vec![vec![0.0; n + 1]; n];
+    // In units of what was offered, so that numbers are of one size.
+    let unit = |k: usize| offered[chosen[k]].max(1.0);
+    for (w, x) in base.iter().zip(facts) {
+        for (r, row) in matrix.iter_mut().enumerate() {
+            let xr = x[chosen[r]] / unit(r);
+            for (c, cell) in row[..n].iter_mut().enumerate() {
+                *cell += w * xr * x[chosen[c]] / unit(c);
+            }
+            row[n] -= w * xr;
+        }
+    }
+    for (r, row) in matrix.iter_mut().enumerate() {
+        row[n] += offered[chosen[r]] / unit(r);
+    }
+    let solution = solve(matrix);
+    let mut all = Vec::with_capacity(base.len());
+    for x in facts {
+        let shift: f64 = (0..n).map(|k| solution[k] * x[chosen[k]] / unit(k)).sum();
+        let factor = 1.0 + shift;
+        if !(1.0 / FARTHEST..=FARTHEST).contains(&factor) {
+            return None;
+        }
+        all.push(factor);
+    }
+    Some(all)
+}
+
+/// Solves a system of equations, the right side in the last column, by elimination with pivoting.
+/// What the others already say is left at zero.
+fn solve(mut m: Vec<Vec<f64>>) -> Vec<f64> {
+    let n = m.len();
+    let scale = (0..n).map(|i| m[i][i].abs()).fold(0.0, f64::max);
+    let mut pivots = Vec::new();
+    let mut row = 0;
+    for column in 0..n {
+        let best = (row..n).max_by(|&a, &b| m[a][column].abs().total_cmp(&m[b][column].abs()));
+        let Some(best) = best.filter(|&b| m[b][column].abs() > 1e-9 * scale) else {
+            continue;
+        };
+        m.swap(row, best);
+        let pivot = m[row].clone();
+        for (r, other) in m.iter_mut().enumerate() {
+            if r != row {
+                let k = other[column] / pivot[column];
+                for (cell, p) in other.iter_mut().zip(&pivot) {
+                    *cell -= k * p;
+                }
+            }
+        }
+        pivots.push((row, column));
+        row += 1;
+    }
+    let mut solution = vec![0.0; n];
+    for (r, c) in pivots {
+        solution[c] = m[r][n] / m[r][c];
+    }
+    solution
+}
+
+/// Bins per octave of sizes.
+const BINS: f64 = 8.0;
+
+/// How many connections there are of which size, and how many bytes they hold.
+#[derive(Debug)]
+struct Sizes([Vec<f64>; 2]);
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        let bins = 65 * BINS as usize;
+        Sizes([vec![0.0; bins], vec![0.0; bins]])
+    }
+}
+
+impl Sizes {
+    fn add(&mut self, session: &Session) {
+        for c in session.connections() {
+            let [up, down] = c.exchange.bytes();
+            let bytes = up as f64 + down as f64;
+            if bytes > 0.0 {
+                let bin = (libm::log2(bytes) * BINS) as usize;
+                self.0[0][bin] += session.weight;
+                self.0[1][bin] += session.weight * bytes;
+            }
+        }
+    }
+
+    /// Wasserstein distance of the logarithms, octaves, to four decimals: of connections, and of bytes
+    /// by the size of their connection.
+    fn distance(&self, other: &Sizes) -> [f64; 2] {
+        [0, 1].map(|k| {
+            let total = |s: &[f64]| s.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+            let (a, b) = (&self.0[k], &other.0[k]);
+            let (all_a, all_b) = (total(a), total(b));
+            let mut apart = 0.0;
+            let mut sum = 0.0;
+            for (x, y) in a.iter().zip(b) {
+                apart += x / all_a - y / all_b;
+                sum += apart.abs() / BINS;
+            }
+            (sum * 1e4).round() / 1e4
+        })
     }
 }
 
@@ -105,10 +303,13 @@ impl Model {
         for s in &self.sessions {
             thinner.push(s.clone());
         }
-        Model {
-            sessions: thinner.finish(),
+        let (sessions, thinning) = thinner.finish();
+        let mut m = Model {
+            sessions,
             ..self.clone()
-        }
+        };
+        m.provenance.thinning = thinning.or(m.provenance.thinning);
+        m
     }
 }
 
