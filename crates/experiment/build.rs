@@ -11,8 +11,13 @@ fn main() -> io::Result<()> {
     let mut code = String::new();
     // A model file is JSON, plain or compressed (docs/model.md); what else lies there is not one.
     let models = list(&root.join("models"), &[".json", ".json.zst"])?;
+    let flow_models = list(&root.join("models/flow-level"), &[".json", ".json.zst"])?;
     let experiments = list(&root.join("experiments"), &[".toml"])?;
-    for (constant, files) in [("MODELS", models), ("EXPERIMENTS", experiments)] {
+    for (constant, files) in [
+        ("MODELS", models),
+        ("FLOW_MODELS", flow_models),
+        ("EXPERIMENTS", experiments),
+    ] {
         let _ = writeln!(code, "pub(super) const {constant}: &[(&str, &[u8])] = &[");
         for (name, path) in files {
             let _ = writeln!(code, "    ({name:?}, include_bytes!({path:?})),");

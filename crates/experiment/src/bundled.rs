@@ -14,6 +14,16 @@ pub fn model(name: &str) -> Option<&'static [u8]> {
     list::MODELS.iter().find(|m| m.0 == name).map(|m| m.1)
 }
 
+/// Names of the bundled flow-level models, sorted. None is that of another bundled model.
+pub fn flow_models() -> impl Iterator<Item = &'static str> {
+    list::FLOW_MODELS.iter().map(|m| m.0)
+}
+
+/// The file of a bundled flow-level model.
+pub fn flow_model(name: &str) -> Option<&'static [u8]> {
+    list::FLOW_MODELS.iter().find(|m| m.0 == name).map(|m| m.1)
+}
+
 /// Names of the bundled experiments, sorted.
 pub fn experiments() -> impl Iterator<Item = &'static str> {
     list::EXPERIMENTS.iter().map(|e| e.0)
@@ -23,4 +33,31 @@ pub fn experiments() -> impl Iterator<Item = &'static str> {
 pub fn experiment(name: &str) -> Option<&'static str> {
     let (_, bytes) = list::EXPERIMENTS.iter().find(|e| e.0 == name)?;
     std::str::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
+
+    #[test]
+    fn bundled_flow_level_models_are_small_and_can_be_played() {
+        let mut names = flow_models().peekable();
+        assert!(names.peek().is_some());
+        for name in names {
+            assert!(model(name).is_none(), "{name} is two models");
+            let file = flow_model(name).unwrap();
+            assert!(file.len() < 200_000, "{name}: {} bytes", file.len());
+            let model = FlowModel::from_slice(file).unwrap();
+            assert_eq!(model.name, name);
+            assert!(model.provenance.note.contains("LGPL-3.0"), "{name}");
+            let playback = Playback {
+                compression: 60.0,
+                ..Playback::default()
+            };
+            let plan = Plan::new(&model, &playback).unwrap();
+            let seconds = plan.length().unwrap().as_secs_f64();
+            assert!((55.0..65.0).contains(&seconds), "{name}: {seconds} s");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use swell_base::{Dur, Severity, Warning};
+use swell_experiment::bundled;
 use swell_live::agent::{
     Address, Controller, ModelPart, Order, Standing, StatisticsView, TrafficPart, Trust,
 };
@@ -105,7 +106,16 @@ fn traffic(args: &GenerateArgs) -> Result<(String, TrafficPart, Option<Dur>), Fa
         return Err(fail.hint("a flow-level model, or --closed SESSIONS for a measurement"));
     };
     let wrong = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| wrong(&e))?;
+    let bytes = match path.to_str().and_then(bundled::flow_model) {
+        Some(bytes) => bytes.to_vec(),
+        None => std::fs::read(path).map_err(|e| {
+            let known: Vec<&str> = bundled::flow_models().collect();
+            wrong(&e).hint(format!(
+                "a flow-level model's file, or a bundled one: {}",
+                known.join(", ")
+            ))
+        })?,
+    };
     let model = FlowModel::from_slice(&bytes).map_err(|e| {
         let fail = wrong(&e);
         fail.hint("live generation plays flow-level models (docs/flow-model.md)")

@@ -109,21 +109,40 @@ fn models(json: bool) -> Result<(), Fail> {
             .map_err(|e| Fail::failed(format!("bundled model {name}: {e}")))?;
         listed.push((name, model));
     }
+    let mut flows = Vec::new();
+    for name in swell_experiment::bundled::flow_models() {
+        let bytes = swell_experiment::bundled::flow_model(name).unwrap_or_default();
+        let model = swell_traffic::flowlevel::FlowModel::from_slice(bytes)
+            .map_err(|e| Fail::failed(format!("bundled model {name}: {e}")))?;
+        flows.push((name, model));
+    }
     if json {
+        let of_flows = flows.iter().map(|(name, m)| {
+            serde_json::json!({
+                "name": name, "kind": "flow-level", "note": m.provenance.note,
+                "duration_s": m.duration().as_secs_f64(), "mean_bps": m.payload_rates(),
+                "connections": m.tcp.down.count(), "warnings": m.warnings,
+            })
+        });
         let items: Vec<_> = listed
             .iter()
             .map(|(name, m)| {
                 serde_json::json!({
-                    "name": name, "note": m.provenance.note, "duration_s": m.duration.as_secs_f64(),
+                    "name": name, "kind": "packets", "note": m.provenance.note, "duration_s": m.duration.as_secs_f64(),
                     "mean_bps": show::mean_bps(m), "sessions": m.sessions.len(), "warnings": m.warnings,
                 })
             })
+            .chain(of_flows)
             .collect();
         out::json(&items.into());
     } else if listed.is_empty() {
         out::say("no model is bundled; `swell learn TRACE -o MODEL` makes one");
     } else {
-        out::data(&tables::models(&listed));
+        out::data(&format!(
+            "{}\n\n{}",
+            tables::models(&listed),
+            tables::flows::models(&flows)
+        ));
     }
     Ok(())
 }

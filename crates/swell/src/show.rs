@@ -17,7 +17,8 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     if what.is_dir() {
         return run(args, json);
     }
-    let is_bundled = what.to_str().and_then(bundled::model).is_some();
+    let named = |name: &str| bundled::model(name).or_else(|| bundled::flow_model(name));
+    let is_bundled = what.to_str().and_then(named).is_some();
     if is_bundled || looks_like_a_model(what) {
         return match any_model_file(what)? {
             AnyModel::Packets(found) => model(&found, args, json),
@@ -41,6 +42,10 @@ pub(crate) fn any_model_file(what: &Path) -> Result<AnyModel, Fail> {
     if let Some(bytes) = what.to_str().and_then(bundled::model) {
         let model = Model::from_slice(bytes).map_err(Fail::failed)?;
         return Ok(AnyModel::Packets(Box::new(model)));
+    }
+    if let Some(bytes) = what.to_str().and_then(bundled::flow_model) {
+        let model = FlowModel::from_slice(bytes).map_err(Fail::failed)?;
+        return Ok(AnyModel::Flows(Box::new(model)));
     }
     if !what.is_file() {
         return Err(missing(what));
@@ -69,7 +74,7 @@ pub(crate) fn any_model(what: &Path) -> Result<Model, Fail> {
 
 fn missing(what: &Path) -> Fail {
     let name = what.display().to_string();
-    let known: Vec<&str> = bundled::models().collect();
+    let known: Vec<&str> = bundled::models().chain(bundled::flow_models()).collect();
     let (_, hint) = file::unknown_name("model", &name, &known);
     Fail::usage(format!(
         "no file, no run directory and no bundled model is called `{name}`"

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
 
 use super::{Complaint, LoadedFlowModel};
+use crate::bundled;
 use crate::file::Sessions;
 use crate::hash::Hash;
 use crate::store::ModelFacts;
@@ -16,14 +17,21 @@ pub(super) fn load(
     base: &Path,
 ) -> Result<LoadedFlowModel, (&'static str, Complaint)> {
     let name = &sessions.model;
-    let path = base.join(name);
-    let bytes = std::fs::read(&path).map_err(|e| {
-        let hint = "`swell learn FLOWFILE` makes a flow-level model";
-        (
-            "model",
-            (format!("{}: {e}", path.display()), Some(hint.into())),
-        )
-    })?;
+    let (path, bytes) = match bundled::flow_model(name) {
+        Some(bytes) => (PathBuf::from(format!("{name}.json.zst")), bytes.to_vec()),
+        None => {
+            let path = base.join(name);
+            let bytes = std::fs::read(&path).map_err(|e| {
+                let known: Vec<&str> = bundled::flow_models().collect();
+                let hint = format!(
+                    "`swell learn FLOWFILE` makes a flow-level model; bundled: {}",
+                    known.join(", ")
+                );
+                ("model", (format!("{}: {e}", path.display()), Some(hint)))
+            })?;
+            (path, bytes)
+        }
+    };
     let model = FlowModel::from_slice(&bytes).map_err(|e| {
         let hint = "a model learnt from packets is played by kind = \"learnt\"";
         ("model", (format!("model `{name}`: {e}"), Some(hint.into())))
@@ -35,7 +43,10 @@ pub(super) fn load(
     Plan::new(&model, &playback).map_err(|e| ("model", (format!("model `{name}`: {e}"), None)))?;
     let facts = ModelFacts {
         name: model.name.clone(),
-        source: path.display().to_string(),
+        source: match bundled::flow_model(name) {
+            Some(_) => format!("bundled {name}"),
+            None => path.display().to_string(),
+        },
         hash: Hash::new().part(&bytes).hex(),
         note: model.provenance.note.clone(),
         warnings: model.warnings.clone(),

@@ -10,6 +10,35 @@ use super::{list, mega, significant, wrapped};
 /// Widest picture of the intervals, in characters.
 const COLUMNS: usize = 72;
 
+/// The bundled flow-level models.
+pub(crate) fn models(listed: &[(&str, FlowModel)]) -> String {
+    let mut table = list(&[
+        "flow-level\nmodel",
+        "seconds",
+        "Mbit/s\nto servers",
+        "Mbit/s\nto clients",
+        "connections",
+    ]);
+    for (name, model) in listed {
+        let [up, down] = model.payload_rates();
+        table.add_row([
+            (*name).to_owned(),
+            format!("{:.0}", model.duration().as_secs_f64()),
+            mega(up),
+            mega(down),
+            model.tcp.down.count().to_string(),
+        ]);
+    }
+    let notes = listed
+        .iter()
+        .map(|(name, m)| wrapped(&format!("{name}: {}", m.provenance.note)));
+    let notes: Vec<String> = notes.collect();
+    format!(
+        "{table}\nPayload; for `swell generate` and kind = \"sessions\".\n\n{}",
+        notes.join("\n")
+    )
+}
+
 /// A flow-level model in figures: totals, laws, hosts, UDP sources, and the intervals as a picture.
 pub(crate) fn model(model: &FlowModel) -> String {
     let t = &model.totals;

@@ -38,6 +38,17 @@ pub(super) struct Known {
     warm_up: Dur,
 }
 
+/// A flow-level model.
+fn known_sessions(model: String, flows: &FlowModel) -> Background {
+    Background::Model(Known {
+        model,
+        kind: ("sessions", "load"),
+        rate: flows.payload_rates()[1],
+        // Its sessions begin as if they had always been active.
+        warm_up: WARM_UP,
+    })
+}
+
 /// The background that was named: a bundled model, a model file of either kind, a trace (learnt here and now), or
 /// none.
 pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background, Fail> {
@@ -49,9 +60,13 @@ pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background,
         let model = Model::from_slice(bytes).map_err(Fail::failed)?;
         return Ok(known(name.into(), &model));
     }
+    if let Some(bytes) = bundled::flow_model(name) {
+        let flows = FlowModel::from_slice(bytes).map_err(Fail::failed)?;
+        return Ok(known_sessions(name.into(), &flows));
+    }
     let path = PathBuf::from(name);
     if !path.is_file() {
-        let mut known: Vec<&str> = bundled::models().collect();
+        let mut known: Vec<&str> = bundled::models().chain(bundled::flow_models()).collect();
         known.push("none");
         let (message, hint) = file::unknown_name("background", name, &known);
         return Err(Fail::usage(message).hint(format!("{hint}; or name a model file or a trace")));
@@ -61,13 +76,7 @@ pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background,
         let flows =
             FlowModel::from_slice(&bytes).map_err(|e| Fail::usage(format!("{name}: {e}")))?;
         let absolute = std::fs::canonicalize(&path).map_err(Fail::usage)?;
-        return Ok(Background::Model(Known {
-            model: absolute.display().to_string(),
-            kind: ("sessions", "load"),
-            rate: flows.payload_rates()[1],
-            // Its sessions begin as if they had always been active.
-            warm_up: WARM_UP,
-        }));
+        return Ok(known_sessions(absolute.display().to_string(), &flows));
     }
     if let Ok(model) = Model::from_slice(&bytes) {
         let absolute = std::fs::canonicalize(&path).map_err(Fail::usage)?;

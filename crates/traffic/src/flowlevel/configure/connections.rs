@@ -1,6 +1,7 @@
 //! Flow surgery: records into connections, with a client, a server and a file each way.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 use super::super::Histogram;
 use super::super::histogram::Tallied;
@@ -43,10 +44,20 @@ struct TalliedSizes {
 }
 
 /// Two transport addresses, the smaller first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ends {
     hosts: [u128; 2],
     ports: [u16; 2],
+}
+
+impl Hash for Ends {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Word by word: an array would be hashed as bytes.
+        let ([a, b], [p, q]) = (self.hosts, self.ports);
+        state.write_u128(a);
+        state.write_u128(b);
+        state.write_u32(u32::from(p) << 16 | u32::from(q));
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,7 +165,7 @@ impl Connections {
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) -> Over {
-        while let Some((ends, connection)) = self.open.pop_oldest() {
+        for (ends, connection) in self.open.take_all() {
             let silence = self.latest.saturating_sub(connection.last());
             let apart = connection.spacing().saturating_mul(3);
             let cut = connection.continues || silence <= apart.min(nanos(options.idle));

@@ -4,16 +4,12 @@
 //! streams", ICDT 2005 (Space-Saving): exact until the table is full; then a new host takes over the
 //! count of the least popular, so that the total stays exact and every count is at most too large.
 
-use std::hash::BuildHasher;
-
-use hashbrown::HashTable;
-
 use super::super::Popularity;
-use super::table::HASHER;
+use super::table::{Index, hash_of};
 
 #[derive(Debug, Default)]
 pub(super) struct Counter {
-    index: HashTable<u32>,
+    index: Index,
     hosts: Vec<(u128, u64)>,
     /// Places of hosts that may still have the least count; looked for anew when there are none left.
     least: Vec<u32>,
@@ -23,19 +19,17 @@ pub(super) struct Counter {
 impl Counter {
     /// Counts a host; true if another was given up for it.
     pub(super) fn add(&mut self, host: u128, capacity: usize) -> bool {
-        let hash = HASHER.hash_one(host);
-        let is_it = |&i: &u32| self.hosts[i as usize].0 == host;
-        if let Some(&place) = self.index.find(hash, is_it) {
+        let hash = hash_of(&host);
+        let is_it = |i: u32| self.hosts[i as usize].0 == host;
+        if let Some(place) = self.index.find(hash, is_it) {
             self.hosts[place as usize].1 += 1;
             return false;
         }
         let evicted = self.hosts.len() >= capacity.max(1);
         let place = if evicted {
             let place = self.least_popular();
-            let known = HASHER.hash_one(self.hosts[place as usize].0);
-            if let Ok(found) = self.index.find_entry(known, |&i| i == place) {
-                found.remove();
-            }
+            let known = hash_of(&self.hosts[place as usize].0);
+            self.index.remove(known, place);
             self.hosts[place as usize].0 = host;
             self.hosts[place as usize].1 += 1;
             place
@@ -44,9 +38,7 @@ impl Counter {
             // Capacities are far below 2^32.
             (self.hosts.len() - 1) as u32
         };
-        let hosts = &self.hosts;
-        self.index
-            .insert_unique(hash, place, |&i| HASHER.hash_one(hosts[i as usize].0));
+        self.index.insert(hash, place);
         evicted
     }
 

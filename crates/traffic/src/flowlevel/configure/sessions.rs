@@ -77,6 +77,10 @@ impl Sessions {
             let starts = entry.remove();
             self.settle_all(starts, options, totals, timeline);
         }
+        if until == i64::MAX {
+            self.pairs = Table::default();
+            return;
+        }
         // A pair that has been silent for longer begins another session, known or not.
         let forget = until.saturating_sub(nanos(options.session_gap));
         while self.pairs.pop_before(forget).is_some() {}

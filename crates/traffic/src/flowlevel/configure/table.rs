@@ -13,13 +13,56 @@ use hashbrown::HashTable;
 /// Nanoseconds of a list.
 const SECOND: i64 = 1_000_000_000;
 
-/// What hashes keys.
-pub(super) const HASHER: FixedState = FixedState::with_seed(0);
+const HASHER: FixedState = FixedState::with_seed(0);
+
+/// Places by the hashes of what is in them. An index that grows needs no look at the places.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    places: HashTable<[u32; 2]>,
+}
+
+/// The hash of a key, as far as it is kept.
+pub(super) fn hash_of(key: &impl Hash) -> u32 {
+    (HASHER.hash_one(key) >> 32) as u32
+}
+
+/// Hash tables look at the highest and the lowest bits.
+fn widened(hash: u32) -> u64 {
+    u64::from(hash) * 0x1_0000_0001
+}
+
+impl Index {
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let found = self
+            .places
+            .find(widened(hash), |&[h, place]| h == hash && is_it(place));
+        found.map(|e| e[1])
+    }
+
+    pub(super) fn insert(&mut self, hash: u32, place: u32) {
+        let hash_of_entry = |e: &[u32; 2]| widened(e[0]);
+        self.places
+            .insert_unique(widened(hash), [hash, place], hash_of_entry);
+    }
+
+    pub(super) fn remove(&mut self, hash: u32, place: u32) {
+        let found = self
+            .places
+            .find_entry(widened(hash), |e| *e == [hash, place]);
+        if let Ok(entry) = found {
+            entry.remove();
+        }
+    }
+}
 
 /// Entries by key, each with the time of its last sign of life, nanoseconds.
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
-    index: HashTable<u32>,
+    index: Index,
     slots: Vec<Slot<K, V>>,
     free: Vec<u32>,
     /// Every entry that is there is in one list: that of its last sign of life, or of an earlier one.
@@ -36,7 +79,7 @@ struct Slot<K, V> {
 impl<K, V> Default for Table<K, V> {
     fn default() -> Table<K, V> {
         Table {
-            index: HashTable::new(),
+            index: Index::default(),
             slots: Vec::new(),
             free: Vec::new(),
             lists: BTreeMap::new(),
@@ -50,19 +93,18 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     }
 
     pub(super) fn get(&self, key: &K) -> Option<&V> {
-        let slots = &self.slots;
         let found = self
             .index
-            .find(HASHER.hash_one(key), |&i| slots[i as usize].key == *key)?;
-        Some(&slots[*found as usize].value)
+            .find(hash_of(key), |i| self.slots[i as usize].key == *key)?;
+        Some(&self.slots[found as usize].value)
     }
 
     /// The entry of a key, which begins as the default, to be changed; `change` gives the time of its last sign of
     /// life, and what is handed on.
     pub(super) fn update<T>(&mut self, key: K, change: impl FnOnce(&mut V) -> (i64, T)) -> T {
-        let hash = HASHER.hash_one(key);
-        let is_it = |&i: &u32| self.slots[i as usize].key == key;
-        if let Some(&i) = self.index.find(hash, is_it) {
+        let hash = hash_of(&key);
+        let is_it = |i: u32| self.slots[i as usize].key == key;
+        if let Some(i) = self.index.find(hash, is_it) {
             let slot = &mut self.slots[i as usize];
             let (last, out) = change(&mut slot.value);
             // An entry whose list is too early moves on when that is looked at; one in too late a list would stay.
@@ -83,9 +125,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
                 (self.slots.len() - 1) as u32
             }
         };
-        let slots = &self.slots;
-        self.index
-            .insert_unique(hash, i, |&i| HASHER.hash_one(slots[i as usize].key));
+        self.index.insert(hash, i);
         let list = self.lists.entry(last.div_euclid(SECOND)).or_default();
         list.push(i);
         out
@@ -115,12 +155,23 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
             }
             let key = slot.key;
             let value = std::mem::take(&mut slot.value);
-            if let Ok(found) = self.index.find_entry(HASHER.hash_one(key), |&j| j == i) {
-                found.remove();
-            }
+            self.index.remove(hash_of(&key), i);
             self.free.push(i);
             return Some((key, value));
         }
+    }
+
+    /// Takes all, in no order that means anything.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
+        let all = std::mem::take(self);
+        // Few are free, as a rule: those are looked for in a list of their own.
+        let mut free = all.free;
+        free.sort_unstable();
+        let mut free = free.into_iter().peekable();
+        (0u32..).zip(all.slots).filter_map(move |(i, slot)| {
+            let is_free = free.next_if_eq(&i).is_some();
+            (!is_free).then_some((slot.key, slot.value))
+        })
     }
 
     /// Takes one of those that have been silent for longest.
@@ -157,6 +208,12 @@ mod tests {
                 }
                 prop_assert_eq!(table.len(), map.len());
                 prop_assert_eq!(table.get(&key).copied(), map.get(&key).map(|e| e.1));
+            }
+            if map.len().is_multiple_of(2) {
+                let mut rest: Vec<(u64, u32)> = table.take_all().collect();
+                rest.sort_unstable();
+                prop_assert_eq!(rest, map.iter().map(|(k, e)| (*k, e.1)).collect::<Vec<_>>());
+                map.clear();
             }
             let mut before = i64::MIN;
             while let Some((key, _)) = table.pop_oldest() {

@@ -180,7 +180,7 @@ impl Sources {
         first: i64,
         intervals: usize,
     ) -> Vec<UdpSources> {
-        while let Some((_, source)) = self.open.pop_oldest() {
+        for (_, source) in self.open.take_all() {
             self.end(&source, timeline);
         }
         std::mem::take(&mut self.done)
