@@ -58,8 +58,8 @@ pub(crate) struct Bbr {
     /// The window before recovery or PROBE_RTT.
     prior: f64,
     recovering: bool,
-    /// Packet conservation until the first round of recovery is over.
-    conserve_until: u64,
+    /// Packet conservation, in the first round of recovery.
+    conserving: bool,
     idle_restart: bool,
     /// Payload bytes per second, zero before the first segment (`sk_pacing_rate`).
     rate: f64,
@@ -126,7 +126,7 @@ impl Default for Bbr {
             cwnd_gain: HIGH_GAIN,
             prior: 0.0,
             recovering: false,
-            conserve_until: 0,
+            conserving: false,
             idle_restart: false,
             rate: 0.0,
             next_send: Time::ZERO,
@@ -274,6 +274,7 @@ impl Bbr {
             if s.delivered >= self.round_end {
                 self.round_end = self.delivered;
                 self.round += 1;
+                self.conserving = false;
                 round_start = true;
             }
             let interval = (s.at.since(s.first_sent)).max(a.now.since(s.delivered_at));
@@ -484,10 +485,9 @@ impl Bbr {
         let bytes = a.bytes as f64;
         if bytes > 0.0 {
             *cwnd = (*cwnd - a.lost as f64).max(mss);
-            if self.conserve_until > 0 && a.una < self.conserve_until {
+            if self.conserving {
                 *cwnd = cwnd.max(a.flight as f64 + bytes);
             } else {
-                self.conserve_until = 0;
                 let target = if self.rtprop == Dur::MAX || self.bw() == 0.0 {
                     cfg.initial_cwnd()
                 } else {
@@ -520,18 +520,18 @@ impl Bbr {
             cwnd
         };
         self.recovering = true;
-        self.conserve_until = 0;
+        self.conserving = false;
         self.full_bw = 0.0;
     }
 
-    /// Recovery begins with `flight` bytes thought to be in flight; it is over when `until` is
-    /// acknowledged.
-    pub(crate) fn begin_recovery(&mut self, cwnd: &mut f64, flight: f64, mss: f64, until: u64) {
+    /// Recovery begins with `flight` bytes thought to be in flight.
+    pub(crate) fn begin_recovery(&mut self, cwnd: &mut f64, flight: f64, mss: f64) {
         if !self.recovering {
             self.prior = self.prior.max(*cwnd);
         }
         self.recovering = true;
-        self.conserve_until = until;
+        self.conserving = true;
+        self.round_end = self.delivered; // a round begins
         *cwnd = (flight + mss).max(mss);
     }
 
@@ -543,7 +543,7 @@ impl Bbr {
 
     pub(crate) fn end_recovery(&mut self, cwnd: &mut f64) {
         if std::mem::take(&mut self.recovering) {
-            self.conserve_until = 0;
+            self.conserving = false;
             *cwnd = cwnd.max(self.prior);
             if !matches!(self.state, State::ProbeRtt(_)) {
                 self.prior = 0.0;

@@ -125,14 +125,12 @@ impl Window {
     }
 
     /// Recovery begins or ends for an algorithm that does not let it set the window; false for others.
-    pub(crate) fn bbr_recovery(&mut self, begins: Option<(u64, u64)>, mss: u32) -> bool {
+    pub(crate) fn bbr_recovery(&mut self, begins: Option<u64>, mss: u32) -> bool {
         let Some(Control::Bbr(b)) = self.control.as_deref_mut() else {
             return false;
         };
         match begins {
-            Some((flight, until)) => {
-                b.begin_recovery(&mut self.cwnd, flight as f64, f64::from(mss), until);
-            }
+            Some(flight) => b.begin_recovery(&mut self.cwnd, flight as f64, f64::from(mss)),
             None => b.end_recovery(&mut self.cwnd),
         }
         true

@@ -54,10 +54,7 @@ impl Sender {
             Phase::Open if self.dupacks == cfg.dup_threshold.max(1) && self.una > self.recover => {
                 self.reduce(cfg, now);
                 self.inflation = f64::from(cfg.dup_threshold) * f64::from(cfg.mss());
-                if !self
-                    .window
-                    .bbr_recovery(Some((self.in_flight(), self.nxt)), cfg.mss())
-                {
+                if !self.window.bbr_recovery(Some(self.in_flight()), cfg.mss()) {
                     self.window.cwnd = self.window.ssthresh;
                 }
                 self.phase = Phase::Recovery;

@@ -190,7 +190,7 @@ impl Sender {
         self.reduce(cfg, now);
         self.recover = self.nxt;
         self.cwr |= cfg.ecn;
-        let begins = Some((self.in_flight(), self.nxt));
+        let begins = Some(self.in_flight());
         if self.window.bbr_recovery(begins, cfg.mss()) {
             self.force = self.board.lost() > 0;
         } else if cfg.prr && cfg.sack {
@@ -334,13 +334,7 @@ impl Sender {
             self.reduce(cfg, now);
         }
         self.window.on_timeout();
-        let in_flight = self.in_flight();
-        if !self
-            .window
-            .bbr_recovery(Some((in_flight, self.nxt)), cfg.mss())
-        {
-            self.window.cwnd = in_flight as f64 + f64::from(cfg.mss());
-        }
+        self.window.cwnd = self.in_flight() as f64 + f64::from(cfg.mss());
         self.minded = cfg.hystart && cfg.algorithm == Algorithm::Cubic;
         self.cwr |= cfg.ecn;
         self.inflation = 0.0;
