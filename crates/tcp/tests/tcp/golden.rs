@@ -1,5 +1,5 @@
-//! What theory cannot say, as it was when it was last looked at. A change here changes every
-//! simulation: say so in the change log, and why it is better.
+//! What neither theory nor a kernel can say ([`crate::kernel`] holds the `linux` profile against Linux), as it was when
+//! it was last looked at. A change here changes simulations: say so in the change log, and why it is better.
 
 use crate::net::{CLIENT, Net, SERVER, ms, serve};
 use swell_tcp::{Algorithm, Config};
@@ -69,6 +69,9 @@ fn transfers_over_a_drop_tail_queue() {
             // That much theory can say: a path that keeps the order gives SACK no reason to err.
             assert_eq!(s.retransmitted, lost, "{name}");
         }
+        if sack {
+            continue;
+        }
         got += &format!(
             "{name}: {} {} {} {} {} {}\n",
             net.when_received(CLIENT, 5_000_000).unwrap().as_nanos(),
@@ -83,10 +86,6 @@ fn transfers_over_a_drop_tail_queue() {
 }
 
 const GOLDEN: &str = "\
-cubic: 2232374400 3461 6 1 0 0
-newreno with sack: 2289870400 3566 111 2 0 0
-cubic by count: 2232374400 3461 6 1 0 0
-cubic by count, no prr: 2232374400 3461 6 1 0 0
 classic reno: 3791782400 3638 212 1 1 0
 classic newreno: 8758614400 3598 172 3 0 0
 classic newreno, delayed: 5676782400 3518 92 2 0 0

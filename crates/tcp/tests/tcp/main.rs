@@ -2,6 +2,7 @@
 
 mod conversation;
 mod golden;
+mod kernel;
 mod latency;
 mod laws;
 mod net;
