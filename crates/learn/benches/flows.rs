@@ -35,16 +35,13 @@ fn main() {
         }
         let model = model.expect("there are rounds");
         assert_eq!(model.totals.evicted, 0);
-        let rate = print(
+        print(
             &format!("NetFlow v5 to a model, {what}"),
             RECORDS,
             &mut times,
         );
         let files = model.tcp.down.count();
-        println!(
-            "{:8.1} MB at most, {files} connections, {rate:.0} a second",
-            peak()
-        );
+        println!("{:8.1} MB at most so far, {files} connections", peak());
     }
     let Ok(path) = std::env::var("SWELL_NFCAPD") else {
         println!("skipped: nfdump beside us (set SWELL_NFCAPD to a file of nfcapd's)");

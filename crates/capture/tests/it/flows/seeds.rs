@@ -42,6 +42,16 @@ pub fn seeds() -> BTreeMap<&'static str, Vec<u8>> {
     }
     v5.extend([0, 0x1b, 6, 0, 0, 0, 0, 0, 24, 24, 0, 0]);
     let v9_sets = [set(0, &template(256, &PLAIN)), data];
+    let variable_v9 = [
+        set(
+            0,
+            &template(257, &[(8, 4), (12, 4), (82, 65_535), (2, 4), (1, 4)]),
+        ),
+        set(
+            257,
+            &[&plain(3, 180)[..8], &[2, b'i', b'f'], &plain(3, 180)[8..]].concat(),
+        ),
+    ];
     let mut late = ipfix(0, 1, &[set(256, &plain(3, 180))]);
     late.extend(ipfix(1, 1, &[set(2, &template(256, &PLAIN))]));
     BTreeMap::from([
@@ -51,9 +61,17 @@ pub fn seeds() -> BTreeMap<&'static str, Vec<u8>> {
         ("ipfix-written", written()),
         ("v5", v5),
         ("v9", [v9(9700, 1000, 0, &v9_sets), v9(9800, 1001, 2, &v9_sets)].concat()),
+        ("v9-variable", v9(9700, 1000, 0, &variable_v9)),
         ("sflow", sflow()),
         ("pcap", pcap(1, &[ethernet(0x0800, &v4(17, &udp(&ipfix(0, 1, &sets))))])),
-        ("nfdump-plain", nfdump()),
+        ("nfdump-plain", nfdump(&[])),
+        ("nfdump-samplers", nfdump(&samplers())),
+        (
+            "argus",
+            b"StartTime,Dur,Proto,SrcAddr,Sport,DstAddr,Dport,TotPkts,SrcBytes,DstBytes\n\
+              1.5,2,tcp,10.0.0.1,4000,10.0.0.2,80,30,700,30000\n"
+                .to_vec(),
+        ),
         ("csv", b"start,src,dst,protocol,packets,bytes\n1.5,10.0.0.1,10.0.0.2,tcp,3,180\n".to_vec()),
         (
             "zeek-json",
@@ -107,9 +125,31 @@ fn sflow() -> Vec<u8> {
     out
 }
 
-/// Layout 2, not compressed, one record of three elements.
-fn nfdump() -> Vec<u8> {
+/// Sampler records of both kinds.
+fn samplers() -> Vec<u8> {
     let le = Order::Little;
+    let mut out = Vec::new();
+    for n in [15, 24, 1, 1] {
+        out.extend(le.u16(n));
+    }
+    out.extend(le.u64(7));
+    out.extend(le.u32(1));
+    out.extend(le.u32(99));
+    for n in [9, 16] {
+        out.extend(le.u16(n));
+    }
+    out.extend(le.u32(8));
+    out.extend(le.u32(512));
+    out.extend(le.u16(2));
+    out.extend(le.u16(1));
+    out
+}
+
+/// Layout 2, not compressed: records of other types, and one flow of two elements whose counters were multiplied if there
+/// are any.
+fn nfdump(others: &[u8]) -> Vec<u8> {
+    let le = Order::Little;
+    let multiplied = if others.is_empty() { 0 } else { 2 };
     let mut generic = Vec::new();
     for n in [1_700_000_000_000u64, 1_700_000_001_000, 0, 3, 180] {
         generic.extend(le.u64(n));
@@ -125,9 +165,10 @@ fn nfdump() -> Vec<u8> {
     file.resize(40, 0);
     let size = record.len() as u16 + 12;
     file.extend(le.u32(1));
-    file.extend(le.u32(u32::from(size)));
+    file.extend(le.u32(u32::from(size) + others.len() as u32));
     file.extend([3, 0, 0, 0]);
-    for n in [11, size, 2, 0, 1, 0] {
+    file.extend(others);
+    for n in [11, size, 2, 0, 1, multiplied] {
         file.extend(le.u16(n));
     }
     file.extend(record);

@@ -147,13 +147,11 @@ impl Connections {
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) {
-        while self.open.has_before(settled)
-            && let Some((ends, connection)) = self.open.pop_before(settled)
-        {
+        let over = &mut self.over;
+        self.open.expire(settled, |ends, connection| {
             let cut = connection.continues;
-            self.over
-                .close(&ends, &connection, options, begin, cut, totals, timeline);
-        }
+            over.close(ends, connection, options, begin, cut, totals, timeline);
+        });
     }
 
     /// Closes the rest, and gives what all had. One that was silent for longer than its packets are apart is taken to

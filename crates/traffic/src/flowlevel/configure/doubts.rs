@@ -7,6 +7,9 @@ use super::super::model::FlowModel;
 /// Numbers of connections with a larger relative standard error are doubtful.
 const COARSE: f64 = 0.05;
 
+/// Connections of an interval from which on nearly all intervals have their volume within 5 % (docs/flow-model.md).
+const ENOUGH: u64 = 200;
+
 /// All of it: `sampled` records, and those `without_flags`.
 pub(super) fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec<Warning> {
     let mut doubts = Vec::new();
@@ -49,6 +52,18 @@ pub(super) fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec
         doubts.push(Warning::warning("no-gaps", format!(
             "no client opened two of the {files} connections to one server within the session gap: a \
              session opens one connection per interval"
+        )));
+    }
+    let mut begun: Vec<u64> = model.tcp.intervals.iter().map(|i| i.connections).collect();
+    begun.retain(|&n| n > 0);
+    begun.sort_unstable();
+    if let Some(&middling) = begun.get(begun.len() / 2)
+        && middling < ENOUGH
+        && files >= 100
+    {
+        doubts.push(Warning::note("few-per-interval", format!(
+            "a middling interval has {middling} connections: played as it is, the volume of single intervals is more \
+             than 5 % off where there are fewer than {ENOUGH}, that of all together is not; a longer --interval has more"
         )));
     }
     if files > 0 && files < 100 {

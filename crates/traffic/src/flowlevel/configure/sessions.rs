@@ -83,7 +83,7 @@ impl Sessions {
         }
         // A pair that has been silent for longer begins another session, known or not.
         let forget = until.saturating_sub(nanos(options.session_gap));
-        while self.pairs.pop_before(forget).is_some() {}
+        self.pairs.expire(forget, |_, _| ());
         while self.pairs.len() > self.capacity && self.pairs.pop_oldest().is_some() {
             totals.evicted += 1;
         }
@@ -99,27 +99,37 @@ impl Sessions {
         self.count -= starts.len();
         // Stable: of equal times the one that came first is first.
         starts.sort_by_key(|s| s.at);
+        let mut begun = Vec::new();
         for start in starts {
-            self.settle(start, options, totals, timeline);
+            if self.settle(start, options, totals, timeline) {
+                begun.push(start);
+            }
+        }
+        for (counter, host) in [
+            (&mut self.clients, (|s| s.client) as fn(&Start) -> u128),
+            (&mut self.servers, |s| s.server),
+        ] {
+            totals.evicted += counter.add_all(begun.iter().map(host), self.capacity);
         }
     }
 
+    /// Takes a start; whether a session begins with it.
     fn settle(
         &mut self,
         start: Start,
         options: &Options,
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
-    ) {
+    ) -> bool {
         let index = timeline.index(start.at);
-        let (gaps, clients, servers) = (&mut self.gaps, &mut self.clients, &mut self.servers);
-        let capacity = self.capacity;
+        let gaps = &mut self.gaps;
         self.pairs
             .update(Hosts(start.client, start.server), |known| {
+                let mut begins = false;
                 let mut pair = match known {
                     Some(pair) if start.at < pair.last => {
                         totals.late += 1;
-                        return (pair.last, ());
+                        return (pair.last, false);
                     }
                     Some(pair) if start.at - pair.last <= nanos(options.session_gap) => {
                         gaps.add(micros_between(pair.last, start.at));
@@ -129,11 +139,7 @@ impl Sessions {
                         *pair
                     }
                     _ => {
-                        let full = [
-                            clients.add(start.client, capacity),
-                            servers.add(start.server, capacity),
-                        ];
-                        totals.evicted += full.into_iter().map(u64::from).sum::<u64>();
+                        begins = true;
                         timeline.session_at(index);
                         Pair {
                             last: start.at,
@@ -144,7 +150,7 @@ impl Sessions {
                 pair.last = start.at;
                 pair.counted = pair.counted.max(index);
                 *known = Some(pair);
-                (start.at, ())
-            });
+                (start.at, begins)
+            })
     }
 }

@@ -72,6 +72,7 @@ pub(super) struct Table<K, V> {
 #[derive(Debug)]
 struct Slot<K, V> {
     key: K,
+    hash: u32,
     last: i64,
     value: V,
 }
@@ -113,7 +114,12 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         }
         let mut value = V::default();
         let (last, out) = change(&mut value);
-        let slot = Slot { key, last, value };
+        let slot = Slot {
+            key,
+            hash,
+            last,
+            value,
+        };
         let i = match self.free.pop() {
             Some(i) => {
                 self.slots[i as usize] = slot;
@@ -131,10 +137,29 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         out
     }
 
-    /// Whether [`Table::pop_before`] might have something to give.
-    pub(super) fn has_before(&self, until: i64) -> bool {
-        let first = self.lists.first_key_value();
-        first.is_some_and(|(&second, _)| second < until.div_euclid(SECOND))
+    /// Takes all entries whose last sign of life lies before the second that `until` is in.
+    pub(super) fn expire(&mut self, until: i64, mut each: impl FnMut(&K, &V)) {
+        let until = until.div_euclid(SECOND);
+        while let Some(entry) = self.lists.first_entry().filter(|e| *e.key() < until) {
+            let (second, mut list) = entry.remove_entry();
+            // One loop for each thing to be done: what one waits for in memory, the next does not wait for.
+            list.retain(|&i| {
+                let last = self.slots[i as usize].last.div_euclid(SECOND);
+                if last > second {
+                    self.lists.entry(last).or_default().push(i);
+                }
+                last <= second
+            });
+            for &i in &list {
+                self.index.remove(self.slots[i as usize].hash, i);
+            }
+            for &i in &list {
+                let slot = &mut self.slots[i as usize];
+                each(&slot.key, &slot.value);
+                slot.value = V::default();
+            }
+            self.free.append(&mut list);
+        }
     }
 
     /// Takes an entry whose last sign of life lies before the second that `until` is in.
@@ -153,9 +178,9 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
                 self.lists.entry(last).or_default().push(i);
                 continue;
             }
-            let key = slot.key;
+            let (key, hash) = (slot.key, slot.hash);
             let value = std::mem::take(&mut slot.value);
-            self.index.remove(hash_of(&key), i);
+            self.index.remove(hash, i);
             self.free.push(i);
             return Some((key, value));
         }
@@ -194,13 +219,18 @@ mod tests {
             let mut table: Table<u64, u32> = Table::default();
             let mut map: BTreeMap<u64, (i64, u32)> = BTreeMap::new();
             for (key, second, what) in steps {
-                if what > 0 {
+                if what > 1 {
                     let at = second * SECOND + 5;
                     table.update(key, |v| { *v += 1; (at, ()) });
                     let entry = map.entry(key).or_insert((at, 0));
                     *entry = (entry.0.max(at), entry.1 + 1);
                 } else {
-                    while let Some((old, value)) = table.pop_before(second * SECOND) {
+                    let mut gone = Vec::new();
+                    match what {
+                        0 => table.expire(second * SECOND, |k, v| gone.push((*k, *v))),
+                        _ => gone.extend(std::iter::from_fn(|| table.pop_before(second * SECOND))),
+                    }
+                    for (old, value) in gone {
                         let (last, count) = map.remove(&old).expect("it is in the map");
                         prop_assert!(last < second * SECOND && count == value);
                     }
