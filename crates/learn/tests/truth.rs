@@ -265,3 +265,136 @@ fn a_small_budget_thins_and_keeps_the_volume() {
     assert!((estimated / bytes - 1.0).abs() < 0.3, "{estimated} {bytes}");
     assert!((estimate / count - 1.0).abs() < 0.4, "{estimate}");
 }
+
+fn one(tap: &mut Tap, at: Dur, client: Host, server: Host, response: u32) {
+    let what = Exchanges {
+        turns: vec![(300, ms(5), response, ms(0))],
+        ..Exchanges::default()
+    };
+    tap.connection(at, client, server, &what);
+}
+
+/// Fifteen packet pairs give a capacity, fourteen do not.
+#[test]
+fn fifteen_pairs_are_enough() {
+    // Flights of ten packets have nine pairs; the sixth packet of the second is its fifth.
+    for (packets, known) in [(16, false), (17, true)] {
+        let mut tap = Tap::new();
+        let server = Host::server(1, ms(30)).at(10_000_000);
+        one(
+            &mut tap,
+            ms(0),
+            Host::client(1, ms(3)),
+            server,
+            packets * synth::MSS,
+        );
+        let path = learn(tap).server_paths[0];
+        assert_eq!(path.capacity_samples, if known { 15 } else { 14 });
+        assert_eq!(path.up.is_some(), known, "{path:?}");
+    }
+}
+
+/// A host of ten packets of which one was lost, beside a busy one that loses nothing: its loss is drawn
+/// towards the side's, its capacity is not taken from the other.
+#[test]
+fn a_small_host_beside_a_busy_one() {
+    let mut tap = Tap::new();
+    let client = Host::client(1, ms(3));
+    one(
+        &mut tap,
+        ms(0),
+        client,
+        Host::server(1, ms(30)).at(10_000_000),
+        400 * synth::MSS,
+    );
+    let what = Exchanges {
+        turns: vec![(300, ms(5), 10 * synth::MSS, ms(0))],
+        lose_before: 1,
+        ..Exchanges::default()
+    };
+    tap.connection(Dur::from_secs(20), client, Host::server(2, ms(70)), &what);
+    let m = learn(tap);
+    let [busy, small] = [m.server_paths[0], m.server_paths[1]];
+    assert_eq!((busy.loss_samples, small.loss_samples), (401, 11));
+    // Each counts for ten packets at most in the side's share: 1 lost of 20. Ten of those, and its own.
+    assert!((small.loss_up - 1.5 / 20.0).abs() < 1e-6, "{small:?}");
+    assert!((busy.loss_up - 0.5 / 410.0).abs() < 1e-6, "{busy:?}");
+    assert_eq!((small.rtt, small.rtt_samples), (ms(70), 1));
+    assert!(busy.up.is_some() && small.up.is_none());
+}
+
+/// Hosts of which nothing was timed are played with the round trip of a host of their class.
+#[test]
+fn hosts_without_a_round_trip_borrow_one() {
+    let mut tap = Tap::new();
+    let client = Host::client(1, ms(2));
+    for i in 0..5u8 {
+        let server = Host::server(i, ms(40 + 10 * u64::from(i)));
+        one(
+            &mut tap,
+            Dur::from_secs(u64::from(i)),
+            client,
+            server,
+            1_000,
+        );
+    }
+    for i in 100..130u8 {
+        // SYNs that nobody answers.
+        tap.syn(
+            Dur::from_secs(6),
+            client,
+            Host::server(i, ms(7)),
+            u16::from(i),
+        );
+    }
+    let m = learn(tap);
+    let (own, borrowed): (Vec<swell_traffic::Path>, Vec<swell_traffic::Path>) = m
+        .server_paths
+        .iter()
+        .copied()
+        .partition(|p| p.rtt_samples > 0);
+    assert_eq!((own.len(), borrowed.len()), (5, 30));
+    let donors: Vec<_> = own.iter().map(|p| p.rtt).collect();
+    assert!(donors.iter().all(|&rtt| rtt >= ms(39)));
+    assert!(borrowed.iter().all(|p| donors.contains(&p.rtt)));
+    // Not all from the same.
+    let mut different: Vec<_> = borrowed.iter().map(|p| p.rtt).collect();
+    different.sort_unstable();
+    different.dedup();
+    assert!(different.len() >= 3, "{different:?}");
+}
+
+/// A group ends after 30 s without activity and a session after 5 min, counted from the last data, however
+/// late in its group that passed.
+#[test]
+fn time_outs_count_from_the_last_data() {
+    let client = Host::client(1, ms(2));
+    let server = Host::server(1, ms(40));
+    for (silence, groups, sessions) in [
+        (29_900, vec![2], 1),
+        (30_100, vec![1, 1], 1),
+        (299_900, vec![1, 1], 1),
+        (300_100, vec![1], 2),
+    ] {
+        let mut tap = Tap::new();
+        // Its last response passes the tap at 20.1 s or so.
+        let what = Exchanges {
+            turns: vec![(300, ms(5), 100, ms(20_000)), (300, ms(5), 100, ms(0))],
+            ..Exchanges::default()
+        };
+        tap.connection(Dur::ZERO, client, server, &what);
+        let last = ms(42 + 45 + 2 + 20_000 + 45);
+        one(&mut tap, last + ms(silence), client, server, 1_000);
+        let m = learn(tap);
+        let counts: Vec<_> = m.sessions[0]
+            .groups
+            .iter()
+            .map(|g| g.connections.len())
+            .collect();
+        assert_eq!(
+            (m.sessions.len(), counts),
+            (sessions, groups),
+            "{silence} ms"
+        );
+    }
+}

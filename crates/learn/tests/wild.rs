@@ -1,0 +1,32 @@
+//! Whatever packets come, the learner does not fall over and loses no bytes.
+
+#[path = "wild/packets.rs"]
+mod packets;
+
+use packets::{learnt, packets};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn any_packets_give_a_sound_model(
+        data in proptest::collection::vec(any::<u8>(), 0..3_000),
+        preview in 0..200usize,
+    ) {
+        let packets = packets(&data);
+        learnt(&packets, preview);
+    }
+
+    /// The same hosts again and again: long connections and flows.
+    #[test]
+    fn long_flows_give_a_sound_model(
+        data in proptest::collection::vec(any::<u8>(), 14..700),
+        times in 1..20usize,
+    ) {
+        let mut one = packets(&data);
+        let many: Vec<_> = (0..times).flat_map(|_| one.clone()).collect();
+        learnt(&many, 50);
+        one.reverse();
+        learnt(&one, 50);
+    }
+}
