@@ -158,7 +158,8 @@ impl Sources {
             s.spacing
                 .add(u64::try_from(source.streamed).unwrap_or(0) / 1_000 / gaps);
         } else if source.gaps.n > 0.0 {
-            s.spacing.add((source.gaps.mean() / 1e3) as u64);
+            // Rounded: of a spacing of some microseconds half of one is a part that counts.
+            s.spacing.add((source.gaps.mean() / 1e3 + 0.5) as u64);
         }
         s.datagrams.add(source.bytes / source.packets.max(1));
         s.volumes.add(source.bytes);
