@@ -94,7 +94,7 @@ fn sentences(study: &Study) -> Vec<String> {
         .enumerate()
         .map(|(i, name)| {
             let mut text = format!(
-                "{name}: {} of {} claims hold, {} in kind, {} not",
+                "{name}: {} of {} claims hold, {} in part, {} not",
                 of(i, Verdict::Holds),
                 main.entries.len(),
                 of(i, Verdict::InKind),
@@ -159,7 +159,7 @@ fn finding(f: &Finding, study: &Study) -> Cell {
         }
         small += &format!("{reference}: {beside}");
     }
-    let mut cell = Cell::text(format!("{} {}", f.verdict.words(), f.value).trim()).small(small);
+    let mut cell = Cell::text(format!("{} {}", f.words(), f.value).trim()).small(small);
     let named = |name: &String| {
         let mut all = study.sections.iter().flat_map(|s| &s.pictures);
         all.find(|p| p.name == *name)

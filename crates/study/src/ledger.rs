@@ -20,7 +20,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The better of "holds" and "in kind" that is true, or "does not hold".
+    /// The better of "holds" and "holds in part" that is true, or "does not hold".
     pub fn of(holds: bool, in_kind: bool) -> Verdict {
         match (holds, in_kind) {
             (true, _) => Verdict::Holds,
@@ -33,7 +33,7 @@ impl Verdict {
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
-            Verdict::InKind => "in kind",
+            Verdict::InKind => "holds in part",
             Verdict::DoesNotHold => "does not",
             Verdict::NotTested => "not tested",
         }
@@ -45,6 +45,8 @@ impl Verdict {
 pub struct Finding {
     /// By the claim's rule.
     pub verdict: Verdict,
+    /// Whether it rests on runs of a single seed, so that chance may have made it.
+    pub tentative: bool,
     /// The number that decides, with its unit; may be empty.
     pub value: String,
     /// Its interval, where it was found and what else is to be said; may be empty.
@@ -64,6 +66,7 @@ impl Finding {
     pub fn exact(verdict: Verdict, value: String, detail: String, measured: f64) -> Finding {
         Finding {
             verdict,
+            tentative: false,
             value,
             detail,
             measured: Some(Estimate::exact(measured)),
@@ -77,12 +80,23 @@ impl Finding {
     pub fn not_tested() -> Finding {
         Finding {
             verdict: Verdict::NotTested,
+            tentative: false,
             value: String::new(),
             detail: String::new(),
             measured: None,
             reference: String::new(),
             reference_verdict: None,
             pictures: Vec::new(),
+        }
+    }
+
+    /// The verdict in words, and whether it is tentative.
+    pub fn words(&self) -> String {
+        match (self.tentative, self.verdict) {
+            (true, verdict) if verdict != Verdict::NotTested => {
+                format!("tentative: {}", verdict.words())
+            }
+            (_, verdict) => verdict.words().to_owned(),
         }
     }
 

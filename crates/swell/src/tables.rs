@@ -170,7 +170,7 @@ pub(crate) fn ledger(ledger: &Ledger, reference: &str) -> String {
     for entry in &ledger.entries {
         let mut row = vec![entry.id.clone(), entry.claim.clone(), entry.paper.clone()];
         row.extend(entry.findings.iter().map(|f| {
-            let mut text = f.verdict.words().to_owned();
+            let mut text = f.words();
             if !f.value.is_empty() {
                 text += &format!("\n{}", f.value);
             }

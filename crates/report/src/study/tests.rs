@@ -17,6 +17,7 @@ fn study() -> Study {
                 findings: vec![
                     Finding {
                         verdict: Verdict::Holds,
+                        tentative: false,
                         value: "+60 %".into(),
                         detail: "at M = 3".into(),
                         measured: None,
@@ -67,7 +68,7 @@ fn the_page_has_the_ledger_first_and_every_number() {
     assert!(at("more &lt; less") < at("<figure id=\"one\""));
     for text in [
         "holds +60 %",
-        "at M = 3; other: in kind +61 %",
+        "at M = 3; other: holds in part +61 %",
         "What other says under the same defaults",
         "another verdict than ours on X1 (then).",
         "not tested",

@@ -224,6 +224,7 @@ fn finding(claim: &Claim, found: Found) -> Finding {
     let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
     Finding {
         verdict: found.verdict,
+        tentative: false,
         value: shown(claim, &found.value),
         detail: parts.join(" "),
         measured,
@@ -252,7 +253,7 @@ fn rule(claim: &Claim) -> String {
     let tidy = |t: &str| t.split_whitespace().collect::<Vec<_>>().join(" ");
     text += &format!("It holds where {}", tidy(&claim.holds));
     if let Some(in_kind) = &claim.in_kind {
-        text += &format!("; in kind where {}", tidy(in_kind));
+        text += &format!("; in part where {}", tidy(in_kind));
     }
     text
 }

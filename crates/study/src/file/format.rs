@@ -475,7 +475,7 @@ pub struct Claim {
     pub unit: Units,
     /// When the claim holds: true or false, of `value` and what was given.
     pub holds: String,
-    /// When it holds in kind. Default: never.
+    /// When it holds in part. Default: never.
     #[serde(default)]
     pub in_kind: Option<String>,
     /// What else is to be said: a text.

@@ -298,6 +298,12 @@ impl FileStudy {
             .iter()
             .flat_map(|s| s.pictures.iter().map(|p| &p.name))
             .collect();
+        // One seed says nothing of another.
+        let tentative = self.seeds < 2 && !self.compiled.file.fixed;
+        let findings = ledgers.iter_mut().flat_map(|l| &mut l.entries);
+        for finding in findings.flat_map(|e| &mut e.findings) {
+            finding.tentative = tentative && finding.verdict != crate::Verdict::NotTested;
+        }
         for entry in ledgers.iter_mut().flat_map(|l| &mut l.entries) {
             for finding in &mut entry.findings {
                 finding.pictures.retain(|name| pictures.contains(&name));

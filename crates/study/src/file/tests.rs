@@ -353,6 +353,21 @@ fn a_run_is_what_the_simulator_makes_of_the_resolved_experiment() {
 }
 
 #[test]
+fn a_verdict_on_one_seed_is_tentative() {
+    let words = |seeds: u16| {
+        let wish = format!("seeds = {seeds}\n");
+        let study = read(&STUDY.replacen("seeds = 2\n", &wish, 1)).unwrap();
+        assert_eq!(study.seeds(), seeds);
+        let cells = study.cells();
+        let numbers = cells.iter().map(|c| vec![10.0 * c.group_load(), 1.0]);
+        let page = study.study(&numbers.collect::<Vec<_>>());
+        page.ledgers[0].entries[0].findings[0].words()
+    };
+    assert_eq!(words(1), "tentative: holds");
+    assert_eq!(words(2), "holds");
+}
+
+#[test]
 fn a_claim_about_a_number_that_a_run_lacks_is_not_tested() {
     let study = read(STUDY).unwrap();
     // In the first column runs at half the load have no packets to count.

@@ -50,35 +50,35 @@ const CLAIMS: &[Claim] = &[
         id: "S4.4",
         claim: "sessions tuned by imitation carry the volume",
         paper: "the interval's bytes are met",
-        rule: "holds: connections and wire bytes of the whole run within 3 %; in kind: within 10 %",
+        rule: "holds: connections and wire bytes of the whole run within 3 %; in part: within 10 %",
         find: tuning,
     },
     Claim {
         id: "S4.5",
         claim: "temporal volume is reproduced",
         paper: "figures 6 and 9",
-        rule: "holds: wire bytes within 5 % in 95 % of the intervals of 300 s; in kind: within 20 %",
+        rule: "holds: wire bytes within 5 % in 95 % of the intervals of 300 s; in part: within 20 %",
         find: temporal,
     },
     Claim {
         id: "S4.6a",
         claim: "file sizes are reproduced",
         paper: "figure 7, the lines lie on each other",
-        rule: "holds: every quantile from 10 to 99 % within 5 %; in kind: within 20 %",
+        rule: "holds: every quantile from 10 to 99 % within 5 %; in part: within 20 %",
         find: |q| quantiles(q, &SIZES),
     },
     Claim {
         id: "S4.6b",
         claim: "inter-connection times are reproduced",
         paper: "figure 7",
-        rule: "holds: every quantile from 10 to 90 % within 10 %; in kind: within a factor of 2",
+        rule: "holds: every quantile from 10 to 90 % within 10 %; in part: within a factor of 2",
         find: |q| quantiles(q, &GAPS),
     },
     Claim {
         id: "S4.6c",
         claim: "the popularity of destinations is reproduced by rank",
         paper: "figure 7",
-        rule: "holds: shares of the ten most popular within a fifth of the original's or a point; in kind: their \
+        rule: "holds: shares of the ten most popular within a fifth of the original's or a point; in part: their \
                sum so",
         find: popularity,
     },
@@ -86,7 +86,7 @@ const CLAIMS: &[Claim] = &[
         id: "S4.7a",
         claim: "flows per interval match",
         paper: "figures 8 and 10",
-        rule: "holds: connections within 5 % in 95 % of the intervals of 300 s; in kind: within 20 %",
+        rule: "holds: connections within 5 % in 95 % of the intervals of 300 s; in part: within 20 %",
         find: |q| by_interval(q, "flows", 0.0),
     },
     Claim {
@@ -109,7 +109,7 @@ const CLAIMS: &[Claim] = &[
         id: "S4.8b",
         claim: "energy below the RTT does not match",
         paper: "figure 11: links and hosts of the testbed differ",
-        rule: "holds: mean distance over octaves below half the RTT above 0.5 octaves; in kind: above what it is \
+        rule: "holds: mean distance over octaves below half the RTT above 0.5 octaves; in part: above what it is \
                over the RTT",
         find: below,
     },
@@ -117,7 +117,7 @@ const CLAIMS: &[Claim] = &[
         id: "S4.8c",
         claim: "without the RTT energy matches nowhere",
         paper: "figure 11",
-        rule: "holds: mean distance above 0.5 octaves both above and below the RTT; in kind: on one side",
+        rule: "holds: mean distance above 0.5 octaves both above and below the RTT; in part: on one side",
         find: without,
     },
     Claim {
@@ -125,7 +125,7 @@ const CLAIMS: &[Claim] = &[
         claim: "an interval of 60 s has less energy than one of 300 s",
         paper: "figure 11",
         rule: "holds: lower by more than 0.1 octaves in the mean from twice the RTT to 33 s, both at the same \
-               RTT; in kind: lower",
+               RTT; in part: lower",
         find: shorter,
     },
 ];
@@ -143,6 +143,7 @@ fn percent(share: f64) -> String {
 fn finding(verdict: Verdict, value: String, detail: String, measured: Option<Estimate>) -> Finding {
     Finding {
         verdict,
+        tentative: false,
         value,
         detail,
         measured,

@@ -90,7 +90,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             id: "S4.10a",
             claim: "at low load both are forwarded alike",
             paper: "figure 13(a): near-perfect match",
-            rule: "holds: mean rates within 1 %, and less than 0.1 % lost of either; in kind: within 3 %",
+            rule: "holds: mean rates within 1 %, and less than 0.1 % lost of either; in part: within 3 %",
             find: |t| {
                 let off = t.off(Regime::Low, "forwarded")?;
                 let [a, b] = t.pair(Regime::Low, "loss")?;
@@ -107,7 +107,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             id: "S4.10b",
             claim: "at high load sessions are forwarded at a lower rate, for they lose packets",
             paper: "figure 13(b)",
-            rule: "holds: mean rate over 1 % lower, and only sessions lose over 0.1 %; in kind: sessions lose more",
+            rule: "holds: mean rate over 1 % lower, and only sessions lose over 0.1 %; in part: sessions lose more",
             find: |t| {
                 let off = t.off(Regime::High, "forwarded")?;
                 let [a, b] = t.pair(Regime::High, "loss")?;
@@ -123,7 +123,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             id: "S4.10c",
             claim: "the rate forwarded is far more variable with sessions",
             paper: "figures 12(a) and 13: bars of one deviation",
-            rule: "holds: deviation over mean at least three times as large, at low and high load; in kind: larger",
+            rule: "holds: deviation over mean at least three times as large, at low and high load; in part: larger",
             find: |t| {
                 let (low, high) = (t.variability(Regime::Low)?, t.variability(Regime::High)?);
                 let more = |factor: f64| [low, high].iter().all(|[a, b]| *a > factor * b);
@@ -143,7 +143,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             id: "S4.10d",
             claim: "losses of sessions are correlated",
             paper: "likely correlated and bursty",
-            rule: "holds: behind a lost packet over five times as many are lost as of all; in kind: twice",
+            rule: "holds: behind a lost packet over five times as many are lost as of all; in part: twice",
             find: |t| {
                 let bench = Bench::sessions(Regime::High, t.routes);
                 let get = |n| t.results.get(bench, n);
@@ -170,7 +170,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             id: "S4.10e",
             claim: "what the router is busy with varies more with sessions",
             paper: "figure 14(b), utilisation of the switching fabric",
-            rule: "holds: deviation of the processor's share at high load at least twice the constant's; in kind: larger",
+            rule: "holds: deviation of the processor's share at high load at least twice the constant's; in part: larger",
             find: |t| {
                 let [a, b] = t.pair(Regime::High, "busy_sd")?;
                 let [mean, constant] = t.pair(Regime::High, "busy")?;
@@ -218,7 +218,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             claim: "the larger the table, the dearer a packet",
             paper: "not measured there; asked here of the kernel's trie",
             rule: "holds: processor time of a small packet over 10 % more than with the smallest table, with the line \
-               open; in kind: over 3 %",
+               open; in part: over 3 %",
             find: |t| {
                 let flood = |routes| Bench::constant(Mix::Small, 1, Regime::Bare, routes);
                 let of = |routes| t.results.get(flood(routes), "us_per_packet");
@@ -301,7 +301,7 @@ fn pattern_claims<'a>() -> [Claim<Varied<'a>>; 3] {
                 are not",
             paper: "figures 12(b) and 12(c): 180 Mbit/s lower at 930 than at 465, 140 lower at 40 bytes",
             rule: "holds: over 1 % lower where the paper's is, within 1 % where it is not, of even spacing and 1500 \
-               bytes; in kind: lower at all, within 3 %",
+               bytes; in part: lower at all, within 3 %",
             find: |v| {
                 let off = v.get("forwarded")? / v.even("forwarded")? - 1.0;
                 let lower = v.burst >= 697 || v.mix == Mix::Small;
@@ -318,7 +318,7 @@ fn pattern_claims<'a>() -> [Claim<Varied<'a>>; 3] {
             id: "S4.10i",
             claim: "the rate does not vary, whatever the pattern",
             paper: "low variation at every burst and size",
-            rule: "holds: deviation over intervals at most 1 % of the mean; in kind: less than a third of the sessions'",
+            rule: "holds: deviation over intervals at most 1 % of the mean; in part: less than a third of the sessions'",
             find: |v| {
                 let own = v.get("forwarded_sd")? / v.get("forwarded")?;
                 let sessions = Bench::sessions(Regime::High, TABLE);
@@ -337,7 +337,7 @@ fn pattern_claims<'a>() -> [Claim<Varied<'a>>; 3] {
             claim: "the loss rate stays what it is, that of sessions does not",
             paper: "figure 14(a)",
             rule: "holds: deviation of the loss over intervals less than a third of its mean, or nothing lost, and of the \
-               sessions' more than half; in kind: relatively less than the sessions'",
+               sessions' more than half; in part: relatively less than the sessions'",
             find: |v| {
                 let sessions = Bench::sessions(Regime::High, TABLE);
                 let theirs =
@@ -375,7 +375,7 @@ const CAPACITY_CLAIMS: &[Claim<Capacity>] = &[
         id: "S4.11a",
         claim: "a process makes a few hundred Mbit/s",
         paper: "a few hundred, on workstations of 2004",
-        rule: "holds: at least 300 Mbit/s of one stream over a cable; in kind: 100",
+        rule: "holds: at least 300 Mbit/s of one stream over a cable; in part: 100",
         find: |c| {
             let mbit = c.bulk?.bps() as f64 / 1e6;
             let detail = "payload of one TCP stream between two hosts of this machine".to_owned();
@@ -391,7 +391,7 @@ const CAPACITY_CLAIMS: &[Claim<Capacity>] = &[
         id: "S4.11b",
         claim: "thousands of sessions at a time",
         paper: "thousands",
-        rule: "holds: at least 2000 active, none of their transfers failed, 99 % begun within 5 ms; in kind: none \
+        rule: "holds: at least 2000 active, none of their transfers failed, 99 % begun within 5 ms; in part: none \
                failed",
         find: |c| {
             let enough = c.active >= 2_000 && c.failed == 0 && c.done > 0;
@@ -412,7 +412,7 @@ const CAPACITY_CLAIMS: &[Claim<Capacity>] = &[
         id: "S4.11c",
         claim: "in less than 10 MB of memory",
         paper: "normally less than 10 MB, client or server",
-        rule: "holds: most resident memory of both processes below 10 MB with these sessions; in kind: below 10 kB a \
+        rule: "holds: most resident memory of both processes below 10 MB with these sessions; in part: below 10 kB a \
                session and 10 MB",
         find: |c| {
             let [client, server] = c.memory?.map(|b| b as f64 / 1e6);

@@ -85,7 +85,7 @@ const CLAIMS: &[Claim] = &[
         claim: "records begin when their flows do",
         paper: "median 0 ms, mean 19, deviation 8: no numbers have these three, for mean and median are never \
                 more than a deviation apart",
-        rule: "holds: median error at most a millisecond, as fine as NetFlow v5 is; in kind: ten",
+        rule: "holds: median error at most a millisecond, as fine as NetFlow v5 is; in part: ten",
         find: |row| {
             let median = row.get("begin_50")?;
             let late = median.abs();
@@ -101,14 +101,14 @@ const CLAIMS: &[Claim] = &[
         id: "S4.9b",
         claim: "records end later than their flows",
         paper: "mean 454 ms, median 461, deviation 254, through a Cisco 6509",
-        rule: "holds: all three within a tenth of the paper's; in kind: late by more than 10 ms in the mean",
+        rule: "holds: all three within a tenth of the paper's; in part: late by more than 10 ms in the mean",
         find: late,
     },
     Claim {
         id: "S4.9c",
         claim: "sessions counted from durations are too many",
         paper: "overestimated",
-        rule: "holds: by the records' times over 5 % more are active than by the packets'; in kind: more",
+        rule: "holds: by the records' times over 5 % more are active than by the packets'; in part: more",
         find: |row| {
             let over = row.over()?;
             Some(Finding::exact(
@@ -129,7 +129,7 @@ const CLAIMS: &[Claim] = &[
         claim: "so many sessions send more than there was; with exact times they match",
         paper: "the first algorithm fails with late times, and leads to a good match with exact ones",
         rule: "holds: expected bytes of so many sessions over 5 % more than the original's, and within 5 % with \
-               the packets' times; in kind: more than with the packets' times",
+               the packets' times; in part: more than with the packets' times",
         find: |row| {
             let (said, exact) = (row.get("volume")? - 1.0, row.get("true_volume")? - 1.0);
             Some(Finding::exact(
