@@ -89,6 +89,11 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |t| t.inverse_cdf(p))
 }
 
+/// The distribution function of Student's t with `freedom` degrees; NaN for `freedom` <= 0 or NaN.
+pub fn t_cdf(x: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |t| t.cdf(x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,169 @@
+use swell_base::Stream;
+
+use super::*;
+
+fn complete(values: &[f64]) -> Vec<Observation> {
+    values.iter().copied().map(Observation::complete).collect()
+}
+
+#[test]
+fn the_interval_is_students_of_the_logarithms() {
+    // Ratios e^0, e^0.1, e^0.2: mean 0.1, sd 0.1, t(0.975, 2) = 4.302653.
+    let with: Vec<f64> = [0.0, 0.1, 0.2].map(f64::exp).to_vec();
+    let r = PairedRatio::of_values(&with, &[1.0; 3]).unwrap();
+    let half = 4.302_652_73 * 0.1 / 3f64.sqrt();
+    let (low, high) = r.interval(0.95);
+    assert!((r.value() / 0.1f64.exp() - 1.0).abs() < 1e-12);
+    assert!((low.ln() - (0.1 - half)).abs() < 1e-7);
+    assert!((high.ln() - (0.1 + half)).abs() < 1e-7);
+    // The p-value at an end of the 95 % interval is 2.5 %.
+    assert!((r.p_above(low) - 0.025).abs() < 1e-7);
+    assert!((r.p_below(high) - 0.025).abs() < 1e-7);
+    // (4.3027 * 0.1 / ln 1.1)^2 = 20.4.
+    assert_eq!(r.replications_for(0.1), Some(21));
+}
+
+#[test]
+fn few_replications_never_show_that_nothing_differs() {
+    for n in 1..MIN_REPLICATIONS {
+        let r = PairedRatio::of_values(&vec![1.0; n], &vec![1.0; n]).unwrap();
+        assert!(!r.equivalent(0.1, 0.05), "{n}");
+    }
+    let enough = PairedRatio::of_values(&[1.0; 5], &[1.0; 5]).unwrap();
+    assert!(enough.equivalent(0.1, 0.05));
+    assert_eq!(enough.p_above(1.1), 1.0);
+    // A faster application is not "no difference" either.
+    let faster = PairedRatio::of_values(&[0.62; 5], &[1.0; 5]).unwrap();
+    assert!(!faster.equivalent(0.1, 0.05));
+    assert_eq!(faster.p_below(1.0 / 1.1), 0.0);
+}
+
+#[test]
+fn one_replication_tells_a_value_and_no_interval() {
+    let r = PairedRatio::of_values(&[2.0], &[1.0]).unwrap();
+    assert_eq!(r.value(), 2.0);
+    assert_eq!(r.interval(0.95), (0.0, f64::INFINITY));
+    assert_eq!((r.p_above(1.0), r.p_below(9.0)), (1.0, 1.0));
+    assert_eq!(r.replications_for(0.1), None);
+}
+
+#[test]
+fn bounds_above_the_line_bound_the_ratio_from_below() {
+    let stuck = vec![Observation::complete(2.0), Observation::at_least(8.0)];
+    let with = vec![stuck; 4];
+    let without = vec![complete(&[1.0, 1.0]); 4];
+    let r = PairedRatio::of(&with, &without, 0.95).unwrap();
+    assert_eq!(r.known(), Known::AtLeast);
+    assert_eq!(r.interval(0.95).1, f64::INFINITY);
+    assert!(r.interval(0.95).0 > 7.0, "{r:?}");
+    assert_eq!((r.p_above(1.1), r.p_below(100.0)), (0.0, 1.0));
+    let turned = PairedRatio::of(&without, &with, 0.95).unwrap();
+    assert_eq!(turned.known(), Known::AtMost);
+    assert_eq!(turned.interval(0.95).0, 0.0);
+    assert_eq!((turned.p_below(1.0), turned.p_above(0.01)), (0.0, 1.0));
+    assert!(!r.equivalent(100.0, 0.05) && !turned.equivalent(100.0, 0.05));
+    // Nothing is known of bound over bound.
+    assert_eq!(PairedRatio::of(&with, &with, 0.95), None);
+}
+
+#[test]
+fn replications_are_joined_until_every_group_tells_its_quantile() {
+    // Alone, each run's p90 is cut off; two runs together tell it.
+    let whole = complete(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+    let mut cut = whole.clone();
+    cut[1] = Observation::complete(1.0);
+    cut[4] = Observation::at_least(4.5);
+    let with: Vec<_> = (0..10)
+        .map(|k| {
+            if k % 2 == 0 {
+                cut.clone()
+            } else {
+                whole.clone()
+            }
+        })
+        .collect();
+    let without = vec![whole; 10];
+    let r = PairedRatio::of(&with, &without, 0.8).unwrap();
+    assert_eq!(
+        (r.known(), r.groups, r.replications()),
+        (Known::Value, 5, 10)
+    );
+}
+
+#[test]
+fn what_cannot_be_paired_has_no_ratio() {
+    let one = complete(&[1.0]);
+    assert_eq!(PairedRatio::of(&[], &[], 0.5), None);
+    assert_eq!(PairedRatio::of(&[one.clone()], &[], 0.5), None);
+    assert_eq!(PairedRatio::of(&[Vec::new()], &[one], 0.5), None);
+    assert_eq!(PairedRatio::of_values(&[1.0, 0.0], &[1.0, 1.0]), None);
+    assert_eq!(PairedRatio::of_values(&[f64::INFINITY], &[1.0]), None);
+}
+
+#[test]
+fn holm_steps_down() {
+    assert_eq!(holm(&[0.01, 0.04, 0.03]), [0.03, 0.06, 0.06]);
+    assert_eq!(holm(&[0.6, 0.5]), [1.0, 1.0]);
+    assert!(holm(&[]).is_empty());
+}
+
+/// Standard normal.
+fn normal(s: &mut Stream) -> f64 {
+    let (u, v) = (1.0 - s.uniform(), s.uniform());
+    libm::sqrt(-2.0 * libm::log(u)) * libm::cos(std::f64::consts::TAU * v)
+}
+
+/// Requests of one run: dependent, lognormal with a Pareto tail, the last one cut off; median e^`run`.
+fn requests(s: &mut Stream, run: f64) -> Vec<Observation> {
+    let mut level = normal(s);
+    let mut all: Vec<Observation> = (0..60)
+        .map(|_| {
+            level = 0.6 * level + 0.8 * normal(s);
+            let tail = if s.uniform() < 0.05 {
+                libm::pow(1.0 - s.uniform(), -1.0 / 1.5)
+            } else {
+                1.0
+            };
+            Observation::complete(libm::exp(run + 0.5 * level) * tail)
+        })
+        .collect();
+    if let Some(last) = all.last_mut() {
+        *last = Observation::at_least(last.value * s.uniform());
+    }
+    all
+}
+
+/// Coverage and error rates in worlds like the product's. Both conditions have the same law, but for a factor,
+/// so the mean of the log ratios of their quantiles is that of the factor exactly.
+#[test]
+fn intervals_cover_and_decisions_err_as_seldom_as_they_claim() {
+    let mut s = Stream::new(7, "coverage");
+    for (n, worlds) in [(5, 500), (10, 300)] {
+        for p in [0.5, 0.9, 0.95] {
+            let (mut covered, mut matters, mut equal) = (0, 0, 0);
+            for _ in 0..worlds {
+                let mut runs = |mean: f64| -> Vec<Vec<Observation>> {
+                    (0..n)
+                        .map(|_| {
+                            let run = mean + 0.25 * normal(&mut s);
+                            requests(&mut s, run)
+                        })
+                        .collect()
+                };
+                let (with, without) = (runs(libm::log(1.3)), runs(0.0));
+                let r = PairedRatio::of(&with, &without, p).unwrap();
+                let (low, high) = r.interval(0.95);
+                covered += usize::from(low <= 1.3 && 1.3 <= high);
+                equal += usize::from(r.equivalent(0.1, 0.05));
+                let same = runs(libm::log(1.1));
+                let r = PairedRatio::of(&same, &without, p).unwrap();
+                matters += usize::from(r.p_above(1.1) <= 0.05);
+            }
+            // 500 worlds: a standard deviation of 1 %.
+            let share = |k: usize| k as f64 / worlds as f64;
+            assert!(share(covered) >= 0.93, "n {n} p {p}: {}", share(covered));
+            assert!(share(equal) <= 0.05, "n {n} p {p}: {}", share(equal));
+            assert!(share(matters) <= 0.08, "n {n} p {p}: {}", share(matters));
+        }
+    }
+}
