@@ -6,6 +6,7 @@ pub mod fidelity;
 pub mod file;
 mod hash;
 pub mod made_up;
+pub mod measure;
 pub mod observe;
 pub mod packets;
 pub mod plan;

@@ -116,6 +116,7 @@ fn observe(spec: &RunSpec) -> Observations {
                     connected: now + rtt,
                     first_byte: now + 2.0 * rtt,
                     last_byte: last.min(end),
+                    observed_until: last.min(end),
                     bytes: if done { bytes } else { bytes / 2 },
                     retransmissions: rng.below(3) as u32,
                     outcome: if done {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
+pub use crate::measure::MeasureSample;
+
 /// Which run: one foreground against one background with one seed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cell {
@@ -33,6 +35,8 @@ pub struct Observations {
     pub waits: Vec<Wait>,
     /// Table `synchrony`: whether connections lose together, where the experiment keeps it.
     pub synchrony: Vec<Synchrony>,
+    /// Table `measures`: what the foreground reported itself, in the order in which it did.
+    pub measures: Vec<MeasureSample>,
     /// Doubts.
     pub warnings: Vec<Warning>,
 }
@@ -42,7 +46,7 @@ pub struct Observations {
 pub enum Outcome {
     /// Every byte arrived.
     Done,
-    /// The run ended first: `last_byte` is a lower bound (right-censored).
+    /// The run ended first: it took at least until `observed_until` (right-censored).
     Unfinished,
     /// The connection was reset or gave up.
     Failed,
@@ -61,8 +65,10 @@ pub struct Request {
     pub connected: f64,
     /// First byte of the response.
     pub first_byte: f64,
-    /// Last byte of the response.
+    /// Last byte of the response; of an unfinished request the last one seen, if any.
     pub last_byte: f64,
+    /// Until when it was watched: the last byte of one that is done, else when it failed or the run ended.
+    pub observed_until: f64,
     /// Response bytes received.
     pub bytes: u64,
     /// Segments retransmitted by the server while it sent the response.

@@ -12,7 +12,7 @@ use crate::emulation::{EmulationArgs, probability};
 #[command(
     name = "swell",
     version,
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage or a file that does not read, 130 interrupted.\nData goes to standard output, progress and warnings to standard error."
+    after_help = "Exit codes: 0 done or answered, 1 failed, 2 wrong usage or a file that does not read,\n3 not settled, 4 the application fails without background traffic, 5 a --fail-if holds, 130 interrupted.\nData goes to standard output, progress and warnings to standard error."
 )]
 pub(crate) struct Cli {
     /// Print JSON instead of tables.
@@ -94,6 +94,10 @@ pub(crate) struct RunArgs {
     /// --set run.keep.packets=true.
     #[arg(long)]
     pub packets: bool,
+    /// Exit with code 5 if this holds of any background, such as 'p95.slowdown.high > 1.5' or
+    /// 'poisson:p50.seconds > 0.3'; or cannot be told. Again for more.
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<crate::threshold::Threshold>,
     /// Simulate nothing: make numbers up, to try a plan or a pipeline.
     #[arg(long)]
     pub dry_run: bool,
@@ -162,6 +166,10 @@ pub(crate) struct UnderArgs {
     /// and say what the background changes.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
     pub compare: Option<u32>,
+    /// With --compare: exit with code 5 if this holds of any background, such as
+    /// 'p95.slowdown.high > 1.5', or cannot be told. Again for more.
+    #[arg(long, value_name = "CONDITION", requires = "compare")]
+    pub fail_if: Vec<crate::threshold::Threshold>,
     /// Write the program's packets, as its host and the server's see them, to a pcapng file.
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,

@@ -18,6 +18,7 @@ mod show;
 mod source;
 mod study;
 mod tables;
+mod threshold;
 mod under;
 
 use std::process::ExitCode;
@@ -62,7 +63,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
     interrupt::listen()?;
     match (cli.command, rights) {
         (Command::Under(args), Some(rights)) => return under::under(&args, rights, cli.json),
-        (Command::Run(args), rights) => run::run(&args, rights, cli.json),
+        (Command::Run(args), rights) => return run::run(&args, rights, cli.json),
         (Command::Generate(args), rights) => generate::generate(&args, rights.as_ref(), cli.json),
         (Command::Study(which), rights) => study::study(&which, rights.as_ref(), cli.json),
         (command, _) => other(command, cli.json),

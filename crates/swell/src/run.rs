@@ -15,6 +15,7 @@ use swell_live::host::Rights;
 
 use crate::cli::RunArgs;
 use crate::fail::Fail;
+use crate::threshold::{self, Threshold};
 use crate::{interrupt, out, report, tables};
 
 /// The bundled experiment that runs when none is given.
@@ -30,7 +31,7 @@ pub(crate) fn emulates(args: &RunArgs) -> bool {
     !args.dry_run && wanted.is_ok_and(|b| b == BackendKind::Emulated)
 }
 
-pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<(), Fail> {
+pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<u8, Fail> {
     let (text, source, base) = read(args)?;
     if args.experiment.is_none() {
         out::say("running the bundled quick start; `swell run EXPERIMENT.toml` runs yours");
@@ -120,8 +121,29 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
     );
     let page = options.dir.join(report::PAGE);
     report::write(&results, &page)?;
-    say(&results, &page, json);
-    Ok(())
+    let verdict = Verdict::of(&results);
+    say(&results, &verdict, &page, json);
+    // Numbers that were made up answer nothing.
+    Ok(if args.dry_run {
+        threshold::ANSWERED
+    } else {
+        judged(&verdict, &args.fail_if)
+    })
+}
+
+/// Says which thresholds are crossed; the exit code of the verdict.
+pub(crate) fn judged(verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
+    let crossed: Vec<String> = fail_if.iter().flat_map(|t| t.crossed(verdict)).collect();
+    for line in &crossed {
+        out::say(&format!("failed: {line}"));
+    }
+    match threshold::exit_code(verdict) {
+        threshold::APPLICATION_FAILED => threshold::APPLICATION_FAILED,
+        _ if !crossed.is_empty() => threshold::THRESHOLD,
+        // Whoever sets thresholds asks for them.
+        _ if !fail_if.is_empty() => threshold::ANSWERED,
+        code => code,
+    }
 }
 
 fn emulation(args: &RunArgs) -> Settings {
@@ -132,15 +154,14 @@ fn emulation(args: &RunArgs) -> Settings {
 }
 
 /// Prints the table, the verdict and where the report is.
-fn say(results: &Results, page: &Path, json: bool) {
-    let verdict = Verdict::of(results);
+fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     if json {
         return out::json(&serde_json::json!({
             "run": results.dir, "report": page, "verdict": verdict,
             "measured": results.manifest.measured,
         }));
     }
-    doubts(results, &verdict);
+    doubts(results, verdict);
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::slowdowns(foreground));

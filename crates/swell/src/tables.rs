@@ -56,7 +56,7 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
     ]);
     for b in &v.backgrounds {
         let mut requests = b.requests.to_string();
-        for (n, what) in [(b.unfinished, "cut off"), (b.failed, "failed")] {
+        for (n, what) in [(b.unfinished, "unfinished"), (b.failed, "failed")] {
             if n > 0 {
                 requests += &format!("\n{n} {what}");
             }

@@ -102,7 +102,11 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
             out::data(&format!("report: {}", page.display()));
         }
     }
-    Ok(if compared { 0 } else { code(&seen.exits) })
+    Ok(if compared {
+        crate::run::judged(&verdict, &args.fail_if)
+    } else {
+        code(&seen.exits)
+    })
 }
 
 fn remembered(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {

@@ -3,15 +3,14 @@
 mod background;
 mod change;
 mod on_off;
+mod program;
 mod qdisc;
 
 use std::ops::RangeInclusive;
 
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
-use super::{
-    BackendKind, Background, File, Foreground, Loss, Parametric, Program, RateSpec, TcpSettings,
-};
+use super::{BackendKind, Background, File, Foreground, Loss, Parametric, RateSpec, TcpSettings};
 
 /// An impossible value.
 pub(super) struct Impossible {
@@ -220,12 +219,6 @@ impl Findings {
     }
 }
 
-/// What stands for the addresses of a host in commands, without the braces. Names know no case (RFC 4343).
-fn placeholders(name: &str) -> [String; 2] {
-    let name = name.to_ascii_lowercase();
-    [format!("{name}6"), name]
-}
-
 fn names(file: &File, found: &mut Findings) {
     if file.name.trim().is_empty() || file.name.contains(['/', '\\']) || file.name.starts_with('.')
     {
@@ -347,81 +340,6 @@ fn packets(b: &Parametric, key: &dyn Fn(&str) -> String, found: &mut Findings) {
     found.tcp(&key("tcp"), &b.tcp);
 }
 
-/// Hosts beside the client and the server: the fourth byte of an address numbers them.
-const MOST_HOSTS: usize = 250;
-
-fn program(
-    program: &Program,
-    backend: BackendKind,
-    key: &dyn Fn(&str) -> String,
-    found: &mut Findings,
-) {
-    if backend != BackendKind::Emulated {
-        found.add(
-            key("kind"),
-            "a real program cannot run in virtual time",
-            "write backend = \"emulated\" above [network]",
-        );
-    }
-    let server = program.server.as_ref();
-    let commands = [
-        ("client.command", Some(&program.client.command)),
-        ("server.command", server.map(|s| &s.command)),
-    ];
-    for (name, command) in commands {
-        if command.is_some_and(super::CommandLine::is_empty) {
-            found.add(key(name), "an empty command", "write what is to be run");
-        }
-    }
-    // What the text in braces stands for in commands: of each host an IPv4 and an IPv6 address, of the
-    // run its seed and its directory.
-    let mut taken: Vec<String> = ["client", "server", "localhost"]
-        .into_iter()
-        .flat_map(placeholders)
-        .chain(["seed", "dir"].map(str::to_owned))
-        .collect();
-    for (i, host) in program.host.iter().enumerate() {
-        let at = |what: &str| key(&format!("host[{i}].{what}"));
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        if host.name.is_empty() || host.name.len() > 63 || !host.name.chars().all(plain) {
-            found.add(
-                at("name"),
-                "no name for a host",
-                "up to 63 letters, digits and hyphens (RFC 1123 section 2.1)",
-            );
-        } else if let Some(other) = placeholders(&host.name).iter().find(|p| taken.contains(p)) {
-            found.add(
-                at("name"),
-                format!("{{{other}}} in a command would mean two things"),
-                "choose another name",
-            );
-        }
-        taken.extend(placeholders(&host.name));
-        if host.command.is_empty() {
-            found.add(at("command"), "an empty command", "write what is to be run");
-        }
-        if host.ready == Some(0) {
-            found.add(at("ready"), "nothing listens on port 0", "");
-        }
-    }
-    if program.host.len() > MOST_HOSTS {
-        found.add(key("host"), format!("more than {MOST_HOSTS} hosts"), "");
-    }
-    if program.count == Some(0) {
-        found.add(
-            key("count"),
-            "0 runs are nothing to measure",
-            "write 1 or more",
-        );
-    }
-    if program.timeout == Dur::ZERO {
-        found.add(key("timeout"), "no program ends in no time", "60s is usual");
-    }
-    if server.is_some_and(|s| s.ready == Some(0)) {
-        found.add(key("server.ready"), "nothing listens on port 0", "");
-    }
-}
-
 /// Probabilities that are none; `key` makes their keys.
 fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
     match loss {
@@ -471,7 +389,7 @@ fn foregrounds(file: &File, found: &mut Findings) {
                 }
                 found.tcp(&key("tcp"), &web.tcp);
             }
-            Foreground::Program(p) => program(p, file.backend, &key, found),
+            Foreground::Program(p) => program::check(p, file.backend, &key, found),
             Foreground::Poisson(p) | Foreground::Cbr(p) => {
                 if file.backend != BackendKind::Simulated {
                     found.add(

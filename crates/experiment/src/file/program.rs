@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::Dur;
 
+use crate::measure::Reported;
+
 /// What runs an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -44,6 +46,9 @@ pub struct Program {
     /// What is measured.
     #[serde(default)]
     pub measure: Measure,
+    /// Measures that the program reports itself, beside those that the packets show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reported: Vec<Reported>,
     /// How often the client is run, one after the other. Default: until the run is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,

@@ -252,7 +252,8 @@ pub(super) fn synchrony(
     rows
 }
 
-pub(super) fn requests(records: Vec<Record>) -> Vec<Request> {
+/// Rows of requests that were watched until `end`, seconds.
+pub(super) fn requests(records: Vec<Record>, end: f64) -> Vec<Request> {
     let mut rows: Vec<Request> = records
         .into_iter()
         .filter_map(|record| match record {
@@ -263,6 +264,10 @@ pub(super) fn requests(records: Vec<Record>) -> Vec<Request> {
                 connected: seconds(r.connected),
                 first_byte: seconds(r.first_byte),
                 last_byte: seconds(r.last_byte),
+                observed_until: match (r.outcome, r.last_byte) {
+                    (workload::Outcome::Done, Some(last)) => last.as_secs_f64(),
+                    _ => end,
+                },
                 bytes: r.bytes,
                 retransmissions: r.retransmissions,
                 outcome: match r.outcome {

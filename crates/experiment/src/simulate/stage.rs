@@ -126,7 +126,8 @@ impl Cast {
         let own = self.foreground.map(|index| world.take_records(index));
         let mut own = own.unwrap_or_default();
         if !packets {
-            observed.requests = observe::requests(std::mem::take(&mut own));
+            observed.requests =
+                observe::requests(std::mem::take(&mut own), spec.duration.as_secs_f64());
         }
         if spec.flows {
             let mut records = self.records;
@@ -170,9 +171,9 @@ pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
     build::background(&spec.background, spec.duration, spec.cell.seed)
 }
 
-/// Rows of the table `requests`, in order of their starts.
-pub fn requests(records: Vec<Record>) -> Vec<Request> {
-    observe::requests(records)
+/// Rows of the table `requests`, in order of their starts, of requests that were watched until `end`, seconds.
+pub fn requests(records: Vec<Record>, end: f64) -> Vec<Request> {
+    observe::requests(records, end)
 }
 
 /// What the bottleneck has done so far, up and down.

@@ -23,12 +23,12 @@ pub(crate) use results::{read_cell, write_cell, write_tables};
 /// Names of the tables that every run directory has.
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
-/// Names of the tables that are there only where an experiment keeps them.
-pub const KEPT: [&str; 2] = ["waits", "synchrony"];
+/// Names of the tables that are there only where an experiment keeps them, or has something for them.
+pub const KEPT: [&str; 3] = ["waits", "synchrony", "measures"];
 
 /// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
-    use crate::observe::{Bin, Flow, LinkTotals, Request, Scale, Synchrony, Wait};
+    use crate::observe::{Bin, Flow, LinkTotals, MeasureSample, Request, Scale, Synchrony, Wait};
     match table {
         "requests" => Some(table::all_columns::<Request>()),
         "bins" => Some(table::all_columns::<Bin>()),
@@ -37,6 +37,7 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
         "links" => Some(table::all_columns::<LinkTotals>()),
         "waits" => Some(table::all_columns::<Wait>()),
         "synchrony" => Some(table::all_columns::<Synchrony>()),
+        "measures" => Some(table::all_columns::<MeasureSample>()),
         _ => None,
     }
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
-use crate::observe::{Bin, Cell, Flow, LinkTotals, Observations, Request, Scale, Synchrony, Wait};
+use crate::observe::{
+    Bin, Cell, Flow, LinkTotals, MeasureSample, Observations, Request, Scale, Synchrony, Wait,
+};
 
 /// A finished run directory.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,6 +137,9 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     if runs.iter().any(|r| !r.observed.synchrony.is_empty()) {
         one::<Synchrony>(dir, runs, |o| &o.synchrony)?;
     }
+    if runs.iter().any(|r| !r.observed.measures.is_empty()) {
+        one::<MeasureSample>(dir, runs, |o| &o.measures)?;
+    }
     Ok(())
 }
 
@@ -198,6 +203,12 @@ pub(super) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
     }
     if dir.join(format!("{}.parquet", Synchrony::TABLE)).exists() {
         one::<Synchrony>(dir, &places, &mut runs, |o| &mut o.synchrony)?;
+    }
+    if dir
+        .join(format!("{}.parquet", MeasureSample::TABLE))
+        .exists()
+    {
+        one::<MeasureSample>(dir, &places, &mut runs, |o| &mut o.measures)?;
     }
     Ok(runs)
 }

@@ -1,7 +1,9 @@
 //! The columns of every table.
 
 use super::table::{Column, Columns, Kind, Row};
-use crate::observe::{Bin, Flow, LinkTotals, Outcome, Request, Scale, Synchrony, Wait};
+use crate::observe::{
+    Bin, Flow, LinkTotals, MeasureSample, Outcome, Request, Scale, Synchrony, Wait,
+};
 
 pub(super) const fn column(
     name: &'static str,
@@ -123,7 +125,13 @@ impl Row for Request {
             "last_byte_s",
             OptionalF64,
             "s",
-            "Last byte of the response; of an unfinished request the last one seen or the end of the run, a lower bound (right-censored).",
+            "Last byte of the response; of an unfinished or failed request the last one seen, null if none.",
+        ),
+        column(
+            "observed_until_s",
+            F64,
+            "s",
+            "Until when it was watched: the last byte where it is done, else when it failed or the run ended. Less `start_s` it is the duration, or a lower bound of it (right-censored).",
         ),
         column(
             "received_bytes",
@@ -151,6 +159,7 @@ impl Row for Request {
         values.f64(self.connected);
         values.f64(self.first_byte);
         values.f64(self.last_byte);
+        values.f64(self.observed_until);
         values.u64(self.bytes);
         values.u32(self.retransmissions);
         values.text(match self.outcome {
@@ -167,6 +176,7 @@ impl Row for Request {
             connected: values.take_f64(),
             first_byte: values.take_f64(),
             last_byte: values.take_f64(),
+            observed_until: values.take_f64(),
             bytes: values.take_u64(),
             retransmissions: values.take_u32(),
             outcome: match values.take_text().as_str() {
@@ -528,6 +538,37 @@ impl Row for Synchrony {
             independent: values.take_f64(),
             acks: values.take_u64(),
             compressed: values.take_u64(),
+        })
+    }
+}
+
+impl Row for MeasureSample {
+    const TABLE: &'static str = "measures";
+    const COLUMNS: &'static [Column] = &[
+        column(
+            "measure",
+            Text,
+            "",
+            "Name of the measure; the experiment file has its unit and which direction is better.",
+        ),
+        column("value", F64, "", "The value, in the unit of the measure."),
+        column(
+            "at_s",
+            F64,
+            "s",
+            "When it was measured, since the start of the run.",
+        ),
+    ];
+    fn put(&self, values: &mut Columns) {
+        values.text(&self.measure);
+        values.f64(self.value);
+        values.f64(self.at);
+    }
+    fn take(values: &mut Columns) -> Option<MeasureSample> {
+        Some(MeasureSample {
+            measure: values.take_text(),
+            value: values.take_f64(),
+            at: values.take_f64(),
         })
     }
 }

@@ -2,7 +2,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::observe::{
-    Bin, Cell, Flow, LinkTotals, Observations, Outcome, Request, Scale, Synchrony, Wait,
+    Bin, Cell, Flow, LinkTotals, MeasureSample, Observations, Outcome, Request, Scale, Synchrony,
+    Wait,
 };
 use crate::store::results::RunResult;
 
@@ -26,6 +27,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                     connected: x + 0.04,
                     first_byte: x + 0.08,
                     last_byte: x + 1.0 / 3.0,
+                    observed_until: x + 0.5,
                     bytes: u64::MAX - 1,
                     retransmissions: u32::MAX,
                     outcome,
@@ -87,6 +89,11 @@ fn run(background: &str, replication: u32) -> RunResult {
                 independent: x / 2.0,
                 acks: 17,
                 compressed: 18,
+            }],
+            measures: vec![MeasureSample {
+                measure: "p99 latency".into(),
+                value: 12.5,
+                at: x,
             }],
             warnings: Vec::new(),
         },

@@ -5,13 +5,8 @@ use std::collections::BTreeMap;
 use swell_base::{Severity, Warning};
 use swell_stats::{MIN_TAIL_SAMPLES, Replications};
 
-use super::ratios::Times;
-use super::{BackgroundVerdict, DECISIVE};
+use super::{BackgroundVerdict, Condition, DECISIVE};
 use crate::store::Results;
-
-/// A background whose load beside the foreground is off its matched one's by more than this is
-/// no longer of equal load.
-const UNEQUAL: f64 = 0.10;
 
 /// Times nearer to each other than this share do not vary: on an idle link a request may wait for the last acknowledgement of
 /// the one before, which is some ten microseconds at 10 Mbit/s.
@@ -66,13 +61,14 @@ pub(super) fn of_foreground(
     results: &Results,
     foreground: &str,
     backgrounds: &[BackgroundVerdict],
-    times: &[Times],
+    conditions: &[Condition<'_>],
 ) -> Vec<Warning> {
     let mut doubts: Vec<Warning> = Vec::new();
-    for (b, behind) in backgrounds.iter().zip(times) {
+    for (b, condition) in backgrounds.iter().zip(conditions) {
+        let times = Replications::censored(&condition.times);
         let mut few: Vec<String> = Vec::new();
         for p in DECISIVE {
-            for doubt in behind.censored.doubts(&[p]) {
+            for doubt in times.doubts(&[p]) {
                 match doubt.code.as_str() {
                     // Too few replications are too few everywhere: say it once.
                     "few-replications" => {
@@ -81,7 +77,7 @@ pub(super) fn of_foreground(
                         }
                     }
                     // More of the same would say nothing new.
-                    "few-samples" if constant(&behind.censored) => {}
+                    "few-samples" if constant(&times) => {}
                     "few-samples" => few.push(format!("p{:.0}", p * 100.0)),
                     _ => doubts.push(Warning {
                         message: format!(
@@ -121,7 +117,7 @@ pub(super) fn of_foreground(
             found.map_or(0.0, |x| x.load_bps[1])
         };
         let (own, other) = (load(b.name()), load(target));
-        if (own - other).abs() > UNEQUAL * other.max(1.0) {
+        if (own - other).abs() > super::validity::UNEQUAL * other.max(1.0) {
             doubts.push(Warning::note(
                 "load-yields",
                 format!(

@@ -1,26 +1,37 @@
 //! What the runs say: does background traffic matter to this application here, is a parametric
 //! background enough, and how sure are we.
 //!
-//! Times are from a request's start to its last byte. Unfinished requests are lower bounds
-//! (right-censored), failed ones are slower than everything, and percentiles are Kaplan-Meier's. Slowdowns and ratios are of percentiles, with
-//! 95 % bootstrap intervals over replications, paired by seed. Intervals hold for one percentile
-//! at a time, not for all of them at once.
+//! The unit of independence is the replication. Every measure ([`crate::measure`]) is compared with and without a
+//! background by the ratio of its percentiles within each run, paired by replication
+//! ([`swell_stats::PairedRatio`]). Unfinished requests are lower bounds (right-censored), failed ones are slower
+//! than everything.
+//!
+//! * *Matters*: a ratio beyond the margin, for the worse or the better, at the 5 % level after Holm's correction
+//!   over all that is judged of a foreground.
+//! * *Does not matter*: the 90 % intervals of all that is judged lie within the margin, with five replications
+//!   or more, and nothing stands against believing the runs ([`validity`]).
+//! * *Unclear* otherwise. A wrong "does not matter" is the worst answer; this one is a good one.
 
 mod doubts;
+mod judge;
 mod ratios;
+mod validity;
+mod values;
 mod words;
 
 use serde::Serialize;
 use swell_base::Warning;
-use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation};
+use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
 
 use crate::file::Background;
 use crate::made_up::MadeUp;
+use crate::measure::{self, Measure};
 use crate::observe::Outcome;
-use crate::store::Results;
+use crate::store::{Results, RunResult};
 
+pub use judge::{Judgement, Statistic};
 pub use ratios::Known;
-use ratios::{Times, without_interval};
+use ratios::{bounded, without_interval};
 
 /// The percentiles of slowdowns.
 pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
@@ -30,6 +41,9 @@ pub const DECISIVE: [f64; 3] = [0.5, 0.9, 0.95];
 
 /// What counts as equal for practical purposes: within this share of each other, up or down.
 pub const MARGIN: f64 = 0.10;
+
+/// The confidence level of intervals.
+pub const LEVEL: f64 = 0.95;
 
 /// The answers, one foreground after the other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,8 +67,11 @@ pub struct ForegroundVerdict {
     pub backgrounds: Vec<BackgroundVerdict>,
     /// Learnt traffic against the parametric backgrounds that match it.
     pub comparisons: Vec<Comparison>,
-    /// Does background traffic matter? Judged by the learnt ones, or by all where none is learnt.
+    /// Does background traffic matter? Yes where any of the backgrounds does, no where none does.
     pub matters: Answer,
+    /// Whether it fails without background traffic: more than a tenth of its requests beside the reference, or all of
+    /// them beside everything.
+    pub application_failed: bool,
     /// Is a parametric background of the same mean rate enough? `None` without comparisons.
     pub parametric_enough: Option<Answer>,
     /// How sure we are.
@@ -74,7 +91,7 @@ pub struct BackgroundVerdict {
     pub kind: &'static str,
     /// Requests, all replications.
     pub requests: usize,
-    /// Requests that the end of a run cut off.
+    /// Requests that were unfinished at the end of a run.
     pub unfinished: usize,
     /// Requests that failed.
     pub failed: usize,
@@ -85,7 +102,11 @@ pub struct BackgroundVerdict {
     pub load_bps: [f64; 2],
     /// Percentiles of request times, by [`PERCENTILES`].
     pub quantiles: Vec<Quantile>,
-    /// Whether it makes requests slower by more than the margin; `None` for the reference.
+    /// What the answer rests on.
+    pub judged: Vec<Judgement>,
+    /// Why there is no answer, or none of "does not matter"; empty where nothing stands against one.
+    pub withheld: Vec<String>,
+    /// Whether it changes any measure by more than the margin; `None` for the reference.
     pub matters: Option<Answer>,
 }
 
@@ -113,7 +134,11 @@ pub struct Comparison {
     /// Percentile behind learnt traffic over percentile behind the parametric one, by
     /// [`PERCENTILES`]; `None` where it cannot be told. [`Known`] says how much of each is known.
     pub ratios: Vec<(f64, Option<Estimate>)>,
-    /// Whether the parametric one is enough: all decisive ratios within the margin.
+    /// What the answer rests on.
+    pub judged: Vec<Judgement>,
+    /// Why the two cannot be compared; empty where they can.
+    pub withheld: Vec<String>,
+    /// Whether the parametric one is enough: everything judged within the margin.
     pub enough: Answer,
 }
 
@@ -175,71 +200,88 @@ pub fn request_observations(
     foreground: &str,
     background: &str,
 ) -> Vec<Vec<Observation>> {
-    let end = results.experiment.run.duration.as_secs_f64();
     results
         .of(foreground, background)
-        .map(|run| {
-            let requests = run.observed.requests.iter();
-            requests
-                .map(|r| match r.outcome {
-                    Outcome::Done => Observation::complete(r.last_byte - r.start),
-                    // It was watched to the end of the run.
-                    Outcome::Unfinished => Observation::at_least(end - r.start),
-                    // It never finishes: beyond every request that does.
-                    Outcome::Failed => Observation::at_least(f64::INFINITY),
-                })
-                .collect()
+        .map(request_times)
+        .collect()
+}
+
+/// The request times of one run.
+fn request_times(run: &RunResult) -> Vec<Observation> {
+    let requests = run.observed.requests.iter();
+    requests
+        .map(|r| match r.outcome {
+            Outcome::Done => Observation::complete(r.last_byte - r.start),
+            Outcome::Unfinished => Observation::at_least(r.observed_until - r.start),
+            // It never finishes: beyond every request that does.
+            Outcome::Failed => Observation::at_least(f64::INFINITY),
         })
         .collect()
 }
 
-fn foreground(results: &Results, name: &str, heavy: usize) -> ForegroundVerdict {
+/// One foreground against one background: what runs were used, and what is known of them.
+struct Condition<'r> {
+    background: &'r Background,
+    /// The runs that may decide, by replication; `None` where the run of that replication may not.
+    runs: Vec<Option<&'r RunResult>>,
+    /// Request times of all runs.
+    times: Vec<Vec<Observation>>,
+}
+
+fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> ForegroundVerdict {
     // A seed of its own, so that intervals are the same whenever they are computed.
     let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
     let listed = &results.experiment.background;
-    let end = results.experiment.run.duration.as_secs_f64();
-    let times: Vec<Times> = listed
+    let conditions: Vec<Condition<'r>> = listed
         .iter()
-        .map(|b| Times::new(&request_observations(results, name, b.name()), end))
+        .map(|background| Condition {
+            background,
+            runs: validity::runs(results, name, background.name()),
+            times: request_observations(results, name, background.name()),
+        })
         .collect();
+    let file = results.experiment.foreground.iter();
+    let measures = file
+        .filter(|f| f.name() == name)
+        .flat_map(|f| measure::of(f, results.experiment.run.keep.waits))
+        .collect::<Vec<Measure>>();
     let reference = listed.iter().position(|b| b.kind() == "none");
-    let backgrounds: Vec<BackgroundVerdict> = listed
+    let mut backgrounds: Vec<BackgroundVerdict> = conditions
         .iter()
-        .zip(&times)
-        .map(|(b, behind)| {
+        .map(|with| {
             let alone = reference
-                .filter(|&r| listed[r].name() != b.name())
-                .map(|r| &times[r]);
-            background(results, name, b, behind, alone, &bootstrap)
+                .map(|r| &conditions[r])
+                .filter(|alone| alone.background.name() != with.background.name());
+            background(results, name, &measures, with, alone, &bootstrap)
         })
         .collect();
-    let comparisons: Vec<Comparison> = listed
+    judge::correct(backgrounds.iter_mut().flat_map(|b| &mut b.judged));
+    for b in &mut backgrounds {
+        b.matters = b
+            .matters
+            .map(|_| validity::weighed(judge::answer(&b.judged), &b.withheld));
+    }
+    let mut comparisons: Vec<Comparison> = conditions
         .iter()
-        .enumerate()
-        .filter_map(|(i, parametric)| {
-            let target = parametric.matches()?;
-            let learnt = listed
+        .filter_map(|parametric| {
+            let target = parametric.background.matches()?;
+            let learnt = conditions
                 .iter()
-                .position(|b| b.name() == target && b.kind() == "learnt")?;
-            Some(compare(
-                &bootstrap,
-                (&listed[learnt], &times[learnt]),
-                (parametric, &times[i]),
-            ))
+                .find(|c| c.background.name() == target && c.background.kind() == "learnt")?;
+            Some(compare(results, &measures, learnt, parametric))
         })
         .collect();
+    judge::correct(comparisons.iter_mut().flat_map(|c| &mut c.judged));
+    for c in &mut comparisons {
+        c.enough = validity::weighed(judge::answer(&c.judged).inverted(), &c.withheld);
+    }
 
-    let any_learnt = backgrounds.iter().any(|b| b.kind == "learnt");
-    let judged = backgrounds
-        .iter()
-        .filter(|b| !any_learnt || b.kind == "learnt")
-        .filter_map(|b| b.matters);
-    let matters = any(judged);
+    let matters = any(backgrounds.iter().filter_map(|b| b.matters));
     let parametric_enough = (!comparisons.is_empty()).then(|| {
         // Enough where one of them is.
         any(comparisons.iter().map(|c| c.enough))
     });
-    let doubts = doubts::of_foreground(results, name, &backgrounds, &times);
+    let doubts = doubts::of_foreground(results, name, &backgrounds, &conditions);
     let sureness = sureness(&backgrounds, &comparisons, heavy + doubts::heavy(&doubts));
     let mut verdict = ForegroundVerdict {
         foreground: name.into(),
@@ -247,6 +289,10 @@ fn foreground(results: &Results, name: &str, heavy: usize) -> ForegroundVerdict 
         backgrounds,
         comparisons,
         matters,
+        application_failed: validity::application_failed(
+            reference.map(|r| &conditions[r]),
+            &conditions,
+        ),
         parametric_enough,
         sureness,
         sentence: String::new(),
@@ -265,21 +311,22 @@ fn foreground(results: &Results, name: &str, heavy: usize) -> ForegroundVerdict 
 fn background(
     results: &Results,
     foreground: &str,
-    background: &Background,
-    behind: &Times,
-    alone: Option<&Times>,
+    measures: &[Measure],
+    with: &Condition<'_>,
+    alone: Option<&Condition<'_>>,
     bootstrap: &Bootstrap,
 ) -> BackgroundVerdict {
+    let name = with.background.name();
     let count = |outcome| {
         results
-            .of(foreground, background.name())
+            .of(foreground, name)
             .flat_map(|r| &r.observed.requests)
             .filter(|r| r.outcome == outcome)
             .count()
     };
     let load = |direction: u8| {
         let links = results
-            .of(foreground, background.name())
+            .of(foreground, name)
             .flat_map(|r| &r.observed.links)
             .filter(|l| l.direction == direction);
         let (bytes, seconds) = links.fold((0.0, 0.0), |(bytes, seconds), l| {
@@ -291,96 +338,71 @@ fn background(
             0.0
         }
     };
-    let times = &behind.censored;
-    let seconds = bootstrap.quantiles(times, &PERCENTILES);
-    let slowdowns = alone.map(|alone| ratios::of(bootstrap, behind, alone));
+    let times = swell_stats::Replications::censored(&with.times);
+    let seconds = bootstrap.quantiles(&times, &PERCENTILES);
+    let end = results.experiment.run.duration.as_secs_f64();
     let quantiles: Vec<Quantile> = PERCENTILES
         .iter()
-        .enumerate()
-        .map(|(i, &p)| Quantile {
+        .zip(seconds)
+        .map(|(&p, seconds)| Quantile {
             p,
-            seconds: seconds[i].map(without_interval),
-            slowdown: slowdowns.as_ref().and_then(|s| s[i]),
+            seconds: seconds.map(without_interval),
+            slowdown: alone.and_then(|alone| slowdown(with, alone, p, end)),
         })
         .collect();
-    let matters = alone.map(|_| {
-        let decisive = quantiles.iter().filter(|q| DECISIVE.contains(&q.p));
-        slower(decisive.map(|q| q.slowdown))
-    });
+    let judged = alone.map(|alone| values::judgements(measures, with, alone, end));
     BackgroundVerdict {
-        background: background.name().into(),
-        kind: background.kind(),
+        background: name.into(),
+        kind: with.background.kind(),
         requests: times.samples(),
         unfinished: count(Outcome::Unfinished),
         failed: count(Outcome::Failed),
         replications: times.count(),
         load_bps: [load(0), load(1)],
         quantiles,
-        matters,
+        withheld: alone.map_or_else(Vec::new, |alone| {
+            validity::against(results, with, alone, judged.as_deref().unwrap_or_default())
+        }),
+        matters: alone.map(|_| Answer::Unclear),
+        judged: judged.unwrap_or_default(),
     }
+}
+
+/// The ratio of percentile `p` with one condition over another, of the runs that may decide.
+fn slowdown(over: &Condition<'_>, under: &Condition<'_>, p: f64, end: f64) -> Option<Estimate> {
+    let (over, under) = values::times(over, under, end);
+    let ratio = PairedRatio::of(&over, &under, p)?;
+    Some(judge::estimate(&ratio, over.len()))
 }
 
 fn compare(
-    bootstrap: &Bootstrap,
-    (learnt, behind_learnt): (&Background, &Times),
-    (parametric, behind_parametric): (&Background, &Times),
+    results: &Results,
+    measures: &[Measure],
+    learnt: &Condition<'_>,
+    parametric: &Condition<'_>,
 ) -> Comparison {
-    let ratios = ratios::of(bootstrap, behind_learnt, behind_parametric);
-    let ratios: Vec<(f64, Option<Estimate>)> = PERCENTILES.into_iter().zip(ratios).collect();
-    let decisive = ratios.iter().filter(|r| DECISIVE.contains(&r.0));
+    let end = results.experiment.run.duration.as_secs_f64();
+    let ratio = |p: f64| (p, slowdown(learnt, parametric, p, end));
+    let judged = values::judgements(measures, learnt, parametric, end);
     Comparison {
-        learnt: learnt.name().into(),
-        parametric: parametric.name().into(),
-        kind: parametric.kind(),
-        enough: equal(decisive.map(|r| r.1)),
-        ratios,
+        learnt: learnt.background.name().into(),
+        parametric: parametric.background.name().into(),
+        kind: parametric.background.kind(),
+        ratios: PERCENTILES.into_iter().map(ratio).collect(),
+        withheld: validity::at_equal_load(results, learnt, parametric, &judged),
+        judged,
+        enough: Answer::Unclear,
     }
 }
 
-/// Whether any ratio is above the margin (yes), or all are below it (no).
-fn slower(ratios: impl Iterator<Item = Option<Estimate>> + Clone) -> Answer {
-    let mut all = ratios.clone();
-    if ratios.flatten().any(|r| r.low > 1.0 + MARGIN) {
-        Answer::Yes
-    } else if all.all(|r| r.is_some_and(|r| r.high < 1.0 + MARGIN)) {
-        Answer::No
-    } else {
-        Answer::Unclear
-    }
-}
-
-/// Where an interval lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    /// All of it within the margin around one.
-    Within,
-    /// All of it outside.
-    Outside,
-    /// Across an edge of the margin.
-    Astride,
-}
-
-/// Where the interval of `e` lies.
-fn side(e: &Estimate) -> Side {
-    let (low, high) = (1.0 / (1.0 + MARGIN), 1.0 + MARGIN);
-    if e.low > high || e.high < low {
-        Side::Outside
-    } else if e.low >= low && e.high <= high {
-        Side::Within
-    } else {
-        Side::Astride
-    }
-}
-
-/// Whether all ratios are within the margin (yes), or any is outside (no).
-fn equal(ratios: impl Iterator<Item = Option<Estimate>>) -> Answer {
-    let sides: Vec<Option<Side>> = ratios.map(|r| r.as_ref().map(side)).collect();
-    if sides.contains(&Some(Side::Outside)) {
-        Answer::No
-    } else if sides.iter().all(|&s| s == Some(Side::Within)) {
-        Answer::Yes
-    } else {
-        Answer::Unclear
+impl Answer {
+    /// The answer to the contrary question.
+    fn inverted(self) -> Answer {
+        match self {
+            Answer::Yes => Answer::No,
+            Answer::No => Answer::Yes,
+            Answer::Unclear => Answer::Unclear,
+        }
     }
 }
 
@@ -401,24 +423,21 @@ fn sureness(
     comparisons: &[Comparison],
     warnings: usize,
 ) -> Sureness {
-    let slowdowns = backgrounds
+    let judged = backgrounds
         .iter()
-        .filter(|b| b.matters.is_some())
-        .flat_map(|b| &b.quantiles)
-        .map(|q| (q.p, q.slowdown));
-    let ratios = comparisons.iter().flat_map(|c| c.ratios.iter().copied());
+        .flat_map(|b| &b.judged)
+        .chain(comparisons.iter().flat_map(|c| &c.judged));
     let replications = backgrounds.iter().map(|b| b.replications).min();
     let replications = replications.unwrap_or(0);
     let mut widest: Option<f64> = None;
     let mut wanted = Some(0);
-    for (_, estimate) in slowdowns
-        .chain(ratios)
-        .filter(|(p, _)| DECISIVE.contains(p) && replications > 1)
-    {
-        let own = estimate.map_or(f64::INFINITY, |e| (e.high - e.low) / 2.0 / e.value.abs());
+    for judgement in judged.filter(|_| replications > 1) {
+        let e = &judgement.ratio;
+        let own = (e.high - e.low) / 2.0 / e.value.abs();
         widest = Some(widest.map_or(own, |w| w.max(own)));
-        let enough = estimate.and_then(|e| e.replications_for(MARGIN));
-        wanted = wanted.zip(enough).map(|(a, b)| a.max(b));
+        wanted = wanted
+            .zip(judgement.replications_wanted)
+            .map(|(a, b)| a.max(b));
     }
     Sureness {
         replications,

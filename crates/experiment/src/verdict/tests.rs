@@ -26,6 +26,7 @@ fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
                         connected: start,
                         first_byte: start,
                         last_byte: (start + took).min(22.0),
+                        observed_until: (start + took).min(22.0),
                         bytes: 1,
                         retransmissions: 0,
                         outcome: if done {
@@ -210,7 +211,7 @@ fn a_starved_application_is_slowed_down_at_least_so_many_times() {
         panic!("{slowdown:?}")
     };
     assert!((130.0..=10.6 / 0.075).contains(&low), "{low}");
-    let said = "behind learnt (8.0 Mbit/s) not one of 1000 requests finished; the median request takes at least";
+    let said = "with learnt (8.0 Mbit/s down, 0.0 up) not one of 1000 requests finished; the median request takes at least";
     assert!(v.sentence.contains(said), "{}", v.sentence);
     // Both starve it: which one more is beyond what was watched.
     assert_eq!(v.parametric_enough, Some(Answer::Unclear));
@@ -221,10 +222,7 @@ fn a_parametric_background_is_not_enough_where_only_one_of_the_two_starves() {
     for (starving, words) in [("learnt", "at least"), ("poisson", "at most")] {
         let v = verdict(10, |kind, _| if kind == starving { 1e6 } else { 1.0 });
         assert_eq!(v.parametric_enough, Some(Answer::No), "{}", v.sentence);
-        let (_, enough) = v
-            .sentence
-            .split_once("is not enough: behind learnt")
-            .unwrap();
+        let (_, enough) = v.sentence.split_once("is not enough: with learnt").unwrap();
         assert!(enough.contains(words), "{}", v.sentence);
     }
 }
@@ -253,35 +251,185 @@ fn answers_of_too_few_replications_are_tentative() {
     assert!(!verdict(5, stretch).sentence.contains("tentative"));
 }
 
+/// Poisson makes every request half as long again, learnt traffic makes most no slower and one in five three times as
+/// slow.
 #[test]
-fn the_sentence_cites_a_ratio_that_bears_its_answer_out() {
-    let ratio = |value: f64, low: f64, high: f64| {
-        Some(Estimate {
-            value,
-            low,
-            high,
-            level: 0.95,
-            replications: 10,
-        })
+fn the_sentence_covers_both_directions() {
+    let v = verdict(10, |kind, rank| match kind {
+        "poisson" => 1.5,
+        "learnt" if rank > 0.8 => 3.0,
+        _ => 1.0,
+    });
+    assert_eq!(v.parametric_enough, Some(Answer::No));
+    let (_, enough) = v.sentence.split_once("is not enough: with learnt").unwrap();
+    assert!(enough.contains("the median request takes 0.6"), "{enough}");
+    assert!(enough.contains("takes 2.00 times"), "{enough}");
+    assert!(v.sentence.contains("Mbit/s down, 0.0 up"), "{}", v.sentence);
+}
+
+#[test]
+fn every_background_is_judged_and_named() {
+    let v = verdict(10, |kind, _| if kind == "poisson" { 21.0 } else { 1.0 });
+    let of = |name: &str| {
+        let found = v.backgrounds.iter().find(|b| b.background == name);
+        found.unwrap().matters.unwrap()
     };
-    let cited = |enough, ratios: [Option<Estimate>; 4]| {
-        words::compared(&Comparison {
-            learnt: "learnt".into(),
-            parametric: "poisson".into(),
-            kind: "poisson",
-            ratios: PERCENTILES.into_iter().zip(ratios).collect(),
-            enough,
-        })
+    assert_eq!((of("poisson"), of("learnt")), (Answer::Yes, Answer::No));
+    assert_eq!(v.matters, Answer::Yes);
+    for said in ["with poisson", "with learnt", "which is within 10 %"] {
+        assert!(v.sentence.contains(said), "{}", v.sentence);
+    }
+}
+
+#[test]
+fn what_becomes_faster_is_not_within_the_margin() {
+    let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 0.62 });
+    assert_eq!(v.matters, Answer::Yes, "{}", v.sentence);
+    assert!(!v.backgrounds[1].judged[0].worse());
+    assert!(!v.sentence.contains("does not matter"), "{}", v.sentence);
+}
+
+#[test]
+fn few_replications_never_show_that_nothing_matters() {
+    for n in 1..MIN_REPLICATIONS as u32 {
+        let v = verdict(n, |_, _| 1.0);
+        assert_eq!(v.matters, Answer::Unclear, "{}", v.sentence);
+        assert_eq!(v.parametric_enough, Some(Answer::Unclear));
+    }
+}
+
+#[test]
+fn too_few_requests_for_the_tail_do_not_show_that_nothing_matters() {
+    let mut results = results(10, |_, _| 1.0);
+    for run in &mut results.runs {
+        run.observed.requests.truncate(3);
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.backgrounds[1].judged.len(), 1);
+    assert_eq!(v.matters, Answer::Unclear, "{}", v.sentence);
+    // Where the median alone shows a difference, that is an answer.
+    for run in &mut results.runs {
+        for r in run
+            .observed
+            .requests
+            .iter_mut()
+            .filter(|_| run.cell.background != "none")
+        {
+            r.last_byte = r.start + 3.0 * (r.last_byte - r.start);
+        }
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Yes, "{}", v.sentence);
+}
+
+#[test]
+fn late_runs_decide_nothing() {
+    let mut results = results(6, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+    let mark = |results: &mut Results, replication: u32| {
+        let run = results
+            .runs
+            .iter()
+            .find(|r| r.cell.background == "poisson" && r.cell.replication == replication);
+        let cell = run.unwrap().cell.clone();
+        results
+            .manifest
+            .run_warnings
+            .push(crate::store::RunWarning {
+                cell,
+                warning: Warning::warning("emulator-late", "late"),
+            });
     };
-    let (out, wide, within) = (
-        ratio(1.3, 1.2, 1.4),
-        ratio(2.0, 0.8, 3.0),
-        ratio(1.02, 0.98, 1.05),
+    mark(&mut results, 0);
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.backgrounds[1].judged[0].ratio.replications, 5);
+    assert_eq!(v.backgrounds[1].matters, Some(Answer::Yes));
+    mark(&mut results, 3);
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.backgrounds[1].matters, Some(Answer::Unclear));
+    assert!(
+        v.sentence.contains("2 of 6 runs were late"),
+        "{}",
+        v.sentence
     );
-    let no = cited(Answer::No, [None, out, wide, within]);
-    assert!(no.contains("the median request takes 1.30 times"), "{no}");
-    let unclear = cited(Answer::Unclear, [out, within, within, wide]);
-    assert!(unclear.contains("the p95 takes 2.00 times"), "{unclear}");
+    assert_eq!(v.backgrounds[2].matters, Some(Answer::Yes));
+}
+
+#[test]
+fn a_missed_load_is_no_basis_for_an_answer() {
+    let mut results = results(10, |_, _| 1.0);
+    let measured = |down_bps, target_bps| crate::store::Measured {
+        up_bps: 0.0,
+        down_bps,
+        down_bps_each: vec![down_bps],
+        target_bps,
+        speed: None,
+        sessions: Some(1.0),
+    };
+    let manifest = &mut results.manifest.measured;
+    manifest.insert("learnt".into(), measured(6e3, Some(8e6)));
+    manifest.insert("poisson".into(), measured(8e6, None));
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.backgrounds[2].matters, Some(Answer::Unclear));
+    assert_eq!(v.backgrounds[1].matters, Some(Answer::No));
+    assert_eq!(v.parametric_enough, Some(Answer::Unclear));
+    let said = "8.00 Mbit/s of learnt were requested and 0.01 carried";
+    assert!(v.sentence.contains(said), "{}", v.sentence);
+    assert!(v.sentence.contains("their loads differ"), "{}", v.sentence);
+}
+
+#[test]
+fn an_application_that_fails_without_background_is_not_judged() {
+    let mut results = results(10, |_, _| 1.0);
+    for request in results
+        .runs
+        .iter_mut()
+        .flat_map(|r| &mut r.observed.requests)
+    {
+        request.outcome = Outcome::Failed;
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Unclear);
+    assert!(
+        v.sentence.contains("100 % of the requests fail"),
+        "{}",
+        v.sentence
+    );
+    // Nothing requested, nothing said.
+    for run in &mut results.runs {
+        run.observed.requests.clear();
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Unclear);
+    assert!(
+        v.sentence.contains("nothing was measured"),
+        "{}",
+        v.sentence
+    );
+}
+
+/// A program that always runs for one second, and gets a quarter done beside traffic.
+#[test]
+fn where_durations_are_constant_rates_are_judged() {
+    let mut results = results(10, |_, _| 1.0);
+    for run in &mut results.runs {
+        let alone = run.cell.background == "none";
+        for request in &mut run.observed.requests {
+            request.outcome = Outcome::Done;
+            request.last_byte = request.start + 1.0;
+            request.observed_until = request.last_byte;
+            request.bytes = if alone { 4000 } else { 1000 };
+        }
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Yes);
+    let goodput = &v.backgrounds[1].judged[0];
+    assert_eq!(&*goodput.measure, "goodput");
+    assert!((goodput.ratio.value - 0.25).abs() < 1e-9 && goodput.worse());
+    assert!(
+        v.sentence.contains("goodput is 0.25 times"),
+        "{}",
+        v.sentence
+    );
 }
 
 #[test]

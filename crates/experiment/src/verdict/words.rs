@@ -2,10 +2,9 @@
 
 use swell_stats::Estimate;
 
+use super::judge::{Judgement, Statistic};
 use super::ratios::Known;
-use super::{
-    Answer, BackgroundVerdict, Comparison, DECISIVE, ForegroundVerdict, MARGIN, Side, side,
-};
+use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, validity};
 
 /// One sentence per question: does it matter, is a parametric one enough, how sure are we.
 pub(super) fn sentence(v: &ForegroundVerdict) -> String {
@@ -31,77 +30,94 @@ fn matters(v: &ForegroundVerdict) -> String {
             "Whether background traffic matters to {name} cannot be told: there is no background of kind none to compare with."
         );
     }
-    let Some(worst) = worst(v) else {
+    // Those that give the answer first, each in the order of the file.
+    let mut judged: Vec<(&BackgroundVerdict, Answer)> = v
+        .backgrounds
+        .iter()
+        .filter_map(|b| Some((b, b.matters?)))
+        .collect();
+    judged.sort_by_key(|&(_, answer)| answer != v.matters);
+    if judged.is_empty() {
         return format!("There is nothing beside {name} that could slow it down.");
-    };
-    let behind = format!(
-        "behind {} ({:.1} Mbit/s)",
-        worst.background,
-        worst.load_bps[1] / 1e6
-    );
-    let said = figures(worst, v.matters);
-    let nothing = worst.requests > 0 && worst.unfinished + worst.failed == worst.requests;
-    let said = match nothing {
-        true => format!(
-            "{behind} not one of {} finished; {said} as long as without it",
-            count(worst.requests, "request")
-        ),
-        false => format!("{behind} {said} as long as without it"),
-    };
+    }
+    let each: Vec<String> = judged.iter().map(|&(b, answer)| one(b, answer)).collect();
+    let each = each.join("; ");
     match v.matters {
-        Answer::Yes => format!("Background traffic matters to {name} here: {said}."),
+        Answer::Yes => format!("Background traffic matters to {name} here: {each}."),
         Answer::No => format!(
-            "Background traffic does not matter to {name} here, within {}: {said}.",
+            "Background traffic does not matter to {name} here, within {}: {each}.",
             percent(MARGIN)
         ),
         Answer::Unclear => {
-            format!("Whether background traffic matters to {name} is not settled: {said}.")
+            format!("Whether background traffic matters to {name} is not settled: {each}.")
         }
     }
 }
 
-/// The median and the 95th percentile; another decisive one where only that says yes.
-fn figures(b: &BackgroundVerdict, answer: Answer) -> String {
-    let shown = |p: f64| p == 0.5 || p == 0.95;
-    let slow = |e: Option<Estimate>| e.is_some_and(|e| e.low > 1.0 + MARGIN);
-    let hidden =
-        answer == Answer::Yes && !b.quantiles.iter().any(|q| shown(q.p) && slow(q.slowdown));
-    let figures: Vec<String> = b
-        .quantiles
-        .iter()
-        .filter(|q| shown(q.p) || (hidden && DECISIVE.contains(&q.p) && slow(q.slowdown)))
-        .map(|q| format!("{} {}", percentile(q.p), times(q.slowdown)))
-        .collect();
-    listed(&figures)
-}
-
-/// "a", "a and b", "a, b and c".
-fn listed(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+/// What is said of one background.
+fn one(b: &BackgroundVerdict, answer: Answer) -> String {
+    let with = format!(
+        "with {} ({:.1} Mbit/s down, {:.1} up)",
+        b.background,
+        b.load_bps[1] / 1e6,
+        b.load_bps[0] / 1e6
+    );
+    let nothing = b.requests > 0 && b.unfinished + b.failed == b.requests;
+    let none = match nothing {
+        true => format!(" not one of {} finished;", count(b.requests, "request")),
+        false => String::new(),
+    };
+    if !b.withheld.is_empty() {
+        return format!("{with}{none} it cannot be told: {}", b.withheld.join(", "));
+    }
+    if b.judged.is_empty() {
+        return format!("{with}{none} nothing could be compared");
+    }
+    let figures = format!("{with}{none} {} without it", figures(&b.judged));
+    match answer {
+        Answer::Yes => figures,
+        Answer::No => match validity::judged_up_to(&b.judged) {
+            Some(p) => format!(
+                "{figures}, which is within {} up to p{:.0}",
+                percent(MARGIN),
+                p * 100.0
+            ),
+            None => format!("{figures}, which is within {}", percent(MARGIN)),
+        },
+        Answer::Unclear => format!("{figures}, which settles nothing"),
     }
 }
 
-/// The background that the first question was decided by: the slowest of those judged, among
-/// those that give the answer.
-fn worst(v: &ForegroundVerdict) -> Option<&BackgroundVerdict> {
-    let learnt = v.backgrounds.iter().any(|b| b.kind == "learnt");
-    let slowest = |b: &BackgroundVerdict| {
-        b.quantiles
-            .iter()
-            .filter_map(|q| q.slowdown)
-            .map(|s| s.value)
-            .fold(0.0, f64::max)
+/// The smallest and the largest ratio among those that show a difference, or else among all: with responsive traffic the
+/// median may be better and the tail worse.
+fn figures(judged: &[Judgement]) -> String {
+    let shown: Vec<&Judgement> = match judged.iter().any(Judgement::differs) {
+        true => judged.iter().filter(|j| j.differs()).collect(),
+        false => judged.iter().collect(),
     };
-    v.backgrounds
-        .iter()
-        .filter(|b| b.matters.is_some() && (!learnt || b.kind == "learnt"))
-        .max_by(|a, b| {
-            let decides = |x: &BackgroundVerdict| x.matters == Some(v.matters);
-            (decides(a).cmp(&decides(b))).then(slowest(a).total_cmp(&slowest(b)))
-        })
+    let by_value = |a: &&&Judgement, b: &&&Judgement| a.ratio.value.total_cmp(&b.ratio.value);
+    let (Some(least), Some(most)) = (shown.iter().min_by(by_value), shown.iter().max_by(by_value))
+    else {
+        return String::new();
+    };
+    let said = |j: &Judgement| format!("{} {}", subject(j), times(&j.ratio));
+    let unit = match most.statistic {
+        Statistic::Percentile(_) => "as long as",
+        Statistic::Mean => "that",
+    };
+    if least.statistic == most.statistic && least.measure == most.measure {
+        format!("{} {unit}", said(most))
+    } else {
+        format!("{} and {} {unit}", said(least), said(most))
+    }
+}
+
+fn subject(j: &Judgement) -> String {
+    match j.statistic {
+        Statistic::Percentile(0.5) => "the median request takes".into(),
+        Statistic::Percentile(p) => format!("the p{:.0} takes", p * 100.0),
+        Statistic::Mean => format!("{} is", j.measure),
+    }
 }
 
 fn parametric(v: &ForegroundVerdict, enough: Answer) -> String {
@@ -132,33 +148,25 @@ fn parametric(v: &ForegroundVerdict, enough: Answer) -> String {
     }
 }
 
-/// The percentile at which the two differ most, among those that bear the answer out: outside the
-/// margin for "not enough", on its edge for "not settled".
-pub(super) fn compared(c: &Comparison) -> String {
-    let distance = |e: &Estimate| e.value.max(f64::MIN_POSITIVE).ln().abs();
-    let bears = |e: &Estimate| match c.enough {
-        Answer::No => side(e) == Side::Outside,
-        Answer::Unclear => side(e) == Side::Astride,
-        Answer::Yes => true,
-    };
-    let most = c
-        .ratios
-        .iter()
-        .filter(|(p, _)| DECISIVE.contains(p))
-        .filter_map(|(p, e)| e.map(|e| (*p, e)))
-        .max_by(|a, b| {
-            (bears(&a.1).cmp(&bears(&b.1))).then(distance(&a.1).total_cmp(&distance(&b.1)))
-        });
-    match most {
-        Some((p, e)) => format!(
-            "behind {} {} {} as long as behind {}",
+/// What a comparison rests on.
+fn compared(c: &Comparison) -> String {
+    if !c.withheld.is_empty() {
+        return format!(
+            "{} and {} cannot be compared: {}",
             c.learnt,
-            percentile(p),
-            times(Some(e)),
-            c.parametric
-        ),
-        None => format!("{} and {} cannot be compared", c.learnt, c.parametric),
+            c.parametric,
+            c.withheld.join(", ")
+        );
     }
+    if c.judged.is_empty() {
+        return format!("{} and {} cannot be compared", c.learnt, c.parametric);
+    }
+    format!(
+        "with {} {} with {}",
+        c.learnt,
+        figures(&c.judged),
+        c.parametric
+    )
 }
 
 /// More replications than this are no advice.
@@ -181,7 +189,7 @@ fn sure(v: &ForegroundVerdict) -> String {
             }
         }
         Some(_) => {
-            text += "; some percentiles cannot be told, because too many requests did not finish";
+            text += "; of some percentiles only a bound is known, because requests did not finish";
         }
         None if s.replications == 1 => {
             text += ", which gives no intervals: chance may have made every figure";
@@ -198,26 +206,12 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-fn percentile(p: f64) -> String {
-    if p == 0.5 {
-        "the median request takes".into()
-    } else {
-        format!("the p{} takes", (p * 100.0).round())
-    }
-}
-
-/// "2.1 times (1.8 to 2.4)", "at least 5.1 times".
-fn times(ratio: Option<Estimate>) -> String {
-    let Some(e) = ratio else {
-        return "an unknown number of times".into();
-    };
-    match Known::of(&e) {
+/// "2.10 times (1.80 to 2.40) as long", "at least 5.1 times as long".
+fn times(e: &Estimate) -> String {
+    match Known::of(e) {
         Known::AtLeast(low) => format!("at least {low:.2} times"),
         Known::AtMost(high) => format!("at most {high:.2} times"),
         Known::Value => format!("{:.2} times (no interval)", e.value),
-        Known::Interval if e.high.is_infinite() => {
-            format!("{:.2} times (at least {:.2})", e.value, e.low)
-        }
         Known::Interval => format!("{:.2} times ({:.2} to {:.2})", e.value, e.low, e.high),
     }
 }

@@ -57,14 +57,16 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
         return Err(RunError::Cancelled);
     }
     // Its clock began when the world was warm, and is the wall's.
+    let span = end.since(epoch).as_secs_f64() * stretch;
     let world = |t: f64| epoch.as_secs_f64() + t / stretch;
     // The world applies access paths, and gives the hosts of a machine one address between them.
     warnings.retain(|w| !["access-not-applied", "addresses-shared"].contains(&w.code.as_str()));
-    let requests = stage::requests(records).into_iter().map(|r| Request {
+    let requests = stage::requests(records, span).into_iter().map(|r| Request {
         start: world(r.start),
         connected: world(r.connected),
         first_byte: world(r.first_byte),
         last_byte: world(r.last_byte),
+        observed_until: world(r.observed_until),
         ..r
     });
     Ok(Done::Requests(requests.collect(), warnings))

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use swell_base::{Time, Warning};
+use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::{ForegroundSpec, RunError};
 use swell_experiment::file::{Measure, Program};
@@ -36,7 +36,7 @@ pub(super) fn observe(
     observed.warnings.extend(played.doubts);
     match (foreground, played.done) {
         (ForegroundSpec::Program { program, .. }, Done::Exits(exits)) => {
-            programs(&mut observed, program, &exits, &connections);
+            programs(&mut observed, program, &exits, &connections, length);
         }
         (_, Done::Requests(requests, warnings)) => {
             observed.requests = requests;
@@ -55,13 +55,18 @@ fn programs(
     program: &Program,
     exits: &[Exit],
     connections: &[Connection],
+    length: Dur,
 ) {
     // A connection that was opened and closed without a word, as a probe does, asked for nothing.
     let asked = |c: &&Connection| c.bytes != [0, 0] || c.connected.is_none() || c.is_open();
     let from_here = connections.iter().filter(|c| is_client(c.client.0));
     let from_here: Vec<&Connection> = from_here.filter(asked).collect();
     observed.requests = match program.measure {
-        Measure::Connections => from_here.iter().enumerate().map(connection).collect(),
+        Measure::Connections => {
+            let all = from_here.iter().enumerate();
+            all.map(|(i, c)| connection(i, c, length.as_secs_f64()))
+                .collect()
+        }
         Measure::Runs => {
             let runs = exits.iter().enumerate();
             runs.map(|(i, exit)| run(i, exit, received(connections, exit)))
@@ -88,8 +93,21 @@ fn is_client(address: IpAddr) -> bool {
     CLIENT.contains(&address)
 }
 
-fn connection((index, c): (usize, &&Connection)) -> Request {
+/// A connection of a run that ended at `end`, seconds.
+fn connection(index: usize, c: &Connection, end: f64) -> Request {
     let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
+    let last_seen = c
+        .last_byte
+        .or(c.first_byte)
+        .or(c.connected)
+        .unwrap_or(c.start);
+    let outcome = match c.ending {
+        Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
+            Outcome::Done
+        }
+        Ending::Open | Ending::Closing | Ending::ResetByClient => Outcome::Unfinished,
+        Ending::Closed | Ending::ResetByServer => Outcome::Failed,
+    };
     Request {
         client: 0,
         index: index as u32,
@@ -97,15 +115,14 @@ fn connection((index, c): (usize, &&Connection)) -> Request {
         connected: seconds(c.connected),
         first_byte: seconds(c.first_byte),
         last_byte: seconds(c.last_byte),
+        observed_until: match c.ending {
+            // The client still waited when the run ended.
+            Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end,
+            _ => last_seen.as_secs_f64(),
+        },
         bytes: c.bytes[1],
         retransmissions: c.retransmissions[1],
-        outcome: match c.ending {
-            Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
-                Outcome::Done
-            }
-            Ending::Open | Ending::Closing | Ending::ResetByClient => Outcome::Unfinished,
-            Ending::Closed | Ending::ResetByServer => Outcome::Failed,
-        },
+        outcome,
     }
 }
 
@@ -117,6 +134,7 @@ fn run(index: usize, exit: &Exit, bytes: u64) -> Request {
         connected: f64::NAN,
         first_byte: f64::NAN,
         last_byte: exit.end.as_secs_f64(),
+        observed_until: exit.end.as_secs_f64(),
         bytes,
         retransmissions: 0,
         outcome: match exit.status {

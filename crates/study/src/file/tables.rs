@@ -371,6 +371,7 @@ mod tests {
             connected: start,
             first_byte: start,
             last_byte: start + took,
+            observed_until: start + 1.0,
             bytes: 10,
             retransmissions: 1,
             outcome,

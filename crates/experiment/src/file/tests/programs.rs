@@ -35,6 +35,20 @@ fn a_real_program_needs_the_emulator() {
         (server.ready, program.congestion_control.as_str()),
         (Some(80), "cubic")
     );
+    let reporting = PROGRAM.replace(
+        "[foreground.client]",
+        "[[foreground.reported]]\nname = \"p99\"\nunit = \"ms\"\nbetter = \"lower\"\n[foreground.client]",
+    );
+    let with = read(&reporting, "x").unwrap();
+    let measures = crate::measure::of(&with.foreground[0], false);
+    let names: Vec<&str> = measures.iter().map(|m| &*m.name).collect();
+    assert_eq!(names, ["time", "p99"]);
+    for (name, why) in [("time", "taken"), (" ", "without a name")] {
+        let refused = read(&reporting.replace("p99", name), "x").unwrap_err();
+        let refused = &refused.problems[0];
+        assert_eq!(refused.key, "foreground[0].reported[0].name");
+        assert!(refused.message.contains(why), "{}", refused.message);
+    }
     // The resolved file reads as what it was written from.
     assert_eq!(read(&file.to_toml(), "again").unwrap(), file);
 

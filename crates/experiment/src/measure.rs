@@ -1,0 +1,141 @@
+//! What is measured of an application: a name, a unit, and which direction is better.
+//!
+//! The verdict, the report and thresholds know measures and nothing else of an application. What the tables
+//! `requests`, `links` and `waits` hold is turned into measures by kind of foreground ([`of`]); what a
+//! program reports itself comes as [`MeasureSample`]s, with its definition in the experiment file
+//! (`[[foreground.reported]]`).
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::file::Foreground;
+
+/// Which direction of a measure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Less is better: durations, delays, losses.
+    Lower,
+    /// More is better: rates.
+    Higher,
+}
+
+/// Something that is measured of an application.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measure {
+    /// Its name, unique within the foreground.
+    pub name: Cow<'static, str>,
+    /// Unit of its values; empty where it has none.
+    pub unit: Cow<'static, str>,
+    /// Which direction is better.
+    pub better: Better,
+    /// Whether a value may be known as a lower bound only (right-censored).
+    pub censored: bool,
+    /// Ratios are of values plus this: differences much below it do not count. Zero for measures whose
+    /// ratios mean something down to zero.
+    pub floor: f64,
+}
+
+/// A value of a measure that no other table holds: a row of the table `measures`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasureSample {
+    /// Name of the measure, as the experiment file defines it.
+    pub measure: String,
+    /// The value, in the unit of the measure.
+    pub value: f64,
+    /// When it was measured, seconds since the start of the run.
+    pub at: f64,
+}
+
+/// A measure that a program reports itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reported {
+    /// Its name in tables and pictures.
+    pub name: String,
+    /// Unit of its values, for tables and pictures: `ms`, `requests/s`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// Which direction is better.
+    pub better: Better,
+}
+
+impl Reported {
+    /// The measure that it defines.
+    pub fn measure(&self) -> Measure {
+        Measure {
+            name: self.name.clone().into(),
+            unit: self.unit.clone().into(),
+            better: self.better,
+            censored: false,
+            floor: 0.0,
+        }
+    }
+}
+
+/// From a request's start to its last byte.
+pub const COMPLETION_TIME: Measure = Measure {
+    name: Cow::Borrowed("time"),
+    unit: Cow::Borrowed("s"),
+    better: Better::Lower,
+    censored: true,
+    floor: 0.0,
+};
+
+/// Network-layer bytes of the foreground that left the bottleneck per second, in the direction in which it
+/// sends most; one value per run.
+pub const GOODPUT: Measure = Measure {
+    name: Cow::Borrowed("goodput"),
+    unit: Cow::Borrowed("bit/s"),
+    better: Better::Higher,
+    censored: false,
+    floor: 0.0,
+};
+
+/// Requests that were done per second; one value per run.
+pub const REQUEST_RATE: Measure = Measure {
+    name: Cow::Borrowed("request rate"),
+    unit: Cow::Borrowed("1/s"),
+    better: Better::Higher,
+    censored: false,
+    floor: 0.0,
+};
+
+/// Share of the foreground's packets that the bottleneck dropped, in the direction in which it sends most; one
+/// value per run. Ratios are of one hundredth plus this: a tenth of a percent of loss is ten percent more.
+pub const LOSS: Measure = Measure {
+    name: Cow::Borrowed("loss"),
+    unit: Cow::Borrowed(""),
+    better: Better::Lower,
+    censored: false,
+    floor: 0.01,
+};
+
+/// Mean time from a packet's arrival at the bottleneck to its arrival behind it, where the experiment keeps
+/// waits (`run.keep.waits`); one value per run.
+pub const DELAY: Measure = Measure {
+    name: Cow::Borrowed("delay"),
+    unit: Cow::Borrowed("s"),
+    better: Better::Lower,
+    censored: false,
+    floor: 0.0,
+};
+
+/// The names of the measures that need no definition.
+pub const BUILT_IN: [&str; 5] = ["time", "goodput", "request rate", "loss", "delay"];
+
+/// What is measured of `foreground`, the most telling first.
+pub fn of(foreground: &Foreground, waits: bool) -> Vec<Measure> {
+    match foreground {
+        Foreground::Web(_) => vec![COMPLETION_TIME],
+        Foreground::Program(program) => std::iter::once(COMPLETION_TIME)
+            .chain(program.reported.iter().map(Reported::measure))
+            .collect(),
+        Foreground::Greedy(_) => vec![GOODPUT],
+        Foreground::Poisson(_) | Foreground::Cbr(_) if waits => vec![GOODPUT, LOSS, DELAY],
+        Foreground::Poisson(_) | Foreground::Cbr(_) => vec![GOODPUT, LOSS],
+        Foreground::None(_) => Vec::new(),
+    }
+}

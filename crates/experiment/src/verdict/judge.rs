@@ -1,0 +1,135 @@
+//! What may be concluded of one measure of one application under two conditions.
+
+use serde::Serialize;
+use swell_stats::{Estimate, Known as Part, MIN_TAIL_SAMPLES, Observation, PairedRatio, holm};
+
+use super::{Answer, LEVEL, MARGIN};
+use crate::measure::{Better, Measure};
+
+/// What is compared of a measure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// A percentile of its values within a run, 0..=1.
+    Percentile(f64),
+    /// Its one value, or the mean of its values, of a run.
+    Mean,
+}
+
+/// One statistic of a measure, with a background over without it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The measure.
+    pub measure: String,
+    /// Unit of its values.
+    pub unit: String,
+    /// Which direction is better.
+    pub better: Better,
+    /// What is compared of it.
+    pub statistic: Statistic,
+    /// The ratio with its 95 % interval.
+    pub ratio: Estimate,
+    /// p-value of a ratio of at most one plus the margin, corrected for all that the answer looks at.
+    pub p_above: f64,
+    /// p-value of a ratio of at least one over one plus the margin, corrected likewise.
+    pub p_below: f64,
+    /// Whether the 90 % interval lies within the margin.
+    pub equal: bool,
+    /// Replications that would narrow the interval to the margin.
+    pub replications_wanted: Option<usize>,
+    #[serde(skip)]
+    paired: PairedRatio,
+}
+
+impl Judgement {
+    pub(super) fn new(
+        measure: &Measure,
+        statistic: Statistic,
+        paired: PairedRatio,
+        replications: usize,
+    ) -> Judgement {
+        Judgement {
+            measure: measure.name.to_string(),
+            unit: measure.unit.to_string(),
+            better: measure.better,
+            statistic,
+            ratio: estimate(&paired, replications),
+            p_above: paired.p_above(1.0 + MARGIN),
+            p_below: paired.p_below(1.0 / (1.0 + MARGIN)),
+            equal: paired.equivalent(MARGIN, 1.0 - LEVEL),
+            replications_wanted: paired.replications_for(MARGIN),
+            paired,
+        }
+    }
+
+    /// Whether a difference beyond the margin is shown, after correction.
+    pub fn differs(&self) -> bool {
+        self.p_above.min(self.p_below) <= 1.0 - LEVEL
+    }
+
+    /// Whether the shown difference is for the worse.
+    pub fn worse(&self) -> bool {
+        self.differs() && (self.p_above <= self.p_below) == (self.better == Better::Lower)
+    }
+}
+
+/// The ratio as tables and pictures have it: a bound is its own value, and one replication has no interval.
+pub(super) fn estimate(paired: &PairedRatio, replications: usize) -> Estimate {
+    let (low, high) = paired.interval(LEVEL);
+    let value = match paired.known() {
+        _ if replications < 2 => paired.value(),
+        Part::Value => paired.value(),
+        Part::AtLeast => low,
+        Part::AtMost => high,
+    };
+    Estimate {
+        value,
+        low,
+        high,
+        level: LEVEL,
+        replications,
+    }
+}
+
+/// Corrects the p-values of all judgements of one question together (Holm).
+pub(super) fn correct<'j>(judgements: impl Iterator<Item = &'j mut Judgement>) {
+    let all: Vec<&mut Judgement> = judgements.collect();
+    let ps: Vec<f64> = all
+        .iter()
+        .flat_map(|j| {
+            [
+                j.paired.p_above(1.0 + MARGIN),
+                j.paired.p_below(1.0 / (1.0 + MARGIN)),
+            ]
+        })
+        .collect();
+    for (judgement, pair) in all.into_iter().zip(holm(&ps).chunks_exact(2)) {
+        (judgement.p_above, judgement.p_below) = (pair[0], pair[1]);
+    }
+}
+
+/// Whether percentile `p` of these requests can be judged: with ten requests beyond it in all. The median always
+/// can: each run has one.
+pub(super) fn enough(groups: &[Vec<Observation>], p: f64) -> bool {
+    let samples: usize = groups.iter().map(Vec::len).sum();
+    p == 0.5 || samples as f64 * p.min(1.0 - p) >= MIN_TAIL_SAMPLES
+}
+
+/// Percentiles below this say nothing about bad days: alone they cannot show that nothing differs.
+const TAIL: f64 = 0.9;
+
+/// The answer that `judgements` give: yes where any shows a difference, no where all show that there is none, those of
+/// the tail among them.
+pub(super) fn answer(judgements: &[Judgement]) -> Answer {
+    let tail = |j: &Judgement| match j.statistic {
+        Statistic::Percentile(p) => p >= TAIL,
+        Statistic::Mean => true,
+    };
+    if judgements.iter().any(Judgement::differs) {
+        Answer::Yes
+    } else if judgements.iter().any(tail) && judgements.iter().all(|j| j.equal) {
+        Answer::No
+    } else {
+        Answer::Unclear
+    }
+}
