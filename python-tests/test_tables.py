@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 
 import duckdb
@@ -105,3 +106,21 @@ def test_manifest_lists_the_runs_of_the_tables(run):
         f"SELECT DISTINCT foreground, background, replication FROM '{run}/requests.parquet'"
     ).fetchall()
     assert set(found) == listed
+
+
+def code_blocks(page, language):
+    """The blocks of one language of a page of docs/."""
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_examples_of_the_page_run_and_lose_no_request(run, monkeypatch):
+    (python,) = code_blocks("results.md", "python")
+    (sql,) = code_blocks("results.md", "sql")
+    names = {}
+    exec(python.replace("web/", f"{run}/"), names)  # noqa: S102: our own page
+    requests = names["requests"]
+    assert requests.took_s.notna().all() and (requests.took_s >= 0).all()
+    counted = duckdb.sql(sql.replace("web/", f"{run}/")).df()
+    assert counted["count_star()"].sum() == len(requests)
+    assert set(counted.outcome) <= {"done", "unfinished", "failed"}

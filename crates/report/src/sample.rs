@@ -15,10 +15,10 @@ pub(crate) fn report(names: &[&str]) -> ReportData {
         title: "web-20mbit".into(),
         note: "1 MB objects over 20 Mbit/s, at equal mean load.".into(),
         verdict: vec![
-            "Background traffic matters to web-1mb here: behind campus (6.6 Mbit/s) the median \
+            "Background traffic matters to web-1mb here: with campus (6.6 Mbit/s down, 0.5 up) the median \
              request takes 1.40 times (1.28 to 1.51) and the p95 takes 2.57 times (2.36 to 2.79) as \
-             long as without it. CBR or Poisson traffic of the same mean rate is not enough: behind \
-             campus the p95 takes 1.80 times (1.65 to 1.95) as long as behind poisson. This rests \
+             long as without it. CBR or Poisson traffic of the same mean rate is not enough: with \
+             campus the p95 takes 1.80 times (1.65 to 1.95) as long as with poisson. This rests \
              on 10 replications; 1 warning to read first."
                 .into(),
         ],

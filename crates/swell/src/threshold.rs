@@ -123,8 +123,8 @@ impl FromStr for Threshold {
             Some("high") => End::High,
             Some(other) => return Err(wrong(other, ".value, .low or .high")),
         };
-        if let Some(more) = parts.next() {
-            return Err(wrong(more, "an operator"));
+        if let Some(rest) = parts.next() {
+            return Err(wrong(rest, "an operator"));
         }
         Ok(Threshold {
             text: text.to_owned(),
@@ -208,9 +208,9 @@ mod tests {
         let t = read("p95.slowdown.high > 1.5").unwrap();
         assert_eq!((t.percentile, t.of, t.end), (3, Of::Slowdown, End::High));
         assert!(t.holds(1.6) && t.holds(f64::INFINITY) && !t.holds(1.5));
-        let t = read("my:back:p50.seconds<=0.25").unwrap();
-        assert_eq!(t.background.as_deref(), Some("my:back"));
-        assert!(t.holds(0.25) && !t.holds(0.26) && t.end == End::Value);
+        let named = read("my:back:p50.seconds<=0.25").unwrap();
+        assert_eq!(named.background.as_deref(), Some("my:back"));
+        assert!(named.holds(0.25) && !named.holds(0.26) && named.end == End::Value);
     }
 
     #[test]

@@ -318,40 +318,37 @@ fn too_few_requests_for_the_tail_do_not_show_that_nothing_matters() {
             r.last_byte = r.start + 3.0 * (r.last_byte - r.start);
         }
     }
-    let v = Verdict::of(&results).foregrounds.remove(0);
-    assert_eq!(v.matters, Answer::Yes, "{}", v.sentence);
+    let then = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(then.matters, Answer::Yes, "{}", then.sentence);
 }
 
 #[test]
 fn late_runs_decide_nothing() {
     let mut results = results(6, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
-    let mark = |results: &mut Results, replication: u32| {
-        let run = results
+    let mark = |of: &mut Results, replication: u32| {
+        let run = of
             .runs
             .iter()
             .find(|r| r.cell.background == "poisson" && r.cell.replication == replication);
         let cell = run.unwrap().cell.clone();
-        results
-            .manifest
-            .run_warnings
-            .push(crate::store::RunWarning {
-                cell,
-                warning: Warning::warning("emulator-late", "late"),
-            });
+        of.manifest.run_warnings.push(crate::store::RunWarning {
+            cell,
+            warning: Warning::warning("emulator-late", "late"),
+        });
     };
     mark(&mut results, 0);
     let v = Verdict::of(&results).foregrounds.remove(0);
     assert_eq!(v.backgrounds[1].judged[0].ratio.replications, 5);
     assert_eq!(v.backgrounds[1].matters, Some(Answer::Yes));
     mark(&mut results, 3);
-    let v = Verdict::of(&results).foregrounds.remove(0);
-    assert_eq!(v.backgrounds[1].matters, Some(Answer::Unclear));
+    let then = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(then.backgrounds[1].matters, Some(Answer::Unclear));
     assert!(
-        v.sentence.contains("2 of 6 runs were late"),
+        then.sentence.contains("2 of 6 runs were late"),
         "{}",
-        v.sentence
+        then.sentence
     );
-    assert_eq!(v.backgrounds[2].matters, Some(Answer::Yes));
+    assert_eq!(then.backgrounds[2].matters, Some(Answer::Yes));
 }
 
 #[test]
@@ -398,12 +395,12 @@ fn an_application_that_fails_without_background_is_not_judged() {
     for run in &mut results.runs {
         run.observed.requests.clear();
     }
-    let v = Verdict::of(&results).foregrounds.remove(0);
-    assert_eq!(v.matters, Answer::Unclear);
+    let then = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(then.matters, Answer::Unclear);
     assert!(
-        v.sentence.contains("nothing was measured"),
+        then.sentence.contains("nothing was measured"),
         "{}",
-        v.sentence
+        then.sentence
     );
 }
 

@@ -94,7 +94,7 @@ fn replications_are_joined_until_every_group_tells_its_quantile() {
 fn what_cannot_be_paired_has_no_ratio() {
     let one = complete(&[1.0]);
     assert_eq!(PairedRatio::of(&[], &[], 0.5), None);
-    assert_eq!(PairedRatio::of(&[one.clone()], &[], 0.5), None);
+    assert_eq!(PairedRatio::of(std::slice::from_ref(&one), &[], 0.5), None);
     assert_eq!(PairedRatio::of(&[Vec::new()], &[one], 0.5), None);
     assert_eq!(PairedRatio::of_values(&[1.0, 0.0], &[1.0, 1.0]), None);
     assert_eq!(PairedRatio::of_values(&[f64::INFINITY], &[1.0]), None);
@@ -155,9 +155,8 @@ fn intervals_cover_and_decisions_err_as_seldom_as_they_claim() {
                 let (low, high) = r.interval(0.95);
                 covered += usize::from(low <= 1.3 && 1.3 <= high);
                 equal += usize::from(r.equivalent(0.1, 0.05));
-                let same = runs(libm::log(1.1));
-                let r = PairedRatio::of(&same, &without, p).unwrap();
-                matters += usize::from(r.p_above(1.1) <= 0.05);
+                let edge = PairedRatio::of(&runs(libm::log(1.1)), &without, p).unwrap();
+                matters += usize::from(edge.p_above(1.1) <= 0.05);
             }
             // 500 worlds: a standard deviation of 1 %.
             let share = |k: usize| k as f64 / worlds as f64;

@@ -53,3 +53,8 @@ fn text(bytes: &[u8]) -> String {
 fn run(dir: &Scratch, args: &[&str]) -> Output {
     swell(dir).args(args).output().unwrap()
 }
+
+/// Whether an experiment ran to its end: its verdict is an answer, or that nothing is settled, as of few runs.
+fn ran(out: &Output) -> bool {
+    matches!(out.status.code(), Some(0 | 3))
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::{Scratch, run, swell, text};
+use crate::{Scratch, ran, run, swell, text};
 
 /// One foreground, no background and Poisson packets: an experiment that needs no model.
 const EXPERIMENT: &str = r#"name = "small"
@@ -232,7 +232,7 @@ fn warnings_are_wrapped_and_few_samples_are_told_once_per_background() {
     let few = EXPERIMENT.replace("kind = \"web\"", "kind = \"web\"\ncount = 3");
     dir.write("small.toml", &few);
     let out = run(&dir, &["run", "small.toml", "-o", "x"]);
-    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(ran(&out), "{}", text(&out.stderr));
     let said = text(&out.stderr);
     let widest = said.lines().map(|l| l.chars().count()).max().unwrap();
     assert!(widest <= 80, "{widest} columns:\n{said}");
@@ -351,11 +351,11 @@ fn packets_of_a_run_are_a_trace_to_learn_from() {
         &dir,
         &[&["run", "small.toml", "-o", "plain"][..], &short].concat(),
     );
-    assert!(plain.status.success(), "{}", text(&plain.stderr));
+    assert!(ran(&plain), "{}", text(&plain.stderr));
     assert!(!dir.0.join("plain/packets").exists());
     let args = ["run", "small.toml", "--packets", "-o", "traced"];
     let traced = run(&dir, &[&args[..], &short].concat());
-    assert!(traced.status.success(), "{}", text(&traced.stderr));
+    assert!(ran(&traced), "{}", text(&traced.stderr));
     assert!(tables(&dir.0.join("plain")) == tables(&dir.0.join("traced")));
 
     let mut names: Vec<String> = std::fs::read_dir(dir.0.join("traced/packets"))

@@ -5,7 +5,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::{Scratch, run, swell, text};
+use crate::{Scratch, ran, run, swell, text};
 
 /// Whether emulations work here; if not, why is printed, and the test is over.
 pub(crate) fn emulates(dir: &Scratch) -> bool {
@@ -148,7 +148,7 @@ duration = "30s"
     );
     dir.write("e.toml", &experiment);
     let out = run(&dir, &["--json", "run", "e.toml"]);
-    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(ran(&out), "{}", text(&out.stderr));
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let backgrounds = &json["verdict"]["foregrounds"][0]["backgrounds"];
     for i in 0..2 {
@@ -334,7 +334,7 @@ duration = "4s"
                 "--json", "run", "k.toml", "--fresh", "--record", "--set", &stack,
             ],
         );
-        assert!(out.status.success(), "{}", text(&out.stderr));
+        assert!(ran(&out), "{}", text(&out.stderr));
         let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
         let poisson = &json["verdict"]["foregrounds"][0]["backgrounds"][1];
         assert_eq!(poisson["failed"], 0, "{json:#}");
