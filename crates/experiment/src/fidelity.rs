@@ -62,16 +62,15 @@ pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model
         ..Options::default()
     });
     let learner = Arc::new(Mutex::new(learner));
+    let tcp = Arc::new(Config::linux());
     world.set_tap(Box::new(tap::LearnerTap::new(
         Arc::clone(&learner),
         &played.classes,
+        Arc::clone(&tcp),
+        seed,
     )));
     let machine = Structural::new(played, &schedule);
-    world.add(
-        Box::new(machine),
-        Tag::Background,
-        Arc::new(Config::linux()),
-    );
+    world.add(Box::new(machine), Tag::Background, tcp);
     world.advance(Time::ZERO + model.duration);
     drop(world);
     let learner = Arc::into_inner(learner)

@@ -129,6 +129,9 @@ pub struct Config {
     /// The largest receive window in bytes; the application reads at once. `linux`: 6 MiB, long the maximum of
     /// `tcp_rmem`.
     pub recv_buffer: u32,
+    /// SYNs offer window scaling (RFC 7323) however small the receive window is, as Linux's do. Otherwise they offer it
+    /// where the window needs it.
+    pub window_scaling: bool,
     /// The receive window begins with 64 kB and follows what arrives, as in Linux (`tcp_moderate_rcvbuf`), which
     /// acknowledges every segment while it grows. Otherwise it is `recv_buffer` from the start, as where a
     /// program sets `SO_RCVBUF`. Not with algorithms that measure one-way delays.
@@ -226,6 +229,7 @@ impl Config {
             initial_ssthresh: None,
             send_window: None,
             recv_buffer: 6 << 20,
+            window_scaling: true,
             recv_tuning: true,
             min_rto: Dur::from_millis(200),
             max_rto: Dur::from_secs(120),
@@ -269,6 +273,7 @@ impl Config {
             initial_ssthresh: Some(20),
             send_window: Some(20),
             recv_buffer: 1 << 20,
+            window_scaling: false,
             recv_tuning: false,
             min_rto: Dur::from_secs(1),
             max_rto: Dur::from_secs(60),
@@ -346,7 +351,7 @@ impl Config {
         let options = if seg.flags.has(Flags::SYN) {
             // MSS 4, SACK permitted 2 (RFC 2018), timestamps 10 and window scale 3 (RFC 7323),
             // padded to words.
-            let scale = if self.recv_buffer > 0xffff { 3 } else { 0 };
+            let scale = 3 * u32::from(self.offers_scaling());
             let sum = 4 + 2 * u32::from(self.sack) + 10 * u32::from(self.timestamps) + scale;
             sum.next_multiple_of(4)
         } else {
@@ -359,6 +364,11 @@ impl Config {
         };
         let size = u64::from(seg.len) + u64::from(20 + u32::from(self.ip_header) + options);
         size.min(u64::from(u16::MAX)) as u16
+    }
+
+    /// Whether SYNs offer window scaling (RFC 7323 section 2.2).
+    pub fn offers_scaling(&self) -> bool {
+        self.window_scaling || self.recv_buffer > 0xffff
     }
 
     /// The switches of ns-2's sender where it is in use.

@@ -27,6 +27,8 @@ pub struct Parties {
     pub tcp: bool,
     /// What was asked for of its packets.
     pub wire: Wire,
+    /// Caps on the client's and the server's receive windows, bytes; 0 = the profile's.
+    pub windows: [u32; 2],
 }
 
 /// Sees every packet at both ends of the bottleneck, in the order of time.

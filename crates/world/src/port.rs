@@ -141,6 +141,7 @@ impl World {
                 from_right: a.right,
                 tcp: false,
                 wire: Wire::default(),
+                windows: [0; 2],
             },
             access: [0; 2],
         })));

@@ -13,7 +13,7 @@ const UDP: u8 = 17;
 
 /// What the network layer says of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Network {
+pub(crate) struct Network {
     pub from: IpAddr,
     pub to: IpAddr,
     /// ECN codepoint (RFC 3168).
@@ -30,15 +30,46 @@ impl Network {
             IpAddr::V6(_) => 40,
         }
     }
+
+    /// What a UDP header says of its datagram: header and payload.
+    pub fn udp_length(&self) -> u16 {
+        self.size.saturating_sub(self.header()).max(8)
+    }
+
+    /// Bytes of TCP options beside `payload`.
+    fn room(&self, payload: u32) -> usize {
+        let carried = usize::from(self.size.saturating_sub(self.header()));
+        let room = carried.saturating_sub(20 + payload as usize) & !3;
+        room.min(MOST_OPTIONS)
+    }
 }
 
-/// Writes the headers of a TCP segment over `out`. What `tcp` has in options is written as far as the
-/// packet's size leaves room beside `tcp.payload`, and no-operations (RFC 9293 section 3.2) fill the
-/// rest of that room.
+/// Leaves out options that a packet of this size has no room for beside `payload`: what an observer reads
+/// in a header must have been sent in it. MSS comes first, SACK blocks last.
+pub(super) fn fit(options: &mut TcpOptions, network: &Network, payload: u32) {
+    let mut room = network.room(payload);
+    let mut take = |bytes: usize| {
+        let fits = bytes <= room;
+        room -= if fits { bytes } else { 0 };
+        fits
+    };
+    let alone = options.mss.is_none();
+    options.mss = options.mss.filter(|_| take(4));
+    options.sack_permitted = options.sack_permitted && take(2);
+    // On their own they are aligned as every stack does (RFC 7323 appendix A).
+    options.timestamps = (options.timestamps).filter(|_| take(if alone { 12 } else { 10 }));
+    options.window_scale = options.window_scale.filter(|_| take(3));
+    let blocks = room.saturating_sub(4) / 8;
+    options.sack.iter_mut().skip(blocks).for_each(|b| *b = None);
+}
+
+/// Writes the headers of a TCP segment over `out`. Of the options of `tcp` those that [`fit`] are written;
+/// no-operations (RFC 9293 section 3.2) fill the rest of their room.
 pub(super) fn tcp(out: &mut Vec<u8>, network: &Network, tcp: &Tcp) {
     let carried = usize::from(network.size.saturating_sub(network.header()));
-    let room = carried.saturating_sub(20 + tcp.payload as usize) & !3;
-    let options = options(&tcp.options, room.min(MOST_OPTIONS));
+    let mut fitting = tcp.options;
+    fit(&mut fitting, network, tcp.payload);
+    let options = options(&fitting, network.room(tcp.payload));
     internet(out, network, TCP);
     let start = out.len();
     out.extend(tcp.src_port.to_be_bytes());
@@ -58,7 +89,7 @@ pub(super) fn tcp(out: &mut Vec<u8>, network: &Network, tcp: &Tcp) {
 
 /// Writes the headers of a datagram over `out` (RFC 768).
 pub(super) fn udp(out: &mut Vec<u8>, network: &Network, ports: [u16; 2]) {
-    let carried = network.size.saturating_sub(network.header()).max(8);
+    let carried = network.udp_length();
     internet(out, network, UDP);
     let start = out.len();
     out.extend(ports[0].to_be_bytes());
@@ -100,43 +131,34 @@ fn internet(out: &mut Vec<u8>, network: &Network, protocol: u8) {
     }
 }
 
-/// The options of a segment that fit into `room` bytes, which they fill.
+/// Options, and no-operations to fill `room`.
 fn options(options: &TcpOptions, room: usize) -> Vec<u8> {
-    let mut list = Vec::with_capacity(MOST_OPTIONS);
-    let add = |to: &mut Vec<u8>, option: &[u8]| {
-        if to.len() + option.len() <= room {
-            to.extend(option);
-        }
-    };
+    let mut list: Vec<u8> = Vec::with_capacity(MOST_OPTIONS);
     if let Some(mss) = options.mss {
-        let [a, b] = mss.to_be_bytes();
-        add(&mut list, &[2, 4, a, b]);
+        list.extend([2, 4]);
+        list.extend(mss.to_be_bytes());
     }
     if options.sack_permitted {
-        add(&mut list, &[4, 2]);
+        list.extend([4, 2]);
     }
     if let Some((value, echo)) = options.timestamps {
-        let mut option = vec![8, 10];
-        option.extend(value.to_be_bytes());
-        option.extend(echo.to_be_bytes());
-        // On their own they are aligned as every stack does (RFC 7323 appendix A).
-        let alone = options.mss.is_none() && room >= 12;
-        add(&mut list, if alone { &[1, 1] } else { &[] });
-        add(&mut list, &option);
+        if options.mss.is_none() {
+            list.extend([1, 1]);
+        }
+        list.extend([8, 10]);
+        list.extend(value.to_be_bytes());
+        list.extend(echo.to_be_bytes());
     }
     if let Some(shift) = options.window_scale {
-        add(&mut list, &[3, 3, shift]);
+        list.extend([3, 3, shift]);
     }
     let blocks: Vec<(u32, u32)> = options.sack.iter().flatten().copied().collect();
-    let fit = room.saturating_sub(list.len() + 4) / 8;
-    if !blocks.is_empty() && fit > 0 {
-        let blocks = &blocks[..blocks.len().min(fit)];
-        let mut option = vec![1, 1, 5, (2 + 8 * blocks.len()) as u8];
+    if !blocks.is_empty() {
+        list.extend([1, 1, 5, (2 + 8 * blocks.len()) as u8]);
         for (start, end) in blocks {
-            option.extend(start.to_be_bytes());
-            option.extend(end.to_be_bytes());
+            list.extend(start.to_be_bytes());
+            list.extend(end.to_be_bytes());
         }
-        add(&mut list, &option);
     }
     list.resize(room, 1);
     list

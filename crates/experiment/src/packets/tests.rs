@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use swell_base::{Dur, QueueLimit, Rate, Tag};
-use swell_capture::{Reader, Transport};
+use swell_capture::{Reader, Tcp, Transport};
 use swell_path::{LinkConfig, Loss};
-use swell_tcp::Algorithm;
+use swell_tcp::{Algorithm, Config};
 use swell_workload::{
     Access, Action, Conn, End, Event, Info, Law, Open, Parametric, ParametricConfig, Workload,
 };
@@ -334,6 +334,91 @@ fn tshark_counts_the_retransmissions_that_the_endpoints_count() {
     }
 }
 
+/// What tshark reads of options and ECN, against what went in: each echo is of a stamp that the other end sent, stamps
+/// never go back, and windows are those of the endpoints.
+#[test]
+fn tshark_reads_stamps_windows_and_ecn_as_they_were_simulated() {
+    if !there_is("tshark") {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("x.pcapng");
+    let tcp = Config {
+        ecn: true,
+        recv_tuning: false,
+        recv_buffer: 300_000,
+        ..Config::linux()
+    };
+    run(&path, tcp, false, Access::default());
+    let columns = [
+        "tcp.stream",
+        "frame.interface_id",
+        "tcp.flags.syn",
+        "tcp.flags.ack",
+        "tcp.flags.ece",
+        "tcp.flags.cwr",
+        "ip.dsfield.ecn",
+        "tcp.options.timestamp.tsval",
+        "tcp.options.timestamp.tsecr",
+        "tcp.options.wscale.shift",
+        "tcp.window_size",
+        "tcp.len",
+    ];
+    let mut command = Command::new("tshark");
+    command.env("WIRESHARK_CONFIG_DIR", scratch.path());
+    command.arg("-r").arg(&path).args(["-Y", "tcp"]);
+    command.args(["-o", "tcp.relative_sequence_numbers:FALSE"]);
+    command.args(["-T", "fields", "-E", "separator=;", "-E", "occurrence=f"]);
+    for field in columns {
+        command.args(["-e", field]);
+    }
+    let out = command.output().unwrap();
+    assert!(out.status.success());
+    // Stamps sent, by stream and interface.
+    let mut sent: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+    let (mut syns, mut echoes, mut capable) = (0, 0, 0);
+    for line in String::from_utf8(out.stdout).unwrap().lines() {
+        let row: Vec<Option<u64>> = (line.split(';'))
+            .map(|field| match field {
+                "True" => Some(1),
+                "False" => Some(0),
+                other => other.parse().ok(),
+            })
+            .collect();
+        let flag = |i: usize| row[i] == Some(1);
+        let (stream, way) = (row[0].unwrap(), row[1].unwrap());
+        let (value, echo) = (row[7].unwrap(), row[8].unwrap());
+        if flag(3) {
+            let other = &sent[&(stream, 1 - way)];
+            assert!(other.contains(&echo), "{line}");
+            echoes += 1;
+        } else {
+            assert_eq!(echo, 0, "{line}");
+        }
+        let own = sent.entry((stream, way)).or_default();
+        assert!(own.last().is_none_or(|&last| last <= value), "{line}");
+        own.push(value);
+        if flag(2) {
+            syns += 1;
+            // RFC 3168 section 6.1.1: ECE and CWR in the SYN, ECE alone in its answer.
+            assert_eq!((flag(4), flag(5)), (true, !flag(3)), "{line}");
+            // 300 000 = 2^18.2: three bits more than 16.
+            assert_eq!((row[9], row[10]), (Some(3), Some(65_535)), "{line}");
+            assert_eq!(row[6], Some(0), "{line}");
+        } else {
+            // Shifted windows are multiples of eight.
+            assert_eq!(row[10], Some(300_000 >> 3 << 3), "{line}");
+            if row[11] > Some(0) && row[6] == Some(2) {
+                capable += 1;
+            }
+        }
+    }
+    assert!(
+        syns >= 40 && echoes > 10_000 && capable > 10_000,
+        "{syns} {echoes} {capable}"
+    );
+}
+
 #[test]
 fn every_checksum_is_right_for_payload_of_zeros() {
     if !there_is("tshark") {
@@ -418,17 +503,4 @@ fn a_file_that_cannot_be_made_is_named() {
         error.to_string().starts_with("/nowhere/at/all.pcapng: "),
         "{error}"
     );
-}
-
-#[test]
-fn shifts_are_the_smallest_that_fit() {
-    for (window, expected) in [
-        (0, 0),
-        (0xffff, 0),
-        (0x1_0000, 1),
-        (6 << 20, 7),
-        (u32::MAX, 14),
-    ] {
-        assert_eq!(shift(window), expected, "{window}");
-    }
 }

@@ -161,6 +161,7 @@ impl World {
                 from_right: open.from_right,
                 tcp: matches!(transport, Transport::Tcp(_)),
                 wire: open.wire,
+                windows: [open.client_window, open.server_window],
             },
             transport,
             access,
