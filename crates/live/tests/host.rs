@@ -192,8 +192,15 @@ fn play(role: &str, arguments: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Tells the victim to make hosts of the kind that its parent makes.
+const VICTIM_HAS_VETH: &str = "SWELL_TEST_VICTIM_HAS_VETH";
+
 /// Makes two hosts with programs and waits to be killed.
 fn victim(marker: &str) {
+    VETH.store(
+        std::env::var_os(VICTIM_HAS_VETH).is_some(),
+        Ordering::Relaxed,
+    );
     let rights = Rights::obtain().expect("the parent could, so this can");
     let (a, _device_a) = Host::create(&rights, &client()).expect("as in the parent");
     let (b, _device_b) = Host::create(&rights, &server()).expect("as in the parent");
@@ -649,11 +656,14 @@ fn kill_9_leaves_nothing(_: &Rights) {
     let marker = format!("marker-{}-kill", std::process::id());
     let before = network_namespaces();
     let me = std::env::current_exe().expect("the kernel knows the file that runs");
-    let mut victim = Command::new(me)
+    let mut command = Command::new(me);
+    command
         .args([ROLE, "victim", &marker])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("this executable");
+        .stdout(Stdio::piped());
+    if VETH.load(Ordering::Relaxed) {
+        command.env(VICTIM_HAS_VETH, "1");
+    }
+    let mut victim = command.spawn().expect("this executable");
     let mut ready = [0; 6];
     victim
         .stdout
