@@ -1,6 +1,7 @@
 //! Runs a plan: measures what has to be measured, runs every cell over all cores, writes the run
 //! directory. Finished runs survive an interruption; running again goes on where it stopped.
 
+mod blocks;
 mod calibrate;
 mod pool;
 mod resume;
@@ -141,11 +142,10 @@ pub fn run(
     manifest.measured = calibration.measured;
     manifest.warnings.extend(calibration.warnings);
 
-    let todo: Vec<(usize, &Cell)> = plan
-        .cells
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| !dir.cell(*i).exists())
+    let todo: Vec<(usize, &Cell)> = blocks::order(&plan.cells, plan.file.run.seed)
+        .into_iter()
+        .filter(|&i| !dir.cell(i).exists())
+        .map(|i| (i, &plan.cells[i]))
         .collect();
     events(Event::Stage {
         name: "running",
