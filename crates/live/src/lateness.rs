@@ -52,13 +52,15 @@ impl Lateness {
         self.by.saturating_record(by.as_nanos().max(1));
     }
 
-    /// The loop came back `by` later than it wanted to.
+    /// The loop came back `by` later than it wanted to. Returns whether that is a stall.
     #[inline]
-    pub fn back(&mut self, by: Dur) {
-        if by > STALL {
+    pub fn back(&mut self, by: Dur) -> bool {
+        let stalled = by > STALL;
+        if stalled {
             self.stalls += 1;
             self.longest_stall = self.longest_stall.max(by);
         }
+        stalled
     }
 
     /// The numbers.

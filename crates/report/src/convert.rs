@@ -157,6 +157,7 @@ fn describe(foreground: &Foreground) -> String {
         Foreground::None(_) => "no foreground".to_owned(),
         Foreground::Program(program) => {
             let what = match program.measure {
+                Measure::Requests => "its requests are measured, as the packets show them",
                 Measure::Connections => "its TCP connections are measured",
                 Measure::Runs => "its runs are measured",
             };

@@ -103,9 +103,6 @@ pub(crate) struct RunArgs {
     pub dry_run: bool,
     #[command(flatten, next_help_heading = "Emulated runs")]
     pub emulation: EmulationArgs,
-    /// Repeat a run that was too late with time stretched, at most by this factor.
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
-    pub stretch_to: f64,
 }
 
 #[derive(Debug, Args)]

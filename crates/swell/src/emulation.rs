@@ -22,6 +22,9 @@ pub(crate) struct EmulationArgs {
     /// Let time pass more slowly by this factor: rates are divided by it, delays multiplied.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     stretch: f64,
+    /// Repeat a run that was too late with time stretched, at most by this factor.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    stretch_to: f64,
     /// Keep a journal of arrivals, by which `swell replay` repeats the run in virtual time.
     #[arg(long)]
     pub record: bool,
@@ -53,7 +56,8 @@ impl EmulationArgs {
                 Offloading::Off => Offload::Off,
             },
             stretch: self.stretch,
-            stretch_to: 1.0,
+            stretch_to: self.stretch_to,
+            repeats: 0,
             record: self.record,
             ..Settings::default()
         }

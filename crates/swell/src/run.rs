@@ -21,6 +21,9 @@ use crate::{interrupt, out, report, tables};
 /// The bundled experiment that runs when none is given.
 const QUICK_START: &str = "quickstart";
 
+/// How often an emulated run that was too late is repeated, before it is left out of the verdict.
+pub(crate) const REPEATS: u32 = 2;
+
 /// Whether the experiment wants the emulator; a file that does not read says so later.
 pub(crate) fn emulates(args: &RunArgs) -> bool {
     let Ok((text, source, _)) = read(args) else {
@@ -148,7 +151,7 @@ pub(crate) fn judged(verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
 
 fn emulation(args: &RunArgs) -> Settings {
     Settings {
-        stretch_to: args.stretch_to,
+        repeats: REPEATS,
         ..args.emulation.settings()
     }
 }

@@ -6,7 +6,8 @@ mod line;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use swell_experiment::run::{Ended, Event, Options};
+use swell_experiment::backend::RunError;
+use swell_experiment::run::{Ended, Event, Failure, Options};
 use swell_experiment::{Plan, Results, Verdict};
 use swell_live::backend::{Emulator, Exit, Settings, Went};
 use swell_live::host::Rights;
@@ -38,6 +39,8 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let compared = args.compare.is_some();
     let settings = Settings {
         terminal: !compared,
+        // A program that has the terminal is not run again by itself.
+        repeats: if compared { crate::run::REPEATS } else { 0 },
         packets: args.pcap.clone().filter(|_| !compared),
         watch: Some(Box::new({
             let line = std::sync::Arc::clone(&line);
@@ -80,7 +83,12 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let results = match ended {
         Ok(Ended::Complete(results)) => *results,
         Ok(Ended::Interrupted { .. }) => return Err(Fail::interrupted("interrupted")),
-        Err(failure) => return Err(Fail::failed(failure)),
+        Err(failure) => {
+            return Err(Fail {
+                code: not_started(&failure).unwrap_or(1),
+                ..Fail::failed(failure)
+            });
+        }
     };
     let page = args
         .report
@@ -112,6 +120,21 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
 fn remembered(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
     seen.lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// What a shell returns for a program that could not be started.
+fn not_started(failure: &Failure) -> Option<u8> {
+    let Failure::Run {
+        reason: RunError::Failed(e),
+        ..
+    } = failure
+    else {
+        return None;
+    };
+    match e.downcast_ref() {
+        Some(swell_live::host::Error::Program { code, .. }) => Some(*code),
+        _ => None,
+    }
 }
 
 /// What the program returned, as a shell would say it.

@@ -89,9 +89,14 @@ fn cubic() -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Each TCP connection that the client opens: from its SYN to the last byte from the server, as
-    /// the packets show them. The program needs no instruments.
+    /// Each request inside the client's connections and datagram flows, as changes of direction in the
+    /// packets show it: from the first byte asked to the last byte answered. The first of a connection
+    /// includes the opening. The program needs no instruments, and encryption is no obstacle; requests that
+    /// overlap in one connection count as one. Runs of the client where there is no request.
     #[default]
+    Requests,
+    /// Each TCP connection that the client opens: from its SYN to the last byte from the server, as
+    /// the packets show them.
     Connections,
     /// Each run of the client: from its start to its end. It has failed if its exit status is not 0.
     Runs,

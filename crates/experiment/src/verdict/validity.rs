@@ -7,8 +7,8 @@ use super::{Answer, Condition, DECISIVE, values};
 use crate::observe::Outcome;
 use crate::store::{Results, RunResult};
 
-/// Codes of warnings about runs that real time disturbed: such runs decide nothing.
-const LATE: [&str; 2] = ["emulator-late", "emulator-stalled"];
+/// The code of the warning about runs that lateness could have changed: such runs decide nothing.
+const LATE: &str = "emulator-late";
 
 /// A load off by more than this is not an equal one.
 pub(super) const UNEQUAL: f64 = 0.10;
@@ -32,7 +32,7 @@ pub(super) fn runs<'r>(
                 .manifest
                 .run_warnings
                 .iter()
-                .any(|w| w.cell == run.cell && LATE.contains(&w.warning.code.as_str()));
+                .any(|w| w.cell == run.cell && w.warning.code == LATE);
             (!late).then_some(run)
         })
         .collect()

@@ -7,6 +7,7 @@ mod observe;
 mod place;
 mod play;
 mod programs;
+mod requests;
 mod side;
 
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub stretch: f64,
     /// A run that was too late is repeated with time stretched, at most to this.
     pub stretch_to: f64,
+    /// A run that was too late is repeated as it is so often, where time is not stretched.
+    pub repeats: u32,
     /// Keep a journal of each run, by which it can be repeated in virtual time.
     pub record: bool,
     /// The client uses this process's standard input and output; else its output is kept in files.
@@ -111,6 +114,7 @@ impl Backend for Emulator {
             return Simulator.run(spec, progress, cancelled);
         };
         let mut stretch = self.settings.stretch.max(1.0);
+        let mut repeats = 0;
         loop {
             let play = Play {
                 rights: &self.rights,
@@ -125,11 +129,12 @@ impl Backend for Emulator {
             if let Some(went) = &self.settings.went {
                 went(&played.went);
             }
-            let again = (stretch * 2.0).min(self.settings.stretch_to);
-            if !played.went.late.too_late() || again <= stretch {
+            let stretchable = stretch < self.settings.stretch_to;
+            if !played.late || (repeats >= self.settings.repeats && !stretchable) {
                 return observe::observe(spec, foreground, played);
             }
-            stretch = again;
+            repeats += u32::from(!stretchable);
+            stretch = (stretch * 2.0).min(self.settings.stretch_to.max(stretch));
         }
     }
 

@@ -1,7 +1,5 @@
 //! From a run that was played to the rows of the tables.
 
-use std::net::IpAddr;
-
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::{ForegroundSpec, RunError};
@@ -10,10 +8,10 @@ use swell_experiment::observe::{Observations, Outcome, Request};
 use swell_experiment::stage;
 
 use super::Went;
-use super::place::CLIENT;
 use super::play::{Done, Played};
 use super::programs::Exit;
-use crate::emulate::{Connection, Ending};
+use super::requests::{self, is_client};
+use crate::emulate::{Connection, Ending, Said};
 use crate::host::Offload;
 
 pub(super) fn observe(
@@ -30,13 +28,20 @@ pub(super) fn observe(
     };
     let at_end = stage::ledgers(&played.world);
     let mut observed = played.cast.observe(&mut played.world, &spec, &at_end)?;
-    let unfollowed = played.connections.unfollowed;
-    let connections = played.connections.finish();
-    observed.warnings.extend(doubts(&played.went, unfollowed));
+    let said = played.said;
+    if played.late {
+        observed.warnings.push(Warning::warning(
+            "emulator-late",
+            "packets left so late that requests may have taken over a twentieth longer for it: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
+        ));
+    }
+    observed
+        .warnings
+        .extend(doubts(&played.went, said.unfollowed));
     observed.warnings.extend(played.doubts);
     match (foreground, played.done) {
         (ForegroundSpec::Program { program, .. }, Done::Exits(exits)) => {
-            programs(&mut observed, program, &exits, &connections, length);
+            programs(&mut observed, program, &exits, &said, length);
         }
         (_, Done::Requests(requests, warnings)) => {
             observed.requests = requests;
@@ -54,25 +59,39 @@ fn programs(
     observed: &mut Observations,
     program: &Program,
     exits: &[Exit],
-    connections: &[Connection],
+    said: &Said,
     length: Dur,
 ) {
+    let connections = &said.connections[..];
     // A connection that was opened and closed without a word, as a probe does, asked for nothing.
     let asked = |c: &&Connection| c.bytes != [0, 0] || c.connected.is_none() || c.is_open();
     let from_here = connections.iter().filter(|c| is_client(c.client.0));
     let from_here: Vec<&Connection> = from_here.filter(asked).collect();
+    let ran = || {
+        let runs = exits.iter().enumerate();
+        runs.map(|(i, exit)| run(i, exit, received(connections, exit)))
+            .collect()
+    };
     observed.requests = match program.measure {
+        Measure::Requests => {
+            let (rows, warnings) = requests::requests(said);
+            observed.warnings.extend(warnings);
+            rows
+        }
         Measure::Connections => {
             let all = from_here.iter().enumerate();
             all.map(|(i, c)| connection(i, c, length.as_secs_f64()))
                 .collect()
         }
-        Measure::Runs => {
-            let runs = exits.iter().enumerate();
-            runs.map(|(i, exit)| run(i, exit, received(connections, exit)))
-                .collect()
-        }
+        Measure::Runs => ran(),
     };
+    if program.measure == Measure::Requests && observed.requests.is_empty() {
+        observed.requests = ran();
+        observed.warnings.push(Warning::warning(
+            "no-request",
+            "the client asked nobody for anything that the packets show: its runs are measured instead",
+        ));
+    }
     if program.measure == Measure::Connections && from_here.is_empty() {
         observed.warnings.push(Warning::warning(
             "no-connection",
@@ -87,10 +106,6 @@ fn programs(
             "runs of the client failed or took too long; its output is kept with the run",
         ));
     }
-}
-
-fn is_client(address: IpAddr) -> bool {
-    CLIENT.contains(&address)
 }
 
 /// A connection of a run that ended at `end`, seconds.

@@ -18,8 +18,9 @@ use swell_world::World;
 use super::crowd::{Crowds, Playing};
 use super::place::{Addresses, everybody, ports};
 use super::programs::{Exit, Programs, Server};
+use super::requests;
 use super::{JOURNAL, Settings, Went, beginning, machine};
-use crate::emulate::{self, Connections, Crowd, Emulation, Options, Pace, Packets, Running};
+use crate::emulate::{self, Crowd, Emulation, Options, Pace, Packets, Running, Said};
 use crate::host::{Device, Host, HostConfig, Precision, Rights, be_punctual};
 use crate::scratch::Scratch;
 
@@ -49,7 +50,9 @@ pub(super) enum Done {
 pub(super) struct Played {
     pub world: World,
     pub cast: Cast,
-    pub connections: Connections,
+    pub said: Said,
+    /// Lateness could have changed what it shows.
+    pub late: bool,
     pub done: Done,
     /// About the background, where the kernel's sockets carried it.
     pub doubts: Vec<Warning>,
@@ -97,10 +100,12 @@ impl Play<'_> {
         if let Ok(ledgers) = told.warm.try_recv() {
             cast.was_warm(ledgers);
         }
+        let said = ended.talks.finish(ended.at);
         Ok(Played {
             world: ended.world,
             cast,
-            connections: ended.connections,
+            late: requests::too_late(&said, &ended.late),
+            said,
             done,
             doubts,
             at: ended.at,
@@ -191,6 +196,7 @@ impl Play<'_> {
         let options = Options {
             pace,
             stretch: self.stretch,
+            crossing: self.crossing(),
             until: Some(Time::ZERO + self.spec.duration),
             journal: self.settings.record.then(|| place.path().join(JOURNAL)),
             packets: packets.transpose().map_err(failed)?,
@@ -212,6 +218,13 @@ impl Play<'_> {
 
     fn warm(&self) -> Time {
         Time::ZERO + self.spec.warmup
+    }
+
+    /// The least that a packet takes from host to host at any time of the run.
+    fn crossing(&self) -> Dur {
+        let changes = self.spec.changes.iter().flatten().filter_map(|c| c.delay);
+        let delays = self.spec.links.iter().map(|l| l.delay).chain(changes);
+        delays.min().unwrap_or(Dur::ZERO) + delay(self.foreground) * 2
     }
 
     /// Starts a real background, and waits until it is warm.

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use swell_base::Time;
+use swell_base::{Dur, Time};
 
 use super::ip::{Header, TCP};
+use super::turns::{End, Exchange, Heard, Turns};
 
 /// Bits of the TCP flags (RFC 9293 section 3.1).
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
+const PSH: u8 = 8;
 const ACK: u8 = 16;
 
 /// More connections than this are counted and not followed.
@@ -52,6 +54,11 @@ pub struct Connection {
     pub retransmissions: [u32; 2],
     /// How it ended.
     pub ending: Ending,
+    /// Until when it was watched: its end, or the run's.
+    pub until: Time,
+    /// The requests inside it. The first includes the time in which the connection was opened, not the
+    /// pause after that.
+    pub exchanges: Vec<Exchange>,
 }
 
 impl Connection {
@@ -67,9 +74,24 @@ pub struct Connections {
     /// By client and server; index into `all`.
     live: BTreeMap<[(IpAddr, u16); 2], usize>,
     all: Vec<Connection>,
-    inside: Vec<[Half; 2]>,
+    inside: Vec<Inside>,
     /// Connections beyond what is followed.
     pub unfollowed: u64,
+    /// The least that a packet takes from host to host.
+    crossing: Dur,
+}
+
+/// What is known of a connection while it lives.
+#[derive(Clone, Debug)]
+struct Inside {
+    halves: [Half; 2],
+    turns: Turns,
+    /// What the server had of the client's data when it sent the latest data that arrived.
+    confirmed: u64,
+    /// Where the latest data from the server ended that was pushed (PSH): the end of something.
+    pushed: u64,
+    /// The client closed or reset it.
+    closed: Option<Time>,
 }
 
 /// One direction of a connection; offsets count from the byte after the SYN.
@@ -95,10 +117,23 @@ impl Half {
         let ahead = seq.wrapping_sub(self.base?.wrapping_add(self.received as u32)) as i32;
         self.received.checked_add_signed(i64::from(ahead))
     }
+
+    /// Bytes arrived.
+    fn take(&mut self, from: u64, to: u64) {
+        let longest = self.beyond.entry(from).or_insert(to);
+        *longest = to.max(*longest);
+        while let Some((&begin, &end)) = self.beyond.first_key_value()
+            && begin <= self.received
+        {
+            self.beyond.pop_first();
+            self.received = self.received.max(end);
+        }
+    }
 }
 
 struct Segment {
     seq: u32,
+    ack: u32,
     flags: u8,
     len: u64,
 }
@@ -112,6 +147,7 @@ impl Segment {
         let data = header.transport + usize::from(tcp[12] >> 4) * 4;
         Some(Segment {
             seq: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
+            ack: u32::from_be_bytes([tcp[8], tcp[9], tcp[10], tcp[11]]),
             flags: tcp[13],
             len: size.saturating_sub(data) as u64,
         })
@@ -119,6 +155,14 @@ impl Segment {
 }
 
 impl Connections {
+    /// For a network that a packet takes at least `crossing` to cross.
+    pub fn new(crossing: Dur) -> Connections {
+        Connections {
+            crossing,
+            ..Connections::default()
+        }
+    }
+
     /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.
     pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
         let Some(segment) = Segment::of(header, packet, size) else {
@@ -131,7 +175,20 @@ impl Connections {
         let Some((index, way)) = self.find(source, destination) else {
             return;
         };
-        let half = &mut self.inside[index][way];
+        let inside = &mut self.inside[index];
+        if way == 0 && segment.flags & (FIN | RST) != 0 {
+            inside.closed.get_or_insert(at);
+        }
+        let [client, server] = &inside.halves;
+        let heard = match (
+            server.sent == server.received,
+            inside.confirmed >= client.sent,
+        ) {
+            (true, true) => Heard::All,
+            (true, false) => Heard::Unconfirmed,
+            (false, _) => Heard::NotAll,
+        };
+        let half = &mut inside.halves[way];
         if segment.flags & SYN != 0 {
             half.base = Some(segment.seq.wrapping_add(1));
             return;
@@ -142,8 +199,16 @@ impl Connections {
         if segment.len > 0 {
             if from < half.sent {
                 self.all[index].retransmissions[way] += 1;
+                if way == 1 {
+                    inside.turns.resent();
+                }
             }
-            half.sent = half.sent.max(from + segment.len);
+            let to = from + segment.len;
+            let new = to.saturating_sub(half.sent);
+            half.sent = half.sent.max(to);
+            if way == 0 && new > 0 {
+                inside.turns.asked(at, new, heard);
+            }
         }
         if segment.flags & FIN != 0 {
             half.fin = Some(from + segment.len);
@@ -151,68 +216,92 @@ impl Connections {
         }
     }
 
-    /// A packet reached a host.
-    pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) {
-        let Some(segment) = Segment::of(header, packet, packet.len()) else {
-            return;
-        };
+    /// A packet reached a host. Returns the connection's number, by which [`left_late`](Self::left_late)
+    /// knows it.
+    pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<usize> {
+        let segment = Segment::of(header, packet, packet.len())?;
         let (source, destination) = ends(header);
-        let Some((index, way)) = self.find(source, destination) else {
-            return;
-        };
+        let (index, way) = self.find(source, destination)?;
         let connection = &mut self.all[index];
         if segment.flags & RST != 0 {
             connection.ending = match way {
                 0 => Ending::ResetByClient,
                 _ => Ending::ResetByServer,
             };
-            return self.forget(index);
+            self.forget(index, at);
+            return Some(index);
         }
         if segment.flags & SYN != 0 {
             if way == 1 {
                 connection.connected.get_or_insert(at);
             }
-            return;
+            return Some(index);
         }
-        let half = &mut self.inside[index][way];
+        let inside = &mut self.inside[index];
+        if way == 1 && segment.len > 0 {
+            if let Some(ack) = inside.halves[0].offset(segment.ack) {
+                inside.confirmed = inside.confirmed.max(ack);
+            }
+            if segment.flags & PSH != 0
+                && let Some(from) = inside.halves[1].offset(segment.seq)
+            {
+                inside.pushed = inside.pushed.max(from + segment.len);
+            }
+        }
+        let half = &mut inside.halves[way];
+        let before = half.received;
         if segment.len > 0
             && let Some(from) = half.offset(segment.seq)
         {
             if way == 1 {
                 connection.first_byte.get_or_insert(at);
             }
-            let to = from + segment.len;
-            let longest = half.beyond.entry(from).or_insert(to);
-            *longest = to.max(*longest);
-            while let Some((&begin, &end)) = half.beyond.first_key_value()
-                && begin <= half.received
-            {
-                half.beyond.pop_first();
-                if end > half.received {
-                    half.received = end;
-                    connection.bytes[way] = end;
-                    if way == 1 {
-                        connection.last_byte = Some(at);
-                    }
-                }
+            half.take(from, from + segment.len);
+            let new = half.received - before;
+            connection.bytes[way] = half.received;
+            if way == 1 && new > 0 {
+                connection.last_byte = Some(at);
+                inside.turns.answered(at, new);
             }
         }
         half.finished |= half.fin.is_some_and(|fin| half.received >= fin)
             && (segment.flags & FIN != 0 || half.finished);
-        if self.inside[index].iter().all(|h| h.finished) {
+        if inside.halves.iter().all(|h| h.finished) {
             self.all[index].ending = Ending::Closed;
-            self.forget(index);
+            self.forget(index, at);
+        }
+        Some(index)
+    }
+
+    /// A packet of connection `index` that was due at `at` left `by` too late.
+    pub(crate) fn left_late(&mut self, index: usize, at: Time, by: Dur) {
+        self.inside[index].turns.left_late(at, by);
+        // The connection may have ended with this packet.
+        if let Some(last) = self.all[index].exchanges.last_mut()
+            && last.last_byte == Some(at)
+        {
+            last.late += by;
         }
     }
 
-    /// Every connection, in the order in which they were opened.
-    pub fn finish(self) -> Vec<Connection> {
+    /// Packets that hosts sent before `at` may have entered `by` too late.
+    pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
+        for &index in self.live.values() {
+            self.inside[index].turns.left_late(at, by);
+        }
+    }
+
+    /// Every connection, in the order in which they were opened; those that live are watched until `end`.
+    pub fn finish(mut self, end: Time) -> Vec<Connection> {
+        for index in std::mem::take(&mut self.live).into_values() {
+            self.end(index, end);
+        }
         self.all
     }
 
     fn open(&mut self, at: Time, ends: [(IpAddr, u16); 2], seq: u32) {
         if let Some(&index) = self.live.get(&ends)
-            && self.inside[index][0].base == Some(seq.wrapping_add(1))
+            && self.inside[index].halves[0].base == Some(seq.wrapping_add(1))
         {
             // The SYN again.
             return;
@@ -222,8 +311,16 @@ impl Connections {
             self.live.remove(&ends);
             return;
         }
-        self.live.insert(ends, self.all.len());
-        self.inside.push(Default::default());
+        if let Some(before) = self.live.insert(ends, self.all.len()) {
+            self.end(before, at);
+        }
+        self.inside.push(Inside {
+            halves: Default::default(),
+            turns: Turns::new(at, self.crossing),
+            confirmed: 0,
+            pushed: 0,
+            closed: None,
+        });
         self.all.push(Connection {
             client: ends[0],
             server: ends[1],
@@ -234,6 +331,8 @@ impl Connections {
             bytes: [0; 2],
             retransmissions: [0; 2],
             ending: Ending::Open,
+            until: at,
+            exchanges: Vec::new(),
         });
     }
 
@@ -246,10 +345,33 @@ impl Connections {
             .or_else(|| to_client().map(|&i| (i, 1)))
     }
 
-    fn forget(&mut self, index: usize) {
+    /// A connection that is over, at `at`.
+    fn forget(&mut self, index: usize, at: Time) {
         let c = &self.all[index];
         self.live.remove(&[c.client, c.server]);
-        self.inside[index] = Default::default();
+        self.end(index, at);
+    }
+
+    fn end(&mut self, index: usize, at: Time) {
+        let (connection, inside) = (&mut self.all[index], &mut self.inside[index]);
+        let [_, server] = &inside.halves;
+        let pushed = [0, server.received].contains(&inside.pushed);
+        let opening = connection.connected.map(|c| c.since(connection.start));
+        inside.turns.finish(End {
+            at,
+            // A sender whose window ends in the middle of an answer does not push there.
+            whole: server.finished || (server.sent == server.received && pushed),
+            broken: connection.ending == Ending::ResetByServer,
+            too_late: inside.closed.zip(opening).map(|(closed, rtt)| closed - rtt),
+        });
+        connection.until = at;
+        connection.exchanges = inside.turns.take();
+        if let (Some(first), Some(opening)) = (connection.exchanges.first_mut(), opening)
+            && first.bytes[0] > 0
+        {
+            first.start = first.start - opening;
+        }
+        inside.halves = Default::default();
     }
 }
 
@@ -332,7 +454,7 @@ mod tests {
         let filled = line.now;
         line.both(&packet(false, SERVER.wrapping_add(3001), ACK | FIN, 0));
         line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
-        let all = line.seen.finish();
+        let all = line.seen.finish(Time::from_nanos(line.now));
         let c = &all[0];
         assert_eq!(
             (all.len(), c.bytes, c.retransmissions),
@@ -352,7 +474,7 @@ mod tests {
         line.both(&packet(false, SERVER.wrapping_add(1), RST, 0));
         line.both(&packet(true, 7, SYN, 0));
         line.both(&packet(true, 7, SYN, 0));
-        let all = line.seen.finish();
+        let all = line.seen.finish(Time::from_nanos(line.now));
         assert_eq!(all.len(), 2);
         assert_eq!(
             [all[0].ending, all[1].ending],

@@ -14,12 +14,12 @@ use swell_capture::Heading;
 use swell_world::{Direction, Port, World};
 
 use super::clock::{Clock, timespec};
-use super::connections::Connections;
 use super::crowd::Members;
 use super::ip::{Header, set_ecn};
 use super::journal::{Entry, Journal};
 use super::pool::Pool;
 use super::table::{Table, bucket, tag};
+use super::talks::{Talk, Talks};
 use super::unreachable::unreachable;
 use super::{Counts, Host, Options, Packets, Snapshot};
 use crate::lateness::{Late, Lateness};
@@ -59,12 +59,12 @@ struct Inside {
     pool: Pool,
     journal: Option<Journal<BufWriter<File>>>,
     journal_error: Option<io::Error>,
-    connections: Connections,
+    talks: Talks,
     packets: Option<Packets>,
     lateness: Lateness,
     counts: Counts,
-    /// When each packet of those that leave together was due.
-    due: Vec<Time>,
+    /// When each packet of those that leave together was due, and what it is part of.
+    due: Vec<(Time, Option<Talk>)>,
     /// Ports below this are of hosts with programs, the others of background.
     programs: u32,
     /// Arrivals so far.
@@ -81,8 +81,8 @@ pub struct Ended {
     pub late: Late,
     /// What happened to packets at the edge of the world.
     pub counts: Counts,
-    /// Connections of the programs.
-    pub connections: Connections,
+    /// What the programs said to each other.
+    pub talks: Talks,
     /// World time at which it ended.
     pub at: Time,
 }
@@ -113,6 +113,7 @@ impl Emulation {
             inside.journal = Some(Journal::new(BufWriter::new(File::create(path)?))?);
         }
         inside.packets = options.packets.take();
+        inside.talks = Talks::new(options.crossing);
         inside.programs = hosts.len() as u32;
         let mut attached = Vec::new();
         let mut ports = Vec::new();
@@ -264,6 +265,7 @@ impl Emulation {
         while inside.due.len() < AT_ONCE
             && let Some(d) = self.world.take_delivery()
         {
+            let mut talk = None;
             let place = inside.pool.get(d.handle);
             if let Some(header) = Header::of(&place.bytes) {
                 if header.ecn != d.ecn {
@@ -271,13 +273,13 @@ impl Emulation {
                     inside.counts.marked += 1;
                 }
                 if d.port.0 < inside.programs {
-                    inside.connections.received(d.at, &header, &place.bytes);
+                    talk = inside.talks.received(d.at, &header, &place.bytes);
                 }
             }
             let nic = &mut self.hosts[self.ports[d.port.0 as usize]].nic;
             inside.counts.refused += nic.write(&place.bytes, place.checksum);
             inside.counts.left += 1;
-            inside.due.push(d.at);
+            inside.due.push((d.at, talk));
             if let Some(packets) = &mut inside.packets
                 && d.port.0 < inside.programs
             {
@@ -298,8 +300,12 @@ impl Emulation {
                 inside.counts.refused += host.nic.flush();
             }
             let now = clock.now();
-            for at in &inside.due {
-                inside.lateness.add(clock.outside(now.since(*at)));
+            for &(at, talk) in &inside.due {
+                let by = now.since(at);
+                inside.lateness.add(clock.outside(by));
+                if let Some(talk) = talk {
+                    inside.talks.left_late(talk, at, by);
+                }
             }
         }
         inside.due.len()
@@ -341,8 +347,11 @@ impl Emulation {
             if woken {
                 return Ok(());
             }
-            let over = clock.outside(clock.now().since(due));
-            self.inside.lateness.back(over);
+            let now = clock.now();
+            let over = now.since(due);
+            if self.inside.lateness.back(clock.outside(over)) {
+                self.inside.talks.stalled(now, over);
+            }
             if spin == Dur::ZERO {
                 return Ok(());
             }
@@ -402,7 +411,7 @@ impl Emulation {
             world: self.world,
             late: self.inside.lateness.late(),
             counts,
-            connections: self.inside.connections,
+            talks: self.inside.talks,
             at,
         })
     }
@@ -443,7 +452,7 @@ impl Inside {
         let whole = wire.header.len() + wire.payload.len();
         let size = u16::try_from(whole).unwrap_or(u16::MAX);
         if observed {
-            self.connections.sent(at, &header, wire.header, whole);
+            self.talks.sent(at, &header, wire.header, whole);
         }
         if let Some(packets) = &mut self.packets
             && observed

@@ -17,12 +17,6 @@ impl Late {
     /// them once and how many runs they are about.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
-        if self.too_late() {
-            doubts.push(Warning::warning(
-                "emulator-late",
-                "one packet in a hundred or more left over 1 ms after its time: the machine was too busy for this network; run fewer things beside it, or stretch time",
-            ));
-        }
         if self.stalls > 0 {
             doubts.push(Warning::note(
                 "emulator-stalled",

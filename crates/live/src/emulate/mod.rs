@@ -12,6 +12,7 @@ mod capture;
 mod clock;
 mod connections;
 mod crowd;
+mod datagrams;
 mod drive;
 mod ip;
 mod journal;
@@ -20,12 +21,14 @@ mod pace;
 mod pool;
 mod replay;
 mod table;
+mod talks;
+mod turns;
 mod unreachable;
 
 use std::path::PathBuf;
 
 use ipnet::IpNet;
-use swell_base::Time;
+use swell_base::{Dur, Time};
 use swell_world::{PortConfig, World};
 
 pub use capture::Packets;
@@ -33,10 +36,13 @@ pub use clock::Clock;
 pub(crate) use clock::{monotonic, timespec};
 pub use connections::{Connection, Connections, Ending};
 pub use crowd::Crowd;
+pub use datagrams::{Conversation, Datagrams};
 pub use drive::{Emulation, Ended, Running};
 pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
 pub use pace::Pace;
 pub use replay::{first_difference, replay};
+pub use talks::{Said, Talks};
+pub use turns::{End, Exchange, Heard, Label, Outcome, Turns};
 
 pub use crate::lateness::Late;
 use crate::wire::Nic;
@@ -61,6 +67,9 @@ pub struct Options {
     pub pace: Pace,
     /// A second of the world takes this many seconds; below 1 counts as 1.
     pub stretch: f64,
+    /// The least that a packet takes from one host to another across the world: a bound on what lateness can
+    /// have changed hangs on it.
+    pub crossing: Dur,
     /// World time at which it ends by itself.
     pub until: Option<Time>,
     /// Where to keep a journal.

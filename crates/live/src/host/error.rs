@@ -58,6 +58,9 @@ pub enum Error {
         program: String,
         /// Why.
         reason: String,
+        /// The exit code that shells give this: 127 where there is no such program, 126 where it cannot be
+        /// executed (POSIX.1-2017 XCU section 2.8.2).
+        code: u8,
     },
 }
 

@@ -271,6 +271,10 @@ fn program_failed(program: &str, error: io::Error) -> Error {
             Some(libc::EACCES) => "this user may not execute it".into(),
             _ => error.to_string(),
         },
+        code: match error.raw_os_error() {
+            Some(libc::ENOENT) => 127,
+            _ => 126,
+        },
     }
 }
 

@@ -143,7 +143,7 @@ pub(super) fn text(args: &UnderArgs, background: &Background) -> Result<String, 
     let mut program = Table::new();
     program.insert("name".into(), name(&args.command[0]).into());
     program.insert("kind".into(), "program".into());
-    program.insert("measure".into(), "runs".into());
+    program.insert("measure".into(), "requests".into());
     program.insert("count".into(), Value::Integer(1));
     put(&mut program, "timeout", Some(args.duration));
     // The bottleneck's own delay is all there is, so that --delay says what ping shows.

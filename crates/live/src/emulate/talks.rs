@@ -1,0 +1,102 @@
+//! What programs say to each other, over whatever transport.
+
+use swell_base::{Dur, Time};
+
+use super::connections::{Connection, Connections};
+use super::datagrams::{Conversation, Datagrams};
+use super::ip::{Header, TCP};
+use super::turns::Chain;
+
+/// Follows all packets of the programs.
+#[derive(Debug, Default)]
+pub struct Talks {
+    connections: Connections,
+    datagrams: Datagrams,
+    /// Lateness over the whole run.
+    lateness: Chain,
+}
+
+/// What a packet is part of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Talk {
+    /// A TCP connection.
+    Connection(usize),
+    /// A flow of datagrams.
+    Datagrams(usize),
+    /// Nothing that is followed.
+    Other,
+}
+
+/// What was said.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// TCP connections, in the order in which they were opened.
+    pub connections: Vec<Connection>,
+    /// Flows of datagrams, in the order in which they began.
+    pub datagrams: Vec<Conversation>,
+    /// Connections and flows beyond what is followed.
+    pub unfollowed: u64,
+    /// By how much the emulator's lateness can have delayed the last packet, at most.
+    pub late: Dur,
+}
+
+impl Talks {
+    /// For a network that a packet takes at least `crossing` to cross.
+    pub fn new(crossing: Dur) -> Talks {
+        Talks {
+            connections: Connections::new(crossing),
+            datagrams: Datagrams::new(crossing),
+            lateness: Chain::new(crossing),
+        }
+    }
+
+    /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.
+    pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
+        match header.protocol {
+            TCP => self.connections.sent(at, header, packet, size),
+            _ => self.datagrams.sent(at, header, packet, size),
+        }
+    }
+
+    /// A packet reached a host.
+    pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<Talk> {
+        let talk = match header.protocol {
+            TCP => self
+                .connections
+                .received(at, header, packet)
+                .map(Talk::Connection),
+            _ => self
+                .datagrams
+                .received(at, header, packet)
+                .map(Talk::Datagrams),
+        };
+        Some(talk.unwrap_or(Talk::Other))
+    }
+
+    /// A packet that was due at `at` left `by` too late.
+    pub(crate) fn left_late(&mut self, talk: Talk, at: Time, by: Dur) {
+        self.lateness.add(at, by);
+        match talk {
+            Talk::Connection(index) => self.connections.left_late(index, at, by),
+            Talk::Datagrams(index) => self.datagrams.left_late(index, at, by),
+            Talk::Other => {}
+        }
+    }
+
+    /// The loop was away for `by`: packets that hosts sent meanwhile entered late, of whichever conversation.
+    pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
+        self.lateness.add(at, by);
+        self.connections.stalled(at, by);
+        self.datagrams.stalled(at, by);
+    }
+
+    /// All of it, watched until `end`.
+    pub fn finish(self, end: Time) -> Said {
+        Said {
+            unfollowed: self.connections.unfollowed + self.datagrams.unfollowed,
+            connections: self.connections.finish(end),
+            datagrams: self.datagrams.finish(end),
+            late: self.lateness.total(),
+        }
+    }
+}
