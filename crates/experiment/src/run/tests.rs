@@ -271,12 +271,9 @@ fn a_failed_run_is_named_and_the_finished_ones_are_kept() {
         failure.to_string(),
         "web against poisson, replication 1: the link caught fire"
     );
-    assert_eq!(
-        std::fs::read_dir(options.dir.join("cells"))
-            .unwrap()
-            .count(),
-        3
-    );
+    // The first block of three conditions ran before the second, in which the run fails.
+    let cells = std::fs::read_dir(options.dir.join("cells")).unwrap();
+    assert!((3..6).contains(&cells.count()));
 }
 
 #[test]

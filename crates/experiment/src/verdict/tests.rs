@@ -477,3 +477,21 @@ fn doubts_of_runs_are_told_once_with_their_number() {
     let messages: Vec<&str> = doubts.iter().map(|d| d.message.as_str()).collect();
     assert_eq!(messages, ["first", "something odd (2 of 6 runs)"]);
 }
+
+/// A speed test asks a few small things that always take equally long, and streams the rest.
+#[test]
+fn a_program_that_streams_is_judged_by_what_it_carries() {
+    let mut results = results(10, |_, _| 1.0);
+    for run in &mut results.runs {
+        let alone = run.cell.background == "none";
+        run.observed.links[0].arrived[0] = 1_000_000;
+        run.observed.links[0].departed[0] = if alone { 1_000_000 } else { 400_000 };
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Yes, "{}", v.sentence);
+    assert!(
+        v.sentence.contains("goodput is 0.40 times"),
+        "{}",
+        v.sentence
+    );
+}

@@ -48,9 +48,13 @@ pub(super) fn judgements(
             if durations_are_constant(&over, &under) {
                 // The program runs for so long: what it got done in that time is what may differ.
                 for rate in [GOODPUT, REQUEST_RATE] {
-                    found.extend(mean(&rate, &pairs));
+                    found.extend(mean(&rate, &pairs, value));
                 }
                 continue;
+            }
+            if most_bytes_are_in_no_request(&pairs) {
+                // As of a program that asks once and then streams: its requests are not what it does.
+                found.extend(mean(&GOODPUT, &pairs, |_, run| link_rate(run)));
             }
             for p in DECISIVE {
                 if !enough(&over, p) || !enough(&under, p) {
@@ -62,7 +66,7 @@ pub(super) fn judgements(
                 }
             }
         } else {
-            found.extend(mean(measure, &pairs));
+            found.extend(mean(measure, &pairs, value));
         }
     }
     found
@@ -76,8 +80,32 @@ fn durations_are_constant(over: &[Vec<Observation>], under: &[Vec<Observation>])
     values.len() > 1 && all().all(|o| o.complete) && cov(&values).is_some_and(|c| c < CONSTANT)
 }
 
+/// A foreground whose network-layer bytes are this many times those of its responses does something else than requests:
+/// headers, handshakes and requests themselves are less.
+const ELSEWHERE: u64 = 4;
+
+/// Whether most of what the foreground carried belongs to no response.
+fn most_bytes_are_in_no_request(pairs: &[(&RunResult, &RunResult)]) -> bool {
+    let runs = || pairs.iter().flat_map(|p| [p.0, p.1]);
+    let requests = runs().flat_map(|r| &r.observed.requests);
+    let links = runs().flat_map(|r| &r.observed.links);
+    let carried: u64 = links.map(|l| l.departed[0]).sum();
+    carried > ELSEWHERE * requests.map(|r| r.bytes).sum::<u64>()
+}
+
+/// The foreground's network-layer bytes per second over the link, in the direction in which it sends most, bit/s.
+fn link_rate(run: &RunResult) -> Option<f64> {
+    let links = run.observed.links.iter();
+    let main = links.max_by_key(|l| l.arrived[0])?;
+    (main.duration > 0.0).then(|| main.departed[0] as f64 * 8.0 / main.duration)
+}
+
 /// Judges the mean of a measure in every run.
-fn mean(measure: &Measure, pairs: &[(&RunResult, &RunResult)]) -> Option<Judgement> {
+fn mean(
+    measure: &Measure,
+    pairs: &[(&RunResult, &RunResult)],
+    value: impl Fn(&Measure, &RunResult) -> Option<f64>,
+) -> Option<Judgement> {
     let of = |run: &RunResult| value(measure, run).map(|x| x + measure.floor);
     let with: Option<Vec<f64>> = pairs.iter().map(|p| of(p.0)).collect();
     let without: Option<Vec<f64>> = pairs.iter().map(|p| of(p.1)).collect();
@@ -97,12 +125,13 @@ fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
             let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
             return (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds);
         }
-        return main.map(|l| l.departed[0] as f64 * 8.0 / l.duration);
+        return link_rate(run);
     }
     if measure.name == REQUEST_RATE.name {
         let done = requests.iter().filter(|r| r.outcome == Outcome::Done);
-        let seconds: f64 = requests.iter().map(|r| r.observed_until - r.start).sum();
-        return (seconds > 0.0).then(|| done.count() as f64 / seconds);
+        let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
+        let last = requests.iter().map(|r| r.observed_until).reduce(f64::max)?;
+        return (last > first).then(|| done.count() as f64 / (last - first));
     }
     if measure.name == LOSS.name {
         return main.map(|l| match l.arrived_packets[0] {
