@@ -324,7 +324,7 @@ impl Chain {
 
     pub fn add(&mut self, at: Time, by: Dur) {
         if at >= self.until {
-            self.before = self.before + self.worst;
+            self.before += self.worst;
             self.worst = Dur::ZERO;
             self.until = at + self.crossing;
         }

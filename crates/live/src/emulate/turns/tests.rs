@@ -106,8 +106,8 @@ impl Script {
     /// A segment that is sent so often; it arrives the last time. Returns when.
     fn put(&mut self, at: u64, to_server: bool, seq: u32, flags: u8, len: u64, times: u64) -> u64 {
         let ack = self.next[usize::from(to_server)];
-        let segment = |at, arrives| Segment {
-            at,
+        let segment = |sent, arrives| Segment {
+            at: sent,
             arrives,
             to_server,
             seq,
@@ -241,11 +241,11 @@ proptest! {
         let seen = played.seen();
         let begun: Vec<_> = played.truth.iter().filter(|t| t.0 <= cut).collect();
         prop_assert_eq!(seen.exchanges.len(), begun.len());
-        for ((e, seen), truth) in seen.exchanges.iter().zip(times(&seen)).zip(begun) {
-            prop_assert_eq!(seen.0, truth.0);
+        for ((e, timed), truth) in seen.exchanges.iter().zip(times(&seen)).zip(begun) {
+            prop_assert_eq!(timed.0, truth.0);
             let whole = truth.1 <= cut;
             prop_assert_eq!(e.outcome == Outcome::Answered, whole, "{:?} until {}", e, cut);
-            prop_assert_eq!(seen.1, truth.1.min(cut));
+            prop_assert_eq!(timed.1, truth.1.min(cut));
         }
     }
 }
