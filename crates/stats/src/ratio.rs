@@ -3,8 +3,8 @@
 //! **Estimand.** The geometric mean over replications of Q_p(with) / Q_p(without), where both quantiles are
 //! those of one replication. Replications are paired: number k of one condition and number k of the other share
 //! their seed, or their block in time. The logarithms of the paired ratios are independent and about normal, so
-//! Student's t gives intervals that cover what they claim even with five replications; resampling five
-//! replications does not (`examples/coverage.rs` measures both).
+//! Student's t gives intervals that cover what they claim even with five replications: the tests of this file
+//! measure it.
 //!
 //! **Censoring.** A quantile beyond the last completion of a run is known as a lower bound only. Then
 //! neighbouring replications are joined until every group tells its quantile, as long as

@@ -21,7 +21,7 @@ const BASE: f64 = 4_000.0;
 /// its items, the best for a budget of items (Cochran, Sampling Techniques, section 5.5): the largest
 /// sessions stay, but one of many items has to be worth its room.
 ///
-/// *Between classes* room is shared by the roots of what they offered, so that small classes keep most of theirs.
+/// *Between classes* room is shared by the roots of what they offered, so that small classes keep most of their sessions.
 ///
 /// *At the end* weights are calibrated (Deville & Särndal, JASA 87, 1992): sessions, connections and
 /// bytes of either direction, class by class, sum up to what they were.
