@@ -1,7 +1,11 @@
 //! Directories that go away with their process, however it ends.
+//!
+//! A live owner holds a lock on its directory (flock(2)), and the kernel lets go of it when the owner ends. Process
+//! numbers would not do: containers and nested namespaces that share the temporary files see other numbers.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,7 +15,11 @@ const PREFIX: &str = "swell-";
 /// A directory for what nobody keeps. It is removed with this value; if the process is killed, the next
 /// one that makes a directory removes it.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub struct Scratch {
+    path: PathBuf,
+    /// The directory itself, locked.
+    _lock: File,
+}
 
 impl Scratch {
     /// A new directory among the machine's temporary files.
@@ -19,53 +27,93 @@ impl Scratch {
     /// # Errors
     /// Those of the file system.
     pub fn new() -> io::Result<Scratch> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         sweep();
-        let own = std::process::id();
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        // Process numbers come again; the time of the start tells one from another.
-        let name = format!("{PREFIX}{own}-{}-{number}", started(own).unwrap_or(0));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path)?;
-        Ok(Scratch(path))
+        let place = std::env::temp_dir();
+        loop {
+            if let Some(scratch) = Scratch::at(place.join(name()))? {
+                return Ok(scratch);
+            }
+        }
+    }
+
+    /// Makes the directory `path` and locks it; `None` where another one was faster with it.
+    fn at(path: PathBuf) -> io::Result<Option<Scratch>> {
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            made => made?,
+        }
+        // Between the two steps a sweeper may have found it without a lock, and removed it.
+        let opened = match File::open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        match opened.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            // A file system without locks: nobody can sweep there either.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let mine = opened.metadata()?;
+        let same =
+            fs::metadata(&path).is_ok_and(|m| (m.dev(), m.ino()) == (mine.dev(), mine.ino()));
+        Ok(same.then_some(Scratch {
+            path,
+            _lock: opened,
+        }))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed now, the next one will try to.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// A name that this process has not used.
+fn name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let epoch = std::time::SystemTime::UNIX_EPOCH;
+    let nanos = epoch.elapsed().map_or(0, |d| d.as_nanos());
+    format!("{PREFIX}{}-{nanos}-{number}", std::process::id())
+}
+
+/// Directories of ours among the machine's temporary files, whoever made them.
+fn all() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(std::env::temp_dir()).ok();
+    let ours = |e: &fs::DirEntry| {
+        let name = e.file_name();
+        let parts = name.to_str().and_then(|n| n.strip_prefix(PREFIX));
+        parts.is_some_and(|p| {
+            p.split('-').count() == 3 && p.split('-').all(|n| n.parse::<u128>().is_ok())
+        }) && e.file_type().is_ok_and(|t| t.is_dir())
+    };
+    let entries = entries.into_iter().flatten().flatten();
+    entries.filter(ours).map(|e| e.path())
 }
 
 /// Removes what processes left that are gone; returns how many directories.
 pub fn sweep() -> usize {
-    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
-        return 0;
+    let removed = |path: &PathBuf| {
+        // Nobody who lives holds it; it stays locked until it is gone.
+        let lock = File::open(path).ok()?;
+        lock.try_lock().ok()?;
+        fs::remove_dir_all(path).ok()
     };
-    let orphaned = |e: &fs::DirEntry| {
-        let name = e.file_name();
-        let mut parts = name.to_str()?.strip_prefix(PREFIX)?.split('-');
-        let (pid, begun): (u32, u64) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        (started(pid) != Some(begun)).then_some(())
-    };
-    let entries = entries.flatten().filter(|e| orphaned(e).is_some());
-    entries
-        .filter(|e| fs::remove_dir_all(e.path()).is_ok())
-        .count()
+    all().filter_map(|p| removed(&p)).count()
 }
 
-/// When a process was started, in ticks since the machine was; `None` if there is none of that number
-/// (proc_pid_stat(5), field 22; the second one may hold blanks, and ends with the last bracket).
-fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+/// Directories whose owners live.
+pub fn live() -> Vec<PathBuf> {
+    let held = |path: &PathBuf| {
+        File::open(path).is_ok_and(|f| matches!(f.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    };
+    all().filter(held).collect()
 }
 
 #[cfg(test)]
@@ -73,22 +121,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_dead_process_left_is_removed_and_what_lives_stays() {
+    fn what_nobody_holds_is_removed_and_what_lives_stays() {
         let mine = Scratch::new().unwrap();
+        let place = std::env::temp_dir();
         // No process has this number: it is above the kernel's largest (proc_sys_kernel(5), pid_max).
-        let dead = std::env::temp_dir().join(format!("{PREFIX}4194305-7-0"));
+        let dead = place.join(format!("{PREFIX}4194305-7-0"));
         fs::create_dir_all(dead.join("inside")).unwrap();
-        // Mine, but of an earlier process of the same number.
-        let before = std::env::temp_dir().join(format!("{PREFIX}{}-1-0", std::process::id()));
-        fs::create_dir_all(&before).unwrap();
-        let other = std::env::temp_dir().join(format!("{PREFIX}not-ours"));
+        // As a container sees one whose owner lives in another one: no process here has its number.
+        let elsewhere = Scratch::at(place.join(format!("{PREFIX}4194306-7-0")))
+            .unwrap()
+            .unwrap();
+        let other = place.join(format!("{PREFIX}not-ours"));
         fs::create_dir_all(&other).unwrap();
+        let found = live();
         sweep();
-        assert!(mine.path().exists() && other.exists());
-        assert!(!dead.exists() && !before.exists());
+        assert!(mine.path().exists() && other.exists() && elsewhere.path().exists());
+        assert!(found.contains(&mine.path) && found.contains(&elsewhere.path));
+        assert!(!dead.exists() && !found.contains(&dead));
         fs::remove_dir(&other).unwrap();
         let path = mine.path().to_owned();
         drop(mine);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn makers_and_sweepers_in_each_others_way_lose_nothing() {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let made = Scratch::new().unwrap();
+                        fs::write(made.path().join("file"), "kept").unwrap();
+                        sweep();
+                        assert!(made.path().join("file").exists());
+                    }
+                });
+            }
+        });
     }
 }
