@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swell_base::{Dur, QueueLimit, Rate};
+use swell_base::{Bytes, Dur, QueueLimit, Rate};
 use swell_path::{Deliveries, Fifo};
 use swell_traffic::flowlevel::{FlowModel, Playback};
 use swell_traffic::{Dependency, Knobs, Model};
@@ -337,13 +337,20 @@ impl Plan {
     /// The bottleneck, with queues in packets, bytes or time.
     pub fn links(&self) -> [Link; 2] {
         let rtt = self.rtt();
+        let chosen = self.file.network.queues_given();
+        let mut directions = chosen.into_iter();
         self.file.network.links().map(|mut link| {
             let rate = link.rate;
+            let given = directions.next().unwrap_or(true);
             let limits = std::iter::once(&mut link.queue).chain(link.qdisc.limits_mut());
             for limit in limits {
                 if let QueueLimit::Bdp(k) = *limit {
                     *limit = Fifo::bdp(k, rate, rtt);
                 }
+            }
+            // A queue that nobody chose does not decide a slow or short link by holding nothing.
+            if let (false, QueueLimit::Bytes(bytes)) = (given, &mut link.queue) {
+                *bytes = Bytes(bytes.0.max(file::LEAST_QUEUE));
             }
             link
         })

@@ -26,6 +26,7 @@ pub use background::{
 };
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
 pub use foreground::{ConnectionUse, Foreground, Objects, Web};
+pub(crate) use network::LEAST_QUEUE;
 pub use network::{Link, LinkOverrides, Loss, Network};
 pub use packets::{Direction, Greedy, OnOff, Replay, Size};
 pub use problem::{Problem, Problems};

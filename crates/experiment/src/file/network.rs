@@ -23,7 +23,8 @@ pub struct Network {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// How much the queue holds, both directions: packets, bytes, time at the link's rate, or
-    /// multiples of the bandwidth-delay product (rate times `rtt`). Default 1BDP.
+    /// multiples of the bandwidth-delay product (rate times `rtt`). Default 1BDP, and at least ten
+    /// packets of 1500 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueLimit>,
     /// Queueing discipline, both directions: its name, or a table with `kind` and parameters.
@@ -50,6 +51,17 @@ pub struct Network {
     /// What changes during a run, and when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub change: Vec<Change>,
+}
+
+/// What a queue holds at least where nothing is said, bytes: ten packets of 1500.
+pub(crate) const LEAST_QUEUE: u64 = 15_000;
+
+impl Network {
+    /// Whether the limit of the queue was chosen, up and down.
+    pub(crate) fn queues_given(&self) -> [bool; 2] {
+        let own = |side: &Option<LinkOverrides>| side.as_ref().is_some_and(|o| o.queue.is_some());
+        [&self.up, &self.down].map(|side| own(side) || self.queue.is_some())
+    }
 }
 
 /// What differs in one direction of the bottleneck.

@@ -65,6 +65,13 @@ pub struct Program {
     /// Congestion control of both hosts' kernels, whatever this machine's default is.
     #[serde(default = "cubic")]
     pub congestion_control: String,
+    /// Both hosts' kernels ask for ECN in TCP (RFC 3168) and accept it (`net.ipv4.tcp_ecn` 1); `false`: neither. Default:
+    /// they accept it and do not ask, as Linux comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
+    /// Largest packet of every host, bytes of the network layer.
+    #[serde(default = "ethernet")]
+    pub mtu: u16,
     /// The client, on the left.
     pub client: Client,
     /// The server, on the right. Default: a small HTTP server of our own on port 80, which serves
@@ -79,6 +86,10 @@ pub struct Program {
 
 fn minute() -> Dur {
     Dur::from_secs(60)
+}
+
+fn ethernet() -> u16 {
+    1500
 }
 
 fn cubic() -> String {
@@ -128,7 +139,7 @@ pub struct Server {
     /// Variables of the environment beside our own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// It is ready when this TCP port accepts connections. Default: when it has started.
+    /// It is ready when a program listens on this TCP or UDP port; nobody connects. Default: when it has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u16>,
     /// The run fails if it is not ready by then.
@@ -154,7 +165,7 @@ pub struct Peer {
     /// Variables of the environment beside our own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// It is ready when this TCP port accepts connections. Default: when it has started.
+    /// It is ready when a program listens on this TCP or UDP port; nobody connects. Default: when it has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u16>,
     /// The run fails if it is not ready by then.

@@ -316,6 +316,22 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
 }
 
 #[test]
+fn a_queue_that_nobody_chose_holds_ten_packets_at_least() {
+    let scratch = tempfile::tempdir().unwrap();
+    let slow = experiment(1).replace("rate = \"20Mbit\"", "rate = \"1Mbit\"");
+    // One bandwidth-delay product is 5000 bytes: three packets.
+    let queues = |text: &str| plan(&scratch, text).links().map(|l| l.queue.to_string());
+    assert_eq!(queues(&slow), ["15kB", "15kB"]);
+    let chosen = slow.replace("rate = \"1Mbit\"", "rate = \"1Mbit\"\nqueue = \"1BDP\"");
+    assert_eq!(queues(&chosen), ["5kB", "5kB"]);
+    let one = slow.replace(
+        "rate = \"1Mbit\"",
+        "rate = \"1Mbit\"\ndown = { queue = \"1BDP\" }",
+    );
+    assert_eq!(queues(&one), ["15kB", "5kB"]);
+}
+
+#[test]
 fn an_unknown_model_is_a_problem_of_its_line() {
     let scratch = tempfile::tempdir().unwrap();
     let text = experiment(1).replace("tiny.json", "tine.json");

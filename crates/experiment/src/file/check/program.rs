@@ -90,6 +90,16 @@ pub(super) fn check(
             "write 1 or more",
         );
     }
+    if program.mtu < 1280 {
+        found.add(
+            key("mtu"),
+            format!(
+                "{} bytes are below the 1280 that IPv6 needs (RFC 8200 section 5)",
+                program.mtu
+            ),
+            "1500 is Ethernet's, 9000 that of jumbo frames",
+        );
+    }
     if program.timeout == Dur::ZERO {
         found.add(key("timeout"), "no program ends in no time", "60s is usual");
     }
