@@ -31,6 +31,24 @@ pub struct Wire<'a> {
     pub checksum: Checksum,
 }
 
+/// Bytes of an Ethernet header without tags (IEEE 802.3).
+pub(crate) const ETHERNET: usize = 14;
+
+/// Where the IP packet in an Ethernet frame begins, behind tags of virtual LANs (IEEE 802.1Q, 802.1ad); `None` where the
+/// frame holds something else.
+pub(crate) fn network(frame: &[u8]) -> Option<usize> {
+    let mut at = ETHERNET;
+    // Two tags are what is in use.
+    for _ in 0..3 {
+        match frame.get(at - 2..at)? {
+            [0x08, 0x00] | [0x86, 0xdd] => return Some(at),
+            [0x81, 0x00] | [0x88, 0xa8] => at += 4,
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// A host's only way out: a device whose other end is the host's IP stack.
 pub trait Nic: Send {
     /// Readable when packets wait.
@@ -51,4 +69,35 @@ pub trait Nic: Send {
 
     /// Packets that the host sent and the device lost since it was made.
     fn lost(&self) -> u64;
+
+    /// When the packets of the last [`read`](Nic::read) came, in nanoseconds since the Unix epoch, where the kernel says it.
+    fn stamp(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether the kernel says when packets came.
+    fn stamps(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn packets_are_found_behind_tags() {
+        let frame = |types: &[u8]| [&[0; 12][..], types, &[0x45; 30]].concat();
+        assert_eq!(network(&frame(&[8, 0])), Some(14));
+        assert_eq!(network(&frame(&[0x81, 0, 0, 7, 0x86, 0xdd])), Some(18));
+        assert_eq!(
+            network(&frame(&[0x88, 0xa8, 0, 1, 0x81, 0, 0, 7, 8, 0])),
+            Some(22)
+        );
+        assert_eq!(network(&frame(&[8, 6])), None);
+        for length in 0..30 {
+            let _ = network(&vec![0x81; length]);
+            let _ = network(&[0x81, 0].repeat(length));
+        }
+    }
 }

@@ -73,6 +73,18 @@ fn precise() -> Result<(), Fail> {
 
 /// The token that agents and controller share.
 pub(crate) fn token(path: &Path) -> Result<String, Fail> {
+    use std::os::unix::fs::MetadataExt;
+    // Whoever can read it can send traffic. A device or a pipe, as shells make them, has nobody else.
+    if let Ok(file) = std::fs::metadata(path)
+        && file.is_file()
+        && file.mode() & 0o004 != 0
+    {
+        let fail = Fail::usage(format!(
+            "the token: everyone on this machine can read {}",
+            path.display()
+        ));
+        return Err(fail.hint(format!("chmod o-rwx {}", path.display())));
+    }
     let text = std::fs::read_to_string(path).map_err(|e| {
         let fail = Fail::usage(format!("the token: {}: {e}", path.display()));
         fail.hint(format!(

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::emulation::{EmulationArgs, probability};
+pub(crate) use crate::bridge::BridgeArgs;
+use crate::emulation::EmulationArgs;
+pub(crate) use crate::under::args::UnderArgs;
 
 /// Does background traffic matter to my application?
 #[derive(Debug, Parser)]
@@ -28,6 +30,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run any program, unmodified, behind an emulated link with background traffic on it.
     Under(Box<UnderArgs>),
+    /// Join two network interfaces by an emulated link with background traffic on it.
+    Bridge(Box<BridgeArgs>),
     /// Repeat emulated runs from their journals in virtual time: everything must leave as it did.
     Replay(ReplayArgs),
     /// Write the report of a finished run.
@@ -107,84 +111,6 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Inside, the program's only network is the emulated one: the names `client` and\n`server` resolve, and where no --server is given http://server/1MB is a megabyte\nand http://server/FILE a file of the current directory. The exit code is the\nprogram's; 124 if it took too long.\n\n  swell under access-link -- curl -o /dev/null http://server/10MB\n  swell under access-link --delay 20ms --compare -- \\\n      curl -so /dev/null http://server/1MB"
-)]
-pub(crate) struct UnderArgs {
-    /// The background: the name of a bundled model, a model file (learnt from packets or from flow
-    /// records), a packet trace (learnt on the spot), or none.
-    pub background: String,
-    /// The program and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
-    /// Rate of the link, both directions.
-    #[arg(long, default_value = "20Mbit")]
-    pub rate: Option<swell_base::Rate>,
-    /// Rate towards the server.
-    #[arg(long, value_name = "RATE")]
-    pub up: Option<swell_base::Rate>,
-    /// Rate towards the client.
-    #[arg(long, value_name = "RATE")]
-    pub down: Option<swell_base::Rate>,
-    /// One-way delay of the link.
-    #[arg(long, default_value = "20ms", value_name = "TIME")]
-    pub delay: Option<swell_base::Dur>,
-    /// What the queue holds: packets, bytes, time, or multiples of the bandwidth-delay product.
-    #[arg(long, default_value = "1BDP", value_name = "LIMIT")]
-    pub queue: Option<swell_base::QueueLimit>,
-    /// Queueing discipline: fifo, red, codel, fq-codel, pie, ...
-    #[arg(long, value_name = "NAME")]
-    pub qdisc: Option<String>,
-    /// Probability that a packet is lost on the wire: 0.001 or 0.1%.
-    #[arg(long, value_name = "P", value_parser = probability)]
-    pub loss: Option<f64>,
-    /// Mean rate of the background towards the client. Default: six tenths of the link's. It has
-    /// as many sessions as make this rate on a link that is never full.
-    #[arg(long, value_name = "RATE")]
-    pub load: Option<swell_base::Rate>,
-    /// A command for the shell that is run on the server's side.
-    #[arg(long, value_name = "COMMAND")]
-    pub server: Option<String>,
-    /// The TCP port at which --server accepts connections once it is ready.
-    #[arg(long, value_name = "PORT", requires = "server")]
-    pub ready: Option<u16>,
-    /// Congestion control of both hosts' kernels.
-    #[arg(long, default_value = "cubic", value_name = "NAME")]
-    pub congestion_control: String,
-    /// Seed of the background.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// How long the program may take.
-    #[arg(long, default_value = "2min", value_name = "TIME")]
-    pub duration: swell_base::Dur,
-    /// How long the background has been there when the program starts; simulated beforehand, in no time.
-    #[arg(long, value_name = "TIME")]
-    pub warmup: Option<swell_base::Dur>,
-    /// Run the command under no background, Poisson packets and the background in turn, N times each,
-    /// and say what the background changes.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
-    pub compare: Option<u32>,
-    /// With --compare: exit with code 5 if this holds of any background, such as
-    /// 'p95.slowdown.high > 1.5', or cannot be told. Again for more.
-    #[arg(long, value_name = "CONDITION", requires = "compare")]
-    pub fail_if: Vec<crate::threshold::Threshold>,
-    /// Write the program's packets, as its host and the server's see them, to a pcapng file.
-    #[arg(long, value_name = "FILE")]
-    pub pcap: Option<PathBuf>,
-    /// Write a report.
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Keep everything in a run directory.
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub emulation: EmulationArgs,
-    /// Show nothing but what the program shows.
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(
     after_help = "While traffic is played, a number typed on a line of its own is the new load. Ctrl-C ends it and\nkeeps what there is. See docs/generate.md.\n\nswell generate model.json --local --duration 1min\nswell generate model.json --clients a:8471 --servers b:8471,c:8471 --token-file token --fingerprint ..."
 )]
 pub(crate) struct GenerateArgs {
@@ -233,6 +159,9 @@ pub(crate) struct GenerateArgs {
     /// Begin anew after the last interval.
     #[arg(long)]
     pub cycle: bool,
+    /// So many agents may be lost while traffic is played; more, and the exit code is 1.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub allow_loss: usize,
     /// Seed of all draws.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -66,6 +66,7 @@ pub(crate) fn generate(
     let loads = typed_loads(!args.quiet && !json);
     let played = play(&mut controller, &mut keeper, args, &line, &loads);
     line.bar.finish_and_clear();
+    let lost = lost(&controller, order.lease);
     // Whatever happened, agents stop and what they have is fetched.
     controller.stop();
     let kept = played.and_then(|how| {
@@ -75,12 +76,25 @@ pub(crate) fn generate(
     let (clients, servers) = controller.standing();
     controller.end();
     let ended = *kept.as_ref().unwrap_or(&Ended::Gone);
-    let doubts = doubts(&clients, &servers);
+    let mut doubts = doubts(&clients, &servers);
+    doubts.extend(lost.iter().map(|agent| {
+        Warning::warning(
+            "agent-lost",
+            format!(
+                "{agent} was lost: it did not answer for as long as its lease, and plays nothing"
+            ),
+        )
+    }));
     let finished = keeper.finish(ended, &clients, &servers, &doubts);
     kept?;
     let totals = finished?;
     say(&dir, &totals, &clients, &servers, &doubts, ended, json);
     match ended {
+        Ended::Played | Ended::Duration if lost.len() > args.allow_loss => {
+            let names = lost.join(", ");
+            let fail = Fail::failed(format!("{} agents were lost: {names}", lost.len()));
+            Err(fail.hint("--allow-loss N takes the loss of N; what there is is kept"))
+        }
         Ended::Played | Ended::Duration => Ok(()),
         Ended::Interrupted => Err(Fail::interrupted(
             "interrupted; what there is so far is kept",
@@ -89,6 +103,20 @@ pub(crate) fn generate(
             "every client is gone; what there is so far is kept",
         )),
     }
+}
+
+/// Agents whose lease ran out while the run went on, or that do not answer any more.
+fn lost(controller: &Controller, lease: Dur) -> Vec<String> {
+    let (clients, servers) = controller.standing();
+    let gone = |s: &&Standing| {
+        let expired = s
+            .statistics
+            .as_ref()
+            .is_some_and(|s| s.run.state == "expired");
+        expired || s.silent.as_secs_f64() > lease.as_secs_f64()
+    };
+    let all = clients.iter().chain(&servers);
+    all.filter(gone).map(|s| s.agent.clone()).collect()
 }
 
 /// Name, what is played, and how long that takes if it ends.

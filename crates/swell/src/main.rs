@@ -1,6 +1,7 @@
 //! The command line. Data goes to standard output, talk to standard error.
 
 mod agent;
+mod bridge;
 mod cli;
 mod doctor;
 mod emulation;
@@ -76,6 +77,7 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
         // They are at home in `done`.
         Command::Run(_) | Command::Under(_) | Command::Generate(_) | Command::Study(_) => Ok(()),
         Command::Agent(args) => agent::agent(&args, json),
+        Command::Bridge(args) => bridge::bridge(&args, json),
         Command::Doctor(args) => doctor::doctor(&args, json),
         Command::Replay(args) => replay::replay(&args, json),
         Command::Report(args) => report::report(&args, json),

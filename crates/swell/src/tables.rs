@@ -351,18 +351,37 @@ pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String 
         }
     }
     for w in went {
-        let us = |d: swell_base::Dur| d.as_secs_f64() * 1e6;
-        let text = format!(
-            "{} packets, late by {:.0} us (median), {:.0} us (p99), {:.0} us (most)",
-            w.counts.left,
-            us(w.late.p50),
-            us(w.late.p99),
-            us(w.late.max)
-        );
-        table.add_row(["emulator", &text]);
-        table.add_row(["", &format!("scheduling: {}", w.precision)]);
+        add_emulator(&mut table, w);
     }
     table.to_string()
+}
+
+/// How the emulator did.
+pub(crate) fn emulator(w: &Went) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    add_emulator(&mut table, w);
+    table.to_string()
+}
+
+fn add_emulator(table: &mut Table, w: &Went) {
+    let us = |d: swell_base::Dur| d.as_secs_f64() * 1e6;
+    let text = format!(
+        "{} packets, late by {:.0} us (median), {:.0} us (p99), {:.0} us (most)",
+        w.counts.left,
+        us(w.late.p50),
+        us(w.late.p99),
+        us(w.late.max)
+    );
+    table.add_row(["emulator", &text]);
+    table.add_row(["", &format!("scheduling: {}", w.precision)]);
+    if w.counts.lost + w.counts.refused > 0 {
+        let losses = format!(
+            "{} packets lost before the link, {} after it",
+            w.counts.lost, w.counts.refused
+        );
+        table.add_row(["", &losses]);
+    }
 }
 
 /// What agents did, one line each.
@@ -418,5 +437,15 @@ pub(crate) fn emulation_json(w: &Went) -> serde_json::Value {
             "marked": w.counts.marked, "local": w.counts.local, "unroutable": w.counts.unroutable,
             "refused": w.counts.refused, "lost": w.counts.lost, "strange": w.counts.strange,
         },
+        "host_losses": w.losses.iter().map(|(host, losses)| {
+            let counters = losses.iter().map(|l| (l.counter.clone(), l.count.into()));
+            (host.clone(), counters.collect::<serde_json::Map<_, _>>().into())
+        }).collect::<serde_json::Map<_, _>>(),
+        "machine_s": {
+            "wall": w.wall.as_secs_f64(), "stolen": w.pressure.stolen.as_secs_f64(),
+            "throttled": w.pressure.throttled.as_secs_f64(), "waited": w.waited.as_secs_f64(),
+            "gave_way": w.gave_way.as_secs_f64(),
+        },
+        "backlog_drops": w.pressure.backlog_drops,
     })
 }

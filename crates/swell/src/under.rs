@@ -1,13 +1,17 @@
 //! `swell under`: a program behind an emulated network with background traffic on it.
 
-mod experiment;
-mod line;
+pub(crate) mod args;
+pub(crate) mod experiment;
+pub(crate) mod line;
+mod shell;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use swell_experiment::backend::RunError;
 use swell_experiment::run::{Ended, Event, Failure, Options};
+use swell_experiment::store::Manifest;
 use swell_experiment::{Plan, Results, Verdict};
 use swell_live::backend::{Emulator, Exit, Settings, Went};
 use swell_live::host::Rights;
@@ -17,6 +21,9 @@ use self::line::Line;
 use crate::cli::UnderArgs;
 use crate::fail::Fail;
 use crate::{interrupt, out, report, tables};
+
+/// The name of the backend, as run directories have it.
+const EMULATED: &str = "emulated";
 
 /// What is remembered of runs while they go on.
 #[derive(Default)]
@@ -28,14 +35,24 @@ struct Seen {
 pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, Fail> {
     let scratch =
         Scratch::new().map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
-    let background = experiment::background(args, scratch.path())?;
-    let text = experiment::text(args, &background)?;
+    let background = experiment::background(&args.link, scratch.path())?;
+    if args.command.is_empty() && (args.compare.is_some() || !std::io::stdin().is_terminal()) {
+        return Err(
+            Fail::usage("there is no command, and a shell needs a terminal")
+                .hint("swell under BACKGROUND -- COMMAND"),
+        );
+    }
+    let client = shell::Client::of(args, scratch.path())?;
+    let text = experiment::text(args, &client, &background)?;
     let here = std::env::current_dir().map_err(Fail::failed)?;
     let plan = Plan::resolve(&text, "swell under", &here).map_err(Fail::usage)?;
-    let dir = directory(args, scratch.path());
+    let dir = directory(args, scratch.path(), &plan)?;
 
     let seen = std::sync::Arc::new(Mutex::new(Seen::default()));
-    let line = std::sync::Arc::new(Line::new(plan.links().map(|l| l.rate), args.quiet || json));
+    let line = std::sync::Arc::new(Line::new(
+        plan.links().map(|l| l.rate),
+        args.quiet || json || args.compare.is_none(),
+    ));
     let compared = args.compare.is_some();
     let settings = Settings {
         terminal: !compared,
@@ -157,11 +174,36 @@ fn kept(args: &UnderArgs) -> bool {
     args.output.is_some() || args.compare.is_some() || args.emulation.record
 }
 
-fn directory(args: &UnderArgs, scratch: &Path) -> PathBuf {
+/// Where it is kept; an error where something else is there already, which nobody asked to throw away.
+fn directory(args: &UnderArgs, scratch: &Path, plan: &Plan) -> Result<PathBuf, Fail> {
+    let own = |dir: &Path| match std::fs::read_dir(dir) {
+        Err(_) => true,
+        Ok(mut entries) => {
+            entries.next().is_none()
+                || Manifest::load(dir).is_ok_and(|m| m.hash == plan.hash(EMULATED))
+        }
+    };
     match &args.output {
-        Some(dir) => dir.clone(),
-        None if kept(args) => Path::new("runs").join("under"),
-        None => scratch.join("run"),
+        Some(dir) if own(dir) => Ok(dir.clone()),
+        Some(dir) if !dir.join(Manifest::FILE).is_file() => Err(Fail::usage(format!(
+            "{} is not empty, and holds no run",
+            dir.display()
+        ))
+        .hint("-o DIR with a directory of its own")),
+        Some(dir) if args.fresh => Ok(dir.clone()),
+        Some(dir) => Err(Fail::usage(format!(
+            "{} holds the run of another command",
+            dir.display()
+        ))
+        .hint("--fresh throws it away, -o DIR writes elsewhere")),
+        None if kept(args) => {
+            let runs = Path::new("runs");
+            let numbered = (2..).map(|n| runs.join(format!("under-{n}")));
+            let mut all = std::iter::once(runs.join("under")).chain(numbered);
+            all.find(|dir| own(dir))
+                .ok_or_else(|| Fail::failed("runs/ is full"))
+        }
+        None => Ok(scratch.join("run")),
     }
 }
 

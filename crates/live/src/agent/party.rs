@@ -28,6 +28,8 @@ pub struct Standing {
     pub lost: u64,
     /// Flows of it that are not fetched yet.
     pub waiting: u64,
+    /// How long ago it last answered.
+    pub silent: Duration,
 }
 
 /// When somebody last asked for anything: who has stopped asking must not keep traffic going.
@@ -107,6 +109,7 @@ impl Party {
             trouble: seen.trouble.clone(),
             lost: self.lost,
             waiting: flows.saturating_sub(self.next),
+            silent: seen.heard.elapsed(),
         }
     }
 

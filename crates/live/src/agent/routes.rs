@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde::Serialize;
@@ -24,6 +24,7 @@ use crate::generate::ROW;
 const MODEL_BODY: usize = 72 << 20;
 /// Flows in one answer, at most: a megabyte, for which a slow way home has time as well.
 pub const FLOWS: usize = 10_000;
+const JSON: &str = "application/json";
 /// Number of the first flow of an answer.
 pub(super) const FIRST: &str = "swell-first";
 
@@ -45,6 +46,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/openapi.json", get(document))
         .fallback(unknown)
         .layer(DefaultBodyLimit::max(MODEL_BODY))
+        .layer(map_response(in_json))
         .layer(from_fn_with_state(Arc::clone(&shared), with_token))
         .with_state(shared)
 }
@@ -75,6 +77,33 @@ async fn with_token(State(shared): State<Arc<Shared>>, request: Request, next: N
     let how = HeaderValue::from_static("Bearer");
     answer.headers_mut().insert(header::WWW_AUTHENTICATE, how);
     answer
+}
+
+/// What refuses a request before it comes to us speaks plain text, or nothing at all: a run's number that is none, a body
+/// that is too long, a method that a resource does not have. Every error is JSON, as the document says.
+async fn in_json(answer: Response) -> Response {
+    let status = answer.status();
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    let ours = kind.is_some_and(|k| k.as_bytes() == JSON.as_bytes());
+    if ours || !(status.is_client_error() || status.is_server_error()) {
+        return answer;
+    }
+    let (head, body) = answer.into_parts();
+    // Texts of a library's, a line each.
+    let text = axum::body::to_bytes(body, 1 << 16)
+        .await
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let reason = match text.trim() {
+        "" => status.canonical_reason().unwrap_or("refused"),
+        text => text,
+    };
+    let mut told = problem(status, reason);
+    // Which methods a resource has (RFC 9110 section 15.5.6).
+    if let Some(methods) = head.headers.get(header::ALLOW) {
+        told.headers_mut().insert(header::ALLOW, methods.clone());
+    }
+    told
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Response {
@@ -145,6 +174,7 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, values: &[(u64, &str, f64)]| {
         // Writing to a string does not fail.
+        let _ = writeln!(text, "# HELP swell_agent_{name} {}", help(name));
         let _ = writeln!(text, "# TYPE swell_agent_{name} {kind}");
         for (id, part, value) in values {
             let _ = writeln!(
@@ -183,6 +213,22 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer
+}
+
+/// What a metric is, for who reads the page.
+fn help(name: &str) -> String {
+    match name {
+        "runs" => "Runs that the agent has.".into(),
+        "sessions" => "Sessions that are active.".into(),
+        "open_connections" => "Connections that are open.".into(),
+        "parties" => "Agents on the other side that have agreed.".into(),
+        "late_p99_seconds" => "How late transfers began, 99th percentile.".into(),
+        "late_max_seconds" => "How late transfers began, the latest.".into(),
+        other => format!(
+            "{}, since the run began.",
+            other.trim_end_matches("_total").replace('_', " ")
+        ),
+    }
 }
 
 async fn document() -> Response {
@@ -240,7 +286,7 @@ fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
     let text = serde_json::to_vec(value).unwrap_or_default();
     let mut answer = Response::new(Body::from(text));
     *answer.status_mut() = status;
-    let kind = HeaderValue::from_static("application/json");
+    let kind = HeaderValue::from_static(JSON);
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer
 }

@@ -5,6 +5,8 @@
     reason = "each step of a test has its own run, traffic and answers"
 )]
 
+mod errors;
+
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

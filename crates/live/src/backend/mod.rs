@@ -1,6 +1,7 @@
 //! The emulated backend of an experiment: real programs in hosts of their own, joined by a world that
 //! runs against the clock.
 
+mod bridge;
 mod crowd;
 mod machine;
 mod observe;
@@ -11,8 +12,9 @@ mod requests;
 mod side;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use swell_base::Time;
+use swell_base::{Dur, Time};
 use swell_experiment::backend::{Backend, BackgroundSpec, ForegroundSpec, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
@@ -20,8 +22,9 @@ use swell_experiment::{RunSpec, Simulator};
 use swell_world::World;
 
 use crate::emulate::{self, Counts, Entry, Late, Pace, Snapshot};
-use crate::host::{Offload, Precision, Rights};
+use crate::host::{HostLoss, Offload, Precision, Pressure, Rights};
 
+pub use bridge::Bridge;
 pub use place::{CLIENT, SERVER};
 pub use programs::Exit;
 
@@ -33,7 +36,7 @@ pub type Listener<T> = Option<Box<dyn Fn(&T) + Sync>>;
 /// How the emulator runs.
 #[derive(Default)]
 pub struct Settings {
-    /// How the loop waits; the precise one asks for a real-time priority too.
+    /// How the loop waits.
     pub pace: Pace,
     /// What the hosts' kernels leave to their devices.
     pub offload: Offload,
@@ -70,6 +73,16 @@ pub struct Went {
     pub offload: Offload,
     /// By how much time was stretched.
     pub stretch: f64,
+    /// How long the run took.
+    pub wall: Duration,
+    /// How long the thread that drives the world gave way to others, since it was too busy to be punctual.
+    pub gave_way: Dur,
+    /// How long that thread could have run and others had its processor.
+    pub waited: Dur,
+    /// What others took from the machine's processors meanwhile.
+    pub pressure: Pressure,
+    /// What the kernels of the hosts lost or refused, by name of the host.
+    pub losses: Vec<(String, Vec<HostLoss>)>,
 }
 
 /// File name of a journal inside the directory of a run's output.

@@ -41,7 +41,8 @@ pub(super) fn observe(
     observed.warnings.extend(played.doubts);
     match (foreground, played.done) {
         (ForegroundSpec::Program { program, .. }, Done::Exits(exits)) => {
-            programs(&mut observed, program, &exits, &said, length);
+            let kept = !played.terminal;
+            programs(&mut observed, program, &exits, &said, length, kept);
         }
         (_, Done::Requests(requests, warnings)) => {
             observed.requests = requests;
@@ -61,6 +62,7 @@ fn programs(
     exits: &[Exit],
     said: &Said,
     length: Dur,
+    kept: bool,
 ) {
     let connections = &said.connections[..];
     // A connection that was opened and closed without a word, as a probe does, asked for nothing.
@@ -101,10 +103,13 @@ fn programs(
     let failed = |e: &&Exit| e.timed_out || e.status.is_some_and(|s| !s.success());
     let failures = exits.iter().filter(failed).count();
     if failures > 0 {
-        observed.warnings.push(Warning::warning(
-            "client-failed",
-            "runs of the client failed or took too long; its output is kept with the run",
-        ));
+        let text = match kept {
+            true => "runs of the client failed or took too long; its output is kept with the run",
+            false => "the client failed or took too long",
+        };
+        observed
+            .warnings
+            .push(Warning::warning("client-failed", text));
     }
 }
 
@@ -192,6 +197,25 @@ fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
         "unfollowed-connections",
         "connections beyond the first million are in no table",
     );
+    for (host, losses) in &went.losses {
+        for loss in losses {
+            count(
+                loss.count,
+                "host-losses",
+                &format!(
+                    "times the kernel of the host {host} counted {}: {}",
+                    loss.counter,
+                    meaning(&loss.counter)
+                ),
+            );
+        }
+    }
+    count(
+        went.pressure.backlog_drops,
+        "backlog-drops",
+        "packets were dropped on this machine since a processor's backlog was full (net.core.netdev_max_backlog): no model asked for that",
+    );
+    doubts.extend(pressure(went));
     if c.unroutable > 0 {
         doubts.push(Warning::note(
             "unroutable-packets",
@@ -217,4 +241,67 @@ fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
         ));
     }
     doubts
+}
+
+/// What a counter of [`HostLoss`](crate::host::HostLoss) says of a run.
+fn meaning(counter: &str) -> &'static str {
+    match counter {
+        "Udp.RcvbufErrors" | "Udp6RcvbufErrors" => {
+            "datagrams had crossed the network, and the program read too slowly for its buffer. No model asked for these losses"
+        }
+        "TcpExt.ListenOverflows" | "TcpExt.ListenDrops" => {
+            "connections waited for a server that did not accept them in time, and were refused"
+        }
+        "TcpExt.RcvPruned" | "TcpExt.TCPRcvQDrop" | "TcpExt.TCPBacklogDrop" => {
+            "segments had crossed the network, and the program read too slowly for its buffer. No model asked for these losses"
+        }
+        "Udp.SndbufErrors" | "Udp6SndbufErrors" | "Ip.OutDiscards" | "Ip6OutDiscards" => {
+            "packets were lost before they entered the network: no model asked for that"
+        }
+        "Ip.ReasmFails" => "datagrams of which a fragment was missing were given up",
+        "Udp.InCsumErrors" | "Udp6InCsumErrors" | "Tcp.InErrs" | "Tcp.InCsumErrors" => {
+            "packets that came were damaged or made no sense"
+        }
+        _ => "packets were lost at the end of the network: no model asked for that",
+    }
+}
+
+/// Time that others took, where it was more than a hundredth of the run's.
+fn pressure(went: &Went) -> Vec<Warning> {
+    let told = |share: f64, code: &str, what: &str| {
+        (share > 0.01).then(|| {
+            Warning::note(
+                code,
+                format!("for {:.0} % of the time {what}", share * 100.0),
+            )
+        })
+    };
+    let wall = went.wall.as_secs_f64().max(1e-9);
+    let p = &went.pressure;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    [
+        told(
+            p.stolen.as_secs_f64() / wall / processors,
+            "stolen-time",
+            "the hypervisor gave this machine's processors to others",
+        ),
+        told(
+            p.throttled.as_secs_f64() / wall,
+            "throttled",
+            "the limit of a control group (cpu.max) stopped the emulator and the programs",
+        ),
+        told(
+            went.waited.as_secs_f64() / wall,
+            "waited-for-processor",
+            "the emulator could have run and others had its processor",
+        ),
+        told(
+            went.gave_way.as_secs_f64() / wall,
+            "gave-way",
+            "the emulator had more to do than fits beside the programs, and gave its real-time priority up",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -69,7 +69,7 @@ pub(super) fn everybody(foreground: &ForegroundSpec) -> Vec<(String, Addresses)>
 
 /// A burst leaves a host as fast as this, as from a real card: packets that its kernel handed over at
 /// once arrive one after the other.
-const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
+pub(super) const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
 
 /// The port of every host of a run, in the order of [`everybody`].
 pub(super) fn ports(foreground: &ForegroundSpec) -> Vec<PortConfig> {

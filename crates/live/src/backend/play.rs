@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
@@ -17,15 +17,18 @@ use swell_world::World;
 
 use super::crowd::{Crowds, Playing};
 use super::place::{Addresses, everybody, ports};
-use super::programs::{Exit, Programs, Server};
+use super::programs::{Exit, Programs, Server, ended_early};
 use super::requests;
 use super::{JOURNAL, Settings, Went, beginning, machine};
-use crate::emulate::{self, Crowd, Emulation, Options, Pace, Packets, Running, Said};
-use crate::host::{Device, Host, HostConfig, Precision, Rights, be_punctual};
+use crate::emulate::{self, Crowd, Emulation, Options, Packets, Running, Said, Urgency};
+use crate::host::{Device, Host, HostConfig, Precision, Pressure, Rights, be_punctual};
 use crate::scratch::Scratch;
 
 /// How often a run looks at what goes on.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
+
+/// No buffer grows beyond this: the kernel takes numbers of 31 bits, and memory is for others too.
+const MOST_BUFFER: u64 = 256 << 20;
 
 /// A run to be played, and whom it answers to.
 pub(super) struct Play<'a> {
@@ -58,6 +61,8 @@ pub(super) struct Played {
     pub doubts: Vec<Warning>,
     pub at: Time,
     pub went: Went,
+    /// The client had this process's output, which nobody keeps.
+    pub terminal: bool,
 }
 
 /// What the emulation tells while it runs.
@@ -78,6 +83,7 @@ impl Play<'_> {
         attached.extend(theirs.into_iter().flatten());
         let members = crowds.as_ref().map(Crowds::members);
         let (options, told) = self.options(&place, world.now(), members)?;
+        let (before, begun) = (Pressure::now(), Instant::now());
         let running = Emulation::new(world, attached, options).and_then(Emulation::start);
         let running = running.map_err(failed)?;
         let precision = told.precision.recv().unwrap_or(Precision::Fair);
@@ -90,17 +96,19 @@ impl Play<'_> {
             None => machine::run(self, [&hosts[0], &hosts[1]], &running)?,
         };
         self.wait_for_last_words(&running);
-        let mut doubts = Vec::new();
+        let mut doubts = programs.map_or_else(Vec::new, |(_, servers)| ended_early(servers));
         if let Some(background) = background {
             let (records, warnings) = background.finish()?;
             cast.played(records);
-            doubts = warnings;
+            doubts.extend(warnings);
         }
         let ended = running.stop().map_err(failed)?;
         if let Ok(ledgers) = told.warm.try_recv() {
             cast.was_warm(ledgers);
         }
         let said = ended.talks.finish(ended.at);
+        let losses = hosts.iter().map(|h| Ok((h.name().to_owned(), h.losses()?)));
+        let losses: io::Result<Vec<_>> = losses.collect();
         Ok(Played {
             world: ended.world,
             cast,
@@ -115,7 +123,13 @@ impl Play<'_> {
                 precision,
                 offload: self.settings.offload,
                 stretch: self.stretch,
+                wall: begun.elapsed(),
+                gave_way: ended.gave_way,
+                waited: ended.waited,
+                pressure: Pressure::now() - before,
+                losses: losses.map_err(failed)?,
             },
+            terminal: self.settings.terminal,
         })
     }
 
@@ -156,8 +170,25 @@ impl Play<'_> {
             config
                 .congestion_control
                 .clone_from(&program.congestion_control);
+            config.device.mtu = program.mtu;
+            // 2: ECN is accepted and not asked for (Documentation/networking/ip-sysctl.rst), and on every machine.
+            let ecn = program.ecn.map_or(2, u8::from);
+            let ecn = ("ipv4/tcp_ecn".to_owned(), ecn.to_string());
+            config.sysctls.push(ecn);
+            config.tcp_buffers = self.buffers();
         }
         Host::create(self.rights, &config).map_err(failed)
+    }
+
+    /// Bytes of a TCP connection's buffers with which the network is what holds it, not the kernel: four
+    /// bandwidth-delay products, since kernels count what their memory costs, about twice the data, and a queue can
+    /// double the round trip.
+    fn buffers(&self) -> u64 {
+        let delays: Dur = self.spec.links.iter().map(|l| l.delay).sum();
+        let round_trip = (delays + delay(self.foreground) * 4).as_secs_f64();
+        let rate = self.spec.links.iter().map(|l| l.rate.bps()).max();
+        let bytes = rate.unwrap_or(0) as f64 / 8.0 * round_trip * 4.0;
+        (bytes as u64).min(MOST_BUFFER)
     }
 
     /// Starts everything that serves, and waits until it is ready.
@@ -192,11 +223,14 @@ impl Play<'_> {
             .packets
             .as_ref()
             .or(self.spec.packets.as_ref());
-        let packets = packets.map(|path| Packets::create(path, &["client", "server"], begin));
+        let names = everybody(self.foreground);
+        let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+        let packets = packets.map(|path| Packets::create(path, &names, begin));
         let options = Options {
             pace,
             stretch: self.stretch,
             crossing: self.crossing(),
+            bridge: false,
             until: Some(Time::ZERO + self.spec.duration),
             journal: self.settings.record.then(|| place.path().join(JOURNAL)),
             packets: packets.transpose().map_err(failed)?,
@@ -208,9 +242,10 @@ impl Play<'_> {
                 (self.warm(), Box::new(look) as _)
             }),
             crowd: members,
-            prepare: Some(Box::new(move || {
-                // The receiver waits for this.
-                let _ = tell_precision.send(be_punctual(pace == Pace::Precise));
+            schedule: Some(Box::new(move |urgency| {
+                let granted = be_punctual(urgency == Urgency::Punctual);
+                // The first is waited for; later ones nobody asks about.
+                let _ = tell_precision.send(granted);
             })),
         };
         Ok((options, Told { warm, precision }))

@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use swell_base::{Dur, Time};
+use swell_base::{Dur, Time, Warning};
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{self, CommandLine};
 
-use super::place::{self, Addresses, SERVER, filled, placeholders};
+use super::place::{filled, placeholders};
 use super::play::{LOOK, Play, failed};
 use crate::emulate::Running;
-use crate::host::{Host, Process, Program, Stream};
+use crate::host::{Host, Listening, Process, Program, Stream};
 use crate::serve::Serving;
 
 /// What a program gets between SIGTERM and SIGKILL.
@@ -60,23 +59,16 @@ impl<'p> Programs<'p> {
             let serving = Serving::start(host, std::env::current_dir().map_err(failed)?);
             return Ok(Server::Ours(serving.map_err(failed)?));
         };
-        self.start(host, server, "server", SERVER)
+        self.start(host, server, "server")
     }
 
     /// Starts the program of another host and waits until it is ready.
     pub fn peer(&self, host: &Host, index: usize) -> Result<Server, RunError> {
         let peer = &self.what.host[index];
-        let addresses = place::peer(peer.side, index);
-        self.start(host, &peer.service(), &peer.name, addresses)
+        self.start(host, &peer.service(), &peer.name)
     }
 
-    fn start(
-        &self,
-        host: &Host,
-        server: &file::Server,
-        name: &str,
-        addresses: Addresses,
-    ) -> Result<Server, RunError> {
+    fn start(&self, host: &Host, server: &file::Server, name: &str) -> Result<Server, RunError> {
         let mut program = command(
             &server.command,
             server.directory.as_ref(),
@@ -88,35 +80,53 @@ impl<'p> Programs<'p> {
         program.stderr = out.try_clone().map_err(failed)?.into();
         program.stdout = out.into();
         let mut process = host.spawn(program).map_err(failed)?;
-        let Some(port) = server.ready else {
-            return Ok(Server::Theirs(process));
-        };
+        if let Some(port) = server.ready {
+            let limit = server.ready_timeout;
+            self.await_ready(host, name, port, limit, &mut process, &log)?;
+        }
+        Ok(Server::Theirs(Started {
+            process,
+            name: name.into(),
+            log,
+        }))
+    }
+
+    /// Waits until somebody listens on `port`, as the host's tables of sockets say.
+    fn await_ready(
+        &self,
+        host: &Host,
+        name: &str,
+        port: u16,
+        limit: Dur,
+        process: &mut Process,
+        log: &Path,
+    ) -> Result<(), RunError> {
         let begun = Instant::now();
-        let patience = Duration::from_nanos(server.ready_timeout.as_nanos());
-        let listens = || {
-            let at = (addresses[0], port).into();
-            host.enter(|| TcpStream::connect_timeout(&at, LOOK).is_ok())
-        };
-        while !listens().map_err(failed)? {
+        let patience = Duration::from_nanos(limit.as_nanos());
+        let fail = |text: String| Err(RunError::Failed((text + &tail(log)).into()));
+        loop {
+            let listening = host.listening(port).map_err(failed)?;
+            if listening == Listening::Everyone {
+                return Ok(());
+            }
             if (self.play.cancelled)() {
                 return Err(RunError::Cancelled);
             }
-            let tail = || tail(&log);
-            if let Some(status) = process.try_wait().map_err(failed)? {
-                let text = format!("the {name} ended before it was ready ({status}){}", tail());
-                return Err(RunError::Failed(text.into()));
+            // One that ends well may have left a daemon behind.
+            if let Some(status) = process.try_wait().map_err(failed)?
+                && !status.success()
+            {
+                return fail(format!("the {name} ended before it was ready ({status})"));
             }
             if begun.elapsed() > patience {
-                let text = format!(
-                    "the {name} does not accept connections on port {port} after {}{}",
-                    server.ready_timeout,
-                    tail()
-                );
-                return Err(RunError::Failed(text.into()));
+                let what = match listening {
+                    Listening::Loopback => "listens on the loopback alone",
+                    _ => "does not listen",
+                };
+                return fail(format!("the {name} {what} on port {port} after {limit}"));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(LOOK / 5);
         }
-        Ok(Server::Theirs(process))
     }
 
     /// Runs the client, once or again and again.
@@ -196,7 +206,34 @@ impl<'p> Programs<'p> {
 /// Who serves; it ends with this value.
 pub(super) enum Server {
     Ours(Serving),
-    Theirs(Process),
+    Theirs(Started),
+}
+
+/// A program that was started to serve.
+pub(super) struct Started {
+    process: Process,
+    name: String,
+    /// What it writes.
+    log: PathBuf,
+}
+
+/// Of servers that failed while their client ran: what they last said. One that ended well had nothing more to do.
+pub(super) fn ended_early(servers: Vec<Server>) -> Vec<Warning> {
+    let doubt = |mut server: Server| {
+        let Server::Theirs(started) = &mut server else {
+            return None;
+        };
+        let status = started.process.try_wait().ok()??;
+        (!status.success()).then(|| {
+            let text = format!(
+                "the {} ended before its client ({status}){}",
+                started.name,
+                tail(&started.log)
+            );
+            Warning::warning("server-ended", text)
+        })
+    };
+    servers.into_iter().filter_map(doubt).collect()
 }
 
 impl Drop for Server {
@@ -204,8 +241,8 @@ impl Drop for Server {
         match self {
             Server::Ours(serving) => serving.stop(),
             // It ends with its host in any case; this lets it write what it has to say.
-            Server::Theirs(process) => {
-                let _ = end(process);
+            Server::Theirs(started) => {
+                let _ = end(&mut started.process);
             }
         }
     }

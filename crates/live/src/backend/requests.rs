@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use swell_base::{Time, Warning};
+use swell_base::{Dur, Time, Warning};
 use swell_experiment::observe::{Outcome, Request};
 
 use super::place::CLIENT;
@@ -96,11 +96,33 @@ fn row(conversation: usize, index: usize, e: &Exchange) -> Request {
     }
 }
 
+/// A program that is refused at one of a server's addresses tries the next one (RFC 8305 section 5). No request failed
+/// where that was answered.
+const NEXT_ADDRESS: Dur = Dur::from_millis(1000);
+
+/// Whether the client was refused here, and soon after answered on the same port over the other version of IP.
+fn answered_elsewhere(refused: &Connection, all: &[Connection]) -> bool {
+    let after = |c: &Connection| {
+        let (server, port) = c.server;
+        port == refused.server.1
+            && server.is_ipv4() != refused.server.0.is_ipv4()
+            && is_client(c.client.0)
+            && c.connected.is_some()
+            && c.start >= refused.start
+            && c.start.since(refused.until) < NEXT_ADDRESS
+    };
+    refused.ending == Ending::ResetByServer && all.iter().any(after)
+}
+
 /// Connections that the client could not open: requests that failed, or had not begun to be answered.
 fn never_opened(said: &Said) -> impl Iterator<Item = Request> {
     let ours = said.connections.iter().enumerate();
-    let closed = ours
-        .filter(|(_, c)| is_client(c.client.0) && c.connected.is_none() && c.exchanges.is_empty());
+    let closed = ours.filter(|(_, c)| {
+        is_client(c.client.0)
+            && c.connected.is_none()
+            && c.exchanges.is_empty()
+            && !answered_elsewhere(c, &said.connections)
+    });
     closed.map(|(number, c): (usize, &Connection)| Request {
         client: number as u32,
         index: 0,
@@ -116,4 +138,58 @@ fn never_opened(said: &Said) -> impl Iterator<Item = Request> {
             _ => Outcome::Unfinished,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::place::SERVER;
+
+    fn connection(version: usize, start: u64, connected: bool) -> Connection {
+        let at = Time::from_nanos(start * 1_000_000);
+        Connection {
+            client: (CLIENT[version], 5000),
+            server: (SERVER[version], 80),
+            start: at,
+            connected: connected.then_some(at),
+            first_byte: None,
+            last_byte: None,
+            bytes: [0, 0],
+            retransmissions: [0, 0],
+            ending: if connected {
+                Ending::Closed
+            } else {
+                Ending::ResetByServer
+            },
+            until: at + Dur::from_millis(10),
+            exchanges: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_found_at_its_other_address_has_not_failed() {
+        let found = |connections: Vec<Connection>| {
+            let said = Said {
+                connections,
+                ..Said::default()
+            };
+            never_opened(&said).map(|r| r.outcome).collect::<Vec<_>>()
+        };
+        // Over IPv6 nobody listens, over IPv4 somebody does.
+        assert_eq!(
+            found(vec![connection(1, 0, false), connection(0, 11, true)]),
+            []
+        );
+        // Nobody does at either.
+        let refused = vec![connection(1, 0, false), connection(0, 11, false)];
+        assert_eq!(found(refused), [Outcome::Failed; 2]);
+        // What is answered much later, or was before, is another request.
+        let later = vec![connection(1, 0, false), connection(0, 5000, true)];
+        assert_eq!(found(later), [Outcome::Failed]);
+        let before = vec![connection(0, 0, true), connection(1, 100, false)];
+        assert_eq!(found(before), [Outcome::Failed]);
+        // At the same address it is a failure, whatever follows.
+        let again = vec![connection(0, 0, false), connection(0, 11, true)];
+        assert_eq!(found(again), [Outcome::Failed]);
+    }
 }

@@ -11,6 +11,17 @@ use swell_world::Port;
 use super::clock::epoch;
 use crate::wire::Checksum;
 
+/// An Ethernet frame with the largest IP packet.
+const LONGEST: u32 = 14 + 65_535;
+/// The hardware address of the network, of those that no manufacturer has (IEEE 802 section 8.4).
+const ROUTER: [u8; 6] = address(0xffff);
+
+/// The hardware address of a host.
+const fn address(number: u16) -> [u8; 6] {
+    let [high, low] = number.to_be_bytes();
+    [2, 0, 0, 0, high, low]
+}
+
 /// Writes what hosts send and receive.
 pub struct Packets {
     writer: Writer<File>,
@@ -18,6 +29,8 @@ pub struct Packets {
     /// The epoch's nanoseconds at the beginning of the world.
     zero: u64,
     whole: Vec<u8>,
+    /// What is added are frames.
+    frames: bool,
     failed: Option<WriteError>,
 }
 
@@ -29,15 +42,27 @@ impl Packets {
     pub fn create(path: &Path, hosts: &[&str], now: Time) -> Result<Packets, WriteError> {
         let mut writer =
             Writer::<File>::create(path, concat!("swell ", env!("CARGO_PKG_VERSION")))?;
-        let interface = |name: &&str| writer.interface(name, LinkType::RAW, u32::from(u16::MAX));
+        // Ethernet, though there is none: libpcap (1.10.4, `add_interface` in sf-pcapng.c) does not open files with two
+        // interfaces of raw IP, whose number it translates for the first and not for the second.
+        let interface = |name: &&str| writer.interface(name, LinkType::ETHERNET, LONGEST);
         let interfaces = hosts.iter().map(interface).collect::<Result<_, _>>()?;
         Ok(Packets {
             writer,
             interfaces,
             zero: epoch().saturating_sub(now.as_nanos()),
             whole: Vec::new(),
+            frames: false,
             failed: None,
         })
+    }
+
+    /// What will be added has Ethernet headers of its own.
+    #[must_use]
+    pub fn of_frames(self) -> Packets {
+        Packets {
+            frames: true,
+            ..self
+        }
     }
 
     pub(crate) fn add(
@@ -51,10 +76,26 @@ impl Packets {
         if self.failed.is_some() {
             return;
         }
+        let own = address(port.0 as u16 + 1);
+        let (to, from) = match heading {
+            Heading::Inbound => (own, ROUTER),
+            Heading::Outbound | Heading::Unknown => (ROUTER, own),
+        };
+        let six = parts[0].first().is_some_and(|b| b >> 4 == 6);
         self.whole.clear();
         self.whole.extend_from_slice(parts[0]);
         self.whole.extend_from_slice(parts[1]);
         fill(&mut self.whole, checksum);
+        let header = match self.frames {
+            true => Vec::new(),
+            false => [
+                &to[..],
+                &from,
+                if six { &[0x86, 0xdd] } else { &[0x08, 0x00] },
+            ]
+            .concat(),
+        };
+        self.whole.splice(0..0, header);
         let record = Record {
             interface: self.interfaces[port.0 as usize],
             time: self.zero + at.as_nanos(),

@@ -3,6 +3,9 @@
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use swell_base::{Dur, Time};
 
+/// Nothing waits longer in the buffer of a socket.
+const OLDEST: u64 = 1_000_000_000;
+
 /// World time against `CLOCK_MONOTONIC`, which no one sets. Where it is *stretched*, a second of the
 /// world takes longer than a second: seen from outside, rates are divided and delays multiplied.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +33,18 @@ impl Clock {
             return self.start + gone.scale(1.0 / self.stretch);
         }
         self.start + gone
+    }
+
+    /// The world's time when the wall's clock showed so many nanoseconds since the Unix epoch, a moment ago. A clock that
+    /// was set meanwhile is no reason to look far back.
+    pub fn stamped(&self, epoch_nanos: u64) -> Time {
+        let age = epoch().saturating_sub(epoch_nanos);
+        let now = self.now();
+        if age > OLDEST {
+            return now;
+        }
+        let age = Dur::from_nanos(age).scale(1.0 / self.stretch);
+        Time::ZERO + now.since(Time::ZERO).saturating_sub(age)
     }
 
     /// How much of the wall's time a span of the world's takes.

@@ -1,5 +1,7 @@
 //! The loop: one thread that drives a world against the clock.
 
+mod entrance;
+
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::AsFd;
@@ -13,20 +15,19 @@ use swell_base::{Dur, Time};
 use swell_capture::Heading;
 use swell_world::{Direction, Port, World};
 
-use super::clock::{Clock, timespec};
+use super::clock::{Clock, monotonic, timespec};
 use super::crowd::Members;
 use super::ip::{Header, set_ecn};
 use super::journal::{Entry, Journal};
+use super::load::{Load, Urgency, waited_for_processor};
 use super::pool::Pool;
-use super::table::{Table, bucket, tag};
+use super::table::Table;
 use super::talks::{Talk, Talks};
-use super::unreachable::unreachable;
 use super::{Counts, Host, Options, Packets, Snapshot};
 use crate::lateness::{Late, Lateness};
-use crate::wire::{Checksum, Nic, Wire};
+use crate::wire::Nic;
+use entrance::Staged;
 
-/// Reads of one device in a row before others have their turn and what is due leaves.
-const BATCH: usize = 32;
 /// Packets that leave together at most: the kernel takes what is of one connection as one.
 const AT_ONCE: usize = 64;
 /// The world is not left alone for longer than this, so that catching up is quick.
@@ -44,6 +45,11 @@ pub struct Emulation {
     members: Members,
     options: Options,
     inside: Inside,
+    load: Load,
+    /// Packets that were read and wait for earlier ones of another host.
+    staged: Vec<Staged>,
+    /// Memory of packets that have been shown.
+    spare: Vec<Vec<u8>>,
 }
 
 struct Attached {
@@ -83,6 +89,10 @@ pub struct Ended {
     pub counts: Counts,
     /// What the programs said to each other.
     pub talks: Talks,
+    /// How long the loop gave way to others, since it was too busy to be punctual; the wall's time.
+    pub gave_way: Dur,
+    /// How long the loop could have run and others had its processor; the wall's time.
+    pub waited: Dur,
     /// World time at which it ended.
     pub at: Time,
 }
@@ -142,6 +152,9 @@ impl Emulation {
             members: Members::of(options.crowd.take()),
             options,
             inside,
+            load: Load::starting(monotonic()),
+            staged: Vec::new(),
+            spare: Vec::new(),
         })
     }
 
@@ -168,24 +181,26 @@ impl Emulation {
     }
 
     fn drive(mut self, clock: &Clock, shared: &Shared) -> io::Result<Ended> {
-        if let Some(prepare) = self.options.prepare.take() {
-            prepare();
+        if let Some(schedule) = &mut self.options.schedule {
+            schedule(Urgency::Punctual);
         }
+        self.load = Load::starting(monotonic());
         let mut next_snapshot = Time::ZERO;
         let end = self.options.until.unwrap_or(Time::MAX);
         let at = loop {
-            for i in 0..self.hosts.len() {
-                if std::mem::take(&mut self.hosts[i].ready) {
-                    self.read(i, clock)?;
-                }
-            }
-            let now = clock.now().min(end);
+            let horizon = self.take_in(clock)?;
+            let now = clock.now().min(end).min(horizon);
             if let Some((at, look)) = self.options.then.take_if(|(at, _)| *at <= now) {
                 self.world.happen(at);
                 look(&self.world);
             }
             self.world.happen(now);
             self.leave(clock);
+            if let Some(urgency) = self.load.judge(monotonic())
+                && let Some(schedule) = &mut self.options.schedule
+            {
+                schedule(urgency);
+            }
             if now >= next_snapshot {
                 self.publish(now, shared);
                 next_snapshot = now + SNAPSHOT;
@@ -199,47 +214,6 @@ impl Emulation {
             self.wait(due, clock, shared)?;
         };
         self.finish(at, clock)
-    }
-
-    /// Takes packets in from a host.
-    fn read(&mut self, host: usize, clock: &Clock) -> io::Result<()> {
-        for _ in 0..BATCH {
-            let (world, table, inside) = (&mut self.world, &mut self.table, &mut self.inside);
-            let (members, ports) = (&mut self.members, &mut self.ports);
-            let from = self.hosts[host].port;
-            let mut aside = Vec::new();
-            let mut stamp = None;
-            let read = self.hosts[host].nic.read(&mut |wire| {
-                // After the read: a clock read before it is older than the packet.
-                let at = *stamp.get_or_insert_with(|| clock.now());
-                world.happen(at);
-                members.update(world, |address, port, new| {
-                    if let Some(config) = new {
-                        inside.note(&Entry::Port {
-                            at,
-                            config,
-                            program: false,
-                        });
-                    }
-                    let behind = table.port(address).map(|p| ports[p.0 as usize]);
-                    let number = port.0 as usize;
-                    ports.resize(ports.len().max(number + 1), host);
-                    ports[number] = behind.unwrap_or(host);
-                    table.host(address, port);
-                });
-                aside.extend(inside.enter(world, table, at, from, &wire));
-            })?;
-            for (to, packet, checksum) in aside {
-                let nic = &mut self.hosts[self.ports[to.0 as usize]].nic;
-                self.inside.counts.refused += nic.write(&packet, checksum) + nic.flush();
-            }
-            if read == 0 {
-                return Ok(());
-            }
-            self.inside.busy = true;
-        }
-        self.hosts[host].ready = true;
-        Ok(())
     }
 
     /// Lets out what is due.
@@ -267,12 +241,13 @@ impl Emulation {
         {
             let mut talk = None;
             let place = inside.pool.get(d.handle);
-            if let Some(header) = Header::of(&place.bytes) {
+            let start = self.options.network(&place.bytes);
+            if let Some(header) = start.and_then(|n| Header::of(&place.bytes[n..])) {
                 if header.ecn != d.ecn {
-                    set_ecn(&mut place.bytes, d.ecn);
+                    set_ecn(&mut place.bytes[start.unwrap_or(0)..], d.ecn);
                     inside.counts.marked += 1;
                 }
-                if d.port.0 < inside.programs {
+                if d.port.0 < inside.programs && !self.options.bridge {
                     talk = inside.talks.received(d.at, &header, &place.bytes);
                 }
             }
@@ -320,7 +295,11 @@ impl Emulation {
         };
         let left = rest.saturating_sub(clock.outside(clock.now().since(last)));
         if left > Dur::ZERO {
-            sleep(&mut [PollFd::new(&shared.wake, PollFlags::IN)], left)?;
+            sleep(
+                &mut [PollFd::new(&shared.wake, PollFlags::IN)],
+                left,
+                &mut self.load,
+            )?;
         }
         self.ask_all();
         Ok(())
@@ -331,7 +310,10 @@ impl Emulation {
         if self.hosts.iter().any(|h| h.ready) {
             return Ok(());
         }
-        let spin = self.options.pace.spin();
+        let spin = match self.load.may_spin() {
+            true => self.options.pace.spin(),
+            false => Dur::ZERO,
+        };
         let left = clock.outside(due.since(clock.now())).saturating_sub(spin);
         if left > Dur::ZERO {
             let nics = self.hosts.iter().map(|h| h.nic.fd());
@@ -339,7 +321,7 @@ impl Emulation {
                 .chain([shared.wake.as_fd()])
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();
-            let woken = sleep(&mut fds, left)?;
+            let woken = sleep(&mut fds, left, &mut self.load)?;
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
             for (host, something) in self.hosts.iter_mut().zip(ready) {
                 host.ready = something;
@@ -349,16 +331,21 @@ impl Emulation {
             }
             let now = clock.now();
             let over = now.since(due);
-            if self.inside.lateness.back(clock.outside(over)) {
+            // Packets with stamps of the kernel's are not late for it; those that leave are measured in any case.
+            let stamped = self.hosts.iter().all(|h| h.nic.stamps());
+            if self.inside.lateness.back(clock.outside(over)) && !stamped {
                 self.inside.talks.stalled(now, over);
             }
             if spin == Dur::ZERO {
                 return Ok(());
             }
         }
+        let before = clock.now();
         while spin > Dur::ZERO && clock.now() < due {
             std::hint::spin_loop();
         }
+        let spun = clock.outside(clock.now().since(before));
+        self.load.spun(spun.as_nanos());
         self.ask_all();
         Ok(())
     }
@@ -412,69 +399,14 @@ impl Emulation {
             late: self.inside.lateness.late(),
             counts,
             talks: self.inside.talks,
+            gave_way: self.load.gave_way(),
+            waited: waited_for_processor(),
             at,
         })
     }
 }
 
 impl Inside {
-    /// A packet enters the world. What does not is returned where something is to be written at once:
-    /// the packet itself to a host on the same side, or to the sender that there is no route.
-    fn enter(
-        &mut self,
-        world: &mut World,
-        table: &mut Table,
-        at: Time,
-        from: Port,
-        wire: &Wire<'_>,
-    ) -> Option<(Port, Vec<u8>, Checksum)> {
-        let Some(header) = Header::of(wire.header) else {
-            self.counts.strange += 1;
-            return None;
-        };
-        let Some(to) = table.port(header.destination) else {
-            if header.destination.is_multicast() {
-                // Kernels look for neighbours and routers; there are none.
-                self.counts.multicast += 1;
-                return None;
-            }
-            self.counts.unroutable += 1;
-            return Some((from, unreachable(&header, wire)?, Checksum::Full));
-        };
-        let bucket = bucket(&header);
-        let from = table.own(header.source).unwrap_or(from);
-        let observed = from.0.max(to.0) < self.programs;
-        let Some((flow, back)) = table.flow(world, from, to, bucket, tag(observed)) else {
-            self.counts.local += 1;
-            let packet = [wire.header, wire.payload].concat();
-            return Some((to, packet, wire.checksum));
-        };
-        let whole = wire.header.len() + wire.payload.len();
-        let size = u16::try_from(whole).unwrap_or(u16::MAX);
-        if observed {
-            self.talks.sent(at, &header, wire.header, whole);
-        }
-        if let Some(packets) = &mut self.packets
-            && observed
-        {
-            let parts = [wire.header, wire.payload];
-            packets.add(at, from, Heading::Outbound, parts, wire.checksum);
-        }
-        self.note(&Entry::Arrival {
-            at,
-            from,
-            to,
-            bucket,
-            size,
-            ecn: header.ecn,
-        });
-        let handle = self.pool.keep(wire, self.arrivals);
-        self.arrivals += 1;
-        self.counts.entered += 1;
-        world.inject(flow, back, size, header.ecn, handle);
-        None
-    }
-
     fn note(&mut self, entry: &Entry) {
         if let Some(journal) = &mut self.journal
             && let Err(e) = journal.add(entry)
@@ -529,8 +461,12 @@ impl Drop for Running {
 }
 
 /// Sleeps for a span of the wall's time or until one of them is ready, and tells whether one is.
-fn sleep(fds: &mut [PollFd<'_>], span: Dur) -> io::Result<bool> {
-    match poll(fds, Some(&timespec(span))) {
+fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<bool> {
+    let before = monotonic();
+    let answer = poll(fds, Some(&timespec(span)));
+    // No more than was asked for: what comes on top, others took.
+    load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
+    match answer {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(e) => Err(e.into()),

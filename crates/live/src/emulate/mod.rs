@@ -17,6 +17,7 @@ mod drive;
 mod ip;
 mod journal;
 mod late;
+mod load;
 mod pace;
 mod pool;
 mod replay;
@@ -39,6 +40,7 @@ pub use crowd::Crowd;
 pub use datagrams::{Conversation, Datagrams};
 pub use drive::{Emulation, Ended, Running};
 pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
+pub use load::Urgency;
 pub use pace::Pace;
 pub use replay::{first_difference, replay};
 pub use talks::{Said, Talks};
@@ -60,6 +62,9 @@ pub struct Host {
 /// What is done once, at an instant of the world.
 pub type Then = Option<(Time, Box<dyn FnOnce(&World) + Send>)>;
 
+/// Who asks the scheduler.
+pub type Schedule = Box<dyn FnMut(Urgency) + Send>;
+
 /// How to run.
 #[derive(Default)]
 pub struct Options {
@@ -70,6 +75,9 @@ pub struct Options {
     /// The least that a packet takes from one host to another across the world: a bound on what lateness can
     /// have changed hangs on it.
     pub crossing: Dur,
+    /// The two hosts are the ends of a bridge: frames with their Ethernet headers cross from each to the other, whatever
+    /// their addresses.
+    pub bridge: bool,
     /// World time at which it ends by itself.
     pub until: Option<Time>,
     /// Where to keep a journal.
@@ -80,8 +88,18 @@ pub struct Options {
     pub crowd: Option<Crowd>,
     /// Somebody who looks at the world when it has come to an instant.
     pub then: Then,
-    /// What the thread that drives the world does first: to ask for a better place in the schedule.
-    pub prepare: Option<Box<dyn FnOnce() + Send>>,
+    /// Told on the thread that drives the world what to ask of the scheduler: first of all, and whenever that changes.
+    pub schedule: Option<Schedule>,
+}
+
+impl Options {
+    /// Where in what a device reads and writes the IP packet begins, if it is one.
+    fn network(&self, bytes: &[u8]) -> Option<usize> {
+        match self.bridge {
+            true => crate::wire::network(bytes),
+            false => Some(0),
+        }
+    }
 }
 
 /// What happened to packets at the edge of the world.

@@ -11,12 +11,18 @@ const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
 /// The ICMP message "network unreachable" (RFC 792; RFC 4443 section 3.1, "no route to destination") for a
-/// packet, from the address that it was for; `None` for ICMP itself, whose errors are not answered.
+/// packet, from the address that it was for; `None` for an ICMP error, which is not answered (RFC 1122 section 3.2.2; RFC
+/// 4443 section 2.4). Echo requests are: `ping` says what it is told.
 pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
-    if header.protocol == ICMP || header.protocol == ICMPV6 {
+    let mut whole = [wire.header, wire.payload].concat();
+    let echo = match header.protocol {
+        ICMP => whole.get(header.transport) == Some(&8),
+        ICMPV6 => whole.get(header.transport) == Some(&128),
+        _ => true,
+    };
+    if !echo {
         return None;
     }
-    let mut whole = [wire.header, wire.payload].concat();
     super::capture::fill(&mut whole, wire.checksum);
     whole.truncate(QUOTED);
     let v6 = header.source.is_ipv6();
@@ -120,5 +126,8 @@ mod tests {
             checksum: Checksum::Full,
         };
         assert_eq!(unreachable(&header, &wire), None);
+        // An echo request is one of RFC 792, type 8.
+        p[20] = 8;
+        assert_eq!(message(&p)[20..22], [3, 0]);
     }
 }

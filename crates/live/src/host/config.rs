@@ -29,6 +29,10 @@ pub struct HostConfig {
     /// Files below `/proc/sys/net` and what to write there, for instance `("ipv4/tcp_rmem", "4096 131072
     /// 33554432")`.
     pub sysctls: Vec<(String, String)>,
+    /// The largest buffers of a TCP connection grow to so many bytes at least, where the machine's own limits (the last
+    /// numbers of `tcp_rmem` and `tcp_wmem`, 4 and 6 MB as a rule) are lower. One connection carries no more than a
+    /// buffer each round trip.
+    pub tcp_buffers: u64,
     /// The executable that calls [`helper_main`](super::helper_main) first of all: this one, unless this
     /// process is somebody else's, such as a Python interpreter.
     pub helper: PathBuf,
@@ -46,6 +50,7 @@ impl HostConfig {
             congestion_control: "cubic".into(),
             device: DeviceConfig::default(),
             sysctls: Vec::new(),
+            tcp_buffers: 0,
             helper: PathBuf::from("/proc/self/exe"),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::merge::Train;
 use super::netlink::Netlink;
-use super::segment::{Layout, segment};
+use super::segment::{Layout, datagrams, segment};
 use super::sys;
 use super::way::{DEVICE_NAME, DeviceKind, Way};
 use crate::{Checksum, Nic, Wire};
@@ -67,6 +67,8 @@ pub struct Device {
     header: Vec<u8>,
     train: Train,
     malformed: u64,
+    /// When the last packet that was read came, where the kernel says it.
+    stamp: Option<u64>,
 }
 
 /// A packet of 64 KiB and its header before it.
@@ -96,6 +98,7 @@ impl Device {
             header: Vec::new(),
             train: Train::default(),
             malformed: 0,
+            stamp: None,
         })
     }
 
@@ -135,8 +138,11 @@ impl Nic for Device {
     /// back; an access link in front of a queue gives them the spacing of a wire.
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
         loop {
-            let length = match rustix::io::read(&self.way.socket, &mut *self.buffer) {
-                Ok(n) => n,
+            let length = match self.way.read(&mut self.buffer) {
+                Ok((n, stamp)) => {
+                    self.stamp = stamp;
+                    n
+                }
                 Err(Errno::AGAIN) => return Ok(0),
                 Err(Errno::INTR) => continue,
                 Err(e) => return Err(e.into()),
@@ -157,7 +163,11 @@ impl Nic for Device {
                 });
                 return Ok(1);
             }
-            match segment(packet, virtio.checksum, virtio.size, &mut self.header, each) {
+            let cut = match virtio.gso {
+                GSO_UDP => datagrams,
+                _ => segment,
+            };
+            match cut(packet, virtio.checksum, virtio.size, &mut self.header, each) {
                 Ok(count) => return Ok(count),
                 Err(_) => self.malformed += 1,
             }
@@ -186,15 +196,7 @@ impl Nic for Device {
             let header = Layout::of(packet, checksum).map_or(0, |l| l.header);
             size = Some(self.mtu.saturating_sub(header).max(1) as u16);
         }
-        let virtio = VnetHeader {
-            gso: match size {
-                None => 0,
-                Some(_) if packet[0] >> 4 == 4 => GSO_TCPV4,
-                Some(_) => GSO_TCPV6,
-            },
-            size: size.unwrap_or(0),
-            checksum,
-        };
+        let virtio = VnetHeader::of(packet, checksum, size);
         let virtio = virtio.bytes(self.way.frame());
         let (frame, length) = self.way.header(packet);
         let parts = [&virtio[..], &frame[..length], packet].map(IoSlice::new);
@@ -213,6 +215,14 @@ impl Nic for Device {
         // The socket is ours, so that it answers as long as the process lives.
         self.dropped().unwrap_or(0)
     }
+
+    fn stamp(&self) -> Option<u64> {
+        self.stamp
+    }
+
+    fn stamps(&self) -> bool {
+        self.way.stamps()
+    }
 }
 
 impl AsFd for Device {
@@ -224,22 +234,36 @@ impl AsFd for Device {
 
 /// Bytes of `struct virtio_net_hdr` (linux/virtio_net.h, virtio 1.2 section 5.1.6) without its optional
 /// last field. In the legacy form that TUN uses by default, numbers are in the machine's byte order.
-const VNET_HEADER: usize = 10;
+pub(super) const VNET_HEADER: usize = 10;
 const NEEDS_CSUM: u8 = 1;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
+pub(super) const GSO_UDP: u8 = 5;
 /// Marks a super-packet whose first segment has CWR set.
 const GSO_ECN: u8 = 0x80;
 
-struct VnetHeader {
-    gso: u8,
-    size: u16,
-    checksum: Checksum,
+pub(super) struct VnetHeader {
+    pub gso: u8,
+    pub size: u16,
+    pub checksum: Checksum,
 }
 
 impl VnetHeader {
+    /// That of a packet of TCP, or of several with `size` bytes of payload each.
+    pub fn of(packet: &[u8], checksum: Checksum, size: Option<u16>) -> VnetHeader {
+        VnetHeader {
+            gso: match size {
+                None => 0,
+                Some(_) if packet[0] >> 4 == 4 => GSO_TCPV4,
+                Some(_) => GSO_TCPV6,
+            },
+            size: size.unwrap_or(0),
+            checksum,
+        }
+    }
+
     /// Reads a header; positions count from the packet, which is behind `frame` bytes.
-    fn parse(bytes: &[u8; VNET_HEADER], frame: usize) -> VnetHeader {
+    pub fn parse(bytes: &[u8; VNET_HEADER], frame: usize) -> VnetHeader {
         let [flags, gso, _, _, s0, s1, c0, c1, o0, o1] = *bytes;
         VnetHeader {
             gso: gso & !GSO_ECN,
@@ -256,7 +280,7 @@ impl VnetHeader {
     }
 
     /// The length of the headers is left at zero: the kernel takes it for a hint and parses itself.
-    fn bytes(&self, frame: usize) -> [u8; VNET_HEADER] {
+    pub fn bytes(&self, frame: usize) -> [u8; VNET_HEADER] {
         let mut bytes = [0; VNET_HEADER];
         bytes[1] = self.gso;
         bytes[4..6].copy_from_slice(&self.size.to_ne_bytes());

@@ -40,8 +40,10 @@ pub mod doctor;
 mod error;
 mod helper;
 mod inside;
+mod interface;
 mod merge;
 mod netlink;
+mod pressure;
 mod program;
 mod rights;
 mod router;
@@ -49,6 +51,7 @@ mod sched;
 mod segment;
 mod sum;
 mod sys;
+mod tables;
 mod way;
 
 pub use cable::{CABLE, CableEnd, cable};
@@ -56,13 +59,16 @@ pub use config::HostConfig;
 pub use device::{Device, DeviceConfig, Offload};
 pub use error::Error;
 pub use helper::helper_main;
+pub use interface::{Interface, InterfaceFacts};
 pub use netlink::TokenBucket;
+pub use pressure::Pressure;
 pub use program::{Process, Program, Stream};
 pub use rights::Rights;
 pub use router::Counters;
 pub use sched::{Precision, be_punctual};
 pub use segment::{SegmentError, segment};
 pub(crate) use sys::packet_drops;
+pub use tables::{HostLoss, Listening};
 pub use way::{DEVICE_NAME, DeviceKind};
 
 use error::During;
@@ -410,6 +416,7 @@ fn connect_network(config: &HostConfig, netlink: &mut Netlink, device: u32) -> R
         write_setting(path, value)
             .during(name, format!("write {value} to /proc/sys/net/{path}"))?;
     }
+    raise_buffers(config.tcp_buffers).during(name, "let TCP's buffers grow")?;
     // For ping without privileges (icmp(7)); in a user namespace the kernel knows one group only.
     let group = rustix::process::getegid().as_raw();
     if write_setting("ipv4/ping_group_range", "0 2147483647").is_err() {
@@ -503,6 +510,20 @@ fn settings(v6: bool) -> Vec<(&'static str, &'static str, bool)> {
 /// Writes a setting of the calling thread's network namespace.
 fn write_setting(path: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys/net").join(path), value)
+}
+
+/// Lets the largest of TCP's buffers be of so many bytes at least (tcp(7): least, first, largest).
+fn raise_buffers(bytes: u64) -> io::Result<()> {
+    for path in ["ipv4/tcp_rmem", "ipv4/tcp_wmem"] {
+        let text = fs::read_to_string(Path::new("/proc/sys/net").join(path))?;
+        let sizes: Vec<&str> = text.split_whitespace().collect();
+        if let [least, first, largest] = sizes[..]
+            && largest.parse::<u64>().is_ok_and(|now| now < bytes)
+        {
+            write_setting(path, &format!("{least} {first} {bytes}"))?;
+        }
+    }
+    Ok(())
 }
 
 fn unknown_congestion_control(config: &HostConfig, error: io::Error) -> Error {

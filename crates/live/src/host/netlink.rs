@@ -89,6 +89,31 @@ impl Netlink {
         Ok(())
     }
 
+    /// Everything about a device.
+    pub fn link_of(&mut self, index: u32) -> io::Result<LinkMessage> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.link(message)
+    }
+
+    /// Addresses of a device that reach beyond its link.
+    pub fn addresses(&mut self, index: u32) -> io::Result<Vec<String>> {
+        let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        let answers = self.ask(request, NLM_F_DUMP)?;
+        let address = |answer: RouteNetlinkMessage| match answer {
+            RouteNetlinkMessage::NewAddress(m)
+                if m.header.index == index && m.header.scope == AddressScope::Universe =>
+            {
+                m.attributes.into_iter().find_map(|a| match a {
+                    AddressAttribute::Address(address) => Some(address.to_string()),
+                    _ => None,
+                })
+            }
+            _ => None,
+        };
+        Ok(answers.into_iter().filter_map(address).collect())
+    }
+
     /// The device's hardware address.
     pub fn hardware_address(&mut self, index: u32) -> io::Result<[u8; 6]> {
         let mut message = LinkMessage::default();

@@ -4,8 +4,10 @@
 //! (virtio 1.2 section 5.1.6.2). A queue, a loss process or a meter must see what the wire would carry, so
 //! [`segment`] shows each packet with its own header. Nothing of the payload is copied.
 //!
-//! *Not done*: datagrams (the device does not ask for their offload, so the kernel cuts them itself), and
-//! the extended ECN semantics of AccECN, which the device does not negotiate either.
+//! [`datagrams`] does the same to UDP payloads that a program handed over as one (udp(7), `UDP_SEGMENT`). A TUN device does
+//! not ask for that offload, a virtual Ethernet device always has it.
+//!
+//! *Not done*: the extended ECN semantics of AccECN, which the device does not negotiate.
 
 use super::sum::{adjust, be16, be32, fold, sum_of};
 use crate::{Checksum, Wire};
@@ -56,6 +58,79 @@ pub fn segment(
         let from = k * step;
         let data = &payload[from..payload.len().min(from + step)];
         first.rewrite(header, &layout, k, from, data.len(), k + 1 == count);
+        each(Wire {
+            header,
+            payload: data,
+            checksum,
+        });
+    }
+    Ok(count)
+}
+
+/// Position of the checksum and of the length in the UDP header, and its bytes (RFC 768).
+const UDP_CHECKSUM: u16 = 6;
+const UDP_LENGTH: usize = 4;
+const UDP_HEADER: usize = 8;
+
+/// Shows `packet`, UDP payloads under one header, as datagrams of at most `size` bytes of payload each and returns how many
+/// there were, as [`segment`].
+pub fn datagrams(
+    packet: &[u8],
+    checksum: Checksum,
+    size: u16,
+    header: &mut Vec<u8>,
+    each: &mut dyn FnMut(Wire<'_>),
+) -> Result<usize, SegmentError> {
+    let short = SegmentError::Short(packet.len());
+    let v4 = match packet.first().ok_or(short)? >> 4 {
+        4 => true,
+        6 => false,
+        other => return Err(SegmentError::Version(other)),
+    };
+    let Checksum::Partial { start, offset } = checksum else {
+        return Err(SegmentError::Checksum);
+    };
+    if offset != UDP_CHECKSUM {
+        return Err(SegmentError::Checksum);
+    }
+    let t = usize::from(start);
+    let ip = if v4 {
+        usize::from(packet[0] & 15) * 4
+    } else {
+        40
+    };
+    let whole = t + UDP_HEADER;
+    if t < ip.max(20) || (v4 && t != ip) || packet.len() < whole {
+        return Err(short);
+    }
+    let step = usize::from(size);
+    if step == 0 || whole + step > 0xffff {
+        return Err(SegmentError::Size(size));
+    }
+    let (template, payload) = packet.split_at(whole);
+    header.clear();
+    header.extend_from_slice(template);
+    // A partial checksum is the sum of the pseudo-header, whose length is that of the whole: out it goes.
+    let before = be16(template, t + UDP_LENGTH);
+    let pseudo = u64::from(be16(template, t + usize::from(UDP_CHECKSUM))) + u64::from(!before);
+    let count = payload.len().div_ceil(step).max(1);
+    for k in 0..count {
+        let data = &payload[k * step..payload.len().min((k + 1) * step)];
+        let length = (UDP_HEADER + data.len()) as u16;
+        let total = (whole + data.len()) as u16;
+        if v4 {
+            let id = be16(template, 4).wrapping_add(k as u16);
+            header[2..4].copy_from_slice(&total.to_be_bytes());
+            header[4..6].copy_from_slice(&id.to_be_bytes());
+            header[10..12].fill(0);
+            let sum = !fold(sum_of(&header[..t]));
+            header[10..12].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            header[4..6].copy_from_slice(&(total - 40).to_be_bytes());
+        }
+        header[t + UDP_LENGTH..][..2].copy_from_slice(&length.to_be_bytes());
+        let sum = fold(pseudo + u64::from(length));
+        header[t + usize::from(UDP_CHECKSUM)..][..2].copy_from_slice(&sum.to_be_bytes());
         each(Wire {
             header,
             payload: data,

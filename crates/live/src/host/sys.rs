@@ -63,6 +63,8 @@ pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     for (level, option, value, needed) in [
         (libc::SOL_PACKET, PACKET_VNET_HDR, 1, true),
         (libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, true),
+        (libc::SOL_PACKET, libc::PACKET_AUXDATA, 1, true),
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, false),
         (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1, false),
         // Beyond the machine's limit only with a privilege.
         (libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER, false),
@@ -104,6 +106,107 @@ pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
         return Err(last_error());
     }
     Ok(socket)
+}
+
+/// A frame that was read, with a header of virtio before it.
+pub struct Received {
+    /// Bytes of both.
+    pub length: usize,
+    /// The tag of a virtual LAN that the kernel took out of the frame: protocol and control information (IEEE 802.1Q).
+    pub tag: Option<[u8; 4]>,
+    /// When it came, in nanoseconds since the Unix epoch.
+    pub stamp: Option<u64>,
+}
+
+/// Reads from a [`packet_socket`].
+pub fn receive_frame(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Received> {
+    /// Room for both messages and their headers, aligned as they must be.
+    #[repr(align(8))]
+    struct Control([u8; 128]);
+    let mut control = Control([0; 128]);
+    let mut part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: all zeros is a message without parts.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    // SAFETY: the message points to one buffer and one piece of memory for control messages, whose lengths it has and
+    // which outlive the call.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let Ok(length) = usize::try_from(length) else {
+        return Err(last_error());
+    };
+    let mut received = Received {
+        length,
+        tag: None,
+        stamp: None,
+    };
+    // SAFETY: the message was filled by the kernel, and what it points to is still there.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    while !next.is_null() {
+        // SAFETY: the macros give a pointer into the control messages only where a whole header is there; data is read
+        // without alignment, and only of the type that the kernel writes for this level and kind.
+        unsafe {
+            let header = next.read_unaligned();
+            let data = libc::CMSG_DATA(next);
+            match (header.cmsg_level, header.cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                    let at = data.cast::<libc::timespec>().read_unaligned();
+                    received.stamp = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
+                }
+                (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                    let data = data.cast::<libc::tpacket_auxdata>().read_unaligned();
+                    received.tag = tag(&data);
+                }
+                _ => {}
+            }
+            next = libc::CMSG_NXTHDR(&raw const message, next);
+        }
+    }
+    Ok(received)
+}
+
+/// The tag that `struct tpacket_auxdata` holds (packet(7)).
+fn tag(data: &libc::tpacket_auxdata) -> Option<[u8; 4]> {
+    if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let kind = match data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID {
+        0 => 0x8100,
+        _ => data.tp_vlan_tpid,
+    };
+    let ([a, b], [c, d]) = (kind.to_be_bytes(), data.tp_vlan_tci.to_be_bytes());
+    Some([a, b, c, d])
+}
+
+/// Everything that passes a device is shown to the socket, whomever it is for (packet(7), `PACKET_MR_PROMISC`); until the
+/// socket is closed.
+pub fn see_everything(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    let request = libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    // SAFETY: the pointer is to a structure that lives during the call, and the length is its.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            (&raw const request).cast(),
+            size_of::<libc::packet_mreq>() as u32,
+        )
+    };
+    if answer < 0 {
+        Err(last_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Frames that a packet socket had no room for since this was asked last.

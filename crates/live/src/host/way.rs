@@ -2,6 +2,7 @@
 
 use super::netlink::Netlink;
 use super::sys;
+use crate::wire::ETHERNET;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use rustix::fs::{Mode, OFlags};
 use std::io;
@@ -31,8 +32,7 @@ const TUN_F_TSO4: u32 = 0x02;
 const TUN_F_TSO6: u32 = 0x04;
 const TUN_F_TSO_ECN: u32 = 0x08;
 
-/// Bytes of an Ethernet header, and the types of what follows (IEEE 802.3; RFC 894, RFC 2464).
-const ETHERNET: usize = 14;
+/// The types of what follows an Ethernet header (RFC 894, RFC 2464).
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 
@@ -91,6 +91,20 @@ impl Way {
             addresses: Some(addresses),
             other: Some(other),
         })
+    }
+
+    /// Reads a header of virtio with a frame: the bytes of both, and when it came where the kernel stamps it.
+    pub fn read(&self, buffer: &mut [u8]) -> rustix::io::Result<(usize, Option<u64>)> {
+        if self.addresses.is_none() {
+            return Ok((rustix::io::read(&self.socket, buffer)?, None));
+        }
+        let received = sys::receive_frame(self.socket.as_fd(), buffer)?;
+        Ok((received.length, received.stamp))
+    }
+
+    /// Whether the kernel stamps what is read: packet sockets are stamped, TUN devices are not.
+    pub fn stamps(&self) -> bool {
+        self.addresses.is_some()
     }
 
     /// Bytes before a packet.

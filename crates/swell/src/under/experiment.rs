@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use swell_base::Dur;
+use swell_base::{Dur, Rate};
 use swell_experiment::{bundled, file};
 use swell_learn::Options;
 use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use toml::{Table, Value};
 
+use super::args::{Change, LinkArgs};
+use super::shell::Client;
 use crate::cli::UnderArgs;
 use crate::fail::Fail;
 use crate::{learn, out};
@@ -22,13 +24,13 @@ const LONGEST_WARM_UP: Dur = Dur::from_secs(120);
 const BIN: Dur = Dur::from_millis(100);
 
 /// What the background is.
-pub(super) enum Background {
+pub(crate) enum Background {
     None,
     Model(Known),
 }
 
 /// A bundled model, or a model file.
-pub(super) struct Known {
+pub(crate) struct Known {
     model: String,
     /// As experiment files call backgrounds of its kind, and what multiplies its load.
     kind: (&'static str, &'static str),
@@ -51,7 +53,7 @@ fn known_sessions(model: String, flows: &FlowModel) -> Background {
 
 /// The background that was named: a bundled model, a model file of either kind, a trace (learnt here and now), or
 /// none.
-pub(super) fn background(args: &UnderArgs, scratch: &Path) -> Result<Background, Fail> {
+pub(crate) fn background(args: &LinkArgs, scratch: &Path) -> Result<Background, Fail> {
     let name = args.background.as_str();
     if name == "none" {
         return Ok(Background::None);
@@ -113,92 +115,170 @@ fn whole(span: Dur) -> Dur {
     Dur::from_nanos(bins.saturating_mul(BIN.as_nanos()))
 }
 
-/// The experiment file.
-pub(super) fn text(args: &UnderArgs, background: &Background) -> Result<String, Fail> {
+/// The rate where nothing is said.
+const RATE: Rate = Rate::from_bps(20_000_000);
+
+/// The link's rate in both directions, where no trace says it.
+fn rate(args: &LinkArgs) -> Option<Rate> {
+    let traced = args.deliveries.is_some();
+    args.rate.or_else(|| (!traced).then_some(RATE))
+}
+
+/// How long the program may take.
+fn duration(args: &UnderArgs) -> Dur {
+    args.duration.unwrap_or(match args.command.is_empty() {
+        true => Dur::from_millis(12 * 3_600_000),
+        false => Dur::from_millis(120_000),
+    })
+}
+
+/// The network.
+fn network(args: &LinkArgs, warm: Dur) -> Table {
     let mut network = Table::new();
-    put(&mut network, "rate", args.rate);
+    put(&mut network, "rate", rate(args));
+    put(&mut network, "deliveries", args.deliveries.as_ref());
     put(&mut network, "delay", args.delay);
     put(&mut network, "queue", args.queue);
-    for (side, rate) in [("up", args.up), ("down", args.down)] {
-        if let Some(rate) = rate {
-            let table = Table::from_iter([("rate".to_owned(), Value::String(rate.to_string()))]);
-            network.insert(side.into(), Value::Table(table));
+    for (side, rate, deliveries) in [
+        ("up", args.up, &args.deliveries_up),
+        ("down", args.down, &args.deliveries_down),
+    ] {
+        let mut own = Table::new();
+        put(&mut own, "rate", rate);
+        put(&mut own, "deliveries", deliveries.as_ref());
+        if !own.is_empty() {
+            network.insert(side.into(), Value::Table(own));
         }
     }
-    if let Some(qdisc) = &args.qdisc {
-        network.insert("qdisc".into(), Value::String(qdisc.clone()));
+    put(&mut network, "qdisc", args.qdisc.as_ref());
+    if let Some(loss) = args.loss {
+        network.insert("loss".into(), loss.value());
     }
-    if let Some(p) = args.loss.filter(|&p| p > 0.0) {
-        network.insert(
-            "loss".into(),
-            table([("kind", "independent".into()), ("p", Value::Float(p))]),
-        );
+    let change = |c: &Change| {
+        let mut table = c.rest.clone();
+        table.insert("at".into(), (warm + c.at).to_string().into());
+        Value::Table(table)
+    };
+    if !args.change.is_empty() {
+        let all: Vec<Value> = args.change.iter().map(change).collect();
+        network.insert("change".into(), Value::Array(all));
     }
+    network
+}
 
-    let command = args
-        .command
-        .iter()
-        .map(|a| Value::String(a.clone()))
-        .collect();
+/// How long the background is there before anything else.
+fn warm_up(args: &LinkArgs, background: &Background) -> Dur {
+    whole(match background {
+        Background::None => Dur::ZERO,
+        Background::Model(known) => args.warmup.unwrap_or(known.warm_up),
+    })
+}
+
+/// The experiment file of a link that lasts so long, with nobody on it but the background.
+pub(crate) fn bridge(
+    args: &LinkArgs,
+    background: &Background,
+    duration: Dur,
+) -> Result<String, Fail> {
     let mut program = Table::new();
-    program.insert("name".into(), name(&args.command[0]).into());
+    program.insert("name".into(), "bridged".into());
+    program.insert("kind".into(), "program".into());
+    program.insert("delay".into(), "0s".into());
+    // Nothing is run: the two ends are somebody else's.
+    let nothing = Value::Array(vec!["true".into()]);
+    program.insert("client".into(), table([("command", nothing)]));
+    file("bridge", args, background, program, (1, duration), false)
+}
+
+/// The experiment file of a program.
+pub(super) fn text(
+    args: &UnderArgs,
+    command: &Client,
+    background: &Background,
+) -> Result<String, Fail> {
+    let words = command.argv.iter().map(|a| Value::String(a.clone()));
+    let duration = duration(args);
+    let mut program = Table::new();
+    program.insert("name".into(), name(&command.argv[0]).into());
     program.insert("kind".into(), "program".into());
     program.insert("measure".into(), "requests".into());
     program.insert("count".into(), Value::Integer(1));
-    put(&mut program, "timeout", Some(args.duration));
+    put(&mut program, "timeout", Some(duration));
     // The bottleneck's own delay is all there is, so that --delay says what ping shows.
     program.insert("delay".into(), "0s".into());
     program.insert(
         "congestion_control".into(),
         args.congestion_control.clone().into(),
     );
-    program.insert("client".into(), table([("command", Value::Array(command))]));
+    if args.ecn {
+        program.insert("ecn".into(), true.into());
+    }
+    if let Some(mtu) = args.mtu {
+        program.insert("mtu".into(), i64::from(mtu).into());
+    }
+    let mut client = Table::from_iter([("command".to_owned(), Value::Array(words.collect()))]);
+    if !command.environment.is_empty() {
+        let pairs = command.environment.iter();
+        let pairs = pairs.map(|(k, v)| (k.clone(), Value::String(v.clone())));
+        client.insert("environment".into(), Value::Table(pairs.collect()));
+    }
+    program.insert("client".into(), Value::Table(client));
     if let Some(server) = &args.server {
         let mut table = Table::from_iter([("command".to_owned(), Value::String(server.clone()))]);
         if let Some(port) = args.ready {
             table.insert("ready".into(), Value::Integer(port.into()));
+            put(&mut table, "ready_timeout", Some(args.ready_timeout));
         }
         program.insert("server".into(), Value::Table(table));
     }
+    let replications = args.compare.map_or(1, i64::from);
+    file(
+        "under",
+        &args.link,
+        background,
+        program,
+        (replications, duration),
+        args.compare.is_some(),
+    )
+}
 
-    let warm = match background {
-        Background::None => Dur::ZERO,
-        Background::Model(known) => args.warmup.unwrap_or(known.warm_up),
-    };
+/// The experiment file; `compared`: under no background and Poisson packets too.
+fn file(
+    title: &str,
+    args: &LinkArgs,
+    background: &Background,
+    program: Table,
+    (replications, duration): (i64, Dur),
+    compared: bool,
+) -> Result<String, Fail> {
+    let warm = warm_up(args, background);
     let mut run = Table::new();
-    run.insert(
-        "replications".into(),
-        Value::Integer(args.compare.map_or(1, i64::from)),
-    );
+    run.insert("replications".into(), Value::Integer(replications));
     run.insert(
         "seed".into(),
         Value::Integer(i64::try_from(args.seed).map_err(Fail::usage)?),
     );
     put(&mut run, "bins", Some(BIN));
-    put(&mut run, "warmup", Some(whole(warm)));
-    put(
-        &mut run,
-        "duration",
-        Some(whole(warm) + whole(args.duration)),
-    );
+    put(&mut run, "warmup", Some(warm));
+    put(&mut run, "duration", Some(warm + whole(duration)));
 
     let mut file = Table::new();
-    file.insert("name".into(), "under".into());
+    file.insert("name".into(), title.into());
     file.insert("backend".into(), "emulated".into());
-    file.insert("network".into(), Value::Table(network));
+    file.insert("network".into(), Value::Table(network(args, warm)));
     file.insert(
         "foreground".into(),
         Value::Array(vec![Value::Table(program)]),
     );
     file.insert(
         "background".into(),
-        Value::Array(backgrounds(args, background)),
+        Value::Array(backgrounds(args, background, compared)),
     );
     file.insert("run".into(), Value::Table(run));
     toml::to_string(&file).map_err(Fail::failed)
 }
 
-fn backgrounds(args: &UnderArgs, background: &Background) -> Vec<Value> {
+fn backgrounds(args: &LinkArgs, background: &Background, compared: bool) -> Vec<Value> {
     let none = || table([("name", "none".into()), ("kind", "none".into())]);
     let Background::Model(known) = background else {
         return vec![none()];
@@ -210,7 +290,11 @@ fn backgrounds(args: &UnderArgs, background: &Background) -> Vec<Value> {
         ("kind", kind.into()),
         ("model", known.model.as_str().into()),
     ];
-    let usual = || args.down.or(args.rate).map(|down| down.scale(USUAL_LOAD));
+    let usual = || {
+        args.down
+            .or_else(|| rate(args))
+            .map(|down| down.scale(USUAL_LOAD))
+    };
     if let Some(load) = args.load.or_else(usual)
         && known.rate > 0.0
     {
@@ -220,7 +304,7 @@ fn backgrounds(args: &UnderArgs, background: &Background) -> Vec<Value> {
         modelled.push((multiplier, Value::Float(times)));
     }
     let modelled = table(modelled);
-    if args.compare.is_none() {
+    if !compared {
         return vec![modelled];
     }
     let poisson = table([
@@ -275,8 +359,9 @@ mod tests {
                 panic!("{name} cannot be typed");
             };
             let here = Path::new(".");
-            let known = background(&args, here).unwrap();
-            let text = text(&args, &known).unwrap();
+            let known = background(&args.link, here).unwrap();
+            let client = Client::of(&args, here).unwrap();
+            let text = text(&args, &client, &known).unwrap();
             if let Err(problems) = Plan::resolve(&text, name, here) {
                 panic!("{name}: {problems}");
             }

@@ -10,7 +10,7 @@ use swell_live::emulate::Snapshot;
 const WIDTH: usize = 79;
 
 /// One line on standard error, written over and over.
-pub(super) struct Line {
+pub(crate) struct Line {
     rates: [Rate; 2],
     shown: bool,
     before: Mutex<Option<Snapshot>>,

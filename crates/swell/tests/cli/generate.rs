@@ -24,7 +24,7 @@ struct Agent {
 
 impl Agent {
     fn new(dir: &Scratch, plain: bool) -> Agent {
-        dir.write("token", TOKEN);
+        dir.secret("token", TOKEN);
         let mut command = swell(dir);
         command.args([
             "--json",
@@ -195,7 +195,8 @@ fn agents_over_tls_are_driven_by_who_has_token_and_fingerprints() {
         &server.address,
         "--token-file",
     ];
-    dir.write("wrong", "not the token of the tests");
+    dir.secret("wrong", "not the token of the tests");
+    dir.write("open", TOKEN);
     let fails = |more: &[&str]| {
         let out = run(&dir, &[&base, more].concat());
         assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
@@ -206,6 +207,16 @@ fn agents_over_tls_are_driven_by_who_has_token_and_fingerprints() {
     let said = fails(&["token", "--fingerprint", &client.fingerprint, "-o", "b"]);
     assert!(said.contains(&server.fingerprint), "{said}");
     fails(&["token", "-o", "c"]);
+    let out = run(
+        &dir,
+        &[&base[..], &["open", "--fingerprint", &prints, "-o", "e"]].concat(),
+    );
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        text(&out.stderr).contains("chmod o-rwx open"),
+        "{}",
+        text(&out.stderr)
+    );
     let good = ["token", "--fingerprint", &prints, "-o", "d"];
     let out = run(&dir, &[&base[..], &good].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));

@@ -10,6 +10,7 @@ mod generate;
 mod learn;
 mod recipes;
 mod run;
+mod scripts;
 mod shell;
 mod study;
 mod under;
@@ -31,6 +32,12 @@ impl Scratch {
         let path = self.0.join(name);
         std::fs::write(&path, text).unwrap();
         path
+    }
+    /// A file that nobody else can read.
+    fn secret(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let own = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(self.write(name, text), own).unwrap();
     }
 }
 

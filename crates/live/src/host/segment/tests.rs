@@ -191,3 +191,91 @@ proptest! {
         prop_assert!(whole.is_err());
     }
 }
+
+/// A UDP super-packet: one header, and in it the sum of a pseudo-header (RFC 768) with the length of the whole.
+fn udp_super(v6: bool, payload: &[u8]) -> (Vec<u8>, Checksum) {
+    let length = (8 + payload.len()) as u16;
+    let mut packet: Vec<u8> = if v6 {
+        let mut ip = vec![0x60, 0, 0, 0, 0, 0, 17, 64];
+        ip[4..6].copy_from_slice(&length.to_be_bytes());
+        ip.extend((0..32).map(|i| i * 7));
+        ip
+    } else {
+        let mut ip = vec![0x45, 2, 0, 0, 0xff, 0xff, 0x40, 0, 64, 17, 0, 0];
+        ip.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        ip[2..4].copy_from_slice(&(20 + length).to_be_bytes());
+        let sum = rfc1071(&ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        ip
+    };
+    let start = packet.len();
+    packet.extend([0x30, 0x39, 1, 187]);
+    packet.extend(length.to_be_bytes());
+    packet.extend((!rfc1071(&udp_pseudo(&packet, length))).to_be_bytes());
+    packet.extend_from_slice(payload);
+    let checksum = Checksum::Partial {
+        start: start as u16,
+        offset: 6,
+    };
+    (packet, checksum)
+}
+
+/// Addresses, protocol and length; lengths here have 16 bits in both versions.
+fn udp_pseudo(packet: &[u8], length: u16) -> Vec<u8> {
+    let addresses = if packet[0] >> 4 == 4 {
+        &packet[12..20]
+    } else {
+        &packet[8..40]
+    };
+    [addresses, &[0, 17], &length.to_be_bytes()].concat()
+}
+
+#[test]
+fn datagrams_that_were_handed_over_as_one_are_whole_each() {
+    let payload: Vec<u8> = (0..5_003u32).map(|i| (i * i) as u8).collect();
+    for v6 in [false, true] {
+        let (packet, checksum) = udp_super(v6, &payload);
+        let mut cut = Vec::new();
+        let count = datagrams(&packet, checksum, 1200, &mut Vec::new(), &mut |wire| {
+            cut.push([wire.header, wire.payload].concat());
+        });
+        assert_eq!((count.unwrap(), cut.len()), (5, 5));
+        let start = if v6 { 40 } else { 20 };
+        let mut whole = Vec::new();
+        for (k, one) in cut.iter().enumerate() {
+            let length = u16::from_be_bytes([one[start + 4], one[start + 5]]);
+            assert_eq!(usize::from(length), one.len() - start);
+            if v6 {
+                assert_eq!(u16::from_be_bytes([one[4], one[5]]), length);
+            } else {
+                assert_eq!(usize::from(u16::from_be_bytes([one[2], one[3]])), one.len());
+                assert_eq!(rfc1071(&one[..20]), 0, "packet {k}");
+                // Numbers go on, around their end.
+                assert_eq!(
+                    u16::from_be_bytes([one[4], one[5]]),
+                    0xffff_u16.wrapping_add(k as u16)
+                );
+            }
+            // Completed as the device would, the checksum is right.
+            let mut done = one.clone();
+            let sum = rfc1071(&done[start..]);
+            done[start + 6..start + 8].copy_from_slice(&sum.to_be_bytes());
+            let all = [udp_pseudo(&done, length), done[start..].to_vec()].concat();
+            assert_eq!(rfc1071(&all), 0, "packet {k}, version 6: {v6}");
+            whole.extend_from_slice(&one[start + 8..]);
+        }
+        assert_eq!(whole, payload);
+        // TCP's place of the checksum, no room for the header, no payload a packet: refused, and nothing is shown.
+        let nothing = &mut |_: Wire<'_>| panic!("shown");
+        let wrong = Checksum::Partial {
+            start: start as u16,
+            offset: 16,
+        };
+        assert!(datagrams(&packet, wrong, 1200, &mut Vec::new(), nothing).is_err());
+        assert!(datagrams(&packet, Checksum::Full, 1200, &mut Vec::new(), nothing).is_err());
+        assert!(datagrams(&packet, checksum, 0, &mut Vec::new(), nothing).is_err());
+        for short in 0..start + 8 {
+            assert!(datagrams(&packet[..short], checksum, 1200, &mut Vec::new(), nothing).is_err());
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What others took from this machine's processors, and what its network stack dropped before any host saw it.
+
+use std::fs;
+use std::ops::Sub;
+use std::time::Duration;
+
+/// Counters of the machine; the difference of two is what happened in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// Time that the hypervisor gave to other machines, summed over processors (proc_stat(5), `steal`).
+    pub stolen: Duration,
+    /// Time for which the limit of a control group stopped this process (`throttled_usec`, or `throttled_time` in
+    /// version 1).
+    pub throttled: Duration,
+    /// Packets that the kernel dropped since a processor's backlog was full (`net.core.netdev_max_backlog`), of all
+    /// namespaces of the machine.
+    pub backlog_drops: u64,
+}
+
+impl Pressure {
+    /// As things are. What cannot be read is zero.
+    pub fn now() -> Pressure {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Pressure {
+            stolen: stolen(&read("/proc/stat"), ticks_per_second()),
+            throttled: throttled(&read("/proc/self/cgroup")),
+            backlog_drops: backlog_drops(&read("/proc/net/softnet_stat")),
+        }
+    }
+}
+
+impl Sub for Pressure {
+    type Output = Pressure;
+
+    fn sub(self, before: Pressure) -> Pressure {
+        Pressure {
+            stolen: self.stolen.saturating_sub(before.stolen),
+            throttled: self.throttled.saturating_sub(before.throttled),
+            backlog_drops: self.backlog_drops.saturating_sub(before.backlog_drops),
+        }
+    }
+}
+
+fn ticks_per_second() -> u64 {
+    rustix::param::clock_ticks_per_second().max(1)
+}
+
+/// The eighth number of the line for all processors, in ticks.
+fn stolen(stat: &str, hz: u64) -> Duration {
+    let line = stat.lines().find_map(|l| l.strip_prefix("cpu "));
+    let ticks = line.and_then(|l| l.split_whitespace().nth(7)?.parse::<u64>().ok());
+    Duration::from_micros(ticks.unwrap_or(0).saturating_mul(1_000_000) / hz)
+}
+
+/// Of the control group that this file of cgroups(7) names, in either version.
+fn throttled(groups: &str) -> Duration {
+    let of = |line: &str| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let (directory, key, scale) = match controllers {
+            "" => ("/sys/fs/cgroup", "throttled_usec", 1000),
+            c if c.split(',').any(|c| c == "cpu") => ("/sys/fs/cgroup/cpu", "throttled_time", 1),
+            _ => return None,
+        };
+        let text = fs::read_to_string(format!("{directory}{path}/cpu.stat")).ok()?;
+        let value = text
+            .lines()
+            .find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok());
+        Some(Duration::from_nanos(value?.saturating_mul(scale)))
+    };
+    groups.lines().filter_map(of).max().unwrap_or_default()
+}
+
+/// The second number of each processor's line, hexadecimal (net/core/net-procfs.c, `softnet_seq_show`).
+fn backlog_drops(softnet: &str) -> u64 {
+    let dropped = |l: &str| u64::from_str_radix(l.split_whitespace().nth(1)?, 16).ok();
+    softnet.lines().filter_map(dropped).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_as_the_kernel_prints_them() {
+        let stat = "cpu  10 0 20 3000 5 0 7 250 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(stolen(stat, 100), Duration::from_millis(2500));
+        assert_eq!(stolen("", 100), Duration::ZERO);
+        assert_eq!(
+            backlog_drops("0000000a 0000000b 00\n00000001 00000010 00\n"),
+            27
+        );
+        assert_eq!(throttled("0::/no/such/group\nnonsense\n"), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_difference_is_never_negative() {
+        let one = Pressure {
+            backlog_drops: 1,
+            ..Pressure::default()
+        };
+        let two = Pressure {
+            backlog_drops: 2,
+            ..Pressure::default()
+        };
+        assert_eq!((two - one).backlog_drops, 1);
+        assert_eq!((one - two).backlog_drops, 0);
+    }
+}

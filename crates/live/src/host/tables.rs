@@ -1,0 +1,186 @@
+//! What the kernel tells of a host's sockets and of what it lost, in the tables below /proc/net.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+
+use super::Host;
+
+/// Who may connect to a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Listening {
+    /// Nobody.
+    Nobody,
+    /// Only programs of the host itself: the socket is bound to a loopback address.
+    Loopback,
+    /// Everyone.
+    Everyone,
+}
+
+/// Something that a host's kernel counted and no network model asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostLoss {
+    /// As the kernel calls it: table and counter.
+    pub counter: String,
+    /// How often.
+    pub count: u64,
+}
+
+impl Host {
+    /// Whether a program listens on a TCP port, or has a UDP socket with that number. Nobody connects: a server that
+    /// takes one connection only still has it before it.
+    ///
+    /// # Errors
+    /// Where the tables cannot be read.
+    pub fn listening(&self, port: u16) -> io::Result<Listening> {
+        self.enter(|| {
+            let mut best = Listening::Nobody;
+            // States of include/net/tcp_states.h: 10 listens; a UDP socket without a peer is 7 (closed).
+            for (table, state) in [("tcp", 10), ("tcp6", 10), ("udp", 7), ("udp6", 7)] {
+                // IPv6 may be off.
+                let text = fs::read_to_string(format!("/proc/thread-self/net/{table}"));
+                best = best.max(listening(&text.unwrap_or_default(), port, state));
+            }
+            Ok(best)
+        })?
+    }
+
+    /// Packets and connections that the host's kernel lost or refused since the host was made, by counter. All are zero
+    /// where every program reads what comes for it.
+    ///
+    /// # Errors
+    /// Where the tables cannot be read.
+    pub fn losses(&self) -> io::Result<Vec<HostLoss>> {
+        self.enter(|| {
+            let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
+            let mut all = pairs(&read("snmp")?);
+            all.extend(pairs(&read("netstat")?));
+            // Without IPv6 there is none.
+            all.extend(lines(&read("snmp6").unwrap_or_default()));
+            Ok(all
+                .into_iter()
+                .filter(|l| l.count > 0 && LOSSES.contains(&l.counter.as_str()))
+                .collect())
+        })?
+    }
+}
+
+/// Counters of things that were lost at the end of the network, by no model (Documentation/networking/snmp_counter.rst).
+const LOSSES: [&str; 20] = [
+    "Ip.InDiscards",
+    "Ip.OutDiscards",
+    "Ip.ReasmFails",
+    "Udp.RcvbufErrors",
+    "Udp.SndbufErrors",
+    "Udp.InCsumErrors",
+    "Udp.MemErrors",
+    "Udp6RcvbufErrors",
+    "Udp6SndbufErrors",
+    "Udp6InCsumErrors",
+    "Ip6InDiscards",
+    "Ip6OutDiscards",
+    "Tcp.InErrs",
+    "Tcp.InCsumErrors",
+    "TcpExt.ListenOverflows",
+    "TcpExt.ListenDrops",
+    "TcpExt.TCPBacklogDrop",
+    "TcpExt.TCPRcvQDrop",
+    "TcpExt.RcvPruned",
+    "TcpExt.TCPAbortOnMemory",
+];
+
+/// Tables of pairs of lines: names, then numbers, each after the table's name.
+fn pairs(text: &str) -> Vec<HostLoss> {
+    let lines: Vec<&str> = text.lines().collect();
+    let (pairs, _) = lines.as_chunks::<2>();
+    let pair = |[names, numbers]: &[&str; 2]| {
+        let (table, names) = names.split_once(':').unwrap_or_default();
+        let (_, numbers) = numbers.split_once(':').unwrap_or_default();
+        let counters = names.split_whitespace().zip(numbers.split_whitespace());
+        let counters = counters.filter_map(|(name, number)| {
+            Some(HostLoss {
+                counter: format!("{table}.{name}"),
+                count: number.parse().ok()?,
+            })
+        });
+        counters.collect::<Vec<_>>()
+    };
+    pairs.iter().flat_map(pair).collect()
+}
+
+/// A table with a name and a number in each line.
+fn lines(text: &str) -> Vec<HostLoss> {
+    let line = |line: &str| {
+        let (name, number) = line.split_once(char::is_whitespace)?;
+        Some(HostLoss {
+            counter: name.into(),
+            count: number.trim().parse().ok()?,
+        })
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Who a socket in this state on `port` listens to, from a table of sockets (proc_net(5)).
+fn listening(text: &str, port: u16, state: u8) -> Listening {
+    let socket = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        let (address, local) = words.next()?.split_once(':')?;
+        let in_state = words.nth(1)?;
+        let matches = u16::from_str_radix(local, 16) == Ok(port)
+            && u8::from_str_radix(in_state, 16) == Ok(state);
+        matches.then(|| match self::address(address) {
+            Some(a) if a.to_canonical().is_loopback() => Listening::Loopback,
+            _ => Listening::Everyone,
+        })
+    };
+    let best = text.lines().skip(1).filter_map(socket).max();
+    best.unwrap_or(Listening::Nobody)
+}
+
+/// An address as the kernel prints it: words of 32 bits in the machine's byte order.
+fn address(hex: &str) -> Option<IpAddr> {
+    let (words, _) = hex.as_bytes().as_chunks::<8>();
+    let word = |w: &[u8; 8]| {
+        let text = std::str::from_utf8(w).ok()?;
+        Some(u32::from_str_radix(text, 16).ok()?.to_ne_bytes())
+    };
+    let octets: Vec<u8> = words.iter().map(word).collect::<Option<Vec<_>>>()?.concat();
+    match octets.len() {
+        4 => Some(<[u8; 4]>::try_from(octets).ok()?.into()),
+        16 => Some(<[u8; 16]>::try_from(octets).ok()?.into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_found_as_the_kernel_prints_them() {
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue\n";
+        let loopback = u32::from_ne_bytes([127, 0, 0, 1]);
+        let table = format!(
+            "{head}   0: {loopback:08X}:1451 00000000:0000 0A 00000000:00000000\n   1: 00000000:0050 00000000:0000 0A 0\n   \
+             2: 00000000:0051 00000000:0000 01 0\nnonsense\n"
+        );
+        assert_eq!(listening(&table, 5201, 10), Listening::Loopback);
+        assert_eq!(listening(&table, 80, 10), Listening::Everyone);
+        assert_eq!(listening(&table, 81, 10), Listening::Nobody);
+        let six = format!("{head}   0: 00000000000000000000000000000000:0050 0:0 0A\n");
+        assert_eq!(listening(&six, 80, 10), Listening::Everyone);
+        assert_eq!(listening("", 80, 10), Listening::Nobody);
+    }
+
+    #[test]
+    fn counters_are_read_from_both_forms_of_table() {
+        let text = "Udp: InDatagrams RcvbufErrors\nUdp: 5 45000\nTcp: InErrs\nTcp: x\n";
+        let read = pairs(text);
+        assert_eq!(read.len(), 2);
+        assert_eq!(
+            (read[1].counter.as_str(), read[1].count),
+            ("Udp.RcvbufErrors", 45_000)
+        );
+        assert_eq!(lines("Udp6RcvbufErrors   \t 7\n")[0].count, 7);
+    }
+}
