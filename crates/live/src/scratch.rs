@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the names of all of them begin with.
-const PREFIX: &str = "swell-";
+/// What the names of all of them begin with. Earlier versions sweep away what begins with `swell-`, locked or not.
+const PREFIX: &str = "swell.";
 
 /// A directory for what nobody keeps. It is removed with this value; if the process is killed, the next
 /// one that makes a directory removes it.

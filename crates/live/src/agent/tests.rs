@@ -6,6 +6,7 @@
 )]
 
 mod errors;
+mod silent;
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -460,38 +461,6 @@ fn carry(mut from: TcpStream, mut to: TcpStream, lost: &AtomicBool) {
             return;
         }
     }
-}
-
-#[test]
-fn an_agent_that_is_silent_costs_the_others_nothing() {
-    let (one, two, server) = (Running::new(None), Running::new(None), Running::new(None));
-    let way = Way::to(one.address);
-    let mut order = order(&[&one, &two], &[&server], Trust::Loopback);
-    order.clients[0] = way.address.to_string().as_str().into();
-    let mut controller = Controller::new(&order).unwrap();
-    controller.start().unwrap();
-    until(|| done(&controller) > 0);
-    way.lost.store(true, Ordering::Release);
-    let state = |agent: &Running| agent.get("/v1/status")["runs"][0]["state"].clone();
-    until(|| state(&one) == "expired");
-    // Several leases long, in which the controller's own thread waits for the one that is silent.
-    for _ in 0..4 {
-        controller.flows();
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    assert_eq!(
-        (state(&two), state(&server)),
-        ("playing".into(), "playing".into())
-    );
-    assert!(!controller.is_over());
-    let (clients, _) = controller.standing();
-    assert!(clients[0].trouble.is_some() && clients[1].trouble.is_none());
-    controller.stop();
-    while controller.flows().iter().any(|(client, _)| *client == 1) {}
-    let (clients, _) = controller.standing();
-    assert_eq!((clients[1].lost, clients[1].waiting), (0, 0));
-    controller.end();
-    assert_eq!(two.get("/v1/status")["runs"], json!([]));
 }
 
 #[test]

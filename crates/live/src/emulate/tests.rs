@@ -1,5 +1,7 @@
 //! The emulator over devices that are socket pairs: no privileges needed.
 
+mod stamps;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
