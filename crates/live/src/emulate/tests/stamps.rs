@@ -104,17 +104,14 @@ fn packets_that_were_read_late_come_when_the_kernel_says_in_their_order() {
             _ => None,
         })
         .collect();
-    assert!(arrivals.is_sorted_by_key(|a| a.0));
-    for side in 0..2 {
-        let of: Vec<Time> = arrivals
-            .iter()
-            .filter(|a| a.1 == side)
-            .map(|a| a.0)
-            .collect();
+    assert!(arrivals.is_sorted_by_key(|arrival| arrival.0));
+    for port in 0..2 {
+        let of = arrivals.iter().filter(|arrival| arrival.1 == port);
+        let of: Vec<Time> = of.map(|arrival| arrival.0).collect();
         assert_eq!(of.len(), 50);
         // Spread as they came, 294 ms from first to last; read at once they would be at one instant.
         let span = of[49].since(of[0]).as_secs_f64();
-        assert!(span > 0.2, "side {side}: {span} s");
+        assert!(span > 0.2, "port {port}: {span} s");
     }
 }
 
