@@ -212,12 +212,18 @@ pub fn clean_up() -> usize {
         .count()
 }
 
-/// First processes of hosts that were handed to the machine's own first process.
+/// First processes of hosts that were handed to the machine's own first process. Where that is this program itself, as in a
+/// container made of it alone, they are those of a run that lives.
 fn orphans() -> Vec<Pid> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
+    let file = |pid: &str| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let first = file("1");
     let is_orphan = |pid: &i32| {
+        if first.is_some() && file(&pid.to_string()) == first {
+            return false;
+        }
         let read =
             |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
         let arguments = read("cmdline");
