@@ -1,0 +1,241 @@
+//! Known worlds: what is really there.
+
+use std::path::Path;
+
+use swell_base::{Dur, Rate, Stream};
+use swell_experiment::bundled;
+use swell_traffic::{
+    Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path as HostPath,
+    Provenance, Run, Session, Totals, Turn, Wire,
+};
+
+use crate::ask::Failed;
+
+/// A background, and the link that it shares.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub name: &'static str,
+    /// A bundled model's name, or the file in which a made one is.
+    pub model: String,
+    pub sessions: f64,
+    /// Of the link in which it is tapped, up and down, Mbit/s.
+    pub rates: [f64; 2],
+}
+
+/// Names of all worlds.
+pub const NAMES: [&str; 4] = ["access-link", "isi-2pm", "quic-video", "kept-and-long"];
+
+/// The world of this name; what is made up for it is written into `scratch`.
+pub fn world(name: &'static str, scratch: &Path) -> Result<World, Failed> {
+    let made = |model: Model| -> Result<String, Failed> {
+        let file = scratch.join(format!("{name}.json"));
+        let mut bytes = Vec::new();
+        model.write(&mut bytes, false)?;
+        std::fs::write(&file, bytes)?;
+        Ok(file.display().to_string())
+    };
+    let (model, sessions, rates) = match name {
+        "access-link" => (name.to_owned(), scaled(name, 5.0)?, [10.0, 10.0]),
+        // Its users send three times what they fetch.
+        "isi-2pm" => (name.to_owned(), scaled(name, 5.0)?, [32.0, 10.0]),
+        "quic-video" => (made(video())?, 1.0, [10.0, 10.0]),
+        "kept-and-long" => (made(kept_and_long())?, 1.0, [10.0, 10.0]),
+        _ => {
+            return Err(format!("no world is called `{name}`; one of {}", NAMES.join(", ")).into());
+        }
+    };
+    Ok(World {
+        name,
+        model,
+        sessions,
+        rates,
+    })
+}
+
+/// How many times the sessions of a bundled model make `mbit` down.
+fn scaled(name: &str, mbit: f64) -> Result<f64, Failed> {
+    let model = Model::from_slice(bundled::model(name).ok_or("not bundled")?)?;
+    let own = model.totals.bytes[1] as f64 * 8.0 / model.duration.as_secs_f64() / 1e6;
+    Ok(mbit / own)
+}
+
+/// Length of the worlds that are made up.
+const LENGTH: u64 = 600;
+
+fn empty(name: &str, class: &str, udp: bool) -> Model {
+    Model {
+        name: name.into(),
+        provenance: Provenance::default(),
+        warnings: Vec::new(),
+        duration: Dur::from_secs(LENGTH),
+        parameters: Parameters {
+            group_timeout: Dur::from_secs(30),
+            session_timeout: Dur::from_secs(300),
+            quiet: Dur::from_millis(500),
+        },
+        totals: Totals::default(),
+        load: Load::default(),
+        classes: vec![Class {
+            name: class.into(),
+            udp,
+        }],
+        client_paths: Vec::new(),
+        server_paths: Vec::new(),
+        sessions: Vec::new(),
+    }
+}
+
+fn path(rtt: Dur, down: Option<Rate>) -> HostPath {
+    HostPath {
+        rtt,
+        up: None,
+        down,
+        loss_up: 0.0,
+        loss_down: 0.0,
+        rtt_samples: 9,
+        capacity_samples: 0,
+        loss_samples: 0,
+    }
+}
+
+/// Adds a user with paths of its own and these connections, all begun at once.
+fn user(
+    model: &mut Model,
+    start: Dur,
+    client: HostPath,
+    server: HostPath,
+    exchanges: Vec<Exchange>,
+) {
+    let place = model.client_paths.len() as u32;
+    model.client_paths.push(client);
+    model.server_paths.push(server);
+    let connection = |exchange| Connection {
+        gap: Dur::ZERO,
+        server: place,
+        exchange,
+        client_window: 4 << 20,
+        server_window: 65_535,
+        wire: Wire {
+            timestamps: Some(true),
+            ..Wire::default()
+        },
+        writes: Default::default(),
+        left_censored: false,
+        right_censored: false,
+        overlap: None,
+    };
+    model.sessions.push(Session {
+        class: 0,
+        start,
+        weight: 1.0,
+        client: place,
+        outside: false,
+        groups: vec![Group {
+            think: Dur::ZERO,
+            connections: exchanges.into_iter().map(connection).collect(),
+        }],
+    });
+}
+
+/// Sixty views of one to three minutes, ten at a time in the mean. Each sends 625 kB within a second and is silent
+/// for about nine: 5 Mbit/s together.
+fn video() -> Model {
+    let mut model = empty("quic-video", "quic", true);
+    let mut rng = Stream::new(1, "counterfactual/video");
+    for _ in 0..60 {
+        let start = Dur::from_secs_f64(rng.uniform() * (LENGTH - 180) as f64);
+        let segments = 6 + rng.below(9);
+        let mut runs = [Vec::new(), Vec::new()];
+        for i in 0..segments {
+            let silence = if i == 0 {
+                0.02
+            } else {
+                8.0 + 2.0 * rng.uniform()
+            };
+            // Acknowledgements, one of ten packets, begin and end as the data do.
+            for (way, packets, size) in [(0, 50, 40), (1, 500, 1250)] {
+                runs[way].push(Run {
+                    pause: Dur::from_secs_f64(silence),
+                    span: Dur::from_secs(1),
+                    packets,
+                    bytes: u64::from(packets * size),
+                    sizes: [size, size],
+                });
+            }
+        }
+        let exchange = Exchange::Datagrams(Datagrams {
+            packets: Vec::new(),
+            runs,
+        });
+        let rtt = Dur::from_millis(20 + rng.below(60));
+        user(
+            &mut model,
+            start,
+            path(Dur::from_millis(2), None),
+            path(rtt, None),
+            vec![exchange],
+        );
+    }
+    model.sessions.sort_by_key(|s| s.start);
+    model
+}
+
+/// Six downloads that outlast every run, at 400 kbit/s each because their lines are no faster, and 20 users who keep
+/// a connection for all the time: pages of 30 to 300 kB, twelve seconds apart, and a sign of life every twenty seconds
+/// on another connection.
+fn kept_and_long() -> Model {
+    let mut model = empty("kept-and-long", "https", false);
+    let mut rng = Stream::new(1, "counterfactual/kept");
+    for _ in 0..6 {
+        let endless = Turn {
+            request: 300,
+            response: 30_000_000,
+            ..Turn::default()
+        };
+        let line = Some(Rate::from_bps(400_000));
+        let rtt = Dur::from_millis(20 + rng.below(60));
+        let download = vec![Exchange::Sequential(vec![endless])];
+        user(
+            &mut model,
+            Dur::ZERO,
+            path(Dur::from_millis(10), line),
+            path(rtt, None),
+            download,
+        );
+    }
+    for _ in 0..20 {
+        let mut turns = Vec::new();
+        let mut at = 0.0;
+        while at < LENGTH as f64 {
+            let think = rng.exponential(12.0);
+            turns.push(Turn {
+                request: 400,
+                server_think: Dur::from_millis(20 + rng.below(80)),
+                response: (30_000.0 * 10f64.powf(rng.uniform())) as u64,
+                client_think: Dur::from_secs_f64(think),
+            });
+            at += think + 0.5;
+        }
+        let sign = Turn {
+            request: 60,
+            response: 60,
+            client_think: Dur::from_secs(20),
+            ..Turn::default()
+        };
+        let exchanges = vec![
+            Exchange::Sequential(turns),
+            Exchange::Sequential(vec![sign; LENGTH as usize / 20]),
+        ];
+        let start = Dur::from_secs_f64(rng.uniform());
+        let rtt = Dur::from_millis(20 + rng.below(60));
+        user(
+            &mut model,
+            start,
+            path(Dur::from_millis(5), None),
+            path(rtt, None),
+            exchanges,
+        );
+    }
+    model.sessions.sort_by_key(|s| s.start);
+    model
+}
