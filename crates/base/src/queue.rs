@@ -198,19 +198,6 @@ impl<T: Ranked> EventQueue<T> {
         &self.active
     }
 
-    /// Whether anything is due before `at`.
-    #[inline]
-    pub fn has_before(&self, at: Time) -> bool {
-        match self.active.last() {
-            Some(first) => first.0 < at,
-            // All else lies in later buckets than the present one.
-            None => {
-                at.as_nanos() >> BUCKET_BITS > self.bucket
-                    && self.next_at().is_some_and(|next| next < at)
-            }
-        }
-    }
-
     /// When the earliest event is due.
     pub fn next_at(&self) -> Option<Time> {
         if let Some(first) = self.active.last() {
@@ -284,12 +271,6 @@ mod tests {
             let (mut now, mut seq) = (0u64, 0u32);
             for _ in 0..20_000 {
                 wheel.look_on(); // changes nothing
-                let earliest = map.first_key_value().map(|(k, ())| k.0);
-                let near = earliest.unwrap_or(now);
-                for at in [near, near + 1, now, now + 70_000, now + (1 << 30)] {
-                    let before = earliest.is_some_and(|first| first < at);
-                    assert_eq!(wheel.has_before(Time::from_nanos(at)), before);
-                }
                 if rng.chance(0.52) || map.is_empty() {
                     let gap = match rng.below(5) {
                         0 => 0,

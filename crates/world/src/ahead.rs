@@ -10,6 +10,7 @@
 use swell_base::fetch;
 use swell_path::Place;
 
+use crate::fast::FastPath;
 use crate::flow::{Flow, LinkIndex, Transport};
 use crate::links::TRUNKS;
 use crate::wake::{Arrives, Due, Wake};
@@ -65,7 +66,7 @@ impl World {
     #[inline]
     pub(crate) fn look_ahead(&mut self) {
         let events = self.links.queue.ahead().len();
-        if events >= CROWD {
+        if events >= CROWD && !self.links.off.has(FastPath::LookAhead) {
             self.links.queue.look_on();
             self.ahead.long <<= 1;
             if events > self.ahead.events {
@@ -126,7 +127,7 @@ impl World {
                 }
             }
             Due::Link(leaf) if step == 0 => self.links.fetch(leaf),
-            Due::Link(leaf) => self.fetch_late(leaf, step - 1),
+            Due::Link(leaf) => self.fetch_other(leaf, step - 1),
             Due::Work { workload, token } => match step {
                 0 => self.workers.fetch(workload),
                 1 => self.workers.fetch_machine(workload),
@@ -148,30 +149,12 @@ impl World {
         }
     }
 
-    /// The same of the host behind a leaf that is told late, or of whom the leaf holds packets for.
+    /// The same of the packet that reaches a host next over a leaf that is no plain one.
     #[inline]
-    fn fetch_late(&self, leaf: LinkIndex, step: usize) {
-        let Some((rows, row)) = self.links.row(leaf) else {
-            return;
-        };
-        if step == 0 {
-            return rows.fetch_first(row);
+    fn fetch_other(&self, leaf: LinkIndex, step: usize) {
+        if let Some(place) = self.links.next_at_host(leaf) {
+            self.fetch_flow(self.arriving(place), step);
         }
-        let next = match rows.owner(row) {
-            Some((flow, end)) => Next {
-                flow,
-                end,
-                sends: true,
-            },
-            None => match self.links.next_at_host(leaf) {
-                Some(place) => self.arriving(place),
-                None => return,
-            },
-        };
-        if step == 1 {
-            rows.fetch_second(row);
-        }
-        self.fetch_flow(next, step - 1);
     }
 
     /// The same of a flow: where it is, itself, its endpoint and the leaf that this sends onto, and what these two
@@ -217,12 +200,7 @@ impl World {
                     self.workers.fetch_machine(workload);
                 }
             }
-            (3, false) => {
-                endpoint.fetch_buffer();
-                if let Some((rows, row)) = self.links.row(leaf) {
-                    rows.fetch_last(row);
-                }
-            }
+            (3, false) => endpoint.fetch_buffer(),
             (4, false) => endpoint.fetch_gaps(),
             _ => {}
         }
@@ -231,7 +209,7 @@ impl World {
     /// Called with each packet that arrives from a trunk.
     #[inline]
     pub(crate) fn look_along(&mut self, trunk: LinkIndex) {
-        if self.links.pool.places() >= MANY {
+        if self.links.pool.places() >= MANY && !self.links.off.has(FastPath::LookAhead) {
             self.look_row(trunk);
         }
     }

@@ -1,6 +1,5 @@
 //! What the world knows of a connection.
 
-use crate::late::Lateness;
 use crate::port::Port;
 use swell_base::{FlowId, Head, Packet, Tag, Time};
 use swell_tcp::Endpoint;
@@ -61,7 +60,6 @@ pub(crate) struct Flow {
     pub silent: bool,
     /// Somebody looks at its inside.
     pub probed: bool,
-    pub late: Lateness,
     /// The timer that [rests](crate::feed), of a source that writes to one of its ends, if there is one.
     pub feed: u32,
     /// Its route, as [`Links`](crate::links::Links) has it too.

@@ -26,20 +26,20 @@
 mod access;
 mod ahead;
 mod bottleneck;
+mod fast;
 mod feed;
 mod flow;
-mod late;
 mod links;
 mod port;
 mod probe;
 mod profiles;
-mod row;
 mod wake;
 mod watch;
 mod worker;
 mod world;
 
 pub use bottleneck::Bottleneck;
+pub use fast::FastPath;
 pub use flow::{Parties, Tap};
 pub use port::{Casualty, Delivery, Port, PortConfig};
 pub use probe::{Probe, Sample};

@@ -11,12 +11,11 @@
 
 use std::collections::BTreeSet;
 
-use swell_base::{Dur, EventQueue, Packet, Time, fetch};
+use swell_base::{EventQueue, Flags, Head, Packet, Time, fetch};
 use swell_path::{Begun, Link, LinkConfig, Note, PacketPool, Place, PlainLink};
 
+use crate::fast::{FastPath, Off};
 use crate::flow::{LinkIndex, NONE, Routes};
-use crate::late::Lates;
-use crate::row::{Ack, Row, Rows};
 use crate::wake::Wake;
 use crate::watch::Watch;
 
@@ -24,10 +23,8 @@ use crate::watch::Watch;
 pub(crate) const TRUNKS: LinkIndex = 2;
 
 pub(crate) struct Links {
-    /// The world's present. With hosts that are [late](crate::late) it may lie before `front`.
+    /// The world's present.
     pub now: Time,
-    /// The latest instant that anything was done at.
-    pub front: Time,
     /// The world's events.
     pub queue: EventQueue<Wake>,
     /// The route of every flow there ever was.
@@ -44,11 +41,8 @@ pub(crate) struct Links {
     free: Vec<LinkIndex>,
     /// No flow is routed over them any more: their places are given away once they are empty.
     doomed: BTreeSet<LinkIndex>,
-    late: Rows,
-    /// No host becomes late.
-    pub punctual: bool,
-    /// Leaves that lead to hosts that are late at present.
-    lates: Lates,
+    /// Fast paths that are switched off.
+    pub off: Off,
     /// Packets completely received at the far end of a leaf that leads onto a trunk.
     pub hops: u64,
     /// TCP segments and datagrams that hosts sent.
@@ -71,21 +65,7 @@ struct Leaf {
     other: Option<Box<Link>>,
     /// The trunk that it leads onto; `NONE` if it leads to a host.
     onto: LinkIndex,
-    /// How much later than packets arrive its host may be told of them, in microseconds: see [`crate::late`].
-    lag: u32,
-    /// Of what the host has yet to be told.
-    row: Row,
     plain: PlainLink,
-}
-
-/// What a leaf's wake-up comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkDue {
-    Nothing,
-    /// Packets may have reached a host, which are to be [taken](Links::take_from_other).
-    Packets,
-    /// There may be [acknowledgements](Links::take_late) of which a host is told late.
-    Late,
 }
 
 impl Links {
@@ -93,7 +73,6 @@ impl Links {
     pub fn new(trunks: [Link; TRUNKS as usize]) -> Links {
         Links {
             now: Time::ZERO,
-            front: Time::ZERO,
             queue: EventQueue::new(),
             routes: Vec::new(),
             forgotten: 1,
@@ -106,9 +85,7 @@ impl Links {
             leaves: Vec::new(),
             free: Vec::new(),
             doomed: BTreeSet::new(),
-            late: Rows::default(),
-            punctual: false,
-            lates: Lates::default(),
+            off: Off::default(),
             hops: 0,
             packets: 0,
         }
@@ -122,8 +99,8 @@ impl Links {
         onto: LinkIndex,
     ) -> LinkIndex {
         match PlainLink::new(config) {
-            Some(plain) => self.add(plain, None, onto),
-            None => self.add_counting_leaf(Link::new(config, seed, name), onto),
+            Some(plain) if !self.off.has(FastPath::PlainLinks) => self.add(plain, None, onto),
+            _ => self.add_counting_leaf(Link::new(config, seed, name), onto),
         }
     }
 
@@ -137,8 +114,6 @@ impl Links {
             wake_at: Time::MAX,
             other,
             onto,
-            lag: 0,
-            row: Row::default(),
             plain,
         };
         if let Some(index) = self.free.pop() {
@@ -259,13 +234,7 @@ impl Links {
             return self.pool.release(place);
         };
         let wake = match leaf.onto {
-            NONE => {
-                let bare = Ack::is_all_of(packet);
-                if leaf.lag > 0 && bare {
-                    return self.push_late(index, arrival, place);
-                }
-                Wake::at_host(place, bare)
-            }
+            NONE => Wake::at_host(place, is_bare(packet)),
             trunk => Wake::at_trunk(place, trunk, index, leaf.plain.before()),
         };
         self.queue.push(arrival, wake);
@@ -280,16 +249,6 @@ impl Links {
                 leaf.wake_by(due, index, &mut self.queue);
             }
         }
-    }
-
-    /// The host is told with a delay.
-    #[inline]
-    fn push_late(&mut self, index: LinkIndex, arrival: Time, place: Place) {
-        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        let packet = self.pool.packet(place);
-        self.late.push(&mut leaf.row, arrival, packet);
-        self.pool.release(place);
-        leaf.wake_by(arrival + leaf.lag(), index, &mut self.queue);
     }
 
     fn push_trunk(&mut self, index: LinkIndex, place: Place) {
@@ -384,25 +343,25 @@ impl Links {
         (next != Time::MAX).then_some(next)
     }
 
-    /// Deals with a leaf's wake-up, if it is the present one.
+    /// Deals with a leaf's wake-up, if it is the present one. True if packets may have reached a host, which are to
+    /// be [taken](Links::take_from_other).
     #[inline]
-    pub fn due(&mut self, index: LinkIndex) -> LinkDue {
+    pub fn due(&mut self, index: LinkIndex) -> bool {
         let leaf = &mut self.leaves[(index - TRUNKS) as usize];
         if leaf.wake_at != self.now {
-            return LinkDue::Nothing;
+            return false;
         }
-        match &mut leaf.other {
-            None => LinkDue::Late,
-            Some(link) => {
-                link.advance(&mut self.pool, self.now);
-                if leaf.onto == NONE {
-                    LinkDue::Packets
-                } else {
-                    self.go_onto_trunk(index);
-                    LinkDue::Nothing
-                }
-            }
+        let Some(link) = &mut leaf.other else {
+            leaf.wake_at = Time::MAX;
+            self.rest(index);
+            return false;
+        };
+        link.advance(&mut self.pool, self.now);
+        let to_host = leaf.onto == NONE;
+        if !to_host {
+            self.go_onto_trunk(index);
         }
+        to_host
     }
 
     /// What has crossed a leaf that is no plain link goes onto its trunk.
@@ -487,93 +446,17 @@ impl Leaf {
     fn wake_by(&mut self, due: Time, index: LinkIndex, queue: &mut EventQueue<Wake>) {
         if due < self.wake_at {
             self.wake_at = due;
-            let wake = match self.other {
-                None => Wake::late(index),
-                Some(_) => Wake::link(index),
-            };
-            queue.push(due, wake);
+            queue.push(due, Wake::link(index));
         }
-    }
-
-    #[inline]
-    fn lag(&self) -> Dur {
-        Dur::from_micros(u64::from(self.lag))
     }
 }
 
-// Hosts that are late.
-impl Links {
-    /// By how much the host behind the leaf `to` may be late: the delay of the leaf that it sends onto, in
-    /// microseconds. Zero where it must not be.
-    pub fn lag_of(&self, to: LinkIndex, onto: LinkIndex) -> u32 {
-        let plain = |index: LinkIndex| {
-            let leaf = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
-            leaf.other.is_none().then_some(&leaf.plain)
-        };
-        match (plain(to), plain(onto)) {
-            (Some(_), Some(onto)) => {
-                u32::try_from(onto.delay().as_nanos() / 1000).unwrap_or(u32::MAX)
-            }
-            _ => 0,
-        }
-    }
-
-    /// The host behind the plain leaf `to` is late from now on by `lag` microseconds at most; zero: it is no more.
-    pub fn set_lag(&mut self, to: LinkIndex, lag: u32) {
-        let leaf = &mut self.leaves[(to - TRUNKS) as usize];
-        leaf.lag = lag;
-        let was = self.lates.set(to, lag > 0);
-        if lag == 0
-            && was
-            && let Some(arrival) = self.late.arrival(leaf.row)
-        {
-            leaf.wake_by(arrival, to, &mut self.queue);
-        }
-    }
-
-    /// The next acknowledgement that a host is to be told of late; if there is none, a wake-up is queued. To be called
-    /// as [`Links::take_from_other`]. The present goes back to when it arrived.
-    #[inline(always)]
-    pub fn take_late(&mut self, index: LinkIndex) -> Option<Ack> {
-        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        leaf.wake_at = Time::MAX;
-        let Some(arrival) = self.late.arrival(leaf.row) else {
-            self.rest(index);
-            return None;
-        };
-        if arrival > self.front {
-            leaf.wake_by(arrival + leaf.lag(), index, &mut self.queue);
-            return None;
-        }
-        if self.queue.has_before(arrival) {
-            // Something that the one before brought about comes first.
-            leaf.wake_by(arrival, index, &mut self.queue);
-            return None;
-        }
-        self.now = arrival;
-        self.late.pop(&mut leaf.row)
-    }
-
-    /// Whether packets arrived over the plain leaf `to` by `until` that its host has not been told of; a wake-up
-    /// is queued for when the first did, in the past.
-    pub fn hurry(&mut self, to: LinkIndex, until: Time) -> bool {
-        let leaf = &mut self.leaves[(to - TRUNKS) as usize];
-        match self.late.arrival(leaf.row) {
-            Some(arrival) if arrival <= until => {
-                leaf.wake_by(arrival, to, &mut self.queue);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// The same of all hosts that are late.
-    pub fn hurry_all(&mut self, until: Time) -> bool {
-        let lates = std::mem::take(&mut self.lates);
-        let any = (lates.iter()).fold(false, |any, to| self.hurry(to, until) | any);
-        self.lates = lates;
-        any
-    }
+/// Whether a packet is nothing but an acknowledgement: it carries neither data nor marks nor selective
+/// acknowledgements.
+#[inline]
+fn is_bare(packet: &Head) -> bool {
+    let seg = &packet.seg;
+    seg.len == 0 && seg.flags == Flags::ACK && seg.ecn == 0 && seg.sacks == 0
 }
 
 // For looking ahead: see [`crate::ahead`].
@@ -608,12 +491,6 @@ impl Links {
         }
     }
 
-    /// The row of what the host behind a leaf has yet to be told, and where it lies; reads the leaf.
-    #[inline]
-    pub fn row(&self, index: LinkIndex) -> Option<(&Rows, Row)> {
-        Some((&self.late, self.leaf_at(index)?.row))
-    }
-
     /// Packets that reach a host right behind a trunk in this order, after so many others.
     #[inline]
     pub fn behind(&self, trunk: LinkIndex, n: usize) -> Option<Place> {
@@ -628,6 +505,6 @@ mod tests {
     #[test]
     fn a_leaf_is_two_cache_lines() {
         assert_eq!(size_of::<Leaf>(), 128);
-        assert_eq!(std::mem::offset_of!(Leaf, plain) + PlainLink::HOT, 64);
+        assert!(std::mem::offset_of!(Leaf, plain) + PlainLink::HOT <= 64);
     }
 }

@@ -13,7 +13,6 @@ use swell_workload::{Access, Conn, Wire};
 use crate::access::{DOWN, UP, link};
 use crate::feed;
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Transport};
-use crate::late::Lateness;
 use crate::links::TRUNKS;
 use crate::world::World;
 
@@ -130,7 +129,6 @@ impl World {
             tag,
             silent: true,
             probed: false,
-            late: Lateness::default(),
             feed: feed::NONE,
             transport: Transport::Ports(ports),
             parties: Parties {

@@ -58,11 +58,6 @@ impl Wake {
     pub fn link(index: LinkIndex) -> Wake {
         Wake::new(rank::OTHER, index, kind::LINK)
     }
-    /// There may be acknowledgements that a host is told of late.
-    #[inline]
-    pub fn late(index: LinkIndex) -> Wake {
-        Wake::new(rank::BARE, index, kind::LINK)
-    }
     #[inline]
     pub fn tcp(flow: u32, end: u8) -> Wake {
         Wake::new(rank::TIMER, flow, kind::TCP + u64::from(end & 1))
@@ -123,9 +118,9 @@ mod rank {
     pub(super) const AT_TRUNK: u32 = 4;
 }
 
-/// What happens at one instant to one end of a connection comes in an order that does not hang on when the events were
-/// queued, which it is not [always](crate::late) at the same time: first it is told of bare acknowledgements, then of other
-/// packets, then its timers are due, then workloads write.
+/// What happens at one instant to one end of a connection comes in an order that does not depend on when the events
+/// were queued: bare acknowledgements arrive first, then other packets, then its timers are due, then workloads
+/// write.
 ///
 /// What is to be done on trunks is in no queue, since of each there is one thing that comes next
 /// ([`Links::next_trunk`](crate::links::Links::next_trunk)): packets that reach hosts right behind them come behind

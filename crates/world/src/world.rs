@@ -5,7 +5,7 @@ mod life;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, FlowId, SackBlocks, Tag, Time};
+use swell_base::{Dur, FlowId, Tag, Time};
 use swell_path::{Census, Link, LinkConfig, Meter, Place};
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Workload};
@@ -13,12 +13,12 @@ use swell_workload::{Action, Conn, End, Event, Record, Workload};
 use crate::access::Accesses;
 use crate::ahead::Ahead;
 use crate::bottleneck::Bottleneck;
+use crate::fast::FastPath;
 use crate::feed::{self, Feed, Feeds};
 use crate::flow::{Flow, LinkIndex, Tap, Transport, packet};
-use crate::links::{LinkDue, Links, TRUNKS};
+use crate::links::{Links, TRUNKS};
 use crate::port::Ports;
 use crate::probe::Probe;
-use crate::row::Ack;
 use crate::wake::{Arrives, Due, Timers, Wake};
 use crate::watch::Watch;
 use crate::worker::Workers;
@@ -97,6 +97,12 @@ impl World {
         }
     }
 
+    /// Does without a fast path from now on, for benches and checks: results are the same. To be called before any
+    /// workload or port is added.
+    pub fn switch_off(&mut self, path: FastPath) {
+        self.links.off.add(path);
+    }
+
     /// Samples the inside of one end of a connection from its beginning, which must lie ahead.
     pub fn probe(&mut self, workload: usize, conn: Conn, end: End) {
         self.probes.push(Probe {
@@ -139,7 +145,6 @@ impl World {
     /// Lets everything up to and including `until` happen.
     pub fn advance(&mut self, until: Time) {
         self.happen(until);
-        self.catch_up_all();
         for trunk in 0..TRUNKS {
             self.links.advance(trunk);
         }
@@ -148,13 +153,12 @@ impl World {
         }
     }
 
-    /// As [`World::advance`], for who looks neither at the bottleneck nor into connections: they are brought up to
-    /// date when somebody needs them. However time is cut into calls, what happens is the same to the last
-    /// event, ties too; that is what a recorded run is repeated by.
+    /// As [`World::advance`], but the counts of the bottleneck may lag behind until the next event there. However
+    /// time is cut into calls, the same events happen in the same order, ties included: a journal is replayed
+    /// with this method.
     pub fn happen(&mut self, until: Time) {
         self.run(until);
-        self.links.front = self.links.front.max(until);
-        self.links.now = self.links.front;
+        self.links.now = self.links.now.max(until);
     }
 
     /// Lets everything happen that is queued for `until` or before, and what trunks have to do by then. Of what is due
@@ -185,7 +189,6 @@ impl World {
     #[inline(always)]
     fn begin(&mut self, at: Time) {
         self.links.now = at;
-        self.links.front = self.links.front.max(at);
         if let Some(watch) = &mut self.links.watch {
             watch.show(at, &self.flows);
         }
@@ -225,7 +228,6 @@ impl World {
 
     /// Ends the run: every workload turns what is unfinished into records.
     pub fn finish(&mut self) {
-        self.catch_up_all();
         self.workers.finish(&self.flows);
     }
 
@@ -273,35 +275,19 @@ impl World {
     /// The same of leaves.
     #[inline]
     fn leaf_due(&mut self, leaf: LinkIndex) {
-        match self.links.due(leaf) {
-            LinkDue::Nothing => {}
-            LinkDue::Late => self.late_due(leaf),
-            LinkDue::Packets => {
-                while let Some(place) = self.links.take_from_other(leaf) {
-                    // It was entered from a trunk without an event.
-                    self.hops += 2;
-                    self.arrive(place);
-                    self.settle();
-                }
+        if self.links.due(leaf) {
+            while let Some(place) = self.links.take_from_other(leaf) {
+                // It was entered from a trunk without an event.
+                self.hops += 2;
+                self.arrive(place);
+                self.settle();
             }
-        }
-    }
-
-    /// The same of a host that is late.
-    #[inline(never)]
-    pub(crate) fn late_due(&mut self, link: LinkIndex) {
-        while let Some(ack) = self.links.take_late(link) {
-            self.hops += 2;
-            self.hear(&ack);
-            self.settle();
         }
     }
 
     /// A packet has crossed a plain leaf at the end of its route, and the trunk before.
     #[inline]
     fn reach_host(&mut self, place: Place) {
-        let packet = self.links.pool.packet(place);
-        self.catch_up(packet.flow.0, (packet.way & 1) ^ 1);
         self.hops += 2;
         self.arrive(place);
         self.settle();
@@ -349,18 +335,6 @@ impl World {
         self.links.pool.release(place);
     }
 
-    /// An end that is late is told of an acknowledgement.
-    #[inline(always)]
-    fn hear(&mut self, ack: &Ack) {
-        if let Some(flow) = self.flows[ack.flow as usize].as_deref_mut()
-            && let Transport::Tcp(pair) = &mut flow.transport
-        {
-            let endpoint = &mut pair.ends[usize::from(ack.end & 1)];
-            endpoint.handle_segment(self.links.now, &ack.seg, &SackBlocks::default());
-            self.answer(ack.flow, ack.end);
-        }
-    }
-
     /// Tells the workload what came of a segment and sends what an end has to say to it.
     #[inline(always)]
     fn answer(&mut self, index: u32, end: u8) {
@@ -385,11 +359,6 @@ impl World {
 
     fn timer_due(&mut self, index: u32, end: u8) {
         let now = self.links.now;
-        if self.timed(index, end, now).is_none() {
-            return;
-        }
-        // An acknowledgement may have put it off.
-        self.catch_up(index, end);
         let Some((endpoint, wake_at)) = self.timed(index, end, now) else {
             return;
         };
@@ -436,16 +405,16 @@ impl World {
 
     #[inline]
     fn work_due(&mut self, workload: u32, token: u64) {
-        let Some(beat) = self.workers.machine_mut(workload).beat(token) else {
+        let beat = (!self.links.off.has(FastPath::Beats))
+            .then(|| self.workers.machine_mut(workload).beat(token))
+            .flatten();
+        let Some(beat) = beat else {
             self.tell(workload, Event::Timer(token));
             return self.settle();
         };
         let due = self.links.now + beat.pause;
         let mut ready = None;
         let index = self.workers.flow(workload, beat.conn);
-        if let Some(index) = index {
-            self.catch_up(index, beat.end as u8);
-        }
         if let Some(index) = index
             && let Some(flow) = self.flows[index as usize].as_deref_mut()
             && let Transport::Tcp(pair) = &mut flow.transport
@@ -576,7 +545,6 @@ impl World {
         let Some(index) = self.workers.flow(w, conn) else {
             return;
         };
-        self.catch_up(index, end as u8);
         if let Some(flow) = self.flows[index as usize].as_deref_mut()
             && let Transport::Tcp(pair) = &mut flow.transport
         {
@@ -666,9 +634,7 @@ fn send_all(
         pair.wake_at[e] = due;
         links.queue.push(due, Wake::tcp(index, end));
     }
-    let (closed, backlogged) = (pair.closed == [true; 2], endpoint.is_backlogged());
-    flow.settle_lateness(end, backlogged, links);
-    closed
+    pair.closed == [true; 2]
 }
 
 /// Sends an acknowledgement, which is all that an end has to send, and writes it over the packet in `place` that it is

@@ -8,7 +8,6 @@ use super::{LINGER, UDP_HEADERS, World};
 use crate::access::{AT_BOTTLENECK, UP};
 use crate::feed;
 use crate::flow::{Flow, NONE, Parties, TcpPair, Transport};
-use crate::late::{self, Lateness};
 use crate::wake::Wake;
 
 impl World {
@@ -27,7 +26,6 @@ impl World {
         let Some(flow) = self.flows[index as usize].as_deref_mut() else {
             return;
         };
-        flow.end_lateness(&mut self.links);
         flow.transport = Transport::Gone;
         self.feeds.forget(&mut flow.feed);
         self.workers.closed(flow.workload, flow.conn);
@@ -100,10 +98,6 @@ impl World {
                 }
             }
             Action::Ask(conn) => {
-                if let Some(index) = self.workers.flow(workload, conn) {
-                    self.catch_up(index, 0);
-                    self.catch_up(index, 1);
-                }
                 let flow = self.flow(workload, conn);
                 let info = flow.map_or_else(Info::default, |(_, flow)| flow.info());
                 self.inbox.push_back((workload, Event::Info(conn, info)));
@@ -142,7 +136,7 @@ impl World {
             }
         }
         self.links.routes.push(routes);
-        let mut flow = Flow {
+        let flow = Flow {
             workload,
             conn,
             first,
@@ -166,10 +160,7 @@ impl World {
             transport,
             access,
             feed: feed::NONE,
-            late: Lateness::default(),
         };
-        let own = [open.client.key == 0, open.server.key == 0];
-        flow.late = late::possible(&flow, own, &self.links);
         self.flows.push(Some(Box::new(flow)));
         self.workers.opened(workload, conn, index);
         index
