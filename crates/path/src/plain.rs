@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Dur, QueueLimit, Time, fetch};
+use swell_base::{Dur, QueueLimit, Stream, Time, fetch};
 
 use crate::link::BYTE;
-use crate::{Discipline, LinkConfig, Loss};
+use crate::{Discipline, LinkConfig, Loss, LossProcess};
 
 /// A [`Link`](crate::Link) without anything that few have: drop tail by bytes, a constant rate, a
-/// delay, nobody who counts. Nothing that comes later changes when a packet of such a link arrives, so it
+/// delay, independent loss, nobody who counts. Nothing that comes later changes when a packet of such a link arrives, so it
 /// is known at once; the link does not hold packets and is not asked when they arrive.
 ///
 /// It takes and drops what a `Link` does, to the nanosecond.
@@ -34,6 +34,8 @@ pub struct PlainLink {
     begins: Time,
     /// and what the division left over by then.
     begins_carry: u64,
+    /// Loss on the wire, if there is any; few links of a network lose packets, all of a learnt model's may.
+    loss: Option<Box<LossProcess>>,
     /// Bits per second; zero = transmission takes no time.
     rate: u64,
     /// What the division of bits by rate left over in this busy period, so that rates do not drift.
@@ -47,10 +49,17 @@ impl PlainLink {
     /// Its first bytes, which every packet needs; the others are for packets that wait and rates that do not divide.
     pub const HOT: usize = std::mem::offset_of!(PlainLink, row);
 
-    /// The link that `config` describes, if it is a plain one.
-    pub fn new(config: &LinkConfig) -> Option<PlainLink> {
+    /// The link that `config` describes, if it is a plain one. Its loss draws from the same stream as that of a
+    /// [`Link`](crate::Link) with this seed and name.
+    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Option<PlainLink> {
+        let loss = match config.loss {
+            Loss::None => None,
+            loss @ Loss::Independent { .. } => {
+                Some(Box::new(LossProcess::new(loss, Stream::new(seed, name))))
+            }
+            Loss::GilbertElliott { .. } => return None,
+        };
         let plain = config.discipline == Discipline::Fifo
-            && config.loss == Loss::None
             && config.overhead == 0
             && config.changes.is_empty();
         let limit = match (config.queue, config.rate) {
@@ -68,13 +77,14 @@ impl PlainLink {
             delay: config.delay,
             limit,
             per_byte,
+            loss,
             rate,
             ..PlainLink::default()
         })
     }
 
     /// A packet of `size` bytes arrives at `at`, which never decreases. When it will arrive at the far end; `None`
-    /// where it finds the queue full.
+    /// where it finds the queue full or the wire loses it.
     #[inline(always)]
     pub fn push(&mut self, at: Time, size: u16) -> Option<Time> {
         let idle = self.free_at < at;
@@ -93,6 +103,11 @@ impl PlainLink {
             self.free_at += Dur::from_nanos(u64::from(size) * u64::from(self.per_byte));
         } else {
             self.transmit_seldom(size, idle);
+        }
+        if let Some(loss) = &mut self.loss
+            && loss.loses()
+        {
+            return None;
         }
         Some(self.free_at + self.delay)
     }
@@ -205,6 +220,7 @@ impl Default for PlainLink {
             row: VecDeque::new(),
             begins: Time::ZERO,
             begins_carry: 0,
+            loss: None,
             rate: 0,
             carry: 0,
         }
@@ -215,13 +231,15 @@ impl Default for PlainLink {
 mod tests {
     use super::*;
     use crate::{Element, Link};
-    use swell_base::{Bytes, Flags, FlowId, Head, Packet, Rate, Segment, Stamps, Stream, Tag};
+    use swell_base::{
+        Bytes, DropReason, Flags, FlowId, Head, Packet, Rate, Segment, Stamps, Stream, Tag,
+    };
 
     /// The oracle: the link itself. Rates that divide and rates that do not, idle and crowded, polled in
     /// time and late.
     #[test]
     fn it_does_what_a_link_does() {
-        let (mut drops, mut arrivals, mut most) = (0, 0, 0);
+        let (mut drops, mut arrivals, mut most, mut lost) = (0, 0, 0, 0);
         for seed in 0..200 {
             let mut rng = Stream::new(seed, "plain");
             let config = LinkConfig {
@@ -231,10 +249,16 @@ mod tests {
                 }),
                 delay: Dur::from_nanos(rng.below(3) * rng.below(10_000_000)),
                 queue: QueueLimit::Bytes(Bytes(rng.below(20_000))),
+                loss: match rng.below(3) {
+                    0 => Loss::None,
+                    _ => Loss::Independent {
+                        p: rng.uniform() * 0.1,
+                    },
+                },
                 ..LinkConfig::default()
             };
             let mut link = Link::new(&config, seed, "link");
-            let mut plain = PlainLink::new(&config).expect("plain");
+            let mut plain = PlainLink::new(&config, seed, "link").expect("plain");
             let mut flying = VecDeque::new();
             let mean_gap = 1e5 + rng.uniform() * 4e6;
             let mut now = Time::ZERO;
@@ -277,10 +301,25 @@ mod tests {
                 while let Some(want) = link.pop(now) {
                     assert_eq!(flying.pop_front(), Some(want));
                 }
-                assert_eq!(flying.len() as u64, link.ledger().held());
+                // A link draws the loss of a packet that waits when its transmission begins.
+                let held = link.ledger().held();
+                match config.loss {
+                    Loss::None => assert_eq!(flying.len() as u64, held),
+                    _ => assert!(flying.len() as u64 <= held),
+                }
+            }
+            // All that is left arrives, and nothing else.
+            now += Dur::from_secs(1000);
+            while let Some(want) = link.pop(now) {
+                assert_eq!(flying.pop_front(), Some(want));
+            }
+            assert!(flying.is_empty() && link.ledger().held() == 0);
+            if config.loss != Loss::None {
+                lost += link.ledger().dropped[DropReason::Loss as usize];
             }
         }
         assert!(drops > arrivals / 50 && drops < arrivals / 2, "{drops}");
+        assert!(lost > arrivals / 100, "{lost} lost on the wire");
         // What has begun is forgotten: no more than fits the queue.
         assert!(most > 10 && most <= 20_000 / 40, "{most}");
     }
@@ -292,10 +331,15 @@ mod tests {
             queue: QueueLimit::Bytes(Bytes(65_536)),
             ..LinkConfig::default()
         };
-        assert!(PlainLink::new(&plain).is_some());
+        assert!(PlainLink::new(&plain, 1, "link").is_some());
         let others = [
             LinkConfig {
-                loss: Loss::Independent { p: 0.1 },
+                loss: Loss::GilbertElliott {
+                    to_bad: 0.1,
+                    to_good: 0.1,
+                    loss_good: 0.0,
+                    loss_bad: 0.5,
+                },
                 ..plain.clone()
             },
             LinkConfig {
@@ -312,7 +356,7 @@ mod tests {
             },
         ];
         for other in others {
-            assert!(PlainLink::new(&other).is_none(), "{other:?}");
+            assert!(PlainLink::new(&other, 1, "link").is_none(), "{other:?}");
         }
     }
 }

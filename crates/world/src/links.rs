@@ -98,7 +98,7 @@ impl Links {
         (seed, name): (u64, &str),
         onto: LinkIndex,
     ) -> LinkIndex {
-        match PlainLink::new(config) {
+        match PlainLink::new(config, seed, name) {
             Some(plain) if !self.off.has(FastPath::PlainLinks) => self.add(plain, None, onto),
             _ => self.add_counting_leaf(Link::new(config, seed, name), onto),
         }
