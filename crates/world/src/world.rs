@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// Does without a fast path from now on, for benches and checks: results are the same. To be called before any
+    /// Does without a fast path from now on, for benches and checks. To be called before any
     /// workload or port is added.
     pub fn switch_off(&mut self, path: FastPath) {
         self.links.off.add(path);
