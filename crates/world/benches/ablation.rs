@@ -19,7 +19,6 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(
     clippy::disallowed_methods,
-    clippy::disallowed_types,
     reason = "a bench has arguments, reads a model file and the clock of its process"
 )]
 
