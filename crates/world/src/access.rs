@@ -18,7 +18,7 @@ pub(crate) struct Pair {
     name: Name,
 }
 
-/// Workload, trunk that the host sends onto (hosts on the left are not those on the right), key.
+/// Workload, queue that the host sends onto (hosts on the left are not those on the right), key.
 type Name = (u32, LinkIndex, u64);
 
 /// Access paths in use by handle.

@@ -4,7 +4,7 @@
 //! cache line is found by way of another. Of events that are known to come next these lines are therefore asked
 //! for, step by step: of one that is some events away its packet, of a nearer one the flow that the packet is of, and
 //! so on. Nothing waits for what was asked for in a step, and it is there when the next step reads it. Packets that
-//! arrive from a trunk come in a row, which is looked along in the same steps. Nothing is changed by it, nor does it
+//! arrive from a shared link come in a row, which is looked along in the same steps. Nothing is changed by it, nor does it
 //! matter if something else happens.
 
 use swell_base::fetch;
@@ -12,7 +12,7 @@ use swell_path::Place;
 
 use crate::fast::FastPath;
 use crate::flow::{Flow, LinkIndex, Transport};
-use crate::links::TRUNKS;
+use crate::links::ACCESS;
 use crate::wake::{Arrives, Due, Wake};
 use crate::world::World;
 
@@ -35,8 +35,8 @@ pub(crate) struct Ahead {
     events: usize,
     /// Of the events looked at, the latest in the lowest bit, those that have more than the first step.
     long: u32,
-    /// Of each trunk: packets looked at, and whom the latest of them reach.
-    rows: [(usize, [Next; ROOM]); TRUNKS as usize],
+    /// Of each queue: packets looked at, and whom the latest of them reach.
+    rows: Vec<(usize, [Next; ROOM])>,
 }
 
 /// Enough for those between the first step and the last.
@@ -84,7 +84,7 @@ impl World {
         let away = |n: usize| ahead.get(ahead.len().wrapping_sub(n));
         if let Some(&(_, wake)) = away(AWAY) {
             self.fetch_event(wake, 0);
-            self.ahead.long |= u32::from(!wake.is_at_trunk());
+            self.ahead.long |= u32::from(!wake.is_at_queue());
         }
         let mut long = self.ahead.long & LATER;
         while long != 0 {
@@ -103,7 +103,7 @@ impl World {
         let mut long = 0;
         for (n, &(_, wake)) in ahead.iter().rev().take(AWAY - 1).enumerate() {
             self.fetch_event(wake, 0);
-            long |= u32::from(!wake.is_at_trunk()) << (AWAY - 1 - n);
+            long |= u32::from(!wake.is_at_queue()) << (AWAY - 1 - n);
         }
         for step in 1..STEPS {
             for (n, &(_, wake)) in ahead.iter().rev().take(AWAY - step * APART).enumerate() {
@@ -126,8 +126,8 @@ impl World {
                     self.fetch_flow(self.arriving(place), step - 1);
                 }
             }
-            Due::Link(leaf) if step == 0 => self.links.fetch(leaf),
-            Due::Link(leaf) => self.fetch_other(leaf, step - 1),
+            Due::Link(access) if step == 0 => self.links.fetch(access),
+            Due::Link(access) => self.fetch_other(access, step - 1),
             Due::Work { workload, token } => match step {
                 0 => self.workers.fetch(workload),
                 1 => self.workers.fetch_machine(workload),
@@ -149,15 +149,15 @@ impl World {
         }
     }
 
-    /// The same of the packet that reaches a host next over a leaf that is no plain one.
+    /// The same of the packet that reaches a host next over an access link that is no plain one.
     #[inline]
-    fn fetch_other(&self, leaf: LinkIndex, step: usize) {
-        if let Some(place) = self.links.next_at_host(leaf) {
+    fn fetch_other(&self, access: LinkIndex, step: usize) {
+        if let Some(place) = self.links.next_at_host(access) {
             self.fetch_flow(self.arriving(place), step);
         }
     }
 
-    /// The same of a flow: where it is, itself, its endpoint and the leaf that this sends onto, and what these two
+    /// The same of a flow: where it is, itself, its endpoint and the access link that this sends onto, and what these two
     /// lead to.
     #[inline]
     fn fetch_flow(&self, next: Next, step: usize) {
@@ -177,20 +177,20 @@ impl World {
         let Transport::Tcp(pair) = &flow.transport else {
             return;
         };
-        let (endpoint, leaf) = (&pair.ends[end], flow.first_leaf(end));
+        let (endpoint, access) = (&pair.ends[end], flow.first_access(end));
         match (step, next.sends) {
             (2, sends) => {
                 endpoint.fetch(sends);
                 if sends {
-                    self.links.fetch_whole(leaf);
+                    self.links.fetch_whole(access);
                     self.feeds.fetch(flow.feed);
                 } else {
-                    self.links.fetch(leaf);
+                    self.links.fetch(access);
                 }
             }
             (3, true) => {
                 endpoint.fetch_flight();
-                self.links.fetch_waiting(leaf);
+                self.links.fetch_waiting(access);
                 if let Some(workload) = self.feeds.workload(flow.feed) {
                     self.workers.fetch(workload);
                 }
@@ -206,29 +206,33 @@ impl World {
         }
     }
 
-    /// Called with each packet that arrives from a trunk.
+    /// Called with each packet that reaches a host right after a queue.
     #[inline]
-    pub(crate) fn look_along(&mut self, trunk: LinkIndex) {
+    pub(crate) fn look_along(&mut self, queue: LinkIndex) {
         if self.links.pool.places() >= MANY && !self.links.off.has(FastPath::LookAhead) {
-            self.look_row(trunk);
+            self.look_row(queue);
         }
     }
 
     /// The same of the packets that come next in a row.
     #[inline(never)]
-    fn look_row(&mut self, trunk: LinkIndex) {
-        if let Some(place) = self.links.behind(trunk, ROW_STEPS * APART) {
+    fn look_row(&mut self, queue: LinkIndex) {
+        let number = queue as usize;
+        if self.ahead.rows.len() <= number {
+            self.ahead.rows.resize(number + 1, Default::default());
+        }
+        if let Some(place) = self.links.behind(queue, ROW_STEPS * APART) {
             self.links.pool.fetch(place);
         }
-        let reached = self.links.behind(trunk, (ROW_STEPS - 1) * APART);
+        let reached = self.links.behind(queue, (ROW_STEPS - 1) * APART);
         let reached = reached.map_or(Next::default(), |place| self.arriving(place));
-        let (seen, row) = &mut self.ahead.rows[trunk as usize];
+        let (seen, row) = &mut self.ahead.rows[number];
         *seen = seen.wrapping_add(1);
         let seen = *seen;
         row[seen % ROOM] = reached;
         for step in 0..ROW_STEPS - 1 {
             let ago = step * APART;
-            let next = self.ahead.rows[trunk as usize].1[seen.wrapping_sub(ago) % ROOM];
+            let next = self.ahead.rows[number].1[seen.wrapping_sub(ago) % ROOM];
             self.fetch_flow(next, step);
         }
     }
@@ -245,12 +249,12 @@ impl World {
 }
 
 impl Flow {
-    /// The leaf that what an end sends comes onto first: its own, or, where it is right at a trunk, that of the other
-    /// end.
+    /// The access link that what an end sends comes onto first: its own, or, where it is right at a shared link, that
+    /// of the other end.
     #[inline]
-    fn first_leaf(&self, end: usize) -> LinkIndex {
-        if self.first[end] < TRUNKS {
-            self.last[end]
+    fn first_access(&self, end: usize) -> LinkIndex {
+        if self.first[end] < ACCESS {
+            self.bound[end].access()
         } else {
             self.first[end]
         }

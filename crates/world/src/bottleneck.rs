@@ -1,8 +1,8 @@
-//! What is counted at the bottleneck.
+//! What is counted at a link.
 
 use swell_path::{Census, Element, Ledger, Link, Meter};
 
-/// The bottleneck link of a direction, to be looked at. When something happens on it the world knows
+/// A shared link in a direction, to be looked at. When something happens on it the world knows
 /// ([`World::poll_at`](crate::World::poll_at)); the link alone does not, for its packets lie with those of all links.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck<'a>(pub(crate) &'a Link);

@@ -1,11 +1,12 @@
 //! What the world knows of a connection.
 
+use crate::path::Bound;
 use crate::port::Port;
 use swell_base::{FlowId, Head, Packet, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info, Wire};
 
-/// A link's place in the world: trunks first, then leaves. `NONE` ends a route.
+/// A queue of a shared link, or an access link: see [`crate::links`]. `NONE` where a host is right at a shared link.
 pub(crate) type LinkIndex = u32;
 pub(crate) const NONE: LinkIndex = u32::MAX;
 
@@ -30,22 +31,17 @@ pub struct Parties {
     pub windows: [u32; 2],
 }
 
-/// Sees every packet at both ends of the bottleneck, in the order of time.
+/// Sees every packet at both ends of a shared link, in the order of time.
 pub trait Tap: Send {
-    /// A packet left the bottleneck at `at`, going `to_server` or back.
+    /// A packet left the link at `at`, going `to_server` or back.
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet);
 
-    /// A packet arrived at the bottleneck's queue at `at`, going `to_server` or back; the queue has
+    /// A packet arrived at the link's queue at `at`, going `to_server` or back; the queue has
     /// yet to decide whether it takes it. Does nothing unless it is written.
     fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         let _ = (at, parties, to_server, packet);
     }
 }
-
-/// The leaf that leads to the server and the one that leads to the client; `NONE` where the host is
-/// right at the trunk. What lies before needs no looking up: a host sends onto its first link, and a
-/// leaf leads onto one trunk.
-pub(crate) type Routes = [LinkIndex; 2];
 
 /// Begins with a cache line that says what everything needs, which kind of transport it is among it; each
 /// endpoint of a TCP connection begins with a line of its own.
@@ -62,8 +58,8 @@ pub(crate) struct Flow {
     pub probed: bool,
     /// The timer that [rests](crate::feed), of a source that writes to one of its ends, if there is one.
     pub feed: u32,
-    /// Its route, as [`Links`](crate::links::Links) has it too.
-    pub last: Routes,
+    /// Where what the client and the server send is bound for.
+    pub bound: [Bound; 2],
     pub transport: Transport,
     /// Handles of the two hosts' access paths, given back when the flow is reaped.
     pub access: [u32; 2],
@@ -87,7 +83,7 @@ pub(crate) enum Transport {
     },
     /// Packets of real programs between two ports.
     Ports([Port; 2]),
-    /// Over; packets on the way still find their route.
+    /// Over.
     Gone,
 }
 

@@ -1,98 +1,92 @@
 //! The links of a world.
 //!
-//! *Trunks* are where flows meet: the two directions of the bottleneck. *Leaves* are access links:
-//! each leads from a host to the trunks, or from one trunk to a host. What a trunk begins to transmit
-//! towards a leaf is put onto the leaf at once, with the instant of its arrival there: nothing else
-//! feeds that leaf, so the order is right, and the trunk needs no event of its own for it.
+//! *Shared* links are where flows meet; each direction of one is a *queue* with a number of its own
+//! ([`crate::path`]). *Access* links lead from a host to a queue, or from a queue to a host. When a queue begins to
+//! transmit a packet that leaves it for an access link, the packet is put onto that link at once, with the instant of
+//! its arrival: nothing else feeds the link, so the order is right and the queue needs no event. A packet that leaves
+//! a queue for another one becomes an event, for others may reach that queue before it.
 //!
-//! When a packet has crossed a plain leaf is known as it comes onto it: the event of its arrival is queued with
-//! it, and the leaf is not asked again. Leaves of which more is asked hold packets and have one wake-up in the event
-//! queue. Trunks hold packets too, and are asked themselves when they are due next.
+//! When a packet has crossed a plain access link is known as it comes onto it: the event of its arrival is queued with
+//! it, and the link is not asked again. Other access links hold packets and have one wake-up in the event
+//! queue. Queues hold packets too, and are asked themselves when they are due next.
 
 use std::collections::BTreeSet;
 
 use swell_base::{EventQueue, Flags, Head, Packet, Time, fetch};
-use swell_path::{Begun, Link, LinkConfig, Note, PacketPool, Place, PlainLink};
+use swell_path::{Begun, Link, LinkConfig, PacketPool, Place, PlainLink};
 
 use crate::fast::{FastPath, Off};
-use crate::flow::{LinkIndex, NONE, Routes};
+use crate::flow::{LinkIndex, NONE};
+use crate::path::{Bound, Paths};
+use crate::soonest::Soonest;
 use crate::wake::Wake;
-use crate::watch::Watch;
+use crate::watch::Watches;
 
-/// Trunks have the indices below this.
-pub(crate) const TRUNKS: LinkIndex = 2;
+/// Access links have numbers from this one up, queues below.
+pub(crate) const ACCESS: LinkIndex = 1 << 16;
 
 pub(crate) struct Links {
     /// The world's present.
     pub now: Time,
     /// The world's events.
     pub queue: EventQueue<Wake>,
-    /// The route of every flow there ever was.
-    pub routes: Vec<Routes>,
-    /// How many flows' routes were forgotten: what a packet has noted of its route before the last of them counts
-    /// no more.
-    forgotten: u32,
-    /// Told of what arrives at a trunk and what crosses one.
-    pub watch: Option<Box<Watch>>,
+    pub paths: Paths,
+    /// Who sees what arrives at a shared link and what crosses one.
+    pub watches: Watches,
     /// Where the packets of all links lie.
     pub pool: PacketPool,
-    trunks: [Trunk; TRUNKS as usize],
-    leaves: Vec<Leaf>,
+    queues: Vec<Link>,
+    /// When there is something to do on each queue. These are no events: a packet that reaches a host right after a
+    /// shared link would be one more each.
+    due: Soonest,
+    access: Vec<AccessLink>,
     free: Vec<LinkIndex>,
-    /// No flow is routed over them any more: their places are given away once they are empty.
-    doomed: BTreeSet<LinkIndex>,
+    /// Access links that no flow uses any more: their places are given away once they are empty.
+    unused: BTreeSet<LinkIndex>,
     /// Fast paths that are switched off.
     pub off: Off,
-    /// Packets completely received at the far end of a leaf that leads onto a trunk.
+    /// Packets completely received at the far end of a link that leads onto a queue.
     pub hops: u64,
     /// TCP segments and datagrams that hosts sent.
     pub packets: u64,
 }
 
-struct Trunk {
-    /// When there is something to do on it; `MAX` if nothing is known of. It is no event of the queue: a packet that
-    /// reaches a host right behind the trunk would be one more each.
-    wake_at: Time,
-    link: Link,
-}
-
 /// Begins with the cache line that every packet needs.
 #[repr(C, align(64))]
-struct Leaf {
+struct AccessLink {
     /// When the one wake-up queued for it is due; `MAX` if there is none.
     wake_at: Time,
     /// The link where it is no plain one.
     other: Option<Box<Link>>,
-    /// The trunk that it leads onto; `NONE` if it leads to a host.
+    /// The queue that it leads onto; `NONE` if it leads to a host.
     onto: LinkIndex,
+    /// How many sets of flows have used this place: packets of a former one do not enter.
+    generation: u16,
     plain: PlainLink,
 }
 
 impl Links {
-    /// The two directions of the bottleneck.
-    pub fn new(trunks: [Link; TRUNKS as usize]) -> Links {
+    /// The queues of all shared links.
+    pub fn new(queues: Vec<Link>) -> Links {
         Links {
             now: Time::ZERO,
             queue: EventQueue::new(),
-            routes: Vec::new(),
-            forgotten: 1,
-            watch: None,
+            paths: Paths::default(),
+            watches: Watches::default(),
             pool: PacketPool::default(),
-            trunks: trunks.map(|link| Trunk {
-                wake_at: Time::MAX,
-                link,
-            }),
-            leaves: Vec::new(),
+            due: Soonest::new(queues.len()),
+            queues,
+            access: Vec::new(),
             free: Vec::new(),
-            doomed: BTreeSet::new(),
+            unused: BTreeSet::new(),
             off: Off::default(),
             hops: 0,
             packets: 0,
         }
     }
 
-    /// Adds a leaf that leads onto a trunk, or to a host (`NONE`); a link called `name` under `seed`.
-    pub fn add_leaf(
+    /// Adds an access link that leads onto a queue, or to a host (`NONE`); a link called `name` under `seed`.
+    pub fn add_access(
         &mut self,
         config: &LinkConfig,
         (seed, name): (u64, &str),
@@ -100,164 +94,165 @@ impl Links {
     ) -> LinkIndex {
         match PlainLink::new(config, seed, name) {
             Some(plain) if !self.off.has(FastPath::PlainLinks) => self.add(plain, None, onto),
-            _ => self.add_counting_leaf(Link::new(config, seed, name), onto),
+            _ => self.add_counting(Link::new(config, seed, name), onto),
         }
     }
 
-    /// Adds a leaf of which more is asked than to carry packets.
-    pub fn add_counting_leaf(&mut self, link: Link, onto: LinkIndex) -> LinkIndex {
+    /// Adds an access link of which more is asked than to carry packets.
+    pub fn add_counting(&mut self, link: Link, onto: LinkIndex) -> LinkIndex {
         self.add(PlainLink::default(), Some(Box::new(link)), onto)
     }
 
     fn add(&mut self, plain: PlainLink, other: Option<Box<Link>>, onto: LinkIndex) -> LinkIndex {
-        let leaf = Leaf {
+        let new = AccessLink {
             wake_at: Time::MAX,
             other,
             onto,
+            generation: 0,
             plain,
         };
         if let Some(index) = self.free.pop() {
-            *self.leaf(index) = leaf;
+            let link = self.access_mut(index);
+            let generation = link.generation;
+            *link = AccessLink { generation, ..new };
             return index;
         }
-        self.leaves.push(leaf);
-        TRUNKS + self.leaves.len() as LinkIndex - 1
+        self.access.push(new);
+        ACCESS + self.access.len() as LinkIndex - 1
     }
 
     pub fn len(&self) -> usize {
-        self.trunks.len() + self.leaves.len() - self.free.len()
+        self.queues.len() + self.access.len() - self.free.len()
     }
 
-    pub fn trunk(&self, index: LinkIndex) -> &Link {
-        &self.trunks[index as usize].link
+    /// How many queues there are: two for each shared link.
+    pub fn queues(&self) -> LinkIndex {
+        self.queues.len() as LinkIndex
     }
 
-    pub fn trunk_mut(&mut self, index: LinkIndex) -> &mut Link {
-        &mut self.trunks[index as usize].link
+    pub fn queue(&self, index: LinkIndex) -> &Link {
+        &self.queues[index as usize]
     }
 
-    /// A trunk, or a [counting leaf](Links::add_counting_leaf).
+    pub fn queue_mut(&mut self, index: LinkIndex) -> &mut Link {
+        &mut self.queues[index as usize]
+    }
+
+    /// A queue, or a [counting](Links::add_counting) access link.
     pub fn link(&self, index: LinkIndex) -> Option<&Link> {
-        match index.checked_sub(TRUNKS) {
-            None => Some(self.trunk(index)),
-            Some(leaf) => self.leaves[leaf as usize].other.as_deref(),
+        match index.checked_sub(ACCESS) {
+            None => self.queues.get(index as usize),
+            Some(access) => self.access.get(access as usize)?.other.as_deref(),
         }
     }
 
     /// The same, to change it.
     pub fn link_mut(&mut self, index: LinkIndex) -> Option<&mut Link> {
-        match index.checked_sub(TRUNKS) {
-            None => Some(self.trunk_mut(index)),
-            Some(leaf) => self.leaves[leaf as usize].other.as_deref_mut(),
+        match index.checked_sub(ACCESS) {
+            None => self.queues.get_mut(index as usize),
+            Some(access) => self.access.get_mut(access as usize)?.other.as_deref_mut(),
         }
     }
 
-    #[inline]
-    fn leaf(&mut self, index: LinkIndex) -> &mut Leaf {
-        &mut self.leaves[(index - TRUNKS) as usize]
+    /// What packets carry that take a way and then an access link, if that is not `NONE`.
+    pub fn bound(&self, way: u16, access: LinkIndex) -> Bound {
+        let generation = self.access_at(access).map_or(0, |link| link.generation);
+        self.paths.bound(way, access, generation)
     }
 
-    /// The packet whose turn it is to reach the host that a leaf leads to, as far as the leaf knows.
+    #[inline]
+    fn access_mut(&mut self, index: LinkIndex) -> &mut AccessLink {
+        &mut self.access[(index - ACCESS) as usize]
+    }
+
+    /// The packet whose turn it is to reach the host that an access link leads to, as far as the link knows.
     #[inline]
     pub fn next_at_host(&self, index: LinkIndex) -> Option<Place> {
-        let leaf = self.leaves.get(index.checked_sub(TRUNKS)? as usize)?;
-        if leaf.onto != NONE {
+        let link = self.access_at(index)?;
+        if link.onto != NONE {
             return None;
         }
-        match &leaf.other {
+        match &link.other {
             None => None,
             Some(link) => link.flying().next(),
         }
     }
 
-    /// When there may be something to do on a trunk or a [counting leaf](Links::add_counting_leaf).
+    /// When there may be something to do on a queue or a [counting](Links::add_counting) access link.
     pub fn poll_at(&self, index: LinkIndex) -> Option<Time> {
         self.link(index)?.due()
     }
 
-    /// A host sends the packet in the pool's spare place onto its first link; `last` will be its last.
+    /// A host sends the packet in the pool's spare place onto its first link, bound for another host.
     #[inline(always)]
-    pub fn send(&mut self, first: LinkIndex, spare: Place, last: LinkIndex) {
-        let note = self.sent(last);
-        self.pool.take_spare(spare, note);
+    pub fn send(&mut self, first: LinkIndex, spare: Place, bound: Bound) {
+        self.packets += 1;
+        self.pool.take_spare(spare, bound.into());
         self.push(first, spare);
     }
 
     /// A host sends a packet in the place of one that it received, as [`Links::send`].
     #[inline(always)]
-    pub fn send_back(&mut self, first: LinkIndex, place: Place, last: LinkIndex) {
-        let note = self.sent(last);
-        self.pool.set_note(place, note);
-        self.push(first, place);
-    }
-
-    /// Counts a packet that is sent; what is to be noted of its route.
-    #[inline(always)]
-    fn sent(&mut self, last: LinkIndex) -> Note {
+    pub fn send_back(&mut self, first: LinkIndex, place: Place, bound: Bound) {
         self.packets += 1;
-        Note(u64::from(last) | u64::from(self.forgotten) << 32)
+        self.pool.set_note(place, bound.into());
+        self.push(first, place);
     }
 
     /// The same of a packet that is not there yet.
     #[inline]
-    pub fn put(&mut self, first: LinkIndex, packet: &Packet, last: LinkIndex) {
+    pub fn put(&mut self, first: LinkIndex, packet: &Packet, bound: Bound) {
         let place = self.pool.spare();
         self.pool.write(place, packet);
-        self.send(first, place, last);
-    }
-
-    /// What is still on the way of a flow goes no further: its links may become another flow's.
-    pub fn forget_route(&mut self, flow: u32) {
-        self.routes[flow as usize] = [NONE; 2];
-        self.forgotten = self.forgotten.wrapping_add(1).max(1);
+        self.send(first, place, bound);
     }
 
     /// The packet in `place` arrives at a link now.
     #[inline]
     pub fn push(&mut self, index: LinkIndex, place: Place) {
         let now = self.now;
-        if index >= TRUNKS {
-            self.push_leaf(index, now, place);
+        if index >= ACCESS {
+            self.push_access(index, now, place);
         } else {
-            self.push_trunk(index, place);
+            self.push_queue(index, place);
         }
     }
 
     #[inline(always)]
-    fn push_leaf(&mut self, index: LinkIndex, at: Time, place: Place) {
-        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        if leaf.other.is_some() {
+    fn push_access(&mut self, index: LinkIndex, at: Time, place: Place) {
+        let link = &mut self.access[(index - ACCESS) as usize];
+        if link.other.is_some() {
             return self.push_other(index, at, place);
         }
         let packet = self.pool.packet(place);
-        let Some(arrival) = leaf.plain.push(at, packet.size) else {
+        let Some(arrival) = link.plain.push(at, packet.size) else {
             return self.pool.release(place);
         };
-        let wake = match leaf.onto {
+        let wake = match link.onto {
             NONE => Wake::at_host(place, is_bare(packet)),
-            trunk => Wake::at_trunk(place, trunk, index, leaf.plain.before()),
+            _ => Wake::at_first(place, index - ACCESS, link.plain.before()),
         };
         self.queue.push(arrival, wake);
     }
 
     #[inline(never)]
     fn push_other(&mut self, index: LinkIndex, at: Time, place: Place) {
-        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        if let Some(link) = &mut leaf.other {
+        let access = &mut self.access[(index - ACCESS) as usize];
+        if let Some(link) = &mut access.other {
             link.push_place(&mut self.pool, at, place);
             if let Some(due) = link.due() {
-                leaf.wake_by(due, index, &mut self.queue);
+                access.wake_by(due, index, &mut self.queue);
             }
         }
     }
 
-    fn push_trunk(&mut self, index: LinkIndex, place: Place) {
+    fn push_queue(&mut self, index: LinkIndex, place: Place) {
         let now = self.now;
-        if let Some(watch) = &mut self.watch {
-            watch.arrives(now, self.pool.copy(place));
+        if self.watches.any() {
+            self.watches.arrives(index, now, self.pool.copy(place));
         }
         self.advance(index);
-        let link = &mut self.trunks[index as usize].link;
+        let link = &mut self.queues[index as usize];
         match link.accept(&mut self.pool, now, place) {
             Some(arrival) => {
                 let note = self.pool.note(place);
@@ -273,174 +268,183 @@ impl Links {
         self.arm(index);
     }
 
-    /// Brings a trunk up to date.
+    /// Brings a queue up to date.
     #[inline]
-    pub fn advance(&mut self, trunk: LinkIndex) {
-        while let Some(begun) = (self.trunks[trunk as usize].link).begin(&mut self.pool, self.now) {
-            self.cross(trunk, begun);
+    pub fn advance(&mut self, index: LinkIndex) {
+        while let Some(begun) = self.queues[index as usize].begin(&mut self.pool, self.now) {
+            self.cross(index, begun);
         }
     }
 
-    /// A packet that begins to cross a trunk arrives at the leaf it is bound for, if there is one.
+    /// A packet begins to leave a queue: for another queue, for the access link that it is bound for, or for a host
+    /// right after the shared link.
     #[inline]
-    fn cross(&mut self, trunk: LinkIndex, begun: Begun) {
-        let Begun {
-            arrival,
-            place,
-            note: Note(noted),
-        } = begun;
-        if self.watch.is_some() || (noted >> 32) as u32 != self.forgotten {
-            return self.cross_seldom(trunk, arrival, place);
+    fn cross(&mut self, index: LinkIndex, begun: Begun) {
+        let bound = Bound::from(begun.note);
+        if bound.is_long() | self.watches.any() {
+            return self.cross_seldom(index, begun, bound);
         }
-        self.cross_to(noted as u32, trunk, arrival, place);
+        self.cross_last(index, begun, bound);
     }
 
-    /// The same where somebody looks on, or what was noted counts no more.
+    /// The same where somebody looks on, or another queue may follow.
     #[inline(never)]
-    fn cross_seldom(&mut self, trunk: LinkIndex, arrival: Time, place: Place) {
-        let packet = self.pool.packet(place);
-        if let Some(watch) = &mut self.watch {
-            watch.crosses(trunk, arrival, self.pool.copy(place));
+    fn cross_seldom(&mut self, index: LinkIndex, begun: Begun, bound: Bound) {
+        let Begun { arrival, place, .. } = begun;
+        if self.watches.any() {
+            self.watches.crosses(index, arrival, self.pool.copy(place));
         }
-        let next = self.routes[packet.flow.0 as usize][usize::from(packet.way & 1)];
-        self.cross_to(next, trunk, arrival, place);
+        match self.paths.next(bound.way(), index) {
+            NONE => self.cross_last(index, begun, bound),
+            next => {
+                self.queues[index as usize].leaves();
+                self.queue.push(arrival, Wake::at_queue(place, next));
+            }
+        }
     }
 
+    /// A packet begins to leave the last queue of its way.
     #[inline(always)]
-    fn cross_to(&mut self, next: LinkIndex, trunk: LinkIndex, arrival: Time, place: Place) {
-        let link = &mut self.trunks[trunk as usize].link;
-        if next == NONE {
+    fn cross_last(&mut self, index: LinkIndex, begun: Begun, bound: Bound) {
+        let Begun { arrival, place, .. } = begun;
+        let link = &mut self.queues[index as usize];
+        let access = bound.access();
+        if access == NONE
+            || self.access[(access - ACCESS) as usize].generation != bound.generation()
+        {
             link.flies(arrival, place);
         } else {
             link.leaves();
-            self.push_leaf(next, arrival, place);
+            self.push_access(access, arrival, place);
         }
     }
 
-    /// Notes when there is something to do on a trunk.
+    /// Notes when there is something to do on a queue.
     #[inline(always)]
     fn arm(&mut self, index: LinkIndex) {
-        let trunk = &mut self.trunks[index as usize];
-        trunk.wake_at = trunk.link.touch_at().unwrap_or(Time::MAX);
+        let at = self.queues[index as usize].touch_at();
+        self.due.set(index, at.unwrap_or(Time::MAX));
     }
 
-    /// When there is something to do on a trunk, and on which. At one instant it comes behind the events of the same
+    /// When there is something to do on a queue, and on which. At one instant it comes after the events of the same
     /// [rank](Wake::link).
     #[inline]
-    pub fn next_trunk(&self) -> (Time, LinkIndex) {
-        let [up, down] = &self.trunks;
-        if down.wake_at < up.wake_at {
-            (down.wake_at, 1)
-        } else {
-            (up.wake_at, 0)
-        }
+    pub fn next_due(&self) -> (Time, LinkIndex) {
+        self.due.first()
     }
 
     /// When anything is due next.
     pub fn next_at(&self) -> Option<Time> {
-        let (trunk, _) = self.next_trunk();
-        let next = self.queue.next_at().unwrap_or(Time::MAX).min(trunk);
+        let (due, _) = self.next_due();
+        let next = self.queue.next_at().unwrap_or(Time::MAX).min(due);
         (next != Time::MAX).then_some(next)
     }
 
-    /// Deals with a leaf's wake-up, if it is the present one. True if packets may have reached a host, which are to
-    /// be [taken](Links::take_from_other).
+    /// Deals with an access link's wake-up, if it is the present one. True if packets may have reached a host, which
+    /// are to be [taken](Links::take_from_other).
     #[inline]
     pub fn due(&mut self, index: LinkIndex) -> bool {
-        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        if leaf.wake_at != self.now {
+        let access = &mut self.access[(index - ACCESS) as usize];
+        if access.wake_at != self.now {
             return false;
         }
-        let Some(link) = &mut leaf.other else {
-            leaf.wake_at = Time::MAX;
+        let Some(link) = &mut access.other else {
+            access.wake_at = Time::MAX;
             self.rest(index);
             return false;
         };
         link.advance(&mut self.pool, self.now);
-        let to_host = leaf.onto == NONE;
+        let to_host = access.onto == NONE;
         if !to_host {
-            self.go_onto_trunk(index);
+            self.go_onto_queue(index);
         }
         to_host
     }
 
-    /// What has crossed a leaf that is no plain link goes onto its trunk.
+    /// What has crossed an access link that is no plain one goes onto its queue.
     #[inline(never)]
-    fn go_onto_trunk(&mut self, index: LinkIndex) {
-        let trunk = self.leaf(index).onto;
+    fn go_onto_queue(&mut self, index: LinkIndex) {
+        let onto = self.access_mut(index).onto;
         while let Some(place) = self.take_from_other(index) {
-            self.hops += 1;
-            self.push_trunk(trunk, place);
+            self.reach_queue(onto, place);
         }
     }
 
-    /// A packet that crossed a plain leaf by itself arrives at a trunk.
+    /// A packet that crossed a plain access link arrives at the first queue of its way.
     #[inline(always)]
-    pub fn reach_trunk(&mut self, trunk: LinkIndex, place: Place) {
-        self.hops += 1;
-        self.push_trunk(trunk, place);
+    pub fn reach_first(&mut self, place: Place) {
+        let bound = Bound::from(self.pool.note(place));
+        self.reach_queue(self.paths.first(bound.way()), place);
     }
 
-    /// The next packet that has reached a host right behind a trunk, which is to release it; if there is none, when
-    /// there will be one is noted. To be called after [`Links::advance`] and again when everything that a packet
+    /// A packet that crossed another link arrives at a queue.
+    #[inline(always)]
+    pub fn reach_queue(&mut self, index: LinkIndex, place: Place) {
+        self.hops += 1;
+        self.push_queue(index, place);
+    }
+
+    /// The next packet that has reached a host right after a shared link, which is to release it; if there is none,
+    /// when there will be one is noted. To be called after [`Links::advance`] and again when everything that a packet
     /// caused has happened.
     #[inline]
-    pub fn take_from_trunk(&mut self, index: LinkIndex) -> Option<Place> {
-        let trunk = &mut self.trunks[index as usize];
-        let place = trunk.link.take_arrived(self.now);
+    pub fn take_from_queue(&mut self, index: LinkIndex) -> Option<Place> {
+        let place = self.queues[index as usize].take_arrived(self.now);
         if place.is_none() {
             self.arm(index);
         }
         place
     }
 
-    /// The same of a leaf that is no plain link, after [`Links::due`]; a wake-up is queued.
+    /// The same of an access link that is no plain one, after [`Links::due`]; a wake-up is queued.
     #[inline(never)]
     pub fn take_from_other(&mut self, index: LinkIndex) -> Option<Place> {
-        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        let link = leaf.other.as_deref_mut()?;
+        let access = &mut self.access[(index - ACCESS) as usize];
+        let link = access.other.as_deref_mut()?;
         let place = link.take_arrived(self.now);
         if place.is_none() {
-            leaf.wake_at = Time::MAX;
+            access.wake_at = Time::MAX;
             match link.due() {
-                Some(due) => leaf.wake_by(due, index, &mut self.queue),
+                Some(due) => access.wake_by(due, index, &mut self.queue),
                 None => self.rest(index),
             }
         }
         place
     }
 
-    /// No wake-up is queued for a leaf: if it is doomed, its place is given away when nothing is on it any more.
+    /// No wake-up is queued for an access link: if no flow uses it, its place is given away when nothing is on it.
     #[inline]
     fn rest(&mut self, index: LinkIndex) {
-        if !self.doomed.is_empty() {
+        if !self.unused.is_empty() {
             self.give_away(index);
         }
     }
 
     #[inline(never)]
     fn give_away(&mut self, index: LinkIndex) {
-        let leaf = &mut self.leaves[(index - TRUNKS) as usize];
-        let empty = leaf.plain.empty_at();
+        let link = &mut self.access[(index - ACCESS) as usize];
+        let empty = link.plain.empty_at();
         if empty <= self.now {
-            if self.doomed.remove(&index) {
+            if self.unused.remove(&index) {
                 self.free.push(index);
             }
-        } else if self.doomed.contains(&index) {
-            leaf.wake_by(empty, index, &mut self.queue);
+        } else if self.unused.contains(&index) {
+            link.wake_by(empty, index, &mut self.queue);
         }
     }
 
-    /// No flow is routed over the leaf any more.
-    pub fn doom(&mut self, index: LinkIndex) {
-        self.doomed.insert(index);
-        if self.leaf(index).wake_at == Time::MAX {
+    /// No flow uses the access link any more: packets that are still bound for it do not enter it.
+    pub fn leave_unused(&mut self, index: LinkIndex) {
+        self.unused.insert(index);
+        let link = self.access_mut(index);
+        link.generation = link.generation.wrapping_add(1);
+        if link.wake_at == Time::MAX {
             self.rest(index);
         }
     }
 }
 
-impl Leaf {
+impl AccessLink {
     /// Queues a wake-up, if none is queued that is as early.
     #[inline]
     fn wake_by(&mut self, due: Time, index: LinkIndex, queue: &mut EventQueue<Wake>) {
@@ -462,39 +466,39 @@ fn is_bare(packet: &Head) -> bool {
 // For looking ahead: see [`crate::ahead`].
 impl Links {
     #[inline]
-    fn leaf_at(&self, index: LinkIndex) -> Option<&Leaf> {
-        self.leaves.get(index.wrapping_sub(TRUNKS) as usize)
+    fn access_at(&self, index: LinkIndex) -> Option<&AccessLink> {
+        self.access.get(index.wrapping_sub(ACCESS) as usize)
     }
 
-    /// [Asks](fetch()) for a leaf.
+    /// [Asks](fetch()) for an access link.
     #[inline]
     pub fn fetch(&self, index: LinkIndex) {
-        if let Some(leaf) = self.leaf_at(index) {
-            fetch(leaf);
+        if let Some(link) = self.access_at(index) {
+            fetch(link);
         }
     }
 
     /// Asks for what packets need that wait there, too.
     #[inline]
     pub fn fetch_whole(&self, index: LinkIndex) {
-        if let Some(leaf) = self.leaf_at(index) {
-            fetch(leaf);
-            leaf.plain.fetch();
+        if let Some(link) = self.access_at(index) {
+            fetch(link);
+            link.plain.fetch();
         }
     }
 
-    /// Asks for where it is noted what waits there; reads the whole leaf.
+    /// Asks for where it is noted what waits there; reads the whole link.
     #[inline]
     pub fn fetch_waiting(&self, index: LinkIndex) {
-        if let Some(leaf) = self.leaf_at(index) {
-            leaf.plain.fetch_waiting();
+        if let Some(link) = self.access_at(index) {
+            link.plain.fetch_waiting();
         }
     }
 
-    /// Packets that reach a host right behind a trunk in this order, after so many others.
+    /// The packet that reaches a host right after a queue when so many others have.
     #[inline]
-    pub fn behind(&self, trunk: LinkIndex, n: usize) -> Option<Place> {
-        self.trunks[trunk as usize].link.behind(n)
+    pub fn behind(&self, index: LinkIndex, n: usize) -> Option<Place> {
+        self.queues[index as usize].behind(n)
     }
 }
 
@@ -503,8 +507,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leaf_is_two_cache_lines() {
-        assert_eq!(size_of::<Leaf>(), 128);
-        assert!(std::mem::offset_of!(Leaf, plain) + PlainLink::HOT <= 64);
+    fn an_access_link_is_two_cache_lines() {
+        assert_eq!(size_of::<AccessLink>(), 128);
+        assert!(std::mem::offset_of!(AccessLink, plain) + PlainLink::HOT <= 64);
     }
 }

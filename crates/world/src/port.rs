@@ -13,7 +13,7 @@ use swell_workload::{Access, Conn, Wire};
 use crate::access::{DOWN, UP, link};
 use crate::feed;
 use crate::flow::{Flow, LinkIndex, NONE, Parties, Transport};
-use crate::links::TRUNKS;
+use crate::path::PathId;
 use crate::world::World;
 
 /// With more ports than this it would take longer to see what each expects than to look at every event.
@@ -26,9 +26,11 @@ pub struct Port(pub u32);
 /// Where a port is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortConfig {
-    /// On the right-hand side of the bottleneck instead of the left.
+    /// The path that its packets take.
+    pub path: PathId,
+    /// At the right-hand end of the path instead of the left.
     pub right: bool,
-    /// Path between the port and the bottleneck.
+    /// Access path between the port and that end.
     pub access: Access,
 }
 
@@ -71,6 +73,7 @@ pub(crate) struct Ports {
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
+    path: PathId,
     right: bool,
     /// The link that it sends onto.
     first: LinkIndex,
@@ -82,50 +85,54 @@ impl World {
     /// Adds a port.
     pub fn add_port(&mut self, config: &PortConfig) -> Port {
         let number = self.ports.places.len() as u32;
-        let trunk = LinkIndex::from(config.right);
+        let ways = self.links.paths.ways(config.path);
+        let queue = self.links.paths.first(ways[usize::from(config.right)]);
         let access = &config.access;
-        let mut leaf = |c: &LinkConfig, way: &str, onto| {
+        let mut add = |c: &LinkConfig, way: &str, onto| {
             let seed = derived(self.seed, u64::from(number) | 1 << 63);
             let mut link = Link::new(c, seed, way);
             link.keep_dropped();
-            let index = self.links.add_counting_leaf(link, onto);
+            let index = self.links.add_counting(link, onto);
             // Without a rate there is no queue.
             if c.rate.is_some() || c.loss != Loss::None {
                 self.ports.dropping.push(index);
             }
             index
         };
-        let up =
-            link(access.delay, access.up, access.loss_up).map_or(NONE, |c| leaf(&c, UP, trunk));
+        let up = link(access.delay, access.up, access.loss_up).map_or(NONE, |c| add(&c, UP, queue));
         // Even without delay, so that it is known when something will arrive.
         let to = link(access.delay, access.down, access.loss_down).unwrap_or_default();
-        let last = leaf(&to, DOWN, NONE);
-        for direction in 0..TRUNKS {
-            self.links.trunk_mut(direction).keep_dropped();
+        let last = add(&to, DOWN, NONE);
+        for any in 0..self.links.queues() {
+            self.links.queue_mut(any).keep_dropped();
         }
         self.ports.places.push(Place {
+            path: config.path,
             right: config.right,
-            first: if up == NONE { trunk } else { up },
+            first: if up == NONE { queue } else { up },
             last,
         });
         Port(number)
     }
 
-    /// Opens a flow of packets between two ports on different sides; `None` where they are on one
-    /// side: such packets never reach the bottleneck. Queues that keep flows apart keep this apart.
+    /// Opens a flow of packets between two ports at the two ends of one path; `None` where they are at one end, or
+    /// on different paths: nothing leads from one to the other. Queues that keep flows apart keep this apart.
     pub fn join(&mut self, ports: [Port; 2], tag: Tag) -> Option<FlowId> {
         let [a, b] = ports.map(|p| self.ports.places[p.0 as usize]);
-        if a.right == b.right {
+        if a.right == b.right || a.path != b.path {
             return None;
         }
         let index = self.flows.len() as u32;
-        let last = [b.last, a.last];
-        self.links.routes.push(last);
+        let ways = self.links.paths.ways(a.path);
+        let bound = [(a, b), (b, a)].map(|(from, to)| {
+            let way = ways[usize::from(from.right)];
+            self.links.bound(way, to.last)
+        });
         self.flows.push(Some(Box::new(Flow {
             workload: u32::MAX,
             conn: Conn(u32::MAX),
             first: [a.first, b.first],
-            last,
+            bound,
             tag,
             silent: true,
             probed: false,
@@ -153,9 +160,9 @@ impl World {
             return;
         };
         let way = u8::from(back);
-        let (first, last) = (
+        let (first, bound) = (
             known.first[usize::from(back)],
-            known.last[usize::from(back)],
+            known.bound[usize::from(back)],
         );
         let mut packet = Packet::from(Head {
             flow,
@@ -168,7 +175,7 @@ impl World {
         packet.seg.len = u32::from(size);
         packet.seg.ecn = ecn;
         self.ports.inside += 1;
-        self.links.put(first, &packet, last);
+        self.links.put(first, &packet, bound);
     }
 
     /// Packets that have left the world, in the order in which they did.
@@ -178,7 +185,7 @@ impl World {
 
     /// Packets of ports that were dropped since the last call.
     pub fn take_casualties(&mut self, each: &mut dyn FnMut(Casualty)) {
-        for link in (0..TRUNKS).chain(self.ports.dropping.iter().copied()) {
+        for link in (0..self.links.queues()).chain(self.ports.dropping.iter().copied()) {
             let dropped = self.links.link_mut(link).map(Link::take_dropped);
             for (at, packet, reason) in dropped.unwrap_or_default() {
                 let flow = self.flows.get(packet.flow.0 as usize);
@@ -199,7 +206,7 @@ impl World {
     /// Until when nothing leaves the world by a port, if nothing is injected before: somebody who
     /// only waits for that need not advance the world earlier. `None` = nothing is inside.
     ///
-    /// What has begun to cross its last trunk is known to the nanosecond; everything else has yet to
+    /// What has begun to cross the last shared link of its way is known to the nanosecond; everything else has yet to
     /// cross one.
     pub fn ports_due(&self) -> Option<Time> {
         if self.ports.inside == 0 {
@@ -211,9 +218,9 @@ impl World {
         }
         let known = self.ports.places.iter();
         let known = known.filter_map(|p| self.links.poll_at(p.last));
-        let trunks = || (0..TRUNKS).map(|t| self.links.trunk(t));
-        let waiting = trunks().filter_map(|t| Some(t.next_start()? + t.delay()));
-        let shortest = trunks().map(Link::delay).min().unwrap_or_default();
+        let queues = || (0..self.links.queues()).map(|q| self.links.queue(q));
+        let waiting = queues().filter_map(|q| Some(q.next_start()? + q.delay()));
+        let shortest = queues().map(Link::delay).min().unwrap_or_default();
         let later = next.map(|at| at + shortest);
         known.chain(waiting).chain(later).min()
     }

@@ -4,7 +4,7 @@ use swell_base::Ranked;
 use swell_path::Place;
 
 use crate::flow::LinkIndex;
-use crate::links::TRUNKS;
+use crate::links::ACCESS;
 
 /// Something due, as a word: its rank in the highest bits, then what it is about, and the kind in the lowest.
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +13,11 @@ pub(crate) struct Wake(u64);
 /// Where a packet arrives that crossed a link by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrives {
-    /// At this trunk.
-    Trunk(LinkIndex),
-    /// At the end of its route.
+    /// At the first queue of its way.
+    First,
+    /// At this queue.
+    Queue(LinkIndex),
+    /// At the end of its way.
     Host,
 }
 
@@ -41,18 +43,22 @@ impl Wake {
     const fn new(rank: u32, about: u32, kind: u64) -> Wake {
         Wake((rank as u64) << RANK_AT | (about as u64) << ABOUT_AT | kind)
     }
-    /// A packet reaches the end of its route; it may be a `bare` acknowledgement.
+    /// A packet reaches the end of its way; it may be a `bare` acknowledgement.
     #[inline]
     pub fn at_host(place: Place, bare: bool) -> Wake {
         let rank = if bare { rank::BARE } else { rank::OTHER };
         Wake::new(rank, place.number(), kind::AT_HOST)
     }
-    /// A packet reaches a trunk, over a `leaf` that carried so many others right before it.
+    /// A packet reaches the first queue of its way, over an `access` link that carried so many others right before it.
     #[inline]
-    pub fn at_trunk(place: Place, trunk: LinkIndex, leaf: LinkIndex, before: u32) -> Wake {
-        let order = (before.min(MOST_BEFORE) << LEAF_BITS) | (leaf % (1 << LEAF_BITS));
-        let kind = kind::AT_TRUNK + u64::from(trunk);
-        Wake::new(rank::AT_TRUNK + order, place.number(), kind)
+    pub fn at_first(place: Place, access: u32, before: u32) -> Wake {
+        let order = (before.min(MOST_BEFORE) << LINK_BITS) | (access % (1 << LINK_BITS));
+        Wake::new(rank::AT_QUEUE + order, place.number(), kind::AT_FIRST)
+    }
+    /// A packet reaches a queue from the one before it.
+    #[inline]
+    pub fn at_queue(place: Place, queue: LinkIndex) -> Wake {
+        Wake::new(rank::AT_QUEUE + queue, place.number(), kind::AT_QUEUE)
     }
     #[inline]
     pub fn link(index: LinkIndex) -> Wake {
@@ -66,10 +72,10 @@ impl Wake {
     pub fn reap(flow: u32) -> Wake {
         Wake::new(rank::OTHER, flow, kind::REAP)
     }
-    /// A packet reaches a trunk.
+    /// A packet reaches a queue.
     #[inline]
-    pub fn is_at_trunk(self) -> bool {
-        (kind::AT_TRUNK..kind::LINK).contains(&self.kind())
+    pub fn is_at_queue(self) -> bool {
+        matches!(self.kind(), kind::AT_FIRST | kind::AT_QUEUE)
     }
     #[inline]
     fn kind(self) -> u64 {
@@ -84,7 +90,8 @@ impl Wake {
     fn of_packet(self) -> Option<(Place, Arrives)> {
         let at = match self.kind() {
             kind::AT_HOST => Arrives::Host,
-            kind if kind < kind::LINK => Arrives::Trunk((kind - kind::AT_TRUNK) as LinkIndex),
+            kind::AT_FIRST => Arrives::First,
+            kind::AT_QUEUE => Arrives::Queue(self.rank() - rank::AT_QUEUE),
             _ => return None,
         };
         Some((Place::numbered(self.about()), at))
@@ -92,13 +99,13 @@ impl Wake {
 }
 
 const ABOUT_AT: u32 = 4;
-const _: () = assert!(kind::AT_TRUNK + TRUNKS as u64 == kind::LINK);
+const _: () = assert!(ACCESS <= 1 << LINK_BITS);
 const RANK_AT: u32 = 32 + ABOUT_AT;
 
 mod kind {
     pub(super) const AT_HOST: u64 = 0;
-    /// This one or the next, by trunk.
-    pub(super) const AT_TRUNK: u64 = 1;
+    pub(super) const AT_FIRST: u64 = 1;
+    pub(super) const AT_QUEUE: u64 = 2;
     pub(super) const LINK: u64 = 3;
     /// This one or the next, by end.
     pub(super) const TCP: u64 = 4;
@@ -115,21 +122,21 @@ mod rank {
     pub(super) const TIMER: u32 = 2;
     pub(super) const WORK: u32 = 3;
     /// This one and all above.
-    pub(super) const AT_TRUNK: u32 = 4;
+    pub(super) const AT_QUEUE: u32 = 4;
 }
 
 /// What happens at one instant to one end of a connection comes in an order that does not depend on when the events
 /// were queued: bare acknowledgements arrive first, then other packets, then its timers are due, then workloads
 /// write.
 ///
-/// What is to be done on trunks is in no queue, since of each there is one thing that comes next
-/// ([`Links::next_trunk`](crate::links::Links::next_trunk)): packets that reach hosts right behind them come behind
-/// what reaches others at the same instant, the left trunk's first.
+/// What is to be done on queues of shared links is in no event queue, since of each there is one thing that comes next
+/// ([`Links::next_due`](crate::links::Links::next_due)): packets that reach hosts right after a shared link come after
+/// what reaches other hosts at the same instant, in the order of the queues.
 ///
-/// Packets that reach trunks come after everything else, in an order of their own. First comes the one before which
-/// its leaf carried fewest: that host began to send last. It is the order of a simulator that queues a packet's
-/// arrival when its transmission begins, as ns-2 does, if packets are of one size. Then that of the leaf that was
-/// there first.
+/// Packets that reach queues come after everything else, in an order of their own. First comes the one before which
+/// its access link carried fewest: that host began to send last. It is the order of a simulator that queues a packet's
+/// arrival when its transmission begins, as ns-2 does, if packets are of one size. A packet from another queue counts
+/// as one before which none was carried. Then that of the link with the lower number.
 impl Ranked for Wake {
     #[inline]
     fn rank(&self) -> u32 {
@@ -137,8 +144,8 @@ impl Ranked for Wake {
     }
 }
 
-const LEAF_BITS: u32 = 20;
-const MOST_BEFORE: u32 = (1 << (u64::BITS - RANK_AT - LEAF_BITS)) - 2;
+const LINK_BITS: u32 = 20;
+const MOST_BEFORE: u32 = (1 << (u64::BITS - RANK_AT - LINK_BITS)) - 2;
 
 /// Workloads and tokens below these fit a word and need no place in [`Timers`].
 const SMALL_WORKLOAD: u32 = 1 << 20;

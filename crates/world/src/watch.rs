@@ -1,20 +1,26 @@
-//! A tap on the trunks, shown every packet in the order of time.
+//! Taps on shared links, shown every packet in the order of time.
 
 use std::collections::VecDeque;
 
 use swell_base::{Packet, Time};
 
 use crate::flow::{Flow, LinkIndex, Tap};
-use crate::links::TRUNKS;
 
-/// Where [`Watch`] keeps arrivals at either trunk; what crosses has the trunk's number.
-const ARRIVALS: usize = TRUNKS as usize;
+/// Where a [`Watch`] keeps arrivals at either queue; what crosses has the queue's direction.
+const ARRIVALS: usize = 2;
 
-/// Packets arrive at a trunk now. When their transmission begins it is known when they will have
-/// crossed it, and then they are shown again. Both trunks are merged.
-pub(crate) struct Watch {
+/// The taps of a world.
+#[derive(Default)]
+pub(crate) struct Watches {
+    /// By shared link.
+    each: Vec<Option<Watch>>,
+}
+
+/// Packets arrive at a link now. When their transmission begins it is known when they will have
+/// crossed it, and then they are shown again. Both directions are merged.
+struct Watch {
     tap: Box<dyn Tap>,
-    /// Crossings by trunk, then arrivals, each in the order of their instants.
+    /// Crossings by direction, then arrivals, each in the order of their instants.
     seen: [VecDeque<Sight>; ARRIVALS + 1],
     /// Sights so far.
     count: u64,
@@ -27,29 +33,58 @@ struct Sight {
     packet: Packet,
 }
 
-impl Watch {
-    pub fn new(tap: Box<dyn Tap>) -> Watch {
-        Watch {
+impl Watches {
+    /// Whether there is any tap.
+    #[inline]
+    pub fn any(&self) -> bool {
+        !self.each.is_empty()
+    }
+
+    /// Shows what crosses a link from now on to `tap`.
+    pub fn set(&mut self, link: usize, tap: Box<dyn Tap>) {
+        if self.each.len() <= link {
+            self.each.resize_with(link + 1, || None);
+        }
+        self.each[link] = Some(Watch {
             tap,
             seen: Default::default(),
             count: 0,
+        });
+    }
+
+    /// A packet arrives at a queue, whichever follows.
+    #[cold]
+    #[inline(never)]
+    pub fn arrives(&mut self, queue: LinkIndex, at: Time, packet: Packet) {
+        if let Some(watch) = self.of(queue) {
+            watch.note(ARRIVALS, at, packet);
         }
     }
 
-    /// A packet arrives at a trunk, whichever its route says.
+    /// A packet will have left a queue and its link at `at`.
     #[cold]
     #[inline(never)]
-    pub fn arrives(&mut self, at: Time, packet: Packet) {
-        self.note(ARRIVALS, at, packet);
+    pub fn crosses(&mut self, queue: LinkIndex, at: Time, packet: Packet) {
+        if let Some(watch) = self.of(queue) {
+            watch.note(queue as usize % 2, at, packet);
+        }
     }
 
-    /// A packet will have crossed a trunk at `at`.
+    fn of(&mut self, queue: LinkIndex) -> Option<&mut Watch> {
+        self.each.get_mut(queue as usize / 2)?.as_mut()
+    }
+
+    /// Shows what has happened by `now`, link by link.
     #[cold]
     #[inline(never)]
-    pub fn crosses(&mut self, trunk: LinkIndex, at: Time, packet: Packet) {
-        self.note(trunk as usize, at, packet);
+    pub fn show(&mut self, now: Time, flows: &[Option<Box<Flow>>]) {
+        for watch in self.each.iter_mut().flatten() {
+            watch.show(now, flows);
+        }
     }
+}
 
+impl Watch {
     fn note(&mut self, place: usize, at: Time, packet: Packet) {
         self.count += 1;
         self.seen[place].push_back(Sight {
@@ -59,8 +94,7 @@ impl Watch {
         });
     }
 
-    /// Shows what has happened by `now`.
-    pub fn show(&mut self, now: Time, flows: &[Option<Box<Flow>>]) {
+    fn show(&mut self, now: Time, flows: &[Option<Box<Flow>>]) {
         let heads = |seen: &[VecDeque<Sight>; ARRIVALS + 1]| {
             let head = |(place, queue): (usize, &VecDeque<Sight>)| {
                 queue.front().map(|s| (s.at, s.number, place))

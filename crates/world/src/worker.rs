@@ -7,6 +7,7 @@ use swell_tcp::Config;
 use swell_workload::{Conn, Info, Workload};
 
 use crate::flow::Flow;
+use crate::path::PathId;
 use crate::profiles::Profiles;
 
 const CLOSED: u32 = u32::MAX;
@@ -24,18 +25,25 @@ struct Worker {
     /// Flow of each connection; workloads number theirs from zero up.
     flows: Vec<u32>,
     tag: Tag,
+    path: PathId,
     open: usize,
     profiles: Profiles,
 }
 
 impl Workers {
     /// Adds a workload; returns its number.
-    pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<Config>) -> usize {
+    pub fn add(
+        &mut self,
+        machine: Box<dyn Workload>,
+        (tag, path): (Tag, PathId),
+        tcp: Arc<Config>,
+    ) -> usize {
         self.machines.push(machine);
         self.first.push(CLOSED);
         self.rest.push(Worker {
             flows: Vec::new(),
             tag,
+            path,
             open: 0,
             profiles: Profiles::new(tcp),
         });
@@ -55,6 +63,11 @@ impl Workers {
     /// What the packets of a workload carry.
     pub fn tag(&self, workload: u32) -> Tag {
         self.rest[workload as usize].tag
+    }
+
+    /// The path that they take.
+    pub fn path(&self, workload: u32) -> PathId {
+        self.rest[workload as usize].path
     }
 
     pub fn profiles(&mut self, workload: u32) -> &mut Profiles {

@@ -1,45 +1,36 @@
 //! The world itself.
 
 mod life;
+mod network;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use swell_base::{Dur, FlowId, Tag, Time};
-use swell_path::{Census, Link, LinkConfig, Meter, Place};
+use swell_path::Place;
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Workload};
 
 use crate::access::Accesses;
 use crate::ahead::Ahead;
-use crate::bottleneck::Bottleneck;
 use crate::fast::FastPath;
 use crate::feed::{self, Feed, Feeds};
-use crate::flow::{Flow, LinkIndex, Tap, Transport, packet};
-use crate::links::{Links, TRUNKS};
+use crate::flow::{Flow, LinkIndex, Transport, packet};
+use crate::links::Links;
+use crate::path::PathId;
 use crate::port::Ports;
 use crate::probe::Probe;
 use crate::wake::{Arrives, Due, Timers, Wake};
-use crate::watch::Watch;
 use crate::worker::Workers;
-
-/// A direction across the bottleneck.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
-    /// Left to right.
-    Up,
-    /// Right to left.
-    Down,
-}
 
 /// IPv4 and UDP headers (RFC 791, RFC 768), and IPv6 and UDP headers (RFC 8200).
 const UDP_HEADERS: [u32; 2] = [28, 48];
 /// Largest packet that a datagram is sent in.
 const MTU: u32 = 1500;
-/// How long the route of a flow that is over is kept for packets still on the way.
+/// How long the access links of a flow that is over are kept for packets still on the way.
 const LINGER: Dur = Dur::from_secs(10);
 
-/// Hosts, links, transports and workloads around one bottleneck.
+/// Links, paths over them, and the hosts, transports and workloads at the ends of these paths.
 pub struct World {
     pub(crate) seed: u64,
     pub(crate) ahead: Ahead,
@@ -54,55 +45,13 @@ pub struct World {
     pub(crate) touched: Vec<(u32, u8)>,
     pub(crate) actions: Vec<Action>,
     probes: Vec<Probe>,
+    /// Somebody [takes a census](World::take_census).
+    counting: bool,
     pub(crate) ports: Ports,
     hops: u64,
 }
 
 impl World {
-    /// A world with the bottleneck `links` (left to right, right to left) and nothing else.
-    pub fn new(links: &[LinkConfig; 2], seed: u64) -> World {
-        let link = |i: usize, name| Link::new(&links[i], seed, name);
-        World {
-            seed,
-            ahead: Ahead::default(),
-            timers: Timers::default(),
-            links: Links::new([link(0, "bottleneck/up"), link(1, "bottleneck/down")]),
-            accesses: Accesses::default(),
-            flows: Vec::new(),
-            workers: Workers::default(),
-            feeds: Feeds::default(),
-            inbox: VecDeque::new(),
-            touched: Vec::new(),
-            actions: Vec::new(),
-            probes: Vec::new(),
-            ports: Ports::default(),
-            hops: 0,
-        }
-    }
-
-    /// Counts what passes the bottleneck, in bins of these widths.
-    pub fn meter(&mut self, fine: Dur, coarse: Dur) {
-        for direction in [Direction::Up, Direction::Down] {
-            let link = self.links.trunk_mut(direction as LinkIndex);
-            link.set_meter(Meter::new(fine, coarse));
-        }
-    }
-
-    /// Keeps account, at the bottleneck, of the packets of each workload: groups of the
-    /// [`Census`] are the workloads' numbers. To be called before any workload is added.
-    pub fn take_census(&mut self) {
-        for direction in [Direction::Up, Direction::Down] {
-            let link = self.links.trunk_mut(direction as LinkIndex);
-            link.set_census(Census::default());
-        }
-    }
-
-    /// Does without a fast path from now on, for benches and checks. To be called before any
-    /// workload or port is added.
-    pub fn switch_off(&mut self, path: FastPath) {
-        self.links.off.add(path);
-    }
-
     /// Samples the inside of one end of a connection from its beginning, which must lie ahead.
     pub fn probe(&mut self, workload: usize, conn: Conn, end: End) {
         self.probes.push(Probe {
@@ -118,15 +67,21 @@ impl World {
         &self.probes
     }
 
-    /// Shows every packet that arrives at the bottleneck or leaves it from now on to `tap`.
-    pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
-        self.links.watch = Some(Box::new(Watch::new(tap)));
+    /// Adds a workload whose packets carry `tag` and take the default path, and whose connections use `tcp`; its
+    /// first event is due now. Returns its number.
+    pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<TcpConfig>) -> usize {
+        self.add_on(PathId::default(), machine, tag, tcp)
     }
 
-    /// Adds a workload whose packets carry `tag` and whose connections use `tcp`; its first event
-    /// is due now. Returns its number.
-    pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<TcpConfig>) -> usize {
-        let index = self.workers.add(machine, tag, tcp);
+    /// As [`World::add`], on any path. Its left is the path's left end.
+    pub fn add_on(
+        &mut self,
+        path: PathId,
+        machine: Box<dyn Workload>,
+        tag: Tag,
+        tcp: Arc<TcpConfig>,
+    ) -> usize {
+        let index = self.workers.add(machine, (tag, path), tcp);
         self.inbox.push_back((index as u32, Event::Start));
         self.settle();
         index
@@ -145,15 +100,15 @@ impl World {
     /// Lets everything up to and including `until` happen.
     pub fn advance(&mut self, until: Time) {
         self.happen(until);
-        for trunk in 0..TRUNKS {
-            self.links.advance(trunk);
+        for queue in 0..self.links.queues() {
+            self.links.advance(queue);
         }
-        if let Some(watch) = &mut self.links.watch {
-            watch.show(self.links.now, &self.flows);
+        if self.links.watches.any() {
+            self.links.watches.show(self.links.now, &self.flows);
         }
     }
 
-    /// As [`World::advance`], but the counts of the bottleneck may lag behind until the next event there. However
+    /// As [`World::advance`], but the counts of a link may lag behind until the next event there. However
     /// time is cut into calls, the same events happen in the same order, ties included: a journal is replayed
     /// with this method.
     pub fn happen(&mut self, until: Time) {
@@ -161,13 +116,13 @@ impl World {
         self.links.now = self.links.now.max(until);
     }
 
-    /// Lets everything happen that is queued for `until` or before, and what trunks have to do by then. Of what is due
-    /// at one instant trunks come behind what is queued of links, and before timers.
+    /// Lets everything happen that is due by `until`. Of what is due at one instant shared links come after the events
+    /// of access links, and before timers.
     pub(crate) fn run(&mut self, until: Time) {
         // What is due at the end of time never is.
         let until = until.min(Time::MAX - Dur::from_nanos(1));
         loop {
-            let (due, trunk) = self.links.next_trunk();
+            let (due, queue) = self.links.next_due();
             let (last, rank) = if due <= until {
                 (due, Wake::RANK_OF_LINKS)
             } else {
@@ -179,7 +134,7 @@ impl World {
                 self.dispatch(wake);
             } else if due <= until {
                 self.begin(due);
-                self.trunk_due(trunk);
+                self.queue_due(queue);
             } else {
                 return;
             }
@@ -189,26 +144,22 @@ impl World {
     #[inline(always)]
     fn begin(&mut self, at: Time) {
         self.links.now = at;
-        if let Some(watch) = &mut self.links.watch {
-            watch.show(at, &self.flows);
+        if self.links.watches.any() {
+            self.links.watches.show(at, &self.flows);
         }
     }
 
     #[inline(always)]
     fn dispatch(&mut self, wake: Wake) {
         match self.timers.open(wake) {
-            Due::Packet(place, Arrives::Trunk(trunk)) => self.links.reach_trunk(trunk, place),
+            Due::Packet(place, Arrives::First) => self.links.reach_first(place),
             Due::Packet(place, Arrives::Host) => self.reach_host(place),
-            Due::Link(leaf) => self.leaf_due(leaf),
+            Due::Packet(place, Arrives::Queue(queue)) => self.links.reach_queue(queue, place),
+            Due::Link(access) => self.access_due(access),
             Due::Tcp { flow, end } => self.timer_due(flow, end),
             Due::Work { workload, token } => self.work_due(workload, token),
             Due::Reap(flow) => self.reap(flow),
         }
-    }
-
-    /// The bottleneck link of a direction.
-    pub fn bottleneck(&self, direction: Direction) -> Bottleneck<'_> {
-        Bottleneck(self.links.trunk(direction as LinkIndex))
     }
 
     /// What workload `index` finished since the last call.
@@ -252,32 +203,32 @@ impl World {
         self.links.pool.in_use()
     }
 
-    /// Links that exist, the bottleneck's two included.
+    /// Links that exist, each direction of a shared one and of an access path counted.
     pub fn links(&self) -> usize {
         self.links.len()
     }
 
     // Packets.
 
-    /// Hands what has crossed a trunk as its last link to its endpoint, packet after packet, each with everything
+    /// Hands what has crossed a shared link as its last link to its endpoint, packet after packet, each with everything
     /// that it causes.
     #[inline]
-    fn trunk_due(&mut self, trunk: LinkIndex) {
-        self.links.advance(trunk);
-        while let Some(place) = self.links.take_from_trunk(trunk) {
-            self.look_along(trunk);
+    fn queue_due(&mut self, queue: LinkIndex) {
+        self.links.advance(queue);
+        while let Some(place) = self.links.take_from_queue(queue) {
+            self.look_along(queue);
             self.hops += 1;
             self.arrive(place);
             self.settle();
         }
     }
 
-    /// The same of leaves.
+    /// The same of access links.
     #[inline]
-    fn leaf_due(&mut self, leaf: LinkIndex) {
-        if self.links.due(leaf) {
-            while let Some(place) = self.links.take_from_other(leaf) {
-                // It was entered from a trunk without an event.
+    fn access_due(&mut self, access: LinkIndex) {
+        if self.links.due(access) {
+            while let Some(place) = self.links.take_from_other(access) {
+                // It was entered from a shared link without an event.
                 self.hops += 2;
                 self.arrive(place);
                 self.settle();
@@ -285,7 +236,7 @@ impl World {
         }
     }
 
-    /// A packet has crossed a plain leaf at the end of its route, and the trunk before.
+    /// A packet has crossed a plain access link at the end of its way, and the shared link before.
     #[inline]
     fn reach_host(&mut self, place: Place) {
         self.hops += 2;
@@ -293,7 +244,7 @@ impl World {
         self.settle();
     }
 
-    /// A packet reaches the end of its route.
+    /// A packet reaches the end of its way.
     #[inline]
     fn arrive(&mut self, place: Place) {
         let packet = self.links.pool.packet(place);
@@ -570,7 +521,7 @@ impl World {
         let Transport::Datagrams { sent, headers, .. } = &mut flow.transport else {
             return;
         };
-        let (link, last) = (flow.first[end as usize], flow.last[end as usize]);
+        let (link, bound) = (flow.first[end as usize], flow.bound[end as usize]);
         let mut packet = packet(index, end, flow.tag);
         let mut left = bytes;
         loop {
@@ -579,7 +530,7 @@ impl World {
             packet.seg.len = len;
             packet.size = (len + *headers) as u16;
             *sent += 1;
-            self.links.put(link, &packet, last);
+            self.links.put(link, &packet, bound);
             left -= len;
             if left == 0 {
                 return;
@@ -614,7 +565,7 @@ fn send_all(
             packet.size = endpoint.config().wire_size(&packet.seg);
             packet.way = end;
             packet.tag = flow.tag;
-            links.send(flow.first[e], place, flow.last[e]);
+            links.send(flow.first[e], place, flow.bound[e]);
             if sent == Sent::Last {
                 break;
             }
@@ -650,5 +601,5 @@ fn acknowledge(flow: &mut Flow, end: usize, place: Place, links: &mut Links) {
     packet.size = endpoint.config().wire_size(&packet.seg);
     packet.way = end as u8;
     packet.tag = flow.tag;
-    links.send_back(flow.first[end], place, flow.last[end]);
+    links.send_back(flow.first[end], place, flow.bound[end]);
 }

@@ -1,4 +1,4 @@
-//! Worlds so large that what comes next is looked at ahead, in the queue and along the trunks.
+//! Worlds so large that what comes next is looked at ahead, in the event queue and along shared links.
 
 #![expect(clippy::print_stdout, reason = "says how large it was")]
 

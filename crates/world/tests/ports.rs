@@ -28,6 +28,7 @@ fn ports(world: &mut World) -> [Port; 2] {
             up: Some(Rate::from_bps(1_000_000_000)),
             ..Access::default()
         },
+        ..PortConfig::default()
     };
     [
         world.add_port(&port(false, 2)),

@@ -60,8 +60,8 @@ fn packets_of_a_flow_that_is_over_stay_off_links_that_became_another_flows() {
     world.add(Box::new(Reborn), Tag::Background, tcp);
     world.advance(Time::from_secs_f64(60.0));
     assert_eq!(world.bottleneck(Direction::Up).ledger().departed, 23);
-    // The trunk and the access link: 11 datagrams of the first flow, the last of them begun at 10 s, and 3 of the
-    // second. The trunk alone: the 9 others.
+    // The bottleneck and the access link: 11 datagrams of the first flow, the last of them begun at 10 s, and 3 of the
+    // second. The bottleneck alone: the 9 others.
     assert_eq!(world.hops(), 2 * (11 + 3) + 9);
     assert_eq!(world.pooled(), 0);
 }

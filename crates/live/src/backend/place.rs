@@ -88,6 +88,7 @@ pub(super) fn ports(foreground: &ForegroundSpec) -> Vec<PortConfig> {
             up: Some(FIRST_HOP),
             ..Access::default()
         },
+        ..PortConfig::default()
     };
     [false, true].into_iter().chain(peers).map(port).collect()
 }

@@ -106,7 +106,11 @@ impl Members {
     ) -> (Port, Option<PortConfig>) {
         // The key names the host, and says nothing of its path.
         let access = Access { key: 0, ..access };
-        let config = PortConfig { right, access };
+        let config = PortConfig {
+            right,
+            access,
+            ..PortConfig::default()
+        };
         let free = self.free.iter().position(|(c, _)| *c == config);
         let (port, new) = match free {
             Some(at) => (self.free.swap_remove(at).1, None),

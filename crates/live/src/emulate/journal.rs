@@ -346,6 +346,7 @@ fn port(r: &[u8], rest: &[u8]) -> Result<Entry, &'static str> {
                 loss_down: loss(24)?,
                 key: 0,
             },
+            ..PortConfig::default()
         },
         program: r[1] & 2 != 0,
     })

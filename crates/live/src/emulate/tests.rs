@@ -72,6 +72,7 @@ fn watched(right: bool, prefix: &str) -> (UnixDatagram, Host, Arc<AtomicU64>) {
             up: Some(Rate::from_bps(10_000_000_000)),
             ..Access::default()
         },
+        ..PortConfig::default()
     };
     let host = Host {
         port,
@@ -335,7 +336,11 @@ fn a_broken_journal_is_refused_with_the_place() {
     };
     let port = |right| Entry::Port {
         at: Time::from_nanos(2),
-        config: PortConfig { right, access },
+        config: PortConfig {
+            right,
+            access,
+            ..PortConfig::default()
+        },
         program: !right,
     };
     let arrival = Entry::Arrival {

@@ -38,15 +38,13 @@ impl World {
         let Some(flow) = self.flows[index as usize].take() else {
             return;
         };
-        // What is still on the way goes no further: its links may become another flow's.
-        self.links.forget_route(index);
         for handle in flow.access {
             let Some(pair) = self.accesses.give_back(handle) else {
                 continue;
             };
             for link in [pair.up, pair.down] {
                 if link != NONE {
-                    self.links.doom(link);
+                    self.links.leave_unused(link);
                 }
             }
         }
@@ -108,39 +106,48 @@ impl World {
 
     fn open(&mut self, workload: u32, conn: Conn, open: &Open, transport: Transport) -> u32 {
         let index = self.flows.len() as u32;
-        // The trunk from the client to the server, and back.
-        let trunks = if open.from_right { [1, 0] } else { [0, 1] };
+        // The way from the client to the server, and back.
+        let mut ways = self.links.paths.ways(self.workers.path(workload));
+        if open.from_right {
+            ways.reverse();
+        }
+        let queues = ways.map(|way| self.links.paths.first(way));
         let mut access = [AT_BOTTLENECK; 2];
-        let mut first = trunks;
-        let mut routes = [NONE; 2];
+        let mut first = queues;
+        let mut last = [NONE; 2];
         for (i, path) in [&open.client, &open.server].into_iter().enumerate() {
             let (seed, links) = (self.seed, &mut self.links);
-            let side = trunks[i];
+            let side = queues[i];
             let (handle, pair) =
                 self.accesses
                     .take((workload, side), path, |config, handle, name| {
                         let own = derived(seed, u64::from(workload) << 48 | u64::from(handle));
                         let onto = if name == UP { side } else { NONE };
-                        links.add_leaf(config, (own, name), onto)
+                        links.add_access(config, (own, name), onto)
                     });
             access[i] = handle;
             if pair.up != NONE {
                 first[i] = pair.up;
             }
-            // What goes to the server ends on the server's leaf.
-            routes[i ^ 1] = pair.down;
+            // What goes to the server ends on the server's access link.
+            last[i ^ 1] = pair.down;
         }
-        for trunk in trunks {
-            if let Some(census) = self.links.trunk_mut(trunk).census_mut() {
-                census.assign(index, workload);
+        if self.counting {
+            for way in ways {
+                let crossed: Vec<_> = self.links.paths.queues(way).collect();
+                for queue in crossed {
+                    if let Some(census) = self.links.queue_mut(queue).census_mut() {
+                        census.assign(index, workload);
+                    }
+                }
             }
         }
-        self.links.routes.push(routes);
+        let bound = [0, 1].map(|i| self.links.bound(ways[i], last[i]));
         let flow = Flow {
             workload,
             conn,
             first,
-            last: routes,
+            bound,
             tag: self.workers.tag(workload),
             silent: open.silent,
             probed: self

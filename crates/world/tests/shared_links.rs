@@ -1,4 +1,4 @@
-//! What trunks have to do is in no queue: hosts right behind them are reached in time all the same, and in order.
+//! What shared links have to do is no event: hosts right after them are reached in time all the same, and in order.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,12 +9,12 @@ use swell_tcp::Config;
 use swell_workload::{Access, Action, Conn, End, Event, Info, Open, Record, Workload};
 use swell_world::{PortConfig, World};
 
-const TRUNK: Dur = Dur::from_millis(5);
-const LEAF: Dur = Dur::from_millis(1);
+const SHARED: Dur = Dur::from_millis(5);
+const ACCESS: Dur = Dur::from_millis(1);
 /// When everything happens.
 const THEN: Time = Time::from_nanos(20_000_000);
 
-/// A flow of datagrams to a host right behind a trunk, or to one that is so much farther away.
+/// A flow of datagrams to a host right after a shared link, or to one that is so much farther away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Path {
     from_right: bool,
@@ -47,7 +47,7 @@ impl Workload for Once {
                         ..Open::default()
                     };
                     actions.push(Action::Datagrams(Conn(i as u32), Box::new(open)));
-                    let takes = TRUNK + path.behind;
+                    let takes = SHARED + path.behind;
                     actions.push(Action::Timer(THEN.since(now) - takes, i as u64));
                 }
             }
@@ -69,11 +69,11 @@ impl Workload for Once {
 }
 
 fn world(paths: &[Path], timer: bool) -> (World, Receiver<(Time, Option<usize>)>) {
-    let trunk = LinkConfig {
-        delay: TRUNK,
+    let link = LinkConfig {
+        delay: SHARED,
         ..LinkConfig::default()
     };
-    let mut world = World::new(&[trunk.clone(), trunk], 1);
+    let mut world = World::new(&[link.clone(), link], 1);
     let (told, hears) = channel();
     let paths = paths.to_vec();
     let tcp = Arc::new(Config::classic());
@@ -81,22 +81,22 @@ fn world(paths: &[Path], timer: bool) -> (World, Receiver<(Time, Option<usize>)>
     (world, hears)
 }
 
-const RIGHT_BEHIND: Path = Path {
+const RIGHT_AFTER: Path = Path {
     from_right: false,
     behind: Dur::ZERO,
 };
 const THE_OTHER_WAY: Path = Path {
     from_right: true,
-    ..RIGHT_BEHIND
+    ..RIGHT_AFTER
 };
-const BEHIND_A_LEAF: Path = Path {
-    behind: LEAF,
-    ..RIGHT_BEHIND
+const OVER_ACCESS: Path = Path {
+    behind: ACCESS,
+    ..RIGHT_AFTER
 };
 
 #[test]
-fn a_host_right_behind_a_trunk_is_reached_at_its_instant() {
-    let (mut world, hears) = world(&[RIGHT_BEHIND], false);
+fn a_host_right_after_a_shared_link_is_reached_at_its_instant() {
+    let (mut world, hears) = world(&[RIGHT_AFTER], false);
     let before = THEN - Dur::from_nanos(1);
     world.happen(THEN - Dur::from_millis(1));
     assert_eq!(world.poll_at(), Some(THEN), "it is known when");
@@ -108,10 +108,10 @@ fn a_host_right_behind_a_trunk_is_reached_at_its_instant() {
     assert_eq!(world.poll_at(), None);
 }
 
-/// Packets that leaves carried come first, then the left trunk's, then the right one's, then timers; whatever is sent first.
+/// Packets from access links come first, then those of the link up, then down, then timers; whatever is sent first.
 #[test]
 fn at_one_instant_there_is_one_order() {
-    let order = [BEHIND_A_LEAF, RIGHT_BEHIND, THE_OTHER_WAY];
+    let order = [OVER_ACCESS, RIGHT_AFTER, THE_OTHER_WAY];
     for (a, b, c) in [
         (0, 1, 2),
         (2, 1, 0),
@@ -134,7 +134,7 @@ fn at_one_instant_there_is_one_order() {
 
 #[test]
 fn the_end_of_time_is_reached() {
-    let (mut world, hears) = world(&[RIGHT_BEHIND, BEHIND_A_LEAF], true);
+    let (mut world, hears) = world(&[RIGHT_AFTER, OVER_ACCESS], true);
     world.happen(Time::MAX);
     assert_eq!(hears.try_iter().count(), 3);
     world.advance(Time::MAX);
@@ -144,14 +144,14 @@ fn the_end_of_time_is_reached() {
 /// Of many ports it is not asked what is on the way to each, but what is due next in the whole world.
 #[test]
 fn many_ports_are_told_when_something_leaves() {
-    let trunk = LinkConfig {
-        delay: TRUNK,
+    let link = LinkConfig {
+        delay: SHARED,
         ..LinkConfig::default()
     };
-    let mut world = World::new(&[trunk.clone(), trunk], 1);
+    let mut world = World::new(&[link.clone(), link], 1);
     let port = |right| PortConfig {
         right,
-        access: Access::default(),
+        ..PortConfig::default()
     };
     let ends = [world.add_port(&port(false)), world.add_port(&port(true))];
     for _ in 0..20 {
@@ -161,9 +161,9 @@ fn many_ports_are_told_when_something_leaves() {
     world.happen(THEN);
     world.inject(flow, false, 1000, 0, 1);
     let due = world.ports_due().expect("a packet is inside");
-    assert!(due <= THEN + TRUNK, "{due:?}");
+    assert!(due <= THEN + SHARED, "{due:?}");
     world.happen(due);
     assert_eq!(world.ports_due().filter(|&at| at > due), None);
-    world.happen(THEN + TRUNK);
-    assert_eq!(world.take_delivery().map(|d| d.at), Some(THEN + TRUNK));
+    world.happen(THEN + SHARED);
+    assert_eq!(world.take_delivery().map(|d| d.at), Some(THEN + SHARED));
 }

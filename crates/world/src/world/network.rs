@@ -1,0 +1,123 @@
+//! The network of a world: its shared links, paths over them, and who counts there.
+
+use std::collections::VecDeque;
+
+use swell_base::{Direction, Dur};
+use swell_path::{Census, Link, LinkConfig, Meter};
+
+use super::World;
+use crate::access::Accesses;
+use crate::ahead::Ahead;
+use crate::bottleneck::Bottleneck;
+use crate::fast::FastPath;
+use crate::feed::Feeds;
+use crate::flow::Tap;
+use crate::links::{ACCESS, Links};
+use crate::path::{Duplex, Hop, PathId, queue};
+use crate::port::Ports;
+use crate::wake::Timers;
+use crate::worker::Workers;
+
+impl World {
+    /// A world with one link, the `bottleneck` (left to right, right to left), and nothing else.
+    pub fn new(bottleneck: &[LinkConfig; 2], seed: u64) -> World {
+        let only = Duplex {
+            name: "bottleneck".to_owned(),
+            directions: bottleneck.clone(),
+        };
+        World::with_links(&[only], seed)
+    }
+
+    /// A world with these links and nothing else. The default path takes all of them in their order.
+    ///
+    /// # Panics
+    /// Without any link, and with more than 32 768.
+    pub fn with_links(links: &[Duplex], seed: u64) -> World {
+        assert!(
+            (1..=ACCESS as usize / 2).contains(&links.len()),
+            "a world has 1 to 32768 links"
+        );
+        let both = |link: &Duplex| {
+            [(0, "up"), (1, "down")].map(|(i, way)| {
+                let name = format!("{}/{way}", link.name);
+                Link::new(&link.directions[i], seed, &name)
+            })
+        };
+        let mut world = World {
+            seed,
+            ahead: Ahead::default(),
+            timers: Timers::default(),
+            links: Links::new(links.iter().flat_map(both).collect()),
+            accesses: Accesses::default(),
+            flows: Vec::new(),
+            workers: Workers::default(),
+            feeds: Feeds::default(),
+            inbox: VecDeque::new(),
+            touched: Vec::new(),
+            actions: Vec::new(),
+            probes: Vec::new(),
+            counting: false,
+            ports: Ports::default(),
+            hops: 0,
+        };
+        let hop = |link| Hop {
+            link,
+            reversed: false,
+        };
+        let all: Vec<Hop> = (0..links.len()).map(hop).collect();
+        world.add_path(&all);
+        world
+    }
+
+    /// Adds a path over some of the links; `None` where there is no hop, no such link, or one comes twice.
+    pub fn add_path(&mut self, hops: &[Hop]) -> Option<PathId> {
+        let links = self.links.queues() as usize / 2;
+        self.links.paths.add(hops, links)
+    }
+
+    /// Counts what passes each link, in bins of these widths.
+    pub fn meter(&mut self, fine: Dur, coarse: Dur) {
+        for queue in 0..self.links.queues() {
+            let link = self.links.queue_mut(queue);
+            link.set_meter(Meter::new(fine, coarse));
+        }
+    }
+
+    /// Keeps account, at each link, of the packets of each workload: groups of the
+    /// [`Census`] are the workloads' numbers. To be called before any workload is added.
+    pub fn take_census(&mut self) {
+        self.counting = true;
+        for queue in 0..self.links.queues() {
+            self.links.queue_mut(queue).set_census(Census::default());
+        }
+    }
+
+    /// Does without a fast path from now on, for benches and checks. To be called before any
+    /// workload or port is added.
+    pub fn switch_off(&mut self, path: FastPath) {
+        self.links.off.add(path);
+    }
+
+    /// Shows every packet that arrives at the first link or leaves it from now on to `tap`.
+    pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
+        self.set_tap_on(0, tap);
+    }
+
+    /// As [`World::set_tap`], of any link.
+    pub fn set_tap_on(&mut self, link: usize, tap: Box<dyn Tap>) {
+        self.links.watches.set(link, tap);
+    }
+
+    /// The first link in a direction.
+    pub fn bottleneck(&self, direction: Direction) -> Bottleneck<'_> {
+        self.link(0, direction)
+    }
+
+    /// A link in a direction.
+    ///
+    /// # Panics
+    /// Where there is no such link.
+    pub fn link(&self, link: usize, direction: Direction) -> Bottleneck<'_> {
+        Bottleneck(self.links.queue(queue(link, direction)))
+    }
+}
