@@ -15,6 +15,7 @@
 
 mod fetch;
 mod packet;
+mod paged;
 mod queue;
 mod rng;
 mod units;
@@ -25,6 +26,7 @@ pub use packet::{
     Direction, DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Stamps, Tag,
     UDP_HEADERS,
 };
+pub use paged::Paged;
 pub use queue::{EventQueue, Ranked};
 pub use rng::{Stream, derived};
 pub use units::{Bytes, Dur, QueueLimit, Rate, Time, UnitError};

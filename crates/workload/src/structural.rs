@@ -4,7 +4,7 @@ mod script;
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Rate, Time};
+use swell_base::{Dur, Paged, Rate, Time};
 use swell_traffic::{Exchange, Model, Path, Schedule, Session, Start};
 
 use self::script::{Place, Script, Step};
@@ -19,11 +19,17 @@ pub struct Structural {
     model: Arc<Model>,
     starts: Vec<Start>,
     next_start: usize,
-    /// One entry per session begun, emptied when it is over.
-    visits: Vec<Option<Visit>>,
-    /// One entry per connection opened, emptied when it is gone.
-    flows: Vec<Option<Box<Live>>>,
+    /// Sessions under way.
+    visits: Paged<Visit>,
+    /// How many have begun.
+    begun: u32,
+    /// Connections under way.
+    flows: Paged<Box<Live>>,
+    /// How many were opened.
+    opened: u32,
+    /// Finished connections, if somebody wants to know.
     records: Vec<Record>,
+    keeps_records: bool,
 }
 
 /// A session under way.
@@ -66,9 +72,21 @@ impl Structural {
             model,
             starts: schedule.starts.clone(),
             next_start: 0,
-            visits: Vec::new(),
-            flows: Vec::new(),
+            visits: Paged::default(),
+            begun: 0,
+            flows: Paged::default(),
+            opened: 0,
             records: Vec::new(),
+            keeps_records: true,
+        }
+    }
+
+    /// Leaves no records of connections, which take memory as long as a run goes on.
+    #[must_use]
+    pub fn without_records(self) -> Structural {
+        Structural {
+            keeps_records: false,
+            ..self
         }
     }
 
@@ -85,14 +103,16 @@ impl Structural {
         };
         self.next_start += 1;
         self.await_session(now, actions);
-        let v = self.visits.len() as u32;
-        self.visits.push(Some(Visit {
+        let v = self.begun;
+        self.begun += 1;
+        let visit = Visit {
             session,
             copy,
             group: 0,
             next: 0,
             open: 0,
-        }));
+        };
+        self.visits.insert(v, visit);
         let first = self
             .session(session)
             .groups
@@ -122,7 +142,7 @@ impl Structural {
 
     /// Waits for the start of the group's next connection, if it has one left.
     fn await_connection(&mut self, v: u32, actions: &mut Vec<Action>) {
-        let Some(visit) = &self.visits[v as usize] else {
+        let Some(visit) = self.visits.get(v) else {
             return;
         };
         let groups = &self.session(visit.session).groups;
@@ -135,7 +155,7 @@ impl Structural {
     }
 
     fn end_group(&mut self, v: u32, actions: &mut Vec<Action>) {
-        let Some(visit) = &mut self.visits[v as usize] else {
+        let Some(visit) = self.visits.get_mut(v) else {
             return;
         };
         visit.group += 1;
@@ -148,12 +168,14 @@ impl Structural {
             .map(|g| g.think)
         {
             Some(think) => actions.push(Action::Timer(think, GROUP | u64::from(v))),
-            None => self.visits[v as usize] = None,
+            None => {
+                self.visits.remove(v);
+            }
         }
     }
 
     fn open(&mut self, v: u32, now: Time, actions: &mut Vec<Action>) {
-        let Some(visit) = &mut self.visits[v as usize] else {
+        let Some(visit) = self.visits.get_mut(v) else {
             return;
         };
         let copy = visit.copy;
@@ -168,11 +190,12 @@ impl Structural {
         let model = Arc::clone(&self.model);
         let session = &model.sessions[session as usize];
         let connection = &session.groups[group].connections[next];
-        let conn = Conn(self.flows.len() as u32);
+        let conn = Conn(self.opened);
+        self.opened += 1;
         let client = model.client_paths.get(session.client as usize);
         let server = model.server_paths.get(connection.server as usize);
         let rtt = [client, server].map(|path| path.map_or(Dur::ZERO, |p| p.rtt));
-        self.flows.push(Some(Box::new(Live {
+        let live = Box::new(Live {
             visit: v,
             class: session.class,
             start: now,
@@ -180,7 +203,8 @@ impl Structural {
             finished: false,
             passed: false,
             script: Script::new(Arc::clone(&self.model), place, rtt),
-        })));
+        });
+        self.flows.insert(conn.0, live);
         let host =
             |side: u64, index: u32| (u64::from(copy) + 1) << 33 | side << 32 | u64::from(index);
         let open = Box::new(Open {
@@ -220,7 +244,7 @@ impl Structural {
         actions: &mut Vec<Action>,
         react: impl FnOnce(&mut Script, &mut Vec<Step>),
     ) {
-        let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
+        let Some(live) = self.flows.get_mut(conn.0) else {
             return;
         };
         let mut steps = Vec::new();
@@ -236,7 +260,7 @@ impl Structural {
                 Step::Finished => self.finished(conn, now, actions),
             }
         }
-        let under_way = self.flows.get(conn.0 as usize).and_then(Option::as_ref);
+        let under_way = self.flows.get(conn.0);
         if under_way.is_some_and(|l| l.script.passed()) {
             self.pass(conn, actions);
         }
@@ -244,14 +268,14 @@ impl Structural {
 
     /// The session's next group waits no longer for `conn`.
     fn pass(&mut self, conn: Conn, actions: &mut Vec<Action>) {
-        let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
+        let Some(live) = self.flows.get_mut(conn.0) else {
             return;
         };
         if std::mem::replace(&mut live.passed, true) {
             return;
         }
         let v = live.visit;
-        let Some(visit) = &mut self.visits[v as usize] else {
+        let Some(visit) = self.visits.get_mut(v) else {
             return;
         };
         visit.open -= 1;
@@ -264,7 +288,7 @@ impl Structural {
 
     /// The exchange on `conn` is over.
     fn finished(&mut self, conn: Conn, now: Time, actions: &mut Vec<Action>) {
-        let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
+        let Some(live) = self.flows.get_mut(conn.0) else {
             return;
         };
         if std::mem::replace(&mut live.finished, true) {
@@ -278,12 +302,12 @@ impl Structural {
             self.record(conn, Some(now), Info::default());
             actions.push(Action::Abort(conn));
             self.pass(conn, actions);
-            self.flows[conn.0 as usize] = None;
+            self.flows.remove(conn.0);
         }
     }
 
     fn record(&mut self, conn: Conn, end: Option<Time>, info: Info) {
-        let Some(Some(live)) = self.flows.get(conn.0 as usize) else {
+        let Some(live) = self.flows.get(conn.0).filter(|_| self.keeps_records) else {
             return;
         };
         self.records.push(Record::Flow(FlowRecord {
@@ -305,7 +329,7 @@ impl Workload for Structural {
             Event::Timer(token) => self.timer(token, now, actions),
             Event::Connected(conn, End::Client) => self.play(conn, now, actions, Script::begin),
             Event::Received(conn, end, n) => {
-                if let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) {
+                if let Some(live) = self.flows.get_mut(conn.0) {
                     live.received[end as usize] += n;
                     self.play(conn, now, actions, |s, steps| {
                         s.received(end, n, now, steps)
@@ -313,7 +337,7 @@ impl Workload for Structural {
                 }
             }
             Event::Datagram(conn, end, n) => {
-                if let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) {
+                if let Some(live) = self.flows.get_mut(conn.0) {
                     live.received[end as usize] += u64::from(n);
                     self.play(conn, now, actions, |s, steps| s.datagram(end, steps));
                 }
@@ -325,19 +349,17 @@ impl Workload for Structural {
             Event::Eof(conn, End::Server) => actions.push(Action::Close(conn, End::Server)),
             Event::Eof(conn, End::Client) => actions.push(Action::Close(conn, End::Client)),
             Event::Reset(conn, _) => {
-                let Some(Some(live)) = self.flows.get_mut(conn.0 as usize) else {
+                let Some(live) = self.flows.get_mut(conn.0) else {
                     return;
                 };
                 if !std::mem::replace(&mut live.finished, true) {
                     self.record(conn, Some(now), Info::default());
                 }
                 self.pass(conn, actions);
-                self.flows[conn.0 as usize] = None;
+                self.flows.remove(conn.0);
             }
             Event::Closed(conn, _) => {
-                if let Some(slot) = self.flows.get_mut(conn.0 as usize) {
-                    *slot = None;
-                }
+                self.flows.remove(conn.0);
             }
             Event::Connected(_, End::Server) => {}
         }
@@ -348,10 +370,10 @@ impl Workload for Structural {
     }
 
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
-        for i in 0..self.flows.len() as u32 {
-            if self.flows[i as usize].as_ref().is_some_and(|l| !l.finished) {
-                self.record(Conn(i), None, info(Conn(i)));
-            }
+        let unfinished = self.flows.iter().filter(|(_, live)| !live.finished);
+        let unfinished: Vec<Conn> = unfinished.map(|(i, _)| Conn(i)).collect();
+        for conn in unfinished {
+            self.record(conn, None, info(conn));
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | `learnt-over` | 1.5 times what 100 Mbit/s carries |
 //! | `linux` | 10 000 clients of the scenario of [`hops`](../hops.rs), with the TCP of Linux |
 //! | `ns2` | 60 of them, with the Reno of ns-2: what `scripts/bench-peers` runs |
+//! | `chain` | the same across four links, of which the first is that of `ns2` |
 //!
 //! ```text
 //! cargo bench -p swell-world --bench ablation                          every scenario, each fast path switched off in turn
@@ -31,15 +32,16 @@ use swell_path::LinkConfig;
 use swell_tcp::{Algorithm, Config};
 use swell_traffic::{Knobs, Model, Schedule};
 use swell_workload::{Access, Law, Parametric, ParametricConfig, Structural, Transport};
-use swell_world::{Direction, FastPath, World};
+use swell_world::{Direction, Duplex, FastPath, World};
 
 /// Scenarios with the seconds that are measured and those before.
-const SCENARIOS: [(&str, u64, u64); 5] = [
+const SCENARIOS: [(&str, u64, u64); 6] = [
     ("learnt", 60, 120),
     ("learnt-1g", 10, 60),
     ("learnt-over", 30, 60),
     ("linux", 3, 2),
     ("ns2", 200, 0),
+    ("chain", 200, 0),
 ];
 /// Runs of each kind in alternation, when all are compared.
 const ROUNDS: usize = 3;
@@ -108,11 +110,12 @@ fn run(name: &str, seconds: u64, warm_up: u64, without: &[&str]) {
         "learnt" => learnt(76.0, 100, end, without),
         "learnt-1g" => learnt(760.0, 1000, end, without),
         "learnt-over" => learnt(190.0, 100, end, without),
-        "linux" => clients(10_000, &Config::linux(), without),
-        _ => clients(60, &reno(), without),
+        "linux" => clients(10_000, 1, &Config::linux(), without),
+        "chain" => clients(60, 4, &reno(), without),
+        _ => clients(60, 1, &reno(), without),
     };
     world.advance(Time::ZERO + Dur::from_secs(warm_up));
-    let (arrived, before) = (arrivals(&world), cpu_seconds());
+    let (arrived, hops, before) = (arrivals(&world), world.hops(), cpu_seconds());
     world.advance(Time::ZERO + end);
     let cpu = cpu_seconds() - before;
     let packets = arrivals(&world) - arrived;
@@ -121,9 +124,10 @@ fn run(name: &str, seconds: u64, warm_up: u64, without: &[&str]) {
         .iter()
         .sum();
     println!(
-        "{name} speed {:.4} M packets/CPU-s  packets {packets}  cpu {cpu:.3} s  dropped {drops}  hops {}  open {}  memory {:.1} MB  peak {:.1} MB",
+        "{name} speed {:.4} M packets/CPU-s  packets {packets}  cpu {cpu:.3} s  dropped {drops}  hops {}  ns/hop {:.1}  open {}  memory {:.1} MB  peak {:.1} MB",
         packets as f64 / cpu / 1e6,
         world.hops(),
+        cpu * 1e9 / (world.hops() - hops) as f64,
         world.open_flows(),
         memory("VmRSS:"),
         memory("VmHWM:"),
@@ -156,8 +160,8 @@ fn learnt(sessions: f64, mbps: u64, duration: Dur, without: &[&str]) -> World {
         queue: QueueLimit::Packets(3 * mbps),
         ..LinkConfig::default()
     };
-    let mut world = new_world(&[link.clone(), link], without);
-    let machine = Structural::new(Arc::new(model), &schedule);
+    let mut world = without_some(World::new(&[link.clone(), link], 1), without);
+    let machine = Structural::new(Arc::new(model), &schedule).without_records();
     let tcp = Arc::new(Config::linux());
     world.add(Box::new(machine), Tag::Background, tcp);
     world
@@ -174,8 +178,8 @@ fn reno() -> Config {
     }
 }
 
-/// The scenario of `hops`: Poisson sources over TCP.
-fn clients(count: u64, tcp: &Config, without: &[&str]) -> World {
+/// The scenario of `hops`: Poisson sources over TCP. The gateway's link may be followed by others as fast.
+fn clients(count: u64, links: usize, tcp: &Config, without: &[&str]) -> World {
     let scale = count as f64 / 60.0;
     let gateway = LinkConfig {
         rate: Some(Rate::from_bps(50_000_000).scale(scale)),
@@ -187,7 +191,12 @@ fn clients(count: u64, tcp: &Config, without: &[&str]) -> World {
         queue: QueueLimit::Packets(u64::MAX),
         ..gateway.clone()
     };
-    let mut world = new_world(&[gateway, back], without);
+    let link = |i| Duplex {
+        name: format!("link {i}"),
+        directions: [gateway.clone(), back.clone()],
+    };
+    let links: Vec<Duplex> = (0..links).map(link).collect();
+    let mut world = without_some(World::with_links(&links, 1), without);
     let tcp = Arc::new(tcp.clone());
     for i in 0..count {
         let client = Access {
@@ -218,8 +227,7 @@ const FAST_PATHS: [(&str, FastPath); 3] = [
     ("beats", FastPath::Beats),
 ];
 
-fn new_world(links: &[LinkConfig; 2], without: &[&str]) -> World {
-    let mut world = World::new(links, 1);
+fn without_some(mut world: World, without: &[&str]) -> World {
     for name in without {
         let path = FAST_PATHS.iter().find(|p| p.0 == *name);
         let (_, path) = path.unwrap_or_else(|| panic!("there is no fast path `{name}`"));

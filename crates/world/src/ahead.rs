@@ -11,7 +11,7 @@ use swell_base::fetch;
 use swell_path::Place;
 
 use crate::fast::FastPath;
-use crate::flow::{Flow, LinkIndex, Transport};
+use crate::flow::{AnyFlow, Flow, LinkIndex};
 use crate::links::ACCESS;
 use crate::wake::{Arrives, Due, Wake};
 use crate::world::World;
@@ -161,23 +161,19 @@ impl World {
     /// lead to.
     #[inline]
     fn fetch_flow(&self, next: Next, step: usize) {
-        let Some(flow) = self.flows.get(next.flow as usize) else {
-            return;
-        };
         if step == 0 {
-            return fetch(flow);
+            return self.flows.fetch(next.flow);
         }
-        let Some(flow) = flow.as_deref() else {
-            return;
+        let flow = match self.flows.get(next.flow) {
+            Some(AnyFlow::Tcp(flow)) => &**flow,
+            Some(AnyFlow::Datagrams(flow)) if step == 1 => return fetch(&**flow),
+            _ => return,
         };
         if step == 1 {
             return fetch(flow);
         }
         let end = usize::from(next.end & 1);
-        let Transport::Tcp(pair) = &flow.transport else {
-            return;
-        };
-        let (endpoint, access) = (&pair.ends[end], flow.first_access(end));
+        let (endpoint, access) = (&flow.transport.ends[end], flow.first_access(end));
         match (step, next.sends) {
             (2, sends) => {
                 endpoint.fetch(sends);
@@ -248,7 +244,7 @@ impl World {
     }
 }
 
-impl Flow {
+impl<T> Flow<T> {
     /// The access link that what an end sends comes onto first: its own, or, where it is right at a shared link, that
     /// of the other end.
     #[inline]

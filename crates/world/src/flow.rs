@@ -2,7 +2,7 @@
 
 use crate::path::Bound;
 use crate::port::Port;
-use swell_base::{FlowId, Head, Packet, Tag, Time};
+use swell_base::{FlowId, Head, Packet, Paged, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info, Wire};
 
@@ -43,70 +43,168 @@ pub trait Tap: Send {
     }
 }
 
-/// Begins with a cache line that says what everything needs, which kind of transport it is among it; each
-/// endpoint of a TCP connection begins with a line of its own.
+/// A flow over a transport `T`. Begins with a cache line that says what everything needs; each endpoint of a TCP
+/// connection begins with a line of its own.
 #[repr(C, align(64))]
-pub(crate) struct Flow {
+pub(crate) struct Flow<T> {
     pub workload: u32,
     pub conn: Conn,
     /// The link that the client and the server send onto.
     pub first: [LinkIndex; 2],
+    /// Where what the client and the server send is bound for.
+    pub bound: [Bound; 2],
+    /// Handles of the two hosts' access paths, given back some time after the flow is over.
+    pub access: [u32; 2],
+    /// The timer that [rests](crate::feed), of a source that writes to one of its ends, if there is one.
+    pub feed: u32,
     pub tag: Tag,
     /// Its workload does not want to know what arrives.
     pub silent: bool,
     /// Somebody looks at its inside.
     pub probed: bool,
-    /// The timer that [rests](crate::feed), of a source that writes to one of its ends, if there is one.
-    pub feed: u32,
-    /// Where what the client and the server send is bound for.
-    pub bound: [Bound; 2],
-    pub transport: Transport,
-    /// Handles of the two hosts' access paths, given back when the flow is reaped.
-    pub access: [u32; 2],
-    /// Who the two ends are, for taps.
-    pub parties: Parties,
+    pub transport: T,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "flows are boxed one by one, and most are TCP"
-)]
-#[repr(C)]
-pub(crate) enum Transport {
-    Tcp(TcpPair),
-    Datagrams {
-        sent: u64,
-        /// Bytes of IP and UDP headers.
-        headers: u32,
-        /// Payload bytes that arrived at the client and at the server.
-        received: [u64; 2],
-    },
+/// A flow of any kind; each takes the memory that its own kind needs.
+pub(crate) enum AnyFlow {
+    Tcp(Box<Flow<TcpPair>>),
+    Datagrams(Box<Flow<Datagrams>>),
     /// Packets of real programs between two ports.
-    Ports([Port; 2]),
-    /// Over.
-    Gone,
+    Ports(Box<Flow<[Port; 2]>>),
 }
 
+/// The two ends of a TCP connection.
 #[repr(C)]
 pub(crate) struct TcpPair {
     /// When the earliest wake-up queued for each end is due.
     pub wake_at: [Time; 2],
-    pub closed: [bool; 2],
     pub ends: [Endpoint; 2],
+    pub closed: [bool; 2],
 }
 
-impl Flow {
+pub(crate) struct Datagrams {
+    pub sent: u64,
+    /// Bytes of IP and UDP headers.
+    pub headers: u32,
+    /// Payload bytes that arrived at the client and at the server.
+    pub received: [u64; 2],
+}
+
+/// The flows that are open, by number. Numbers are not used again.
+#[derive(Default)]
+pub(crate) struct Flows {
+    open: Paged<AnyFlow>,
+    /// How many there have been.
+    count: u32,
+}
+
+impl Flows {
+    /// The number of the flow that will be added next.
+    pub fn next(&self) -> u32 {
+        self.count
+    }
+
+    pub fn add(&mut self, flow: AnyFlow) {
+        self.open.insert(self.count, flow);
+        self.count += 1;
+    }
+
+    /// The flow is over.
+    pub fn remove(&mut self, index: u32) -> Option<AnyFlow> {
+        self.open.remove(index)
+    }
+
+    #[inline]
+    pub fn get(&self, index: u32) -> Option<&AnyFlow> {
+        self.open.get(index)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut AnyFlow> {
+        self.open.get_mut(index)
+    }
+
+    /// A flow that is a TCP connection.
+    #[inline]
+    pub fn tcp(&self, index: u32) -> Option<&Flow<TcpPair>> {
+        match self.open.get(index)? {
+            AnyFlow::Tcp(flow) => Some(flow),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub fn tcp_mut(&mut self, index: u32) -> Option<&mut Flow<TcpPair>> {
+        match self.open.get_mut(index)? {
+            AnyFlow::Tcp(flow) => Some(flow),
+            _ => None,
+        }
+    }
+
+    /// A flow of datagrams.
+    #[inline]
+    pub fn datagrams_mut(&mut self, index: u32) -> Option<&mut Flow<Datagrams>> {
+        match self.open.get_mut(index)? {
+            AnyFlow::Datagrams(flow) => Some(flow),
+            _ => None,
+        }
+    }
+
+    /// A flow between two ports.
+    #[inline]
+    pub fn ports(&self, index: u32) -> Option<&Flow<[Port; 2]>> {
+        match self.open.get(index)? {
+            AnyFlow::Ports(flow) => Some(flow),
+            _ => None,
+        }
+    }
+
+    /// [Asks](swell_base::fetch()) for what leads to a flow.
+    #[inline]
+    pub fn fetch(&self, index: u32) {
+        self.open.fetch(index);
+    }
+}
+
+/// What closing a flow needs to know of it.
+pub(crate) struct Ended {
+    pub workload: u32,
+    pub conn: Conn,
+    pub feed: u32,
+    pub access: [u32; 2],
+}
+
+impl<T> Flow<T> {
+    fn ended(&self) -> Ended {
+        Ended {
+            workload: self.workload,
+            conn: self.conn,
+            feed: self.feed,
+            access: self.access,
+        }
+    }
+}
+
+impl AnyFlow {
+    pub fn ended(&self) -> Ended {
+        match self {
+            AnyFlow::Tcp(flow) => flow.ended(),
+            AnyFlow::Datagrams(flow) => flow.ended(),
+            AnyFlow::Ports(flow) => flow.ended(),
+        }
+    }
+
     /// What the transport knows of it.
     pub fn info(&self) -> Info {
-        let pair = match &self.transport {
-            Transport::Tcp(pair) => pair,
-            Transport::Datagrams { received, .. } => {
+        let pair = match self {
+            AnyFlow::Tcp(flow) => &flow.transport,
+            AnyFlow::Datagrams(flow) => {
                 return Info {
-                    received: *received,
+                    received: flow.transport.received,
                     ..Info::default()
                 };
             }
-            Transport::Gone | Transport::Ports(_) => return Info::default(),
+            AnyFlow::Ports(_) => return Info::default(),
         };
         let stats = pair.ends.each_ref().map(Endpoint::stats);
         let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
@@ -137,10 +235,15 @@ mod tests {
 
     #[test]
     fn the_first_endpoint_begins_with_a_cache_line() {
-        // Which variant it is is said where the transport begins, before the pair.
-        let pair = size_of::<Transport>() - size_of::<TcpPair>();
-        let ends = offset_of!(Flow, transport) + pair + offset_of!(TcpPair, ends);
-        assert_eq!((pair, ends), (8, 64));
+        let ends = offset_of!(Flow<TcpPair>, transport) + offset_of!(TcpPair, ends);
+        assert_eq!(ends % 64, 0);
+        assert!(ends <= 128);
         assert_eq!(size_of::<Endpoint>() % 64, 0);
+    }
+
+    #[test]
+    fn a_flow_of_datagrams_takes_two_cache_lines() {
+        assert!(size_of::<Flow<Datagrams>>() <= 128);
+        assert_eq!(size_of::<Option<AnyFlow>>(), 16);
     }
 }

@@ -12,7 +12,7 @@ use swell_workload::{Access, Conn, Wire};
 
 use crate::access::{DOWN, UP, link};
 use crate::feed;
-use crate::flow::{Flow, LinkIndex, NONE, Parties, Transport};
+use crate::flow::{AnyFlow, Flow, LinkIndex, NONE, Parties};
 use crate::path::PathId;
 use crate::world::World;
 
@@ -122,13 +122,13 @@ impl World {
         if a.right == b.right || a.path != b.path {
             return None;
         }
-        let index = self.flows.len() as u32;
+        let index = self.flows.next();
         let ways = self.links.paths.ways(a.path);
         let bound = [(a, b), (b, a)].map(|(from, to)| {
             let way = ways[usize::from(from.right)];
             self.links.bound(way, to.last)
         });
-        self.flows.push(Some(Box::new(Flow {
+        self.flows.add(AnyFlow::Ports(Box::new(Flow {
             workload: u32::MAX,
             conn: Conn(u32::MAX),
             first: [a.first, b.first],
@@ -137,26 +137,26 @@ impl World {
             silent: true,
             probed: false,
             feed: feed::NONE,
-            transport: Transport::Ports(ports),
-            parties: Parties {
-                workload: u32::MAX,
-                conn: Conn(u32::MAX),
-                class: 0,
-                hosts: ports.map(|p| u64::from(p.0) + 1),
-                from_right: a.right,
-                tcp: false,
-                wire: Wire::default(),
-                windows: [0; 2],
-            },
             access: [0; 2],
+            transport: ports,
         })));
+        self.links.watches.opens(index, || Parties {
+            workload: u32::MAX,
+            conn: Conn(u32::MAX),
+            class: 0,
+            hosts: ports.map(|p| u64::from(p.0) + 1),
+            from_right: a.right,
+            tcp: false,
+            wire: Wire::default(),
+            windows: [0; 2],
+        });
         Some(FlowId(index))
     }
 
     /// A packet of `size` network-layer bytes enters the world now: from the first port of its flow
     /// (`back` = false) or from the second.
     pub fn inject(&mut self, flow: FlowId, back: bool, size: u16, ecn: u8, handle: u64) {
-        let Some(known) = self.flows.get(flow.0 as usize).and_then(|f| f.as_deref()) else {
+        let Some(known) = self.flows.ports(flow.0) else {
             return;
         };
         let way = u8::from(back);
@@ -188,10 +188,7 @@ impl World {
         for link in (0..self.links.queues()).chain(self.ports.dropping.iter().copied()) {
             let dropped = self.links.link_mut(link).map(Link::take_dropped);
             for (at, packet, reason) in dropped.unwrap_or_default() {
-                let flow = self.flows.get(packet.flow.0 as usize);
-                if let Some(Some(flow)) = flow
-                    && let Transport::Ports(_) = flow.transport
-                {
+                if self.flows.ports(packet.flow.0).is_some() {
                     self.ports.inside -= 1;
                     each(Casualty {
                         at,

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Packet, Time};
+use swell_base::{Packet, Paged, Time};
 
-use crate::flow::{Flow, LinkIndex, Tap};
+use crate::flow::{LinkIndex, Parties, Tap};
 
 /// Where a [`Watch`] keeps arrivals at either queue; what crosses has the queue's direction.
 const ARRIVALS: usize = 2;
@@ -14,6 +14,8 @@ const ARRIVALS: usize = 2;
 pub(crate) struct Watches {
     /// By shared link.
     each: Vec<Option<Watch>>,
+    /// Whose packets they are, by flow, until none is on its way any more.
+    parties: Paged<Parties>,
 }
 
 /// Packets arrive at a link now. When their transmission begins it is known when they will have
@@ -77,10 +79,22 @@ impl Watches {
     /// Shows what has happened by `now`, link by link.
     #[cold]
     #[inline(never)]
-    pub fn show(&mut self, now: Time, flows: &[Option<Box<Flow>>]) {
+    pub fn show(&mut self, now: Time) {
         for watch in self.each.iter_mut().flatten() {
-            watch.show(now, flows);
+            watch.show(now, &self.parties);
         }
+    }
+
+    /// A flow begins, if there is a tap to be told of its packets.
+    pub fn opens(&mut self, flow: u32, parties: impl FnOnce() -> Parties) {
+        if self.any() {
+            self.parties.insert(flow, parties());
+        }
+    }
+
+    /// Nothing of a flow is on its way any more.
+    pub fn forget(&mut self, flow: u32) {
+        self.parties.remove(flow);
     }
 }
 
@@ -94,7 +108,7 @@ impl Watch {
         });
     }
 
-    fn show(&mut self, now: Time, flows: &[Option<Box<Flow>>]) {
+    fn show(&mut self, now: Time, parties: &Paged<Parties>) {
         let heads = |seen: &[VecDeque<Sight>; ARRIVALS + 1]| {
             let head = |(place, queue): (usize, &VecDeque<Sight>)| {
                 queue.front().map(|s| (s.at, s.number, place))
@@ -107,14 +121,14 @@ impl Watch {
             let Some(Sight { packet, .. }) = self.seen[place].pop_front() else {
                 return;
             };
-            let Some(flow) = &flows[packet.flow.0 as usize] else {
+            let Some(parties) = parties.get(packet.flow.0) else {
                 continue;
             };
             let to_server = packet.way == 0;
             if place == ARRIVALS {
-                self.tap.arrival(at, &flow.parties, to_server, &packet);
+                self.tap.arrival(at, parties, to_server, &packet);
             } else {
-                self.tap.packet(at, &flow.parties, to_server, &packet);
+                self.tap.packet(at, parties, to_server, &packet);
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use swell_base::{Tag, fetch};
+use swell_base::{Paged, Tag, fetch};
 use swell_tcp::Config;
 use swell_workload::{Conn, Info, Workload};
 
-use crate::flow::Flow;
+use crate::flow::{AnyFlow, Flows};
 use crate::path::PathId;
 use crate::profiles::Profiles;
 
@@ -22,8 +22,8 @@ pub(crate) struct Workers {
 }
 
 struct Worker {
-    /// Flow of each connection; workloads number theirs from zero up.
-    flows: Vec<u32>,
+    /// Flow of each open connection; workloads number theirs from zero up.
+    flows: Paged<u32>,
     tag: Tag,
     path: PathId,
     open: usize,
@@ -41,7 +41,7 @@ impl Workers {
         self.machines.push(machine);
         self.first.push(CLOSED);
         self.rest.push(Worker {
-            flows: Vec::new(),
+            flows: Paged::default(),
             tag,
             path,
             open: 0,
@@ -92,42 +92,36 @@ impl Workers {
     pub fn flow(&self, workload: u32, conn: Conn) -> Option<u32> {
         let flow = match conn.0 {
             0 => *self.first.get(workload as usize)?,
-            i => *self.rest.get(workload as usize)?.flows.get(i as usize)?,
+            i => *self.rest.get(workload as usize)?.flows.get(i)?,
         };
         (flow != CLOSED).then_some(flow)
     }
 
     pub fn opened(&mut self, workload: u32, conn: Conn, flow: u32) {
         let Worker { flows, open, .. } = &mut self.rest[workload as usize];
-        let i = conn.0 as usize;
-        if flows.len() <= i {
-            flows.resize(i + 1, CLOSED);
+        let before = flows.insert(conn.0, flow);
+        *open += usize::from(before.is_none());
+        if conn.0 == 0 {
+            self.first[workload as usize] = flow;
         }
-        *open += usize::from(flows[i] == CLOSED);
-        flows[i] = flow;
-        self.first[workload as usize] = flows[0];
     }
 
     pub fn closed(&mut self, workload: u32, conn: Conn) {
         let Worker { flows, open, .. } = &mut self.rest[workload as usize];
-        if let Some(f) = flows.get_mut(conn.0 as usize)
-            && *f != CLOSED
-        {
-            *f = CLOSED;
+        if flows.remove(conn.0).is_some() {
             *open -= 1;
-            self.first[workload as usize] = flows[0];
+        }
+        if conn.0 == 0 {
+            self.first[workload as usize] = CLOSED;
         }
     }
 
     /// The run ends; `all` are the world's flows.
-    pub fn finish(&mut self, all: &[Option<Box<Flow>>]) {
+    pub fn finish(&mut self, all: &Flows) {
         for (machine, Worker { flows, .. }) in self.machines.iter_mut().zip(&self.rest) {
             machine.finish(&|conn| {
-                let flow = flows
-                    .get(conn.0 as usize)
-                    .and_then(|&f| all.get(f as usize));
-                flow.and_then(Option::as_deref)
-                    .map_or_else(Info::default, Flow::info)
+                let flow = flows.get(conn.0).and_then(|&f| all.get(f));
+                flow.map_or_else(Info::default, AnyFlow::info)
             });
         }
     }

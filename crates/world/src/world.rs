@@ -6,7 +6,7 @@ mod network;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, FlowId, Tag, Time};
+use swell_base::{Dur, FlowId, Paged, Tag, Time};
 use swell_path::Place;
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Workload};
@@ -15,7 +15,7 @@ use crate::access::Accesses;
 use crate::ahead::Ahead;
 use crate::fast::FastPath;
 use crate::feed::{self, Feed, Feeds};
-use crate::flow::{Flow, LinkIndex, Transport, packet};
+use crate::flow::{AnyFlow, Datagrams, Flow, Flows, LinkIndex, TcpPair, packet};
 use crate::links::Links;
 use crate::path::PathId;
 use crate::port::Ports;
@@ -37,8 +37,9 @@ pub struct World {
     pub(crate) timers: Timers,
     pub(crate) links: Links,
     accesses: Accesses,
-    /// What is known of a flow, but its route, goes when it is over.
-    pub(crate) flows: Vec<Option<Box<Flow>>>,
+    pub(crate) flows: Flows,
+    /// Access paths of flows that are over, by flow, for packets that are still on the way.
+    pub(crate) lingering: Paged<[u32; 2]>,
     pub(crate) workers: Workers,
     pub(crate) feeds: Feeds,
     pub(crate) inbox: VecDeque<(u32, Event)>,
@@ -104,7 +105,7 @@ impl World {
             self.links.advance(queue);
         }
         if self.links.watches.any() {
-            self.links.watches.show(self.links.now, &self.flows);
+            self.links.watches.show(self.links.now);
         }
     }
 
@@ -145,7 +146,7 @@ impl World {
     fn begin(&mut self, at: Time) {
         self.links.now = at;
         if self.links.watches.any() {
-            self.links.watches.show(at, &self.flows);
+            self.links.watches.show(at);
         }
     }
 
@@ -171,10 +172,8 @@ impl World {
     /// it is no TCP connection or is gone.
     pub fn tcp_stats(&self, index: usize, conn: Conn) -> Option<[Stats; 2]> {
         let flow = self.workers.flow(index as u32, conn)?;
-        match &self.flows[flow as usize].as_deref()?.transport {
-            Transport::Tcp(pair) => Some(pair.ends.each_ref().map(Endpoint::stats)),
-            Transport::Datagrams { .. } | Transport::Ports(_) | Transport::Gone => None,
-        }
+        let ends = &self.flows.tcp(flow)?.transport.ends;
+        Some(ends.each_ref().map(Endpoint::stats))
     }
 
     /// Ends the run: every workload turns what is unfinished into records.
@@ -250,38 +249,37 @@ impl World {
         let packet = self.links.pool.packet(place);
         let index = packet.flow.0;
         let end = usize::from(packet.way & 1) ^ 1;
-        if let Some(flow) = self.flows[index as usize].as_deref_mut() {
-            match &mut flow.transport {
-                Transport::Tcp(pair) => {
-                    let endpoint = &mut pair.ends[end];
-                    let now = self.links.now;
-                    if endpoint.take_expected(now, &packet.seg) {
-                        // Probes see nothing of it: what an end sends is as it was.
-                        if endpoint.only_acknowledges() && !endpoint.has_news(!flow.silent) {
-                            return acknowledge(flow, end, place, &mut self.links);
-                        }
-                    } else {
-                        let sacks = self.links.pool.sacks(place);
-                        endpoint.handle_segment(now, &packet.seg, sacks);
+        match self.flows.get_mut(index) {
+            Some(AnyFlow::Tcp(flow)) => {
+                let endpoint = &mut flow.transport.ends[end];
+                let now = self.links.now;
+                if endpoint.take_expected(now, &packet.seg) {
+                    // Probes see nothing of it: what an end sends is as it was.
+                    if endpoint.only_acknowledges() && !endpoint.has_news(!flow.silent) {
+                        return acknowledge(flow, end, place, &mut self.links);
                     }
-                    // What is sent now takes the place, which is at hand.
-                    self.links.pool.release(place);
-                    return self.answer(index, end as u8);
+                } else {
+                    let sacks = self.links.pool.sacks(place);
+                    endpoint.handle_segment(now, &packet.seg, sacks);
                 }
-                Transport::Datagrams { received, .. } => {
-                    let len = packet.seg.len;
-                    received[end] += u64::from(len);
-                    if !flow.silent {
-                        let end = if end == 0 { End::Client } else { End::Server };
-                        let event = Event::Datagram(flow.conn, end, len);
-                        self.inbox.push_back((flow.workload, event));
-                    }
-                }
-                &mut Transport::Ports(ports) => {
-                    self.ports.deliver(self.links.now, ports[end], packet);
-                }
-                Transport::Gone => {}
+                // What is sent now takes the place, which is at hand.
+                self.links.pool.release(place);
+                return self.answer(index, end as u8);
             }
+            Some(AnyFlow::Datagrams(flow)) => {
+                let len = packet.seg.len;
+                flow.transport.received[end] += u64::from(len);
+                if !flow.silent {
+                    let end = if end == 0 { End::Client } else { End::Server };
+                    let event = Event::Datagram(flow.conn, end, len);
+                    self.inbox.push_back((flow.workload, event));
+                }
+            }
+            Some(AnyFlow::Ports(flow)) => {
+                let port = flow.transport[end];
+                self.ports.deliver(self.links.now, port, packet);
+            }
+            None => {}
         }
         self.links.pool.release(place);
     }
@@ -289,13 +287,10 @@ impl World {
     /// Tells the workload what came of a segment and sends what an end has to say to it.
     #[inline(always)]
     fn answer(&mut self, index: u32, end: u8) {
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+        let Some(flow) = self.flows.tcp_mut(index) else {
             return;
         };
-        let Transport::Tcp(pair) = &mut flow.transport else {
-            return;
-        };
-        if pair.ends[usize::from(end & 1)].has_news(!flow.silent) {
+        if flow.transport.ends[usize::from(end & 1)].has_news(!flow.silent) {
             self.tell_news(index, end);
             return self.transmit(index, end);
         }
@@ -324,10 +319,7 @@ impl World {
     /// An end of a connection whose earliest wake-up is due now, and when that is.
     #[inline]
     fn timed(&mut self, index: u32, end: u8, now: Time) -> Option<(&mut Endpoint, &mut Time)> {
-        let flow = self.flows[index as usize].as_deref_mut()?;
-        let Transport::Tcp(pair) = &mut flow.transport else {
-            return None;
-        };
+        let pair = &mut self.flows.tcp_mut(index)?.transport;
         let e = usize::from(end & 1);
         let wake_at = &mut pair.wake_at[e];
         (*wake_at == now).then_some((&mut pair.ends[e], wake_at))
@@ -367,10 +359,9 @@ impl World {
         let mut ready = None;
         let index = self.workers.flow(workload, beat.conn);
         if let Some(index) = index
-            && let Some(flow) = self.flows[index as usize].as_deref_mut()
-            && let Transport::Tcp(pair) = &mut flow.transport
+            && let Some(flow) = self.flows.tcp_mut(index)
         {
-            let endpoint = &mut pair.ends[beat.end as usize];
+            let endpoint = &mut flow.transport.ends[beat.end as usize];
             if endpoint.send(beat.bytes) {
                 ready = Some(index);
             } else if beat.alone && flow.feed == feed::NONE && endpoint.minds_no_writes() {
@@ -414,9 +405,8 @@ impl World {
     /// what the endpoint itself has to say.
     #[inline]
     fn drain(&mut self, index: u32, end: u8) {
-        if let Some(flow) = self.flows[index as usize].as_deref_mut()
-            && let Transport::Tcp(pair) = &mut flow.transport
-            && pair.ends[usize::from(end)].has_news(!flow.silent)
+        if let Some(flow) = self.flows.tcp_mut(index)
+            && flow.transport.ends[usize::from(end)].has_news(!flow.silent)
         {
             self.tell_news(index, end);
         }
@@ -428,13 +418,11 @@ impl World {
         let e = usize::from(end);
         let who = if end == 0 { End::Client } else { End::Server };
         loop {
-            let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+            let Some(flow) = self.flows.tcp_mut(index) else {
                 return;
             };
             let (workload, conn, silent) = (flow.workload, flow.conn, flow.silent);
-            let Transport::Tcp(pair) = &mut flow.transport else {
-                return;
-            };
+            let pair = &mut flow.transport;
             let event = match pair.ends[e].poll() {
                 None => return,
                 Some(TcpEvent::Received(_)) if silent => continue,
@@ -457,7 +445,7 @@ impl World {
 
     /// Sends what an endpoint has to send and sets its timer.
     fn transmit(&mut self, index: u32, end: u8) {
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+        let Some(flow) = self.flows.tcp_mut(index) else {
             return;
         };
         let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
@@ -470,24 +458,17 @@ impl World {
     /// Shows an end of a connection to the probes that ask for it, and closes the connection if that is due.
     #[inline(never)]
     fn after_sending(&mut self, index: u32, end: u8, closed: bool) {
-        if let Some(flow) = self.flows[index as usize].as_deref()
-            && let Transport::Tcp(pair) = &flow.transport
-        {
+        if let Some(flow) = self.flows.tcp(index) {
             let e = usize::from(end & 1);
             let asked = self
                 .probes
                 .iter_mut()
                 .filter(|p| (p.workload, p.conn, p.end) == (flow.workload, flow.conn, e));
-            asked.for_each(|p| p.look(self.links.now, &pair.ends[e]));
+            asked.for_each(|p| p.look(self.links.now, &flow.transport.ends[e]));
         }
         if closed {
             self.close(index);
         }
-    }
-
-    fn flow(&mut self, workload: u32, conn: Conn) -> Option<(u32, &mut Flow)> {
-        let index = self.workers.flow(workload, conn)?;
-        Some((index, self.flows[index as usize].as_deref_mut()?))
     }
 
     /// Does something to an endpoint; `act` says whether it may have something to say after that.
@@ -496,10 +477,8 @@ impl World {
         let Some(index) = self.workers.flow(w, conn) else {
             return;
         };
-        if let Some(flow) = self.flows[index as usize].as_deref_mut()
-            && let Transport::Tcp(pair) = &mut flow.transport
-        {
-            let endpoint = &mut pair.ends[end as usize];
+        if let Some(flow) = self.flows.tcp_mut(index) {
+            let endpoint = &mut flow.transport.ends[end as usize];
             if feed::is_of(flow.feed, end as u8) {
                 let at = (self.links.now, &mut self.links.queue);
                 let hosts = (&mut self.workers, &mut self.timers);
@@ -515,12 +494,10 @@ impl World {
         let Some(index) = self.workers.flow(workload, conn) else {
             return;
         };
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
+        let Some(flow) = self.flows.datagrams_mut(index) else {
             return;
         };
-        let Transport::Datagrams { sent, headers, .. } = &mut flow.transport else {
-            return;
-        };
+        let Datagrams { sent, headers, .. } = &mut flow.transport;
         let (link, bound) = (flow.first[end as usize], flow.bound[end as usize]);
         let mut packet = packet(index, end, flow.tag);
         let mut left = bytes;
@@ -542,15 +519,13 @@ impl World {
 /// Sends what an endpoint has to send and sets its timer. True if both ends of the connection are closed.
 #[inline(always)]
 fn send_all(
-    flow: &mut Flow,
+    flow: &mut Flow<TcpPair>,
     (index, end): (u32, u8),
     links: &mut Links,
     (feeds, workers, timers): (&mut Feeds, &mut Workers, &mut Timers),
 ) -> bool {
     let (now, e) = (links.now, usize::from(end & 1));
-    let Transport::Tcp(pair) = &mut flow.transport else {
-        return false;
-    };
+    let pair = &mut flow.transport;
     let endpoint = &mut pair.ends[e];
     loop {
         while !endpoint.is_quiet() {
@@ -591,11 +566,8 @@ fn send_all(
 /// Sends an acknowledgement, which is all that an end has to send, and writes it over the packet in `place` that it is
 /// of.
 #[inline(always)]
-fn acknowledge(flow: &mut Flow, end: usize, place: Place, links: &mut Links) {
-    let Transport::Tcp(pair) = &mut flow.transport else {
-        return;
-    };
-    let endpoint = &mut pair.ends[end];
+fn acknowledge(flow: &mut Flow<TcpPair>, end: usize, place: Place, links: &mut Links) {
+    let endpoint = &mut flow.transport.ends[end];
     let (packet, sacks) = links.pool.parts_mut(place);
     endpoint.transmit_into(links.now, &mut packet.seg, sacks);
     packet.size = endpoint.config().wire_size(&packet.seg);

@@ -7,38 +7,34 @@ use swell_workload::{Action, Conn, End, Event, Info, Open};
 use super::{LINGER, UDP_HEADERS, World};
 use crate::access::{AT_BOTTLENECK, UP};
 use crate::feed;
-use crate::flow::{Flow, NONE, Parties, TcpPair, Transport};
+use crate::flow::{AnyFlow, Datagrams, Ended, Flow, NONE, Parties, TcpPair};
 use crate::wake::Wake;
 
 impl World {
     /// Both ends of a TCP connection are closed.
     pub(super) fn close(&mut self, index: u32) {
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
-            return;
-        };
-        let (workload, conn, info) = (flow.workload, flow.conn, flow.info());
-        self.forget(index);
-        self.inbox.push_back((workload, Event::Closed(conn, info)));
+        if let Some((flow, ended)) = self.forget(index) {
+            let event = Event::Closed(ended.conn, flow.info());
+            self.inbox.push_back((ended.workload, event));
+        }
     }
 
-    /// The workload is done with a flow; packets on the way still find their route for a while.
-    fn forget(&mut self, index: u32) {
-        let Some(flow) = self.flows[index as usize].as_deref_mut() else {
-            return;
-        };
-        flow.transport = Transport::Gone;
-        self.feeds.forget(&mut flow.feed);
-        self.workers.closed(flow.workload, flow.conn);
+    /// The workload is done with a flow. Its hosts' access links stay for a while, for packets on the way.
+    fn forget(&mut self, index: u32) -> Option<(AnyFlow, Ended)> {
+        let flow = self.flows.remove(index)?;
+        let mut ended = flow.ended();
+        self.feeds.forget(&mut ended.feed);
+        self.workers.closed(ended.workload, ended.conn);
+        self.lingering.insert(index, ended.access);
         self.links
             .queue
             .push(self.links.now + LINGER, Wake::reap(index));
+        Some((flow, ended))
     }
 
     pub(super) fn reap(&mut self, index: u32) {
-        let Some(flow) = self.flows[index as usize].take() else {
-            return;
-        };
-        for handle in flow.access {
+        self.links.watches.forget(index);
+        for handle in self.lingering.remove(index).into_iter().flatten() {
             let Some(pair) = self.accesses.give_back(handle) else {
                 continue;
             };
@@ -65,16 +61,16 @@ impl World {
                     wake_at: [Time::MAX; 2],
                     closed: [false; 2],
                 };
-                let index = self.open(workload, conn, &open, Transport::Tcp(pair));
+                let index = self.open(workload, conn, &open, pair, AnyFlow::Tcp);
                 self.touched.push((index, 0));
             }
             Action::Datagrams(conn, open) => {
-                let nothing = Transport::Datagrams {
+                let nothing = Datagrams {
                     sent: 0,
                     headers: UDP_HEADERS[usize::from(open.wire.ipv6)],
                     received: [0; 2],
                 };
-                self.open(workload, conn, &open, nothing);
+                self.open(workload, conn, &open, nothing, AnyFlow::Datagrams);
             }
             Action::Close(conn, end) => self.endpoint(workload, conn, end, |e| {
                 e.close();
@@ -84,9 +80,7 @@ impl World {
                 let Some(index) = self.workers.flow(workload, conn) else {
                     return;
                 };
-                if let Some(flow) = &self.flows[index as usize]
-                    && let Transport::Datagrams { .. } = flow.transport
-                {
+                if self.flows.datagrams_mut(index).is_some() {
                     self.forget(index);
                 } else {
                     self.endpoint(workload, conn, End::Client, |e| {
@@ -96,16 +90,25 @@ impl World {
                 }
             }
             Action::Ask(conn) => {
-                let flow = self.flow(workload, conn);
-                let info = flow.map_or_else(Info::default, |(_, flow)| flow.info());
+                let index = self.workers.flow(workload, conn);
+                let flow = index.and_then(|index| self.flows.get(index));
+                let info = flow.map_or_else(Info::default, AnyFlow::info);
                 self.inbox.push_back((workload, Event::Info(conn, info)));
             }
             Action::Send(..) | Action::Timer(..) | Action::SendDatagram(..) => {}
         }
     }
 
-    fn open(&mut self, workload: u32, conn: Conn, open: &Open, transport: Transport) -> u32 {
-        let index = self.flows.len() as u32;
+    /// Opens a flow over a transport, of which it is one `kind`.
+    fn open<T>(
+        &mut self,
+        workload: u32,
+        conn: Conn,
+        open: &Open,
+        transport: T,
+        kind: fn(Box<Flow<T>>) -> AnyFlow,
+    ) -> u32 {
+        let index = self.flows.next();
         // The way from the client to the server, and back.
         let mut ways = self.links.paths.ways(self.workers.path(workload));
         if open.from_right {
@@ -154,21 +157,23 @@ impl World {
                 .probes
                 .iter()
                 .any(|p| (p.workload, p.conn) == (workload, conn)),
-            parties: Parties {
-                workload,
-                conn,
-                class: open.class,
-                hosts: [open.client.key, open.server.key],
-                from_right: open.from_right,
-                tcp: matches!(transport, Transport::Tcp(_)),
-                wire: open.wire,
-                windows: [open.client_window, open.server_window],
-            },
             transport,
             access,
             feed: feed::NONE,
         };
-        self.flows.push(Some(Box::new(flow)));
+        let flow = kind(Box::new(flow));
+        let tcp = matches!(flow, AnyFlow::Tcp(_));
+        self.links.watches.opens(index, || Parties {
+            workload,
+            conn,
+            class: open.class,
+            hosts: [open.client.key, open.server.key],
+            from_right: open.from_right,
+            tcp,
+            wire: open.wire,
+            windows: [open.client_window, open.server_window],
+        });
+        self.flows.add(flow);
         self.workers.opened(workload, conn, index);
         index
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Direction, Dur};
+use swell_base::{Direction, Dur, Paged};
 use swell_path::{Census, Link, LinkConfig, Meter};
 
 use super::World;
@@ -11,7 +11,7 @@ use crate::ahead::Ahead;
 use crate::bottleneck::Bottleneck;
 use crate::fast::FastPath;
 use crate::feed::Feeds;
-use crate::flow::Tap;
+use crate::flow::{Flows, Tap};
 use crate::links::{ACCESS, Links};
 use crate::path::{Duplex, Hop, PathId, queue};
 use crate::port::Ports;
@@ -49,7 +49,8 @@ impl World {
             timers: Timers::default(),
             links: Links::new(links.iter().flat_map(both).collect()),
             accesses: Accesses::default(),
-            flows: Vec::new(),
+            flows: Flows::default(),
+            lingering: Paged::default(),
             workers: Workers::default(),
             feeds: Feeds::default(),
             inbox: VecDeque::new(),
@@ -98,7 +99,8 @@ impl World {
         self.links.off.add(path);
     }
 
-    /// Shows every packet that arrives at the first link or leaves it from now on to `tap`.
+    /// Shows every packet that arrives at the first link or leaves it to `tap`. To be called before any workload or
+    /// port is added.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.set_tap_on(0, tap);
     }
