@@ -116,7 +116,10 @@ fn crossings(
     let tcp = Arc::new(Config::linux());
     world.add_on(path, Box::new(machine), Tag::Foreground, tcp);
     world.advance(end);
-    let took: Vec<Dur> = hears.try_iter().map(|(sent, got)| got.since(sent)).collect();
+    let took: Vec<Dur> = hears
+        .try_iter()
+        .map(|(sent, got)| got.since(sent))
+        .collect();
     assert_eq!(took.len(), count, "nothing is lost");
     took
 }
