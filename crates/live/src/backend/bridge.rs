@@ -71,6 +71,7 @@ impl Bridge<'_> {
                         up: Some(FIRST_HOP),
                         ..Access::default()
                     },
+                    ..PortConfig::default()
                 },
                 prefixes: Vec::new(),
                 nic: Box::new(nic),
