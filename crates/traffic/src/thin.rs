@@ -23,8 +23,10 @@ const BASE: f64 = 4_000.0;
 ///
 /// *Between classes* room is shared by the roots of what they offered, so that small classes keep most of their sessions.
 ///
-/// *At the end* weights are calibrated (Deville & Särndal, JASA 87, 1992): sessions, connections and
-/// bytes of either direction, class by class, sum up to what they were.
+/// *At the end* weights are raked class by class (Deming & Stephan, Annals of Mathematical Statistics 11,
+/// 1940): connections, and bytes, by the size of the connection, are shared out as they were. Then they are
+/// calibrated (Deville & Särndal, JASA 87, 1992): sessions, connections and bytes of either direction sum
+/// up to what they were.
 #[derive(Debug)]
 pub struct Thinner {
     strata: Vec<Stratum>,
@@ -45,6 +47,8 @@ struct Stratum {
     offered_items: f64,
     /// Sums over all that were offered, of what [`facts`] gives.
     offered: [f64; FACTS],
+    /// Connections by their size, and their bytes.
+    sizes: Sizes,
 }
 
 #[derive(Debug)]
@@ -98,6 +102,7 @@ impl Thinner {
             *sum += fact * session.weight;
         }
         stratum.offered_items += items as f64;
+        stratum.sizes.add(&session);
         stratum.items += items;
         stratum.heap.push(Held {
             priority: measure / u,
@@ -138,11 +143,15 @@ impl Thinner {
         let kept = self.held() as u64;
         let mut held: Vec<Held> = Vec::with_capacity(kept as usize);
         for stratum in self.strata {
-            let (threshold, offered) = (stratum.threshold, stratum.offered);
+            let threshold = stratum.threshold;
             let mut own = stratum.heap.into_vec();
             own.sort_unstable_by_key(|h| h.order);
             if threshold > 0.0 {
-                calibrate(&mut own, threshold, &offered);
+                for h in &mut own {
+                    h.session.weight *= (threshold / h.measure).max(1.0);
+                }
+                rake(&mut own, &stratum.sizes);
+                calibrate(&mut own, &stratum.offered);
             }
             held.append(&mut own);
         }
@@ -163,13 +172,52 @@ impl Thinner {
     }
 }
 
-/// Gives the sample of a class its weights: those of the priority sample, drawn towards what the facts
-/// of all offered sessions sum up to.
-fn calibrate(held: &mut [Held], threshold: f64, offered: &[f64; FACTS]) {
-    let base: Vec<f64> = held
+/// Rounds of raking; the weights hardly move after some ten.
+const ROUNDS: usize = 20;
+/// What a round changes a weight by at most.
+const STEP: f64 = 2.0;
+
+/// Draws the weights of a sample towards the sizes of all that were offered, by turns for the number of connections
+/// of a size and for their bytes.
+fn rake(held: &mut [Held], offered: &Sizes) {
+    let own: Vec<[Vec<(usize, f64)>; 2]> = held
         .iter()
-        .map(|h| h.session.weight * (threshold / h.measure).max(1.0))
+        .map(|h| {
+            let mut parts: [Vec<(usize, f64)>; 2] = Default::default();
+            for bytes in sizes(&h.session) {
+                let bin = class_of(bytes);
+                parts[0].push((bin, 1.0));
+                parts[1].push((bin, bytes));
+            }
+            parts
+        })
         .collect();
+    let targets = [0, 1].map(|k| {
+        let bins = offered.0[k].chunks(JOINED);
+        bins.map(|b| b.iter().sum::<f64>()).collect::<Vec<f64>>()
+    });
+    for round in 0..2 * ROUNDS {
+        let k = round % 2;
+        let mut sums = vec![0.0; targets[k].len()];
+        for (h, parts) in held.iter().zip(&own) {
+            for &(bin, x) in &parts[k] {
+                sums[bin] += h.session.weight * x;
+            }
+        }
+        for (h, parts) in held.iter_mut().zip(&own) {
+            let all: f64 = parts[k].iter().map(|p| p.1).sum();
+            if all > 0.0 {
+                let wanted = |&(bin, x): &(usize, f64)| x * targets[k][bin] / sums[bin];
+                let factor = parts[k].iter().map(wanted).sum::<f64>() / all;
+                h.session.weight *= factor.clamp(1.0 / STEP, STEP);
+            }
+        }
+    }
+}
+
+/// Draws the weights of a sample towards what the facts of all offered sessions sum up to.
+fn calibrate(held: &mut [Held], offered: &[f64; FACTS]) {
+    let base: Vec<f64> = held.iter().map(|h| h.session.weight).collect();
     let facts: Vec<[f64; FACTS]> = held.iter().map(|h| facts(&h.session)).collect();
     // As many of the facts as can be met without bending a weight too far, bytes before counts.
     let choices: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 2, 3], &[2, 3], &[3]];
@@ -252,6 +300,26 @@ fn solve(mut m: Vec<Vec<f64>>) -> Vec<f64> {
 
 /// Bins per octave of sizes.
 const BINS: f64 = 8.0;
+/// Bins that weights are raked by together: half an octave.
+const JOINED: usize = 4;
+
+/// Bytes of the connections of a session that hold any.
+fn sizes(session: &Session) -> impl Iterator<Item = f64> {
+    session.connections().filter_map(|c| {
+        let [up, down] = c.exchange.bytes();
+        let bytes = up as f64 + down as f64;
+        (bytes > 0.0).then_some(bytes)
+    })
+}
+
+/// The class of sizes that weights are raked by.
+fn class_of(bytes: f64) -> usize {
+    bin_of(bytes) / JOINED
+}
+
+fn bin_of(bytes: f64) -> usize {
+    (libm::log2(bytes) * BINS) as usize
+}
 
 /// How many connections there are of which size, and how many bytes they hold.
 #[derive(Debug)]
@@ -266,14 +334,10 @@ impl Default for Sizes {
 
 impl Sizes {
     fn add(&mut self, session: &Session) {
-        for c in session.connections() {
-            let [up, down] = c.exchange.bytes();
-            let bytes = up as f64 + down as f64;
-            if bytes > 0.0 {
-                let bin = (libm::log2(bytes) * BINS) as usize;
-                self.0[0][bin] += session.weight;
-                self.0[1][bin] += session.weight * bytes;
-            }
+        for bytes in sizes(session) {
+            let bin = bin_of(bytes);
+            self.0[0][bin] += session.weight;
+            self.0[1][bin] += session.weight * bytes;
         }
     }
 
