@@ -11,7 +11,7 @@ mod common;
 use common::trace;
 use swell_capture::Reader;
 use swell_learn::{Learner, Options};
-use swell_traffic::{Marginals, Model, Quantity};
+use swell_traffic::{Exchange, Marginals, Model, Quantity};
 
 fn learn(path: &PathBuf) -> Model {
     let mut learner = Learner::new(Options::default());
@@ -136,4 +136,35 @@ fn every_link_trace_gives_a_sound_model() {
         assert!(!m.sessions.is_empty(), "{}", path.display());
         assert!(m.to_json().len() < 1_000_000, "{}", path.display());
     }
+}
+
+/// Users of whom everything is known, simulated and written to a packet file by `scripts/traces`.
+#[test]
+fn known_users_are_found_again() {
+    let Some(path) = common::made("link/known-users.pcapng") else {
+        return;
+    };
+    let m = learn(&path);
+    // As truth.json says: three turns of 400 and 30 000 bytes, thinking 50 and 900 ms.
+    let mut found = 0;
+    for c in m.sessions.iter().flat_map(|s| s.connections()) {
+        if c.left_censored || c.right_censored {
+            continue;
+        }
+        let Exchange::Sequential(turns) = &c.exchange else {
+            panic!("{:?}", c.exchange);
+        };
+        let sizes: Vec<_> = turns.iter().map(|t| (t.request, t.response)).collect();
+        assert_eq!(sizes, [(400, 30_000); 3]);
+        for (think, want) in turns
+            .iter()
+            .map(|t| (t.server_think, 0.05))
+            .chain(turns[..2].iter().map(|t| (t.client_think, 0.9)))
+        {
+            let off = think.as_secs_f64() - want;
+            assert!(off.abs() < 0.005, "{think} for {want} s");
+        }
+        found += 1;
+    }
+    assert!((18..=22).contains(&found), "{found} of 20 users");
 }

@@ -1,6 +1,6 @@
 //! Every file of the trace folder, against what capinfos and tshark counted in it.
 
-use crate::folder::{ARCHIVES, manifest, plain, traces, untar};
+use crate::folder::{ARCHIVES, made, manifest, plain, traces, untar};
 use std::collections::BTreeSet;
 use swell_capture::{Counts, Error, Problem, Reader, Transport};
 
@@ -215,15 +215,18 @@ fn every_file_of_the_folder_is_read_or_refused_with_a_reason() {
             assert_eq!(seen.udp_pairs.len() as u64, udp, "{file}: UDP");
         }
     }
+    let least = if made(&folder) { [6; 3] } else { [151, 81, 11] };
     assert!(
-        captures > 150 && streams > 80 && payloads > 10,
+        captures >= least[0] && streams >= least[1] && payloads >= least[2],
         "{captures} captures, {streams} and {payloads} compared"
     );
 }
 
 #[test]
 fn every_capture_in_the_archives_is_read_or_refused_with_a_reason() {
-    let Some(folder) = traces() else { return };
+    let Some(folder) = traces().filter(|folder| !made(folder)) else {
+        return;
+    };
     for (archive, captures) in ARCHIVES {
         let files = untar(&plain(&folder.join(archive)));
         assert_eq!(files.len(), captures, "{archive}");

@@ -1,8 +1,10 @@
-//! Real captures, where they are: `SWELL_TRACES`, or `../shared/traces` beside the workspace.
+//! Real captures, where they are: `SWELL_TRACES`, or `../shared/traces` beside the workspace. Where there are none,
+//! what `scripts/traces` makes serves in their place, if a test does not need a certain capture.
 
 use std::path::PathBuf;
 
-/// A file or folder of the real captures. Without it a test fails under `CI`, and else says that it is skipped.
+/// A file or folder of the real captures, or of the made ones. Without it a test fails under `CI`, and else
+/// says that it is skipped.
 pub fn trace(name: &str) -> Option<PathBuf> {
     let dir = std::env::var("SWELL_TRACES").unwrap_or_else(|_| {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces").to_string()
@@ -11,9 +13,12 @@ pub fn trace(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
+    if let Some(made) = made(name) {
+        return Some(made);
+    }
     assert!(
-        std::env::var_os("CI").is_none(),
-        "{} is missing: set SWELL_TRACES",
+        std::env::var_os("CI").is_none() || made("MANIFEST.tsv").is_some(),
+        "{} is missing: set SWELL_TRACES, or run scripts/traces",
         path.display()
     );
     say(&format!(
@@ -21,6 +26,13 @@ pub fn trace(name: &str) -> Option<PathBuf> {
         path.display()
     ));
     None
+}
+
+/// A file or folder that `scripts/traces` made.
+pub fn made(name: &str) -> Option<PathBuf> {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/traces");
+    let path = PathBuf::from(dir).join(name);
+    path.exists().then_some(path)
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
