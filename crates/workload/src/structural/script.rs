@@ -373,6 +373,12 @@ impl Script {
                 self.write(end, unit.bytes, steps);
             } else {
                 self.next_unit(end, Some(Dur::ZERO), steps);
+                // Nothing will arrive that tells the other end.
+                let other = match end {
+                    End::Client => End::Server,
+                    End::Server => End::Client,
+                };
+                self.next_unit(other, None, steps);
             }
         }
     }
