@@ -3,7 +3,7 @@
 //! A packet may be older than one before it: captures from several interfaces are merged that way.
 //! It counts at the later time. A single stamp far off, ahead of all others, would stretch the model
 //! over time in which nothing happened; a clock that was set would do so, or press the rest of the
-//! trace into an instant. Both are noticed here and told.
+//! trace into an instant. Both are noticed here and told; so is a silence that counts as one.
 
 use crate::tcp::LEAST_GAP;
 
@@ -29,6 +29,8 @@ pub(crate) struct Oddities {
     /// Times the clock was set, and the largest step, nanoseconds.
     pub(crate) set: u64,
     pub(crate) set_most: u64,
+    /// The longest silence that counts as time without load, nanoseconds.
+    pub(crate) silence_most: u64,
 }
 
 /// From stamps to nanoseconds since the beginning.
@@ -108,6 +110,7 @@ impl Clock {
         let step = at.saturating_sub(self.now);
         self.seen = self.seen.saturating_add(1);
         if (0..=DAY).contains(&step) {
+            self.odd.silence_most = self.odd.silence_most.max(step.unsigned_abs());
             self.now = at;
             self.behind = 0;
         } else {
@@ -181,5 +184,16 @@ mod tests {
         let back = clock((0..20).map(|i| year + i * S).chain((0..20).map(|i| i * S)));
         assert_eq!(back.now(), (19 * S + 12 * S) as u64);
         assert_eq!((back.odd.set, back.odd.backward), (1, 8));
+        // What was taken out is no silence.
+        assert_eq!(ahead.odd.silence_most, S as u64);
+        assert_eq!(back.odd.silence_most, S as u64);
+    }
+
+    #[test]
+    fn a_silence_of_less_than_a_day_counts() {
+        let c = clock([0, S, 3_600 * S, 3_601 * S]);
+        assert_eq!(c.now(), 3_601 * S as u64);
+        assert_eq!(c.odd.silence_most, 3_599 * S as u64);
+        assert_eq!(c.odd.set, 0);
     }
 }

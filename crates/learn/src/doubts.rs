@@ -63,8 +63,20 @@ fn percent(part: f64, whole: f64) -> f64 {
     }
 }
 
+/// A silence longer than this is told.
+const LONG_SILENCE: u64 = 600_000_000_000;
+
 fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
     let span = |ns: u64| Dur::from_nanos(ns / 1000 * 1000);
+    if odd.silence_most > LONG_SILENCE {
+        w.push(Warning::warning(
+            "gap-in-trace",
+            format!(
+                "no packet for {:.0} s on end, a gap between traces or in one: it counts as time without load",
+                odd.silence_most as f64 / 1e9
+            ),
+        ));
+    }
     if odd.backward > 0 {
         w.push(Warning::warning(
             "time-steps-back",
@@ -91,7 +103,7 @@ fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
             "clock-set",
             format!(
                 "the time of the capture leaps {} times for good, by up to {}: the clock was set, or \
-                 captures were joined; the leaps are taken out",
+                 captures were joined; the leaps are taken out, and ten minutes are left of each ahead",
                 odd.set,
                 span(odd.set_most)
             ),
@@ -200,6 +212,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     let mut left = 0.0;
     let mut udp = 0.0;
     let mut application = 0.0;
+    let mut quic = 0.0;
     let mut right_sessions = 0u64;
     for s in &m.sessions {
         let mut open = false;
@@ -210,6 +223,11 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             left += if x.left_censored { b } else { 0.0 };
             udp += match x.exchange {
                 Exchange::Datagrams(_) => b,
+                _ => 0.0,
+            };
+            let class = m.classes.get(s.class as usize);
+            quic += match x.exchange {
+                Exchange::Sequential(_) if class.is_some_and(|class| class.udp) => b,
                 _ => 0.0,
             };
             open |= x.right_censored;
@@ -253,9 +271,20 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         w.push(Warning::note(
             "udp-open-loop",
             format!(
-                "{:.1} % of the application bytes are UDP: replayed open-loop, they do not answer to \
-                 congestion",
+                "{:.1} % of the application bytes are datagrams (calls, games, tunnels, name look-ups): \
+                 replayed open-loop, they do not answer to congestion",
                 percent(udp, application)
+            ),
+        ));
+    }
+    if quic > 0.0 {
+        w.push(Warning::note(
+            "quic",
+            format!(
+                "{:.1} % of the application bytes are QUIC: its requests and responses are told from sizes and \
+                 times alone, one after the other, and are played with the congestion control and the handshake \
+                 of the profile's TCP",
+                percent(quic, application)
             ),
         ));
     }
@@ -280,6 +309,16 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         ));
     }
     w.extend(sides_voted(hosts.voted));
+    if cut > 0 {
+        w.push(Warning::warning(
+            "sessions-cut",
+            format!(
+                "{cut} times a session without a rest was cut, for it holds more connections than a quarter \
+                 of the model's budget (`--budget`); the pieces are played at times of their own, which adds \
+                 or takes bursts as long as they are"
+            ),
+        ));
+    }
     if c.group_flows > 0 {
         w.push(Warning::note(
             "group-addresses",
@@ -290,19 +329,17 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         ));
     }
     if t.unmodelled_packets > 0 {
-        w.push(Warning::note(
-            "unmodelled",
-            format!(
-                "{} packets ({:.2} % of the bytes) are in no flow: {} ICMP, {} fragments, {} of other \
-                 protocols, {} cut too short",
-                t.unmodelled_packets,
-                percent(t.unmodelled_bytes as f64, bytes),
-                c.icmp,
-                c.fragments,
-                c.other,
-                c.truncated
-            ),
-        ));
+        let share = percent(t.unmodelled_bytes as f64, bytes);
+        let text = format!(
+            "{} packets ({share:.2} % of the bytes) are in no flow, and are not played: {} ICMP, {} \
+             fragments, {} of other protocols, {} cut too short",
+            t.unmodelled_packets, c.icmp, c.fragments, c.other, c.truncated
+        );
+        w.push(if share > 1.0 {
+            Warning::warning("unmodelled", text)
+        } else {
+            Warning::note("unmodelled", text)
+        });
     }
     let oddities = [
         (c.strays, "connections without SYN and data"),
@@ -310,7 +347,6 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         (c.duplicates, "segments captured twice"),
         (c.jumps, "implausible jumps in sequence numbers"),
         (c.merged, "connections with too many turns to keep them all"),
-        (cut, "sessions cut at 2000 connections"),
     ];
     let text: Vec<String> = oddities
         .iter()

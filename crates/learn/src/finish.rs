@@ -40,7 +40,8 @@ impl Learner {
         for s in &mut sessions {
             paths.place(s);
         }
-        let [client_paths, server_paths] = paths.finish(&self.hosts, &mut self.counts);
+        let [client_paths, server_paths] =
+            paths.finish(&self.hosts, &mut self.counts, self.options.apart);
         for s in &mut sessions {
             let client = &client_paths[s.client as usize];
             for g in &mut s.groups {

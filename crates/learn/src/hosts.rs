@@ -123,6 +123,8 @@ pub(crate) struct Hosts {
     v4: Index<u32>,
     v6: Index<u128>,
     hosts: Vec<Host>,
+    /// Stand-ins of hosts in one session each.
+    stand_ins: Index<(u64, u32)>,
     rng: Stream,
     /// Networks that are inside; everybody else is outside.
     inside: Vec<Network>,
@@ -156,6 +158,7 @@ impl Hosts {
             v4: Index::new(),
             v6: Index::new(),
             hosts: Vec::new(),
+            stand_ins: Index::new(),
             rng: Stream::new(0, "learn-reservoir"),
             conflicts: 0,
             turned: 0,
@@ -184,6 +187,29 @@ impl Hosts {
                 decided: false,
                 opens: false,
                 private: private(address),
+                measured: None,
+            });
+        }
+        id
+    }
+
+    /// One that stands for a host in the session with this number: what is measured there is its own.
+    pub(crate) fn apart(&mut self, session: u64, host: u32) -> u32 {
+        let next = self.hosts.len() as u32;
+        let id = self.stand_ins.get_or_insert((session, host), next);
+        if id == next {
+            let inside = self.inside(host, true);
+            let h = &self.hosts[host as usize];
+            let (opens, private) = (h.opens, h.private);
+            self.hosts.push(Host {
+                parent: id,
+                opposite: false,
+                size: 1,
+                inside,
+                decided: true,
+                fixed: Some(inside),
+                opens,
+                private,
                 measured: None,
             });
         }
@@ -425,7 +451,13 @@ impl Hosts {
         let value = u32::try_from(value).unwrap_or(u32::MAX);
         let m = self.hosts[id as usize].measured.get_or_insert_default();
         let reservoir = m.samples[kind as usize].get_or_insert_default();
-        reservoir.push(value, &mut self.rng);
+        if self.stand_ins.is_empty() {
+            reservoir.push(value, &mut self.rng);
+        } else {
+            // Whom else there is must not change which of them are kept.
+            let mut own = Stream::indexed(0, "learn-reservoir", u64::from(reservoir.seen));
+            reservoir.push(value, &mut own);
+        }
     }
 
     /// Adds data packets that went from one host to another, how many of them were lost before the

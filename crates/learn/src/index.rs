@@ -26,6 +26,10 @@ impl<K: Eq + std::hash::Hash> Index<K> {
         *self.0.entry(key).or_insert(next)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, key: K, at: u32) {
         self.0.insert(key, at);

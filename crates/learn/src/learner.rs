@@ -9,7 +9,7 @@ use crate::doubts::Counts;
 use crate::hosts::{Hosts, Sample, group};
 use crate::load::Bins;
 use crate::options::Options;
-use crate::ports::{class, server_first};
+use crate::ports::{class, quic, server_first};
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::udp::Flow as UdpFlow;
@@ -48,6 +48,12 @@ impl Learner {
     /// A learner that has seen nothing.
     pub fn new(options: Options) -> Learner {
         let p = options.parameters;
+        // What stands for others, or is cut, depends on others.
+        let budget = if options.apart {
+            usize::MAX
+        } else {
+            options.budget
+        };
         let mut hosts = Hosts::new(options.inside.clone());
         if options.preview == 0 {
             hosts.decide();
@@ -61,8 +67,8 @@ impl Learner {
             table: Table::new(),
             turn: 0,
             hosts,
-            users: Users::new(p.group_timeout, p.session_timeout),
-            thinner: Thinner::new(options.budget, 0),
+            users: Users::new(p.group_timeout, p.session_timeout, budget),
+            thinner: Thinner::new(budget, 0),
             bins: Bins::new(),
             totals: Totals::default(),
             counts: Counts::default(),
@@ -197,6 +203,13 @@ impl Learner {
     fn tcp(&mut self, p: &Packet, h: &Header) -> bool {
         let (key, from_a) = key(p, h.src_port, h.dst_port, false);
         let mut slot = self.table.find(&key);
+        // Whoever else there is: what has been silent for too long is over, noticed before or not.
+        if let Some(i) = slot
+            && self.now.saturating_sub(self.table.get(i).last) > LINGER
+        {
+            self.look_after(i);
+            slot = self.table.find(&key);
+        }
         let syn = h.has(Header::SYN) && !h.has(Header::ACK);
         if let Some(i) = slot {
             let s = self.table.get(i);
@@ -329,9 +342,11 @@ impl Learner {
                 } else {
                     (dst_port, src_port)
                 };
-                self.table.get_mut(i).state = State::Udp(Box::new(UdpFlow::new(self.now)));
+                let class = class(true, client_port, server_port);
+                let flow = UdpFlow::new(self.now, quic(class));
+                self.table.get_mut(i).state = State::Udp(Box::new(flow));
                 self.totals.udp_flows += 1;
-                self.begin(i, class(true, client_port, server_port));
+                self.begin(i, class);
                 i
             }
         };
@@ -344,7 +359,8 @@ impl Learner {
             {
                 flow.overtaken = Some(flow.progress());
             }
-            flow.push(self.now, from_a == s.client_is_a, payload);
+            let quiet = self.options.parameters.quiet.as_nanos();
+            flow.push(self.now, from_a == s.client_is_a, payload, quiet);
         }
         if let Some(place) = s.place {
             self.users.active(place, self.now);
@@ -388,15 +404,27 @@ impl Learner {
         let place = self
             .users
             .begin(client, class, self.now, &mut |s| thinner.push(s));
+        if self.options.apart {
+            let serial = self.users.serial(place);
+            let hosts = self.table.get(slot).hosts;
+            let apart = hosts.map(|host| self.hosts.apart(serial, host));
+            self.table.get_mut(slot).hosts = apart;
+            self.users.measured(place, apart[0]);
+        }
         self.table.get_mut(slot).place = Some(place);
     }
 
     /// Looks at one slot, in turn.
     #[inline]
     fn sweep(&mut self) {
-        let Some(i) = self.table.turn() else {
-            return;
-        };
+        if let Some(i) = self.table.turn() {
+            self.look_after(i);
+        }
+    }
+
+    /// Ends what has been silent for too long.
+    #[inline]
+    fn look_after(&mut self, i: u32) {
         let s = self.table.get(i);
         let idle = self.now.saturating_sub(s.last);
         match &s.state {
@@ -449,7 +477,20 @@ impl Learner {
                 let right_censored =
                     self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
                 let overtaken = flow.overtaken;
-                let exchange = Exchange::Datagrams(flow.finish());
+                let talk = flow.talk.as_ref().and_then(|t| t.finish(ipv6));
+                if let Some(talk) = flow.talk.as_ref().filter(|_| talk.is_some()) {
+                    for (end, rtt) in [(1, talk.rtt[0]), (0, talk.rtt[1])] {
+                        if let Some(rtt) = rtt {
+                            self.hosts.sample(hosts[end], Sample::Data, rtt / 1000);
+                        }
+                    }
+                }
+                let plain = Wire {
+                    ipv6,
+                    ..Wire::default()
+                };
+                let (exchange, wire) =
+                    talk.unwrap_or_else(|| (Exchange::Datagrams(flow.finish()), plain));
                 Some(Connection {
                     gap: Dur::ZERO,
                     server: hosts[1],
@@ -457,10 +498,7 @@ impl Learner {
                     exchange,
                     client_window: 0,
                     server_window: 0,
-                    wire: Wire {
-                        ipv6,
-                        ..Wire::default()
-                    },
+                    wire,
                     writes: Default::default(),
                     left_censored: false,
                     right_censored,
@@ -510,8 +548,8 @@ impl Learner {
             server: hosts[1],
             overlap: t.overtaken.and_then(|passed| passed.units(&exchange)),
             exchange,
-            client_window: t.halves[0].max_window,
-            server_window: t.halves[1].max_window,
+            client_window: t.halves[0].window.cap(),
+            server_window: t.halves[1].window.cap(),
             wire: t.wire(ipv6),
             writes,
             left_censored: t.left_censored(),

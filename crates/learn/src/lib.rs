@@ -43,6 +43,9 @@
 //!
 //! Equal packets give equal models, byte for byte: hash maps have fixed seeds and are never iterated.
 //!
+//! A model holds exact sizes and pauses. [`private`] makes one with noise that hides whether any one session was
+//! in the trace.
+//!
 //! A [`FlowLearner`] takes flow records instead, and gives the smaller model that they allow
 //! ([`swell_traffic::flowlevel`]).
 //!
@@ -65,6 +68,7 @@ mod options;
 mod passed;
 mod paths;
 mod ports;
+pub mod private;
 mod sides;
 mod table;
 mod tcp;

@@ -21,6 +21,9 @@ pub struct Options {
     /// Most items (turns, units, datagrams, connections) kept in the model; sessions are thinned
     /// beyond it. [`Options::items`] gives them for the size of a file.
     pub budget: usize,
+    /// Measure each session by its own packets alone, and keep all: what [`private::release`](crate::private::release)
+    /// needs. Memory grows with the trace then.
+    pub apart: bool,
     /// Networks that are inside, on the left of the link; all others are outside. Empty: packets tell.
     pub inside: Vec<Network>,
     /// Packets held back at the beginning, to find out which side of the tap hosts are on before
@@ -41,6 +44,7 @@ impl Default for Options {
             udp_idle: Dur::from_secs(60),
             tcp_idle: Dur::from_secs(900),
             budget: Options::items(1_000_000),
+            apart: false,
             inside: Vec::new(),
             preview: 50_000,
         }

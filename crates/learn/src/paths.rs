@@ -91,12 +91,15 @@ impl Paths {
         }
     }
 
-    /// Client paths and server paths.
-    pub(crate) fn finish(self, hosts: &Hosts, counts: &mut Counts) -> [Vec<Path>; 2] {
+    /// Client paths and server paths. `apart`: each by its own packets, nothing borrowed or shared.
+    pub(crate) fn finish(self, hosts: &Hosts, counts: &mut Counts, apart: bool) -> [Vec<Path>; 2] {
         let mut rng = Stream::new(0, "learn-borrow");
         let mut side = 0;
         self.roles.map(|role| {
-            let paths = paths(&role, hosts, &mut rng, &mut counts.sides[side]);
+            let paths = match apart {
+                true => each_by_itself(&role, hosts),
+                false => paths(&role, hosts, &mut rng, &mut counts.sides[side]),
+            };
             side += 1;
             paths
         })
@@ -112,6 +115,15 @@ pub(crate) struct SideCounts {
     pub(crate) few: u64,
     /// Hosts whose RTT rests on data acknowledgements.
     pub(crate) by_data: u64,
+}
+
+fn each_by_itself(role: &Role, hosts: &Hosts) -> Vec<Path> {
+    let nothing = Measured::default();
+    let own = |h: &(u32, u32, bool)| hosts.measured(h.0).unwrap_or(&nothing);
+    role.hosts
+        .iter()
+        .map(|h| own_path(own(h), [0.0; 2]).0)
+        .collect()
 }
 
 fn paths(role: &Role, hosts: &Hosts, rng: &mut Stream, counts: &mut SideCounts) -> Vec<Path> {

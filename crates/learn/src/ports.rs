@@ -92,6 +92,13 @@ pub(crate) fn class(is_udp: bool, client_port: u16, server_port: u16) -> u8 {
         .unwrap_or_else(rest)
 }
 
+/// Whether a class (index into [`CLASSES`]) is QUIC's.
+pub(crate) fn quic(class: u8) -> bool {
+    CLASSES
+        .get(usize::from(class))
+        .is_some_and(|row| row.name == "quic")
+}
+
 /// Whether the first of two ports looks like the server's: a port in the table against one that is
 /// not, else a system port (below 1024, RFC 6335) against one that is not. `None` if they look alike.
 pub(crate) fn server_first(is_udp: bool, a: u16, b: u16) -> Option<bool> {

@@ -14,6 +14,7 @@ use crate::passed::Passed;
 mod acks;
 mod half;
 mod sizes;
+mod window;
 
 use half::{Around, By};
 pub(crate) use half::{Half, Seen};
@@ -39,6 +40,8 @@ pub(crate) struct Tracked {
     pub(crate) overtaken: Option<Passed>,
     /// Shortest spacing of packets that the capture's clock tells, nanoseconds.
     pub(crate) least_gap: u64,
+    /// Whether the SYN and the SYN/ACK permit selective acknowledgements; none: not seen.
+    sack: [Option<bool>; 2],
 }
 
 /// Spacings below this are the capture's: interrupts hand over packets in groups and stamp them microseconds
@@ -67,6 +70,9 @@ const UNKNOWN_RTT: u64 = 20_000_000;
 /// A copy of the segment just seen, this soon, is the capture's doing (both ports of a mirror).
 pub(crate) const DUPLICATE: u64 = 500_000;
 
+/// A SYN over IPv4 without options; with them it is longer over IPv6 too.
+const BARE_SYN: u32 = 40;
+
 /// How long receivers delay an acknowledgement: Linux `TCP_DELACK_MIN`, 40 ms. RFC 1122 section
 /// 4.2.3.2 allows 500 ms; of those that use more, some pauses of the network pass for the application's.
 const DELAYED_ACK: u64 = 40_000_000;
@@ -89,6 +95,7 @@ impl Tracked {
             rtt: [None, None],
             overtaken: None,
             least_gap: LEAST_GAP,
+            sack: [None; 2],
         }
     }
 
@@ -115,6 +122,8 @@ impl Tracked {
             ipv6,
             // Sent by both ends or by none (RFC 7323 section 3.2).
             timestamps: timestamps.reduce(|a, b| a && b),
+            // Done if both SYNs permit it (RFC 2018 section 2).
+            sack: self.sack[0].zip(self.sack[1]).map(|(a, b)| a && b),
             ends: [end(0), end(1)],
         }
     }
@@ -173,7 +182,7 @@ impl Tracked {
             return news;
         }
         if h.has(Header::SYN) {
-            self.syn(from, at, h, &mut news);
+            self.syn(from, at, ip_len, h, &mut news);
         }
         let round_trip = self.round_trip();
         let quiet = self.pause(quiet);
@@ -235,6 +244,8 @@ impl Tracked {
                     self.chunks.set_concurrent();
                 }
                 self.opened.get_or_insert(at);
+                let next = self.halves[from].data_next();
+                self.halves[to].window.data(at, next, round_trip);
                 let got = match h.has(Header::ACK) {
                     true => self.halves[to].bytes_before(h.ack),
                     false => 0,
@@ -274,16 +285,14 @@ impl Tracked {
                 _ => None,
             };
             if let Some(shift) = shift {
-                // RFC 7323 section 2.3: at most 14.
-                let window = u32::from(h.window) << shift.min(14);
-                let largest = &mut self.halves[from].max_window;
-                *largest = window.max(*largest);
+                let acked = self.halves[to].acked();
+                self.halves[from].window.offered(h.window, shift, acked);
             }
         }
         news
     }
 
-    fn syn(&mut self, from: usize, at: u64, h: &Header, news: &mut News) {
+    fn syn(&mut self, from: usize, at: u64, ip_len: u32, h: &Header, news: &mut News) {
         if from == 0 && !h.has(Header::ACK) {
             let copy = self.syns.last().is_some_and(|&t| at - t < DUPLICATE);
             if self.syns.len() < MAX_SYNS && self.syn_ack.is_none() && !copy {
@@ -308,6 +317,11 @@ impl Tracked {
         let half = &mut self.halves[from];
         half.window_scale.get_or_insert(h.options.window_scale);
         half.announced = h.options.mss.filter(|&mss| mss > 0).or(half.announced);
+        // Options that a short capture has cut off look as if there were none: the length tells.
+        let bare = ip_len <= h.payload + BARE_SYN;
+        if bare || h.options.mss.is_some() {
+            self.sack[from] = Some(h.options.sack_permitted);
+        }
     }
 }
 

@@ -5,6 +5,10 @@ use swell_traffic::{Datagrams, Run};
 
 use crate::passed::Passed;
 
+pub(crate) mod talk;
+
+use talk::Talk;
+
 /// Packets kept one by one; a flow with more is kept as runs.
 const WHOLE: usize = 512;
 /// Runs per direction at the end of a long flow; twice as many are gathered before they are merged.
@@ -27,11 +31,14 @@ pub(crate) struct Flow {
     count: [u64; 2],
     /// What had passed when the user's next group began, if something passed since.
     pub(crate) overtaken: Option<Passed>,
+    /// As requests and responses, where it may be QUIC.
+    pub(crate) talk: Option<Box<Talk>>,
 }
 
 impl Flow {
-    pub(crate) fn new(start: u64) -> Flow {
+    pub(crate) fn new(start: u64, quic: bool) -> Flow {
         Flow {
+            talk: quic.then(Box::default),
             start,
             last: start,
             ..Flow::default()
@@ -42,11 +49,15 @@ impl Flow {
     pub(crate) fn progress(&self) -> Passed {
         Passed {
             packets: self.count,
-            ..Passed::default()
+            bytes: self.talk.as_ref().map_or([0; 2], |talk| talk.bytes()),
         }
     }
 
-    pub(crate) fn push(&mut self, at: u64, from_client: bool, payload: u32) {
+    /// A datagram passed. A silence longer than `quiet` is the application's.
+    pub(crate) fn push(&mut self, at: u64, from_client: bool, payload: u32, quiet: u64) {
+        if let Some(talk) = &mut self.talk {
+            talk.push(at, from_client, payload, quiet);
+        }
         let gap = at.saturating_sub(self.last);
         self.last = self.last.max(at);
         let direction = usize::from(!from_client);

@@ -13,8 +13,8 @@ use swell_traffic::{Connection, Group, Session};
 
 use crate::index::Index;
 
-/// A session is cut here, so that a resolver or a proxy that never rests needs bounded memory.
-const MAX_CONNECTIONS: u32 = 2_000;
+/// A session of so many connections may always be held.
+const LEAST_HELD: usize = 2_000;
 
 /// Where a connection stands in its session.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Place {
 struct Pending {
     class: u8,
     client: u32,
+    /// Which of all sessions it is.
+    serial: u64,
     start: u64,
     groups: Vec<PendingGroup>,
     /// Connections still under way.
@@ -68,13 +70,21 @@ pub(crate) struct Users {
     cursor: usize,
     group_timeout: u64,
     session_timeout: u64,
-    /// Sessions cut at [`MAX_CONNECTIONS`].
+    /// A session is cut here, so that a resolver or a proxy that never rests needs bounded memory. A
+    /// replay draws the pieces' starts apart, which adds bursts of its own: no session that fits into
+    /// the model is cut.
+    most: u32,
+    /// Sessions begun.
+    begun: u64,
+    /// Sessions cut there.
     pub(crate) cut: u64,
 }
 
 impl Users {
-    pub(crate) fn new(group_timeout: Dur, session_timeout: Dur) -> Users {
+    /// Of a model of so many items, a session holds at most a quarter.
+    pub(crate) fn new(group_timeout: Dur, session_timeout: Dur, items: usize) -> Users {
         Users {
+            most: u32::try_from((items / 4).max(LEAST_HELD)).unwrap_or(u32::MAX),
             index: Index::new(),
             users: Vec::new(),
             free_users: Vec::new(),
@@ -83,7 +93,20 @@ impl Users {
             cursor: 0,
             group_timeout: group_timeout.as_nanos(),
             session_timeout: session_timeout.as_nanos(),
+            begun: 0,
             cut: 0,
+        }
+    }
+
+    /// Which of all sessions that at `place` is.
+    pub(crate) fn serial(&mut self, place: Place) -> u64 {
+        self.pending(place.session).map_or(0, |s| s.serial)
+    }
+
+    /// The client of the session at `place` is measured as this host.
+    pub(crate) fn measured(&mut self, place: Place, client: u32) {
+        if let Some(s) = self.pending(place.session) {
+            s.client = client;
         }
     }
 
@@ -124,9 +147,10 @@ impl Users {
         };
         let mut state = self.users[user as usize];
         let silence = at.saturating_sub(state.last_activity);
+        let most = self.most;
         let full = self
             .pending(state.session)
-            .is_some_and(|s| s.connections >= MAX_CONNECTIONS);
+            .is_some_and(|s| s.connections >= most);
         if full || state.session == u32::MAX || silence > self.session_timeout {
             self.cut += u64::from(full);
             self.close(state.session, done);
@@ -246,9 +270,11 @@ impl Users {
     }
 
     fn open(&mut self, class: u8, client: u32, start: u64) -> u32 {
+        self.begun += 1;
         let pending = Some(Pending {
             class,
             client,
+            serial: self.begun,
             start,
             groups: vec![PendingGroup {
                 think: 0,

@@ -16,11 +16,9 @@ mod collect;
 pub(crate) mod flows;
 mod ipfix;
 mod models;
+mod private;
 
 use flows::{LearntFlows, Opened};
-
-/// A silence longer than this many nanoseconds is told: ten minutes.
-const LONG_SILENCE: i64 = 600_000_000_000;
 
 /// First addresses of sources and destinations in configurations of Harpoon: a model has none of its own.
 const HARPOON_POOLS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)];
@@ -65,10 +63,15 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
                 parameters,
                 inside: args.inside.clone(),
                 budget: Options::items(args.budget * 1000),
+                apart: args.private.is_some(),
                 ..Options::default()
             };
             any(&args.traces, options, args.note.clone(), &args.flows)?
         }
+    };
+    let (learnt, cost) = match args.private {
+        Some(epsilon) => private::release(learnt, epsilon)?,
+        None => (learnt, None),
     };
     if output.extension().is_some_and(|e| e == "xml") {
         return configurations(&learnt, &output, json);
@@ -87,6 +90,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
             "model": output, "bytes": bytes.len(), "peak_memory_bytes": memory,
             "traces": learnt.counts_json(),
             "summary": learnt.summary(), "warnings": learnt.warnings(),
+            "private": cost.map(|c| private::json(&c)),
         }));
         return Ok(());
     }
@@ -95,6 +99,9 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     }
     out::warnings(learnt.warnings());
     out::data(&learnt.table());
+    if let Some(cost) = &cost {
+        out::data(&private::text(cost));
+    }
     if let Some(peak) = memory {
         out::say(&format!("peak memory: {:.1} MB", peak as f64 / 1e6));
     }
@@ -197,7 +204,7 @@ pub(crate) fn any(
         return Ok(Any::Flows(Box::new(learnt)));
     }
     options.provenance = provenance;
-    let learnt = packets(first, &files[1..], &bar, options)?;
+    let learnt = packets(first, &files[1..], &bar, options, args.digest)?;
     Ok(Any::Packets(Box::new(learnt)))
 }
 
@@ -206,7 +213,7 @@ pub(crate) fn read(traces: &[PathBuf], mut options: Options, note: String) -> Re
     let bar = flows::bar(traces);
     let first = Opened::new(&traces[0], &bar)?;
     options.provenance = provenance(traces, note);
-    packets(first, &traces[1..], &bar, options)
+    packets(first, &traces[1..], &bar, options, false)
 }
 
 fn provenance(files: &[PathBuf], note: String) -> Provenance {
@@ -216,6 +223,7 @@ fn provenance(files: &[PathBuf], note: String) -> Provenance {
         digests: Vec::new(),
         note,
         thinning: None,
+        private: None,
     }
 }
 
@@ -226,13 +234,13 @@ fn packets(
     others: &[PathBuf],
     bar: &indicatif::ProgressBar,
     options: Options,
+    digest: bool,
 ) -> Result<Learnt, Fail> {
     let mut learner = Learner::new(options);
     let mut read = Vec::new();
     let mut digests = Vec::new();
-    // Time of the latest packet of all traces so far, and the longest silence.
+    // Time of the latest packet of all traces so far.
     let mut latest: Option<i64> = None;
-    let mut silence = 0;
     let mut next = Some(first);
     let mut others = others.iter();
     while let Some(mut file) = next.take() {
@@ -249,9 +257,7 @@ fn packets(
                         return Err(Fail::usage(message)
                             .hint("name the traces of one link in the order of their times"));
                     }
-                    let now = latest.map_or(packet.time, |l| l.max(packet.time));
-                    silence = silence.max(now.saturating_sub(latest.unwrap_or(now)));
-                    latest = Some(now);
+                    latest = latest.max(Some(packet.time));
                     learner.push(&packet);
                 }
                 Ok(false) => break,
@@ -281,19 +287,12 @@ fn packets(
         }
         read.push((named, reader.format().name(), reader.counts().clone()));
         drop(reader);
-        digests.push(file.source.digest().map_err(Fail::failed)?);
+        // Read to the end in any case.
+        let sha256 = file.source.digest().map_err(Fail::failed)?;
+        digests.extend(digest.then_some(sha256));
         next = others.next().map(|p| Opened::new(p, bar)).transpose()?;
     }
     bar.finish_and_clear();
-    if silence > LONG_SILENCE {
-        learner.doubt(Warning::warning(
-            "gap-in-trace",
-            format!(
-                "no packet for {:.0} s on end: a gap between traces, or a clock that was set; it counts as time without load",
-                silence as f64 / 1e9
-            ),
-        ));
-    }
     let mut model = learner.finish();
     model.provenance.digests = digests;
     Ok(Learnt {

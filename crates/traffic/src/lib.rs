@@ -38,6 +38,7 @@ mod file;
 pub mod flowlevel;
 mod marginals;
 mod model;
+mod reveal;
 mod schedule;
 mod thin;
 mod vary;
@@ -50,6 +51,7 @@ pub use model::{
     Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session,
     Thinning, Totals, Turn, Unit, Wire, WireEnd, Write,
 };
+pub use reveal::Reveals;
 pub use schedule::{DrawError, Schedule, Start};
 pub use thin::Thinner;
 pub use vary::{Dependency, Knobs};

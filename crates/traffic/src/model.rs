@@ -52,6 +52,9 @@ pub struct Provenance {
     /// What leaving sessions out cost, where some were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinning: Option<Thinning>,
+    /// The epsilon of a model made with noise, so that no session of the trace is betrayed by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private: Option<f64>,
 }
 
 /// Sessions that stand for others ([`crate::Thinner`]), and how far the sample is from the whole.
@@ -178,9 +181,10 @@ pub struct Connection {
     pub server: u32,
     /// What happened on it.
     pub exchange: Exchange,
-    /// Largest receive window the client offered, bytes; 0 = not seen.
+    /// Most that the client's receive window lets be under way, bytes: the largest that it offered, where
+    /// transfers filled it and it grew no more, else the most that its scale allows. 0 = not seen.
     pub client_window: u32,
-    /// Largest receive window the server offered, bytes; 0 = not seen.
+    /// The same of the server's.
     pub server_window: u32,
     /// How data was put into packets and acknowledged.
     pub wire: Wire,
@@ -203,6 +207,8 @@ pub struct Wire {
     pub ipv6: bool,
     /// Whether TCP segments carried timestamps (RFC 7323); `None` where no segment was seen.
     pub timestamps: Option<bool>,
+    /// Whether both ends permitted selective acknowledgements (RFC 2018); `None` where it was not seen.
+    pub sack: Option<bool>,
     /// The client (0) and the server (1) as TCP ends.
     pub ends: [WireEnd; 2],
 }

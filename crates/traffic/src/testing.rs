@@ -166,13 +166,13 @@ fn wire() -> impl Strategy<Value = Wire> {
         quick_acks,
         ack_every,
     });
-    (any::<bool>(), any::<Option<bool>>(), [end.clone(), end]).prop_map(
-        |(ipv6, timestamps, ends)| Wire {
-            ipv6,
-            timestamps,
-            ends,
-        },
-    )
+    let options = any::<[Option<bool>; 2]>();
+    (any::<bool>(), options, [end.clone(), end]).prop_map(|(ipv6, [timestamps, sack], ends)| Wire {
+        ipv6,
+        timestamps,
+        sack,
+        ends,
+    })
 }
 
 fn writes(udp_class: bool) -> impl Strategy<Value = Vec<Write>> + Clone {
@@ -266,6 +266,7 @@ pub fn any_model() -> impl Strategy<Value = Model> {
                             w1_connections: 0.125,
                             w1_bytes: f64::from(u8::from(w.1)),
                         }),
+                        private: warnings.get(1).map(|w| if w.1 { 0.5 } else { 3.0 }),
                     },
                     name,
                     warnings: warnings

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use swell_tcp::Config;
 use swell_workload::{Wire, WireEnd};
 
-/// What a connection may have of its own: receive window, timestamps, IPv6, the end.
-type Key = (u32, Option<bool>, bool, (u16, Option<u8>, u8));
+/// What a connection may have of its own: receive window, timestamps, SACK, IPv6, the end.
+type Key = (u32, Option<bool>, Option<bool>, bool, (u16, Option<u8>, u8));
 
 /// The profile of a workload and its variants made so far.
 pub(crate) struct Profiles {
@@ -34,14 +34,20 @@ impl Profiles {
         let window = if capped { cap } else { profile.recv_buffer };
         let e = wire.ends[end];
         let own = (e.mss, e.quick_acks, e.ack_every);
-        let key = (window, wire.timestamps, wire.ipv6, own);
+        let key = (window, wire.timestamps, wire.sack, wire.ipv6, own);
         let variant = self.variants.entry(key);
         Arc::clone(variant.or_insert_with(|| Arc::new(variant_of(profile, window, wire, e))))
     }
 }
 
 fn variant_of(profile: &Config, window: u32, wire: &Wire, end: WireEnd) -> Config {
+    // Whether a profile has it is the user's choice; a host that lacks it stays without.
+    let sack = wire.sack != Some(false);
     let mut config = Config {
+        sack: profile.sack && sack,
+        dsack: profile.dsack && sack,
+        frto: profile.frto && sack,
+        rack_tlp: profile.rack_tlp && sack,
         recv_buffer: window,
         // What was measured holds.
         recv_tuning: profile.recv_tuning

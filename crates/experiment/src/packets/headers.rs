@@ -101,7 +101,8 @@ impl Headers {
             size: packet.size,
         };
         let [src_port, dst_port] = [connection.ports[from], connection.ports[to]];
-        let tcp = if parties.tcp {
+        // What a UDP class has under congestion control is QUIC: its segments are datagrams.
+        let tcp = if parties.tcp && !connection.datagrams {
             let source = self.sources.get(parties.workload as usize);
             connection.segment(at, from, parties, source, &network, packet)
         } else if connection.datagrams {
@@ -251,7 +252,8 @@ impl Connection {
         };
         let beside = if self.clock.is_some() { TIMESTAMPS } else { 0 };
         options.mss = Some((allowed + beside).min(0xffff) as u16);
-        options.sack_permitted = source.is_some_and(|s| s.tcp.sack);
+        options.sack_permitted =
+            source.is_some_and(|s| s.tcp.sack) && parties.wire.sack != Some(false);
         // Who answers offers it only if it was offered (RFC 7323 section 2.2).
         let refused = seg.flags.has(Flags::ACK) && self.offers[from ^ 1] == Some(None);
         let largest = self.windows[from].max(seg.window);

@@ -4,6 +4,7 @@ use swell_capture::Tcp as Header;
 
 use super::acks::Acks;
 use super::sizes::Sizes;
+use super::window::Window;
 use super::{DUPLICATE, News};
 
 /// Holes remembered per direction; more at once than any sane loss episode leaves.
@@ -49,7 +50,8 @@ pub(crate) struct Half {
     syn: bool,
     pub(crate) fin: bool,
     pub(super) window_scale: Option<Option<u8>>,
-    pub(crate) max_window: u32,
+    /// What this end offered.
+    pub(crate) window: Window,
     /// MSS option that this end announced.
     pub(super) announced: Option<u16>,
     pub(super) sizes: Sizes,
@@ -80,8 +82,8 @@ pub(crate) struct Half {
     last: Option<(u64, u64, bool)>,
     /// Packets stamped so close together that the clock cannot part them, the latest such group.
     batch: Batch,
-    /// The last acknowledgement of at least two segments: (time).
-    last_ack: Option<u64>,
+    /// The last acknowledgement of at least two segments: time, and up to where data had passed by then.
+    last_ack: Option<(u64, u64)>,
     pairs: u8,
     ack_pairs: u8,
 }
@@ -170,6 +172,11 @@ impl Half {
         self.acked >= self.next
     }
 
+    /// Offset up to which the other end has acknowledged.
+    pub(super) fn acked(&self) -> u64 {
+        self.acked
+    }
+
     pub(super) fn acked_syn(&self) -> bool {
         self.acked >= 1
     }
@@ -242,7 +249,9 @@ impl Half {
         let under_way = self.next.saturating_sub(offset) >= u64::from(PAIR_BYTES);
         let counts = bytes >= 2 * u64::from(PAIR_BYTES) && self.acked > 1;
         if counts
-            && let Some(last) = self.last_ack
+            && let Some((last, passed)) = self.last_ack
+            // What comes later than that waited for the sender, or its window.
+            && offset <= passed
             && at >= last + by.least_gap
             && self.ack_pairs < MAX_PAIRS
         {
@@ -252,7 +261,7 @@ impl Half {
             let wire = bytes + bytes / 1460 * 40;
             news.down = Some(wire * 8_000_000 / (at - last));
         }
-        self.last_ack = (counts && under_way).then_some(at);
+        self.last_ack = (counts && under_way).then_some((at, self.next));
     }
 
     /// A segment of this direction passed.

@@ -61,7 +61,7 @@ fn sequence_numbers_wrap() {
 #[test]
 fn windows_are_scaled() {
     let t = open(5, 5);
-    assert_eq!(t.halves[0].max_window, 1_000 << 7);
+    assert_eq!(t.halves[0].window.cap(), 0xffff << 7);
 }
 
 #[test]

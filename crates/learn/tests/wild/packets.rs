@@ -114,6 +114,15 @@ pub fn learnt(packets: &[Packet], preview: usize) -> Model {
         .filter(|c| matches!(c.exchange, Exchange::Datagrams(_)))
         .map(|c| c.exchange.bytes().iter().sum::<u64>())
         .sum();
-    assert_eq!(held, sent);
+    // QUIC's acknowledgements and headers are not data.
+    let quic = |c: &swell_traffic::Connection| c.wire.timestamps == Some(false);
+    let talks = |s: &swell_traffic::Session| {
+        model.classes[s.class as usize].udp && s.connections().any(quic)
+    };
+    if model.sessions.iter().any(talks) {
+        assert!(held <= sent);
+    } else {
+        assert_eq!(held, sent);
+    }
     model
 }

@@ -125,9 +125,9 @@ pub(crate) fn read(
         let Opened {
             name: file, source, ..
         } = file;
-        provenance
-            .digests
-            .push(source.digest().map_err(Fail::failed)?);
+        // Read to the end in any case.
+        let digest = source.digest().map_err(Fail::failed)?;
+        provenance.digests.extend(args.digest.then_some(digest));
         files.push((file, format, counts));
         next = rest.next().map(|p| Opened::new(p, bar)).transpose()?;
     }

@@ -139,13 +139,13 @@ fn a_model_names_the_digest_of_every_source_as_it_was_read() {
     damaged[40 + 58 + 8..][..4].copy_from_slice(&[0, 0, 0, 0x7f]);
     for (name, bytes) in [("whole", &whole[..]), ("cut", cut), ("damaged", &damaged)] {
         std::fs::write(dir.0.join(name), bytes).unwrap();
-        let learnt = run(&dir, &["learn", name, "-o", "m.json"]);
+        let learnt = run(&dir, &["learn", name, "--digest", "-o", "m.json"]);
         assert!(learnt.status.success(), "{}", text(&learnt.stderr));
         assert_eq!(digests(&dir), [sha256(bytes)], "{name}");
     }
 
     let mut child = swell(&dir)
-        .args(["learn", "-", "-o", "m.json"])
+        .args(["learn", "-", "--digest", "-o", "m.json"])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
@@ -157,8 +157,56 @@ fn a_model_names_the_digest_of_every_source_as_it_was_read() {
 
     two_traces(&dir);
     run(&dir, &["learn", "early.pcap", "late.pcap", "-o", "m.json"]);
+    assert!(digests(&dir).is_empty(), "nobody asked for them");
+    run(
+        &dir,
+        &[
+            "learn",
+            "early.pcap",
+            "late.pcap",
+            "--digest",
+            "-o",
+            "m.json",
+        ],
+    );
     let each = ["early.pcap", "late.pcap"].map(|f| sha256(&std::fs::read(dir.0.join(f)).unwrap()));
     assert_eq!(digests(&dir), each, "two traces");
+}
+
+/// A model says what it reveals; with `--private`, that it hides sessions, and at what cost.
+#[test]
+fn a_model_says_what_it_reveals() {
+    let dir = Scratch::new("private");
+    std::fs::write(dir.0.join("t.pcap"), lookup()).unwrap();
+    let plain = run(&dir, &["learn", "t.pcap", "-o", "m.json"]);
+    assert!(text(&plain.stdout).contains("100 % of the sessions"));
+    let args = ["learn", "t.pcap", "--private", "2", "-o", "p.json"];
+    let told = run(&dir, &args);
+    assert!(told.status.success(), "{}", text(&told.stderr));
+    let printed = text(&told.stdout);
+    assert!(
+        printed.contains("dB off") && printed.contains("octaves"),
+        "{printed}"
+    );
+    let shown = text(&run(&dir, &["show", "p.json"]).stdout);
+    assert!(
+        shown.contains("epsilon 2") && shown.contains("7.389"),
+        "{shown}"
+    );
+    // The noise is never the same: nobody can take it off.
+    let model = std::fs::read(dir.0.join("p.json")).unwrap();
+    let differs = (0..8).any(|_| {
+        run(&dir, &args);
+        std::fs::read(dir.0.join("p.json")).unwrap() != model
+    });
+    let sessions = |m: &[u8]| {
+        let value: serde_json::Value = serde_json::from_slice(m).unwrap();
+        value["sessions"].as_array().unwrap().len()
+    };
+    // One session drowns.
+    assert!(differs || sessions(&model) == 0);
+    let refused = run(&dir, &["learn", "t.pcap", "--private", "0"]);
+    assert_eq!(refused.status.code(), Some(2));
 }
 
 /// Ctrl-C while the rest of a trace is awaited.

@@ -144,6 +144,7 @@ struct FileConnection {
     #[serde(default)]
     ipv6: bool,
     timestamps: Option<bool>,
+    sack: Option<bool>,
     #[serde(default)]
     ends: [FileEnd; 2],
     #[serde(default)]
@@ -428,6 +429,7 @@ impl FileConnection {
             wire: Wire {
                 ipv6: self.ipv6,
                 timestamps: self.timestamps,
+                sack: self.sack,
                 ends: self.ends.map(|e| WireEnd {
                     mss: e.0,
                     quick_acks: e.1,

@@ -151,6 +151,9 @@ fn wire(out: &mut String, w: &Wire) -> std::fmt::Result {
     if let Some(timestamps) = w.timestamps {
         write!(out, ",\"timestamps\":{timestamps}")?;
     }
+    if let Some(sack) = w.sack {
+        write!(out, ",\"sack\":{sack}")?;
+    }
     if w.ends != [WireEnd::default(); 2] {
         out.push_str(",\"ends\":[");
         comma(out, &w.ends, |out, e| {

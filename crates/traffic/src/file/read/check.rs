@@ -111,9 +111,11 @@ fn check_connection(m: &Model, c: &Connection, udp: bool) -> Result<(), String> 
                 }
             }
         }
+        // QUIC: requests and responses under congestion control.
+        Exchange::Sequential(_) => {}
         _ if udp => return Err("a TCP exchange in a UDP class".into()),
         Exchange::Concurrent { up, down } => chains(up, down)?,
-        Exchange::Sequential(_) | Exchange::Attempt { .. } => {}
+        Exchange::Attempt { .. } => {}
     }
     Ok(())
 }

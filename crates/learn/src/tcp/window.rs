@@ -1,0 +1,130 @@
+//! What a receiver's window is good for: a cap on the transfer, or just what the transfer needed.
+//!
+//! Receivers that tune their buffers (Linux, Windows since Vista, macOS) offer what a transfer needs, a multiple of
+//! what came in the last round trip (W. Feng et al., "Automatic flow-control adaptation for enhancing
+//! network performance in computational grids", J. Grid Computing 1, 2003). So the largest window of a short
+//! transfer caps nothing. It does where a window's worth came in one round trip and the receiver,
+//! knowing that, offered no more.
+
+/// Of a window in one round trip; a receiver that tunes its buffer wants twice of what came.
+const SHARE: f64 = 0.75;
+
+/// The windows that one end offered, and whether the largest is a cap.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    /// The largest, bytes; 0: none was seen that can be told.
+    pub(super) largest: u32,
+    /// The largest that its scale allows, bytes.
+    potential: u32,
+    /// When a round trip began in which data to this end is counted, and at which offset.
+    round: Option<(u64, u64)>,
+    /// A window's worth came in a round trip that ended at this offset; the largest has not grown since.
+    filled: Option<u64>,
+    bound: bool,
+}
+
+impl Window {
+    /// This end offered `window` bytes (scaled by `shift`) and has acknowledged everything before `acked`.
+    pub(super) fn offered(&mut self, window: u16, shift: u8, acked: u64) {
+        // RFC 7323 section 2.3: at most 14.
+        let shift = shift.min(14);
+        let bytes = u32::from(window) << shift;
+        self.potential = 0xffff << shift;
+        if bytes > self.largest {
+            self.largest = bytes;
+            self.filled = None;
+            self.bound = false;
+        } else if let Some(end) = self.filled
+            // The receiver has had a moment to make up its mind.
+            && acked > end.saturating_add(u64::from(self.largest) / 4)
+        {
+            self.bound = true;
+        }
+    }
+
+    /// Data up to offset `end` went to this end, `round_trip` nanoseconds from the other.
+    pub(super) fn data(&mut self, at: u64, end: u64, round_trip: u64) {
+        let (since, from) = *self.round.get_or_insert((at, end));
+        if at.saturating_sub(since) < round_trip {
+            return;
+        }
+        let came = end.saturating_sub(from) as f64;
+        if self.filled.is_none() && self.largest > 0 && came >= SHARE * f64::from(self.largest) {
+            self.filled = Some(end);
+        }
+        self.round = Some((at, end));
+    }
+
+    /// What caps transfers to this end, bytes: the largest window where it did, else the most that could
+    /// have been offered. 0 where that is not known.
+    pub(crate) fn cap(&self) -> u32 {
+        match (self.largest, self.bound) {
+            (0, _) => 0,
+            (largest, true) => largest,
+            (_, false) => self.potential,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: u64 = 40_000_000;
+
+    /// A transfer in which `per_round(i)` bytes come in round trip `i`, in ten pieces; the receiver offers
+    /// what `offers(received)` says.
+    fn cap(
+        rounds: u64,
+        per_round: impl Fn(u64) -> u64,
+        shift: u8,
+        mut offers: impl FnMut(u64) -> u32,
+    ) -> u32 {
+        let mut window = Window::default();
+        let mut end = 1;
+        for i in 0..rounds {
+            for piece in 0..10 {
+                end += per_round(i) / 10;
+                window.data(i * RTT + piece * RTT / 10, end, RTT);
+                let offer = offers(end) >> shift;
+                window.offered(u16::try_from(offer).unwrap(), shift, end);
+            }
+        }
+        window.cap()
+    }
+
+    #[test]
+    fn a_window_that_held_a_transfer_back_is_a_cap() {
+        // A window a round trip, ten times.
+        assert_eq!(cap(10, |_| 64_000, 2, |_| 64_000), 64_000);
+        // What a slower transfer would have done, nobody knows.
+        assert_eq!(cap(10, |_| 30_000, 2, |_| 64_000), 0xffff << 2);
+        assert_eq!(cap(10, |_| 30_000, 0, |_| 64_000), 0xffff);
+        // Nor is it known of one that ends when the window has been filled once.
+        assert_eq!(cap(1, |_| 64_000, 2, |_| 64_000), 0xffff << 2);
+    }
+
+    #[test]
+    fn a_window_that_grows_with_the_transfer_is_none() {
+        let rounds = |i: u64| 14_000 << i.min(5);
+        let tuned = |end: u64| 65_536 + 3 * end as u32;
+        assert_eq!(cap(8, rounds, 7, tuned), 0xffff << 7);
+        // Until it has no room left to grow.
+        let limited = |end: u64| tuned(end).min(400_000);
+        let fast = |_| 380_000;
+        assert_eq!(cap(8, fast, 7, limited), 400_000 >> 7 << 7);
+    }
+
+    #[test]
+    fn windows_shrink_while_nobody_reads_and_say_nothing_then() {
+        let busy = |end: u64| {
+            if end.is_multiple_of(3) {
+                20_000
+            } else {
+                64_000
+            }
+        };
+        assert_eq!(cap(10, |_| 63_000, 1, busy), 64_000);
+        assert_eq!(Window::default().cap(), 0);
+    }
+}

@@ -1,0 +1,307 @@
+//! Requests and responses inside a QUIC connection (RFC 9000), by sizes and times alone: all else is encrypted.
+//!
+//! What a client sends is a request, what a server sends after it a response. Datagrams that are too short to carry
+//! either are acknowledgements. A server's data that comes sooner after a request than a round trip is still
+//! the response before. So requests that the client sends while a response is under way wait for its end when they are
+//! played.
+
+use swell_base::Dur;
+use swell_traffic::{Exchange, Turn, Wire, WireEnd};
+
+/// QUIC takes some 30 bytes of a datagram, an acknowledgement frame up to some 20 (RFC 9000 section 19.3):
+/// shorter ones carry no request worth the name.
+const LEAST: u32 = 64;
+/// A server that answers sooner than this part of the round trip does not answer.
+const SOONER: f64 = 0.8;
+/// Turns kept; what follows is added to the last.
+const MOST: usize = 2_048;
+/// The same turn, on average, has to have this many datagrams, or both ends talk at once: a call, a game.
+const PER_TURN: u64 = 3;
+/// Turns below which that does not matter.
+const FEW: usize = 30;
+/// What TCP's header takes more than UDP's.
+const BESIDE: u32 = 12;
+/// A first answer later than this times nothing.
+const LONGEST_RTT: u64 = 3_000_000_000;
+/// How long receivers delay an acknowledgement (RFC 9000 section 18.2: 25 ms), rounded up.
+const DELAYED_ACK: u64 = 40_000_000;
+
+/// What went one way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    bytes: u64,
+    datagrams: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Part {
+    fn add(&mut self, at: u64, payload: u32) {
+        if self.datagrams == 0 {
+            self.first = at;
+        }
+        self.last = at;
+        self.datagrams += 1;
+        self.bytes += u64::from(payload.saturating_sub(BESIDE));
+    }
+}
+
+/// A flow as requests and responses. Times are nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Talk {
+    /// Request and response.
+    turns: Vec<[Part; 2]>,
+    /// Round trips from the tap to the server and to the client, by the first answers.
+    pub(crate) rtt: [Option<u64>; 2],
+    /// When the first datagram of the server passed.
+    answered: Option<u64>,
+    /// Datagrams with data, and without, of the client and of the server; the largest payloads.
+    data: [u64; 2],
+    short: [u64; 2],
+    largest: [u32; 2],
+}
+
+impl Talk {
+    pub(crate) fn push(&mut self, at: u64, from_client: bool, payload: u32, quiet: u64) {
+        let end = usize::from(!from_client);
+        self.time(at, from_client);
+        self.largest[end] = self.largest[end].max(payload);
+        if payload < LEAST && self.answered.is_some() {
+            self.short[end] += 1;
+            return;
+        }
+        self.data[end] += 1;
+        let full = self.turns.len() >= MOST;
+        let pause = self.pause(quiet);
+        let soon = self.rtt[0].map_or(0, |rtt| (SOONER * rtt as f64) as u64);
+        let before = self.turns.len().checked_sub(2);
+        match self.turns.last_mut() {
+            Some(last) if full => last[end].add(at, payload),
+            Some([request, response]) if from_client => {
+                let silent = at.saturating_sub(request.last) > pause;
+                if response.datagrams == 0 && !silent {
+                    request.add(at, payload);
+                } else {
+                    self.begin(at, 0, payload);
+                }
+            }
+            Some([request, response]) => {
+                let late = at.saturating_sub(request.last) < soon;
+                if response.datagrams > 0 {
+                    if at.saturating_sub(response.last) > pause {
+                        self.begin(at, 1, payload);
+                    } else {
+                        response.add(at, payload);
+                    }
+                } else if let Some(before) = before.filter(|_| late) {
+                    self.turns[before][1].add(at, payload);
+                } else {
+                    response.add(at, payload);
+                }
+            }
+            None => self.begin(at, end, payload),
+        }
+    }
+
+    fn begin(&mut self, at: u64, end: usize, payload: u32) {
+        let mut turn = [Part::default(); 2];
+        turn[end].add(at, payload);
+        self.turns.push(turn);
+    }
+
+    /// Notes the first answers of either end.
+    fn time(&mut self, at: u64, from_client: bool) {
+        match (self.answered, from_client) {
+            (None, false) => {
+                self.answered = Some(at);
+                let asked = self.turns.last().map(|t| t[0].last);
+                let rtt = asked.map(|asked| at.saturating_sub(asked));
+                self.rtt[0] = rtt.filter(|&rtt| rtt <= LONGEST_RTT);
+            }
+            (Some(answered), true) if self.short[0] + self.data[0] > 0 && self.rtt[1].is_none() => {
+                let rtt = at.saturating_sub(answered);
+                self.rtt[1] = Some(rtt).filter(|&rtt| rtt <= LONGEST_RTT);
+            }
+            _ => {}
+        }
+    }
+
+    /// Silence of an end that is not the network's.
+    fn pause(&self, quiet: u64) -> u64 {
+        match self.rtt {
+            [Some(server), Some(client)] => quiet.min((server + client) * 3 / 2 + DELAYED_ACK),
+            _ => quiet,
+        }
+    }
+
+    /// Bytes of requests and responses so far, as they are played.
+    pub(crate) fn bytes(&self) -> [u64; 2] {
+        [0, 1].map(|end| self.turns.iter().map(|t| t[end].bytes).sum())
+    }
+
+    /// The exchange and what its packets look like over TCP; `None` where it is not one of requests and
+    /// responses.
+    pub(crate) fn finish(&self, ipv6: bool) -> Option<(Exchange, Wire)> {
+        let datagrams: u64 = self.data.iter().sum();
+        let asks = self.turns.first().is_some_and(|t| t[0].datagrams > 0);
+        let calls = self.turns.len() > FEW && datagrams < PER_TURN * self.turns.len() as u64;
+        if !asks || self.rtt[0].is_none() || self.data[1] == 0 || calls {
+            return None;
+        }
+        let since = |later: u64, earlier: u64| Dur::from_nanos(later.saturating_sub(earlier));
+        let mut turns: Vec<Turn> = Vec::with_capacity(self.turns.len());
+        // When what came before had passed.
+        let mut passed = 0;
+        for &[request, response] in &self.turns {
+            if request.datagrams > 0 {
+                if let Some(before) = turns.last_mut() {
+                    before.client_think = since(request.first, passed);
+                }
+                passed = passed.max(request.last);
+            }
+            let server_think = match response.datagrams {
+                0 => Dur::ZERO,
+                _ => since(response.first, passed),
+            };
+            passed = passed.max(response.last);
+            turns.push(Turn {
+                request: request.bytes.max(u64::from(request.datagrams > 0)),
+                server_think,
+                response: response.bytes.max(u64::from(response.datagrams > 0)),
+                client_think: Dur::ZERO,
+            });
+        }
+        let end = |i: usize| WireEnd {
+            mss: u16::try_from(self.largest[i].saturating_sub(BESIDE)).unwrap_or(u16::MAX),
+            quick_acks: None,
+            ack_every: match self.short[i] {
+                0 => 0,
+                acks => (self.data[1 - i] as f64 / acks as f64)
+                    .round()
+                    .clamp(1.0, 255.0) as u8,
+            },
+        };
+        let wire = Wire {
+            ipv6,
+            timestamps: Some(false),
+            sack: Some(true),
+            ends: [end(0), end(1)],
+        };
+        Some((Exchange::Sequential(turns), wire))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const QUIET: u64 = 500 * MS;
+
+    /// A page over QUIC: round trips of 40 ms to the server and 4 ms to the client, a think time of 15 ms, responses
+    /// of `sizes`, requests a second apart.
+    fn page(sizes: &[u32]) -> Talk {
+        let mut talk = Talk::default();
+        talk.push(0, true, 1_212, QUIET);
+        talk.push(40 * MS, false, 1_212, QUIET);
+        talk.push(41 * MS, false, 1_212, QUIET);
+        talk.push(44 * MS, true, 80, QUIET);
+        for (i, &n) in (0..).zip(sizes) {
+            let mut at = (1_000 * (i + 1)) * MS;
+            talk.push(at, true, 312, QUIET);
+            at += 55 * MS;
+            for k in 0..n {
+                talk.push(at + u64::from(k) * MS, false, 1_212, QUIET);
+                if k % 2 == 1 {
+                    talk.push(at + u64::from(k) * MS + 4 * MS, true, 35, QUIET);
+                }
+            }
+        }
+        talk
+    }
+
+    #[test]
+    fn a_page_is_requests_and_responses() {
+        let talk = page(&[10, 200]);
+        assert_eq!(talk.rtt, [Some(40 * MS), Some(4 * MS)]);
+        let (exchange, wire) = talk.finish(false).expect("a talk");
+        let Exchange::Sequential(turns) = &exchange else {
+            panic!("{exchange:?}");
+        };
+        let sizes: Vec<_> = turns.iter().map(|t| (t.request, t.response)).collect();
+        assert_eq!(
+            sizes,
+            [(1_200, 2_400), (68, 0), (300, 12_000), (300, 240_000)]
+        );
+        // As the tap saw them: the paths are taken out later.
+        let thinks: Vec<_> = turns
+            .iter()
+            .map(|t| t.server_think.as_nanos() / MS)
+            .collect();
+        assert_eq!(thinks, [40, 0, 55, 55]);
+        let pauses: Vec<_> = turns
+            .iter()
+            .map(|t| t.client_think.as_nanos() / MS)
+            .collect();
+        assert_eq!(pauses, [3, 956, 936, 0]);
+        assert_eq!(wire.ends.map(|e| e.mss), [1_200, 1_200]);
+        assert_eq!((wire.ends[0].ack_every, wire.timestamps), (2, Some(false)));
+        assert_eq!(exchange.bytes(), talk.bytes());
+    }
+
+    /// A request on the way while a response is under way: what comes within a round trip is still the old one.
+    #[test]
+    fn what_comes_too_soon_is_no_answer() {
+        let mut talk = page(&[20]);
+        // The response to the first began at 1055 ms; it goes on until the second can have arrived.
+        talk.push(1_070 * MS, true, 212, QUIET);
+        for k in 0..10 {
+            talk.push((1_076 + k) * MS, false, 1_212, QUIET);
+        }
+        talk.push(1_115 * MS, false, 712, QUIET);
+        let (exchange, _) = talk.finish(false).expect("a talk");
+        let Exchange::Sequential(turns) = exchange else {
+            panic!("no turns");
+        };
+        let last: Vec<_> = turns[2..].iter().map(|t| (t.request, t.response)).collect();
+        assert_eq!(last, [(300, 36_000), (200, 700)]);
+        assert_eq!(turns[2].client_think, Dur::ZERO);
+    }
+
+    #[test]
+    fn a_stream_pauses_by_itself_and_a_call_is_none() {
+        let mut talk = page(&[10]);
+        for k in 0..10 {
+            talk.push((3_000 + k) * MS, false, 1_212, QUIET);
+        }
+        let Some((Exchange::Sequential(turns), _)) = talk.finish(false) else {
+            panic!("no turns");
+        };
+        let last = turns.last().expect("a turn");
+        assert_eq!((last.request, last.response), (0, 12_000));
+        assert_eq!(last.server_think, Dur::from_millis(3_000 - 1_064));
+        let mut call = Talk::default();
+        for k in 0..200 {
+            call.push(20 * k * MS, true, 172, QUIET);
+            call.push((20 * k + 9) * MS, false, 172, QUIET);
+        }
+        assert!(call.finish(false).is_none());
+        let mut nobody = Talk::default();
+        nobody.push(0, true, 1_212, QUIET);
+        nobody.push(1_000 * MS, true, 1_212, QUIET);
+        assert!(nobody.finish(false).is_none());
+    }
+
+    #[test]
+    fn endless_flows_need_bounded_memory_and_keep_their_bytes() {
+        let mut talk = page(&[]);
+        let before = talk.bytes();
+        for k in 0..3 * MOST as u64 {
+            talk.push((2_000 + 1_000 * k) * MS, true, 112, QUIET);
+            talk.push((2_050 + 1_000 * k) * MS, false, 1_012, QUIET);
+        }
+        assert_eq!(talk.turns.len(), MOST);
+        let n = 3 * MOST as u64;
+        assert_eq!(talk.bytes(), [before[0] + 100 * n, before[1] + 1_000 * n]);
+    }
+}

@@ -1,0 +1,210 @@
+//! Traffic that ordinary traces lack: users that never rest, hosts without options, clocks that were set.
+
+#[expect(dead_code, reason = "each test needs some of it")]
+mod synth;
+
+use swell_base::{Dur, Stream, Time};
+use swell_capture::{Packet, Tcp, Transport};
+use swell_learn::{Learner, Options};
+use swell_traffic::{Knobs, Model, Schedule};
+use synth::{Exchanges, Host, Tap};
+
+fn learn(packets: impl IntoIterator<Item = Packet>) -> Model {
+    let mut learner = Learner::new(Options::default());
+    for p in packets {
+        learner.push(&p);
+    }
+    let model = learner.finish();
+    model.check().expect("a learnt model holds together");
+    model
+}
+
+fn codes(m: &Model) -> Vec<&str> {
+    m.warnings.iter().map(|w| w.code.as_str()).collect()
+}
+
+/// Energies of events per second by octave, and of how many octaves.
+fn energies(at: impl Iterator<Item = Time>, seconds: usize) -> Vec<f64> {
+    let mut bins = vec![0.0; seconds];
+    for t in at {
+        if let Some(bin) = bins.get_mut((t.as_nanos() / 1_000_000_000) as usize) {
+            *bin += 1.0;
+        }
+    }
+    swell_stats::energies(&bins, 3)
+        .iter()
+        .map(|o| o.y())
+        .collect()
+}
+
+/// A resolver asks without a rest, faster and slower in turn. Its queries come back with the energy that they had, at
+/// minutes too.
+#[test]
+fn a_user_who_never_rests_keeps_the_shape_of_its_load() {
+    const SECONDS: u64 = 3_000;
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let mut tap = Tap::new();
+    let mut rng = Stream::new(3, "queries");
+    let (mut at, mut port, mut asked) = (0.0f64, 1024u16, Vec::new());
+    while at < SECONDS as f64 {
+        let when = Dur::from_secs_f64(at);
+        asked.push(Time::ZERO + when);
+        tap.datagram(when, client, server, port, 40);
+        port = port.checked_add(1).unwrap_or(1024);
+        // Three times as fast in one minute of eight.
+        let rate = if ((at / 60.0) as u64).is_multiple_of(8) {
+            9.0
+        } else {
+            3.0
+        };
+        at += rng.exponential(1.0 / rate);
+    }
+    assert!(asked.len() > 10_000);
+    let m = learn(tap.packets());
+    assert!(!codes(&m).contains(&"sessions-cut"));
+    let knobs = Knobs {
+        phase: Some(Dur::ZERO),
+        ..Knobs::default()
+    };
+    let schedule = Schedule::draw(&m, &knobs, 1, Dur::from_secs(SECONDS)).unwrap();
+    let played = schedule.starts.iter().flat_map(|start| {
+        let mut when = start.at;
+        let session = &m.sessions[start.session as usize];
+        assert_eq!(session.groups.len(), 1);
+        session.connections().map(move |c| {
+            when += c.gap;
+            when
+        })
+    });
+    let [was, is] = [
+        energies(asked.iter().copied(), SECONDS as usize),
+        energies(played, SECONDS as usize),
+    ];
+    // The longest octaves hold a handful of coefficients, which a shift alone changes.
+    let octaves = was.len() - 2;
+    let apart: Vec<f64> = was.iter().zip(&is).map(|(a, b)| (a - b).abs()).collect();
+    let mean = apart[..octaves].iter().sum::<f64>() / octaves as f64;
+    assert!(mean < 0.4, "octaves of seconds: {apart:.2?}");
+}
+
+/// A host that offers no options sends without them when it is played, too: small segments, no SACK.
+#[test]
+fn hosts_without_options_stay_without() {
+    let mut tap = Tap::new();
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let page = Exchanges {
+        turns: vec![(300, Dur::from_millis(15), 30_000, Dur::ZERO)],
+        ..Exchanges::default()
+    };
+    tap.connection(Dur::ZERO, client, server, &page);
+    let packets = tap.packets();
+    let wire = |seen: &[Packet]| {
+        let m = learn(seen.iter().copied());
+        let c = m.sessions[0]
+            .connections()
+            .next()
+            .expect("a connection")
+            .wire;
+        (c.sack, c.ends.map(|e| e.mss))
+    };
+    // Segments of 1460 bytes pass, whatever the handshake did not say.
+    assert_eq!(wire(&packets), (Some(false), [0, 1460]));
+    let with = |change: &dyn Fn(&mut Packet, &mut Tcp)| -> Vec<Packet> {
+        packets
+            .iter()
+            .map(|&p| {
+                let Transport::Tcp(mut h) = p.transport else {
+                    return p;
+                };
+                let mut p = p;
+                if h.has(Tcp::SYN) {
+                    change(&mut p, &mut h);
+                }
+                p.transport = Transport::Tcp(h);
+                p
+            })
+            .collect()
+    };
+    let permit = |p: &mut Packet, h: &mut Tcp| {
+        p.ip_len += 12;
+        h.options.mss = Some(1460);
+        h.options.sack_permitted = true;
+    };
+    assert_eq!(wire(&with(&permit)).0, Some(true));
+    let one = |p: &mut Packet, h: &mut Tcp| {
+        permit(p, h);
+        h.options.sack_permitted = !h.has(Tcp::ACK);
+    };
+    assert_eq!(wire(&with(&one)).0, Some(false));
+    // A capture that cuts options off says nothing of them.
+    assert_eq!(wire(&with(&|p, _| p.ip_len += 20)).0, None);
+}
+
+/// What is not played is told, and louder where it is much.
+#[test]
+fn what_is_in_no_flow_is_told() {
+    let mut tap = Tap::new();
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    for i in 0..200u64 {
+        tap.datagram(Dur::from_millis(10 * i), client, server, 5_000, 1_000);
+    }
+    let packets = tap.packets();
+    let pinged = |pings: usize| {
+        let ping = Packet {
+            ip_len: 84,
+            transport: Transport::Icmp,
+            ..packets[0]
+        };
+        let m = learn(packets.iter().copied().chain(vec![ping; pings]));
+        let w = m.warnings.iter().find(|w| w.code == "unmodelled").cloned();
+        w.map(|w| (w.severity, w.message.contains(&format!("{pings} ICMP"))))
+    };
+    assert_eq!(pinged(0), None);
+    assert_eq!(pinged(5), Some((swell_base::Severity::Note, true)));
+    assert_eq!(pinged(50), Some((swell_base::Severity::Warning, true)));
+}
+
+/// A silence counts as time without load or is taken out: never both.
+#[test]
+fn a_gap_and_a_clock_that_was_set_are_told_apart() {
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let mut tap = Tap::new();
+    for i in 0..40u64 {
+        tap.datagram(Dur::from_secs(i), client, server, 5_000, 1_000);
+    }
+    let packets = tap.packets();
+    let later = |seconds: i64| {
+        let shifted = packets.iter().enumerate().map(move |(i, &p)| Packet {
+            time: p.time + if i < 20 { 0 } else { seconds * 1_000_000_000 },
+            ..p
+        });
+        let m = learn(shifted);
+        let told = |code| codes(&m).contains(&code);
+        (
+            told("gap-in-trace"),
+            told("clock-set"),
+            m.duration.as_secs_f64().round(),
+        )
+    };
+    assert_eq!(later(0), (false, false, 39.0));
+    assert_eq!(later(3_600), (true, false, 3_639.0));
+    assert_eq!(later(400 * 86_400), (false, true, 639.0 - 1.0));
+    // One stamp in the year 2262, and no more: no silence at all.
+    let mut odd = packets.clone();
+    odd[20].time = i64::MAX - 1;
+    let m = learn(odd);
+    assert!(codes(&m).contains(&"far-off-times"));
+    assert!(!codes(&m).contains(&"gap-in-trace") && !codes(&m).contains(&"clock-set"));
+}

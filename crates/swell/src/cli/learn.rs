@@ -1,0 +1,139 @@
+//! What may be typed about learning.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct LearnArgs {
+    /// Files of one link, in the order of their times; - for standard input. Packet traces: pcap, pcapng
+    /// or snoop. Flow records: NetFlow, IPFIX or sFlow (in a capture, or one message behind the other),
+    /// nfdump files, Zeek's conn.log, Suricata's EVE, Argus, CSV. All plain or compressed. Or flow-level
+    /// models of pieces of a trace, to be merged; or Harpoon's configurations, client's and server's.
+    #[arg(
+        required_unless_present = "listen",
+        conflicts_with = "listen",
+        value_name = "TRACE"
+    )]
+    pub traces: Vec<PathBuf>,
+    /// Collect NetFlow, IPFIX and sFlow from exporters at this address and UDP port, such as 0.0.0.0:2055,
+    /// until Ctrl-C.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Collect for so long.
+    #[arg(long = "for", value_name = "TIME", requires = "listen")]
+    pub duration: Option<swell_base::Dur>,
+    /// The model file; compressed if its name ends in .zst. A flow-level model becomes Harpoon's two
+    /// configurations, X-client.xml and X-server.xml, if the name is X.xml. Default: NAME.json.
+    #[arg(short, long, value_name = "MODEL")]
+    pub output: Option<PathBuf>,
+    /// Name of the model. Default: the first trace's.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// What the trace is and its licence, in free text; kept in the model.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub note: String,
+    /// A connection that starts within this of a group of connections belongs to it.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub group_timeout: swell_base::Dur,
+    /// A group that starts within this of a session's last one belongs to it.
+    #[arg(long, value_name = "TIME", default_value = "5min")]
+    pub session_timeout: swell_base::Dur,
+    /// A network that is inside (left of the tapped link), such as 192.0.2.0/24; may be named more than
+    /// once, and all others are outside then. Default: what packet traces say themselves, by interfaces,
+    /// directions and Ethernet addresses, or who talks to whom. For packets only.
+    #[arg(long, value_name = "CIDR")]
+    pub inside: Vec<swell_learn::Network>,
+    /// Size of the model file if it is compressed, in kB, at most 4000: sessions are left out beyond it,
+    /// and others stand for them. For packets only.
+    #[arg(long, value_name = "KB", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=4000))]
+    pub budget: u64,
+    /// Hide whether any one session, a user's visit, was in the trace: differential privacy. The model is made of
+    /// histograms with noise, the more the smaller EPSILON is; 1 to 10 is usual. What it costs is printed. Sides
+    /// count as known: name them (--inside). For packets only.
+    #[arg(long, value_name = "EPSILON", value_parser = epsilon)]
+    pub private: Option<f64>,
+    #[command(flatten)]
+    pub flows: FlowArgs,
+}
+
+/// A factor on odds needs its exponent to be positive.
+fn epsilon(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(x) if (0.001..=1000.0).contains(&x) => Ok(x),
+        _ => Err("a number from 0.001 to 1000, such as 1".into()),
+    }
+}
+
+/// How a flow-level model is made.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Flow-level models")]
+pub(crate) struct FlowArgs {
+    /// Keep the SHA-256 of each file in the model, so that it can be told what it was made of.
+    #[arg(long, help_heading = "Options")]
+    pub digest: bool,
+    /// Meter packet traces into flow records, and make a flow-level model of those.
+    #[arg(long)]
+    pub flows: bool,
+    /// Take a capture as one of packets even if they are flow exports.
+    #[arg(long, conflicts_with = "flows")]
+    pub packets: bool,
+    /// Length of the intervals in which volumes are met.
+    #[arg(long, value_name = "TIME", default_value = "5min")]
+    pub interval: swell_base::Dur,
+    /// A longer wait between two connections of a pair of hosts ends the session.
+    #[arg(long, value_name = "TIME", default_value = "1min")]
+    pub session_gap: swell_base::Dur,
+    /// Less payload in one direction of a connection is no file, and a connection without one is dropped (100B in the
+    /// paper). 0B: every connection that was accepted, or carries payload, is one.
+    #[arg(long, value_name = "SIZE", default_value = "0B")]
+    pub min_file: swell_base::Bytes,
+    /// Connections, pairs of hosts, hosts and datagram sources that are kept in mind at most, each; some 200 bytes for
+    /// each of those that there are.
+    #[arg(long, value_name = "N", default_value_t = 1 << 22, value_parser = clap::value_parser!(u32).range(16..=1 << 31))]
+    pub table_entries: u32,
+    /// Whose arithmetic: `fixed`, or `harpoon` for that of the program released in 2005.
+    #[arg(long, value_name = "NAME", default_value = "fixed")]
+    pub profile: FlowProfile,
+    /// Metering: a flow that goes on is recorded after this long.
+    #[arg(long, value_name = "TIME", default_value = "30min")]
+    pub active_timeout: swell_base::Dur,
+    /// Metering: a flow without a packet for this long has ended.
+    #[arg(long, value_name = "TIME", default_value = "15s")]
+    pub inactive_timeout: swell_base::Dur,
+    /// Metering: one packet in so many, each with equal probability.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub sample: u32,
+    /// Write the flow records to an IPFIX file (RFC 5655), too.
+    #[arg(long, value_name = "FILE")]
+    pub ipfix: Option<PathBuf>,
+}
+
+impl Default for FlowArgs {
+    fn default() -> FlowArgs {
+        FlowArgs {
+            digest: false,
+            flows: false,
+            packets: false,
+            interval: swell_base::Dur::from_secs(300),
+            session_gap: swell_base::Dur::from_secs(60),
+            min_file: swell_base::Bytes(0),
+            table_entries: 1 << 22,
+            profile: FlowProfile::Fixed,
+            active_timeout: swell_base::Dur::from_secs(1800),
+            inactive_timeout: swell_base::Dur::from_secs(15),
+            sample: 1,
+            ipfix: None,
+        }
+    }
+}
+
+/// Arithmetic of a flow-level model.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum FlowProfile {
+    /// What the paper means.
+    Fixed,
+    /// The released program, faults included.
+    Harpoon,
+}
