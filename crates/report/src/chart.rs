@@ -17,6 +17,7 @@ mod xy;
 
 pub use axis::{Axis, Scale, Tick};
 pub use bars::{Bar, BarChart, BarGroup};
+pub(crate) use timeline::Columns;
 pub use timeline::{Layer, LayerKind, Strip, Timeline};
 pub use xy::{Curve, Shape, XyChart};
 

@@ -324,20 +324,20 @@ pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
         .collect()
 }
 
-/// Utilisation, queue and drops of one direction in the `nth` replication, a picture per background,
-/// equal axes; and what it shows in a few words.
-fn timelines_of(
+/// Utilisation, queue and drops of one direction in the `nth` replication, a picture per background with equal
+/// axes, and the series behind each.
+pub(crate) fn timeline_charts<'a>(
     id: &str,
-    named: &[Named<'_>],
+    named: &'a [Named<'a>],
     nth: usize,
     direction: usize,
-) -> Option<(Figure, String)> {
+) -> Option<(Vec<Timeline>, Vec<(&'a Named<'a>, &'a Series)>)> {
     let shown: Vec<(&Named<'_>, &Series)> = named
         .iter()
         .filter_map(|n| Some((n, &n.condition.series.get(nth)?[direction])))
         .filter(|(_, s)| s.bin > 0.0 && !s.used[0].is_empty())
         .collect();
-    let (_, first) = shown.first()?;
+    shown.first()?;
     let queue = shown.iter().flat_map(|(_, s)| s.queue_max.iter().copied());
     let queue = Axis::linear("Queue", Quantity::Bytes, queue, true).nice(STRIP);
     let mut charts: Vec<Timeline> = shown
@@ -360,6 +360,18 @@ fn timelines_of(
         chart.strips[2].y =
             Axis::linear("Drops (packets/s)", Quantity::Plain, ends(drops), true).nice(STRIP);
     }
+    Some((charts, shown))
+}
+
+/// The same as a figure; and what it shows in a few words.
+fn timelines_of(
+    id: &str,
+    named: &[Named<'_>],
+    nth: usize,
+    direction: usize,
+) -> Option<(Figure, String)> {
+    let (charts, shown) = timeline_charts(id, named, nth, direction)?;
+    let (_, first) = shown.first()?;
     let mut table = Table::new(&[
         "Background",
         "mean utilisation",

@@ -13,7 +13,8 @@
 //!
 //! Single pictures are SVG files with their style inside: [`cdf_svg`], [`lsd_svg`],
 //! [`slowdown_svg`] of results, [`ModelPicture`] of a traffic model, [`study_svg`] of a study
-//! ([`study_html`] is its page); [`png`] draws one as pixels.
+//! ([`study_html`] is its page); `png` draws one as pixels, with the feature of that name.
+//! [`vega`], [`ModelPicture::vega`] and [`study_vega`] give the same figures as Vega-Lite specifications, to be changed.
 //! [`chart`] is the drawing itself: axes, curves, bars, timelines, and nothing about networks.
 //!
 //! Decisions:
@@ -38,11 +39,13 @@ mod model;
 mod network;
 mod page;
 mod palette;
+#[cfg(feature = "png")]
 mod png;
 #[cfg(test)]
 mod sample;
 mod study;
 mod svg;
+mod vega;
 
 use swell_experiment::{Results, Verdict};
 
@@ -51,8 +54,10 @@ pub use human::Quantity;
 pub use model::{ModelPicture, model_html};
 pub use page::page;
 pub use palette::Role;
+#[cfg(feature = "png")]
 pub use png::{PngError, png};
-pub use study::{study_html, study_svg};
+pub use study::{study_html, study_svg, study_vega};
+pub use vega::SCHEMA as VEGA_LITE;
 
 use chart::Canvas;
 use data::{ForegroundData, ReportData};
@@ -96,6 +101,34 @@ pub fn lsd_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String>
         .filter(|c| c.2.iter().any(|e| e.y.is_finite()))
         .collect();
     Some(figures::energy_chart(&curves, "").svg(canvas))
+}
+
+/// The pictures of a run that [`vega`] knows, in the order of the page.
+pub const VEGA_PICTURES: [&str; 6] = ["cdf", "slowdown", "scales", "scales-up", "time", "time-up"];
+
+/// A picture of the foreground called `name` as a Vega-Lite specification: one of [`VEGA_PICTURES`]. `None` where there
+/// is no such foreground or picture, or nothing to show.
+pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::Value> {
+    let foreground = find(data, name)?;
+    let named = figures::named(data, foreground, &slots(data));
+    let direction = usize::from(!picture.ends_with("-up"));
+    match picture {
+        "cdf" => Some(figures::cdf_chart(&named, "").vega()),
+        "slowdown" => Some(figures::slowdown_chart(&named).vega()),
+        "scales" | "scales-up" => {
+            let curves: Vec<_> = named
+                .iter()
+                .map(|n| (n.name, n.slot, &n.condition.energies[direction][..]))
+                .filter(|c| c.2.iter().any(|e| e.y.is_finite()))
+                .collect();
+            (!curves.is_empty()).then(|| figures::energy_chart(&curves, "").vega())
+        }
+        "time" | "time-up" => {
+            let (charts, _) = figures::timeline_charts("", &named, 0, direction)?;
+            Some(vega::timelines(&charts))
+        }
+        _ => None,
+    }
 }
 
 /// The network as a drawing of this width; its height follows.

@@ -80,6 +80,18 @@ impl ModelPicture {
     }
 }
 
+impl ModelPicture {
+    /// The picture as a Vega-Lite specification.
+    pub fn vega(self, model: &Model) -> serde_json::Value {
+        match self {
+            ModelPicture::Sizes => sizes(model).vega(),
+            ModelPicture::Rtts => rtts(model).vega(),
+            ModelPicture::Load => crate::vega::timelines(&[load(model, page::WIDE)]),
+            ModelPicture::Scales => scales(&model.load).vega(),
+        }
+    }
+}
+
 /// All pictures of a model on one self-contained page.
 pub fn model_html(model: &Model) -> String {
     let figures = ModelPicture::ALL.iter().map(|&picture| {

@@ -77,6 +77,18 @@ pub enum Role {
     Other,
 }
 
+/// Colour of a slot on white.
+pub(crate) fn colour(slot: usize) -> &'static str {
+    LOOKS[slot % SLOTS].light
+}
+
+/// Dashes of a slot: lengths drawn and left out in turn; a full line is one dash without gap.
+pub(crate) fn dash(slot: usize) -> Vec<f64> {
+    let lengths = LOOKS[slot % SLOTS].dash.split(' ');
+    let lengths: Option<Vec<f64>> = lengths.map(|l| l.parse().ok()).collect();
+    lengths.unwrap_or_else(|| vec![1.0, 0.0])
+}
+
 fn variables(dark: bool) -> String {
     let mut out = String::new();
     for (name, l, d) in VARIABLES {

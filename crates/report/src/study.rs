@@ -79,6 +79,11 @@ pub fn study_svg(picture: &Picture, canvas: &Canvas) -> String {
     chart(picture).svg(canvas)
 }
 
+/// A picture of a study as a Vega-Lite specification.
+pub fn study_vega(picture: &Picture) -> serde_json::Value {
+    chart(picture).vega()
+}
+
 /// How the claims fare, circumstance by circumstance.
 fn sentences(study: &Study) -> Vec<String> {
     let Some(main) = study.ledgers.first() else {

@@ -18,7 +18,7 @@ macro_rules! bundled {
     ($name:literal: $($file:literal),+) => {
         Bundled {
             name: $name,
-            files: &[$(($file, include_str!(concat!("../../../studies/", $name, "/", $file)))),+],
+            files: &[$(($file, include_str!(concat!("../studies/", $name, "/", $file)))),+],
         }
     };
 }

@@ -23,6 +23,9 @@ pub(crate) struct Cli {
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
     pub json: bool,
+    /// Report progress, warnings and errors as JSON, a line each, on standard error: for programs.
+    #[arg(long, global = true)]
+    pub events: bool,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -79,7 +82,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The experiment file (TOML). Without one the bundled quick start is run.
+    /// The experiment file (TOML); - for standard input. Without one the bundled quick start is run.
     pub experiment: Option<PathBuf>,
     /// The run directory. Default: runs/NAME. A run that was interrupted goes on where it stopped.
     #[arg(short, long, value_name = "DIR")]
@@ -105,6 +108,9 @@ pub(crate) struct RunArgs {
     /// 'poisson:p50.seconds > 0.3'; or cannot be told. Again for more.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<crate::threshold::Threshold>,
+    /// Write what --fail-if and the verdict say as JUnit test cases, which CI systems show.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
     /// Simulate nothing: make numbers up, to try a plan or a pipeline.
     #[arg(long)]
     pub dry_run: bool,
@@ -279,6 +285,9 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ShowArgs {
     /// A model file or the name of a bundled model, a trace, or a run directory.
     pub what: PathBuf,
+    /// More run directories of the same experiment with other seeds: their replications are judged together.
+    #[arg(value_name = "RUN")]
+    pub more: Vec<PathBuf>,
     /// Write a self-contained page with all pictures.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
@@ -288,7 +297,13 @@ pub(crate) struct ShowArgs {
     /// Write a picture as PNG.
     #[arg(long, value_name = "FILE", group = "drawn")]
     pub png: Option<PathBuf>,
-    /// Which picture --svg and --png draw; an unknown name lists them. Default: the first.
+    /// Write a picture as a Vega-Lite specification, with its data, to be changed; - for standard output.
+    #[arg(long, value_name = "FILE", group = "drawn")]
+    pub vega: Option<PathBuf>,
+    /// Which foreground of a run the picture is about. Default: the first.
+    #[arg(long, value_name = "NAME", requires = "drawn")]
+    pub foreground: Option<String>,
+    /// Which picture is drawn; an unknown name lists them. Default: the first.
     #[arg(long, value_name = "NAME", requires = "drawn")]
     pub picture: Option<String>,
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use swell_experiment::file::Problems;
+
 use crate::out;
 
 /// Why a command did not do what it was asked, and the exit code that says so.
@@ -10,6 +12,8 @@ pub(crate) struct Fail {
     pub code: u8,
     pub message: String,
     pub hint: Option<String>,
+    /// Where an experiment file is wrong, if one is.
+    pub problems: Option<Problems>,
 }
 
 impl Fail {
@@ -22,6 +26,7 @@ impl Fail {
             code: 1,
             message: message.to_string(),
             hint: None,
+            problems: None,
         }
     }
     /// What was asked makes no sense, or a file does not read: exit code 2.
@@ -29,6 +34,13 @@ impl Fail {
         Fail {
             code: 2,
             ..Fail::failed(message)
+        }
+    }
+    /// An experiment file is wrong: exit code 2.
+    pub(crate) fn problems(problems: Problems) -> Fail {
+        Fail {
+            problems: Some(problems.clone()),
+            ..Fail::usage(problems)
         }
     }
     /// The user interrupted it.
@@ -40,6 +52,13 @@ impl Fail {
     }
     /// Says it on standard error.
     pub(crate) fn say(&self) {
+        if out::events() {
+            return out::event(&serde_json::json!({
+                "event": "error", "code": self.code, "message": self.message, "hint": self.hint,
+                "file": self.problems.as_ref().map(|p| &p.file),
+                "problems": self.problems.as_ref().map(|p| &p.problems),
+            }));
+        }
         out::say(&format!("error: {}", self.message));
         if let Some(hint) = &self.hint {
             out::say(&format!("hint: {hint}"));

@@ -43,6 +43,12 @@ pub(crate) fn listen() -> Result<(), Fail> {
     ctrlc::set_handler(heard).map_err(|e| Fail::failed(format!("cannot listen for Ctrl-C: {e}")))
 }
 
+/// From now on the end of whoever started this process is a Ctrl-C: a program that is killed leaves no runs behind.
+pub(crate) fn with_parent() {
+    // Where the kernel does not know it, runs end by themselves, later.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::INT));
+}
+
 /// From now on Ctrl-C ends the program with these words.
 pub(crate) fn ends(message: &str, hint: &str) {
     *answer() = Some(Answer::End(Fail::interrupted(message).hint(hint)));

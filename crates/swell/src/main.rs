@@ -9,6 +9,7 @@ mod fail;
 mod fidelity;
 mod generate;
 mod interrupt;
+mod junit;
 mod learn;
 mod out;
 mod pictures;
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
+    out::events_wanted(cli.events);
+    if cli.events {
+        interrupt::with_parent();
+    }
     match done(cli) {
         Ok(code) => ExitCode::from(code),
         Err(fail) => {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,14 +30,39 @@ pub(crate) fn json(value: &serde_json::Value) {
     data(&format!("{value:#}"));
 }
 
+/// Whether talk is for a program.
+static EVENTS: AtomicBool = AtomicBool::new(false);
+
+/// From now on talk is JSON, if `wanted`.
+pub(crate) fn events_wanted(wanted: bool) {
+    EVENTS.store(wanted, Ordering::Relaxed);
+}
+
+/// Whether talk is JSON.
+pub(crate) fn events() -> bool {
+    EVENTS.load(Ordering::Relaxed)
+}
+
+/// A line of JSON on standard error.
+pub(crate) fn event(value: &serde_json::Value) {
+    let _ = writeln!(io::stderr().lock(), "{value}");
+}
+
 /// Says something.
 pub(crate) fn say(text: &str) {
+    if events() {
+        return event(&serde_json::json!({"event": "message", "text": text}));
+    }
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Says what to doubt.
 pub(crate) fn warnings(warnings: &[Warning]) {
     for w in warnings {
+        if events() {
+            event(&serde_json::json!({"event": "warning", "warning": w}));
+            continue;
+        }
         let weight = match w.severity {
             Severity::Warning => "warning",
             Severity::Note => "note",
@@ -57,7 +83,7 @@ pub(crate) fn bar(length: u64, template: &str) -> ProgressBar {
 
 /// Where progress is drawn: standard error, or nowhere if that is no terminal.
 pub(crate) fn draw_target() -> ProgressDrawTarget {
-    if io::stderr().is_terminal() {
+    if io::stderr().is_terminal() && !events() {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()
@@ -67,7 +93,10 @@ pub(crate) fn draw_target() -> ProgressDrawTarget {
 /// How often progress is reported where standard error is not a terminal, as in a log file.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// Progress for logs: where standard error is not a terminal, a line a minute.
+/// How often progress is reported to a program.
+const EVENT_EVERY: Duration = Duration::from_millis(200);
+
+/// Progress for logs: where standard error is not a terminal, a line a minute; for programs, events.
 pub(crate) struct Log {
     began: Instant,
     /// When the last line was due; `None` on a terminal, which has a progress bar instead.
@@ -80,20 +109,30 @@ impl Log {
         let began = Instant::now();
         Log {
             began,
-            last: (!io::stderr().is_terminal()).then(|| Mutex::new(began)),
+            last: (events() || !io::stderr().is_terminal()).then(|| Mutex::new(began)),
         }
     }
 
-    /// Prints `text` and the time so far, if a minute has passed since the last line.
-    pub(crate) fn report(&self, text: impl FnOnce() -> String) {
+    /// Reports that `done` of `all` runs of a stage are done, if it is time to.
+    pub(crate) fn report(&self, stage: &str, done: f64, all: f64) {
         let Some(last) = &self.last else { return };
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.elapsed() < REPORT_EVERY {
+        let due = if events() { EVENT_EVERY } else { REPORT_EVERY };
+        if last.elapsed() < due && !(events() && done >= all) {
             return;
         }
         *last = Instant::now();
+        if events() {
+            return event(&serde_json::json!({
+                "event": "progress", "stage": stage, "done": done, "runs": all,
+                "seconds": self.began.elapsed().as_secs_f64(),
+            }));
+        }
         let minutes = self.began.elapsed().as_secs() / 60;
-        say(&format!("{} after {minutes} min", text()));
+        say(&format!(
+            "{stage}: {} of {} runs after {minutes} min",
+            done as u64, all as u64
+        ));
     }
 }
 
@@ -107,6 +146,11 @@ pub(crate) fn parent_exists(path: &Path) -> Result<(), Fail> {
     let name = parent.display();
     let fail = Fail::usage(format!("there is no directory {name}"));
     Err(fail.hint(format!("`mkdir -p {name}` makes it")))
+}
+
+/// Whether a path means standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 /// Writes a file so that it is there as a whole or not at all.

@@ -1,6 +1,7 @@
 //! `swell run`.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use indicatif::ProgressDrawTarget;
 use swell_base::Dur;
@@ -16,7 +17,7 @@ use swell_live::host::Rights;
 use crate::cli::RunArgs;
 use crate::fail::Fail;
 use crate::threshold::{self, Threshold};
-use crate::{interrupt, out, report, tables};
+use crate::{interrupt, junit, out, report, tables};
 
 /// The bundled experiment that runs when none is given.
 const QUICK_START: &str = "quickstart";
@@ -87,9 +88,9 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
         }
         Event::Progress(done) => {
             bar.set_position((done * 1000.0) as u64);
-            let message = format!("{}/{}", done as u64, bar.length().unwrap_or(0) / 1000);
-            log.report(|| format!("{}: {message} runs", bar.prefix()));
-            bar.set_message(message);
+            let runs = bar.length().unwrap_or(0) / 1000;
+            log.report(&bar.prefix(), done, runs as f64);
+            bar.set_message(format!("{}/{runs}", done as u64));
         }
         Event::Finished(_) => {}
     };
@@ -130,6 +131,9 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
     Ok(if args.dry_run {
         threshold::ANSWERED
     } else {
+        if let Some(file) = &args.junit {
+            junit::write(file, &results.manifest.name, &verdict, &args.fail_if)?;
+        }
         judged(&verdict, &args.fail_if)
     })
 }
@@ -215,6 +219,16 @@ fn read(args: &RunArgs) -> Result<(String, String, PathBuf), Fail> {
             PathBuf::new(),
         ));
     };
+    if path.as_os_str() == "-" {
+        // It is asked for twice, and can be read once.
+        static TYPED: OnceLock<Result<String, String>> = OnceLock::new();
+        let typed = TYPED
+            .get_or_init(|| std::io::read_to_string(std::io::stdin()).map_err(|e| e.to_string()));
+        let text = typed
+            .clone()
+            .map_err(|e| Fail::usage(format!("standard input: {e}")))?;
+        return Ok((text, "standard input".into(), PathBuf::new()));
+    }
     let name = path.display().to_string();
     match std::fs::read_to_string(path) {
         Ok(text) => {
@@ -260,7 +274,7 @@ fn plan(args: &RunArgs, text: &str, source: &str, base: &Path) -> Result<Plan, F
         let set = file::override_keys(text, &args.set).ok();
         let run = match set.and_then(|t| file::read(&t, source).ok()) {
             Some(file) => file.run,
-            None => file::read(text, source).map_err(Fail::usage)?.run,
+            None => file::read(text, source).map_err(Fail::problems)?.run,
         };
         let whole = |d: Dur| Dur::from_nanos(d.as_nanos() - d.as_nanos() % run.bins.as_nanos());
         let warmup = whole(run.warmup / 2);
@@ -279,17 +293,17 @@ fn plan(args: &RunArgs, text: &str, source: &str, base: &Path) -> Result<Plan, F
         assignments.push("run.keep.packets=true".into());
     }
     if assignments.is_empty() {
-        return Plan::resolve(text, source, base).map_err(Fail::usage);
+        return Plan::resolve(text, source, base).map_err(Fail::problems);
     }
     // What the file itself has wrong is told with the file's own lines.
-    file::read(text, source).map_err(Fail::usage)?;
+    file::read(text, source).map_err(Fail::problems)?;
     let changed = file::override_keys(text, &assignments).map_err(Fail::usage)?;
     let said = match (args.set.is_empty(), args.quick) {
         (false, _) => "--set",
         (true, true) => "--quick",
         (true, false) => "--packets",
     };
-    Plan::resolve(&changed, &format!("{source} with {said}"), base).map_err(Fail::usage)
+    Plan::resolve(&changed, &format!("{source} with {said}"), base).map_err(Fail::problems)
 }
 
 fn directory(args: &RunArgs, plan: &Plan) -> PathBuf {

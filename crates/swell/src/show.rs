@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use swell_experiment::{Verdict, bundled, file};
+use swell_experiment::{Results, Verdict, bundled, file};
 use swell_traffic::Model;
 use swell_traffic::flowlevel::{FlowModel, Law};
 
@@ -16,6 +16,13 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     let what = args.what.as_path();
     if what.is_dir() {
         return run(args, json);
+    }
+    if let Some(more) = args.more.first() {
+        let message = format!(
+            "{}: only run directories are shown together",
+            more.display()
+        );
+        return Err(Fail::usage(message));
     }
     let named = |name: &str| bundled::model(name).or_else(|| bundled::flow_model(name));
     let is_bundled = what.to_str().and_then(named).is_some();
@@ -96,10 +103,23 @@ fn looks_like_a_model(path: &Path) -> bool {
         && first == *b"{"
 }
 
+/// The run directories as one.
+fn joined(args: &ShowArgs) -> Result<Results, Fail> {
+    let mut all = report::load(&args.what)?;
+    for dir in &args.more {
+        all = all.join(report::load(dir)?).map_err(Fail::usage)?;
+    }
+    Ok(all)
+}
+
 fn run(args: &ShowArgs, json: bool) -> Result<(), Fail> {
-    let results = report::load(&args.what)?;
+    let results = joined(args)?;
     let verdict = Verdict::of(&results);
     pictures::of_run(&results, args)?;
+    // The specification is then what standard output has.
+    if args.vega.as_deref().is_some_and(out::is_stdout) {
+        return Ok(());
+    }
     if json {
         out::json(&serde_json::json!({"manifest": results.manifest, "verdict": verdict}));
         return Ok(());
@@ -115,6 +135,9 @@ fn run(args: &ShowArgs, json: bool) -> Result<(), Fail> {
 
 fn model(model: &Model, args: &ShowArgs, json: bool) -> Result<(), Fail> {
     pictures::of_model(model, args)?;
+    if args.vega.as_deref().is_some_and(out::is_stdout) {
+        return Ok(());
+    }
     if json {
         let mut value = summary(model);
         value["warnings"] = serde_json::json!(model.warnings);

@@ -16,7 +16,7 @@ use swell_study::{Picture, Study, harpoon};
 
 use crate::cli::{BundledArgs, GridArgs, HarpoonArgs, StudyCommand, StudyFileArgs};
 use crate::fail::Fail;
-use crate::{interrupt, out, report, run, show, tables};
+use crate::{interrupt, out, pictures, report, run, show, tables};
 
 /// Name of the table of runs in a study's directory.
 const RUNS: &str = "runs.csv";
@@ -24,9 +24,8 @@ const RUNS: &str = "runs.csv";
 const TIMES: &str = "timestamps.csv";
 /// Folder of the pictures in a study's directory.
 const PICTURES: &str = "pictures";
-/// Pixels of a picture, and pixels of a PNG per one of those.
+/// Pixels of a picture.
 const SIZE: (f64, f64) = (700.0, 420.0);
-const PNG_SCALE: f32 = 2.0;
 
 pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     match which {
@@ -285,7 +284,7 @@ fn with_progress(
         }
         bar.set_position((p.share * 1000.0) as u64);
         bar.set_message(format!("{}/{}", p.done, p.runs));
-        log.report(|| format!("{} of {} runs", p.done, p.runs));
+        log.report("study", p.share * p.runs as f64, p.runs as f64);
     };
     let ended = work(&progress);
     bar.finish_and_clear();
@@ -341,7 +340,12 @@ fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
             .join(format!("{}.{ending}", picture.name))
     };
     out::write(&path("svg"), svg.as_bytes())?;
-    // A machine without fonts was warned of by the page's own pictures.
-    let (bytes, _) = swell_report::png(&svg, PNG_SCALE).map_err(Fail::failed)?;
-    out::write(&path("png"), &bytes)
+    let vega = format!("{:#}", swell_report::study_vega(picture));
+    out::write(&path("vl.json"), vega.as_bytes())?;
+    if cfg!(feature = "png") {
+        // A machine without fonts was warned of by the page's own pictures.
+        let (bytes, _) = pictures::png(&svg)?;
+        out::write(&path("png"), &bytes)?;
+    }
+    Ok(())
 }

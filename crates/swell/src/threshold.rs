@@ -140,6 +140,11 @@ impl FromStr for Threshold {
 }
 
 impl Threshold {
+    /// As it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// What makes the run fail: a line for every background that crosses the threshold, or of which the number cannot be
     /// told. A threshold that concerns nothing fails, too: it is mistyped.
     pub(crate) fn crossed(&self, verdict: &Verdict) -> Vec<String> {

@@ -20,7 +20,7 @@ use swell_live::scratch::Scratch;
 use self::line::Line;
 use crate::cli::UnderArgs;
 use crate::fail::Fail;
-use crate::{interrupt, out, report, tables};
+use crate::{interrupt, junit, out, report, tables};
 
 /// The name of the backend, as run directories have it.
 const EMULATED: &str = "emulated";
@@ -45,7 +45,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let client = shell::Client::of(args, scratch.path())?;
     let text = experiment::text(args, &client, &background)?;
     let here = std::env::current_dir().map_err(Fail::failed)?;
-    let plan = Plan::resolve(&text, "swell under", &here).map_err(Fail::usage)?;
+    let plan = Plan::resolve(&text, "swell under", &here).map_err(Fail::problems)?;
     let dir = directory(args, scratch.path(), &plan)?;
 
     let seen = std::sync::Arc::new(Mutex::new(Seen::default()));
@@ -126,6 +126,9 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         if let Some(page) = &page {
             out::data(&format!("report: {}", page.display()));
         }
+    }
+    if let Some(file) = &args.junit {
+        junit::write(file, &results.manifest.name, &verdict, &args.fail_if)?;
     }
     Ok(if compared {
         crate::run::judged(&verdict, &args.fail_if)

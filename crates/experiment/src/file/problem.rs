@@ -3,8 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
+use serde::Serialize;
+
 /// One thing that is wrong in an experiment file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// Line, from 1.
     pub line: usize,

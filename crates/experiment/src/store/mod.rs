@@ -4,6 +4,7 @@
 //! table's own metadata (key `swell.columns`) and by [`columns`].
 
 mod error;
+mod join;
 mod live;
 mod manifest;
 mod results;
@@ -11,6 +12,7 @@ mod rows;
 mod table;
 
 pub use error::StoreError;
+pub use join::JoinError;
 pub use live::{AgentRow, LiveFlow, read_live_flows, write_agents, write_live_flows};
 pub use manifest::{Host, Manifest, Measured, ModelFacts, RunWarning};
 pub use results::{Results, RunResult};

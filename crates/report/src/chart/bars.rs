@@ -60,7 +60,7 @@ pub struct BarChart {
 
 impl BarChart {
     /// Logarithmic where factors above 8 must be told from factors near one.
-    fn axis(&self, pixels: f64) -> Axis {
+    pub(crate) fn axis(&self, pixels: f64) -> Axis {
         let values = || {
             self.groups
                 .iter()

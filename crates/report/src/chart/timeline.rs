@@ -72,13 +72,14 @@ const GAP: f64 = 28.0;
 const RIGHT: f64 = 16.0;
 
 /// Bins that share a drawn column, as index ranges.
-struct Columns {
-    per_column: usize,
+pub(crate) struct Columns {
+    /// Bins of each column.
+    pub(crate) per_column: usize,
     bins: usize,
 }
 
 impl Columns {
-    fn new(bins: usize, pixels: f64) -> Columns {
+    pub(crate) fn new(bins: usize, pixels: f64) -> Columns {
         // A column is two pixels wide at least.
         let columns = (pixels / 2.0).max(1.0) as usize;
         Columns {
@@ -86,7 +87,7 @@ impl Columns {
             bins,
         }
     }
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.bins.div_ceil(self.per_column)
     }
     fn of<'a>(&self, values: &'a [f64], column: usize) -> impl Iterator<Item = f64> + use<'a> {
@@ -94,22 +95,22 @@ impl Columns {
         let to = (from + self.per_column).min(values.len());
         values[from..to].iter().copied().filter(|v| v.is_finite())
     }
-    fn mean(&self, values: &[f64], column: usize) -> f64 {
+    pub(crate) fn mean(&self, values: &[f64], column: usize) -> f64 {
         let (n, sum) = self
             .of(values, column)
             .fold((0.0, 0.0), |(n, sum), v| (n + 1.0, sum + v));
         if n > 0.0 { sum / n } else { f64::NAN }
     }
-    fn min(&self, values: &[f64], column: usize) -> f64 {
+    pub(crate) fn min(&self, values: &[f64], column: usize) -> f64 {
         self.of(values, column).fold(f64::NAN, f64::min)
     }
-    fn max(&self, values: &[f64], column: usize) -> f64 {
+    pub(crate) fn max(&self, values: &[f64], column: usize) -> f64 {
         self.of(values, column).fold(f64::NAN, f64::max)
     }
 }
 
 impl Timeline {
-    fn bins(&self) -> usize {
+    pub(crate) fn bins(&self) -> usize {
         self.strips
             .iter()
             .flat_map(|s| &s.layers)

@@ -47,6 +47,9 @@ pub(crate) struct UnderArgs {
     /// 'p95.slowdown.high > 1.5', or cannot be told. Again for more.
     #[arg(long, value_name = "CONDITION", requires = "compare")]
     pub fail_if: Vec<crate::threshold::Threshold>,
+    /// With --compare: write what --fail-if and the verdict say as JUnit test cases, which CI systems show.
+    #[arg(long, value_name = "FILE", requires = "compare")]
+    pub junit: Option<PathBuf>,
     /// Write the program's packets, as its host and the server's see them, to a pcapng file.
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,

@@ -1,0 +1,206 @@
+//! Runs of one experiment with different seeds, taken together.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{Measured, Results, RunWarning};
+
+/// Why two run directories cannot be taken together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// They hold different experiments, or runs of different programs.
+    #[error("{}: its {what} differs from that of the first", dir.display())]
+    Different {
+        /// The second directory.
+        dir: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
+    /// They share a seed: the same runs would count twice.
+    #[error("{}: seed {seed} is among those of the others already", dir.display())]
+    SharedSeed {
+        /// The second directory.
+        dir: PathBuf,
+        /// The seed.
+        seed: u64,
+    },
+}
+
+impl Results {
+    /// These results and those of the same experiment with other seeds, as if all replications had been run in one
+    /// directory. Replications of `other` are numbered on. Sessions scaled to a rate stay what each directory measured.
+    ///
+    /// # Errors
+    /// Where anything but seeds and replications differs, or a seed is in both.
+    pub fn join(mut self, other: Results) -> Result<Results, JoinError> {
+        let differs = |what| JoinError::Different {
+            dir: other.dir.clone(),
+            what,
+        };
+        let mut same = other.experiment.clone();
+        same.run.seed = self.experiment.run.seed;
+        same.run.replications = self.experiment.run.replications;
+        if same != self.experiment {
+            return Err(differs("experiment"));
+        }
+        if self.manifest.version != other.manifest.version {
+            return Err(differs("version"));
+        }
+        if self.manifest.backend != other.manifest.backend {
+            return Err(differs("backend"));
+        }
+        let hashes = |r: &Results| -> BTreeMap<String, String> {
+            let models = r.manifest.models.iter();
+            models.map(|(k, m)| (k.clone(), m.hash.clone())).collect()
+        };
+        if hashes(&self) != hashes(&other) {
+            return Err(differs("model"));
+        }
+        let mine: Vec<u64> = self.manifest.cells.iter().map(|c| c.seed).collect();
+        if let Some(cell) = other.manifest.cells.iter().find(|c| mine.contains(&c.seed)) {
+            return Err(JoinError::SharedSeed {
+                dir: other.dir.clone(),
+                seed: cell.seed,
+            });
+        }
+
+        let before = self.experiment.run.replications;
+        let after = other.experiment.run.replications;
+        self.experiment.run.replications = before + after;
+        self.runs.extend(other.runs.into_iter().map(|mut run| {
+            run.cell.replication += before;
+            run
+        }));
+        self.manifest
+            .run_warnings
+            .extend(
+                other
+                    .manifest
+                    .run_warnings
+                    .into_iter()
+                    .map(|doubt| RunWarning {
+                        cell: crate::observe::Cell {
+                            replication: doubt.cell.replication + before,
+                            ..doubt.cell
+                        },
+                        ..doubt
+                    }),
+            );
+        // As one directory has them: foregrounds, backgrounds, replications.
+        let place = |name: &str, names: &[String]| names.iter().position(|n| n == name);
+        let foregrounds: Vec<String> = self.foregrounds().into_iter().map(String::from).collect();
+        let backgrounds: Vec<String> = self.backgrounds().into_iter().map(String::from).collect();
+        self.runs.sort_by_key(|r| {
+            (
+                place(&r.cell.foreground, &foregrounds),
+                place(&r.cell.background, &backgrounds),
+                r.cell.replication,
+            )
+        });
+        self.manifest.cells = self.runs.iter().map(|r| r.cell.clone()).collect();
+        for (background, theirs) in other.manifest.measured {
+            let ours = self.manifest.measured.entry(background).or_default();
+            let (n, m) = (f64::from(before), f64::from(after));
+            *ours = together((ours, n), (&theirs, m));
+        }
+        for doubt in other.manifest.warnings {
+            if !self.manifest.warnings.contains(&doubt) {
+                self.manifest.warnings.push(doubt);
+            }
+        }
+        for (background, seconds) in other.manifest.run_s {
+            *self.manifest.run_s.entry(background).or_default() += seconds;
+        }
+        self.manifest.wall_s += other.manifest.wall_s;
+        Ok(self)
+    }
+}
+
+/// Means over the replications of both.
+fn together((a, n): (&Measured, f64), (b, m): (&Measured, f64)) -> Measured {
+    let mean = |x: f64, y: f64| (x * n + y * m) / (n + m);
+    let both = |x: Option<f64>, y: Option<f64>| x.zip(y).map(|(x, y)| mean(x, y));
+    Measured {
+        up_bps: mean(a.up_bps, b.up_bps),
+        down_bps: mean(a.down_bps, b.down_bps),
+        down_bps_each: [&a.down_bps_each[..], &b.down_bps_each].concat(),
+        target_bps: a.target_bps,
+        speed: both(a.speed, b.speed),
+        sessions: both(a.sessions, b.sessions),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::Verdict;
+    use crate::run::{Ended, Options, run};
+    use crate::{Plan, Simulator};
+
+    const EXPERIMENT: &str = r#"
+name = "joined"
+[network]
+rate = "10Mbit"
+delay = "5ms"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "20kB"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "6Mbit"
+[run]
+warmup = "1s"
+duration = "6s"
+"#;
+
+    fn results(dir: &Path, seed: u64, replications: u32) -> Results {
+        let text = format!("{EXPERIMENT}seed = {seed}\nreplications = {replications}\n");
+        let plan = Plan::resolve(&text, "test", Path::new("")).unwrap();
+        let options = Options {
+            dir: dir.join(format!("{seed}-{replications}")),
+            threads: 1,
+            fresh: false,
+        };
+        match run(&plan, &Simulator, &options, &|_| {}, &|| false).unwrap() {
+            Ended::Complete(results) => *results,
+            Ended::Interrupted { .. } => panic!("nobody interrupted it"),
+        }
+    }
+
+    #[test]
+    fn batches_of_seeds_are_the_runs_of_one_directory_and_have_its_verdict() {
+        let scratch = tempfile::tempdir().unwrap();
+        let whole = results(scratch.path(), 1, 5);
+        let joined = results(scratch.path(), 1, 2)
+            .join(results(scratch.path(), 3, 3))
+            .unwrap();
+        assert_eq!(joined.runs, whole.runs);
+        assert_eq!(joined.manifest.cells, whole.manifest.cells);
+        assert_eq!(Verdict::of(&joined), Verdict::of(&whole));
+    }
+
+    #[test]
+    fn a_seed_counts_once_and_experiments_must_be_the_same() {
+        let scratch = tempfile::tempdir().unwrap();
+        let one = results(scratch.path(), 1, 2);
+        let shared = one.clone().join(results(scratch.path(), 2, 2));
+        assert!(matches!(shared, Err(JoinError::SharedSeed { seed: 2, .. })));
+        let mut other = results(scratch.path(), 9, 1);
+        other.experiment.name = "another".into();
+        let different = one.join(other);
+        assert!(matches!(
+            different,
+            Err(JoinError::Different {
+                what: "experiment",
+                ..
+            })
+        ));
+    }
+}

@@ -1,0 +1,157 @@
+//! A verdict as JUnit test cases, the format that CI systems show.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use swell_experiment::Verdict;
+use swell_experiment::verdict::Answer;
+
+use crate::fail::Fail;
+use crate::out;
+use crate::threshold::Threshold;
+
+/// What became of a test case.
+enum Outcome {
+    Passed,
+    /// It answers nothing, and why.
+    Skipped(String),
+    Failed(String),
+}
+
+struct Case {
+    class: String,
+    name: String,
+    outcome: Outcome,
+    /// What else there is to say.
+    output: String,
+}
+
+/// Writes `file`: a test case for each foreground against each background, and one for each threshold.
+pub(crate) fn write(
+    file: &Path,
+    suite: &str,
+    verdict: &Verdict,
+    fail_if: &[Threshold],
+) -> Result<(), Fail> {
+    out::write(file, document(suite, &cases(verdict, fail_if)).as_bytes())
+}
+
+fn cases(verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for foreground in &verdict.foregrounds {
+        for b in &foreground.backgrounds {
+            let Some(matters) = b.matters else { continue };
+            let outcome = match matters {
+                _ if foreground.application_failed => {
+                    Outcome::Failed("the application fails without background traffic".into())
+                }
+                Answer::Unclear if b.withheld.is_empty() => {
+                    Outcome::Skipped("not settled: the intervals decide nothing".into())
+                }
+                Answer::Unclear => {
+                    Outcome::Skipped(format!("not settled: {}", b.withheld.join("; ")))
+                }
+                Answer::Yes | Answer::No => Outcome::Passed,
+            };
+            cases.push(Case {
+                class: foreground.foreground.clone(),
+                name: format!("against {}", b.background),
+                outcome,
+                output: foreground.sentence.clone(),
+            });
+        }
+    }
+    for threshold in fail_if {
+        let crossed = threshold.crossed(verdict);
+        cases.push(Case {
+            class: "fail-if".into(),
+            name: threshold.text().into(),
+            outcome: match crossed.is_empty() {
+                true => Outcome::Passed,
+                false => Outcome::Failed(crossed.join("\n")),
+            },
+            output: String::new(),
+        });
+    }
+    cases
+}
+
+fn document(suite: &str, cases: &[Case]) -> String {
+    let count = |which: fn(&Outcome) -> bool| cases.iter().filter(|c| which(&c.outcome)).count();
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(
+        text,
+        "<testsuites>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">",
+        escaped(suite),
+        cases.len(),
+        count(|o| matches!(o, Outcome::Failed(_))),
+        count(|o| matches!(o, Outcome::Skipped(_))),
+    );
+    for case in cases {
+        let _ = write!(
+            text,
+            "<testcase classname=\"{}\" name=\"{}\">",
+            escaped(&case.class),
+            escaped(&case.name)
+        );
+        let _ = match &case.outcome {
+            Outcome::Passed => Ok(()),
+            Outcome::Skipped(why) => write!(text, "<skipped message=\"{}\"/>", escaped(why)),
+            Outcome::Failed(why) => write!(text, "<failure message=\"{}\"/>", escaped(why)),
+        };
+        if !case.output.is_empty() {
+            let _ = write!(text, "<system-out>{}</system-out>", escaped(&case.output));
+        }
+        text.push_str("</testcase>\n");
+    }
+    text.push_str("</testsuite>\n</testsuites>\n");
+    text
+}
+
+/// Safe between tags and in attributes; XML 1.0 (section 2.2) has no other control characters than these three.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\t' | '\n' | '\r' => {
+                let _ = write!(safe, "&#{};", u32::from(c));
+            }
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_outcomes_are_in_the_document_and_text_is_escaped() {
+        let case = |name: &str, outcome| Case {
+            class: "web".into(),
+            name: name.into(),
+            outcome,
+            output: String::new(),
+        };
+        let text = document(
+            "a \"b\"",
+            &[
+                case("against <poisson>", Outcome::Passed),
+                case("p95 > 1", Outcome::Failed("one\ntwo \u{1}".into())),
+                case("other", Outcome::Skipped("why & how".into())),
+            ],
+        );
+        assert!(text.contains(
+            "name=\"a &quot;b&quot;\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""
+        ));
+        assert!(text.contains("against &lt;poisson&gt;"));
+        assert!(text.contains("<failure message=\"one&#10;two \u{fffd}\"/>"));
+        assert!(text.contains("<skipped message=\"why &amp; how\"/>"));
+    }
+}
