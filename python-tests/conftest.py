@@ -1,0 +1,9 @@
+"""The package under test is the one of this checkout; the program is named by SWELL, or is the debug build."""
+import os
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+os.environ.setdefault("SWELL", str(ROOT / "target/debug/swell"))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "python"), os.environ.get("PYTHONPATH")]))

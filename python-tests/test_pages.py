@@ -1,0 +1,204 @@
+"""The pages: what is said to run runs, what is written as a command exists, links lead somewhere.
+
+Fences called `sh` and `python` run, in the order of their page, in a directory with `experiments/` and a trace. In all others a
+line that starts with `swell` must name a command and options that there are."""
+import functools
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md")) + [ROOT / "README.md"]
+# Its blocks need directories of their own: test_tables.py runs them.
+ELSEWHERE = {DOCS / "results.md"}
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+def fences(page):
+    return [(m[1], m[2]) for m in FENCE.finditer(page.read_text())]
+
+
+def runs(page):
+    return [f for f in fences(page) if f[0] in ("sh", "python")]
+
+
+@pytest.fixture(scope="session")
+def trace(tmp_path_factory):
+    """A packet trace: what crosses a link for twenty seconds."""
+    place = tmp_path_factory.mktemp("trace")
+    experiment = """
+name = "trace"
+[network]
+rate = "10Mbit"
+[[foreground]]
+name = "page"
+kind = "web"
+object = "100kB"
+clients = 3
+think = "200ms"
+[[background]]
+name = "none"
+kind = "none"
+[run]
+replications = 1
+warmup = "1s"
+duration = "20s"
+"""
+    (place / "trace.toml").write_text(experiment)
+    subprocess.run([os.environ["SWELL"], "run", "trace.toml", "-o", "run", "--packets"], cwd=place, check=True, capture_output=True)
+    [found] = (place / "run/packets").glob("*.pcapng")
+    return found
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if runs(p) and p not in ELSEWHERE], ids=name)
+def test_what_is_said_to_run_runs(page, tmp_path, monkeypatch, trace):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin").mkdir()
+    swell, program = pathlib.Path(os.environ["SWELL"]).resolve(), tmp_path / "bin/swell"
+    # Runs that settle nothing, since they are few, have run all the same.
+    program.write_text(f'#!/bin/sh\n"{swell}" "$@"; code=$?; [ $code -ne 3 ] || code=0; exit $code\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (tmp_path / "experiments").symlink_to(ROOT / "experiments")
+    (tmp_path / "trace.pcap").symlink_to(trace)
+    names = {"__name__": "page"}
+    for language, text in runs(page):
+        if language == "sh":
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True)
+            assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+        else:
+            exec(compile(text, name(page), "exec"), names)
+
+
+@functools.cache
+def options(*command):
+    """What the help of a command names: its commands and its options."""
+    done = subprocess.run([os.environ["SWELL"], *command, "--help"], capture_output=True, text=True)
+    if done.returncode != 0:
+        return None
+    return set(re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", done.stdout)), set(re.findall(r"^  (\w[\w-]*)  ", done.stdout, re.M))
+
+
+def commands(text):
+    """Command lines of `swell`, joined where they are continued."""
+    for line in text.replace("\\\n", " ").splitlines():
+        line = re.sub(r"^\s*(?:-\s+(?:run:\s*)?)?(?:\$\s+)?", "", line)
+        if re.match(r"swell [a-z]", line):
+            yield line
+
+
+def wrong(line):
+    """What of a command line does not exist."""
+    try:
+        words = shlex.split(line, comments=True)[1:]
+    except ValueError:
+        return f"{line}: it cannot be read"
+    command = []
+    for word in words:
+        known = options(*command, word) if re.fullmatch(r"[a-z]+", word) else None
+        if known is None or (command and word not in options(*command)[1]):
+            break
+        command.append(word)
+    if not command:
+        return f"{line}: there is no such command"
+    for word in words[len(command) :]:
+        if word in ("--", "|", ">"):
+            break
+        flag = word.split("=")[0]
+        if re.match(r"--?[a-zA-Z]", flag) and flag not in options(*command)[0]:
+            return f"{line}: there is no {flag}"
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_and_options_exist(page):
+    lines = [line for _, text in fences(page) for line in commands(text)]
+    faults = list(filter(None, map(wrong, lines)))
+    assert not faults, "\n".join(faults)
+
+
+def test_a_command_that_does_not_exist_is_found():
+    assert "no such command" in wrong("swell dance")
+    assert "--warp" in wrong("swell run x.toml --warp 9")
+    assert "--warp" in wrong("swell study buffers --warp")
+    assert wrong("swell under access-link --rate 20Mbit -- curl --warp") is None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_blocks_of_toml_json_and_yaml_read(page):
+    import tomllib
+
+    import jsonschema
+    import yaml
+
+    for language, text in fences(page):
+        if language == "toml":
+            table = tomllib.loads(text)
+            if {"name", "network", "foreground", "background"} <= table.keys():
+                jsonschema.validate(table, schema())
+        elif language == "json":
+            json.loads(text)
+        elif language == "yaml":
+            assert yaml.safe_load(text)
+
+
+@functools.cache
+def schema():
+    return json.loads(subprocess.run([os.environ["SWELL"], "schema"], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_to_files_and_headings(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(FENCE, "", page.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{target} is not there"
+        if anchor and file.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", re.sub(FENCE, "", file.read_text()), re.M)
+            slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+            assert anchor in slugs, f"{target}: no such heading"
+
+
+def test_every_page_is_in_the_book():
+    listed = set(re.findall(r"\(([\w/.-]+\.md)\)", (DOCS / "SUMMARY.md").read_text()))
+    there = {str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md")} - {"SUMMARY.md"}
+    assert listed == there
+
+
+def test_every_warning_is_explained():
+    explained = set(re.findall(r"`([a-z-]+)`", (DOCS / "reference/warnings.md").read_text()))
+    known = set()
+    for file in (ROOT / "crates").glob("*/src/**/*.rs"):
+        text = re.split(r"#\[cfg\(test\)\]\s*mod tests \{", file.read_text())[0]
+        if "tests" in file.name or file.name == "sample.rs":
+            continue
+        known |= set(re.findall(r'Warning::(?:warning|note)\(\s*"([a-z-]+)"', text))
+    assert known - explained == set()
+
+
+def test_sentences_are_short():
+    """At most forty words, in what people read first."""
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(p for p in PAGES if p.parent != DOCS or p.name in ("index.md", "tutorial.md", "glossary.md"))]
+    long = []
+    for page in pages:
+        if "Made by scripts" in page.read_text():
+            continue
+        text = re.sub(FENCE, "", page.read_text())
+        text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("|"))
+        for piece in re.split(r"\n\s*\n|\n\s*(?:[*-]|\d+\.)\s|^#+ .*$", text, flags=re.M):
+            for sentence in re.split(r"(?<=[.!?])[\s*)]+", re.sub(r"\s+", " ", piece)):
+                if len(sentence.split()) > 40:
+                    long.append(f"{name(page)}: {sentence}")
+    assert not long, "\n\n".join(long)

@@ -1,0 +1,70 @@
+"""Does background traffic matter to my application?
+
+```python
+import groundswell
+
+run = groundswell.run("experiments/quickstart.toml", quick=True, run__replications=2, run__duration="20s")
+print(run.verdict)
+print(run.slowdown().head(4))
+print(run.requests.select("background", "outcome").unique().collect())
+```
+
+`run`, `under`, `learn`, `study` and `models` are commands of the program `swell`, which this package brings; nothing is
+computed twice. `sweep` runs an experiment over a grid on any `concurrent.futures` executor. `groundswell.build` has
+experiments as typed values.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from groundswell import build
+from groundswell._commands import learn, models, run, study, under
+from groundswell._process import Progress, binary
+from groundswell._results import CHARTS, TABLES, Frame, Model, Run, Study, Verdict
+from groundswell._show import Page
+from groundswell._sweep import Cell, Sweep, sweep
+from groundswell.errors import (
+    BinaryNotFound,
+    ExperimentError,
+    GroundswellError,
+    Interrupted,
+    Problem,
+    SweepError,
+    UsageError,
+)
+
+try:
+    __version__ = version("groundswell")
+except PackageNotFoundError:  # a checkout that is not installed
+    __version__ = "0"
+
+__all__ = [
+    "CHARTS",
+    "TABLES",
+    "BinaryNotFound",
+    "Cell",
+    "ExperimentError",
+    "Frame",
+    "GroundswellError",
+    "Interrupted",
+    "Model",
+    "Page",
+    "Problem",
+    "Progress",
+    "Run",
+    "Study",
+    "Sweep",
+    "SweepError",
+    "UsageError",
+    "Verdict",
+    "__version__",
+    "binary",
+    "build",
+    "learn",
+    "models",
+    "run",
+    "study",
+    "sweep",
+    "under",
+]

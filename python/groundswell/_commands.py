@@ -1,0 +1,170 @@
+"""The commands of the program, as functions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from groundswell import _process, _progress
+from groundswell._experiment import ExperimentLike, Source, as_list, assignments
+from groundswell._progress import Report
+from groundswell._results import Model, Run, Study
+
+PathLike = str | os.PathLike[str]
+
+
+def run(
+    experiment: ExperimentLike,
+    *,
+    output: PathLike | None = None,
+    quick: bool = False,
+    fresh: bool = False,
+    packets: bool = False,
+    threads: int | None = None,
+    fail_if: Sequence[str] = (),
+    progress: bool | Report | None = None,
+    set: dict[str, object] | None = None,  # noqa: A002
+    **overrides: object,
+) -> Run:
+    """Runs an experiment: every application against every background, over all processors.
+
+    `experiment` is the text of a file, a path, a dictionary, or a builder of `groundswell.build`. Keys of it are changed
+    by `overrides`, with two underscores for a dot, or by `set`, with dots:
+
+    ```python
+    import groundswell
+
+    run = groundswell.run("experiments/quickstart.toml", quick=True, run__replications=2, run__duration="20s")
+    print(run.verdict.matters)
+    ```
+
+    Without `output` the run directory is `runs/NAME-DIGITS`, where the digits stand for the experiment and what
+    was changed of it: the same call again reads what is there. An interrupted run goes on where it stopped.
+
+    `fail_if` are conditions such as `"p95.slowdown.high > 1.5"`; those that hold are in `messages` of the result.
+
+    Raises `ExperimentError` with the place and a hint where the experiment is wrong, `GroundswellError` where a run fails,
+    and `KeyboardInterrupt` after what is finished was kept."""
+    source = Source.of(experiment)
+    changed = assignments({**(set or {}), **overrides})
+    if output is None:
+        output = Path("runs") / f"{source.name()}-{source.fingerprint(sorted(changed), quick, packets)}"
+    directory = Path(output)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    arguments: list[str] = ["run", *source.arguments(), "--json", "--output", str(directory)]
+    arguments += [flag for flag, on in (("--quick", quick), ("--fresh", fresh), ("--packets", packets)) if on]
+    if threads is not None:
+        arguments += ["--threads", str(threads)]
+    for assignment in changed:
+        arguments += ["--set", assignment]
+    for condition in fail_if:
+        arguments += ["--fail-if", condition]
+    with _progress.shown(progress) as report:
+        ended = _process.call(arguments, progress=report, stdin=source.stdin(), accept=_process.ANSWERS)
+    return Run(directory, messages=ended.messages)
+
+
+def under(
+    background: PathLike,
+    command: Sequence[str],
+    *,
+    compare: int | bool = True,
+    output: PathLike | None = None,
+    progress: bool | Report | None = None,
+    **options: object,
+) -> Run:
+    """Runs a program, unmodified, behind an emulated link: alone, beside Poisson packets and beside `background`, so many
+    times each (five, unless `compare` says how many). Linux alone; `swell doctor` says what is missing.
+
+    `options` are those of `swell under`, with underscores: `rate="20Mbit"`, `delay="20ms"`, `server="python3 -m http.server"`.
+    """
+    directory = Path(output) if output is not None else Path("runs") / f"under-{Path(command[0]).name}"
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    arguments: list[str] = ["under", os.fspath(background), "--json", "--output", str(directory)]
+    arguments += ["--compare"] if compare is True else ["--compare", str(int(compare))]
+    arguments += _options(options)
+    with _progress.shown(progress) as report:
+        ended = _process.call([*arguments, "--", *command], progress=report, accept=_process.ANSWERS)
+    return Run(directory, messages=ended.messages)
+
+
+def learn(
+    traces: PathLike | Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    progress: bool | Report | None = None,
+    **options: object,
+) -> Model:
+    """Learns a traffic model from packet traces, or a flow-level model from flow records.
+
+    `options` are those of `swell learn`, with underscores: `name="campus"`, `note="CC BY 4.0"`, `inside=["192.0.2.0/24"]`,
+    `flows=True`. The model is written to `output`, or to `NAME.json.zst` after the first trace."""
+    files = as_list(traces)
+    if output is None:
+        output = Path(f"{Path(files[0]).name.split('.')[0]}.json.zst")
+    with _progress.shown(progress) as report:
+        arguments = ["learn", *files, "--output", os.fspath(output), "--json", *_options(options)]
+        _process.call(arguments, progress=report)
+    return Model(output)
+
+
+def study(
+    name: PathLike,
+    *,
+    output: PathLike | None = None,
+    quick: bool = False,
+    seeds: int | None = None,
+    progress: bool | Report | None = None,
+    **options: object,
+) -> Study:
+    """Runs a study: a bundled one by name (`burstiness`, `filler`, `buffers`, `harpoon`) or a file of your own."""
+    called = os.fspath(name)
+    bundled = not called.endswith(".toml")
+    directory = Path(output) if output is not None else Path("runs") / f"study-{Path(called).stem}{'-quick' * quick}"
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    arguments = ["study", called] if bundled else ["study", "file", called]
+    arguments += ["--json", "--output", str(directory), *_options(options)]
+    arguments += ["--quick"] if quick else []
+    arguments += ["--seeds", str(seeds)] if seeds is not None else []
+    with _progress.shown(progress) as report:
+        ended = _process.call(arguments, progress=report)
+    return Study(directory, ended.json())
+
+
+def models() -> pl.DataFrame:
+    """The traffic models that the program brings."""
+    listed: list[dict[str, Any]] = _process.call(["models", "--json"]).json()
+    rows = [
+        {
+            "name": m["name"],
+            "kind": m["kind"],
+            "duration_s": float(m["duration_s"]),
+            "up_bps": float(m["mean_bps"][0]),
+            "down_bps": float(m["mean_bps"][1]),
+            "note": m["note"],
+            "doubts": [w["code"] for w in m["warnings"]],
+        }
+        for m in listed
+    ]
+    return pl.DataFrame(rows)
+
+
+def _options(options: dict[str, object]) -> list[str]:
+    """Options of a command: `rate="20Mbit"` is `--rate 20Mbit`, `True` is a flag, lists are options again and again."""
+    out: list[str] = []
+    for key, given in options.items():
+        flag = "--" + key.replace("_", "-")
+        if given is True:
+            out.append(flag)
+        elif given is None or given is False:
+            continue
+        elif isinstance(given, (list, tuple)):
+            for one in given:  # pyright: ignore[reportUnknownVariableType]
+                out += [flag, str(one)]  # pyright: ignore[reportUnknownArgumentType]
+        else:
+            out += [flag, str(given)]
+    return out

@@ -1,0 +1,98 @@
+"""Experiments in all the forms in which they may be given."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import tomli_w
+
+from groundswell._table import Table, plain
+from groundswell.errors import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ExperimentLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Table"
+"""An experiment: the text of a file, a path, a dictionary or a builder."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An experiment as the program takes it."""
+
+    text: str
+    """The text of the file."""
+    path: Path | None
+    """The file, where it is one."""
+
+    @staticmethod
+    def of(experiment: ExperimentLike) -> Source:
+        """Reads or writes `experiment` out. Text has a line break or `=` in it; any other string is a path."""
+        if isinstance(experiment, Table):
+            return Source(experiment.to_toml(), None)
+        if isinstance(experiment, Mapping):
+            return Source(tomli_w.dumps(plain(experiment)), None)
+        if isinstance(experiment, str) and ("\n" in experiment or "=" in experiment):
+            return Source(experiment, None)
+        path = Path(experiment).absolute()
+        try:
+            return Source(path.read_text(encoding="utf-8"), path)
+        except OSError as error:
+            raise UsageError(f"{experiment}: {error.strerror}", code=2) from error
+
+    def name(self) -> str:
+        """The name of the experiment; that of a file that does not read is found by the program."""
+        try:
+            return str(tomllib.loads(self.text).get("name", "experiment"))
+        except tomllib.TOMLDecodeError:
+            return "experiment"
+
+    def arguments(self) -> list[str]:
+        """How the program is told which experiment."""
+        return [str(self.path) if self.path else "-"]
+
+    def stdin(self) -> str | None:
+        """What the program reads from standard input."""
+        return None if self.path else self.text
+
+    def fingerprint(self, *parts: object) -> str:
+        """Eight digits that tell this experiment and `parts` from others."""
+        text = "\0".join([self.text, str(self.path or ""), *map(repr, parts)])
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def value(given: object) -> str:
+    """A value as `--set` takes it: TOML on one line."""
+    given = plain(given)
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    if isinstance(given, Mapping):
+        items = cast("Mapping[str, object]", given).items()
+        return "{" + ", ".join(f"{json.dumps(key)} = {value(item)}" for key, item in items) + "}"
+    if isinstance(given, list):
+        return "[" + ", ".join(map(value, cast("list[object]", given))) + "]"
+    if isinstance(given, (int, float)):
+        return repr(given)
+    # Every JSON string is a TOML string.
+    return json.dumps(str(given))
+
+
+def assignments(overrides: Mapping[str, object]) -> list[str]:
+    """Overrides as `--set` takes them. Two underscores are a dot: `network__rate="10Mbit"`."""
+    return [f"{key.replace('__', '.')}={value(given)}" for key, given in overrides.items()]
+
+
+def as_list(one_or_more: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Paths as strings."""
+    if isinstance(one_or_more, (str, os.PathLike)):
+        return [os.fspath(one_or_more)]
+    return [os.fspath(one) for one in one_or_more]

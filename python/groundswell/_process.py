@@ -1,0 +1,201 @@
+"""Calls the `swell` program: its progress, its errors, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from groundswell.errors import BinaryNotFound, GroundswellError, UsageError, of_event
+
+ANSWERS = (0, 3, 4, 5)
+"""Exit codes that are verdicts, not failures."""
+
+PATIENCE = 20.0
+"""Seconds that an interrupted command has to keep what is finished."""
+
+_running: set[subprocess.Popen[str]] = set()
+_lock = threading.Lock()
+
+
+def binary() -> str:
+    """The path of the program: `SWELL`, else the one that was installed with this package, else the first on `PATH`."""
+    given = os.environ.get("SWELL")
+    if given:
+        return given
+    name = "swell.exe" if os.name == "nt" else "swell"
+    schemes = {sysconfig.get_path("scripts"), str(Path(sys.executable).parent)}
+    if hasattr(sysconfig, "get_preferred_scheme"):
+        schemes.add(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")))
+    for directory in sorted(schemes):
+        path = Path(directory) / name
+        if path.is_file():
+            return str(path)
+    found = shutil.which(name)
+    if found is None:
+        raise BinaryNotFound(
+            "there is no `swell` program",
+            "`pip install groundswell` brings one; or set the variable SWELL to its path",
+        )
+    return found
+
+
+def main() -> None:
+    """The command `groundswell`: the program itself."""
+    path = binary()
+    os.execv(path, [path, *sys.argv[1:]])
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a command is."""
+
+    stage: str
+    """What it is doing: `measuring`, `running` or `study`."""
+    done: float
+    """Runs that are done, with the shares of those under way."""
+    runs: int
+    """Runs of this stage."""
+    seconds: float
+    """Seconds since it began."""
+
+
+@dataclass
+class Finished:
+    """A command that has ended."""
+
+    code: int
+    output: str
+    messages: list[str] = field(default_factory=list[str])
+    """What it said on the way."""
+
+    def json(self) -> Any:
+        """Its output, which is JSON."""
+        return json.loads(self.output)
+
+
+def interrupt_all() -> None:
+    """Ctrl-C for every command that is running."""
+    with _lock:
+        for process in _running:
+            _signal(process, signal.SIGINT)
+
+
+def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except ProcessLookupError:
+        pass
+
+
+def call(
+    arguments: Sequence[str | os.PathLike[str]],
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    stdin: str | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    accept: Sequence[int] = (0,),
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
+    """Runs the program and waits for it. A failure is an exception; Ctrl-C ends the program first, and it keeps what is
+    finished."""
+    command = [binary(), "--events", *(os.fspath(a) for a in arguments)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        cwd=cwd,
+        env=None if environment is None else {**os.environ, **environment},
+        # Ctrl-C in a terminal is for this process, which hands it on once.
+        start_new_session=True,
+    )
+    with _lock:
+        _running.add(process)
+    ended = Finished(0, "")
+    failures: list[Mapping[str, Any]] = []
+    said: list[str] = []
+
+    def listen() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            event = _event(line)
+            if event is None:
+                said.append(line.rstrip("\n"))
+            elif event["event"] == "error":
+                failures.append(event)
+            elif event["event"] == "message":
+                ended.messages.append(str(event["text"]))
+            elif event["event"] == "progress" and progress is not None:
+                progress(Progress(event["stage"], event["done"], int(event["runs"]), event["seconds"]))
+
+    def feed() -> None:
+        assert process.stdout is not None
+        if process.stdin is not None:
+            try:
+                process.stdin.write(stdin or "")
+                process.stdin.close()
+            except BrokenPipeError:
+                pass
+        ended.output = process.stdout.read()
+
+    helpers = [threading.Thread(target=listen, daemon=True), threading.Thread(target=feed, daemon=True)]
+    for helper in helpers:
+        helper.start()
+    try:
+        # This thread waits in short steps: a signal may wake another one, and Ctrl-C is for this one to hear.
+        while process.poll() is None:
+            time.sleep(0.02)
+        ended.code = process.returncode
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        for helper in helpers:
+            helper.join(timeout=5)
+        with _lock:
+            _running.discard(process)
+        for pipe, helper in ((process.stderr, helpers[0]), (process.stdout, helpers[1])):
+            if pipe is not None and not helper.is_alive():
+                pipe.close()
+    if ended.code in accept:
+        ended.messages += said
+        return ended
+    if failures:
+        raise of_event(failures[-1])
+    text = "\n".join(said) or f"`swell {arguments[0]}` ended with code {ended.code}"
+    # What the command line itself does not understand is said in words.
+    raise (UsageError if ended.code == 2 else GroundswellError)(text, None, ended.code)
+
+
+def _event(line: str) -> Mapping[str, Any] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if "event" in event else None
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Lets the program keep what is finished; one that takes too long is killed."""
+    _signal(process, signal.SIGINT)
+    try:
+        process.wait(PATIENCE)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        process.kill()
+        process.wait()

@@ -1,0 +1,358 @@
+"""A run directory: tables, verdict, figures, the report."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from groundswell._process import call
+from groundswell._show import Page, altair_chart, framed
+from groundswell.errors import UsageError
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+
+TABLES = ("requests", "bins", "scales", "flows", "links")
+"""Tables that every run has."""
+
+KEPT = {
+    "waits": "run.keep.waits = true",
+    "synchrony": "run.keep.synchrony = true",
+    "measures": "a program that reports measures ([[foreground.reported]])",
+}
+"""Tables that a run has where its experiment keeps them, and what makes it."""
+
+CHARTS = ("cdf", "slowdown", "scales", "scales-up", "time", "time-up")
+"""The charts of a run."""
+
+
+class Frame(pl.LazyFrame):
+    """A table that is read when it is needed: a polars `LazyFrame` that pandas can have, too."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table for pandas."""
+        return self.collect().to_pandas()
+
+
+def scan(path: Path) -> Frame:
+    """A Parquet file as a table that is read when it is needed."""
+    frame = pl.scan_parquet(path)
+    frame.__class__ = Frame
+    return cast("Frame", frame)
+
+
+class Verdict:
+    """What the runs say. `str()` of it is the answer in English; `raw` is all of it, as `swell show --json` prints it."""
+
+    raw: dict[str, Any]
+    """Everything, as JSON has it. An end of an interval that is not known is `None`."""
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+
+    @property
+    def sentences(self) -> list[str]:
+        """The answer for each application."""
+        return [str(f["sentence"]) for f in self.raw["foregrounds"]]
+
+    @property
+    def matters(self) -> dict[str, str]:
+        """Whether background traffic matters: `yes`, `no` or `unclear`, by application."""
+        return {f["foreground"]: f["matters"] for f in self.raw["foregrounds"]}
+
+    @property
+    def parametric_enough(self) -> dict[str, str | None]:
+        """Whether CBR or Poisson packets of the same rate are enough, by application; `None` where nothing was compared."""
+        return {f["foreground"]: f["parametric_enough"] for f in self.raw["foregrounds"]}
+
+    @property
+    def settled(self) -> bool:
+        """Whether every background that was compared has an answer."""
+        backgrounds = (b for f in self.raw["foregrounds"] for b in f["backgrounds"])
+        return all(b["matters"] != "unclear" for b in backgrounds)
+
+    @property
+    def application_failed(self) -> bool:
+        """Whether an application fails without any background traffic."""
+        return any(f["application_failed"] for f in self.raw["foregrounds"])
+
+    @property
+    def doubts(self) -> list[str]:
+        """What to doubt, warnings first, each with its code."""
+        doubts = [*self.raw["doubts"], *(d for f in self.raw["foregrounds"] for d in f["doubts"])]
+        doubts.sort(key=lambda d: d["severity"] != "warning")
+        return [f"{d['severity']}: {d['message']} [{d['code']}]" for d in doubts]
+
+    @property
+    def widest(self) -> float:
+        """Half the width of the widest interval that decides anything, over its value; infinite where there is none."""
+        widths = [f["sureness"]["widest"] for f in self.raw["foregrounds"]]
+        return max((math.inf if w is None else float(w) for w in widths), default=math.inf)
+
+    @property
+    def replications(self) -> int:
+        """Replications that it rests on."""
+        return min((int(f["sureness"]["replications"]) for f in self.raw["foregrounds"]), default=0)
+
+    def slowdown(self) -> pl.DataFrame:
+        """Request times and slowdowns with their 95 % intervals: the numbers of the report, a row for each percentile.
+
+        Unfinished requests are lower bounds in them. An upper end that is not known is infinite; null is what cannot be
+        told at all."""
+        rows: list[dict[str, Any]] = []
+        for foreground in self.raw["foregrounds"]:
+            for background in foreground["backgrounds"]:
+                for quantile in background["quantiles"]:
+                    row: dict[str, Any] = {
+                        "foreground": foreground["foreground"],
+                        "background": background["background"],
+                        "percentile": quantile["p"],
+                    }
+                    for name in ("seconds", "slowdown"):
+                        row |= _ends(name, quantile[name])
+                    rows.append(row | {"matters": background["matters"], "replications": background["replications"]})
+        ends = {f"{name}{end}": pl.Float64 for name in ("seconds", "slowdown") for end in ("", "_low", "_high")}
+        schema = {"foreground": pl.String, "background": pl.String, "percentile": pl.Float64, **ends}
+        return pl.DataFrame(rows, schema={**schema, "matters": pl.String, "replications": pl.Int64})
+
+    def __str__(self) -> str:
+        return "\n\n".join(self.sentences)
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.matters}>"
+
+
+def _ends(name: str, estimate: Mapping[str, float | None] | None) -> dict[str, float | None]:
+    if estimate is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    high = estimate["high"]
+    return {
+        name: estimate["value"],
+        f"{name}_low": estimate["low"],
+        f"{name}_high": math.inf if high is None else high,
+    }
+
+
+class Run:
+    """A finished run directory, or several of the same experiment with other seeds, taken together.
+
+    Its tables are lazy polars frames; `.collect()` reads one, `.to_pandas()` is for pandas. In a notebook it shows its
+    report."""
+
+    directory: Path
+    """The run directory; the first of several."""
+    directories: tuple[Path, ...]
+    """All of them."""
+
+    def __init__(
+        self, directory: str | os.PathLike[str], *more: str | os.PathLike[str], messages: Iterable[str] = ()
+    ) -> None:
+        self.directories = (Path(directory), *map(Path, more))
+        self.directory = self.directories[0]
+        self.messages = list(messages)
+        for path in self.directories:
+            if not (path / "manifest.json").is_file():
+                raise UsageError(f"{path} is no run directory: there is no manifest.json in it", code=2)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What was run, with what, and what to doubt."""
+        return json.loads((self.directory / "manifest.json").read_text(encoding="utf-8"))
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the runs say."""
+        return Verdict(call(["show", *self.directories, "--json"]).json()["verdict"])
+
+    def slowdown(self) -> pl.DataFrame:
+        """Request times and slowdowns with their intervals: the numbers of the report."""
+        return self.verdict.slowdown()
+
+    def table(self, name: str) -> Frame:
+        """A table by its name."""
+        paths = [path / f"{name}.parquet" for path in self.directories]
+        missing = next((p for p in paths if not p.is_file()), None)
+        if missing is not None:
+            hint = f"an experiment has this table with {KEPT[name]}" if name in KEPT else None
+            raise UsageError(f"{missing} is not there", hint, 2)
+        if len(paths) == 1:
+            return scan(paths[0])
+        frames: list[pl.LazyFrame] = []
+        before = 0
+        for path, directory in zip(paths, self.directories):
+            # Replications are numbered on, as the program does.
+            column = pl.col("replication")
+            frames.append(pl.scan_parquet(path).with_columns((column + before).cast(pl.UInt32)))
+            manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
+            before += 1 + max(int(cell["replication"]) for cell in manifest["cells"])
+        joined = pl.concat(frames)
+        joined.__class__ = Frame
+        return cast("Frame", joined)
+
+    def columns(self, name: str) -> pl.DataFrame:
+        """What the columns of a table say, with their units: the table's own description."""
+        metadata = pl.read_parquet_metadata(self.directory / f"{name}.parquet")
+        return pl.DataFrame(json.loads(metadata["swell.columns"]))
+
+    @property
+    def requests(self) -> Frame:
+        """A row per request of an application."""
+        return self.table("requests")
+
+    @property
+    def bins(self) -> Frame:
+        """The bottleneck over time."""
+        return self.table("bins")
+
+    @property
+    def scales(self) -> Frame:
+        """Log-scale diagrams of the arrivals at the bottleneck."""
+        return self.table("scales")
+
+    @property
+    def flows(self) -> Frame:
+        """A row per connection or datagram flow of the background."""
+        return self.table("flows")
+
+    @property
+    def links(self) -> Frame:
+        """Totals of both directions of the bottleneck."""
+        return self.table("links")
+
+    @property
+    def waits(self) -> Frame:
+        """How long packets waited in the queue."""
+        return self.table("waits")
+
+    @property
+    def synchrony(self) -> Frame:
+        """Whether connections lose together."""
+        return self.table("synchrony")
+
+    @property
+    def measures(self) -> Frame:
+        """What programs reported themselves."""
+        return self.table("measures")
+
+    def chart(self, name: str = "cdf", foreground: str | None = None) -> alt.TopLevelMixin:
+        """A figure of the report as an Altair chart, to be changed: `cdf`, `slowdown`, `scales`, `scales-up`, `time` or
+        `time-up`. Without `foreground` of the first application."""
+        asked = [] if foreground is None else ["--foreground", foreground]
+        arguments = ["show", *self.directories, "--vega", "-", "--picture", name, *asked]
+        return altair_chart(call(arguments).json())
+
+    def report(self, output: str | os.PathLike[str] | None = None) -> Page:
+        """The report. With `output` it is written there; else it is the one of the run directory."""
+        if output is None and len(self.directories) == 1:
+            path = self.directory / "report.html"
+            if not path.is_file():
+                call(["report", self.directory])
+            return Page(path)
+        path = Path(output) if output is not None else self.directory / "report-joined.html"
+        call(["show", *self.directories, "--html", path, "--json"])
+        return Page(path)
+
+    def _repr_html_(self) -> str:
+        return framed(self.report().html)
+
+    def __repr__(self) -> str:
+        names = ", ".join(str(path) for path in self.directories)
+        return f"<Run {names}>"
+
+
+class Model:
+    """A traffic model: a file, or the name of one that the program brings."""
+
+    source: str
+    """The file or the name."""
+
+    def __init__(self, source: str | os.PathLike[str]) -> None:
+        self.source = os.fspath(source)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What it holds, in figures."""
+        return call(["show", self.source, "--json"]).json()
+
+    @property
+    def doubts(self) -> list[str]:
+        """What to doubt, each with its code."""
+        return [f"{d['severity']}: {d['message']} [{d['code']}]" for d in self.summary.get("warnings", [])]
+
+    def chart(self, name: str = "sizes") -> alt.TopLevelMixin:
+        """A picture of the model as an Altair chart, to be changed: `sizes`, `rtts`, `load` or `scales`."""
+        return altair_chart(call(["show", self.source, "--vega", "-", "--picture", name]).json())
+
+    def report(self, output: str | os.PathLike[str]) -> Page:
+        """A page with all its pictures."""
+        call(["show", self.source, "--html", output, "--json"])
+        return Page(Path(output))
+
+    def __repr__(self) -> str:
+        return f"<Model {self.source}>"
+
+
+class Study:
+    """A finished study: a ledger of claims, and figures."""
+
+    directory: Path
+    """Its directory."""
+    raw: dict[str, Any]
+    """Everything, as `swell study --json` prints it."""
+
+    def __init__(self, directory: Path, raw: dict[str, Any]) -> None:
+        self.directory, self.raw = directory, raw
+
+    @property
+    def ledger(self) -> pl.DataFrame:
+        """The claims: a row for each claim under each set of circumstances."""
+        rows = [
+            {
+                "ledger": ledger["title"],
+                "id": entry["id"],
+                "claim": entry["claim"],
+                "circumstances": column,
+                "verdict": finding["verdict"],
+                "value": finding["value"],
+            }
+            for ledger in self.raw["study"]["ledgers"]
+            for entry in ledger["entries"]
+            for column, finding in zip(ledger["columns"], entry["findings"])
+        ]
+        columns = ("ledger", "id", "claim", "circumstances", "verdict", "value")
+        return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Names and titles of the figures."""
+        pictures = (p for s in self.raw["study"]["sections"] for p in s["pictures"])
+        return {p["name"]: p["title"] for p in pictures}
+
+    def chart(self, name: str) -> alt.TopLevelMixin:
+        """A figure as an Altair chart, to be changed."""
+        path = self.directory / "pictures" / f"{name}.vl.json"
+        if not path.is_file():
+            raise UsageError(f"no figure is called {name}", f"there are: {', '.join(self.figures)}", 2)
+        return altair_chart(json.loads(path.read_text(encoding="utf-8")))
+
+    def report(self) -> Page:
+        """The page about the study."""
+        return Page(self.directory / "report.html")
+
+    def _repr_html_(self) -> str:
+        return framed(self.report().html)
+
+    def __repr__(self) -> str:
+        return f"<Study {self.directory}>"
+
+
+ProgressLike = bool | Callable[..., None] | None
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -1,0 +1,48 @@
+"""What has a page and charts."""
+
+from __future__ import annotations
+
+import html
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+@dataclass(frozen=True)
+class Page:
+    """A self-contained page: shown in a notebook as it is."""
+
+    path: Path
+    """Where it is."""
+
+    @property
+    def html(self) -> str:
+        """The page itself."""
+        return self.path.read_text(encoding="utf-8")
+
+    def open(self) -> None:
+        """Opens the page in a browser."""
+        webbrowser.open(self.path.resolve().as_uri())
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own: its style and script are not the notebook's.
+        return framed(self.html)
+
+
+def framed(page: str, height: int = 720) -> str:
+    """A page inside another."""
+    return (
+        f'<iframe srcdoc="{html.escape(page, quote=True)}" sandbox="allow-scripts allow-downloads" '
+        f'style="width:100%;height:{height}px;border:1px solid #ccc"></iframe>'
+    )
+
+
+def altair_chart(specification: dict[str, Any]) -> alt.TopLevelMixin:
+    """A Vega-Lite specification as an Altair chart."""
+    import altair as alt
+
+    return alt.Chart.from_dict(specification)

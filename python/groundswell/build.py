@@ -1,0 +1,1519 @@
+"""Experiments as typed values that an editor completes.
+
+Each class is a table of an experiment file; what is not given is left to the program's defaults.
+
+```python
+from groundswell import build as b
+
+experiment = b.Experiment(
+    name="mine",
+    network=b.Network(rate="20Mbit", delay="10ms", queue="1BDP"),
+    foreground=[b.WebForeground(name="web", object="1MB")],
+    background=[
+        b.NoneBackground(name="none"),
+        b.LearntBackground(name="learnt", model="access-link", rate="10Mbit"),
+        b.PoissonBackground(name="poisson", rate="match:learnt"),
+    ],
+    run=b.Run(replications=5, warmup="20s", duration="80s"),
+)
+print(experiment.to_toml().splitlines()[0])
+```
+```output
+name = "mine"
+```
+
+Made by scripts/python-types from `swell schema`: do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from groundswell._table import Table
+
+__all__ = [
+    "Adaptation",
+    "BackendKind",
+    "Background",
+    "Better",
+    "Bytes",
+    "CbrBackground",
+    "CbrForeground",
+    "Change",
+    "Client",
+    "CodelQdisc",
+    "CommandLine",
+    "CongestionControl",
+    "ConnectionUse",
+    "Deliveries",
+    "DeliveriesSpec",
+    "Direction",
+    "DrrClasses",
+    "DrrQdisc",
+    "Dur",
+    "Experiment",
+    "FifoQdisc",
+    "Foreground",
+    "FqCodelQdisc",
+    "GilbertElliottLoss",
+    "GreedyBackground",
+    "GreedyForeground",
+    "Independence",
+    "IndependentLoss",
+    "Keep",
+    "LearntBackground",
+    "LinkOverrides",
+    "Loss",
+    "Measure",
+    "Measure2",
+    "Network",
+    "NoneBackground",
+    "NoneForeground",
+    "NoneLoss",
+    "Objects",
+    "OnOffBackground",
+    "OutagePackets",
+    "Peer",
+    "PieDelay",
+    "PieQdisc",
+    "Place",
+    "PoissonBackground",
+    "PoissonForeground",
+    "PriorityQdisc",
+    "ProgramForeground",
+    "Qdisc",
+    "QdiscSpec",
+    "QueueLimit",
+    "Rate",
+    "RateSpec",
+    "RedQdisc",
+    "RedSet",
+    "ReplayBackground",
+    "Reported",
+    "Run",
+    "Server",
+    "SessionsBackground",
+    "Side",
+    "Size",
+    "Spacing",
+    "Stack",
+    "TcpProfile",
+    "TcpSettings",
+    "Transport",
+    "Vegas",
+    "Victim",
+    "WebForeground",
+    "Weight",
+    "WeightRule",
+]
+
+BackendKind: TypeAlias = Literal[
+    "simulated",
+    "emulated",
+]
+"""What runs an experiment. `simulated`: Everything is simulated, in virtual time. `emulated`: The
+network and the background are, against the wall clock; the applications under study are real
+programs on real TCP."""
+
+Better: TypeAlias = Literal[
+    "lower",
+    "higher",
+]
+"""Which direction of a measure is better. `lower`: Less is better: durations, delays, losses.
+`higher`: More is better: rates."""
+
+Bytes: TypeAlias = "str"
+"""Such as "1MB"."""
+
+CommandLine: TypeAlias = "str | Sequence[str]"
+"""A command: a string for the shell (`/bin/sh -c`), or a list of a program and its arguments."""
+
+CongestionControl: TypeAlias = Literal[
+    "cubic",
+    "newreno",
+    "reno",
+    "vegas",
+    "westwood",
+    "bbr",
+    "ledbat",
+    "ledbat++",
+    "lp",
+    "nice",
+]
+"""A congestion control. `cubic`: CUBIC (RFC 9438). `newreno`: NewReno (RFC 6582). `reno`: Reno (RFC
+5681). `vegas`: Vegas (Brakmo and Peterson 1995), as in ns-2. `westwood`: Westwood+ (Grieco and
+Mascolo 2004). `bbr`: BBR version 1. It wants SACK. `ledbat`: LEDBAT (RFC 6817): less than best
+effort, by one-way delay. `ledbat++`: LEDBAT++: less than best effort, by round-trip time. `lp`:
+TCP-LP (Kuzmanovic and Knightly 2003): less than best effort, by one-way delay. `nice`: TCP Nice
+(Venkataramani, Kokku and Dahlin 2002): less than best effort, by round-trip time."""
+
+ConnectionUse: TypeAlias = Literal[
+    "new",
+    "kept",
+]
+"""Whether each request opens a connection. `new`: A new connection per request. `kept`: One connection
+per client, kept."""
+
+DeliveriesSpec: TypeAlias = "str | Deliveries"
+"""A packet-delivery trace: its path, or a table with `file`, `phase` and `sha256`."""
+
+Direction: TypeAlias = Literal[
+    "up",
+    "down",
+]
+"""A direction of the bottleneck. `up`: Left to right: away from the clients. `down`: Right to left:
+towards the clients."""
+
+DrrClasses: TypeAlias = Literal[
+    "flow",
+    "traffic",
+]
+"""Which packets share a queue. `flow`: Those of a flow, by a hash: a few flows may meet in one queue.
+`traffic`: Those of the applications under study in one queue, those of the background in another."""
+
+Dur: TypeAlias = "str"
+"""Such as "25ms"."""
+
+Independence: TypeAlias = Literal[
+    "response-on-request",
+    "size-on-class",
+    "think-on-size",
+    "path-on-user",
+    "within-session",
+    "capacity-on-rtt",
+]
+"""A dependency of the model that can be broken. `response-on-request`: Response size on request size:
+responses change places within their class. `size-on-class`: Sizes on class: (request, response)
+pairs change places across all TCP classes. `think-on-size`: Think times on sizes: they change
+places within their class. `path-on-user`: Client path on user and server path on connection: paths
+change places. `within-session`: What one session does on its connections: exchanges change places
+within their class. `capacity-on-rtt`: Path capacity and loss on round-trip time: they change places
+among the paths of a side."""
+
+Measure: TypeAlias = Literal[
+    "packets",
+    "bytes",
+]
+"""What RED averages. `packets`: Packets waiting. `bytes`: Bytes waiting."""
+
+Measure2: TypeAlias = Literal[
+    "requests",
+    "connections",
+    "runs",
+]
+"""What of a program is measured. `requests`: Each request inside the client's connections and datagram
+flows, as changes of direction in the packets show it: from the first byte asked to the last byte
+answered. The first of a connection includes the opening. The program needs no instruments, and
+encryption is no obstacle; requests that overlap in one connection count as one. Runs of the client
+where there is no request. `connections`: Each TCP connection that the client opens: from its SYN to
+the last byte from the server, as the packets show them. `runs`: Each run of the client: from its
+start to its end. It has failed if its exit status is not 0."""
+
+Objects: TypeAlias = "Bytes | Sequence[Bytes]"
+"""A size such as "1MB", or a list of sizes taken in turn."""
+
+OutagePackets: TypeAlias = Literal[
+    "wait",
+    "lost",
+]
+"""What becomes of packets during an outage. `wait`: The transmitter stands still, and they wait.
+`lost`: They are transmitted and lost."""
+
+PieDelay: TypeAlias = Literal[
+    "timestamps",
+    "departure-rate",
+]
+"""How PIE learns the delay. `timestamps`: The time that the packet last taken has waited.
+`departure-rate`: The backlog over the rate of departures, measured over 16 KiB at a time."""
+
+Place: TypeAlias = Literal[
+    "left",
+    "right",
+]
+"""A side of the bottleneck. `left`: Where the client is. `right`: Where the server is."""
+
+QdiscSpec: TypeAlias = 'Literal["fifo", "red", "priority", "drr", "codel", "fq-codel", "pie"] | Qdisc'
+"""A queueing discipline: its name, or a table with `kind` and parameters."""
+
+QueueLimit: TypeAlias = "str"
+"""Such as "100pkt"."""
+
+Rate: TypeAlias = "str"
+"""Such as "10Mbit"."""
+
+RateSpec: TypeAlias = "str"
+"""A rate such as "5Mbit", or "match:NAME" for the measured mean rates of the background NAME."""
+
+RedSet: TypeAlias = Literal[
+    "classic",
+    "adaptive",
+    "ns2-era",
+    "ns2-modern",
+]
+"""A named set of RED's parameters. `classic`: Floyd and Jacobson 1993: thresholds 5pkt and 15pkt,
+probability 0.02, weight 0.002. `adaptive`: Floyd, Gummadi and Shenker 2001: thresholds for 5ms,
+gentle, adapting its probability. `ns2-era`: ns-2 of 1999 and 2000: thresholds 5pkt and 15pkt,
+probability 0.1, weight 0.002. `ns2-modern`: ns-2.35 as released: thresholds and weight from the
+link, gentle, in bytes."""
+
+Side: TypeAlias = Literal[
+    "both",
+    "up",
+    "down",
+]
+"""Directions of the bottleneck. `both`: Up and down. `up`: Left to right. `down`: Right to left:
+towards the clients."""
+
+Spacing: TypeAlias = Literal[
+    "geometric",
+    "uniform",
+    "wait",
+]
+"""How RED spreads its drops out. `geometric`: Each packet for itself. `uniform`: Gaps between drops
+are uniform. `wait`: No drop within 1/p packets of the last, gaps uniform after that."""
+
+Stack: TypeAlias = Literal[
+    "simulated",
+    "kernel",
+]
+"""Whose TCP the background runs on where the backend is the emulator. `simulated`: Simulated endpoints
+in the queues of the world: thousands cost a fraction of a processor. `kernel`: Sockets of the
+kernel in hosts of their own, each connection from its host's address and behind its host's access
+path: the check on the simulated ones. The warm-up takes its time."""
+
+TcpProfile: TypeAlias = Literal[
+    "linux",
+    "classic",
+    "ns2-era",
+    "ns2-modern",
+]
+"""What kind of TCP. `linux`: A current Linux: initial window 10, SACK, CUBIC, delayed ACKs. `classic`:
+What the early papers ran: Reno without SACK, a small initial window, a coarse timer. `ns2-era`:
+ns-2 of 1999 and 2000: one-way Reno without handshake, window of 20 packets, ticks of 100ms.
+`ns2-modern`: ns-2.35 as released: as `ns2-era`, with a SYN, limited transmit, an initial window of
+2, ticks of 10ms."""
+
+Transport: TypeAlias = Literal[
+    "udp",
+    "tcp",
+]
+"""What carries packets. `udp`: Datagrams: nothing is repeated, nothing slows down. `tcp`: Long TCP
+connections, written to at the packets' instants."""
+
+Victim: TypeAlias = Literal[
+    "arriving",
+    "front",
+    "random",
+]
+"""Which packet goes when RED must drop one. `arriving`: The one that arrives. `front`: The second in
+the queue. `random`: Any."""
+
+Weight: TypeAlias = "float | WeightRule"
+"""Weight of the newest sample in the average."""
+
+WeightRule: TypeAlias = Literal[
+    "one-second",
+    "ten-round-trips",
+]
+"""How the weight follows from the link. `one-second`: The average looks back over a second.
+`ten-round-trips`: The average looks back over ten round trips of three link delays, at least 100ms
+each."""
+
+
+@dataclass(kw_only=True)
+class Adaptation(Table):
+    """How adaptive RED moves its probability."""
+
+    ceiling: float | None = None
+    """Greatest probability. Default: 0.5."""
+
+    decrease: float | None = None
+    """Factor where the average is too short. Default: 0.9."""
+
+    floor: float | None = None
+    """Least probability. Default: 0.01."""
+
+    increase: float | None = None
+    """Added where the average is too long, but no more than a quarter of the probability. Default:
+    0.01."""
+
+    interval: Dur | None = None
+    """How often it is looked at. Default: 500ms."""
+
+
+@dataclass(kw_only=True)
+class NoneBackground(Table):
+    """No background: what slowdowns are measured against."""
+
+    kind: Literal["none"] = "none"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+
+@dataclass(kw_only=True)
+class LearntBackground(Table):
+    """Traffic from a learnt model: users who wait for what they asked for."""
+
+    access: Rate | None = None
+    """Access capacity of every client, both directions. Default: the model's, host by host."""
+
+    independent: Sequence[Independence] | None = None
+    """Dependencies of the model to break, to see what they do."""
+
+    kind: Literal["learnt"] = "learnt"
+    """Which kind; it decides what other keys there are."""
+
+    model: str
+    """A bundled model by name (`swell models` lists them), or the path of a model file, relative to
+    the experiment file."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    phase: Dur | None = None
+    """Where in the model's trace a run starts. Default: drawn anew by every seed."""
+
+    rate: Rate | None = None
+    """Mean rate of the down direction when the background is alone: sessions are scaled until the
+    measured rate is this."""
+
+    request: float | None = None
+    """Request sizes, as a multiple of the model's. Default: 1.0."""
+
+    response: float | None = None
+    """Response sizes, as a multiple of the model's. Default: 1.0."""
+
+    rtt: Dur | None = None
+    """Round-trip propagation delay of every path. Default: the model's, host by host."""
+
+    sessions: float | None = None
+    """Sessions per second, as a multiple of the model's. Default 1. Not together with `rate`."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that users and servers run."""
+
+    think: float | None = None
+    """Think times, as a multiple of the model's; 0 for users that never pause. Default: 1.0."""
+
+
+@dataclass(kw_only=True)
+class PoissonBackground(Table):
+    """Packets of one size at exponential intervals."""
+
+    access: Rate | None = None
+    """Capacity of every access path on the left, both directions. Default: unlimited."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    delay_right: Dur | None = None
+    """One-way delay of the access path on the right, where it is another."""
+
+    independent: bool | None = None
+    """Whether each source has intervals of its own, independent of the others', with an even share of
+    the rate. Default: all follow one schedule and take turns."""
+
+    kind: Literal["poisson"] = "poisson"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    packet: Bytes | None = None
+    """Network-layer size of a packet. Default: 1kB."""
+
+    rate: RateSpec
+    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
+    measured mean rates of that background, both directions."""
+
+    rate_up: Rate | None = None
+    """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
+
+    sources: int | None = None
+    """Sources per direction, which take turns: over TCP, connections. The packets of all together have
+    the rate and the intervals. Default: 10."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that carries the packets, where TCP does."""
+
+    transport: Transport | None = None
+    """What carries the packets. Default: udp."""
+
+
+@dataclass(kw_only=True)
+class CbrBackground(Table):
+    """Packets of one size at equal intervals."""
+
+    access: Rate | None = None
+    """Capacity of every access path on the left, both directions. Default: unlimited."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    delay_right: Dur | None = None
+    """One-way delay of the access path on the right, where it is another."""
+
+    independent: bool | None = None
+    """Whether each source has intervals of its own, independent of the others', with an even share of
+    the rate. Default: all follow one schedule and take turns."""
+
+    kind: Literal["cbr"] = "cbr"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    packet: Bytes | None = None
+    """Network-layer size of a packet. Default: 1kB."""
+
+    rate: RateSpec
+    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
+    measured mean rates of that background, both directions."""
+
+    rate_up: Rate | None = None
+    """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
+
+    sources: int | None = None
+    """Sources per direction, which take turns: over TCP, connections. The packets of all together have
+    the rate and the intervals. Default: 10."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that carries the packets, where TCP does."""
+
+    transport: Transport | None = None
+    """What carries the packets. Default: udp."""
+
+
+@dataclass(kw_only=True)
+class SessionsBackground(Table):
+    """Sessions of files, from a flow-level model."""
+
+    compression: float | None = None
+    """How many times faster the model's intervals follow one another; the rate stays. Default: 1.0."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    first: int | None = None
+    """The model's interval to begin with, from 0; after the last comes the first. Default: 0."""
+
+    gaps: float | None = None
+    """Waits from one file to the next, as a multiple of the model's. Default: 1.0."""
+
+    kind: Literal["sessions"] = "sessions"
+    """Which kind; it decides what other keys there are."""
+
+    load: float | None = None
+    """Sessions, as a multiple of the model's. Default 1. Not together with `rate`."""
+
+    model: str
+    """The path of a flow-level model (`swell learn` of flow records), relative to the experiment file."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    rate: Rate | None = None
+    """Mean rate of the down direction when the background is alone: sessions are scaled until the
+    measured rate is this."""
+
+    sizes: float | None = None
+    """File sizes, as a multiple of the model's. Default: 1.0."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that clients and servers run."""
+
+
+@dataclass(kw_only=True)
+class ReplayBackground(Table):
+    """The packets of a capture at their own times."""
+
+    access: Rate | None = None
+    """Capacity of the access path on each side, both directions. Default: unlimited."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    grid: Dur | None = None
+    """Times are rounded up to multiples of this; 0s leaves them exact. Default: 0ns."""
+
+    inside: Sequence[str] | None = None
+    """Networks (CIDR) that are inside, on the left of the tapped link; all others are outside.
+    Default: what the capture says, by interfaces, directions and Ethernet addresses, or who talks
+    to whom."""
+
+    kind: Literal["replay"] = "replay"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    once: bool | None = None
+    """Whether the trace is over after its last packet. Default: it begins again."""
+
+    phase: Dur | None = None
+    """Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
+    Default: drawn anew by every seed."""
+
+    rate: Rate | None = None
+    """Mean rate of the down direction when the background is alone: the trace is stretched or
+    compressed in time until the measured rate is this. No packet is left out."""
+
+    reversed: bool | None = None
+    """Let the trace's up direction flow down and the other way round. Default: false."""
+
+    stretch: float | None = None
+    """Times are multiplied by this: 2 is half as fast. Default 1. Not together with `rate`."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that carries the packets, where TCP does."""
+
+    trace: str
+    """Path of a capture (pcap, pcapng, snoop; plain or compressed), relative to the experiment file."""
+
+    transport: Transport | None = None
+    """What carries the packets: datagrams of their sizes, or one TCP connection per direction that is
+    given them as writes at their times. Default: udp."""
+
+
+@dataclass(kw_only=True)
+class GreedyBackground(Table):
+    """Endless connections."""
+
+    access: Rate | None = None
+    """Capacity of every access path, on each side and in both directions. Default: unlimited."""
+
+    connections: int | None = None
+    """How many. Default: 1."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    direction: Direction | None = None
+    """Which way their data flows. Default: down."""
+
+    kind: Literal["greedy"] = "greedy"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    spread: Dur | None = None
+    """Within how much time after `start` the first begins; 0s begins exactly then, in every run.
+    Default: 1s."""
+
+    stagger: Dur | None = None
+    """Time between the beginning of one and of the next. Default: 0ns."""
+
+    start: Dur | None = None
+    """When the first begins, up to `spread` later: the seed draws by how much. Default: 0ns."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that carries them."""
+
+
+@dataclass(kw_only=True)
+class OnOffBackground(Table):
+    """Packets of many on/off sources: self-similar together."""
+
+    access: Rate | None = None
+    """Capacity of the access path on each side, both directions. Default: unlimited."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    kind: Literal["on-off"] = "on-off"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    off: Dur | None = None
+    """Mean time for which it is off. 0s: never; then all packets have exponential intervals. Default:
+    2s."""
+
+    on: Dur | None = None
+    """Mean time for which a source is on. Default: 500ms."""
+
+    rate: Rate
+    """Mean rate of the down direction in network-layer bytes."""
+
+    rate_up: Rate | None = None
+    """Mean rate of the up direction. Default: none."""
+
+    seeds: Sequence[int] | None = None
+    """Seeds of the up and of the down direction: every run then has the same packets, those that
+    Python's generator gives with these seeds. Default: drawn anew by every seed of the run."""
+
+    shape: float | None = None
+    """Shape of the Pareto law of both times, above 1. Default: 1.4."""
+
+    sizes: Sequence[Size] | None = None
+    """Network-layer sizes of packets, each drawn by itself."""
+
+    sources: int | None = None
+    """Sources per direction. Default: 50."""
+
+
+@dataclass(kw_only=True)
+class Change(Table):
+    """Something about the bottleneck that changes during a run."""
+
+    at: Dur
+    """When, from the start of the run, warm-up included."""
+
+    delay: Dur | None = None
+    """One-way propagation delay from now on. Packets stay in order where it falls."""
+
+    deliveries: DeliveriesSpec | None = None
+    """A packet-delivery trace instead of a rate from now on."""
+
+    direction: Side | None = None
+    """Which direction. Default both."""
+
+    every: Dur | None = None
+    """And again after each of these spans, until the run ends. Default: once."""
+
+    loss: Loss | None = None
+    """Random loss from now on."""
+
+    outage: Dur | None = None
+    """Nothing gets through for so long."""
+
+    outage_packets: OutagePackets | None = None
+    """What becomes of packets during the outage. Default wait."""
+
+    qdisc: QdiscSpec | None = None
+    """Queueing discipline from now on. What one of `queue` and `qdisc` leaves out is as under
+    `[network]`."""
+
+    queue: QueueLimit | None = None
+    """How much the queue holds from now on. With `queue` or `qdisc` a new queue takes over what waits,
+    and what it has no room for is dropped."""
+
+    rate: Rate | None = None
+    """The rate from now on. Of a packet in transmission the rest goes at the new rate."""
+
+
+@dataclass(kw_only=True)
+class Client(Table):
+    """A client."""
+
+    command: CommandLine
+    """What is run."""
+
+    directory: str | None = None
+    """Where. Default: the directory in which `swell` was started."""
+
+    environment: Mapping[str, str] | None = None
+    """Variables of the environment beside our own."""
+
+
+@dataclass(kw_only=True)
+class Deliveries(Table):
+    """A packet-delivery trace in mahimahi's format: a line for each opportunity to deliver 1500 bytes,
+    with whole milliseconds; it repeats."""
+
+    file: str
+    """The file, relative to this one; it may be compressed."""
+
+    phase: Dur | None = None
+    """How far into the trace it begins. Default: drawn by the seed, one instant for all traces."""
+
+    sha256: str | None = None
+    """SHA-256 of the file, 64 hexadecimal digits; another file is refused."""
+
+
+@dataclass(kw_only=True)
+class WebForeground(Table):
+    """Clients that fetch objects from a server, one after the other."""
+
+    clients: int | None = None
+    """Clients, each on its own access path. Default: 1."""
+
+    connection: ConnectionUse | None = None
+    """Whether each request opens a connection. Default: new."""
+
+    count: int | None = None
+    """Requests per client. Default: as many as fit into the run."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    kind: Literal["web"] = "web"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    object: Objects
+    """Size of the objects; of several, each request takes the next in turn."""
+
+    request: Bytes | None = None
+    """Bytes of a request. Default: 300B."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that clients and servers run."""
+
+    think: Dur | None = None
+    """Pause between the end of one object and the next request. Default: 0ns."""
+
+
+@dataclass(kw_only=True)
+class ProgramForeground(Table):
+    """A real program."""
+
+    client: Client
+    """The client, on the left."""
+
+    congestion_control: str | None = None
+    """Congestion control of both hosts' kernels, whatever this machine's default is. Default: cubic."""
+
+    count: int | None = None
+    """How often the client is run, one after the other. Default: until the run is over."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    host: Sequence[Peer] | None = None
+    """More hosts, each with a program, that run as long as the run: a swarm's other peers, a cache, a
+    second server."""
+
+    kind: Literal["program"] = "program"
+    """Which kind; it decides what other keys there are."""
+
+    measure: Measure2 | None = None
+    """What is measured. Default: requests."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    reported: Sequence[Reported] | None = None
+    """Measures that the program reports itself, beside those that the packets show."""
+
+    server: Server | None = None
+    """The server, on the right. Default: a small HTTP server of our own on port 80, which serves
+    objects of any size (`http://server/1MB`) and the files of the current directory."""
+
+    think: Dur | None = None
+    """Pause between the end of the client and its next run. Default: 0ns."""
+
+    timeout: Dur | None = None
+    """A client that takes longer than this is killed, and has failed. Default: 60s."""
+
+
+@dataclass(kw_only=True)
+class PoissonForeground(Table):
+    """Packets of one size at exponential intervals, whose throughput and loss are studied."""
+
+    access: Rate | None = None
+    """Capacity of every access path on the left, both directions. Default: unlimited."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    delay_right: Dur | None = None
+    """One-way delay of the access path on the right, where it is another."""
+
+    independent: bool | None = None
+    """Whether each source has intervals of its own, independent of the others', with an even share of
+    the rate. Default: all follow one schedule and take turns."""
+
+    kind: Literal["poisson"] = "poisson"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    packet: Bytes | None = None
+    """Network-layer size of a packet. Default: 1kB."""
+
+    rate: RateSpec
+    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
+    measured mean rates of that background, both directions."""
+
+    rate_up: Rate | None = None
+    """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
+
+    sources: int | None = None
+    """Sources per direction, which take turns: over TCP, connections. The packets of all together have
+    the rate and the intervals. Default: 10."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that carries the packets, where TCP does."""
+
+    transport: Transport | None = None
+    """What carries the packets. Default: udp."""
+
+
+@dataclass(kw_only=True)
+class CbrForeground(Table):
+    """Packets of one size at equal intervals."""
+
+    access: Rate | None = None
+    """Capacity of every access path on the left, both directions. Default: unlimited."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    delay_right: Dur | None = None
+    """One-way delay of the access path on the right, where it is another."""
+
+    independent: bool | None = None
+    """Whether each source has intervals of its own, independent of the others', with an even share of
+    the rate. Default: all follow one schedule and take turns."""
+
+    kind: Literal["cbr"] = "cbr"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    packet: Bytes | None = None
+    """Network-layer size of a packet. Default: 1kB."""
+
+    rate: RateSpec
+    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
+    measured mean rates of that background, both directions."""
+
+    rate_up: Rate | None = None
+    """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
+
+    sources: int | None = None
+    """Sources per direction, which take turns: over TCP, connections. The packets of all together have
+    the rate and the intervals. Default: 10."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that carries the packets, where TCP does."""
+
+    transport: Transport | None = None
+    """What carries the packets. Default: udp."""
+
+
+@dataclass(kw_only=True)
+class GreedyForeground(Table):
+    """Endless connections: what they take, and what they do to the background, is studied."""
+
+    access: Rate | None = None
+    """Capacity of every access path, on each side and in both directions. Default: unlimited."""
+
+    connections: int | None = None
+    """How many. Default: 1."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    direction: Direction | None = None
+    """Which way their data flows. Default: down."""
+
+    kind: Literal["greedy"] = "greedy"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    spread: Dur | None = None
+    """Within how much time after `start` the first begins; 0s begins exactly then, in every run.
+    Default: 1s."""
+
+    stagger: Dur | None = None
+    """Time between the beginning of one and of the next. Default: 0ns."""
+
+    start: Dur | None = None
+    """When the first begins, up to `spread` later: the seed draws by how much. Default: 0ns."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that carries them."""
+
+
+@dataclass(kw_only=True)
+class NoneForeground(Table):
+    """No foreground: what the background is like by itself."""
+
+    kind: Literal["none"] = "none"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+
+@dataclass(kw_only=True)
+class Keep(Table):
+    """Which large results to keep."""
+
+    flows: bool | None = None
+    """Table `flows`: a row per background connection. Default: true."""
+
+    packets: bool | None = None
+    """Directory `packets`: a pcapng file per run with the headers of every packet that arrives at the
+    bottleneck. Default: false."""
+
+    synchrony: bool | None = None
+    """Table `synchrony`: whether connections lose together at the bottleneck, in a bin of `run.bins`,
+    and whether acknowledgements are compressed. Simulated only."""
+
+    waits: bool | None = None
+    """Table `waits`: how long packets of foreground and background waited at the bottleneck. Simulated
+    only."""
+
+
+@dataclass(kw_only=True)
+class LinkOverrides(Table):
+    """What differs in one direction of the bottleneck."""
+
+    delay: Dur | None = None
+    """One-way propagation delay in this direction."""
+
+    deliveries: DeliveriesSpec | None = None
+    """A packet-delivery trace instead of a rate in this direction."""
+
+    loss: Loss | None = None
+    """Random loss in this direction."""
+
+    overhead: Bytes | None = None
+    """Link-layer bytes per packet that the rate counts in this direction."""
+
+    qdisc: QdiscSpec | None = None
+    """Queueing discipline in this direction: its name, or a table with `kind` and parameters."""
+
+    queue: QueueLimit | None = None
+    """How much the queue holds in this direction."""
+
+    rate: Rate | None = None
+    """Rate in this direction."""
+
+
+@dataclass(kw_only=True)
+class NoneLoss(Table):
+    """No random loss."""
+
+    kind: Literal["none"] = "none"
+    """Which kind; it decides what other keys there are."""
+
+
+@dataclass(kw_only=True)
+class IndependentLoss(Table):
+    """Each packet is lost on its own."""
+
+    kind: Literal["independent"] = "independent"
+    """Which kind; it decides what other keys there are."""
+
+    p: float
+    """Probability that a packet is lost."""
+
+
+@dataclass(kw_only=True)
+class GilbertElliottLoss(Table):
+    """Two states with a loss probability each; the state may change at every packet."""
+
+    kind: Literal["gilbert-elliott"] = "gilbert-elliott"
+    """Which kind; it decides what other keys there are."""
+
+    loss_bad: float | None = None
+    """Probability that a packet is lost in the bad state. Default 1."""
+
+    loss_good: float | None = None
+    """Probability that a packet is lost in the good state. Default 0."""
+
+    p_bad: float
+    """Probability per packet of going from good to bad."""
+
+    p_good: float
+    """Probability per packet of going from bad to good."""
+
+
+@dataclass(kw_only=True)
+class Network(Table):
+    """A dumbbell: foreground clients and background users on the left, servers on the right, one
+    bottleneck between. "Up" is left to right, "down" right to left: towards the clients."""
+
+    change: Sequence[Change] | None = None
+    """What changes during a run, and when."""
+
+    delay: Dur | None = None
+    """One-way propagation delay of the bottleneck, both directions. Default 10ms."""
+
+    deliveries: DeliveriesSpec | None = None
+    """A packet-delivery trace instead of a rate, both directions. A `rate` beside it is what limits in
+    time and BDP count with; default: the trace's mean."""
+
+    down: LinkOverrides | None = None
+    """What differs in the down direction."""
+
+    loss: Loss | None = None
+    """Random loss on the bottleneck, both directions. Default none."""
+
+    overhead: Bytes | None = None
+    """Link-layer bytes per packet that the rate counts on top of the network-layer bytes. Default 0B:
+    the rate counts network-layer bytes."""
+
+    qdisc: QdiscSpec | None = None
+    """Queueing discipline, both directions: its name, or a table with `kind` and parameters. Default
+    fifo."""
+
+    queue: QueueLimit | None = None
+    """How much the queue holds, both directions: packets, bytes, time at the link's rate, or multiples
+    of the bandwidth-delay product (rate times `rtt`). Default 1BDP."""
+
+    rate: Rate | None = None
+    """Rate of the bottleneck, both directions."""
+
+    rtt: Dur | None = None
+    """Round-trip propagation delay of the foreground's paths, end to end; what BDP counts with.
+    Default: the longest that the foregrounds' access delays make."""
+
+    up: LinkOverrides | None = None
+    """What differs in the up direction."""
+
+
+@dataclass(kw_only=True)
+class Peer(Table):
+    """Another host, with a program. Its name resolves in all the others, and `{NAME}` and `{NAME6}`
+    stand for its addresses in commands."""
+
+    command: CommandLine
+    """What is run."""
+
+    directory: str | None = None
+    """Where. Default: the directory in which `swell` was started."""
+
+    environment: Mapping[str, str] | None = None
+    """Variables of the environment beside our own."""
+
+    name: str
+    """Its name: letters, digits, hyphens."""
+
+    ready: int | None = None
+    """It is ready when this TCP port accepts connections. Default: when it has started."""
+
+    ready_timeout: Dur | None = None
+    """The run fails if it is not ready by then. Default: 10s."""
+
+    side: Place | None = None
+    """Where it is. Hosts on one side reach each other without crossing the bottleneck. Default: right."""
+
+
+@dataclass(kw_only=True)
+class FifoQdisc(Table):
+    """First in, first out; arrivals to a full queue are dropped."""
+
+    kind: Literal["fifo"] = "fifo"
+    """Which kind; it decides what other keys there are."""
+
+
+@dataclass(kw_only=True)
+class RedQdisc(Table):
+    """Random early detection: arrivals are dropped, or marked, with a probability that grows with the
+    average of the queue."""
+
+    adaptive: Adaptation | None = None
+    """Let `max_p` adapt so that the average stays in the middle: how. Default: the set's."""
+
+    by_size: bool | None = None
+    """Whether a packet is dropped in proportion to its size. Default: the set's."""
+
+    ecn: bool | None = None
+    """Mark packets of senders that understand ECN instead of dropping them. Default: false."""
+
+    gentle: bool | None = None
+    """Whether the probability goes on to 1 at twice `max` instead of jumping there. Default: the
+    set's."""
+
+    kind: Literal["red"] = "red"
+    """Which kind; it decides what other keys there are."""
+
+    mark_below: float | None = None
+    """Above this probability packets are dropped all the same; 1 for never. Default: the set's."""
+
+    max: QueueLimit | None = None
+    """Average queue at which the drop probability has reached `max_p`. Together with `min`. Default:
+    the set's."""
+
+    max_p: float | None = None
+    """Drop probability as the average reaches `max`. Default: the set's."""
+
+    mean_packet: Bytes | None = None
+    """Size of a mean packet: what thresholds and idle times are counted in. Default 500B."""
+
+    measure: Measure | None = None
+    """What is averaged. Default: the set's."""
+
+    min: QueueLimit | None = None
+    """Average queue from which on packets are dropped now and then: packets of mean size, bytes, time
+    at the link's rate, or BDP. Together with `max`. Default: the set's."""
+
+    set: RedSet | None = None
+    """The set of parameters everything else starts from. Default: classic."""
+
+    spacing: Spacing | None = None
+    """How drops are spread out. Default: the set's."""
+
+    target_delay: Dur | None = None
+    """Instead of `min` and `max`: the delay to aim at. `min` is then half of what the link sends in
+    this time, at least 5 packets, and `max` three times that. Default: the set's."""
+
+    victim: Victim | None = None
+    """Which packet goes when the queue is full or its average too long. Default: the one that arrives."""
+
+    weight: Weight | None = None
+    """Weight of the newest sample in the average: a number above 0 and up to 1, or a rule. Default:
+    the set's."""
+
+
+@dataclass(kw_only=True)
+class PriorityQdisc(Table):
+    """Strict priority between the applications under study and the background, without preemption."""
+
+    background: int | None = None
+    """Band of the background. Default: 1."""
+
+    bands: int | None = None
+    """How many bands. Band 0 is served first. Default: 2."""
+
+    foreground: int | None = None
+    """Band of the applications under study. Default: 0."""
+
+    kind: Literal["priority"] = "priority"
+    """Which kind; it decides what other keys there are."""
+
+    limits: Sequence[QueueLimit] | None = None
+    """How much each band holds, from band 0 on. Bands without an entry hold what `queue` says, each
+    for itself."""
+
+
+@dataclass(kw_only=True)
+class DrrQdisc(Table):
+    """Deficit round robin."""
+
+    by: DrrClasses | None = None
+    """Which packets share a queue. Default: flow."""
+
+    kind: Literal["drr"] = "drr"
+    """Which kind; it decides what other keys there are."""
+
+    quanta: Sequence[Bytes] | None = None
+    """Quanta of single queues, from the first on; with `by = "traffic"` of the applications under
+    study and of the background. Shares of the rate are in proportion to them."""
+
+    quantum: Bytes | None = None
+    """Bytes that a queue may send more in each round: at least the largest packet. Default: 1.5kB."""
+
+    queues: int | None = None
+    """How many queues flows are hashed to. With `by = "traffic"` there are two. Default: 1024."""
+
+
+@dataclass(kw_only=True)
+class CodelQdisc(Table):
+    """Controlled delay (RFC 8289)."""
+
+    ecn: bool | None = None
+    """Mark packets of senders that understand ECN instead of dropping them. Default: false."""
+
+    interval: Dur | None = None
+    """How long the delay must stay above the target before the first drop: about the longest round
+    trip. Default: 100ms."""
+
+    kind: Literal["codel"] = "codel"
+    """Which kind; it decides what other keys there are."""
+
+    mtu: Bytes | None = None
+    """Bytes that may wait whatever their delay: the largest packet. Default: 1.5kB."""
+
+    target: Dur | None = None
+    """Standing delay that is tolerated. Default: 5ms."""
+
+
+@dataclass(kw_only=True)
+class FqCodelQdisc(Table):
+    """A controlled-delay queue for each flow, served in turn (RFC 8290)."""
+
+    drop_batch: int | None = None
+    """Most packets dropped at once when no room is left. Default: 64."""
+
+    ecn: bool | None = None
+    """Mark packets of senders that understand ECN instead of dropping them. Default: true."""
+
+    flows: int | None = None
+    """How many queues flows are hashed to. Default: 1024."""
+
+    interval: Dur | None = None
+    """How long the delay must stay above the target before the first drop. Default: 100ms."""
+
+    kind: Literal["fq-codel"] = "fq-codel"
+    """Which kind; it decides what other keys there are."""
+
+    mtu: Bytes | None = None
+    """Bytes that may wait in a queue whatever their delay: the largest packet. Default: 1.5kB."""
+
+    quantum: Bytes | None = None
+    """Bytes that a queue may send in each round. Default: 1.514kB."""
+
+    target: Dur | None = None
+    """Standing delay that is tolerated in each queue. Default: 5ms."""
+
+
+@dataclass(kw_only=True)
+class PieQdisc(Table):
+    """Proportional integral controller, enhanced (RFC 8033)."""
+
+    alpha: float | None = None
+    """Gain on the distance from the target, per second. Default: 0.125."""
+
+    beta: float | None = None
+    """Gain on the change since the last computation, per second. Default: 1.25."""
+
+    capped: bool | None = None
+    """Whether the probability grows by 2 % at most once it has reached 10 %. Default: true."""
+
+    delay: PieDelay | None = None
+    """How the delay is learnt. Default: timestamps."""
+
+    derandomize: bool | None = None
+    """Whether drops are spread out. Default: true."""
+
+    ecn: bool | None = None
+    """Mark packets of senders that understand ECN instead of dropping them. Default: false."""
+
+    kind: Literal["pie"] = "pie"
+    """Which kind; it decides what other keys there are."""
+
+    mark_below: float | None = None
+    """Above this probability packets are dropped all the same. Default: 0.1."""
+
+    max_burst: Dur | None = None
+    """How long a burst may last before anything is dropped. Default: 150ms."""
+
+    mean_packet: Bytes | None = None
+    """Size of a mean packet: a queue of two is left alone. Default: 1.5kB."""
+
+    target: Dur | None = None
+    """Delay to be kept. Default: 15ms."""
+
+    update: Dur | None = None
+    """How often the drop probability is computed. Default: 15ms."""
+
+
+@dataclass(kw_only=True)
+class Reported(Table):
+    """A measure that a program reports itself."""
+
+    better: Better
+    """Which direction is better."""
+
+    name: str
+    """Its name in tables and pictures."""
+
+    unit: str | None = None
+    """Unit of its values, for tables and pictures: `ms`, `requests/s`."""
+
+
+@dataclass(kw_only=True)
+class Run(Table):
+    """How long and how often."""
+
+    background_stack: Stack | None = None
+    """Whose TCP the background runs on, if `backend = "emulated"`. In the simulator there is no
+    choice."""
+
+    bins: Dur | None = None
+    """Bin width of the time series. Default: 100ms."""
+
+    duration: Dur | None = None
+    """Length of a run, warm-up included. Default: 120s."""
+
+    keep: Keep | None = None
+    """Which large results to keep."""
+
+    replications: int | None = None
+    """Runs of each foreground against each background, with different seeds. Default: 10."""
+
+    seed: int | None = None
+    """Replication r has seed + r, equal in every foreground and background. Default: 1."""
+
+    warmup: Dur | None = None
+    """The first part of a run: background alone, counted in no total. The foreground starts when it is
+    over. Default: 10s."""
+
+
+@dataclass(kw_only=True)
+class Server(Table):
+    """A server."""
+
+    command: CommandLine
+    """What is run."""
+
+    directory: str | None = None
+    """Where. Default: the directory in which `swell` was started."""
+
+    environment: Mapping[str, str] | None = None
+    """Variables of the environment beside our own."""
+
+    ready: int | None = None
+    """It is ready when this TCP port accepts connections. Default: when it has started."""
+
+    ready_timeout: Dur | None = None
+    """The run fails if it is not ready by then. Default: 10s."""
+
+
+@dataclass(kw_only=True)
+class Size(Table):
+    """A size of packets and how many have it."""
+
+    packet: Bytes
+    """Network-layer bytes."""
+
+    share: float
+    """Share of the packets."""
+
+
+@dataclass(kw_only=True)
+class TcpSettings(Table):
+    """The TCP that hosts run: a profile, and what differs from it. `docs/tcp.md` says what each
+    profile holds."""
+
+    ack_delay: Dur | None = None
+    """How long an acknowledgement may be delayed. Default: the profile's."""
+
+    congestion: CongestionControl | None = None
+    """Congestion control. Default: the profile's."""
+
+    delayed_ack: bool | None = None
+    """Delayed acknowledgements. Default: the profile's."""
+
+    ecn: bool | None = None
+    """Explicit congestion notification: queues that mark may mark instead of dropping. Default: the
+    profile's."""
+
+    handshake: bool | None = None
+    """Whether SYNs are exchanged before data; without, both ends are connected from the start, as in
+    ns-2's one-way TCP. Default: the profile's."""
+
+    initial_ssthresh: int | None = None
+    """Initial slow-start threshold in segments. Default: the profile's."""
+
+    initial_window: int | None = None
+    """Initial window in segments. Default: the profile's."""
+
+    limited_transmit: bool | None = None
+    """Limited transmit: new data on the first two duplicate acknowledgements. Default: the profile's."""
+
+    min_rto: Dur | None = None
+    """Shortest retransmission time-out. Default: the profile's."""
+
+    mss: Bytes | None = None
+    """Largest segment: payload bytes of a full packet. Default: the profile's."""
+
+    nagle: bool | None = None
+    """Nagle's algorithm: hold a short segment back while data is unacknowledged. Default: the
+    profile's."""
+
+    packets: bool | None = None
+    """Whether each write is a packet of its own instead of a part of a stream. Default: the profile's."""
+
+    profile: TcpProfile | None = None
+    """The profile everything else starts from. Default: linux."""
+
+    receive_tuning: bool | None = None
+    """Whether the receive window begins small and follows what arrives, up to `receive_window`.
+    Default: the profile's, and not where `receive_window` is given."""
+
+    receive_window: Bytes | None = None
+    """Largest window that receivers advertise. Default: the profile's."""
+
+    sack: bool | None = None
+    """Selective acknowledgements. Default: the profile's."""
+
+    send_window: int | None = None
+    """The sender's own limit on its window in segments. Default: the profile's."""
+
+    tick: Dur | None = None
+    """Tick of the clock that times round trips and time-outs; 0s is exact. Default: the profile's."""
+
+    vegas: Vegas | None = None
+    """What Vegas wants queued. Default: the profile's."""
+
+
+@dataclass(kw_only=True)
+class Vegas(Table):
+    """What TCP Vegas wants queued at the bottleneck, in segments."""
+
+    alpha: int | None = None
+    """Below this many the window grows. Default: 1."""
+
+    beta: int | None = None
+    """Above this many it shrinks. Default: 3."""
+
+    gamma: int | None = None
+    """Above this many slow start ends. Default: 1."""
+
+
+@dataclass(kw_only=True)
+class Experiment(Table):
+    """An experiment: applications under study, crossed with background traffic, on one network."""
+
+    backend: BackendKind | None = None
+    """What runs it. Default: simulated."""
+
+    background: Sequence[Background]
+    """The background traffic. Slowdowns are given against the background of kind `none`."""
+
+    foreground: Sequence[Foreground]
+    """The applications under study. Each is run against each background."""
+
+    name: str
+    """Name of the experiment; the run directory is called after it."""
+
+    network: Network
+    """The network: one bottleneck, shared by everybody."""
+
+    note: str | None = None
+    """What the experiment is about, in free text; printed in the report."""
+
+    run: Run | None = None
+    """How long and how often."""
+
+
+Background: TypeAlias = (
+    NoneBackground
+    | LearntBackground
+    | PoissonBackground
+    | CbrBackground
+    | SessionsBackground
+    | ReplayBackground
+    | GreedyBackground
+    | OnOffBackground
+)
+"""Background traffic."""
+
+Foreground: TypeAlias = (
+    WebForeground
+    | ProgramForeground
+    | PoissonForeground
+    | CbrForeground
+    | GreedyForeground
+    | NoneForeground
+)
+"""An application under study."""
+
+Loss: TypeAlias = (
+    NoneLoss
+    | IndependentLoss
+    | GilbertElliottLoss
+)
+"""Random loss."""
+
+Qdisc: TypeAlias = (
+    FifoQdisc
+    | RedQdisc
+    | PriorityQdisc
+    | DrrQdisc
+    | CodelQdisc
+    | FqCodelQdisc
+    | PieQdisc
+)
+"""A queueing discipline."""

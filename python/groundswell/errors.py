@@ -1,0 +1,112 @@
+"""What goes wrong, as exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "BinaryNotFound",
+    "ExperimentError",
+    "GroundswellError",
+    "Interrupted",
+    "Problem",
+    "SweepError",
+    "UsageError",
+]
+
+
+class GroundswellError(Exception):
+    """A command failed."""
+
+    message: str
+    """What went wrong."""
+    hint: str | None
+    """What would help."""
+    code: int
+    """The exit code of the command."""
+
+    def __init__(self, message: str, hint: str | None = None, code: int = 1) -> None:
+        super().__init__(message if hint is None else f"{message}\nhint: {hint}")
+        self.message, self.hint, self.code = message, hint, code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As it must be to come back from another process.
+        return (type(self), (self.message, self.hint, self.code))
+
+
+class UsageError(GroundswellError):
+    """What was asked for makes no sense, or a file does not read."""
+
+
+class Interrupted(GroundswellError):
+    """The command was interrupted; what is finished is kept."""
+
+
+class BinaryNotFound(GroundswellError):
+    """There is no `swell` program."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong in an experiment."""
+
+    line: int
+    """Line, from 1."""
+    column: int
+    """Column, from 1."""
+    width: int
+    """Characters in question."""
+    key: str
+    """The key, dotted; empty for a syntax error."""
+    message: str
+    """What is wrong."""
+    hint: str | None
+    """What to write instead."""
+    source: str
+    """The line of the file."""
+
+
+class ExperimentError(UsageError):
+    """An experiment is wrong, and where."""
+
+    file: str
+    """The file, or `standard input` for what was given as a value."""
+    problems: tuple[Problem, ...]
+    """Everything that is wrong, in the order of the lines."""
+
+    def __init__(self, message: str, file: str, problems: Sequence[Problem], code: int = 2) -> None:
+        super().__init__(message, None, code)
+        self.file, self.problems = file, tuple(problems)
+        self.hint = next((p.hint for p in problems if p.hint), None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.message, self.file, self.problems, self.code))
+
+
+class SweepError(GroundswellError):
+    """Cells of a sweep failed for good; the others are in the sweep's directory."""
+
+    errors: Mapping[int, BaseException]
+    """What happened, by the number of the cell."""
+
+    def __init__(self, message: str, errors: Mapping[int, BaseException]) -> None:
+        super().__init__(message)
+        self.errors = dict(errors)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.message, self.errors))
+
+
+def of_event(event: Mapping[str, Any]) -> GroundswellError:
+    """The exception for the event with which a command says that it failed."""
+    message, hint, code = event["message"], event.get("hint"), int(event["code"])
+    problems = event.get("problems")
+    if problems:
+        return ExperimentError(message, event.get("file") or "", [Problem(**p) for p in problems], code)
+    if code == 130:
+        return Interrupted(message, hint, code)
+    if code == 2:
+        return UsageError(message, hint, code)
+    return GroundswellError(message, hint, code)
