@@ -9,7 +9,6 @@ import math
 import os
 import re
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -189,6 +188,11 @@ def sweep(
     finally:
         if owned:
             pool.shutdown()
+    for cell in cells:
+        if cell.done:
+            # What attempts left half done whose worker died.
+            for left in (directory / f"cell-{cell.index:05}").glob(".seeds-*"):
+                shutil.rmtree(left, ignore_errors=True)
     failed = {cell.index: cell.error for cell in cells if cell.error is not None}
     if failed:
         first = next(iter(failed.values()))
@@ -320,7 +324,7 @@ def cost(source: Source, settings: Mapping[str, object]) -> float:
 
 
 def _number(text: object, factors: Mapping[str, float]) -> float:
-    found = re.match(r"\s*([0-9.eE+-]+?)\s*(min|h|[kMGm])?", str(text))
+    found = re.match(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(min|h|[kMGm])?", str(text))
     if found is None:
         return 1.0
     try:
@@ -365,10 +369,6 @@ def _open(directory: Path, source: Source, cells: Sequence[Cell]) -> None:
     partial = note.with_name(f".sweep.{uuid.uuid4().hex[:8]}")
     partial.write_text(json.dumps(here, default=str, indent=1), encoding="utf-8")
     partial.replace(note)
-    # What workers that died left half done, long ago.
-    for left in directory.glob("cell-*/.seeds-*"):
-        if time.time() - left.stat().st_mtime > 86400:
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def _run_table(source: Source) -> Mapping[str, Any]:
