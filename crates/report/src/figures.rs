@@ -324,6 +324,9 @@ pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
         .collect()
 }
 
+/// Timelines, and whose series they show.
+type Timelines<'a> = (Vec<Timeline>, Vec<(&'a Named<'a>, &'a Series)>);
+
 /// Utilisation, queue and drops of one direction in the `nth` replication, a picture per background with equal
 /// axes, and the series behind each.
 pub(crate) fn timeline_charts<'a>(
@@ -331,7 +334,7 @@ pub(crate) fn timeline_charts<'a>(
     named: &'a [Named<'a>],
     nth: usize,
     direction: usize,
-) -> Option<(Vec<Timeline>, Vec<(&'a Named<'a>, &'a Series)>)> {
+) -> Option<Timelines<'a>> {
     let shown: Vec<(&Named<'_>, &Series)> = named
         .iter()
         .filter_map(|n| Some((n, &n.condition.series.get(nth)?[direction])))
