@@ -253,3 +253,6 @@ fn lost(echoes: &mut [Exchange]) {
         echo.label = Label::Request;
     }
 }
+
+#[cfg(test)]
+mod tests;

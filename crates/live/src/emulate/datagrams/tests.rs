@@ -1,0 +1,341 @@
+//! Scripted flows of datagrams as a tap at both hosts shows them.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// One way.
+const CROSSING: Dur = Dur::from_millis(10);
+const CLIENT: [u8; 4] = [10, 0, 0, 1];
+const SERVER: [u8; 4] = [10, 0, 0, 2];
+
+fn ms(at: u64) -> Time {
+    Time::ZERO + Dur::from_millis(at)
+}
+
+/// An IPv4 packet of `protocol` whose transport header begins with `head`, with `len` bytes of payload behind eight of
+/// header.
+fn packet(up: bool, protocol: u8, head: [u8; 8], len: usize) -> Vec<u8> {
+    let mut p = vec![0; 28 + len];
+    p[0] = 0x45;
+    p[9] = protocol;
+    let [from, to] = if up {
+        [CLIENT, SERVER]
+    } else {
+        [SERVER, CLIENT]
+    };
+    p[12..16].copy_from_slice(&from);
+    p[16..20].copy_from_slice(&to);
+    p[20..28].copy_from_slice(&head);
+    p
+}
+
+/// A datagram between the client's port `port` and the server's 53.
+fn datagram(up: bool, port: u16, len: usize) -> Vec<u8> {
+    let mut head = [0; 8];
+    let ports = if up { [port, 53] } else { [53, port] };
+    head[..2].copy_from_slice(&ports[0].to_be_bytes());
+    head[2..4].copy_from_slice(&ports[1].to_be_bytes());
+    packet(up, UDP, head, len)
+}
+
+/// An echo by the client's process `id`, or its reply.
+fn echo(up: bool, id: u16, sequence: u16) -> Vec<u8> {
+    let mut head = [0; 8];
+    head[0] = if up { ECHO[0] } else { REPLY[0] };
+    head[4..6].copy_from_slice(&id.to_be_bytes());
+    head[6..8].copy_from_slice(&sequence.to_be_bytes());
+    packet(up, ICMP, head, 56)
+}
+
+/// Both hosts as the tap follows them.
+struct Tap(Datagrams);
+
+impl Tap {
+    fn new() -> Tap {
+        Tap(Datagrams::new(CROSSING))
+    }
+
+    fn sent(&mut self, at: u64, packet: &[u8]) {
+        let header = Header::of(packet).unwrap();
+        self.0.sent(ms(at), &header, packet, packet.len());
+    }
+
+    fn received(&mut self, at: u64, packet: &[u8]) -> Option<usize> {
+        let header = Header::of(packet).unwrap();
+        self.0.received(ms(at), &header, packet)
+    }
+
+    /// Sent at `at`, and received a crossing later.
+    fn crosses(&mut self, at: u64, packet: &[u8]) {
+        self.sent(at, packet);
+        self.received(at + 10, packet);
+    }
+
+    fn finish(self, at: u64) -> Vec<Conversation> {
+        self.0.finish(ms(at))
+    }
+}
+
+/// Start, last byte and outcome of every exchange, in milliseconds.
+fn times(c: &Conversation) -> Vec<(u64, Option<u64>, Outcome)> {
+    let millis = |t: Time| t.since(Time::ZERO).as_nanos() / 1_000_000;
+    c.exchanges
+        .iter()
+        .map(|e| (millis(e.start), e.last_byte.map(millis), e.outcome))
+        .collect()
+}
+
+#[test]
+fn a_query_lasts_from_its_datagram_to_the_answer() {
+    let mut tap = Tap::new();
+    for (k, at) in [(0, 0), (1, 500)] {
+        tap.crosses(at, &datagram(true, 4000, 40 + k));
+        tap.crosses(at + 12, &datagram(false, 4000, 120));
+    }
+    let all = tap.finish(2000);
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].client, IpAddr::from(CLIENT));
+    assert_eq!(all[0].bytes, [81, 240]);
+    let answered = Outcome::Answered;
+    assert_eq!(
+        times(&all[0]),
+        [(0, Some(22), answered), (500, Some(522), answered)]
+    );
+    assert_eq!(all[0].exchanges[1].bytes, [41, 120]);
+}
+
+#[test]
+fn a_query_that_is_lost_and_asked_again_took_all_the_time() {
+    let mut tap = Tap::new();
+    tap.sent(0, &datagram(true, 4000, 40));
+    tap.crosses(1000, &datagram(true, 4000, 40));
+    tap.crosses(1010, &datagram(false, 4000, 120));
+    // Another that nobody ever answers.
+    tap.crosses(3000, &datagram(true, 4000, 40));
+    let all = tap.finish(5000);
+    assert_eq!(
+        times(&all[0]),
+        [
+            (0, Some(1020), Outcome::Answered),
+            (3000, None, Outcome::CutOff)
+        ]
+    );
+    assert_eq!(all[0].exchanges[0].pieces, 2);
+    assert_eq!(all[0].exchanges[1].until, ms(5000));
+}
+
+#[test]
+fn flows_of_other_ports_are_other_conversations() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 40));
+    tap.crosses(1, &datagram(true, 4001, 40));
+    tap.crosses(20, &datagram(false, 4001, 100));
+    tap.crosses(40, &datagram(false, 4000, 100));
+    let all = tap.finish(100);
+    let answered = Outcome::Answered;
+    assert_eq!(times(&all[0]), [(0, Some(50), answered)]);
+    assert_eq!(times(&all[1]), [(1, Some(30), answered)]);
+}
+
+#[test]
+fn pings_are_requests_and_those_that_are_overtaken_have_failed() {
+    let mut tap = Tap::new();
+    for sequence in 1..=5u16 {
+        let at = 1000 * u64::from(sequence);
+        tap.crosses(at, &echo(true, 7, sequence));
+        if sequence != 3 && sequence != 5 {
+            tap.crosses(at + 10, &echo(false, 7, sequence));
+        }
+    }
+    // Another process, whose numbers are the same.
+    tap.crosses(1500, &echo(true, 8, 1));
+    tap.crosses(1530, &echo(false, 8, 1));
+    let all = tap.finish(5100);
+    assert_eq!(all.len(), 2);
+    let outcomes: Vec<Outcome> = all[0].exchanges.iter().map(|e| e.outcome).collect();
+    use Outcome::{Answered, CutOff, Failed};
+    assert_eq!(outcomes, [Answered, Answered, Failed, Answered, CutOff]);
+    assert_eq!(times(&all[0])[0], (1000, Some(1020), Answered));
+    // Regular and small, and yet what the program does.
+    assert!(all[0].exchanges.iter().all(|e| e.label == Label::Request));
+    assert_eq!(times(&all[1]), [(1500, Some(1540), Answered)]);
+}
+
+#[test]
+fn a_reply_that_overtakes_another_ends_its_own_echo() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &echo(true, 7, 1));
+    tap.crosses(5, &echo(true, 7, 2));
+    tap.crosses(20, &echo(false, 7, 2));
+    tap.crosses(40, &echo(false, 7, 1));
+    let all = tap.finish(100);
+    let answered = Outcome::Answered;
+    assert_eq!(
+        times(&all[0]),
+        [(0, Some(50), answered), (5, Some(30), answered)]
+    );
+}
+
+/// ICMPv6 has numbers of its own (RFC 4443); an IPv4 echo in an IPv6 packet is none.
+#[test]
+fn echoes_of_ipv6_are_followed() {
+    let v6 = |up: bool, kind: u8| {
+        let mut p = vec![0; 56];
+        p[0] = 0x60;
+        p[6] = ICMP_V6;
+        let [from, to] = if up { [1, 2] } else { [2, 1] };
+        (p[23], p[39]) = (from, to);
+        p[40] = kind;
+        (p[45], p[47]) = (7, 1);
+        p
+    };
+    let mut tap = Tap::new();
+    tap.crosses(0, &v6(true, ECHO[0]));
+    assert_eq!(tap.0.all.len(), 0);
+    tap.crosses(10, &v6(true, ECHO[1]));
+    tap.crosses(20, &v6(false, REPLY[1]));
+    let all = tap.finish(100);
+    assert_eq!(times(&all[0]), [(10, Some(30), Outcome::Answered)]);
+}
+
+/// As of iperf3's UDP test: a word each way, then a stream that nobody answers.
+#[test]
+fn a_stream_after_an_answer_is_no_request() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 4));
+    tap.crosses(10, &datagram(false, 4000, 4));
+    for k in 0..200 {
+        tap.crosses(100 + 10 * k, &datagram(true, 4000, 1400));
+    }
+    let all = tap.finish(3000);
+    let labels: Vec<(Label, bool)> = all[0]
+        .exchanges
+        .iter()
+        .map(|e| (e.label, e.label.waits()))
+        .collect();
+    assert_eq!(labels, [(Label::First, true), (Label::OneWay, false)]);
+    assert_eq!(all[0].bytes, [4 + 200 * 1400, 4]);
+}
+
+/// As of iperf3's reverse test, and of video: the answer is the whole stream.
+#[test]
+fn a_stream_towards_the_client_is_one_answer() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 4));
+    for k in 0..200 {
+        tap.crosses(10 + 10 * k, &datagram(false, 4000, 1400));
+    }
+    let all = tap.finish(2100);
+    assert_eq!(times(&all[0]), [(0, Some(2010), Outcome::Answered)]);
+    assert_eq!(all[0].exchanges[0].bytes, [4, 200 * 1400]);
+}
+
+#[test]
+fn acknowledgements_of_quic_neither_begin_nor_end_anything() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 1200));
+    tap.crosses(15, &datagram(false, 4000, 1200));
+    tap.crosses(100, &datagram(true, 4000, 400));
+    tap.crosses(112, &datagram(false, 4000, 1200));
+    tap.crosses(113, &datagram(false, 4000, 900));
+    // The client acknowledges, and the server an old packet, long after.
+    tap.crosses(124, &datagram(true, 4000, 35));
+    tap.crosses(400, &datagram(false, 4000, 35));
+    let all = tap.finish(1000);
+    let answered = Outcome::Answered;
+    assert_eq!(
+        times(&all[0]),
+        [(0, Some(25), answered), (100, Some(123), answered)]
+    );
+    // Of other protocols small datagrams are words.
+    let mut other = Tap::new();
+    other.crosses(0, &datagram(true, 4000, 35));
+    other.crosses(15, &datagram(false, 4000, 35));
+    assert_eq!(times(&other.finish(100)[0]), [(0, Some(25), answered)]);
+}
+
+/// What has no ports to know it by belongs to nothing: later fragments, and errors.
+#[test]
+fn fragments_and_errors_belong_to_no_flow() {
+    let mut tap = Tap::new();
+    let mut fragment = datagram(true, 4000, 1400);
+    fragment[7] = 185;
+    tap.crosses(0, &fragment);
+    let unreachable = packet(false, ICMP, [3, 3, 0, 0, 0, 0, 0, 0], 28);
+    tap.crosses(10, &unreachable);
+    assert_eq!(tap.finish(100), []);
+}
+
+#[test]
+fn lateness_counts_for_the_flow_whose_packet_was_late() {
+    let mut tap = Tap::new();
+    tap.sent(0, &datagram(true, 4000, 40));
+    tap.crosses(0, &datagram(true, 4001, 40));
+    let index = tap.received(13, &datagram(true, 4000, 40)).unwrap();
+    tap.0.left_late(index, ms(10), Dur::from_millis(3));
+    tap.crosses(15, &datagram(false, 4000, 40));
+    tap.crosses(15, &datagram(false, 4001, 40));
+    let all = tap.finish(100);
+    assert_eq!(all[0].exchanges[0].late, Dur::from_millis(3));
+    assert_eq!(all[1].exchanges[0].late, Dur::ZERO);
+}
+
+/// A stall of the loop may have delayed whatever waits for an answer, and no echo that has its.
+#[test]
+fn a_stall_concerns_what_still_waits() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &echo(true, 7, 1));
+    tap.crosses(10, &echo(false, 7, 1));
+    tap.crosses(1000, &echo(true, 7, 2));
+    tap.0.stalled(ms(1005), Dur::from_millis(2));
+    tap.crosses(1020, &echo(false, 7, 2));
+    let all = tap.finish(2000);
+    let late: Vec<Dur> = all[0].exchanges.iter().map(|e| e.late).collect();
+    assert_eq!(late, [Dur::ZERO, Dur::from_millis(2)]);
+}
+
+proptest! {
+    /// Whatever comes in whatever order: bytes are counted once, exchanges follow one another, and none ends before it
+    /// begins.
+    #[test]
+    fn exchanges_are_in_order_and_hold_no_more_than_was_received(
+        script in prop::collection::vec((any::<bool>(), 0u16..3, 0usize..1500, 0u64..50, any::<bool>()), 1..60)
+    ) {
+        let mut tap = Tap::new();
+        let mut now = 0;
+        let mut received = 0;
+        for (up, port, len, pause, lost) in script {
+            now += pause;
+            let p = datagram(up, 4000 + port, len);
+            tap.sent(now, &p);
+            if !lost && tap.received(now + 10, &p).is_some() {
+                received += len as u64;
+            }
+        }
+        let all = tap.finish(now + 10);
+        let counted: u64 = all.iter().flat_map(|c| c.bytes).sum();
+        prop_assert_eq!(counted, received);
+        for c in &all {
+            let answers: u64 = c.exchanges.iter().map(|e| e.bytes[1]).sum();
+            prop_assert!(answers <= c.bytes[1]);
+            prop_assert!(c.exchanges.iter().all(|e| e.until >= e.start));
+            prop_assert!(c.exchanges.windows(2).all(|w| w[0].start <= w[1].start));
+        }
+    }
+
+    /// Nothing that a program sends makes the tap panic.
+    #[test]
+    fn any_packet_is_borne(bytes in prop::collection::vec(any::<u8>(), 0..80), version in prop::sample::select(vec![0x45u8, 0x60, 0x4f])) {
+        let mut p = bytes;
+        if let Some(first) = p.first_mut() {
+            *first = version;
+        }
+        if let Some(header) = Header::of(&p) {
+            let mut all = Datagrams::new(CROSSING);
+            all.sent(ms(0), &header, &p, p.len());
+            all.received(ms(1), &header, &p);
+            all.finish(ms(2));
+        }
+    }
+}
