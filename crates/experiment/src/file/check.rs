@@ -5,6 +5,7 @@ mod change;
 mod on_off;
 mod program;
 mod qdisc;
+mod rates;
 
 use std::ops::RangeInclusive;
 
@@ -44,6 +45,7 @@ pub(super) fn check(file: &File) -> Vec<Impossible> {
     change::changes(file, &mut found);
     foregrounds(file, &mut found);
     background::backgrounds(file, &mut found);
+    rates::check(file, &mut found);
     run(file, &mut found);
     found.0
 }

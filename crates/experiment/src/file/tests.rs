@@ -2,6 +2,7 @@ mod change;
 mod filler;
 mod mistakes;
 mod programs;
+mod rates;
 
 use super::*;
 use swell_base::{Bytes, QueueLimit, Rate};
