@@ -10,6 +10,7 @@ pub mod measure;
 pub mod observe;
 pub mod packets;
 pub mod plan;
+pub mod reported;
 pub mod run;
 mod simulate;
 pub mod store;

@@ -49,7 +49,9 @@ pub struct MeasureSample {
     pub at: f64,
 }
 
-/// A measure that a program reports itself.
+/// A measure that a program reports itself: in its output, by `pattern` or `json`, or else in lines of JSON such as
+/// `{"NAME": 12.3}` that it writes to `{dir}/measures.jsonl`. Where a run reports many values, their median and bad
+/// percentiles are judged, else their mean.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reported {
@@ -60,6 +62,20 @@ pub struct Reported {
     pub unit: String,
     /// Which direction is better.
     pub better: Better,
+    /// A regular expression for the client's output, line by line. Its first group is the value; its second, if there
+    /// is one, the value's unit, from which it is converted: `Latency\s+([\d.]+)(us|ms|s)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// A JSONPath (RFC 9535) into the JSON of the client's standard output: `$.latency.p99`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json: Option<String>,
+    /// Ratios are of values plus this. For counts that may be zero, such as errors: what is not worth speaking of.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub floor: f64,
+}
+
+fn is_zero(x: &f64) -> bool {
+    *x == 0.0
 }
 
 impl Reported {
@@ -70,7 +86,7 @@ impl Reported {
             unit: self.unit.clone().into(),
             better: self.better,
             censored: false,
-            floor: 0.0,
+            floor: self.floor,
         }
     }
 }
@@ -123,14 +139,32 @@ pub const DELAY: Measure = Measure {
     floor: 0.0,
 };
 
+/// Share of the requests that failed; one value per run. Ratios are of one hundredth plus this: a tenth of a percent
+/// more failures is ten percent more.
+pub const FAILURES: Measure = Measure {
+    name: Cow::Borrowed("failures"),
+    unit: Cow::Borrowed(""),
+    better: Better::Lower,
+    censored: false,
+    floor: 0.01,
+};
+
 /// The names of the measures that need no definition.
-pub const BUILT_IN: [&str; 5] = ["time", "goodput", "request rate", "loss", "delay"];
+pub const BUILT_IN: [&str; 6] = [
+    "time",
+    "failures",
+    "goodput",
+    "request rate",
+    "loss",
+    "delay",
+];
 
 /// What is measured of `foreground`, the most telling first.
 pub fn of(foreground: &Foreground, waits: bool) -> Vec<Measure> {
     match foreground {
-        Foreground::Web(_) => vec![COMPLETION_TIME],
-        Foreground::Program(program) => std::iter::once(COMPLETION_TIME)
+        Foreground::Web(_) => vec![COMPLETION_TIME, FAILURES],
+        Foreground::Program(program) => [COMPLETION_TIME, FAILURES]
+            .into_iter()
             .chain(program.reported.iter().map(Reported::measure))
             .collect(),
         Foreground::Greedy(_) => vec![GOODPUT],

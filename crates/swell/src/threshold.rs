@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! [BACKGROUND:]p5|p50|p90|p95.slowdown|seconds[.value|.low|.high] >|>=|<|<= NUMBER
+//! [BACKGROUND:]MEASURE[.p50|.p90|.p95|...].ratio|value[.value|.low|.high] >|>=|<|<= NUMBER
 //! ```
+//!
+//! The first is of request times, the second of any measure: `goodput.ratio < 0.5`, `p99.value.high > 250`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use swell_experiment::verdict::{Answer, BackgroundVerdict, PERCENTILES, Verdict};
+use swell_experiment::verdict::{Answer, BackgroundVerdict, PERCENTILES, Statistic, Verdict};
+use swell_stats::Estimate;
 
 /// Background traffic matters, or it does not.
 pub(crate) const ANSWERED: u8 = 0;
@@ -34,11 +38,17 @@ pub(crate) fn exit_code(verdict: &Verdict) -> u8 {
     }
 }
 
-/// Which number of a percentile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which number.
+#[derive(Clone, Debug, PartialEq)]
 enum Of {
-    Slowdown,
-    Seconds,
+    /// Of request times, by number of percentile: how many times as long as without background.
+    Slowdown(usize),
+    /// And seconds.
+    Seconds(usize),
+    /// Of a measure, at a percentile where many values are judged: with the background over without.
+    Ratio(String, Option<f64>),
+    /// And its value with the background, in its unit.
+    Value(String, Option<f64>),
 }
 
 /// Which end of its interval.
@@ -54,7 +64,6 @@ enum End {
 pub(crate) struct Threshold {
     text: String,
     background: Option<String>,
-    percentile: usize,
     of: Of,
     end: End,
     more: bool,
@@ -106,30 +115,51 @@ impl FromStr for Threshold {
             Some((name, rest)) => (Some(name.trim().to_owned()), rest),
             None => (None, left),
         };
-        let mut parts = left.split('.').map(str::trim);
-        let first = parts.next().unwrap_or(left);
-        let percentile = ["p5", "p50", "p90", "p95"]
-            .iter()
-            .position(|p| *p == first)
-            .ok_or(wrong(first, "p5, p50, p90 or p95"))?;
-        let of = match parts.next() {
-            Some("slowdown") => Of::Slowdown,
-            Some("seconds") => Of::Seconds,
-            other => return Err(wrong(other.unwrap_or(right), ".slowdown or .seconds")),
+        let parts: Vec<&str> = left.split('.').map(str::trim).collect();
+        let quantity = |p: &&str| ["slowdown", "seconds", "ratio", "value"].contains(p);
+        let Some(at_quantity) = parts.iter().skip(1).position(quantity).map(|i| i + 1) else {
+            let place = parts.get(1).copied().unwrap_or(right);
+            return Err(wrong(
+                place,
+                ".slowdown or .seconds, or .ratio or .value of a measure",
+            ));
         };
-        let end = match parts.next() {
+        let subject = &parts[..at_quantity];
+        let times = || {
+            let known = ["p5", "p50", "p90", "p95"];
+            let one = known.iter().position(|p| subject == [*p]);
+            one.ok_or(wrong(subject[0], "p5, p50, p90 or p95"))
+        };
+        let measure = || {
+            let percentile = |p: &str| p.strip_prefix('p')?.parse().ok().map(|p: f64| p / 100.0);
+            let (last, before) = subject.split_last().unwrap_or((&"", &[]));
+            let (name, p) = match percentile(last).filter(|_| !before.is_empty()) {
+                Some(p) => (before, Some(p)),
+                None => (subject, None),
+            };
+            match name.join(".") {
+                name if name.is_empty() => Err(wrong(subject[0], "the name of a measure")),
+                name => Ok((name, p)),
+            }
+        };
+        let of = match parts[at_quantity] {
+            "slowdown" => Of::Slowdown(times()?),
+            "seconds" => Of::Seconds(times()?),
+            "ratio" => measure().map(|(name, p)| Of::Ratio(name, p))?,
+            _ => measure().map(|(name, p)| Of::Value(name, p))?,
+        };
+        let end = match parts.get(at_quantity + 1).copied() {
             None | Some("value") => End::Value,
             Some("low") => End::Low,
             Some("high") => End::High,
             Some(other) => return Err(wrong(other, ".value, .low or .high")),
         };
-        if let Some(rest) = parts.next() {
+        if let Some(rest) = parts.get(at_quantity + 2) {
             return Err(wrong(rest, "an operator"));
         }
         Ok(Threshold {
             text: text.to_owned(),
             background,
-            percentile,
             of,
             end,
             more,
@@ -153,7 +183,8 @@ impl Threshold {
         for foreground in &verdict.foregrounds {
             for b in &foreground.backgrounds {
                 let named = self.background.as_ref();
-                let reference = self.of == Of::Slowdown && b.matters.is_none();
+                // The reference has nothing that it is compared with.
+                let reference = !matches!(self.of, Of::Seconds(_)) && b.matters.is_none();
                 if reference || named.is_some_and(|n| *n != b.background) {
                     continue;
                 }
@@ -175,19 +206,34 @@ impl Threshold {
     }
 
     fn number(&self, b: &BackgroundVerdict) -> Option<f64> {
-        let q = b
-            .quantiles
-            .iter()
-            .find(|q| q.p == PERCENTILES[self.percentile])?;
-        let e = match self.of {
-            Of::Slowdown => q.slowdown?,
-            Of::Seconds => q.seconds?,
-        };
+        let e = self.estimate(b)?;
         Some(match self.end {
             End::Value => e.value,
             End::Low => e.low,
             End::High => e.high,
         })
+    }
+
+    fn estimate(&self, b: &BackgroundVerdict) -> Option<Estimate> {
+        let quantile = |i: usize| b.quantiles.iter().find(|q| q.p == PERCENTILES[i]);
+        let judged = |name: &str, p: Option<f64>| {
+            let near = |s: Statistic| match (s, p) {
+                (Statistic::Mean, None) => true,
+                (Statistic::Percentile(own), Some(p)) => (own - p).abs() < 1e-9,
+                _ => false,
+            };
+            let own = b.judged.iter().filter(|j| j.measure == name);
+            // Of many values the median, where nothing else is said.
+            let median = |s: Statistic| p.is_none() && s == Statistic::Percentile(0.5);
+            let mut all = own.filter(|j| near(j.statistic) || median(j.statistic));
+            all.next()
+        };
+        match &self.of {
+            Of::Slowdown(i) => quantile(*i)?.slowdown,
+            Of::Seconds(i) => quantile(*i)?.seconds,
+            Of::Ratio(name, p) => Some(judged(name, *p)?.ratio),
+            Of::Value(name, p) => judged(name, *p)?.with,
+        }
     }
 
     fn holds(&self, x: f64) -> bool {
@@ -211,11 +257,26 @@ mod tests {
     #[test]
     fn thresholds_read() {
         let t = read("p95.slowdown.high > 1.5").unwrap();
-        assert_eq!((t.percentile, t.of, t.end), (3, Of::Slowdown, End::High));
+        assert_eq!((t.of.clone(), t.end), (Of::Slowdown(3), End::High));
         assert!(t.holds(1.6) && t.holds(f64::INFINITY) && !t.holds(1.5));
         let named = read("my:back:p50.seconds<=0.25").unwrap();
         assert_eq!(named.background.as_deref(), Some("my:back"));
         assert!(named.holds(0.25) && !named.holds(0.26) && named.end == End::Value);
+        let of = |text: &str| read(text).map(|t| (t.of, t.end)).unwrap();
+        let p99 = || "p99".to_owned();
+        assert_eq!(of("p99.value > 5"), (Of::Value(p99(), None), End::Value));
+        assert_eq!(
+            of("p99.ratio.high > 5"),
+            (Of::Ratio(p99(), None), End::High)
+        );
+        assert_eq!(
+            of("x:frame rate.p5.value.low < 24"),
+            (Of::Value("frame rate".into(), Some(0.05)), End::Low)
+        );
+        assert_eq!(
+            of("v1.2 errors.ratio.value > 2"),
+            (Of::Ratio("v1.2 errors".into(), None), End::Value)
+        );
     }
 
     #[test]
@@ -227,6 +288,8 @@ mod tests {
         assert_eq!(column("p95 > 1"), 5);
         assert_eq!(column("p95.slowdown.mid > 1"), 14);
         assert_eq!(column("p95.slowdown > many"), 15);
+        assert_eq!(column(".ratio > 1"), 1);
+        assert_eq!(column("p99.ratio.low.er > 1"), 15);
         assert_eq!(column(""), 1);
         assert_eq!(column("é: p95.slowdown > NaN"), 19);
     }

@@ -98,7 +98,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let ended = swell_experiment::run::run(&plan, &emulator, &options, &events, &interrupt::wished);
     line.clear();
     let results = match ended {
-        Ok(Ended::Complete(results)) => *results,
+        Ok(Ended::Complete(results)) => with_request(args, *results)?,
         Ok(Ended::Interrupted { .. }) => return Err(Fail::interrupted("interrupted")),
         Err(failure) => {
             return Err(Fail {
@@ -136,6 +136,44 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         code(&seen.exits)
     })
 }
+
+/// The results, with the load that was asked for: the experiment has only a multiple of the model's sessions that should
+/// make it. The verdict holds it against what came.
+fn with_request(args: &UnderArgs, mut results: Results) -> Result<Results, Fail> {
+    let title = experiment::title(&args.link);
+    if let (Some(measured), Some(load)) =
+        (results.manifest.measured.get_mut(&title), args.link.load)
+    {
+        measured.target_bps = Some(load.bps() as f64);
+        results.manifest.save(&results.dir).map_err(Fail::failed)?;
+    }
+    Ok(results)
+}
+
+/// The end of what the client wrote in its first run, where a measure was found in none.
+fn unmatched(args: &UnderArgs, results: &Results) {
+    let measures = || results.runs.iter().flat_map(|r| &r.observed.measures);
+    let absent = |name: &str| !measures().any(|s| s.measure == name);
+    let Some(missing) = args.measure.iter().find(|m| absent(&m.name)) else {
+        return;
+    };
+    let cell = &results.manifest.cells[0];
+    let output = results.dir.join(swell_experiment::run::OUTPUT);
+    let path = output
+        .join(swell_experiment::run::name(0, cell))
+        .join("client-0.out");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let end = lines[lines.len().saturating_sub(LINES)..].join("\n  ");
+    out::say(&format!(
+        "hint: {} was found in no run; {} ends:\n  {end}",
+        missing.name,
+        path.display()
+    ));
+}
+
+/// Lines of a program's output that a hint shows.
+const LINES: usize = 5;
 
 fn remembered(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
     seen.lock()
@@ -236,6 +274,7 @@ fn say(args: &UnderArgs, results: &Results, verdict: &Verdict, seen: &Seen) {
         // The program's own output has standard output to itself.
         out::say(&tables::under(results, &seen.exits, &seen.went));
     }
+    unmatched(args, results);
     if let (true, Some(dir)) = (kept(args), results.dir.to_str()) {
         out::say(&format!("kept: {dir}"));
     }

@@ -23,6 +23,37 @@ fn constant(times: &Replications) -> bool {
     }
 }
 
+/// Doubts by what they could change, the most first: runs that decide nothing, loads and measures that are not what they
+/// should be, too little to conclude from. What is not named here changes less.
+const BY_WEIGHT: [&str; 20] = [
+    "no-reference",
+    "emulator-late",
+    "client-failed",
+    "failed-requests",
+    "measure-missing",
+    "measure-unread",
+    "stretched-measure",
+    "no-request",
+    "no-connection",
+    "rate-missed",
+    "up-exceeds-down",
+    "few-replications",
+    "unintended-loss",
+    "refused-packets",
+    "super-packets",
+    "censored-quantile",
+    "few-samples",
+    "load-yields",
+    "many-copies",
+    "uneven-seeds",
+];
+
+/// The place of a doubt among others of its severity: those that could change the answer most come first.
+pub fn rank(code: &str) -> usize {
+    let known = BY_WEIGHT.iter().position(|c| *c == code);
+    known.unwrap_or(BY_WEIGHT.len())
+}
+
 /// How many weigh `warning`.
 pub(super) fn heavy(doubts: &[Warning]) -> usize {
     doubts
@@ -52,7 +83,7 @@ pub(super) fn general(results: &Results) -> Vec<Warning> {
             ..warning.clone()
         });
     }
-    doubts.sort_by_key(|d| std::cmp::Reverse(d.severity));
+    doubts.sort_by_key(|d| (std::cmp::Reverse(d.severity), rank(&d.code)));
     doubts
 }
 
@@ -117,7 +148,7 @@ pub(super) fn of_foreground(
             found.map_or(0.0, |x| x.load_bps[1])
         };
         let (own, other) = (load(b.name()), load(target));
-        if (own - other).abs() > super::validity::UNEQUAL * other.max(1.0) {
+        if (own - other).abs() > super::loads::UNEQUAL * other.max(1.0) {
             doubts.push(Warning::note(
                 "load-yields",
                 format!(

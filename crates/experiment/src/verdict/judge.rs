@@ -1,10 +1,13 @@
 //! What may be concluded of one measure of one application under two conditions.
 
 use serde::Serialize;
-use swell_stats::{Estimate, Known as Part, MIN_TAIL_SAMPLES, Observation, PairedRatio, holm};
+use swell_stats::{
+    Estimate, Known as Part, MIN_TAIL_SAMPLES, Observation, PairedRatio, holm, mean, sd, t_quantile,
+};
 
+use super::ratios::without_interval;
 use super::{Answer, LEVEL, MARGIN};
-use crate::measure::{Better, Measure};
+use crate::measure::{Better, FAILURES, Measure};
 
 /// What is compared of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -27,6 +30,10 @@ pub struct Judgement {
     pub better: Better,
     /// What is compared of it.
     pub statistic: Statistic,
+    /// It with the background and without: the mean over runs of what each run says. `None` where one cannot tell.
+    pub with: Option<Estimate>,
+    /// Likewise without.
+    pub without: Option<Estimate>,
     /// The ratio with its 95 % interval.
     pub ratio: Estimate,
     /// p-value of a ratio of at most one plus the margin, corrected for all that the answer looks at.
@@ -46,9 +53,12 @@ impl Judgement {
         measure: &Measure,
         statistic: Statistic,
         paired: PairedRatio,
-        replications: usize,
+        [with, without]: [&[f64]; 2],
     ) -> Judgement {
+        let replications = with.len();
         Judgement {
+            with: over_runs(with),
+            without: over_runs(without),
             measure: measure.name.to_string(),
             unit: measure.unit.to_string(),
             better: measure.better,
@@ -71,6 +81,23 @@ impl Judgement {
     pub fn worse(&self) -> bool {
         self.differs() && (self.p_above <= self.p_below) == (self.better == Better::Lower)
     }
+}
+
+/// The mean over runs with Student's interval; a single run has none.
+fn over_runs(values: &[f64]) -> Option<Estimate> {
+    let value = mean(values).filter(|m| m.is_finite())?;
+    let n = values.len() as f64;
+    let half = match sd(values) {
+        Some(sd) => t_quantile(0.5 + LEVEL / 2.0, n - 1.0) * sd / n.sqrt(),
+        None => f64::INFINITY,
+    };
+    Some(without_interval(Estimate {
+        value,
+        low: value - half,
+        high: value + half,
+        level: LEVEL,
+        replications: values.len(),
+    }))
 }
 
 /// The ratio as tables and pictures have it: a bound is its own value, and one replication has no interval.
@@ -115,15 +142,16 @@ pub(super) fn enough(groups: &[Vec<Observation>], p: f64) -> bool {
     p == 0.5 || samples as f64 * p.min(1.0 - p) >= MIN_TAIL_SAMPLES
 }
 
-/// Percentiles below this say nothing about bad days: alone they cannot show that nothing differs.
+/// Percentiles nearer to the middle say nothing about bad days: alone they cannot show that nothing differs.
 const TAIL: f64 = 0.9;
 
 /// The answer that `judgements` give: yes where any shows a difference, no where all show that there is none, those of
 /// the tail among them.
 pub(super) fn answer(judgements: &[Judgement]) -> Answer {
     let tail = |j: &Judgement| match j.statistic {
-        Statistic::Percentile(p) => p >= TAIL,
-        Statistic::Mean => true,
+        Statistic::Percentile(p) => p.max(1.0 - p) >= TAIL,
+        // How many requests fail says nothing of the others.
+        Statistic::Mean => j.measure != FAILURES.name,
     };
     if judgements.iter().any(Judgement::differs) {
         Answer::Yes

@@ -9,11 +9,14 @@
 //! * *Matters*: a ratio beyond the margin, for the worse or the better, at the 5 % level after Holm's correction
 //!   over all that is judged of a foreground.
 //! * *Does not matter*: the 90 % intervals of all that is judged lie within the margin, with five replications
-//!   or more, and nothing stands against believing the runs ([`validity`]).
+//!   or more, everything that was asked could be judged, the load was there ([`loads`]) and nothing drifted
+//!   ([`drift`]). Either answer needs runs that can be believed ([`validity`]).
 //! * *Unclear* otherwise. A wrong "does not matter" is the worst answer; this one is a good one.
 
 mod doubts;
+mod drift;
 mod judge;
+mod loads;
 mod ratios;
 mod validity;
 mod values;
@@ -23,15 +26,18 @@ use serde::Serialize;
 use swell_base::Warning;
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
 
-use crate::file::Background;
+use crate::file::{Background, Foreground};
 use crate::made_up::MadeUp;
-use crate::measure::{self, Measure};
-use crate::observe::Outcome;
+use crate::measure;
+use crate::observe::{Outcome, Request};
 use crate::store::{Results, RunResult};
 
+pub use doubts::rank;
 pub use judge::{Judgement, Statistic};
+use loads::Loads;
 pub use ratios::Known;
 use ratios::{bounded, without_interval};
+use values::Asked;
 
 /// The percentiles of slowdowns.
 pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
@@ -100,12 +106,18 @@ pub struct BackgroundVerdict {
     /// Mean rate of the background that left the bottleneck beside the foreground: up and down,
     /// bits per second.
     pub load_bps: [f64; 2],
+    /// Mean rate of the background that arrived at the bottleneck beside the foreground, likewise.
+    pub offered_bps: [f64; 2],
+    /// What was requested of it, or what it carries when it is alone, likewise; `None` where neither is known.
+    pub requested_bps: [Option<f64>; 2],
     /// Percentiles of request times, by [`PERCENTILES`].
     pub quantiles: Vec<Quantile>,
     /// What the answer rests on.
     pub judged: Vec<Judgement>,
-    /// Why there is no answer, or none of "does not matter"; empty where nothing stands against one.
+    /// Why there is no answer; empty where nothing stands against one.
     pub withheld: Vec<String>,
+    /// Why nobody may say that nothing differs, though a difference that is shown would stand.
+    pub open: Vec<String>,
     /// Whether it changes any measure by more than the margin; `None` for the reference.
     pub matters: Option<Answer>,
 }
@@ -138,6 +150,8 @@ pub struct Comparison {
     pub judged: Vec<Judgement>,
     /// Why the two cannot be compared; empty where they can.
     pub withheld: Vec<String>,
+    /// Why nobody may say that the parametric one is enough.
+    pub open: Vec<String>,
     /// Whether the parametric one is enough: everything judged within the margin.
     pub enough: Answer,
 }
@@ -208,15 +222,17 @@ pub fn request_observations(
 
 /// The request times of one run.
 fn request_times(run: &RunResult) -> Vec<Observation> {
-    let requests = run.observed.requests.iter();
-    requests
-        .map(|r| match r.outcome {
-            Outcome::Done => Observation::complete(r.last_byte - r.start),
-            Outcome::Unfinished => Observation::at_least(r.observed_until - r.start),
-            // It never finishes: beyond every request that does.
-            Outcome::Failed => Observation::at_least(f64::INFINITY),
-        })
-        .collect()
+    run.observed.requests.iter().map(request_time).collect()
+}
+
+/// How long one request took.
+fn request_time(r: &Request) -> Observation {
+    match r.outcome {
+        Outcome::Done => Observation::complete(r.last_byte - r.start),
+        Outcome::Unfinished => Observation::at_least(r.observed_until - r.start),
+        // It never finishes: beyond every request that does.
+        Outcome::Failed => Observation::at_least(f64::INFINITY),
+    }
 }
 
 /// One foreground against one background: what runs were used, and what is known of them.
@@ -240,11 +256,15 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             times: request_observations(results, name, background.name()),
         })
         .collect();
-    let file = results.experiment.foreground.iter();
-    let measures = file
-        .filter(|f| f.name() == name)
-        .flat_map(|f| measure::of(f, results.experiment.run.keep.waits))
-        .collect::<Vec<Measure>>();
+    let file = &results.experiment;
+    let own = || file.foreground.iter().filter(|f| f.name() == name);
+    let asked = Asked {
+        measures: own()
+            .flat_map(|f| measure::of(f, file.run.keep.waits))
+            .collect(),
+        program: own().any(|f| matches!(f, Foreground::Program(_))),
+        end: file.run.duration.as_secs_f64(),
+    };
     let reference = listed.iter().position(|b| b.kind() == "none");
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
         .iter()
@@ -252,14 +272,14 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             let alone = reference
                 .map(|r| &conditions[r])
                 .filter(|alone| alone.background.name() != with.background.name());
-            background(results, name, &measures, with, alone, &bootstrap)
+            background(results, name, &asked, with, alone, &bootstrap)
         })
         .collect();
     judge::correct(backgrounds.iter_mut().flat_map(|b| &mut b.judged));
     for b in &mut backgrounds {
         b.matters = b
             .matters
-            .map(|_| validity::weighed(judge::answer(&b.judged), &b.withheld));
+            .map(|_| validity::weighed(judge::answer(&b.judged), &b.withheld, &b.open));
     }
     let mut comparisons: Vec<Comparison> = conditions
         .iter()
@@ -268,12 +288,13 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             let learnt = conditions
                 .iter()
                 .find(|c| c.background.name() == target && c.background.kind() == "learnt")?;
-            Some(compare(results, &measures, learnt, parametric))
+            Some(compare(results, name, &asked, learnt, parametric))
         })
         .collect();
     judge::correct(comparisons.iter_mut().flat_map(|c| &mut c.judged));
     for c in &mut comparisons {
-        c.enough = validity::weighed(judge::answer(&c.judged).inverted(), &c.withheld);
+        let differ = validity::weighed(judge::answer(&c.judged), &c.withheld, &c.open);
+        c.enough = differ.inverted();
     }
 
     let matters = any(backgrounds.iter().filter_map(|b| b.matters));
@@ -311,7 +332,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
 fn background(
     results: &Results,
     foreground: &str,
-    measures: &[Measure],
+    asked: &Asked,
     with: &Condition<'_>,
     alone: Option<&Condition<'_>>,
     bootstrap: &Bootstrap,
@@ -324,33 +345,24 @@ fn background(
             .filter(|r| r.outcome == outcome)
             .count()
     };
-    let load = |direction: u8| {
-        let links = results
-            .of(foreground, name)
-            .flat_map(|r| &r.observed.links)
-            .filter(|l| l.direction == direction);
-        let (bytes, seconds) = links.fold((0.0, 0.0), |(bytes, seconds), l| {
-            (bytes + l.departed[1] as f64, seconds + l.duration)
-        });
-        if seconds > 0.0 {
-            bytes * 8.0 / seconds
-        } else {
-            0.0
-        }
-    };
     let times = swell_stats::Replications::censored(&with.times);
     let seconds = bootstrap.quantiles(&times, &PERCENTILES);
-    let end = results.experiment.run.duration.as_secs_f64();
     let quantiles: Vec<Quantile> = PERCENTILES
         .iter()
         .zip(seconds)
         .map(|(&p, seconds)| Quantile {
             p,
             seconds: seconds.map(without_interval),
-            slowdown: alone.and_then(|alone| slowdown(with, alone, p, end)),
+            slowdown: alone.and_then(|alone| slowdown(with, alone, p, asked.end)),
         })
         .collect();
-    let judged = alone.map(|alone| values::judgements(measures, with, alone, end));
+    let found = alone.map(|alone| values::judgements(asked, with, alone));
+    let mut found = found.unwrap_or_default();
+    let loads = Loads::of(results, foreground, with);
+    if let Some(alone) = alone {
+        found.open.extend(loads.gave_way(name));
+        found.open.extend(drift::of(results, with, alone));
+    }
     BackgroundVerdict {
         background: name.into(),
         kind: with.background.kind(),
@@ -358,13 +370,16 @@ fn background(
         unfinished: count(Outcome::Unfinished),
         failed: count(Outcome::Failed),
         replications: times.count(),
-        load_bps: [load(0), load(1)],
+        load_bps: loads.carried,
+        offered_bps: loads.offered,
+        requested_bps: loads.requested,
         quantiles,
         withheld: alone.map_or_else(Vec::new, |alone| {
-            validity::against(results, with, alone, judged.as_deref().unwrap_or_default())
+            validity::against(with, alone, &loads, &found)
         }),
         matters: alone.map(|_| Answer::Unclear),
-        judged: judged.unwrap_or_default(),
+        judged: found.judged,
+        open: found.open,
     }
 }
 
@@ -377,20 +392,22 @@ fn slowdown(over: &Condition<'_>, under: &Condition<'_>, p: f64, end: f64) -> Op
 
 fn compare(
     results: &Results,
-    measures: &[Measure],
+    foreground: &str,
+    asked: &Asked,
     learnt: &Condition<'_>,
     parametric: &Condition<'_>,
 ) -> Comparison {
-    let end = results.experiment.run.duration.as_secs_f64();
-    let ratio = |p: f64| (p, slowdown(learnt, parametric, p, end));
-    let judged = values::judgements(measures, learnt, parametric, end);
+    let ratio = |p: f64| (p, slowdown(learnt, parametric, p, asked.end));
+    let found = values::judgements(asked, learnt, parametric);
+    let [a, b] = [learnt, parametric].map(|c| Loads::of(results, foreground, c));
     Comparison {
         learnt: learnt.background.name().into(),
         parametric: parametric.background.name().into(),
         kind: parametric.background.kind(),
         ratios: PERCENTILES.into_iter().map(ratio).collect(),
-        withheld: validity::at_equal_load(results, learnt, parametric, &judged),
-        judged,
+        withheld: validity::at_equal_load(learnt, parametric, [&a, &b], &found),
+        judged: found.judged,
+        open: found.open,
         enough: Answer::Unclear,
     }
 }

@@ -4,6 +4,8 @@ use crate::observe::{Cell, LinkTotals, Observations, Request};
 use crate::store::{Manifest, RunResult};
 use crate::test_support::experiment;
 
+mod open;
+
 /// Results in which requests take `base` seconds times 1..2 alone, stretched by `stretch` of the
 /// background's kind and of the request's rank in 0..1.
 fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {

@@ -1,15 +1,40 @@
 //! The values of measures, run by run.
 
-use swell_stats::{Observation, PairedRatio, cov};
+use swell_stats::{KaplanMeier, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov};
 
 use super::judge::{Judgement, Statistic, enough};
 use super::{Condition, DECISIVE, bounded, request_times};
-use crate::measure::{COMPLETION_TIME, DELAY, GOODPUT, LOSS, Measure, REQUEST_RATE};
+use crate::measure::{
+    Better, COMPLETION_TIME, DELAY, FAILURES, GOODPUT, LOSS, Measure, REQUEST_RATE,
+};
 use crate::observe::Outcome;
 use crate::store::RunResult;
 
 /// Durations whose coefficient of variation is below this are set by the program, not by the network.
 const CONSTANT: f64 = 0.01;
+
+/// Responses whose mean sizes differ by more than this are not the same responses.
+const OTHER_BYTES: f64 = 0.02;
+
+/// What is asked of a foreground.
+pub(super) struct Asked {
+    /// Its measures.
+    pub measures: Vec<Measure>,
+    /// Whether it is a real program: how much one of its requests fetches may depend on the network.
+    pub program: bool,
+    /// Length of a run, seconds.
+    pub end: f64,
+}
+
+/// What was found of two conditions.
+#[derive(Default)]
+pub(super) struct Found {
+    /// What could be judged.
+    pub judged: Vec<Judgement>,
+    /// What should have been judged and could not, with the reason: where there is any, nobody may say that nothing
+    /// differs.
+    pub open: Vec<String>,
+}
 
 /// The runs of both conditions that may decide, in pairs.
 pub(super) fn pairs<'r>(
@@ -33,43 +58,186 @@ pub(super) fn times(
         .unzip()
 }
 
-/// What can be judged of `measures`, with one condition over another.
-pub(super) fn judgements(
-    measures: &[Measure],
-    with: &Condition<'_>,
-    without: &Condition<'_>,
-    end: f64,
-) -> Vec<Judgement> {
+/// What can be judged of what was asked, with one condition over another.
+pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Condition<'_>) -> Found {
     let pairs = pairs(with, without);
-    let mut found = Vec::new();
-    for measure in measures {
+    let mut found = Found::default();
+    for measure in &asked.measures {
         if measure.name == COMPLETION_TIME.name {
-            let (over, under) = times(with, without, end);
-            if durations_are_constant(&over, &under) {
-                // The program runs for so long: what it got done in that time is what may differ.
-                for rate in [GOODPUT, REQUEST_RATE] {
-                    found.extend(mean(&rate, &pairs, value));
-                }
-                continue;
+            let (over, under) = times(with, without, asked.end);
+            request_times_of(asked, &pairs, &over, &under, &mut found);
+        } else if measure.name == FAILURES.name {
+            if pairs.iter().any(|p| failed(p.0) || failed(p.1)) {
+                found.mean(measure, &pairs, value);
             }
-            if most_bytes_are_in_no_request(&pairs) {
-                // As of a program that asks once and then streams: its requests are not what it does.
-                found.extend(mean(&GOODPUT, &pairs, |_, run| link_rate(run)));
-            }
-            for p in DECISIVE {
-                if !enough(&over, p) || !enough(&under, p) {
-                    continue;
-                }
-                if let Some(ratio) = PairedRatio::of(&over, &under, p) {
-                    let statistic = Statistic::Percentile(p);
-                    found.push(Judgement::new(measure, statistic, ratio, pairs.len()));
-                }
-            }
+        } else if let Some((over, under)) = distributions(measure, &pairs) {
+            found.percentiles(measure, &over, &under);
         } else {
-            found.extend(mean(measure, &pairs, value));
+            found.mean(measure, &pairs, value);
         }
     }
     found
+}
+
+/// Judges how long requests took, or what else tells what the requests got.
+fn request_times_of(
+    asked: &Asked,
+    pairs: &[(&RunResult, &RunResult)],
+    over: &[Vec<Observation>],
+    under: &[Vec<Observation>],
+    found: &mut Found,
+) {
+    let runs = over.len() + under.len();
+    let silent = over
+        .iter()
+        .chain(under)
+        .filter(|run| run.is_empty())
+        .count();
+    if silent == runs {
+        return;
+    }
+    if silent > 0 {
+        found.open.push(format!(
+            "requests were made in {} of {runs} runs",
+            runs - silent
+        ));
+        return;
+    }
+    if durations_are_constant(over, under) {
+        // The program runs for so long: what it got done in that time is what may differ.
+        for rate in [GOODPUT, REQUEST_RATE] {
+            found.mean(&rate, pairs, value);
+        }
+        return;
+    }
+    if most_bytes_are_in_no_request(pairs) {
+        // As of a program that asks once and then streams: its requests are not what it does.
+        found.mean(&GOODPUT, pairs, |_, run| link_rate(run));
+    } else if asked.program && bytes_differ(pairs) {
+        // As of a download that stops after so many seconds: it takes as long, and gets less.
+        found.mean(&GOODPUT, pairs, value);
+    }
+    found.percentiles(&COMPLETION_TIME, over, under);
+}
+
+impl Found {
+    /// Judges the median and the bad end of a measure of which runs hold many values.
+    fn percentiles(
+        &mut self,
+        measure: &Measure,
+        over: &[Vec<Observation>],
+        under: &[Vec<Observation>],
+    ) {
+        for bad in DECISIVE {
+            let p = match measure.better {
+                Better::Lower => bad,
+                Better::Higher => 1.0 - bad,
+            };
+            if !enough(over, p) || !enough(under, p) {
+                continue;
+            }
+            match PairedRatio::of(over, under, p) {
+                Some(ratio) => {
+                    let statistic = Statistic::Percentile(p);
+                    // Of a run that does not reach it nothing is known: then the mean is not either.
+                    let of = |runs: &[Vec<Observation>]| -> Vec<f64> {
+                        let each = runs.iter().map(|r| KaplanMeier::new(r.iter().copied()));
+                        each.map(|km| km.quantile(p).unwrap_or(f64::NAN) - measure.floor)
+                            .collect()
+                    };
+                    let levels = [&*of(over), &*of(under)];
+                    self.judged
+                        .push(Judgement::new(measure, statistic, ratio, levels));
+                }
+                None if bad == 0.5 => self.open.push(format!(
+                    "the median of {} is beyond what was watched, with and without traffic",
+                    measure.name
+                )),
+                // The sentence says up to which percentile was judged.
+                None => {}
+            }
+        }
+    }
+
+    /// Judges the mean of a measure in every run.
+    fn mean(
+        &mut self,
+        measure: &Measure,
+        pairs: &[(&RunResult, &RunResult)],
+        value: impl Fn(&Measure, &RunResult) -> Option<f64>,
+    ) {
+        let values: Vec<Option<f64>> = pairs
+            .iter()
+            .flat_map(|p| [p.0, p.1])
+            .map(|run| value(measure, run))
+            .collect();
+        if values.is_empty() {
+            return; // Why there is no pair of runs is said elsewhere.
+        }
+        let known: Vec<f64> = values.iter().flatten().copied().collect();
+        let name = &measure.name;
+        if known.len() < values.len() {
+            self.open.push(format!(
+                "{name} was reported in {} of {} runs",
+                known.len(),
+                values.len()
+            ));
+            return;
+        }
+        // What is nothing everywhere does not differ.
+        let nothing = known.iter().all(|&x| x == 0.0);
+        let floored = |x: &f64| if nothing { 1.0 } else { x + measure.floor };
+        let halves = [0, 1]
+            .map(|from| -> Vec<f64> { known.iter().skip(from).step_by(2).copied().collect() });
+        let [over, under] = [0, 1].map(|i| -> Vec<f64> { halves[i].iter().map(floored).collect() });
+        match PairedRatio::of_values(&over, &under) {
+            Some(ratio) => {
+                let levels = [&*halves[0], &*halves[1]];
+                self.judged
+                    .push(Judgement::new(measure, Statistic::Mean, ratio, levels));
+            }
+            None => {
+                let odd = known.iter().filter(|&&x| x + measure.floor <= 0.0).count();
+                self.open.push(format!(
+                    "{name} is not above zero in {odd} of {} runs, and ratios of it mean nothing",
+                    known.len()
+                ));
+            }
+        }
+    }
+}
+
+/// Observations by replication.
+type Groups = Vec<Vec<Observation>>;
+
+/// The values of a measure in each run of both conditions, where there are enough for percentiles: some values
+/// in every run, and in all of either condition as many as the tail wants.
+fn distributions(
+    measure: &Measure,
+    pairs: &[(&RunResult, &RunResult)],
+) -> Option<(Groups, Groups)> {
+    let of = |run: &RunResult| -> Vec<Observation> {
+        let own = run.observed.measures.iter();
+        own.filter(|s| s.measure == measure.name)
+            .map(|s| Observation::complete(s.value + measure.floor))
+            .collect()
+    };
+    let (over, under): (Groups, Groups) = pairs.iter().map(|p| (of(p.0), of(p.1))).unzip();
+    let plenty = |groups: &Groups| {
+        let samples: usize = groups.iter().map(Vec::len).sum();
+        let positive = groups.iter().flatten().all(|o| o.value > 0.0);
+        groups.iter().all(|g| !g.is_empty())
+            && positive
+            && samples as f64 * (1.0 - DECISIVE[1]) >= MIN_TAIL_SAMPLES
+    };
+    (plenty(&over) && plenty(&under)).then_some((over, under))
+}
+
+fn failed(run: &RunResult) -> bool {
+    run.observed
+        .requests
+        .iter()
+        .any(|r| r.outcome == Outcome::Failed)
 }
 
 /// Whether all requests are done and took the same time, as those of a program that runs for a fixed time do, while what
@@ -80,17 +248,39 @@ fn durations_are_constant(over: &[Vec<Observation>], under: &[Vec<Observation>])
     values.len() > 1 && all().all(|o| o.complete) && cov(&values).is_some_and(|c| c < CONSTANT)
 }
 
-/// A foreground whose network-layer bytes are this many times those of its responses does something else than requests:
-/// headers, handshakes and requests themselves are less.
-const ELSEWHERE: u64 = 4;
+/// Whether a request that is done gets more or less with one condition than with the other.
+fn bytes_differ(pairs: &[(&RunResult, &RunResult)]) -> bool {
+    let mean = |runs: &mut dyn Iterator<Item = &RunResult>| {
+        let done = runs
+            .flat_map(|r| &r.observed.requests)
+            .filter(|r| r.outcome == Outcome::Done);
+        let (bytes, n) = done.fold((0.0, 0.0), |(b, n), r| (b + r.bytes as f64, n + 1.0));
+        bytes / n
+    };
+    let over = mean(&mut pairs.iter().map(|p| p.0));
+    let under = mean(&mut pairs.iter().map(|p| p.1));
+    // Not so where nothing is done: NaN differs from nothing.
+    (over - under).abs() > OTHER_BYTES * over.max(under)
+}
+
+/// A foreground that carries this many times the bytes of its responses does something else than requests.
+const ELSEWHERE: u64 = 2;
+
+/// Headers of a packet: IPv6, and TCP with time stamps.
+const HEADERS: u64 = 72;
+
+/// What carries less in a packet, in the mean, asks and answers; voice has 172 bytes, and is a stream.
+const WORD: u64 = 100;
 
 /// Whether most of what the foreground carried belongs to no response.
 fn most_bytes_are_in_no_request(pairs: &[(&RunResult, &RunResult)]) -> bool {
     let runs = || pairs.iter().flat_map(|p| [p.0, p.1]);
-    let requests = runs().flat_map(|r| &r.observed.requests);
-    let links = runs().flat_map(|r| &r.observed.links);
-    let carried: u64 = links.map(|l| l.departed[0]).sum();
-    carried > ELSEWHERE * requests.map(|r| r.bytes).sum::<u64>()
+    let links = || runs().flat_map(|r| &r.observed.links);
+    let packets: u64 = links().map(|l| l.arrived_packets[0]).sum();
+    let carried: u64 = links().map(|l| l.departed[0]).sum();
+    let payload = carried.saturating_sub(HEADERS * packets);
+    let responses = runs().flat_map(|r| &r.observed.requests).map(|r| r.bytes);
+    payload > ELSEWHERE * responses.sum::<u64>() && payload > WORD * packets
 }
 
 /// The foreground's network-layer bytes per second over the link, in the direction in which it sends most, bit/s.
@@ -98,19 +288,6 @@ fn link_rate(run: &RunResult) -> Option<f64> {
     let links = run.observed.links.iter();
     let main = links.max_by_key(|l| l.arrived[0])?;
     (main.duration > 0.0).then(|| main.departed[0] as f64 * 8.0 / main.duration)
-}
-
-/// Judges the mean of a measure in every run.
-fn mean(
-    measure: &Measure,
-    pairs: &[(&RunResult, &RunResult)],
-    value: impl Fn(&Measure, &RunResult) -> Option<f64>,
-) -> Option<Judgement> {
-    let of = |run: &RunResult| value(measure, run).map(|x| x + measure.floor);
-    let with: Option<Vec<f64>> = pairs.iter().map(|p| of(p.0)).collect();
-    let without: Option<Vec<f64>> = pairs.iter().map(|p| of(p.1)).collect();
-    let ratio = PairedRatio::of_values(&with?, &without?)?;
-    Some(Judgement::new(measure, Statistic::Mean, ratio, pairs.len()))
 }
 
 /// The value of `measure` in one run; `None` where the run does not tell.
@@ -132,6 +309,10 @@ fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
         let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
         let last = requests.iter().map(|r| r.observed_until).reduce(f64::max)?;
         return (last > first).then(|| done.count() as f64 / (last - first));
+    }
+    if measure.name == FAILURES.name {
+        let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);
+        return (!requests.is_empty()).then(|| n.count() as f64 / requests.len() as f64);
     }
     if measure.name == LOSS.name {
         return main.map(|l| match l.arrived_packets[0] {

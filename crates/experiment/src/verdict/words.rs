@@ -5,6 +5,7 @@ use swell_stats::Estimate;
 use super::judge::{Judgement, Statistic};
 use super::ratios::Known;
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, validity};
+use crate::measure::Better;
 
 /// One sentence per question: does it matter, is a parametric one enough, how sure are we.
 pub(super) fn sentence(v: &ForegroundVerdict) -> String {
@@ -56,12 +57,7 @@ fn matters(v: &ForegroundVerdict) -> String {
 
 /// What is said of one background.
 fn one(b: &BackgroundVerdict, answer: Answer) -> String {
-    let with = format!(
-        "with {} ({:.1} Mbit/s down, {:.1} up)",
-        b.background,
-        b.load_bps[1] / 1e6,
-        b.load_bps[0] / 1e6
-    );
+    let with = format!("with {} ({})", b.background, load(b));
     let nothing = b.requests > 0 && b.unfinished + b.failed == b.requests;
     let none = match nothing {
         true => format!(" not one of {} finished;", count(b.requests, "request")),
@@ -84,17 +80,50 @@ fn one(b: &BackgroundVerdict, answer: Answer) -> String {
             ),
             None => format!("{figures}, which is within {}", percent(MARGIN)),
         },
-        Answer::Unclear => format!("{figures}, which settles nothing"),
+        Answer::Unclear if b.open.is_empty() => format!("{figures}, which settles nothing"),
+        Answer::Unclear => format!("{figures}, which settles nothing: {}", b.open.join(", ")),
     }
+}
+
+/// A load this far below what was requested is said beside it.
+const BELOW: f64 = 0.75;
+
+/// What was carried of a background, and what of it was requested where that is much more.
+fn load(b: &BackgroundVerdict) -> String {
+    let way = |d: usize| {
+        let carried = b.load_bps[d];
+        match b.requested_bps[d] {
+            // A tenth of a Mbit/s is what figures here resolve.
+            Some(asked) if carried < BELOW * asked && asked - carried > 1e5 => {
+                format!("{:.1} of {:.1} Mbit/s", carried / 1e6, asked / 1e6)
+            }
+            _ => format!("{:.1}", carried / 1e6),
+        }
+    };
+    let down = way(1);
+    let unit = if down.ends_with("bit/s") {
+        ""
+    } else {
+        " Mbit/s"
+    };
+    format!("{down}{unit} down, {} up", way(0))
 }
 
 /// The smallest and the largest ratio among those that show a difference, or else among all: with responsive traffic the
 /// median may be better and the tail worse.
 fn figures(judged: &[Judgement]) -> String {
-    let shown: Vec<&Judgement> = match judged.iter().any(Judgement::differs) {
-        true => judged.iter().filter(|j| j.differs()).collect(),
-        false => judged.iter().collect(),
+    let differs = judged.iter().any(Judgement::differs);
+    // What goes the other way is said beside it, whether it is shown or not.
+    let better = |j: &Judgement| (j.ratio.value < 1.0) == (j.better == Better::Lower);
+    let far = |j: &Judgement| (j.ratio.value.ln()).abs() > MARGIN.ln_1p();
+    let against = |j: &Judgement| {
+        let shown = judged.iter().filter(|k| k.differs());
+        far(j) && shown.clone().count() > 0 && shown.clone().all(|k| better(k) != better(j))
     };
+    let shown: Vec<&Judgement> = judged
+        .iter()
+        .filter(|j| !differs || j.differs() || against(j))
+        .collect();
     let by_value = |a: &&&Judgement, b: &&&Judgement| a.ratio.value.total_cmp(&b.ratio.value);
     let (Some(least), Some(most)) = (shown.iter().min_by(by_value), shown.iter().max_by(by_value))
     else {
@@ -161,8 +190,12 @@ fn compared(c: &Comparison) -> String {
     if c.judged.is_empty() {
         return format!("{} and {} cannot be compared", c.learnt, c.parametric);
     }
+    let open = match c.open.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", c.open.join(", ")),
+    };
     format!(
-        "with {} {} with {}",
+        "with {} {} with {}{open}",
         c.learnt,
         figures(&c.judged),
         c.parametric

@@ -39,6 +39,7 @@ pub(super) fn observe(
         .warnings
         .extend(doubts(&played.went, said.unfollowed));
     observed.warnings.extend(played.doubts);
+    observed.measures = played.measures;
     match (foreground, played.done) {
         (ForegroundSpec::Program { program, .. }, Done::Exits(exits)) => {
             let kept = !played.terminal;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::{ForegroundSpec, RunError};
-use swell_experiment::observe::Request;
+use swell_experiment::observe::{MeasureSample, Request};
 use swell_experiment::stage::{self, Cast};
 use swell_path::Ledger;
 use swell_tcp::Config;
@@ -57,7 +57,9 @@ pub(super) struct Played {
     /// Lateness could have changed what it shows.
     pub late: bool,
     pub done: Done,
-    /// About the background, where the kernel's sockets carried it.
+    /// What the program reported itself.
+    pub measures: Vec<MeasureSample>,
+    /// About the background, where the kernel's sockets carried it, and about what the program reported.
     pub doubts: Vec<Warning>,
     pub at: Time,
     pub went: Went,
@@ -96,6 +98,10 @@ impl Play<'_> {
             None => machine::run(self, [&hosts[0], &hosts[1]], &running)?,
         };
         self.wait_for_last_words(&running);
+        let (measures, unread) = match (&programs, &done) {
+            (Some((programs, _)), Done::Exits(exits)) => programs.reported(exits, self.stretch),
+            _ => (Vec::new(), Vec::new()),
+        };
         let mut doubts = programs.map_or_else(Vec::new, |(_, servers)| ended_early(servers));
         if let Some(background) = background {
             let (records, warnings) = background.finish()?;
@@ -103,6 +109,7 @@ impl Play<'_> {
             doubts.extend(warnings);
         }
         let ended = running.stop().map_err(failed)?;
+        doubts.extend(unread);
         if let Ok(ledgers) = told.warm.try_recv() {
             cast.was_warm(ledgers);
         }
@@ -115,6 +122,7 @@ impl Play<'_> {
             late: requests::too_late(&said, &ended.late),
             said,
             done,
+            measures,
             doubts,
             at: ended.at,
             went: Went {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{self, CommandLine};
+use swell_experiment::observe::MeasureSample;
+use swell_experiment::reported::{self, Output};
 
 use super::place::{filled, placeholders};
 use super::play::{LOOK, Play, failed};
@@ -169,6 +171,28 @@ impl<'p> Programs<'p> {
         Ok(exits)
     }
 
+    /// What the client's runs reported of themselves, and what to doubt of it.
+    pub fn reported(&self, exits: &[Exit], stretch: f64) -> (Vec<MeasureSample>, Vec<Warning>) {
+        let asked = &self.what.reported;
+        if asked.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        let text = |name: &str| written(&self.directory.join(name));
+        let texts: Vec<[String; 2]> = (0..exits.len())
+            .map(|i| ["out", "err"].map(|stream| text(&format!("client-{i}.{stream}"))))
+            .collect();
+        let outputs = texts
+            .iter()
+            .zip(exits)
+            .map(|([stdout, stderr], exit)| Output {
+                stdout,
+                stderr,
+                at: exit.end.as_secs_f64(),
+            });
+        let outputs: Vec<Output<'_>> = outputs.collect();
+        reported::values(asked, &outputs, &text(reported::LINES), stretch)
+    }
+
     fn follow(
         &self,
         process: &mut Process,
@@ -268,6 +292,18 @@ fn command(
     let pair = |(name, value): (&String, &String)| (name.into(), filled(value, words).into());
     program.env = environment.iter().map(pair).collect();
     program
+}
+
+/// A program that says more than this is not read to the end.
+const MOST: u64 = 64 << 20;
+
+/// What a program wrote to a file; nothing where it did not.
+fn written(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path) {
+        let _ = file.take(MOST).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The end of what a program wrote, for a message.

@@ -132,6 +132,34 @@ fn duration(args: &UnderArgs) -> Dur {
     })
 }
 
+/// The name of the background in tables.
+pub(super) fn title(args: &LinkArgs) -> String {
+    name(&args.background)
+}
+
+/// Refuses a load that the link cannot carry. A link that changes or follows a trace has no rate to hold it against.
+fn fits(args: &LinkArgs) -> Result<(), Fail> {
+    let traced = args.deliveries.is_some() || args.deliveries_down.is_some();
+    let constant = !traced && args.change.is_empty();
+    match (args.load, args.down.or(rate(args))) {
+        (Some(load), Some(down)) if constant && load > down => {
+            let key = if args.down.is_some() {
+                "--down"
+            } else {
+                "--rate"
+            };
+            Err(Fail::usage(format!(
+                "--load {load} is more than the link carries towards the client, which is {down}"
+            ))
+            .hint(format!(
+                "give less than {down}, such as {}, or a faster link with {key}",
+                down.scale(USUAL_LOAD)
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The network.
 fn network(args: &LinkArgs, warm: Dur) -> Table {
     let mut network = Table::new();
@@ -223,6 +251,11 @@ pub(super) fn text(
         client.insert("environment".into(), Value::Table(pairs.collect()));
     }
     program.insert("client".into(), Value::Table(client));
+    if !args.measure.is_empty() {
+        let reported = args.measure.iter().map(Value::try_from);
+        let reported: Vec<Value> = reported.collect::<Result<_, _>>().map_err(Fail::failed)?;
+        program.insert("reported".into(), Value::Array(reported));
+    }
     if let Some(server) = &args.server {
         let mut table = Table::from_iter([("command".to_owned(), Value::String(server.clone()))]);
         if let Some(port) = args.ready {
@@ -251,6 +284,7 @@ fn file(
     (replications, duration): (i64, Dur),
     compared: bool,
 ) -> Result<String, Fail> {
+    fits(args)?;
     let warm = warm_up(args, background);
     let mut run = Table::new();
     run.insert("replications".into(), Value::Integer(replications));
@@ -283,7 +317,7 @@ fn backgrounds(args: &LinkArgs, background: &Background, compared: bool) -> Vec<
     let Background::Model(known) = background else {
         return vec![none()];
     };
-    let title = name(&args.background);
+    let title = title(args);
     let (kind, multiplier) = known.kind;
     let mut modelled = vec![
         ("name", Value::from(title.as_str())),

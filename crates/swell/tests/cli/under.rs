@@ -395,3 +395,82 @@ fn kill_9_leaves_no_process_and_no_file() {
     assert!(out.unwrap().status.success());
     assert_eq!(left(), 0);
 }
+
+/// A program that reports a time in its output, a rate in JSON and a count in a file, each in its own way.
+#[test]
+fn what_a_program_reports_is_judged_and_tabled() {
+    let dir = Scratch::new("under-measure");
+    if !emulates(&dir) {
+        return;
+    }
+    let client = "echo 'took 0.25s'; echo '{\"end\": {\"bps\": 9.5e6}}'; echo '{\"frames\": 7}' >> {dir}/measures.jsonl";
+    let mut typed = vec![
+        "--json",
+        "under",
+        "isi-2pm",
+        "--compare",
+        "2",
+        "--duration",
+        "3s",
+        "--warmup",
+        "0s",
+    ];
+    for measure in [
+        r"took (ms): took ([\d.]+)(ms|s)",
+        "rate (bit/s, higher): json:$.end.bps",
+        "frames (higher)=jsonl",
+        r"absent: nowhere (\d+)",
+    ] {
+        typed.extend(["--measure", measure]);
+    }
+    typed.extend(["--fail-if", "took.value > 300", "--", "bash", "-c", client]);
+    let out = run(&dir, &typed);
+    let code = out.status.code();
+    assert_eq!(code, Some(0), "{}", text(&out.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let verdict = &said["verdict"];
+    for b in verdict["foregrounds"][0]["backgrounds"].as_array().unwrap() {
+        if b["kind"] == "none" {
+            continue;
+        }
+        let value = |name: &str| {
+            let judged = b["judged"].as_array().unwrap();
+            let found = judged.iter().find(|j| j["measure"] == name);
+            found.unwrap_or_else(|| panic!("{name}: {b}"))["with"]["value"].clone()
+        };
+        assert_eq!(value("took"), 250.0);
+        assert_eq!(value("rate"), 9.5e6);
+        assert_eq!(value("frames"), 7.0);
+        let open = b["open"].to_string();
+        assert!(
+            open.contains("absent was reported in 0 of 4 runs"),
+            "{open}"
+        );
+    }
+    let doubts = verdict["doubts"].to_string();
+    assert!(doubts.contains("matches `nowhere"), "{doubts}");
+    let kept = dir.0.join(said["run"].as_str().unwrap());
+    assert!(kept.join("measures.parquet").exists());
+    // A measure that does not read is refused before anything runs, with what helps.
+    let wrong = run(
+        &dir,
+        &[
+            "under",
+            "none",
+            "--compare",
+            "--measure",
+            "p99: 99%",
+            "--",
+            "true",
+        ],
+    );
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("no group says where the number is"));
+    // And so is a load that no link carries.
+    let load = run(
+        &dir,
+        &["under", "isi-2pm", "--load", "200Mbit", "--", "true"],
+    );
+    assert_eq!(load.status.code(), Some(2));
+    assert!(text(&load.stderr).contains("more than the link carries"));
+}

@@ -5,6 +5,7 @@ use swell_base::Dur;
 use super::Findings;
 use crate::file::{BackendKind, CommandLine, Program};
 use crate::measure::BUILT_IN;
+use crate::reported;
 
 /// Hosts beside the client and the server: the fourth byte of an address numbers them.
 const MOST_HOSTS: usize = 250;
@@ -82,6 +83,20 @@ pub(super) fn check(
             continue;
         };
         found.add(key(&format!("reported[{i}].name")), problem, hint);
+    }
+    for (i, measure) in program.reported.iter().enumerate() {
+        let at = |what: &str| key(&format!("reported[{i}].{what}"));
+        if let Err(wrong) = reported::check(measure) {
+            found.add(at(wrong.key), wrong.message, wrong.hint);
+        }
+        if !(measure.floor >= 0.0 && measure.floor.is_finite()) {
+            let message = format!("{} is nothing to add to values", measure.floor);
+            found.add(
+                at("floor"),
+                message,
+                "write 0 or more, in the unit of the measure",
+            );
+        }
     }
     if program.count == Some(0) {
         found.add(

@@ -42,7 +42,7 @@ fn a_real_program_needs_the_emulator() {
     let with = read(&reporting, "x").unwrap();
     let measures = crate::measure::of(&with.foreground[0], false);
     let names: Vec<&str> = measures.iter().map(|m| &*m.name).collect();
-    assert_eq!(names, ["time", "p99"]);
+    assert_eq!(names, ["time", "failures", "p99"]);
     for (name, why) in [("time", "taken"), (" ", "without a name")] {
         let refused = read(&reporting.replace("p99", name), "x").unwrap_err();
         let refused = &refused.problems[0];
@@ -117,7 +117,7 @@ fn what_stands_in_braces_means_one_thing() {
 fn packets_may_be_a_foreground_of_the_simulator() {
     let packets = r#"kind = "poisson"
 rate = "0bit"
-rate_up = "3Mbit"
+rate_up = "1Mbit"
 independent = true
 access = "10Mbit"
 delay_right = "0s"
@@ -133,7 +133,7 @@ tcp = { packets = true, handshake = false, receive_tuning = true }"#;
     };
     assert!(refused("access = \"10Mbit\"", "access = \"0bit\"").contains("carries nothing"));
     assert!(refused("rate = \"0bit\"", "rate = \"match:learnt\"").contains("takes no rate"));
-    assert!(refused("rate_up = \"3Mbit\"\n", "").contains("no traffic"));
+    assert!(refused("rate_up = \"1Mbit\"\n", "").contains("no traffic"));
     let emulated = refused("name = \"web\"", "name = \"web\"\nbackend = \"emulated\"");
     assert!(emulated.contains("simulated only"), "{emulated}");
 }

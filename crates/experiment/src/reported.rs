@@ -1,0 +1,462 @@
+//! What a program says of itself: values of measures in its output.
+//!
+//! A value is found by a regular expression, by a JSONPath (RFC 9535), or in lines of JSON that the program writes to
+//! the file [`LINES`] of its directory. Programs change their units with the size of what they tell (wrk: `900us`,
+//! `14.02ms`, `1.20s`), so a second group of an expression takes the unit, and values are converted to the unit of the
+//! measure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use regex::{Regex, RegexBuilder};
+use serde_json::Value;
+use serde_json_path::JsonPath;
+use swell_base::Warning;
+
+use crate::measure::{Better, MeasureSample, Reported};
+
+/// The file of a run's directory into which a program may write measures: in each line an object that has numbers
+/// under the names of measures.
+pub const LINES: &str = "measures.jsonl";
+
+/// Where a value is found.
+enum Source {
+    /// In what the client writes to standard output or standard error.
+    Pattern(Regex),
+    /// In the JSON that it writes to standard output.
+    Json(JsonPath),
+    /// In [`LINES`].
+    Lines,
+}
+
+impl Source {
+    fn of(reported: &Reported) -> Result<Source, Wrong> {
+        match (&reported.pattern, &reported.json) {
+            (Some(_), Some(_)) => Err(wrong(
+                "json",
+                "`pattern` and `json` both say where it is",
+                "give one of the two",
+            )),
+            (Some(pattern), None) => {
+                let built = RegexBuilder::new(pattern).multi_line(true).build();
+                let regex = built.map_err(|e| {
+                    let text = e.to_string();
+                    let last = text.lines().last().unwrap_or_default();
+                    wrong(
+                        "pattern",
+                        last.trim(),
+                        "it is a regular expression as the Rust crate regex has them",
+                    )
+                })?;
+                let unit = match regex.captures_len() - 1 {
+                    0 => {
+                        return Err(wrong(
+                            "pattern",
+                            "no group says where the number is",
+                            r"write ([\d.]+) for the number",
+                        ));
+                    }
+                    1 => false,
+                    2 => true,
+                    _ => {
+                        return Err(wrong(
+                            "pattern",
+                            "more than two groups",
+                            "one is for the number, one for its unit; (?:...) groups without telling",
+                        ));
+                    }
+                };
+                if unit && reported.unit.is_empty() {
+                    return Err(wrong(
+                        "unit",
+                        "the pattern takes units, and there is none to convert them to",
+                        "write a unit such as \"ms\"",
+                    ));
+                }
+                Ok(Source::Pattern(regex))
+            }
+            (None, Some(path)) => match JsonPath::parse(path) {
+                Ok(path) => Ok(Source::Json(path)),
+                Err(e) => Err(wrong(
+                    "json",
+                    &e.to_string(),
+                    "it is a JSONPath (RFC 9535), such as $.latency.p99",
+                )),
+            },
+            (None, None) => Ok(Source::Lines),
+        }
+    }
+}
+
+/// What is wrong with a measure: the key, what, and what to do.
+#[derive(Debug, PartialEq)]
+pub struct Wrong {
+    /// The key of [`Reported`].
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What helps.
+    pub hint: &'static str,
+}
+
+fn wrong(key: &'static str, message: &str, hint: &'static str) -> Wrong {
+    Wrong {
+        key,
+        message: message.into(),
+        hint,
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.key, self.message, self.hint)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// What is wrong with where a measure is said to be found.
+///
+/// # Errors
+/// An expression or a path that does not read, or without a group for the number.
+pub fn check(reported: &Reported) -> Result<(), Wrong> {
+    Source::of(reported).map(drop)
+}
+
+/// What one run of a client wrote.
+pub struct Output<'o> {
+    /// Standard output.
+    pub stdout: &'o str,
+    /// Standard error.
+    pub stderr: &'o str,
+    /// When the client ended, seconds since the start of the run.
+    pub at: f64,
+}
+
+/// The values in what the clients of a run wrote and in `lines`, the text of [`LINES`], with what to doubt.
+/// `stretch` is how many seconds of the program's clock one second of the network took.
+pub fn values(
+    all: &[Reported],
+    outputs: &[Output<'_>],
+    lines: &str,
+    stretch: f64,
+) -> (Vec<MeasureSample>, Vec<Warning>) {
+    let end = outputs.iter().map(|o| o.at).fold(0.0, f64::max);
+    let (mut samples, mut doubts) = (Vec::new(), Vec::new());
+    for reported in all {
+        // What cannot be read was refused with the experiment.
+        let Ok(source) = Source::of(reported) else {
+            continue;
+        };
+        let mut found = Values {
+            reported,
+            values: Vec::new(),
+            unread: None,
+        };
+        match &source {
+            Source::Pattern(regex) => {
+                for output in outputs {
+                    found.matches(regex, output);
+                }
+            }
+            Source::Json(path) => {
+                for output in outputs {
+                    for document in documents(output.stdout) {
+                        for value in path.query(&document) {
+                            found.value(value, output.at);
+                        }
+                    }
+                }
+            }
+            Source::Lines => {
+                for line in lines.lines() {
+                    let object = serde_json::from_str::<Value>(line).ok();
+                    if let Some(value) = object.as_ref().and_then(|o| o.get(&reported.name)) {
+                        found.value(value, end);
+                    }
+                }
+            }
+        }
+        doubts.extend(found.doubt(&source));
+        let factor = own_clock(&reported.unit, stretch);
+        if factor.is_none() && stretch != 1.0 && !found.values.is_empty() {
+            doubts.push(Warning::warning(
+                "stretched-measure",
+                format!(
+                    "measure {}: time was stretched, and from its unit nobody can tell whether its values have to be; they are as the program said them",
+                    reported.name
+                ),
+            ));
+        }
+        samples.extend(found.values.into_iter().map(|(value, at)| MeasureSample {
+            measure: reported.name.clone(),
+            value: value * factor.unwrap_or(1.0),
+            at,
+        }));
+    }
+    doubts.extend(odd_lines(all, lines));
+    (samples, doubts)
+}
+
+/// Values of one measure.
+struct Values<'r> {
+    reported: &'r Reported,
+    values: Vec<(f64, f64)>,
+    /// Something that was found and is no number of the measure's unit.
+    unread: Option<String>,
+}
+
+impl Values<'_> {
+    fn matches(&mut self, regex: &Regex, output: &Output<'_>) {
+        for text in [output.stdout, output.stderr] {
+            for groups in regex.captures_iter(text) {
+                let number = groups.get(1).map_or("", |g| g.as_str());
+                let unit = groups.get(2).map_or("", |g| g.as_str());
+                self.number(number, unit, output.at);
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Value, at: f64) {
+        match value {
+            Value::Number(n) => self.add(n.as_f64(), 1.0, value, at),
+            Value::String(text) => {
+                let text = text.trim();
+                let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.eE".contains(c)));
+                let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+                self.number(number, unit, at);
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.value(item, at)),
+            other => self.unread = Some(other.to_string()),
+        }
+    }
+
+    fn number(&mut self, number: &str, unit: &str, at: f64) {
+        let value = number.trim().parse().ok();
+        let text = format!("{number}{unit}");
+        match convert(unit.trim(), &self.reported.unit) {
+            Some(factor) => self.add(value, factor, &text, at),
+            None => self.unread = Some(text),
+        }
+    }
+
+    fn add(&mut self, value: Option<f64>, factor: f64, text: &impl ToString, at: f64) {
+        match value.filter(|x| x.is_finite()) {
+            Some(x) => self.values.push((x * factor, at)),
+            None => self.unread = Some(text.to_string()),
+        }
+    }
+
+    /// What a reader must know where nothing was found, or not all of it could be read.
+    fn doubt(&self, source: &Source) -> Option<Warning> {
+        let r = self.reported;
+        if let Some(text) = &self.unread {
+            let unit = if r.unit.is_empty() {
+                "no unit"
+            } else {
+                &r.unit
+            };
+            return Some(Warning::warning(
+                "measure-unread",
+                format!(
+                    "measure {}: `{}` is no number of {unit}",
+                    r.name,
+                    clipped(text)
+                ),
+            ));
+        }
+        if !self.values.is_empty() {
+            return None;
+        }
+        let how = match source {
+            Source::Pattern(regex) => format!(
+                "nothing in the client's output, which is kept with the run, matches `{regex}`; where the unit changes, a second group takes it: ([\\d.]+)(us|ms|s)"
+            ),
+            Source::Json(_) => format!(
+                "there is nothing at {} in the JSON of the client's standard output, which is kept with the run",
+                r.json.as_deref().unwrap_or_default()
+            ),
+            Source::Lines => format!(
+                "no line of {{dir}}/{LINES} has it, as {{\"{}\": 12.3}} would",
+                r.name
+            ),
+        };
+        Some(Warning::warning(
+            "measure-missing",
+            format!("measure {}: {how}", r.name),
+        ))
+    }
+}
+
+/// The beginning of a text, for a message.
+fn clipped(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// The JSON documents in a text that may hold other lines, too.
+fn documents(text: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let begins = rest.trim_start().starts_with(['{', '[']);
+        let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        match stream.next().filter(|_| begins) {
+            Some(Ok(value)) => {
+                found.push(value);
+                rest = &rest[stream.byte_offset()..];
+            }
+            // What is not whole is the last thing that was written.
+            Some(Err(e)) if e.is_eof() => break,
+            _ => rest = rest.split_once('\n').map_or("", |(_, after)| after),
+        }
+    }
+    found
+}
+
+/// Lines that nobody asked for, or that do not read.
+fn odd_lines(all: &[Reported], lines: &str) -> Option<Warning> {
+    let asked = |name: &str| {
+        let by_line = |r: &&Reported| r.pattern.is_none() && r.json.is_none();
+        all.iter().filter(by_line).any(|r| r.name == name)
+    };
+    let odd = lines.lines().filter(|l| !l.trim().is_empty());
+    let odd = odd.filter_map(|line| match serde_json::from_str::<Value>(line) {
+        Ok(Value::Object(map)) => {
+            let unknown = map.keys().find(|k| !asked(k))?;
+            Some(format!(
+                "`{}` is no measure of the experiment",
+                clipped(unknown)
+            ))
+        }
+        _ => Some(format!("`{}` is no JSON object", clipped(line))),
+    });
+    let mut odd = odd.peekable();
+    let first = odd.peek()?.clone();
+    Some(Warning::warning(
+        "odd-measures",
+        format!("{LINES}: {first}; such lines say nothing"),
+    ))
+}
+
+/// What a time or a rate of the program's clock has to be multiplied by to be the network's; `None` for what is neither.
+fn own_clock(unit: &str, stretch: f64) -> Option<f64> {
+    let per_time = ["/s", "/sec", "/second", "/min", "ps"];
+    if split(unit).1 == "s" {
+        Some(1.0 / stretch)
+    } else {
+        let rate = per_time.iter().any(|end| unit.ends_with(end));
+        (rate && unit != "ps").then_some(stretch)
+    }
+}
+
+/// What a value in unit `from` is to be multiplied by to be one in unit `to`. A value without unit is in that of the
+/// measure.
+fn convert(from: &str, to: &str) -> Option<f64> {
+    if from.is_empty() || from == to {
+        return Some(1.0);
+    }
+    let ((a, base), (b, wanted)) = (split(from), split(to));
+    match base {
+        // "1.25k" of whatever the measure counts.
+        "" => Some(a),
+        _ => (base == wanted).then_some(a / b),
+    }
+}
+
+/// A unit as a factor and what is left of it.
+fn split(unit: &str) -> (f64, &str) {
+    match unit {
+        "s" | "sec" | "secs" | "second" | "seconds" => return (1.0, "s"),
+        "m" | "min" | "mins" | "minutes" => return (60.0, "s"),
+        "h" | "hour" | "hours" => return (3600.0, "s"),
+        "msec" | "msecs" | "millis" => return (1e-3, "s"),
+        "usec" | "usecs" | "micros" => return (1e-6, "s"),
+        "nsec" | "nsecs" | "nanos" => return (1e-9, "s"),
+        _ => {}
+    }
+    let mut letters = unit.chars();
+    let factor = match letters.next() {
+        Some('n') => 1e-9,
+        Some('u' | 'µ' | 'μ') => 1e-6,
+        Some('m') => 1e-3,
+        Some('k' | 'K') => 1e3,
+        Some('M') => 1e6,
+        Some('G') => 1e9,
+        Some('T') => 1e12,
+        _ => return (1.0, unit),
+    };
+    let base = letters.as_str();
+    // Small prefixes stand before seconds only: a mile is no thousandth of an ile.
+    if (factor < 1.0) == (base == "s") {
+        (factor, base)
+    } else {
+        (1.0, unit)
+    }
+}
+
+impl FromStr for Reported {
+    type Err = Wrong;
+
+    /// Reads `NAME [(UNIT[, higher])]: PATTERN`, `NAME ...: json:PATH` and `NAME ...: jsonl`.
+    fn from_str(text: &str) -> Result<Reported, Wrong> {
+        const FORM: &str =
+            r"write 'NAME (UNIT): PATTERN', such as 'p99 (ms): Latency\s+([\d.]+)ms'";
+        let cut =
+            text.find([':', '=', '('])
+                .ok_or(wrong("name", "no `:` behind the name", FORM))?;
+        let name = text[..cut].trim();
+        let mut better = Better::Lower;
+        let mut unit = "";
+        let mut rest = &text[cut..];
+        if let Some(inside) = rest.strip_prefix('(') {
+            let (words, after) =
+                inside
+                    .split_once(')')
+                    .ok_or(wrong("unit", "no `)` behind the unit", FORM))?;
+            for word in words.split(',').map(str::trim) {
+                match word {
+                    "higher" => better = Better::Higher,
+                    "lower" => better = Better::Lower,
+                    _ if unit.is_empty() => unit = word,
+                    _ => {
+                        return Err(wrong(
+                            "unit",
+                            "two units",
+                            "write (ms), (higher) or (requests/s, higher)",
+                        ));
+                    }
+                }
+            }
+            rest = after.trim_start();
+        }
+        let source = rest
+            .strip_prefix([':', '='])
+            .ok_or(wrong("name", "no `:` behind the name", FORM))?
+            .trim();
+        if name.is_empty() || source.is_empty() {
+            return Err(wrong(
+                "name",
+                "a measure needs a name and where it is found",
+                FORM,
+            ));
+        }
+        let (pattern, json) = match source.strip_prefix("json:") {
+            Some(path) => (None, Some(path.trim().to_owned())),
+            None if source == "jsonl" => (None, None),
+            None => (Some(source.to_owned()), None),
+        };
+        let reported = Reported {
+            name: name.into(),
+            unit: unit.into(),
+            better,
+            pattern,
+            json,
+            floor: 0.0,
+        };
+        check(&reported)?;
+        Ok(reported)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,329 @@
+//! How often verdicts err, on simulated runs and on made-up ones whose truth is known.
+//!
+//! The quick version runs with every test. `scripts/false-alarms simulated` runs the full one: 400 pairs, and worlds
+//! enough to tell 93 % from 95 %.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "the figures are what the full version is run for"
+)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use swell_base::Stream;
+use swell_experiment::run::{Ended, Options};
+use swell_experiment::store::{Manifest, RunResult};
+use swell_experiment::verdict::Answer;
+use swell_experiment::{Backend, Plan, Results, Simulator, Verdict};
+use swell_stats::{Observation, PairedRatio};
+
+/// Replications of each condition.
+const RUNS: u32 = 5;
+
+/// How many pairs or worlds: `quick`, or what the environment says.
+fn number(variable: &str, quick: usize) -> usize {
+    let set = std::env::var(variable).ok();
+    set.and_then(|n| n.parse().ok()).unwrap_or(quick)
+}
+
+/// A web client behind a link of 20 Mbit/s, with `background`.
+fn plan(background: &str) -> Plan {
+    let text = format!(
+        r#"
+name = "false alarms"
+[network]
+rate = "20Mbit"
+rtt = "40ms"
+[[foreground]]
+name = "web"
+kind = "web"
+object = ["20kB", "100kB"]
+think = "100ms"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "other"
+{background}
+[run]
+replications = {RUNS}
+warmup = "5s"
+duration = "20s"
+[run.keep]
+flows = false
+"#
+    );
+    Plan::resolve(&text, "false alarms", Path::new(".")).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The runs of replications `from` on against `background`, as replications from 0 against `called`.
+fn runs(plan: &Plan, background: &str, called: &str, from: u32) -> Vec<RunResult> {
+    let template = plan.cells.iter().find(|c| c.background == background);
+    let template = template.expect("the plan has this background");
+    (0..RUNS)
+        .map(|replication| {
+            let mut cell = template.clone();
+            cell.seed = 1 + u64::from(from + replication);
+            let spec = plan.spec(&cell, &BTreeMap::new());
+            let spec = spec.expect("the cell is the plan's");
+            let observed = Simulator
+                .run(&spec, &|_| {}, &|| false)
+                .expect("nothing cancels it");
+            cell.background = called.into();
+            cell.replication = replication;
+            RunResult { cell, observed }
+        })
+        .collect()
+}
+
+/// What the verdict says of the background `other`, whose requests take `factor` times as long as they did.
+fn answer(plan: &Plan, none: &[RunResult], other: &[RunResult], factor: f64) -> Answer {
+    let mut slower = other.to_vec();
+    for r in slower.iter_mut().flat_map(|run| &mut run.observed.requests) {
+        let stretched = |end: f64| r.start + factor * (end - r.start);
+        (r.last_byte, r.observed_until) = (stretched(r.last_byte), stretched(r.observed_until));
+    }
+    let results = Results {
+        dir: "nowhere".into(),
+        manifest: Manifest::default(),
+        experiment: plan.file.clone(),
+        experiment_toml: plan.toml.clone(),
+        runs: none.iter().cloned().chain(slower).collect(),
+    };
+    let verdict = Verdict::of(&results).foregrounds.remove(0);
+    let of = verdict.backgrounds.iter().find(|b| b.background == "other");
+    of.and_then(|b| b.matters).expect("it is compared")
+}
+
+/// How often each answer was given.
+#[derive(Debug, Default)]
+struct Tally {
+    yes: usize,
+    no: usize,
+    unclear: usize,
+}
+
+impl Tally {
+    fn count(&mut self, answer: Answer) {
+        match answer {
+            Answer::Yes => self.yes += 1,
+            Answer::No => self.no += 1,
+            Answer::Unclear => self.unclear += 1,
+        }
+    }
+
+    /// At most 5 % of these answers are wrong, as far as so many pairs can say: the bound is what chance exceeds in one
+    /// experiment of a thousand.
+    fn errs_seldom(&self, wrong: usize, what: &str) {
+        let pairs = self.yes + self.no + self.unclear;
+        println!("{what}: {self:?}");
+        let bound = (0..=pairs).find(|&k| at_most(k, pairs, 0.05) >= 0.999);
+        assert!(
+            bound.is_some_and(|b| wrong <= b),
+            "{what}: {wrong} of {pairs}"
+        );
+    }
+}
+
+/// The probability that at most `k` of `n` events of probability `p` happen.
+fn at_most(k: usize, n: usize, p: f64) -> f64 {
+    let mut term = (1.0 - p).powi(i32::try_from(n).expect("few pairs"));
+    let mut sum = term;
+    for i in 0..k {
+        term *= (n - i) as f64 / (i + 1) as f64 * p / (1.0 - p);
+        sum += term;
+    }
+    sum
+}
+
+/// The same traffic under two names, with seeds of its own each: nothing differs. Then requests of one take 1.1 and 1.3
+/// times as long, exactly.
+#[test]
+fn equal_backgrounds_under_two_names_seldom_differ() {
+    let pairs = number("SWELL_PAIRS", 6);
+    let worlds = [
+        "kind = \"learnt\"\nmodel = \"isi-2pm\"\nsessions = 5.0",
+        "kind = \"learnt\"\nmodel = \"access-link\"\nsessions = 13.0",
+        "kind = \"poisson\"\nrate = \"12Mbit\"",
+    ];
+    let plans = worlds.map(plan);
+    let mut tallies = [1.0, 1.1, 1.3].map(|factor| (factor, Tally::default()));
+    for pair in 0..pairs {
+        let own = &plans[pair % plans.len()];
+        let from = 2 * RUNS * u32::try_from(pair).expect("few pairs");
+        let none = runs(own, "other", "none", from);
+        let other = runs(own, "other", "other", from + RUNS);
+        for (factor, tally) in &mut tallies {
+            tally.count(answer(own, &none, &other, *factor));
+        }
+    }
+    let [(_, equal), (_, edge), (_, slower)] = &tallies;
+    equal.errs_seldom(equal.yes, "equal, matters");
+    edge.errs_seldom(edge.yes, "1.1 times as long, matters");
+    edge.errs_seldom(edge.no, "1.1 times as long, does not matter");
+    slower.errs_seldom(slower.no, "1.3 times as long, does not matter");
+}
+
+/// A packet of 1000 bytes every eight seconds changes nothing.
+#[test]
+fn one_kilobit_per_second_seldom_matters() {
+    let pairs = number("SWELL_PAIRS", 6);
+    let own = plan("kind = \"cbr\"\nrate = \"1kbit\"");
+    let mut tally = Tally::default();
+    for pair in 0..pairs {
+        let from = RUNS * u32::try_from(pair).expect("few pairs");
+        let none = runs(&own, "none", "none", from);
+        let other = runs(&own, "other", "other", from);
+        tally.count(answer(&own, &none, &other, 1.0));
+    }
+    tally.errs_seldom(tally.yes, "1 kbit/s, matters");
+    // It is so little that the answer is nearly always given.
+    assert!(2 * tally.no > pairs, "{tally:?}");
+}
+
+/// From a file to its verdict: learnt traffic held to a rate, Poisson packets that match it, and nothing, in the real
+/// simulator and through the run directory.
+#[test]
+fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
+    let learnt = "kind = \"learnt\"\nmodel = \"access-link\"\nrate = \"14Mbit\"";
+    let poisson = "[[background]]\nname = \"poisson\"\nkind = \"poisson\"\nrate = \"match:other\"";
+    let own = plan(&format!("{learnt}\n{poisson}"));
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let options = Options {
+        dir: dir.path().join("run"),
+        threads: 2,
+        fresh: true,
+    };
+    let ended = swell_experiment::run::run(&own, &Simulator, &options, &|_| {}, &|| false);
+    let Ok(Ended::Complete(results)) = ended else {
+        panic!("{ended:?}")
+    };
+    // What was asked for came, alone, or it is said; and Poisson offers as much both ways beside the application.
+    let alone = &results.manifest.measured["other"];
+    let missed = results
+        .manifest
+        .warnings
+        .iter()
+        .any(|w| w.code == "rate-missed");
+    let off = (alone.down_bps / 14e6 - 1.0).abs();
+    assert!(off < 0.25 && (off > 0.05) == missed, "{alone:?}");
+    let verdict = Verdict::of(&results).foregrounds.remove(0);
+    let of = |name: &str| {
+        let found = verdict.backgrounds.iter().find(|b| b.background == name);
+        found.expect("every background is judged")
+    };
+    let offered = of("poisson").offered_bps;
+    assert!(
+        (offered[1] / alone.down_bps - 1.0).abs() < 0.03,
+        "{offered:?}"
+    );
+    assert!(
+        (offered[0] / alone.up_bps - 1.0).abs() < 0.03,
+        "{offered:?}"
+    );
+    assert_eq!(of("other").requested_bps[1], Some(14e6));
+    // Most of the link is taken: that matters whoever takes it.
+    for name in ["other", "poisson"] {
+        assert_eq!(of(name).withheld, [""; 0], "{}", verdict.sentence);
+        assert_eq!(of(name).matters, Some(Answer::Yes), "{}", verdict.sentence);
+        assert!(of(name).judged.iter().any(|j| j.worse()));
+        assert!(of(name).requests > 100);
+    }
+    assert_eq!(verdict.comparisons.len(), 1);
+    assert_eq!(verdict.comparisons[0].withheld, [""; 0]);
+    assert!(verdict.parametric_enough.is_some());
+    assert!(
+        verdict
+            .sentence
+            .contains("Background traffic matters to web here")
+    );
+}
+
+/// Standard normal.
+fn normal(s: &mut Stream) -> f64 {
+    let (u, v) = (1.0 - s.uniform(), s.uniform());
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// Requests of one run of median e^`mean`: dependent, lognormal with a Pareto tail, `cut` of them cut off somewhere.
+fn requests(s: &mut Stream, mean: f64, cut: f64) -> Vec<Observation> {
+    let mut level = normal(s);
+    (0..60)
+        .map(|_| {
+            level = 0.6 * level + 0.8 * normal(s);
+            let tail = match s.uniform() {
+                u if u < 0.05 => (1.0 - s.uniform()).powf(-1.0 / 1.5),
+                _ => 1.0,
+            };
+            let took = (mean + 0.5 * level).exp() * tail;
+            match s.uniform() < cut {
+                true => Observation::at_least(took * s.uniform()),
+                false => Observation::complete(took),
+            }
+        })
+        .collect()
+}
+
+/// Intervals cover the true ratio, and both claims err as seldom as they say, at 5, 10 and 20 replications, with no
+/// request unfinished and with 3 % of them. Both conditions have one law but for a factor, so the truth is that factor.
+#[test]
+fn intervals_cover_the_truth_at_every_number_of_replications() {
+    let worlds = number("SWELL_WORLDS", 60);
+    let mut s = Stream::new(11, "coverage");
+    for n in [5, 10, 20] {
+        for (cut, p) in [0.0, 0.03]
+            .map(|c| [0.5, 0.9, 0.95].map(|p| (c, p)))
+            .concat()
+        {
+            for truth in [1.0, 1.1, 1.3] {
+                let (mut covered, mut known, mut matters, mut equal) = (0, 0, 0, 0);
+                for _ in 0..worlds {
+                    let mut condition = |mean: f64| -> Vec<Vec<Observation>> {
+                        (0..n)
+                            .map(|_| {
+                                let run = mean + 0.25 * normal(&mut s);
+                                requests(&mut s, run, cut)
+                            })
+                            .collect()
+                    };
+                    let (with, without) = (condition(f64::ln(truth)), condition(0.0));
+                    let Some(r) = PairedRatio::of(&with, &without, p) else {
+                        continue;
+                    };
+                    let (low, high) = r.interval(0.95);
+                    known += 1;
+                    covered += usize::from(low <= truth && truth <= high);
+                    matters += usize::from(r.p_above(1.1).min(r.p_below(1.0 / 1.1)) <= 0.05);
+                    equal += usize::from(r.equivalent(0.1, 0.05));
+                }
+                let share = |k: usize| k as f64 / known as f64;
+                println!(
+                    "n {n} unfinished {cut} p {p} truth {truth}: covered {:.3}, matters {:.3}, equal {:.3} of {known}",
+                    share(covered),
+                    share(matters),
+                    share(equal)
+                );
+                // What 54 comparisons of so many worlds may be off by chance.
+                let room = |bar: f64| 3.0 * (bar * (1.0 - bar) / known as f64).sqrt();
+                assert!(known > worlds / 2);
+                assert!(share(covered) >= 0.93 - room(0.93));
+                if truth < 1.2 {
+                    assert!(share(matters) <= 0.05 + room(0.05));
+                }
+                if truth > 1.05 {
+                    assert!(share(equal) <= 0.05 + room(0.05));
+                }
+            }
+        }
+    }
+}
+
+/// The bound that tallies are held against.
+#[test]
+fn chance_is_the_binomials() {
+    assert!((at_most(0, 10, 0.05) - 0.95f64.powi(10)).abs() < 1e-12);
+    assert!((at_most(10, 10, 0.05) - 1.0).abs() < 1e-12);
+    let one = 0.95f64.powi(10) + 10.0 * 0.05 * 0.95f64.powi(9);
+    assert!((at_most(1, 10, 0.05) - one).abs() < 1e-12);
+}
