@@ -11,14 +11,16 @@ use swell_experiment::file::{
     Transport, Web,
 };
 use swell_experiment::store::RunResult;
-use swell_experiment::verdict::{self, BackgroundVerdict, ForegroundVerdict, Verdict};
+use swell_experiment::verdict::{
+    self, BackgroundVerdict, ForegroundVerdict, Judgement, Statistic, Verdict,
+};
 use swell_stats::{Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, pool, sd};
 
 use crate::data::{
-    BackgroundData, Condition, Doubt, Energy, ForegroundData, Interval, Load, QUANTILES,
-    ReportData, Series,
+    BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, Load,
+    MeasureCell, MeasureRow, QUANTILES, ReportData, Series,
 };
-use crate::human::trimmed;
+use crate::human::{Quantity, trimmed};
 use crate::palette::Role;
 
 use facts::{bytes, duration};
@@ -138,12 +140,58 @@ fn foreground(
     ForegroundData {
         name: foreground.name().into(),
         what: describe(foreground),
+        measures: measures(verdict),
         conditions: verdict
             .backgrounds
             .iter()
             .map(|b| condition(results, foreground.name(), b))
             .collect(),
     }
+}
+
+/// Everything that was judged, a row for each statistic.
+fn measures(verdict: &ForegroundVerdict) -> Vec<MeasureRow> {
+    let all = || verdict.backgrounds.iter().flat_map(|b| &b.judged);
+    let mut rows: Vec<MeasureRow> = Vec::new();
+    for j in all() {
+        let name = match j.statistic {
+            Statistic::Percentile(p) => format!("{}, p{:.0}", j.measure, p * 100.0),
+            Statistic::Mean => j.measure.clone(),
+        };
+        if rows.iter().any(|r| r.name == name) {
+            continue;
+        }
+        let (quantity, unit) = match (&*j.unit, &*j.measure) {
+            ("s", _) => (Quantity::Duration, String::new()),
+            ("bit/s", _) => (Quantity::Rate, String::new()),
+            ("", "failures" | "loss") => (Quantity::Share, String::new()),
+            (unit, _) => (Quantity::Plain, unit.to_owned()),
+        };
+        let same = |k: &&Judgement| k.measure == j.measure && k.statistic == j.statistic;
+        let reference = verdict.reference.as_ref();
+        let cells = verdict
+            .backgrounds
+            .iter()
+            .map(|b| match b.judged.iter().find(same) {
+                Some(own) => MeasureCell {
+                    value: own.with.map(interval),
+                    ratio: Some(interval(own.ratio)),
+                    differs: own.differs(),
+                },
+                None if reference == Some(&b.background) => MeasureCell {
+                    value: all().find(same).and_then(|k| k.without).map(interval),
+                    ..MeasureCell::default()
+                },
+                None => MeasureCell::default(),
+            });
+        rows.push(MeasureRow {
+            name,
+            quantity,
+            unit,
+            cells: cells.collect(),
+        });
+    }
+    rows
 }
 
 fn describe(foreground: &Foreground) -> String {
@@ -217,7 +265,7 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
         steps: all.steps().iter().map(|s| (s.value, s.cdf)).collect(),
         band: band(&groups, &all, &bootstrap),
         energies: [0, 1].map(|direction| energies(&runs, direction)),
-        load: [0, 1].map(|direction| load(&runs, direction)),
+        load: [0, 1].map(|direction| load(&runs, direction, verdict)),
         series: runs
             .iter()
             .take(SHOWN)
@@ -226,6 +274,9 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
         ..Condition::default()
     };
     for (i, p) in QUANTILES.into_iter().enumerate() {
+        if p != 0.5 && condition.samples < FEW_SAMPLES {
+            continue;
+        }
         let Some(q) = verdict.quantiles.iter().find(|q| q.p == p) else {
             continue;
         };
@@ -256,7 +307,7 @@ fn band(
     let mut times: Vec<f64> = (0..=BAND_POINTS)
         .filter_map(|i| all.quantile(i as f64 / BAND_POINTS as f64))
         .collect();
-    // The last completion, which is no quantile where requests stayed open.
+    // The last completion, which is no quantile where requests are unfinished.
     times.extend(all.steps().last().map(|s| s.value));
     times.dedup();
     let shares: Vec<(f64, Vec<f64>)> = groups
@@ -328,7 +379,7 @@ fn energies(runs: &[&RunResult], direction: u8) -> Vec<Energy> {
         .collect()
 }
 
-fn load(runs: &[&RunResult], direction: u8) -> Load {
+fn load(runs: &[&RunResult], direction: u8, verdict: &BackgroundVerdict) -> Load {
     let links: Vec<_> = runs
         .iter()
         .flat_map(|r| &r.observed.links)
@@ -352,7 +403,10 @@ fn load(runs: &[&RunResult], direction: u8) -> Load {
             .sum::<f64>()
     };
     let arrived = total(|l| l.arrived_packets);
+    let way = usize::from(direction);
     Load {
+        requested: verdict.requested_bps[way],
+        carried: verdict.load_bps[way],
         background: mean(&background).unwrap_or(f64::NAN),
         background_sd: sd(&background).unwrap_or(f64::NAN),
         foreground: mean(&rates(0)).unwrap_or(f64::NAN),
@@ -417,11 +471,13 @@ fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
 /// Doubts of the experiment (its models' among them), of its figures, and of its runs: those of one
 /// code once, with the number of runs that have them.
 fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
+    let models = || results.manifest.models.values().flat_map(|m| &m.warnings);
     let one = |warning: &Warning, place: String| Doubt {
         grave: warning.severity == Severity::Warning,
         code: warning.code.clone(),
         message: warning.message.clone(),
         place,
+        of_model: models().any(|w| warning.message.ends_with(&w.message)),
     };
     let mut out: Vec<Doubt> = Vec::new();
     let figures = verdict.foregrounds.iter().flat_map(|f| &f.doubts);
@@ -454,5 +510,7 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
         }
         out.push(doubt);
     }
+    // What could change the answer comes first, what a model always has last.
+    out.sort_by_key(|d| (d.of_model, !d.grave, verdict::rank(&d.code)));
     out
 }

@@ -1,5 +1,6 @@
 //! What a page shows, as plain data: filled from results by `convert`, drawn by `page`.
 
+use crate::human::Quantity;
 use crate::palette::Role;
 
 /// A value with its interval.
@@ -48,6 +49,8 @@ pub struct Doubt {
     pub message: String,
     /// Where it was seen: `12 runs`, a run, a model; may be empty.
     pub place: String,
+    /// Whether a model or a trace has it, whatever is made of it here.
+    pub of_model: bool,
 }
 
 /// A background.
@@ -61,6 +64,30 @@ pub struct BackgroundData {
     pub role: Role,
 }
 
+/// One statistic of one measure of an application, with every background.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasureRow {
+    /// The measure, and which percentile of it: `time, p95`.
+    pub name: String,
+    /// How its values are written.
+    pub quantity: Quantity,
+    /// Unit of plain values; may be empty.
+    pub unit: String,
+    /// One per background, in their order.
+    pub cells: Vec<MeasureCell>,
+}
+
+/// A measure with one background.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MeasureCell {
+    /// Its value; none where it cannot be told.
+    pub value: Option<Interval>,
+    /// With this background over without; none for the reference, and where it cannot be told.
+    pub ratio: Option<Interval>,
+    /// Whether a difference beyond the margin is shown.
+    pub differs: bool,
+}
+
 /// An application and what the backgrounds did to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForegroundData {
@@ -68,12 +95,17 @@ pub struct ForegroundData {
     pub name: String,
     /// What it does, in a few words.
     pub what: String,
+    /// What was measured, the most telling first.
+    pub measures: Vec<MeasureRow>,
     /// One per background, in their order.
     pub conditions: Vec<Condition>,
 }
 
 /// The quantiles every table gives.
 pub const QUANTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
+
+/// Fewer samples than this have no tail that is worth a number, and are drawn as what they are.
+pub const FEW_SAMPLES: usize = 20;
 
 /// An application against one background.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,7 +114,7 @@ pub struct Condition {
     pub replications: usize,
     /// Requests, complete or not.
     pub samples: usize,
-    /// Requests still open at the end.
+    /// Requests unfinished at the end of their run.
     pub unfinished: usize,
     /// Requests that failed.
     pub failed: usize,
@@ -120,10 +152,15 @@ pub struct Energy {
 /// One direction of the bottleneck, means over replications after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
+    /// What was requested of the background, or what it carries when it is alone, bits per second; none where neither
+    /// is known.
+    pub requested: Option<f64>,
     /// Background that arrived, bits per second.
     pub background: f64,
     /// Its standard deviation over replications; NaN for one.
     pub background_sd: f64,
+    /// Background that left, bits per second.
+    pub carried: f64,
     /// Foreground that arrived, bits per second.
     pub foreground: f64,
     /// Share of the capacity used.

@@ -3,7 +3,7 @@
 use crate::chart::{
     Axis, Bar, BarChart, BarGroup, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
 };
-use crate::data::{Condition, Energy, ForegroundData, QUANTILES, ReportData, Series};
+use crate::data::{Condition, Energy, FEW_SAMPLES, ForegroundData, QUANTILES, ReportData, Series};
 use crate::human::{Quantity, count, significant, trimmed};
 use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::Role;
@@ -40,6 +40,11 @@ pub(crate) fn named<'a>(
         .collect()
 }
 
+/// Whether there are too few samples for a tail.
+pub(crate) fn few(condition: &Condition) -> bool {
+    condition.samples < FEW_SAMPLES
+}
+
 /// The completion times of every background as distribution functions.
 pub(crate) fn cdf_chart(named: &[Named<'_>], link: &str) -> XyChart {
     let mut values: Vec<f64> = named
@@ -65,12 +70,22 @@ pub(crate) fn cdf_chart(named: &[Named<'_>], link: &str) -> XyChart {
                 name: n.name.into(),
                 note: format!("n = {}", count(n.condition.samples as u64)),
                 slot: n.slot,
-                shape: Shape::Step,
+                shape: match few(n.condition) {
+                    true => Shape::Dots,
+                    false => Shape::Step,
+                },
                 points: n.condition.steps.clone(),
-                band: n.condition.band.clone(),
+                band: match few(n.condition) {
+                    true => Vec::new(),
+                    false => n.condition.band.clone(),
+                },
             })
             .collect(),
-        marks: Vec::new(),
+        // Of dots the median is read where the line meets them.
+        marks: match named.iter().any(|n| few(n.condition)) {
+            true => vec![0.5],
+            false => Vec::new(),
+        },
         link: link.into(),
     }
 }
@@ -87,6 +102,12 @@ pub(crate) fn cdf(id: &str, named: &[Named<'_>]) -> Figure {
     } else {
         ""
     };
+    let dots = match named.iter().any(|n| few(n.condition)) {
+        true => {
+            " Where there are fewer than 20 requests, each is a dot; the dashed line is the median."
+        }
+        false => "",
+    };
     let mut table = Table::new(&[
         "Background",
         "1 %",
@@ -100,7 +121,9 @@ pub(crate) fn cdf(id: &str, named: &[Named<'_>]) -> Figure {
     for n in named {
         let mut row = vec![Cell::text(n.name).slot(n.slot)];
         for p in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99] {
-            let at = n.condition.steps.iter().find(|s| s.1 >= p - 1e-12);
+            let told = p == 0.5 || !few(n.condition);
+            let mut steps = n.condition.steps.iter().filter(|_| told);
+            let at = steps.find(|s| s.1 >= p - 1e-12);
             row.push(Cell::text(
                 at.map_or("–".into(), |s| Quantity::Duration.show(s.0, 3)),
             ));
@@ -111,8 +134,8 @@ pub(crate) fn cdf(id: &str, named: &[Named<'_>]) -> Figure {
         &id,
         "How long requests take.",
         &format!(
-            "Share of requests completed within a time; a request that was still open when its \
-             run ended counts as longer.{banded}{axis}"
+            "Share of requests completed within a time; a request that was unfinished when its \
+             run ended counts as longer.{dots}{banded}{axis}"
         ),
         |canvas, width| {
             let height = if width < 500.0 { 330.0 } else { 390.0 };

@@ -7,7 +7,7 @@ use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
 use crate::chart::Canvas;
-use crate::data::{ForegroundData, Interval, QUANTILES, ReportData};
+use crate::data::{Doubt, ForegroundData, Interval, Load, QUANTILES, ReportData};
 use crate::human::{Quantity, count, significant};
 use crate::{figures, network, palette};
 
@@ -165,32 +165,97 @@ pub fn page(data: &ReportData) -> String {
     sections.push(network_section(data));
     sections.push(load_section(data, &slots));
     sections.push(rerun_section(data));
-    let doubts = |grave: bool| -> Vec<Value> {
-        data.doubts
-            .iter()
-            .filter(|d| d.grave == grave)
-            .map(|d| {
-                context! {
-                    grave => d.grave,
-                    code => clean(&d.code),
-                    message => clean(&d.message),
-                    place => clean(&d.place),
-                }
-            })
-            .collect()
-    };
-    let verdict: Vec<String> = data.verdict.iter().map(|s| clean(s)).collect();
+    let mut ordered: Vec<&Doubt> = data.doubts.iter().collect();
+    ordered.sort_by_key(|d| (d.of_model, !d.grave));
+    let doubts: Vec<Value> = ordered
+        .iter()
+        .map(|d| {
+            context! {
+                grave => d.grave,
+                code => clean(&d.code),
+                message => clean(&d.message),
+                place => clean(&d.place),
+            }
+        })
+        .collect();
+    let answers = data.verdict.iter().enumerate();
+    let answers: Vec<Value> = answers
+        .map(|(i, sentence)| {
+            let parts = data
+                .foregrounds
+                .get(i)
+                .map_or_else(Vec::new, |f| answer(data, f, i, &slots));
+            context! { sentence => clean(sentence), parts => Value::from(Serde(parts)) }
+        })
+        .collect();
     html(
         &data.title,
         &data.note,
         context! {
             report => true,
-            verdict => verdict,
-            warnings => doubts(true),
-            notes => doubts(false),
+            answers => answers,
+            grave => data.doubts.iter().any(|d| d.grave && !d.of_model),
+            doubts => doubts,
         },
         &sections,
     )
+}
+
+/// What stands below the sentence: one picture, and one table of everything that was measured.
+fn answer(
+    data: &ReportData,
+    foreground: &ForegroundData,
+    index: usize,
+    slots: &[usize],
+) -> Vec<Part> {
+    let named = figures::named(data, foreground, slots);
+    let mut parts = Vec::new();
+    if foreground.conditions.iter().any(|c| c.samples > 0) {
+        parts.push(Part {
+            figures: vec![figures::cdf(&format!("f{index}"), &named)],
+            ..Part::default()
+        });
+    }
+    if !foreground.measures.is_empty() {
+        parts.push(Part {
+            tables: vec![measure_table(data, foreground)],
+            ..Part::default()
+        });
+    }
+    parts
+}
+
+/// Every measure with every background.
+fn measure_table(data: &ReportData, foreground: &ForegroundData) -> Table {
+    let mut head = vec!["Measure"];
+    head.extend(data.backgrounds.iter().map(|b| b.name.as_str()));
+    let mut table = Table::new(&head);
+    for row in &foreground.measures {
+        let show = |value: f64| {
+            let number = row.quantity.show(value, 3);
+            if row.unit.is_empty() {
+                number
+            } else {
+                format!("{number}\u{a0}{}", row.unit)
+            }
+        };
+        let mut cells = vec![Cell::text(&row.name)];
+        cells.extend(row.cells.iter().map(|c| {
+            let value = c.value.map_or_else(|| "–".into(), |v| show(v.value));
+            let small = match (c.ratio, c.value) {
+                (Some(ratio), _) => {
+                    let (factor, interval) = slowdown(&ratio);
+                    let mark = if c.differs { ", differs" } else { "" };
+                    format!("{factor} {interval}{mark}")
+                }
+                (None, Some(v)) => interval(row.quantity, v.value, v.low, v.high),
+                (None, None) => String::new(),
+            };
+            Cell::text(value).small(small)
+        }));
+        table.rows.push(cells);
+    }
+    table
 }
 
 /// A page of sections, with what `extra` adds above them.
@@ -231,7 +296,6 @@ fn foreground_section(
                    the reference itself, the interval of the time."
                 .into(),
             tables: vec![quantile_table(data, foreground, slots)],
-            figures: vec![figures::cdf(&id, &named)],
             ..Part::default()
         },
         Part {
@@ -300,6 +364,7 @@ fn quantile_table(data: &ReportData, foreground: &ForegroundData, slots: &[usize
         for i in 0..QUANTILES.len() {
             let Some(time) = condition.quantiles[i] else {
                 let small = match &condition.slowdown[i] {
+                    None if figures::few(condition) => "too few".into(),
                     Some(s) => format!("{}, not identifiable", slowdown(s).0),
                     None => "not identifiable".into(),
                 };
@@ -317,7 +382,7 @@ fn quantile_table(data: &ReportData, foreground: &ForegroundData, slots: &[usize
         }
         let mut notes = vec![format!("{} runs", condition.replications)];
         if condition.unfinished > 0 {
-            notes.push(format!("{} open", count(condition.unfinished as u64)));
+            notes.push(format!("{} unfinished", count(condition.unfinished as u64)));
         }
         if condition.failed > 0 {
             notes.push(format!("{} failed", count(condition.failed as u64)));
@@ -349,8 +414,12 @@ fn load_section(data: &ReportData, slots: &[usize]) -> Section {
     for foreground in &data.foregrounds {
         let mut table = Table::new(&[
             "Background",
-            "background down",
-            "background up",
+            "requested down",
+            "offered down",
+            "carried down",
+            "requested up",
+            "offered up",
+            "carried up",
             "foreground down",
             "used down",
             "dropped down",
@@ -370,10 +439,18 @@ fn load_section(data: &ReportData, slots: &[usize]) -> Section {
                     cell
                 }
             };
+            let requested = |load: &Load| {
+                let shown = load.requested.map(|bps| Quantity::Rate.show(bps, 3));
+                Cell::text(shown.unwrap_or_else(|| "–".into()))
+            };
             table.rows.push(vec![
                 Cell::text(&background.name).slot(slot),
+                requested(&down),
                 rate(down.background, down.background_sd),
+                Cell::text(Quantity::Rate.show(down.carried, 3)),
+                requested(&up),
                 rate(up.background, up.background_sd),
+                Cell::text(Quantity::Rate.show(up.carried, 3)),
                 Cell::text(Quantity::Rate.show(down.foreground, 3)),
                 Cell::text(Quantity::Share.show(down.utilisation, 3)),
                 Cell::text(format!("{}\u{a0}%", significant(down.dropped * 100.0, 2))),
@@ -392,10 +469,13 @@ fn load_section(data: &ReportData, slots: &[usize]) -> Section {
     Section {
         id: "loads".into(),
         title: "Measured loads".into(),
-        what: "Arrivals at the bottleneck’s queues after the warm-up, network-layer bytes; mean \
-               and standard deviation over replications. A background that waits for its \
-               answers sends less when the foreground takes its share."
-            .into(),
+        what:
+            "At the bottleneck’s queues after the warm-up, network-layer bytes. Requested is what \
+               the experiment asks for, or what the background carries alone; offered is what \
+               arrives beside the application, with the standard deviation over replications; \
+               carried is what leaves. A background that waits for its answers sends less when \
+               the foreground takes its share."
+                .into(),
         parts,
     }
 }

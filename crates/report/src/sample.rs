@@ -3,9 +3,10 @@
 use swell_base::Stream;
 
 use crate::data::{
-    BackgroundData, Condition, Doubt, Energy, ForegroundData, Interval, Load, NetworkData,
-    ReportData, Rerun, Series,
+    BackgroundData, Condition, Doubt, Energy, ForegroundData, Interval, Load, MeasureCell,
+    MeasureRow, NetworkData, ReportData, Rerun, Series,
 };
+use crate::human::Quantity;
 use crate::palette::Role;
 
 /// A whole report over backgrounds of these names; the first is the reference, the last is learnt.
@@ -30,12 +31,14 @@ pub(crate) fn report(names: &[&str]) -> ReportData {
                           in the model"
                     .into(),
                 place: "model campus".into(),
+                of_model: true,
             },
             Doubt {
                 grave: true,
                 code: "few-samples".into(),
                 message: "the 95th percentile rests on 9 samples beyond it".into(),
                 place: "3 runs".into(),
+                of_model: false,
             },
         ],
         backgrounds: names
@@ -84,7 +87,26 @@ fn foreground(names: &[&str]) -> ForegroundData {
     ForegroundData {
         name: "web-1mb".into(),
         what: "web: 1 client, 1 MB objects back to back, a new connection each".into(),
+        measures: vec![MeasureRow {
+            name: "time, p95".into(),
+            quantity: Quantity::Duration,
+            unit: String::new(),
+            cells: (0..names.len()).map(measured).collect(),
+        }],
         conditions: (0..names.len()).map(condition).collect(),
+    }
+}
+
+fn measured(i: usize) -> MeasureCell {
+    let interval = |value: f64| Interval {
+        value,
+        low: value * 0.9,
+        high: value * 1.1,
+    };
+    MeasureCell {
+        value: Some(interval(0.478 * [1.0, 1.3, 1.4, 2.57][i.min(3)])),
+        ratio: (i > 0).then(|| interval([1.0, 1.3, 1.4, 2.57][i.min(3)])),
+        differs: i > 0,
     }
 }
 
@@ -156,6 +178,8 @@ fn condition(i: usize) -> Condition {
         band,
         energies,
         load: [0.2, 1.0].map(|k| Load {
+            requested: (i == 3).then_some(6.6e6 * k),
+            carried: if i == 0 { 0.0 } else { 6.5e6 * k },
             background: if i == 0 { 0.0 } else { 6.6e6 * k },
             background_sd: if i == 3 { 0.3e6 } else { 0.01e6 },
             foreground: 9e6 * k,

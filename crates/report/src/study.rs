@@ -67,9 +67,12 @@ pub fn study_html(study: &Study) -> String {
     };
     let extra = context! {
         report => true,
-        verdict => sentences(study),
-        warnings => doubts(true),
-        notes => doubts(false),
+        answers => sentences(study)
+            .into_iter()
+            .map(|sentence| context! { sentence => sentence })
+            .collect::<Vec<minijinja::Value>>(),
+        grave => !doubts(true).is_empty(),
+        doubts => [doubts(true), doubts(false)].concat(),
     };
     page::html(&study.title, &study.paper, extra, &sections)
 }

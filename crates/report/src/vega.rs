@@ -122,6 +122,7 @@ impl XyChart {
             Shape::Marked,
             Shape::Intervals,
             Shape::Named,
+            Shape::Dots,
         ] {
             let rows = points(self.curves.iter().filter(|c| c.shape == shape));
             if rows.is_empty() {
@@ -131,7 +132,7 @@ impl XyChart {
                 Shape::Step => json!({"type": "line", "interpolate": "step-after"}),
                 Shape::Line => json!({"type": "line"}),
                 Shape::Marked | Shape::Intervals => json!({"type": "line", "point": true}),
-                Shape::Named => json!({"type": "point", "filled": true}),
+                Shape::Named | Shape::Dots => json!({"type": "point", "filled": true}),
             };
             layers.push(json!({
                 "data": {"values": rows}, "mark": mark,

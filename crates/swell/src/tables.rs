@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, presets};
 use swell_capture::{Counts, Skip};
 use swell_experiment::Results;
-use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile};
+use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile, Statistic};
 use swell_live::agent::Standing;
 use swell_live::backend::{Exit, Went};
+use swell_stats::Estimate;
 use swell_study::Ledger;
 use swell_traffic::Model;
 
@@ -66,14 +67,85 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
             format!("{:.1}", b.load_bps[1] / 1e6),
             requests,
         ];
-        row.extend(b.quantiles.iter().map(quantile));
+        // Of few requests the median is all that can be told.
+        let told = |q: &Quantile| q.p == 0.5 || b.requests >= FEW;
+        row.extend(b.quantiles.iter().map(|q| match told(q) {
+            true => quantile(q),
+            false => "-".into(),
+        }));
         table.add_row(row);
     }
     format!(
-        "{}: seconds to the last byte, slowdown (95 % interval)\n{table}",
-        v.foreground
+        "{}: seconds to the last byte, slowdown (95 % interval); Mbit/s carried down\n{table}{}",
+        v.foreground,
+        measures(v)
     )
 }
+
+/// What was judged beside request times; nothing where nothing was.
+fn measures(v: &ForegroundVerdict) -> String {
+    let mut text = list(&[
+        "measure",
+        "background",
+        "without",
+        "with",
+        "ratio (95 % interval)",
+    ]);
+    let mut rows = 0;
+    for b in &v.backgrounds {
+        for j in b.judged.iter().filter(|j| j.measure != "time") {
+            let (unit, scale) = match &*j.unit {
+                "bit/s" => ("Mbit/s", 1e-6),
+                unit => (unit, 1.0),
+            };
+            let level = |e: Option<Estimate>| {
+                e.map_or_else(|| "unknown".into(), |e| plain(e.value * scale))
+            };
+            let mut name = j.measure.clone();
+            if let Statistic::Percentile(p) = j.statistic {
+                name += &format!(" p{:.0}", p * 100.0);
+            }
+            if !unit.is_empty() {
+                name += &format!(" ({unit})");
+            }
+            let factor = match Known::of(&j.ratio) {
+                Known::AtLeast(low) => format!("x >= {}", ratio(low)),
+                Known::AtMost(high) => format!("x <= {}", ratio(high)),
+                Known::Value => format!("x {}", ratio(j.ratio.value)),
+                Known::Interval => format!(
+                    "x {} ({}-{})",
+                    ratio(j.ratio.value),
+                    ratio(j.ratio.low),
+                    ratio(j.ratio.high)
+                ),
+            };
+            text.add_row(vec![
+                shortened(&name, 24),
+                shortened(&b.background, 12),
+                level(j.without),
+                level(j.with),
+                factor,
+            ]);
+            rows += 1;
+        }
+    }
+    match rows {
+        0 => String::new(),
+        _ => format!("\n{text}"),
+    }
+}
+
+/// Three significant digits of any size.
+fn plain(x: f64) -> String {
+    match x.abs() {
+        0.0 => "0".into(),
+        size if (1e-3..1e5).contains(&size) => significant(x),
+        _ => format!("{x:.2e}"),
+    }
+}
+
+/// Fewer requests than this have no tail that is worth a number.
+const FEW: usize = 20;
 
 fn quantile(q: &Quantile) -> String {
     let mut text = q.seconds.map_or_else(

@@ -262,7 +262,7 @@ mod tests {
         let named = read("my:back:p50.seconds<=0.25").unwrap();
         assert_eq!(named.background.as_deref(), Some("my:back"));
         assert!(named.holds(0.25) && !named.holds(0.26) && named.end == End::Value);
-        let of = |text: &str| read(text).map(|t| (t.of, t.end)).unwrap();
+        let of = |text: &str| read(text).map(|own| (own.of, own.end)).unwrap();
         let p99 = || "p99".to_owned();
         assert_eq!(of("p99.value > 5"), (Of::Value(p99(), None), End::Value));
         assert_eq!(

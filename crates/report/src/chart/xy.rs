@@ -14,6 +14,8 @@ pub enum Shape {
     Line,
     /// Straight lines with a mark at each point.
     Marked,
+    /// A mark at each point; nothing joins them.
+    Dots,
     /// As marked, and the band is drawn as an upright bar at each point.
     Intervals,
     /// A mark at each point with the name beside it; nothing joins them, and no legend names them.
@@ -171,7 +173,7 @@ impl XyChart {
         };
         let mut d = PathData::default();
         match curve.shape {
-            Shape::Named => {}
+            Shape::Named | Shape::Dots => {}
             Shape::Step => {
                 let floor = self
                     .y
@@ -191,7 +193,7 @@ impl XyChart {
         }
         let kind = match curve.shape {
             Shape::Step => "step",
-            Shape::Line | Shape::Marked | Shape::Intervals | Shape::Named => "poly",
+            _ => "poly",
         };
         svg.tag("path")
             .attr("class", &format!("line c{0} d{0}", curve.slot))

@@ -39,11 +39,12 @@ fn the_page_comes_in_the_order_of_the_questions() {
     let places: Vec<usize> = [
         "<h1>web-20mbit",
         "id=\"verdict\"",
+        "id=\"f0-cdf\"",
+        "time, p95",
         "id=\"doubts\"",
         "few-samples",
         "short-trace",
         "<h3>Completion times",
-        "id=\"f0-cdf\"",
         "id=\"f0-slow\"",
         "id=\"f0-lsd-down\"",
         "id=\"f0-time\"",
