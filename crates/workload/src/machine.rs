@@ -178,6 +178,12 @@ pub trait Workload: Send {
         None
     }
 
+    /// Whether connections are to leave records; by default they do. They take memory as long as a run goes on.
+    /// Foregrounds and sources with few connections leave theirs all the same.
+    fn keep_records(&mut self, keep: bool) {
+        let _ = keep;
+    }
+
     /// What was finished since the last call, for the tables, in order of completion.
     fn take_records(&mut self) -> Vec<Record>;
 

@@ -47,7 +47,9 @@ pub struct Sessions {
     config: SessionsConfig,
     /// One entry per connection or datagram flow opened, emptied when it is gone.
     flows: Vec<Option<Box<Live>>>,
+    /// Finished connections, if somebody wants to know.
     records: Vec<Record>,
+    keeps_records: bool,
 }
 
 #[derive(Debug)]
@@ -93,6 +95,7 @@ impl Sessions {
             config,
             flows: Vec::new(),
             records: Vec::new(),
+            keeps_records: true,
         }
     }
 
@@ -296,7 +299,9 @@ impl Sessions {
             min_rtt: info.min_rtt,
             retransmissions: info.client_retransmissions + info.server_retransmissions,
         };
-        self.records.push(Record::Flow(record));
+        if self.keeps_records {
+            self.records.push(Record::Flow(record));
+        }
     }
 }
 
@@ -339,6 +344,10 @@ impl Workload for Sessions {
             }
             Event::Drained(..) => {}
         }
+    }
+
+    fn keep_records(&mut self, keep: bool) {
+        self.keeps_records = keep;
     }
 
     fn take_records(&mut self) -> Vec<Record> {

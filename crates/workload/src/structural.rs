@@ -81,15 +81,6 @@ impl Structural {
         }
     }
 
-    /// Leaves no records of connections, which take memory as long as a run goes on.
-    #[must_use]
-    pub fn without_records(self) -> Structural {
-        Structural {
-            keeps_records: false,
-            ..self
-        }
-    }
-
     /// Sets the timer for the next session to start.
     fn await_session(&mut self, now: Time, actions: &mut Vec<Action>) {
         if let Some(start) = self.starts.get(self.next_start) {
@@ -363,6 +354,10 @@ impl Workload for Structural {
             }
             Event::Connected(_, End::Server) => {}
         }
+    }
+
+    fn keep_records(&mut self, keep: bool) {
+        self.keeps_records = keep;
     }
 
     fn take_records(&mut self) -> Vec<Record> {

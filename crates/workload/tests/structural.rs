@@ -10,7 +10,7 @@ use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance, Run,
     Schedule, Session, Start, Totals, Turn, Unit, Wire, Write,
 };
-use swell_workload::{Action, End, FlowRecord, Record, Structural};
+use swell_workload::{Action, End, FlowRecord, Record, Structural, Workload as _};
 
 const MS: Dur = Dur::from_millis(1);
 const DELAY: Dur = Dur::from_millis(10);
@@ -93,6 +93,10 @@ fn play(groups: Vec<Group>) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
 }
 
 fn run(model: Model) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
+    run_keeping(model, true)
+}
+
+fn run_keeping(model: Model, records: bool) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
     let at = Time::ZERO + Dur::from_secs(1);
     let schedule = Schedule {
         starts: vec![Start {
@@ -102,7 +106,8 @@ fn run(model: Model) -> (Vec<FlowRecord>, Vec<(Time, Action)>) {
         }],
         phase: Dur::ZERO,
     };
-    let machine = Structural::new(Arc::new(model), &schedule);
+    let mut machine = Structural::new(Arc::new(model), &schedule);
+    machine.keep_records(records);
     let mut net = Ideal::new(machine, DELAY);
     let flows = net
         .run(Dur::from_secs(1000))
@@ -126,6 +131,22 @@ fn sends(log: &[(Time, Action)]) -> Vec<(u64, u64)> {
             _ => None,
         })
         .collect()
+}
+
+/// The same is done, whoever wants to know of it.
+#[test]
+fn records_are_left_only_where_they_are_wanted() {
+    let exchange = Exchange::Sequential(vec![turn(100, 5, 1000, 7), turn(200, 5, 2000, 0)]);
+    let groups = || {
+        vec![Group {
+            think: Dur::ZERO,
+            connections: vec![connection(Dur::ZERO, exchange.clone())],
+        }]
+    };
+    let (wanted, log) = play(groups());
+    let (unwanted, same) = run_keeping(model(groups()), false);
+    assert_eq!((wanted.len(), unwanted.len()), (1, 0));
+    assert_eq!(log, same);
 }
 
 #[test]

@@ -31,7 +31,9 @@ use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
 use swell_path::LinkConfig;
 use swell_tcp::{Algorithm, Config};
 use swell_traffic::{Knobs, Model, Schedule};
-use swell_workload::{Access, Law, Parametric, ParametricConfig, Structural, Transport};
+use swell_workload::{
+    Access, Law, Parametric, ParametricConfig, Structural, Transport, Workload as _,
+};
 use swell_world::{Direction, Duplex, FastPath, World};
 
 /// Scenarios with the seconds that are measured and those before.
@@ -161,7 +163,8 @@ fn learnt(sessions: f64, mbps: u64, duration: Dur, without: &[&str]) -> World {
         ..LinkConfig::default()
     };
     let mut world = without_some(World::new(&[link.clone(), link], 1), without);
-    let machine = Structural::new(Arc::new(model), &schedule).without_records();
+    let mut machine = Structural::new(Arc::new(model), &schedule);
+    machine.keep_records(false);
     let tcp = Arc::new(Config::linux());
     world.add(Box::new(machine), Tag::Background, tcp);
     world

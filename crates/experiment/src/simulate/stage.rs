@@ -58,7 +58,10 @@ impl Cast {
             }
         };
         // In the order of `build::sources`.
-        let background = background.map(|(machine, tcp)| world.add(machine, Tag::Background, tcp));
+        let background = background.map(|(mut machine, tcp)| {
+            machine.keep_records(spec.flows);
+            world.add(machine, Tag::Background, tcp)
+        });
         let foreground = foreground.map(|(machine, tcp)| world.add(machine, Tag::Foreground, tcp));
         let cast = Cast {
             background,
