@@ -202,3 +202,19 @@ def test_sentences_are_short():
                 if len(sentence.split()) > 40:
                     long.append(f"{name(page)}: {sentence}")
     assert not long, "\n\n".join(long)
+
+
+def test_the_picture_of_the_readme_shows_what_its_caption_says(tmp_path):
+    """Poisson packets make every transfer a bit slower; learnt traffic leaves most alone and makes a few very slow."""
+    import groundswell
+
+    swell = os.environ["SWELL"]
+    done = subprocess.run([swell, "run", "--quick", "-o", "run"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stderr
+    at = {(r["background"], r["percentile"]): r["seconds"] for r in groundswell.Run(tmp_path / "run").slowdown().to_dicts()}
+    assert at["none", 0.95] < at["learnt", 0.05] < at["learnt", 0.5] < at["poisson", 0.05]
+    assert at["learnt", 0.95] > 1.5 * at["poisson", 0.95] and at["poisson", 0.95] < 1.3 * at["poisson", 0.05]
+    subprocess.run([swell, "show", "run", "--svg", "drawn.svg"], cwd=tmp_path, check=True, capture_output=True)
+    drawn, kept = (tmp_path / "drawn.svg").read_text(), (DOCS / "quickstart.svg").read_text()
+    names = re.compile(r'data-name="([^"]*)"')
+    assert names.findall(drawn) == names.findall(kept) == ["none", "poisson", "learnt"]

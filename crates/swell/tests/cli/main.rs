@@ -8,6 +8,7 @@
 mod collect;
 mod generate;
 mod learn;
+mod machines;
 mod recipes;
 mod run;
 mod scripts;
