@@ -45,11 +45,17 @@ fn cases(verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Case> {
                 _ if foreground.application_failed => {
                     Outcome::Failed("the application fails without background traffic".into())
                 }
-                Answer::Unclear if b.withheld.is_empty() => {
-                    Outcome::Skipped("not settled: the intervals decide nothing".into())
-                }
                 Answer::Unclear => {
-                    Outcome::Skipped(format!("not settled: {}", b.withheld.join("; ")))
+                    let reasons: Vec<&str> = b
+                        .withheld
+                        .iter()
+                        .chain(&b.open)
+                        .map(String::as_str)
+                        .collect();
+                    Outcome::Skipped(match reasons[..] {
+                        [] => "not settled: the intervals decide nothing".into(),
+                        _ => format!("not settled: {}", reasons.join("; ")),
+                    })
                 }
                 Answer::Yes | Answer::No => Outcome::Passed,
             };
