@@ -14,7 +14,7 @@ use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
 use swell_learn::{Learner, Options};
 use swell_path::LinkConfig;
 use swell_tcp::Config;
-use swell_traffic::{DrawError, Knobs, Model, Schedule};
+use swell_traffic::{DrawError, Knobs, Model, Network, Schedule};
 use swell_workload::Structural;
 use swell_world::World;
 
@@ -47,7 +47,10 @@ impl Default for Playback {
 /// Where no schedule can be drawn.
 pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model, DrawError> {
     let played = Arc::new(model.varied(&playback.knobs, seed));
-    let schedule = Schedule::draw(&played, &playback.knobs, seed, model.duration)?;
+    let network = Network::default();
+    // The trace began with what it saw first: nothing of its end was in progress then.
+    let schedule = Schedule::draw(&played, &playback.knobs, seed, model.duration, &network)?;
+    let schedule = schedule.without_entered();
     let link = LinkConfig {
         rate: Some(playback.rate),
         queue: QueueLimit::Packets(u64::MAX),

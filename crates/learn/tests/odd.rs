@@ -6,7 +6,7 @@ mod synth;
 use swell_base::{Dur, Stream, Time};
 use swell_capture::{Packet, Tcp, Transport};
 use swell_learn::{Learner, Options};
-use swell_traffic::{Knobs, Model, Schedule};
+use swell_traffic::{Knobs, Model, Network, Schedule};
 use synth::{Exchanges, Host, Tap};
 
 fn learn(packets: impl IntoIterator<Item = Packet>) -> Model {
@@ -69,7 +69,8 @@ fn a_user_who_never_rests_keeps_the_shape_of_its_load() {
         phase: Some(Dur::ZERO),
         ..Knobs::default()
     };
-    let schedule = Schedule::draw(&m, &knobs, 1, Dur::from_secs(SECONDS)).unwrap();
+    let schedule =
+        Schedule::draw(&m, &knobs, 1, Dur::from_secs(SECONDS), &Network::default()).unwrap();
     let played = schedule.starts.iter().flat_map(|start| {
         let mut when = start.at;
         let session = &m.sessions[start.session as usize];

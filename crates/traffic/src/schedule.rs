@@ -1,37 +1,40 @@
-//! When which session starts: a balanced block bootstrap of the recorded starts.
+//! When which session starts, and which are in progress when a run begins.
 //!
-//! A run of any length walks through the model's time axis, cyclically, from a phase. Each pass
-//! ("cycle") is drawn anew:
+//! The recording is a circle, entered at a *phase* that the seed draws uniformly: sessions that begin after
+//! it start when they did, sessions that span it are entered at the age that they have there
+//! ([`Entered`]). What sessions have to do with each other stays so, and the load at the beginning of a
+//! run is in the mean that at its end.
 //!
-//! * *How often* each session appears is fixed, as in the balanced bootstrap (Davison, Hinkley &
-//!   Schechtman, Biometrika 73, 1986): `floor(k * weight)` times, and once more for a share of the
-//!   sessions that carries the fractions, chosen by systematic sampling over the sessions of a class
-//!   in order of window and size. So volume, overall and per window, hardly varies with the seed,
-//!   whatever the tail of the sizes.
-//! * *When* is drawn within the session's own class and window (a tenth of the model's duration):
-//!   a window's sessions are put into random order and take stratified draws from the window's
-//!   recorded start times, smoothed to the midpoints between them. With `k` = 1 every recorded
-//!   start is used once, moved within its own gap. So the arrangement is random, while daily
-//!   courses and load steps longer than a window stay where they were.
+//! * *Copies.* With `k` times the model's sessions, a session of weight `w` appears `k * w` times: in so many
+//!   copies of the recording, each with a phase of its own. The fraction goes to a share of the sessions,
+//!   chosen by systematic sampling over those of a class in order of size, so that volume hardly varies with
+//!   the seed.
+//! * *Passes.* A run that is longer than the recording goes round again, each copy from a new phase.
+//! * *A phase that is given* is that of the first copy, in every pass. Others begin up to a twentieth of the
+//!   recording before or after it, so that copies do not coincide and the time of day stays.
 //!
-//! The schedule begins with an empty link: sessions that had started before the phase and would
-//! still be running are not in it. Warm up for [`Model::warm_up`] or so before measuring.
+//! Ages are those of the model's own times over a [`Network`]: sessions that a slower one stretches are in
+//! progress for longer than the schedule assumes.
 
-use swell_base::{Dur, Stream, Time};
+use swell_base::{Dur, Stream, Time, derived};
 
+use crate::remainder::Entered;
+use crate::timeline::{Groups, Network};
 use crate::{Knobs, Model};
 
-/// Windows per cycle within which sessions change places.
-const WINDOWS: u64 = 10;
-/// More starts than any run can play; drawing them would only exhaust memory.
+/// More sessions than any run can play; drawing them would only exhaust memory.
 const MAX_STARTS: f64 = 20e6;
+/// Where the phase is given, copies begin within one of so many parts of the recording around it.
+const AROUND: u64 = 10;
 
-/// Session starts of one run.
-#[derive(Clone, Debug, PartialEq)]
+/// Sessions of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schedule {
-    /// In order of time; ties in the order of the sessions.
+    /// Those that start in it, in order of time; ties in the order of the sessions.
     pub starts: Vec<Start>,
-    /// Where in the model the run began.
+    /// Those in progress when it begins.
+    pub entered: Vec<Entered>,
+    /// Where in the model its first copy begins.
     pub phase: Dur,
 }
 
@@ -42,7 +45,7 @@ pub struct Start {
     pub at: Time,
     /// Index into [`Model::sessions`]; that names the client path, its connections the server paths.
     pub session: u32,
-    /// Which appearance of this session in the run it is, from 0: a name for its random stream.
+    /// Which copy of the recording it belongs to, from 0: hosts of one copy share their access paths.
     pub copy: u32,
 }
 
@@ -64,13 +67,22 @@ pub enum DrawError {
         duration: Dur,
     },
     /// The run would hold more sessions than can be played.
-    #[error("about {0:.0} session starts; at most 20 million can be played")]
+    #[error("about {0:.0} sessions; at most 20 million can be played")]
     TooMany(f64),
 }
 
 impl Schedule {
-    /// Draws the starts of a run of length `horizon`. Equal arguments give equal schedules. Only
-    /// `sessions` and `phase` of the knobs are used; [`Model::varied`] applies the others.
+    /// Only what starts in the run: it begins with nothing in progress.
+    #[must_use]
+    pub fn without_entered(self) -> Schedule {
+        Schedule {
+            entered: Vec::new(),
+            ..self
+        }
+    }
+
+    /// Draws the sessions of a run of length `horizon` over `network`. Equal arguments give equal
+    /// schedules. Only `sessions` and `phase` of the knobs are used; [`Model::varied`] applies the others.
     ///
     /// # Errors
     /// See [`DrawError`].
@@ -79,170 +91,149 @@ impl Schedule {
         knobs: &Knobs,
         seed: u64,
         horizon: Dur,
+        network: &Network,
     ) -> Result<Schedule, DrawError> {
         let k = knobs.sessions;
         if !(k.is_finite() && k >= 0.0) {
             return Err(DrawError::Factor(k));
         }
-        let duration = model.duration.as_nanos();
-        let phase = match knobs.phase {
-            Some(p) if p > Dur::ZERO && p >= model.duration => {
-                return Err(DrawError::Phase {
-                    phase: p,
-                    duration: model.duration,
-                });
-            }
-            Some(p) => p,
-            None => Dur::from_nanos(Stream::new(seed, "schedule-phase").below(duration)),
+        let circle = Circle::new(model, knobs.phase, seed)?;
+        let mut schedule = Schedule {
+            phase: Dur::from_nanos(circle.phase(0, 0)),
+            ..Schedule::default()
         };
         if model.sessions.is_empty() {
-            return Ok(Schedule {
-                starts: Vec::new(),
-                phase,
-            });
+            return Ok(schedule);
         }
-        if duration == 0 {
+        if circle.length == 0 {
             return Err(DrawError::NoDuration);
         }
-        let end = phase.as_nanos().saturating_add(horizon.as_nanos());
-        let cycles = end.div_ceil(duration);
-        let weight: f64 = model.sessions.iter().map(|s| s.weight).sum();
-        let about = cycles as f64 * (weight * k).max(model.sessions.len() as f64);
+        let times: Vec<Groups> = (model.sessions.iter())
+            .map(|s| Groups::of(model, s, network))
+            .collect();
+        let rounds = horizon.as_secs_f64() / model.duration.as_secs_f64();
+        let about: f64 = (model.sessions.iter().zip(&times))
+            .map(|(s, t)| {
+                let under_way = t.end.as_secs_f64() / model.duration.as_secs_f64();
+                k * s.weight * (rounds.max(1.0) + under_way)
+            })
+            .sum();
+        let passes = horizon.as_nanos().div_ceil(circle.length);
+        // Drawing a pass costs something, however few of its sessions are chosen.
+        let about = about.max(passes as f64 * model.sessions.len() as f64);
         if about > MAX_STARTS {
             return Err(DrawError::TooMany(about));
         }
-        let strata = strata(model);
-        let mut starts = Vec::new();
-        for cycle in 0..cycles {
-            let mut rng = Stream::indexed(seed, "schedule-cycle", cycle);
-            // Cannot overflow: `cycle * duration < end`.
-            let origin = cycle * duration;
-            draw_cycle(model, &strata, k, &mut rng, |at, session| {
-                let at = origin.saturating_add(at);
-                if at >= phase.as_nanos() && at < end {
-                    starts.push(Start {
-                        at: Time::from_nanos(at - phase.as_nanos()),
-                        session,
-                        copy: 0,
-                    });
+        let by_class = by_class_and_size(model);
+        for pass in 0..passes {
+            let mut rng = Stream::indexed(seed, "schedule-cycle", pass);
+            let chosen = appearances(model, &by_class, k, &mut rng);
+            for copy in 0..chosen.first().map_or(0, |c| c.1) {
+                let phase = circle.phase(copy, pass);
+                for &(session, _) in chosen.iter().take_while(|c| c.1 > copy) {
+                    let start = model.sessions[session as usize].start.as_nanos();
+                    let turn = (start % circle.length + circle.length - phase) % circle.length;
+                    // Cannot overflow: the pass begins before the horizon.
+                    let at = (pass * circle.length).saturating_add(turn);
+                    let copy = copy as u32;
+                    if at < horizon.as_nanos() {
+                        let at = Time::from_nanos(at);
+                        schedule.starts.push(Start { at, session, copy });
+                    }
+                    if pass == 0 {
+                        let course = &times[session as usize];
+                        let mut age = Dur::from_nanos(circle.length - turn);
+                        while age < course.end {
+                            let which = (session, course);
+                            (schedule.entered)
+                                .extend(Entered::at(model, which, copy, age, network));
+                            age += model.duration;
+                        }
+                    }
                 }
-            });
+            }
         }
-        starts.sort_unstable();
-        let mut copies = vec![0u32; model.sessions.len()];
-        for s in &mut starts {
-            let copy = &mut copies[s.session as usize];
-            s.copy = *copy;
-            *copy += 1;
-        }
-        Ok(Schedule { starts, phase })
+        schedule.starts.sort_unstable();
+        Ok(schedule)
     }
 }
 
-/// The sessions of one class and window.
-struct Stratum {
-    class: u32,
-    /// Where each recorded start may move to: boundaries at the midpoints between starts, from the
-    /// window's beginning to its end; one more than sessions.
-    cells: Vec<u64>,
-    /// Running sum of the weights, one more than sessions, from 0.
-    mass: Vec<f64>,
-    /// Session indices in order of size.
-    by_size: Vec<u32>,
+/// The recording as a circle, and where each pass of each copy begins on it.
+struct Circle {
+    /// Nanoseconds round.
+    length: u64,
+    given: Option<u64>,
+    seed: u64,
 }
 
-fn strata(model: &Model) -> Vec<Stratum> {
-    let duration = model.duration.as_nanos();
-    // Window i begins at i * duration / WINDOWS; products in 128 bits.
-    let edge = |i: u64| (u128::from(i) * u128::from(duration) / u128::from(WINDOWS)) as u64;
-    let mut keyed: Vec<(u32, u64, u32)> = Vec::with_capacity(model.sessions.len());
-    for (i, s) in (0u32..).zip(&model.sessions) {
-        let at = s.start.as_nanos().min(duration - 1);
-        let window = (0..WINDOWS).rfind(|&w| edge(w) <= at).unwrap_or(0);
-        keyed.push((s.class, window, i));
+impl Circle {
+    fn new(model: &Model, given: Option<Dur>, seed: u64) -> Result<Circle, DrawError> {
+        match given {
+            Some(phase) if phase > Dur::ZERO && phase >= model.duration => {
+                let duration = model.duration;
+                Err(DrawError::Phase { phase, duration })
+            }
+            _ => Ok(Circle {
+                length: model.duration.as_nanos(),
+                given: given.map(Dur::as_nanos),
+                seed,
+            }),
+        }
     }
-    keyed.sort_unstable();
-    keyed
-        .chunk_by(|a, b| (a.0, a.1) == (b.0, b.1))
-        .map(|group| {
-            let (class, window, _) = group[0];
-            let sessions: Vec<u32> = group.iter().map(|g| g.2).collect();
-            let start = |i: u32| model.sessions[i as usize].start.as_nanos();
-            let mut cells = vec![edge(window)];
-            for pair in sessions.windows(2) {
-                let (a, b) = (start(pair[0]), start(pair[1]));
-                cells.push(a + b.saturating_sub(a) / 2);
+
+    fn phase(&self, copy: u64, pass: u64) -> u64 {
+        let mut stream = Stream::indexed(derived(self.seed, pass), "schedule-phase", copy);
+        match self.given {
+            None => stream.below(self.length),
+            Some(phase) if copy == 0 => phase,
+            Some(phase) => {
+                let wide = self.length / AROUND;
+                // The sum of three lengths of recordings fits where they do not last centuries.
+                let before = phase.saturating_add(self.length - wide / 2);
+                before.saturating_add(stream.below(wide)) % self.length
             }
-            cells.push(edge(window + 1));
-            let mut mass = vec![0.0];
-            let mut sum = 0.0;
-            for &i in &sessions {
-                sum += model.sessions[i as usize].weight;
-                mass.push(sum);
-            }
-            let mut by_size = sessions;
-            by_size.sort_by_key(|&i| {
-                let [up, down] = model.sessions[i as usize].bytes();
-                (up.saturating_add(down), i)
-            });
-            Stratum {
-                class,
-                cells,
-                mass,
-                by_size,
-            }
+        }
+    }
+}
+
+/// Session indices by class, those of a class in order of their bytes.
+fn by_class_and_size(model: &Model) -> Vec<u32> {
+    let mut keyed: Vec<(u32, u64, u32)> = (0u32..)
+        .zip(&model.sessions)
+        .map(|(i, s)| {
+            let [up, down] = s.bytes();
+            (s.class, up.saturating_add(down), i)
         })
-        .collect()
+        .collect();
+    keyed.sort_unstable();
+    keyed.into_iter().map(|k| k.2).collect()
 }
 
-fn draw_cycle(
-    model: &Model,
-    strata: &[Stratum],
-    k: f64,
-    rng: &mut Stream,
-    mut place: impl FnMut(u64, u32),
-) {
+/// Sessions with how often each appears in a pass, most often first. Systematic sampling of the
+/// fractions: the running sum crosses an integer as often as the fractions of a class add up to, within one.
+fn appearances(model: &Model, by_class: &[u32], k: f64, rng: &mut Stream) -> Vec<(u32, u64)> {
     let mut class = None;
-    // Systematic sampling of the fractions: the running sum crosses an integer exactly as often as
-    // the fractions add up to, within one per class.
     let mut running = 0.0;
-    let mut chosen = Vec::new();
-    for stratum in strata {
-        if class != Some(stratum.class) {
-            class = Some(stratum.class);
+    let mut chosen = Vec::with_capacity(by_class.len());
+    for &i in by_class {
+        let session = &model.sessions[i as usize];
+        if class != Some(session.class) {
+            class = Some(session.class);
             running = rng.uniform();
         }
-        chosen.clear();
-        for &i in &stratum.by_size {
-            let expected = k * model.sessions[i as usize].weight;
-            let mut count = expected.floor() as u64;
-            running += expected.fract();
-            if running >= 1.0 {
-                running -= 1.0;
-                count += 1;
-            }
-            chosen.extend((0..count).map(|_| i));
+        let expected = k * session.weight;
+        let mut count = expected.floor() as u64;
+        running += expected.fract();
+        if running >= 1.0 {
+            running -= 1.0;
+            count += 1;
         }
-        rng.shuffle(&mut chosen);
-        for (j, &session) in chosen.iter().enumerate() {
-            let u = (j as f64 + rng.uniform()) / chosen.len() as f64;
-            place(stratum.quantile(u), session);
+        if count > 0 {
+            chosen.push((i, count));
         }
     }
-}
-
-impl Stratum {
-    /// The smoothed distribution of recorded starts: uniform within each session's cell, cells
-    /// weighted as their sessions. `u` in [0, 1).
-    fn quantile(&self, u: f64) -> u64 {
-        let n = self.mass.len() - 1;
-        let target = u * self.mass[n];
-        let i = (self.mass.partition_point(|&m| m <= target).max(1) - 1).min(n - 1);
-        let within = (target - self.mass[i]) / (self.mass[i + 1] - self.mass[i]);
-        let (a, b) = (self.cells[i], self.cells[i + 1]);
-        let at = a + ((b - a) as f64 * within.clamp(0.0, 1.0)) as u64;
-        at.min(self.cells[n].saturating_sub(1))
-    }
+    chosen.sort_by_key(|&(i, count)| (std::cmp::Reverse(count), i));
+    chosen
 }
 
 #[cfg(test)]

@@ -1,8 +1,23 @@
-//! How much a model holds.
+//! How much a model holds, and how much of it a link carries.
 
 use swell_base::Dur;
 
+use crate::schedule::Schedule;
+use crate::timeline::{Groups, Network, Timeline, full};
 use crate::{Connection, Exchange, Model, Session, Unit};
+
+/// Headers of IPv4 and TCP; IPv6 has 20 bytes more.
+const TCP_HEADERS: f64 = 40.0;
+/// Of IPv4 and UDP.
+const UDP_HEADERS: f64 = 28.0;
+/// TCP's timestamps, padded (RFC 7323, appendix A).
+const TIMESTAMPS: f64 = 12.0;
+/// Options of a SYN beside the timestamps, as Linux sends them: MSS, SACK permitted and window scale, padded.
+const SYN_OPTIONS: f64 = 8.0;
+/// Segments that Linux acknowledges one by one at first, where the model does not say.
+const QUICK_ACKS: f64 = 16.0;
+/// Network-layer bytes of what stands for a SYN that nobody answers, and for a RST.
+const ATTEMPT: [f64; 2] = [60.0, 40.0];
 
 impl Exchange {
     /// Application bytes from the client and from the server.
@@ -47,54 +62,6 @@ impl Exchange {
             Exchange::Datagrams(d) => d.count().map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
         }
     }
-
-    /// The pauses inside it: what it lasts at least, over a network that takes no time.
-    pub fn pauses(&self) -> Dur {
-        match self {
-            Exchange::Sequential(turns) => {
-                turns.iter().map(|t| t.server_think + t.client_think).sum()
-            }
-            Exchange::Concurrent { up, down } => {
-                let sum = |c: &[Unit]| c.iter().map(|u| u.pause).sum::<Dur>();
-                sum(up).max(sum(down))
-            }
-            Exchange::Attempt { retries, .. } => retries.iter().copied().sum(),
-            Exchange::Datagrams(d) => d.lasts(),
-        }
-    }
-}
-
-impl Connection {
-    /// The pauses inside it that the session's next group waited for: all of them, unless it went on
-    /// beside that group.
-    pub fn awaited(&self) -> Dur {
-        let Some([up, down]) = self.overlap.map(|o| o.map(|n| n as usize)) else {
-            return self.exchange.pauses();
-        };
-        match &self.exchange {
-            Exchange::Sequential(turns) => {
-                let server = turns.iter().take(down).map(|t| t.server_think).sum::<Dur>();
-                let asked = up.max(down).saturating_sub(1);
-                let client = turns
-                    .iter()
-                    .take(asked)
-                    .map(|t| t.client_think)
-                    .sum::<Dur>();
-                server + client
-            }
-            Exchange::Concurrent {
-                up: ups,
-                down: downs,
-            } => {
-                let sum = |c: &[Unit], n| c.iter().take(n).map(|u| u.pause).sum::<Dur>();
-                sum(ups, up).max(sum(downs, down))
-            }
-            Exchange::Attempt { retries, .. } => {
-                retries.iter().take(up.saturating_sub(1)).copied().sum()
-            }
-            Exchange::Datagrams(d) => d.iter().take(up + down).map(|p| p.0).sum(),
-        }
-    }
 }
 
 impl Session {
@@ -118,55 +85,209 @@ impl Session {
             .map(|c| c.exchange.items() + writes(c) + 1)
             .sum()
     }
+}
 
-    /// When half of its bytes were asked for, since its start, over a network that takes no time:
-    /// the connection at which the running sum of bytes passes the half.
-    pub fn half_time(&self) -> Dur {
-        let [up, down] = self.bytes();
-        let total = up.saturating_add(down);
-        let mut done = 0u64;
-        let mut at = Dur::ZERO;
-        for g in &self.groups {
-            at += g.think;
-            let mut start = at;
-            let mut end = at;
-            for c in &g.connections {
-                start += c.gap;
-                end = end.max(start + c.awaited());
-                let [u, d] = c.exchange.bytes();
-                done = done.saturating_add(u).saturating_add(d);
-                if done >= total / 2 {
-                    return start;
-                }
+/// Network-layer bytes of a part of a connection, from the client and from the server, evenly over a time
+/// since the connection's start.
+pub(crate) struct Piece {
+    from: Dur,
+    to: Dur,
+    bytes: [f64; 2],
+}
+
+/// A direction's acknowledgements so far.
+struct Acks {
+    quick: f64,
+    every: f64,
+}
+
+/// What `connection` puts on the link between the access paths: segments with their headers,
+/// acknowledgements, handshake and end. What is lost before the link does not reach it, what is lost behind
+/// it passes twice.
+pub(crate) fn on_the_link(
+    model: &Model,
+    session: &Session,
+    connection: &Connection,
+    network: &Network,
+) -> Vec<Piece> {
+    let course = Timeline::of(model, session, connection, network);
+    let v6 = if connection.wire.ipv6 { 20.0 } else { 0.0 };
+    let paths = [
+        model.client_paths.get(session.client as usize),
+        model.server_paths.get(connection.server as usize),
+    ];
+    let lost = |end: usize| {
+        [
+            paths[end].map_or(0.0, |p| p.loss_up),
+            paths[1 - end].map_or(0.0, |p| p.loss_down),
+        ]
+    };
+    match &connection.exchange {
+        Exchange::Datagrams(_) => {
+            let mut pieces: Vec<Piece> = Vec::with_capacity(course.spans.len());
+            for s in &course.spans {
+                let mut bytes = [0.0; 2];
+                let size = s.bytes as f64 + UDP_HEADERS + v6;
+                bytes[s.end] = size * (1.0 - lost(s.end)[0]);
+                pieces.push(Piece {
+                    from: s.from,
+                    to: s.to,
+                    bytes,
+                });
             }
-            at = end;
+            pieces
         }
-        at
+        Exchange::Attempt { refused, .. } => {
+            let mut pieces: Vec<Piece> = (course.spans.iter())
+                .map(|s| Piece {
+                    from: s.from,
+                    to: s.from,
+                    bytes: [ATTEMPT[0] + v6, 0.0],
+                })
+                .collect();
+            if let (true, Some(last)) = (refused, pieces.last_mut()) {
+                last.bytes[1] = ATTEMPT[1] + v6;
+            }
+            pieces
+        }
+        Exchange::Sequential(_) | Exchange::Concurrent { .. } => {
+            segments(connection, &course, v6, [lost(0), lost(1)])
+        }
+    }
+}
+
+fn segments(c: &Connection, course: &Timeline, v6: f64, lost: [[f64; 2]; 2]) -> Vec<Piece> {
+    let stamps = if c.wire.timestamps.unwrap_or(true) {
+        TIMESTAMPS
+    } else {
+        0.0
+    };
+    let header = TCP_HEADERS + v6 + stamps;
+    let mut acks = [0, 1].map(|end| {
+        let end = &c.wire.ends[end];
+        Acks {
+            quick: match end.quick_acks {
+                Some(u8::MAX) => f64::INFINITY,
+                Some(n) => f64::from(n),
+                None => QUICK_ACKS,
+            },
+            every: if end.ack_every > 0 {
+                f64::from(end.ack_every)
+            } else {
+                2.0
+            },
+        }
+    });
+    let syn = header + SYN_OPTIONS;
+    // Handshake: SYN and ACK, SYN-ACK. End: each side's FIN and the other's ACK.
+    let mut pieces = vec![
+        Piece {
+            from: Dur::ZERO,
+            to: course.rtt,
+            bytes: [syn + header, syn],
+        },
+        Piece {
+            // At once: a session is over at its connections' end, and nothing of it may come after.
+            from: course.end,
+            to: course.end,
+            bytes: [2.0 * header; 2],
+        },
+    ];
+    for s in &course.spans {
+        let segments = s.bytes.div_ceil(full(c, s.end).max(1)) as f64;
+        let [_, behind] = lost[s.end];
+        // Sent until it arrives: of what comes to the link a share is lost behind it.
+        let again = 1.0 / (1.0 - behind).max(0.05);
+        let mut bytes = [0.0; 2];
+        bytes[s.end] = (s.bytes as f64 + segments * header) * again;
+        let receiver = &mut acks[1 - s.end];
+        let quick = segments.min(receiver.quick);
+        receiver.quick -= quick;
+        let answers = quick + (segments - quick) / receiver.every;
+        // An acknowledgement comes to the link if its segment arrived and it is not lost on the way.
+        bytes[1 - s.end] = answers * header * (1.0 - lost[1 - s.end][0]);
+        pieces.push(Piece {
+            from: s.from,
+            to: s.to,
+            bytes,
+        });
+    }
+    pieces
+}
+
+impl Piece {
+    /// Its bytes between two instants, both since its connection's start; negative ones come before it.
+    fn between(&self, from: f64, to: f64) -> [f64; 2] {
+        let (a, b) = (self.from.as_secs_f64(), self.to.as_secs_f64());
+        let share = match b > a {
+            true => ((b.min(to) - a.max(from)) / (b - a)).max(0.0),
+            false => f64::from(u8::from(from <= a && a < to)),
+        };
+        self.bytes.map(|bytes| bytes * share)
     }
 }
 
 impl Model {
-    /// A warm-up after which a drawn schedule carries the model's load: the 90th percentile, by
-    /// bytes, of the time from a session's start to the middle of its volume. A schedule starts
-    /// with an empty link; before this time the load is too low.
-    pub fn warm_up(&self) -> Dur {
-        let mut by_time: Vec<(Dur, f64)> = self
-            .sessions
-            .iter()
-            .map(|s| {
-                let [up, down] = s.bytes();
-                (s.half_time(), s.weight * (up as f64 + down as f64))
-            })
-            .collect();
-        by_time.sort_by_key(|x| x.0);
-        let total: f64 = by_time.iter().map(|x| x.1).sum();
-        let mut sum = 0.0;
-        for (at, bytes) in by_time {
-            sum += bytes;
-            if sum >= 0.9 * total {
-                return at;
-            }
+    /// Mean rates over a link between the access paths, bits per second of network-layer bytes, left to
+    /// right and right to left: what all sessions put on it, once each, over the time that they were recorded
+    /// in. Whatever a session does waits for the network but is done in the end, so these are the rates
+    /// offered wherever the network can carry them.
+    pub fn rates(&self) -> [f64; 2] {
+        let mut sum = [0.0; 2];
+        for s in &self.sessions {
+            let bytes = s.on_the_link(self, &Network::default(), f64::NEG_INFINITY, f64::INFINITY);
+            (0..2).for_each(|d| sum[d] += s.weight * bytes[d]);
         }
-        Dur::ZERO
+        let seconds = self.duration.as_secs_f64();
+        sum.map(|bytes| {
+            if seconds > 0.0 {
+                bytes * 8.0 / seconds
+            } else {
+                0.0
+            }
+        })
     }
 }
+
+impl Session {
+    /// Network-layer bytes left to right and right to left between two times since the session's
+    /// start, seconds, as its own times over `network` have them.
+    fn on_the_link(&self, model: &Model, network: &Network, from: f64, to: f64) -> [f64; 2] {
+        let mut sum = [0.0; 2];
+        let times = Groups::of(model, self, network);
+        for (group, at) in self.groups.iter().zip(&times.groups) {
+            for (c, &(start, _)) in group.connections.iter().zip(&at.connections) {
+                let start = start.as_secs_f64();
+                for piece in on_the_link(model, self, c, network) {
+                    let [client, server] = piece.between(from - start, to - start);
+                    sum[0] += if self.outside { server } else { client };
+                    sum[1] += if self.outside { client } else { server };
+                }
+            }
+        }
+        sum
+    }
+}
+
+impl Schedule {
+    /// Network-layer bytes that this schedule of `model` puts on the link left to right and right to left
+    /// between two times of the run, as the model's own times over `network` have them.
+    pub fn volume(&self, model: &Model, network: &Network, from: Dur, to: Dur) -> [f64; 2] {
+        let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+        let starts = self.starts.iter().map(|s| (s.session, s.at.as_secs_f64()));
+        let entered = self
+            .entered
+            .iter()
+            .map(|e| (e.session, -e.age.as_secs_f64()));
+        let mut sum = [0.0; 2];
+        for (session, at) in starts.chain(entered) {
+            let session = &model.sessions[session as usize];
+            let bytes = session.on_the_link(model, network, from - at, to - at);
+            (0..2).for_each(|d| sum[d] += bytes[d]);
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,8 @@ pub struct Structural {
     model: Arc<Model>,
     starts: Vec<Start>,
     next_start: usize,
+    /// Sessions in progress at the beginning, and how long each still pauses.
+    entered: Vec<(Visit, Dur)>,
     /// Sessions under way.
     visits: Paged<Visit>,
     /// How many have begun.
@@ -43,6 +45,9 @@ struct Visit {
     next: u32,
     /// Connections of the group that are opened and that the next group still waits for.
     open: u32,
+    /// Where it goes on after the groups of `session`: a session entered in the middle of a group plays
+    /// what was left of that group first.
+    then: Option<(u32, u32)>,
 }
 
 /// A connection under way.
@@ -67,11 +72,40 @@ const KIND: u64 = 0xff << 56;
 
 impl Structural {
     /// Plays `schedule` of `model` (with the knobs already applied to it: `Model::varied`).
-    pub fn new(model: Arc<Model>, schedule: &Schedule) -> Structural {
+    pub fn new(mut model: Arc<Model>, schedule: &Schedule) -> Structural {
+        let mut entered = Vec::with_capacity(schedule.entered.len());
+        for e in &schedule.entered {
+            let mut visit = Visit {
+                session: e.session,
+                copy: e.copy,
+                group: e.group,
+                next: 0,
+                open: 0,
+                then: None,
+            };
+            if let Some(rest) = &e.rest {
+                let model = Arc::make_mut(&mut model);
+                let whole = &model.sessions[e.session as usize];
+                let rest = Session {
+                    class: whole.class,
+                    start: Dur::ZERO,
+                    weight: 0.0,
+                    client: whole.client,
+                    outside: whole.outside,
+                    groups: vec![rest.clone()],
+                };
+                visit.then = Some((e.session, e.group));
+                visit.session = model.sessions.len() as u32;
+                visit.group = 0;
+                model.sessions.push(rest);
+            }
+            entered.push((visit, e.pause));
+        }
         Structural {
             model,
             starts: schedule.starts.clone(),
             next_start: 0,
+            entered,
             visits: Paged::default(),
             begun: 0,
             flows: Paged::default(),
@@ -85,6 +119,16 @@ impl Structural {
     fn await_session(&mut self, now: Time, actions: &mut Vec<Action>) {
         if let Some(start) = self.starts.get(self.next_start) {
             actions.push(Action::Timer(start.at.since(now), SESSION));
+        }
+    }
+
+    /// Goes on with the sessions in progress.
+    fn enter(&mut self, actions: &mut Vec<Action>) {
+        for (visit, pause) in std::mem::take(&mut self.entered) {
+            let v = self.begun;
+            self.begun += 1;
+            self.visits.insert(v, visit);
+            actions.push(Action::Timer(pause, GROUP | u64::from(v)));
         }
     }
 
@@ -102,6 +146,7 @@ impl Structural {
             group: 0,
             next: 0,
             open: 0,
+            then: None,
         };
         self.visits.insert(v, visit);
         let first = self
@@ -151,6 +196,12 @@ impl Structural {
         };
         visit.group += 1;
         visit.next = 0;
+        let groups = &self.model.sessions[visit.session as usize].groups;
+        if visit.group as usize >= groups.len()
+            && let Some(next) = visit.then.take()
+        {
+            (visit.session, visit.group) = next;
+        }
         let (session, group) = (visit.session, visit.group);
         match self
             .session(session)
@@ -316,7 +367,10 @@ impl Structural {
 impl Workload for Structural {
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
         match event {
-            Event::Start => self.await_session(now, actions),
+            Event::Start => {
+                self.enter(actions);
+                self.await_session(now, actions);
+            }
             Event::Timer(token) => self.timer(token, now, actions),
             Event::Connected(conn, End::Client) => self.play(conn, now, actions, Script::begin),
             Event::Received(conn, end, n) => {

@@ -104,7 +104,7 @@ fn run_keeping(model: Model, records: bool) -> (Vec<FlowRecord>, Vec<(Time, Acti
             session: 0,
             copy: 0,
         }],
-        phase: Dur::ZERO,
+        ..Schedule::default()
     };
     let mut machine = Structural::new(Arc::new(model), &schedule);
     machine.keep_records(records);

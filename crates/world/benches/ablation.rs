@@ -30,7 +30,7 @@ use rustix::time::{ClockId, clock_gettime};
 use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
 use swell_path::LinkConfig;
 use swell_tcp::{Algorithm, Config};
-use swell_traffic::{Knobs, Model, Schedule};
+use swell_traffic::{Knobs, Model, Network, Schedule};
 use swell_workload::{
     Access, Law, Parametric, ParametricConfig, Structural, Transport, Workload as _,
 };
@@ -155,7 +155,9 @@ fn learnt(sessions: f64, mbps: u64, duration: Dur, without: &[&str]) -> World {
         ..Knobs::default()
     };
     let model = model.varied(&knobs, 1);
-    let schedule = Schedule::draw(&model, &knobs, 1, duration).expect("a schedule");
+    let schedule = Schedule::draw(&model, &knobs, 1, duration, &Network::default())
+        .expect("a schedule")
+        .without_entered();
     let link = LinkConfig {
         rate: Some(Rate::from_bps(mbps * 1_000_000)),
         delay: Dur::from_millis(10),

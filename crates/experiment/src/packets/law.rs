@@ -9,8 +9,8 @@ use swell_learn::{Learner, Options, server_port};
 use swell_path::LinkConfig;
 use swell_tcp::Config;
 use swell_traffic::{
-    Connection, Exchange, Group, Knobs, Model, Path as HostPath, Schedule, Session, Turn, Wire,
-    WireEnd,
+    Connection, Exchange, Group, Knobs, Model, Network, Path as HostPath, Schedule, Session, Turn,
+    Wire, WireEnd,
 };
 use swell_workload::Structural;
 use swell_world::World;
@@ -120,7 +120,10 @@ fn learnt_again(model: &Model, tcp: Config, path: &Path) -> (Model, Schedule) {
     };
     let recorder = Recorder::create(path, vec![source], 1).unwrap();
     world.set_tap(recorder.tap());
-    let schedule = Schedule::draw(model, &knobs, 1, model.duration).unwrap();
+    // The law is of whole connections.
+    let schedule = Schedule::draw(model, &knobs, 1, model.duration, &Network::default())
+        .unwrap()
+        .without_entered();
     let machine = Structural::new(Arc::new(model.clone()), &schedule);
     world.add(Box::new(machine), Tag::Background, tcp);
     world.advance(Time::ZERO + model.duration);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use swell_base::{Dur, Rate, Stream, Time, Warning, derived};
 use swell_path::{Capacity, Change, LinkConfig, Loss, NewQueue, Outage};
 use swell_tcp::Config;
-use swell_traffic::Schedule;
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
+use swell_traffic::{Knobs, Model, Network, Schedule};
 use swell_workload::{
     Access, Greedy, GreedyConfig, Law, OnOff, Packets, Parametric, ParametricConfig, Replay,
     ReplayConfig, Sessions, SessionsConfig, Sources, Structural, Transport, Web, WebConfig,
@@ -139,12 +139,40 @@ pub(super) fn foreground(spec: &ForegroundSpec, start: Dur) -> Option<Machine> {
     Some((Box::new(Web::new(config)), tcp(&web.tcp)))
 }
 
-pub(super) fn background(
-    spec: &BackgroundSpec,
-    duration: Dur,
-    seed: u64,
-) -> Result<Option<Machine>, RunError> {
-    Ok(match spec {
+/// The network that sessions meet: the bottleneck's round trip, and of its rates what the processor-sharing
+/// formula leaves to a transfer, which takes x / (C (1 - load)) for x bytes (Kleinrock, J. ACM 14(2), 1967).
+/// `offered` are the mean rates up and down.
+fn met(spec: &RunSpec, offered: [f64; 2]) -> Network {
+    let left = |d: usize| {
+        let rate = spec.links[d].rate.bps() as f64;
+        Some(Rate::from_bps_f64((rate - offered[d]).max(LEAST * rate)))
+    };
+    Network {
+        rtt: spec.links.iter().map(|l| l.delay).sum(),
+        rates: [left(0), left(1)],
+    }
+}
+
+/// A transfer can expect so much of the bottleneck, however high its load.
+const LEAST: f64 = 0.05;
+
+/// What a learnt background plays, its schedule, and the network that the schedule assumes.
+pub(super) fn learnt(
+    spec: &RunSpec,
+    model: &Model,
+    knobs: &Knobs,
+) -> Result<(Model, Schedule, Network), RunError> {
+    let seed = spec.cell.seed;
+    let played = model.varied(knobs, seed);
+    let network = met(spec, played.rates().map(|bps| bps * knobs.sessions));
+    let schedule = Schedule::draw(&played, knobs, seed, spec.duration, &network)
+        .map_err(|e| RunError::Failed(e.into()))?;
+    Ok((played, schedule, network))
+}
+
+pub(super) fn background(run: &RunSpec) -> Result<Option<Machine>, RunError> {
+    let (duration, seed) = (run.duration, run.cell.seed);
+    Ok(match &run.background {
         BackgroundSpec::None => None,
         BackgroundSpec::Parametric(spec) => Some(packets(spec, 0, seed)),
         BackgroundSpec::Learnt {
@@ -152,9 +180,7 @@ pub(super) fn background(
             knobs,
             tcp: settings,
         } => {
-            let played = model.varied(knobs, seed);
-            let schedule = Schedule::draw(&played, knobs, seed, duration)
-                .map_err(|e| RunError::Failed(e.into()))?;
+            let (played, schedule, _) = learnt(run, model, knobs)?;
             let machine = Structural::new(Arc::new(played), &schedule);
             Some((Box::new(machine), tcp(settings)))
         }
@@ -359,18 +385,19 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
     doubts
 }
 
+/// What queues and congestion windows need at the paths of most models.
+const WARM_UP: Dur = Dur::from_secs(5);
+
 fn background_doubts(spec: &RunSpec) -> Vec<Warning> {
     let name = &spec.cell.background;
     match &spec.background {
-        BackgroundSpec::Learnt { model, knobs, .. } => {
+        BackgroundSpec::Learnt { model, .. } => {
             let mut doubts = Vec::new();
-            let warm_up = model.varied(knobs, spec.cell.seed).warm_up();
-            if spec.warmup < warm_up {
+            if spec.warmup < WARM_UP {
                 doubts.push(Warning::warning(
                     "short-warm-up",
                     format!(
-                        "background `{name}` needs about {:.0} s from an empty link to its full load; the warm-up is {}",
-                        warm_up.as_secs_f64(),
+                        "background `{name}` begins with its sessions in progress, but with an empty queue and small windows; the warm-up of {} is less than {WARM_UP}",
                         spec.warmup
                     ),
                 ));

@@ -45,7 +45,7 @@ impl Cast {
         if spec.waits || spec.synchrony {
             world.take_census();
         }
-        let background = build::background(&spec.background, spec.duration, seed)?;
+        let background = build::background(spec)?;
         let foreground = build::of_run(spec);
         let recorder = match &spec.packets {
             None => None,
@@ -171,7 +171,7 @@ pub fn machine(spec: &ForegroundSpec) -> Option<Machine> {
 /// # Errors
 /// Where it cannot be built.
 pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
-    build::background(&spec.background, spec.duration, spec.cell.seed)
+    build::background(spec)
 }
 
 /// Rows of the table `requests`, in order of their starts, of requests that were watched until `end`, seconds.

@@ -1,7 +1,7 @@
 //! What protection costs: how far the model is from the one that it hides.
 
 use swell_base::Dur;
-use swell_traffic::{Exchange, Knobs, Marginals, Model, Quantity, Schedule};
+use swell_traffic::{Exchange, Knobs, Marginals, Model, Network, Quantity, Schedule};
 
 /// The quantities that are held against each other.
 const QUANTITIES: [Quantity; 6] = [
@@ -73,7 +73,7 @@ fn energies(model: &Model) -> Vec<f64> {
         phase: Some(Dur::ZERO),
         ..Knobs::default()
     };
-    let Ok(schedule) = Schedule::draw(model, &knobs, 1, model.duration) else {
+    let Ok(schedule) = Schedule::draw(model, &knobs, 1, model.duration, &Network::default()) else {
         return Vec::new();
     };
     for start in &schedule.starts {

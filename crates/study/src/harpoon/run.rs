@@ -10,7 +10,7 @@ use swell_tcp::Config;
 use swell_traffic::flowlevel::{
     ConfigureError, FlowModel, Options, Plan, Playback, Player, Profile, Share,
 };
-use swell_traffic::{Knobs, Model, Schedule};
+use swell_traffic::{Knobs, Model, Network, Schedule};
 use swell_workload::{Access, Sessions, SessionsConfig, Structural, Workload};
 use swell_world::{Direction, World};
 
@@ -95,10 +95,8 @@ impl Original {
         let played = self.model.varied(&knobs, 1);
         // Knobs that are numbers above zero, and a phase of zero, always give a schedule unless it is endless;
         // then there is nothing to see.
-        let schedule = Schedule::draw(&played, &knobs, 1, self.duration).unwrap_or(Schedule {
-            starts: Vec::new(),
-            phase: Dur::ZERO,
-        });
+        let drawn = Schedule::draw(&played, &knobs, 1, self.duration, &Network::default());
+        let schedule = drawn.unwrap_or_default();
         let machine = Structural::new(Arc::new(played), &schedule);
         observe(Box::new(machine), self.duration, sample, 1)
     }

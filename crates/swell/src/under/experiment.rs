@@ -15,10 +15,9 @@ use crate::cli::UnderArgs;
 use crate::fail::Fail;
 use crate::{learn, out};
 
-/// How long a background has been there at least when the program starts, where nothing is said.
-const WARM_UP: Dur = Dur::from_secs(30);
-/// And at most: it takes a while to simulate.
-const LONGEST_WARM_UP: Dur = Dur::from_secs(120);
+/// How long a background has been there when the program starts, where nothing is said. Its sessions begin
+/// as if they had always been active: what has to settle are queues and congestion windows.
+const WARM_UP: Dur = Dur::from_secs(10);
 
 /// Time in tables; runs and warm-ups are multiples of it.
 const BIN: Dur = Dur::from_millis(100);
@@ -104,8 +103,8 @@ fn known(name: String, model: &Model) -> Background {
     Background::Model(Known {
         model: name,
         kind: ("learnt", "sessions"),
-        rate: model.totals.bytes[1] as f64 * 8.0 / model.duration.as_secs_f64(),
-        warm_up: model.warm_up().max(WARM_UP).min(LONGEST_WARM_UP),
+        rate: model.rates()[1],
+        warm_up: WARM_UP,
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use swell_base::Dur;
 use swell_traffic::{
-    Class, Connection, Datagrams, Exchange, Group, Knobs, Load, Model, Parameters, Path,
+    Class, Connection, Datagrams, Exchange, Group, Knobs, Load, Model, Network, Parameters, Path,
     Provenance, Run, Schedule, Session, Totals, Turn, Unit, Wire, Write,
 };
 use swell_workload::{Record, Structural};
@@ -207,7 +207,9 @@ pub fn played(model: &Model, seed: u64) {
         phase: Some(Dur::ZERO),
         ..Knobs::default()
     };
-    let schedule = Schedule::draw(model, &knobs, seed, model.duration).expect("a schedule");
+    let schedule = Schedule::draw(model, &knobs, seed, model.duration, &Network::default())
+        .expect("a schedule")
+        .without_entered();
     let model = Arc::new(model.clone());
     let mut network = Ideal::new(
         Structural::new(Arc::clone(&model), &schedule),

@@ -438,7 +438,7 @@ fn structural_sessions() {
     });
     let schedule = Schedule {
         starts: starts.collect(),
-        phase: Dur::ZERO,
+        ..Schedule::default()
     };
     let make = || Structural::new(Arc::clone(&model), &schedule);
     let [simulated, real] = both(make, Dur::from_secs(60), |book| all_closed(book, 48));

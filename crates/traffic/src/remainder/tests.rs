@@ -1,0 +1,400 @@
+use super::*;
+use crate::testing::{model, session};
+use crate::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use swell_base::Rate;
+
+fn micros() -> impl Strategy<Value = Dur> {
+    prop_oneof![Just(0), 0..10_000_000u64].prop_map(Dur::from_micros)
+}
+
+fn size() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0u64), 1..3_000u64, 1..3_000_000u64]
+}
+
+fn exchange() -> impl Strategy<Value = Exchange> {
+    let turn = (size(), micros(), size(), micros()).prop_map(
+        |(request, server_think, response, client_think)| Turn {
+            request,
+            server_think,
+            response,
+            client_think,
+        },
+    );
+    // Each unit comes after as many of the other end as came before it, at most: nothing waits for itself.
+    let chains = (
+        vec((micros(), 1..100_000u64, any::<bool>()), 0..5),
+        vec((micros(), 1..100_000u64), 0..5),
+    )
+        .prop_map(|(up, down)| {
+            let mut heard = 0;
+            let up = up.into_iter().map(|(pause, bytes, waits)| {
+                if waits && heard < down.len() as u32 {
+                    heard += 1;
+                }
+                Unit {
+                    pause,
+                    bytes,
+                    after: heard,
+                }
+            });
+            let up = up.collect();
+            let down = down.iter().map(|&(pause, bytes)| Unit {
+                pause,
+                bytes,
+                after: 0,
+            });
+            Exchange::Concurrent {
+                up,
+                down: down.collect(),
+            }
+        });
+    let packets = vec((micros(), any::<bool>(), 0..1_500u32), 1..20).prop_map(|packets| {
+        Exchange::Datagrams(Datagrams {
+            packets,
+            ..Datagrams::default()
+        })
+    });
+    prop_oneof![
+        vec(turn, 1..5).prop_map(Exchange::Sequential),
+        chains,
+        packets,
+    ]
+}
+
+fn connection() -> impl Strategy<Value = Connection> {
+    let writes = || {
+        vec((1..200_000u64, 0..3_000_000u64), 0..4).prop_map(|w| {
+            let write = |(after, us)| Write {
+                after,
+                gap: Dur::from_micros(us),
+            };
+            w.into_iter().map(write).collect::<Vec<Write>>()
+        })
+    };
+    (micros(), exchange(), [writes(), writes()]).prop_map(|(gap, exchange, writes)| Connection {
+        gap,
+        exchange,
+        writes,
+        ..session(0, Dur::ZERO, 0).groups[0].connections[0].clone()
+    })
+}
+
+fn any_session() -> impl Strategy<Value = Session> {
+    let group = (micros(), vec(connection(), 1..4))
+        .prop_map(|(think, connections)| Group { think, connections });
+    vec(group, 1..4).prop_map(|groups| Session {
+        groups,
+        ..session(0, Dur::ZERO, 0)
+    })
+}
+
+/// The rest of a session as a session.
+fn left(m: &Model, e: &Entered) -> Session {
+    let whole = &m.sessions[0];
+    let mut groups: Vec<Group> = e.rest.iter().cloned().collect();
+    groups.extend_from_slice(&whole.groups[e.group as usize..]);
+    if e.rest.is_none() {
+        groups[0].think = e.pause;
+    }
+    Session {
+        groups,
+        ..whole.clone()
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_left_takes_the_time_and_the_bytes_that_are_left(
+        s in any_session(),
+        share in 0.0..1.0f64,
+        slow: bool,
+    ) {
+        let mut m = model(Dur::from_secs(100), vec![s]);
+        m.client_paths[0].rtt = Dur::from_millis(1);
+        m.server_paths[0].rtt = Dur::from_millis(1);
+        if slow {
+            m.client_paths[0].down = Some(Rate::from_bps(1_000_000));
+        }
+        let network = Network::default();
+        let times = Groups::of(&m, &m.sessions[0], &network);
+        let age = times.end.scale(share);
+        let found = Entered::at(&m, (0, &times), 7, age, &network);
+        prop_assert!(found.len() <= 1);
+        let Some(e) = found.first() else {
+            prop_assert!(age >= times.end);
+            return Ok(());
+        };
+        prop_assert_eq!((e.session, e.copy, e.age), (0, 7, age));
+        let rest = left(&m, e);
+        // What has arrived and what is left are all there was, but for what the last byte waits for.
+        let begun = |c: &Connection, start: Dur| {
+            let course = Timeline::of(&m, &m.sessions[0], c, &network);
+            let tcp = !matches!(c.exchange, Exchange::Datagrams(_));
+            let mut bytes = [0u64; 2];
+            for span in &course.spans {
+                let age = age.saturating_sub(start);
+                // Datagrams are sent at once; a connection in its handshake begins anew.
+                if span.from <= age && !(tcp && age < course.rtt) {
+                    bytes[span.end] += sent(span, age);
+                }
+            }
+            bytes
+        };
+        let mut passed = [0u64; 2];
+        for (group, at) in m.sessions[0].groups.iter().zip(&times.groups) {
+            for (c, &(start, _)) in group.connections.iter().zip(&at.connections) {
+                if start <= age {
+                    let bytes = begun(c, start);
+                    (0..2).for_each(|d| passed[d] += bytes[d]);
+                }
+            }
+        }
+        let (all, remain) = (m.sessions[0].bytes(), rest.bytes());
+        for d in 0..2 {
+            prop_assert_eq!(passed[d] + remain[d], all[d], "{}", d);
+        }
+        // It is over by when the whole would have been: new handshakes and slow starts, writes and pauses
+        // after which nothing comes make the difference.
+        let played = Groups::of(&m, &rest, &network);
+        let end = times.end - age;
+        let written = rest.connections().flat_map(|c| c.writes.iter().flatten().map(|w| w.gap));
+        let tolerance = Dur::from_millis(20) * (rest.connections().count() as u64 + 1) + written.sum::<Dur>();
+        prop_assert!(played.end <= end + tolerance, "{} of {}", played.end, end);
+        // It keeps what the file format asks for.
+        for c in rest.connections() {
+            if let Exchange::Datagrams(d) = &c.exchange {
+                prop_assert!(d.is_whole() && !d.packets.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn less_is_left_later(s in any_session(), a in 0.0..1.0f64, b in 0.0..1.0f64) {
+        let m = model(Dur::from_secs(100), vec![s]);
+        let network = Network::default();
+        let times = Groups::of(&m, &m.sessions[0], &network);
+        let at = |share: f64| {
+            let found = Entered::at(&m, (0, &times), 0, times.end.scale(share), &network);
+            Some(left(&m, found.first()?).bytes())
+        };
+        if let (Some(early), Some(late)) = (at(a.min(b)), at(a.max(b))) {
+            prop_assert!(late[0] <= early[0] && late[1] <= early[1], "{early:?} {late:?}");
+        }
+    }
+}
+
+fn long(bytes: u64) -> Model {
+    // A megabyte a second.
+    let mut m = model(Dur::from_secs(100), vec![session(0, Dur::ZERO, bytes)]);
+    m.client_paths[0].down = Some(Rate::from_bps(8_000_000));
+    m
+}
+
+fn entered(m: &Model, age: Dur) -> Entered {
+    let network = Network::default();
+    let times = Groups::of(m, &m.sessions[0], &network);
+    Entered::at(m, (0, &times), 0, age, &network).remove(0)
+}
+
+#[test]
+fn a_transfer_goes_on_with_what_remains() {
+    let m = long(10_000_000);
+    let e = entered(&m, Dur::from_secs(4));
+    let rest = e.rest.unwrap();
+    let Exchange::Sequential(turns) = &rest.connections[0].exchange else {
+        panic!("{rest:?}")
+    };
+    let [turn] = turns[..] else {
+        panic!("{turns:?}")
+    };
+    assert_eq!((turn.request, turn.server_think), (0, Dur::ZERO));
+    let remain = turn.response as f64;
+    assert!((remain / 6.05e6 - 1.0).abs() < 0.01, "{remain}");
+    assert!(rest.connections[0].left_censored);
+    assert_eq!((e.group, e.pause), (1, Dur::ZERO));
+}
+
+#[test]
+fn pauses_go_on_with_what_remains() {
+    let mut m = long(1_000);
+    let mut second = m.sessions[0].groups[0].clone();
+    second.think = Dur::from_secs(30);
+    m.sessions[0].groups.push(second);
+    // Handshake, request, 20 ms, response; then the user thinks.
+    let e = entered(&m, Dur::from_secs(10));
+    assert_eq!((e.group, e.rest.is_none()), (1, true));
+    assert!((e.pause.as_secs_f64() - 20.06).abs() < 0.02, "{}", e.pause);
+
+    // Inside a connection: a client that thinks, then a server that does. The new handshake is taken out.
+    let think = Turn {
+        request: 300,
+        server_think: Dur::from_secs(5),
+        response: 1_000,
+        client_think: Dur::from_secs(20),
+    };
+    m.sessions[0].groups[0].connections[0].exchange = Exchange::Sequential(vec![think; 2]);
+    let first = |age: u64| {
+        let rest = entered(&m, Dur::from_secs(age)).rest.unwrap();
+        match &rest.connections[0].exchange {
+            Exchange::Sequential(turns) => turns.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let turns = first(2);
+    assert_eq!(turns.len(), 2);
+    assert_eq!((turns[0].request, turns[0].response), (0, 1_000));
+    assert!(
+        (turns[0].server_think.as_secs_f64() - 3.01).abs() < 0.03,
+        "{turns:?}"
+    );
+    let turns = first(15);
+    assert_eq!(turns.len(), 2);
+    assert_eq!((turns[0].request, turns[0].response), (0, 0));
+    assert!(
+        (turns[0].client_think.as_secs_f64() - 10.02).abs() < 0.05,
+        "{turns:?}"
+    );
+    assert_eq!(turns[1], think);
+}
+
+#[test]
+fn connections_that_come_keep_their_places() {
+    let mut m = long(20_000_000);
+    let later = |secs: u64| Connection {
+        gap: Dur::from_secs(secs),
+        ..m.sessions[0].groups[0].connections[0].clone()
+    };
+    let (second, third) = (later(5), later(3));
+    m.sessions[0].groups[0].connections.extend([second, third]);
+    let rest = entered(&m, Dur::from_secs(4)).rest.unwrap();
+    let gaps: Vec<Dur> = rest.connections.iter().map(|c| c.gap).collect();
+    assert_eq!(gaps, [Dur::ZERO, Dur::from_secs(1), Dur::from_secs(3)]);
+    let whole = |c: &Connection| c.exchange.bytes()[1] == 20_000_000;
+    assert_eq!(
+        rest.connections.iter().map(whole).collect::<Vec<_>>(),
+        [false, true, true]
+    );
+}
+
+#[test]
+fn datagrams_and_attempts_go_on_at_their_times() {
+    let mut m = long(0);
+    let packet = |secs: u64, n: u32| (Dur::from_secs(secs), true, n);
+    m.sessions[0].groups[0].connections[0].exchange = Exchange::Datagrams(Datagrams {
+        packets: vec![packet(0, 1), packet(3, 2), packet(3, 3)],
+        ..Datagrams::default()
+    });
+    let rest = entered(&m, Dur::from_secs(2)).rest.unwrap();
+    let Exchange::Datagrams(d) = &rest.connections[0].exchange else {
+        panic!("{rest:?}")
+    };
+    assert_eq!(d.packets, [packet(1, 2), packet(3, 3)]);
+
+    // Runs: the second datagram of three is 2 s later; the other direction's has passed.
+    let run = |pause: u64| Run {
+        pause: Dur::from_secs(pause),
+        span: Dur::from_secs(4),
+        packets: 3,
+        bytes: 300,
+        sizes: [100, 100],
+    };
+    m.sessions[0].groups[0].connections[0].exchange = Exchange::Datagrams(Datagrams {
+        runs: [vec![run(1), run(2)], Vec::new()],
+        ..Datagrams::default()
+    });
+    let rest = entered(&m, Dur::from_secs(2)).rest.unwrap();
+    let Exchange::Datagrams(d) = &rest.connections[0].exchange else {
+        panic!("{rest:?}")
+    };
+    let first = Run {
+        span: Dur::from_secs(2),
+        packets: 2,
+        bytes: 200,
+        ..run(1)
+    };
+    assert_eq!(d.runs, [vec![first, run(2)], Vec::new()]);
+
+    m.sessions[0].groups[0].connections[0].exchange = Exchange::Attempt {
+        retries: vec![Dur::from_secs(1), Dur::from_secs(2), Dur::from_secs(4)],
+        refused: true,
+    };
+    let rest = entered(&m, Dur::from_secs(2)).rest.unwrap();
+    let c = &rest.connections[0];
+    assert_eq!(c.gap, Dur::from_secs(1));
+    let retries = vec![Dur::from_secs(4)];
+    assert_eq!(
+        c.exchange,
+        Exchange::Attempt {
+            retries,
+            refused: true
+        }
+    );
+}
+
+#[test]
+fn writes_go_on_at_their_places() {
+    let mut m = long(3_000);
+    m.sessions[0].groups[0].connections[0].writes[1] = vec![
+        Write {
+            after: 1_000,
+            gap: Dur::from_secs(10),
+        },
+        Write {
+            after: 1_000,
+            gap: Dur::from_secs(10),
+        },
+    ];
+    // 50 ms until the response begins; 4 s later a thousand bytes are there and two thousand come.
+    let rest = entered(&m, Dur::from_millis(4_050)).rest.unwrap();
+    let c = &rest.connections[0];
+    assert_eq!(c.exchange.bytes()[1], 2_000);
+    let Exchange::Sequential(turns) = &c.exchange else {
+        panic!("{c:?}")
+    };
+    assert!(
+        (turns[0].server_think.as_secs_f64() - 5.98).abs() < 0.1,
+        "{turns:?}"
+    );
+    assert_eq!(
+        c.writes[1],
+        [Write {
+            after: 1_000,
+            gap: Dur::from_secs(10)
+        }]
+    );
+}
+
+#[test]
+fn what_goes_on_beside_later_groups_is_entered_too() {
+    let mut m = long(20_000_000);
+    // The next group waits for the request alone; its own transfer is short.
+    m.sessions[0].groups[0].connections[0].overlap = Some([1, 0]);
+    let mut second = session(0, Dur::ZERO, 1_000).groups.remove(0);
+    second.think = Dur::from_secs(5);
+    m.sessions[0].groups.push(second);
+    let network = Network::default();
+    let times = Groups::of(&m, &m.sessions[0], &network);
+    let at = |secs: u64| Entered::at(&m, (0, &times), 0, Dur::from_secs(secs), &network);
+    let [beside, main] = &at(2)[..] else {
+        panic!("{:?}", at(2))
+    };
+    assert_eq!(
+        (beside.group, main.group, main.rest.is_none()),
+        (2, 1, true)
+    );
+    assert!(
+        (main.pause.as_secs_f64() - 3.03).abs() < 0.01,
+        "{}",
+        main.pause
+    );
+    let left = beside.rest.as_ref().unwrap().connections[0]
+        .exchange
+        .bytes();
+    assert!((left[1] as f64 / 18e6 - 1.0).abs() < 0.02, "{left:?}");
+    // The second group is over long before the transfer is.
+    assert_eq!(at(10).len(), 1);
+    assert_eq!(at(10)[0].group, 2);
+    assert!(at(21).is_empty());
+}

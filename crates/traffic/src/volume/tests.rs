@@ -1,0 +1,226 @@
+use super::*;
+use crate::testing::{PATH, model, session};
+use crate::*;
+use swell_base::Rate;
+
+fn turn(request: u64, server_ms: u64, response: u64, client_ms: u64) -> Turn {
+    Turn {
+        request,
+        server_think: Dur::from_millis(server_ms),
+        response,
+        client_think: Dur::from_millis(client_ms),
+    }
+}
+
+fn unit(bytes: u64) -> Unit {
+    Unit {
+        bytes,
+        ..Unit::default()
+    }
+}
+
+/// A session of one connection with this exchange.
+fn one(exchange: Exchange) -> Session {
+    let mut s = session(0, Dur::ZERO, 0);
+    let c = &mut s.groups[0].connections[0];
+    // Windows that were not seen bound nothing.
+    (c.client_window, c.server_window) = (0, 0);
+    c.exchange = exchange;
+    s
+}
+
+fn alone(exchange: Exchange) -> Model {
+    model(Dur::from_secs(10), vec![one(exchange)])
+}
+
+fn datagrams(packets: &[(u64, bool, u32)]) -> Exchange {
+    let packets = packets
+        .iter()
+        .map(|&(ms, client, n)| (Dur::from_millis(ms), client, n));
+    Exchange::Datagrams(Datagrams {
+        packets: packets.collect(),
+        ..Datagrams::default()
+    })
+}
+
+#[test]
+fn bytes_and_items_are_sums() {
+    let turns = Exchange::Sequential(vec![turn(300, 0, 5_000, 0), turn(40, 0, 600, 0)]);
+    assert_eq!(turns.bytes(), [340, 5_600]);
+    assert_eq!(turns.items(), 2);
+    let chains = Exchange::Concurrent {
+        up: vec![unit(10), unit(20)],
+        down: vec![unit(3)],
+    };
+    assert_eq!(chains.bytes(), [30, 3]);
+    assert_eq!(chains.items(), 3);
+    let attempt = Exchange::Attempt {
+        retries: vec![Dur::from_secs(1); 2],
+        refused: false,
+    };
+    assert_eq!(attempt.bytes(), [0, 0]);
+    assert_eq!(attempt.items(), 2);
+    let all = datagrams(&[(0, true, 100), (5, false, 30), (5, true, 50)]);
+    assert_eq!(all.bytes(), [150, 30]);
+    assert_eq!(all.items(), 3);
+}
+
+#[test]
+fn sessions_add_their_connections() {
+    let mut s = one(Exchange::Sequential(vec![
+        turn(300, 0, 5_000, 0),
+        turn(40, 0, 600, 0),
+    ]));
+    s.groups
+        .push(one(datagrams(&[(0, false, 7)])).groups[0].clone());
+    s.groups[0].connections[0].writes = [vec![Write::default(); 2], vec![Write::default()]];
+    assert_eq!(s.connections().count(), 2);
+    assert_eq!(s.bytes(), [340, 5_607]);
+    // Two turns, three writes, a datagram, and one for each connection.
+    assert_eq!(s.items(), 2 + 3 + 1 + 2);
+}
+
+#[test]
+fn a_tcp_exchange_has_its_headers_and_acknowledgements() {
+    // Full segments of 1448 bytes behind headers of 52: 8 to the client, one to the server.
+    let m = alone(Exchange::Sequential(vec![turn(300, 20, 8 * 1448, 0)]));
+    // Up: SYN of 60, ACK of 52, request, two of 52 at the end, and, within the first 16 segments, an
+    // acknowledgement for each. Down: SYN-ACK, segments, two at the end, one acknowledgement.
+    let up = 60.0 + 52.0 + (300.0 + 52.0) + 2.0 * 52.0 + 8.0 * 52.0;
+    let down = 60.0 + 8.0 * 1500.0 + 2.0 * 52.0 + 52.0;
+    assert_eq!(m.rates(), [up, down].map(|b| b * 8.0 / 10.0));
+
+    // What was seen of the ends counts: small segments, IPv6, no time stamps, every fourth acknowledged.
+    let mut m = m;
+    let c = &mut m.sessions[0].groups[0].connections[0];
+    c.wire = Wire {
+        ipv6: true,
+        timestamps: Some(false),
+        ends: [
+            WireEnd {
+                quick_acks: Some(2),
+                ack_every: 3,
+                ..WireEnd::default()
+            },
+            WireEnd {
+                mss: 724,
+                ..WireEnd::default()
+            },
+        ],
+    };
+    let acks = 2.0 + 14.0 / 3.0;
+    let up = 68.0 + 60.0 + 360.0 + 2.0 * 60.0 + acks * 60.0;
+    let down = 68.0 + 16.0 * 784.0 + 2.0 * 60.0 + 60.0;
+    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-12, "{a} {b}");
+    near(m.rates()[0], up * 0.8);
+    near(m.rates()[1], down * 0.8);
+}
+
+#[test]
+fn datagrams_and_attempts_have_their_headers() {
+    let m = alone(datagrams(&[(0, true, 100), (5, false, 30), (5, true, 50)]));
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+    near(m.rates()[0], (150.0 + 56.0) * 0.8);
+    near(m.rates()[1], (30.0 + 28.0) * 0.8);
+    for (refused, rst) in [(false, 0.0), (true, 40.0)] {
+        let retries = vec![Dur::from_secs(1); 2];
+        let m = alone(Exchange::Attempt { retries, refused });
+        near(m.rates()[0], 180.0 * 0.8);
+        near(m.rates()[1], rst * 0.8);
+    }
+}
+
+#[test]
+fn rates_count_weights_sides_and_loss() {
+    let packet = datagrams(&[(0, true, 972)]);
+    let mut m = alone(packet.clone());
+    m.sessions.push(Session {
+        weight: 2.5,
+        outside: true,
+        ..one(packet)
+    });
+    assert_eq!(m.rates(), [800.0, 2_000.0]);
+    // A tenth is lost on the way to the link, and what is lost behind it has passed.
+    m.client_paths[0] = Path {
+        loss_up: 0.1,
+        loss_down: 0.3,
+        ..PATH
+    };
+    assert_eq!(m.rates(), [720.0, 1_800.0]);
+    // TCP sends again: what is lost behind the link passes twice, what is lost before it once.
+    let mut m = alone(Exchange::Sequential(vec![turn(1448, 0, 0, 0)]));
+    let whole = m.rates()[0];
+    m.server_paths[0].loss_down = 0.2;
+    assert!((m.rates()[0] - whole - 0.25 * 1500.0 * 0.8).abs() < 1e-9);
+    m.server_paths[0].loss_down = 0.0;
+    m.client_paths[0].loss_up = 0.2;
+    assert_eq!(m.rates()[0], whole);
+    assert_eq!(model(Dur::ZERO, Vec::new()).rates(), [0.0, 0.0]);
+}
+
+#[test]
+fn a_transfer_takes_what_slow_start_and_the_slowest_rate_take() {
+    let mut m = alone(Exchange::Sequential(vec![turn(1448, 50, 100 * 1448, 0)]));
+    m.client_paths[0].down = Some(Rate::from_bps(1_448_000 * 8));
+    let course = |m: &Model, network: &Network| {
+        let s = &m.sessions[0];
+        Timeline::of(m, s, &s.groups[0].connections[0], network)
+    };
+    // A round trip of 20 ms at 1448 bytes a millisecond is 20 segments. Handshake; request, no capacity:
+    // half a round trip; 50 ms; a window of 10 in 20 ms, the rest at a segment a millisecond.
+    let t = course(&m, &Network::default());
+    let ms = |t: Dur| (t.as_millis_f64() * 1e6).round() / 1e6;
+    assert_eq!(ms(t.spans[0].from), 20.0);
+    assert_eq!(ms(t.spans[0].to), 30.0);
+    assert_eq!(ms(t.spans[1].from), 80.0);
+    assert_eq!(ms(t.end), 80.0 + 20.0 + 90.0 + 10.0);
+    // What is between counts: its delay twice in the handshake and the request, its rate where it is less.
+    let between = Network {
+        rtt: Dur::from_millis(20),
+        rates: [None, Some(Rate::from_bps(144_800 * 8))],
+    };
+    let t = course(&m, &between);
+    assert_eq!(ms(t.rtt), 40.0);
+    assert_eq!(ms(t.end), 40.0 + 20.0 + 50.0 + 1_000.0 + 20.0);
+    // For a client outside, right to left is up.
+    m.sessions[0].outside = true;
+    m.client_paths[0].down = None;
+    let t = course(&m, &between);
+    assert_eq!(ms(t.spans[0].to), 40.0 + 10.0 + 20.0);
+    // A window of 10 segments a round trip.
+    m.sessions[0].outside = false;
+    m.sessions[0].groups[0].connections[0].client_window = 14_480;
+    let t = course(&m, &Network::default());
+    assert_eq!(ms(t.end), 80.0 + 200.0 + 10.0);
+}
+
+#[test]
+fn writes_take_their_time_unless_the_network_takes_longer() {
+    let mut m = alone(Exchange::Sequential(vec![turn(0, 0, 3_000, 0)]));
+    let write = Write {
+        after: 1_000,
+        gap: Dur::from_secs(1),
+    };
+    m.sessions[0].groups[0].connections[0].writes[1] = vec![write; 2];
+    let s = m.sessions[0].clone();
+    let course = |m: &Model| Timeline::of(m, &s, &s.groups[0].connections[0], &Network::default());
+    let t = course(&m);
+    let begins: Vec<f64> = t.spans.iter().map(|s| s.from.as_secs_f64()).collect();
+    assert_eq!(begins, [0.02, 1.02, 2.02]);
+    assert!((t.end.as_secs_f64() - 2.03).abs() < 1e-9);
+    // At 500 bytes a second the whole takes six seconds.
+    m.client_paths[0].down = Some(Rate::from_bps(4_000));
+    let t = course(&m);
+    assert_eq!(t.spans.len(), 1);
+    assert!((t.end.as_secs_f64() - 6.03).abs() < 1e-6);
+}
+
+#[test]
+fn loss_bounds_what_a_transfer_gets() {
+    // Reno's window at 1 % is 12.2 segments, at 20 ms 887 kB/s; CUBIC's 1.8.
+    let mut m = alone(Exchange::Sequential(vec![turn(0, 0, 8_870_000, 0)]));
+    m.client_paths[0].loss_down = 0.01;
+    let s = &m.sessions[0];
+    let t = Timeline::of(&m, s, &s.groups[0].connections[0], &Network::default());
+    assert!((t.end.as_secs_f64() - 10.0).abs() < 0.1, "{}", t.end);
+}
