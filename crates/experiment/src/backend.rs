@@ -61,11 +61,36 @@ pub trait Backend: Sync {
                 false => 0.0,
             })
         };
+        let sum = |of: fn(&crate::observe::LinkTotals) -> u64| {
+            observed.links.iter().map(of).sum::<u64>() as f64
+        };
+        let arrived = sum(|l| l.arrived_packets[1]);
         Ok(MeasuredRates {
             up_bps: mean(0),
             down_bps: mean(1),
+            lost: match arrived > 0.0 {
+                true => sum(|l| l.dropped[1]) / arrived,
+                false => 0.0,
+            },
         })
     }
+
+    /// What the background of `spec` offers, where that is known before it runs.
+    ///
+    /// # Errors
+    /// Where the background cannot be built.
+    fn offered(&self, spec: &RunSpec) -> Result<Option<Offered>, RunError> {
+        crate::simulate::stage::offered(spec)
+    }
+}
+
+/// What a background offers up and down, bits per second of network-layer bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offered {
+    /// In the mean over all draws.
+    pub mean: [f64; 2],
+    /// What this draw offers between the end of the warm-up and the end of the run.
+    pub drawn: [f64; 2],
 }
 
 /// Mean rates of a background, bits per second of network-layer bytes.
@@ -75,6 +100,8 @@ pub struct MeasuredRates {
     pub up_bps: f64,
     /// Right to left: towards the clients.
     pub down_bps: f64,
+    /// Share of the packets that were dropped at the bottleneck, both directions.
+    pub lost: f64,
 }
 
 /// Why a run has no result.

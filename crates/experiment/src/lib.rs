@@ -5,6 +5,7 @@ pub mod bundled;
 pub mod fidelity;
 pub mod file;
 mod hash;
+pub mod load;
 pub mod made_up;
 pub mod measure;
 pub mod observe;

@@ -2,7 +2,7 @@
 
 use swell_base::{Bytes, Dur, Stream, Warning};
 
-use crate::backend::{Backend, BackgroundSpec, ForegroundSpec, RunError, RunSpec};
+use crate::backend::{Backend, BackgroundSpec, ForegroundSpec, Offered, RunError, RunSpec};
 use crate::file::Direction;
 use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
 
@@ -40,7 +40,28 @@ impl Backend for MadeUp {
         }
         Ok(observe(spec))
     }
+
+    fn offered(&self, spec: &RunSpec) -> Result<Option<Offered>, RunError> {
+        let rates = offered(spec);
+        Ok(Some(Offered {
+            mean: rates,
+            drawn: rates,
+        }))
+    }
 }
+
+/// What would be carried if it were proportional to sessions.
+fn offered(spec: &RunSpec) -> [f64; 2] {
+    let grown = match &spec.background {
+        BackgroundSpec::Learnt { knobs, .. } => knobs.sessions,
+        BackgroundSpec::Sessions { playback, .. } => playback.load,
+        _ => 1.0,
+    };
+    load(spec).0.map(|carried| carried * grown.powf(1.0 - LESS))
+}
+
+/// A little less than proportional, so that calibration has something to do.
+const LESS: f64 = 0.9;
 
 /// What a foreground is taken for.
 struct Fetches {
@@ -211,18 +232,16 @@ fn load(spec: &RunSpec) -> ([f64; 2], f64) {
         BackgroundSpec::None => ([0.0, 0.0], 0.01),
         BackgroundSpec::Parametric(packets) => (packets.rates.map(|r| r.bps() as f64), 0.1),
         BackgroundSpec::Learnt { model, knobs, .. } => {
-            let seconds = model.duration.as_secs_f64().max(1.0);
-            let rate = model.totals.bytes.map(|b| b as f64 * 8.0 / seconds);
-            // A little less than proportional, so that calibration has something to do.
-            (rate.map(|r| r * knobs.sessions.powf(0.9)), 1.5)
+            let rate = model.varied(knobs, spec.cell.seed).rates();
+            (rate.map(|r| r * knobs.sessions.powf(LESS)), 1.5)
         }
         BackgroundSpec::Sessions {
             model, playback, ..
         } => {
             let rate = model.payload_rates();
-            (rate.map(|r| r * playback.load.powf(0.9)), 1.0)
+            (rate.map(|r| r * playback.load.powf(LESS)), 1.0)
         }
-        BackgroundSpec::OnOff(b) => ([b.rate_up, b.rate].map(|r| r.bps() as f64), 1.0),
+        BackgroundSpec::OnOff(b) => ([b.rate_up, b.rate.fixed()].map(|r| r.bps() as f64), 1.0),
         BackgroundSpec::Replay { trace, stretch, .. } => (trace.bps().map(|r| r / stretch), 1.0),
         BackgroundSpec::Greedy(greedy) => {
             let mut rates = [0.0; 2];

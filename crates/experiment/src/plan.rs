@@ -16,7 +16,8 @@ use swell_traffic::{Dependency, Knobs, Model};
 use crate::backend::{BackgroundSpec, ForegroundSpec, PacketsSpec, Process, RunSpec, Trace};
 use crate::bundled;
 use crate::file::{
-    self, Background, File, Foreground, Independence, Learnt, Link, Problem, Problems, RateSpec,
+    self, Background, File, Foreground, Independence, Learnt, Link, Pairing, Problem, Problems,
+    RateSpec,
 };
 use crate::hash::Hash;
 use crate::observe::Cell;
@@ -108,6 +109,9 @@ impl Plan {
             match background {
                 Background::Learnt(learnt) => match load(&learnt.model, base) {
                     Ok(mut loaded) => {
+                        if let Some(complaint) = too_small(learnt, &loaded.model, file.run.seed) {
+                            complain("rate", complaint);
+                        }
                         if let Some((name, _)) = &mut loaded.copy {
                             *name = copy_of(i, name);
                             learnt.model.clone_from(name);
@@ -178,8 +182,8 @@ impl Plan {
         models.chain(flows).chain(traces)
     }
 
-    /// The backgrounds that have to be measured alone first: those that another one matches and
-    /// those with a rate to reach.
+    /// The backgrounds that have to be measured alone first: those that another one matches, those that are
+    /// scaled to a rate, and bursts of packets, which may lose some.
     pub fn to_measure(&self) -> Vec<&Background> {
         let matched: Vec<&str> = self
             .file
@@ -190,7 +194,10 @@ impl Plan {
         self.file
             .background
             .iter()
-            .filter(|b| matched.contains(&b.name()) || b.target().is_some())
+            .filter(|b| {
+                let bursts = matches!(b, Background::Replay(_) | Background::OnOff(_));
+                matched.contains(&b.name()) || b.is_scaled() || (bursts && b.is_open_loop())
+            })
             .collect()
     }
 
@@ -204,7 +211,8 @@ impl Plan {
             .iter()
             .find(|f| f.name() == cell.foreground)?;
         let found = measured.get(background.name());
-        let pace = found.and_then(|m| m.sessions.or(m.speed));
+        let pace = found.and_then(|m| m.sessions.or(m.speed).or(m.factor));
+        let replication = cell.replication as usize;
         Some(RunSpec {
             cell: cell.clone(),
             foreground: match foreground {
@@ -219,21 +227,28 @@ impl Plan {
                     delay: self.access_delay(foreground),
                 }),
                 Foreground::Poisson(p) => {
-                    let spec = packets(Process::Poisson, p, measured);
-                    Some(ForegroundSpec::Packets(spec))
+                    let rates = matched(p, measured, replication);
+                    Some(ForegroundSpec::Packets(packets(Process::Poisson, p, rates)))
                 }
                 Foreground::Cbr(p) => {
-                    Some(ForegroundSpec::Packets(packets(Process::Cbr, p, measured)))
+                    let rates = matched(p, measured, replication);
+                    Some(ForegroundSpec::Packets(packets(Process::Cbr, p, rates)))
                 }
             },
-            background: self.background_spec(background, pace, measured),
+            background: self.background_spec(background, pace, measured, replication),
             ..self.bare(cell.clone())
         })
     }
 
-    /// A run of a background alone, to measure it; `pace` overrides the file's sessions, or the
-    /// speed of a replay.
-    pub fn alone(&self, background: &Background, replication: u32, pace: Option<f64>) -> RunSpec {
+    /// A run of a background alone, to measure it; `pace` overrides the file's sessions, the speed of a
+    /// replay, or multiplies the rate of packets. `measured` has what it may match.
+    pub fn alone(
+        &self,
+        background: &Background,
+        replication: u32,
+        pace: Option<f64>,
+        measured: &BTreeMap<String, Measured>,
+    ) -> RunSpec {
         let cell = Cell {
             foreground: String::new(),
             background: background.name().into(),
@@ -241,7 +256,7 @@ impl Plan {
             seed: self.seed(replication),
         };
         RunSpec {
-            background: self.background_spec(background, pace, &BTreeMap::new()),
+            background: self.background_spec(background, pace, measured, replication as usize),
             flows: false,
             waits: false,
             synchrony: false,
@@ -249,26 +264,49 @@ impl Plan {
         }
     }
 
-    /// The mean rate of a model or trace itself in the down direction, bits per second; zero where it
-    /// has none.
-    pub fn native_bps(&self, background: &str) -> f64 {
-        if let Some(loaded) = self.traces.get(background) {
-            return loaded.trace.bps()[1];
+    /// The mean rate of the down direction that a background is to have, bits per second, where it is
+    /// scaled to one.
+    pub(crate) fn target_bps(
+        &self,
+        background: &Background,
+        measured: &BTreeMap<String, Measured>,
+    ) -> Option<f64> {
+        if !background.is_scaled() {
+            return None;
         }
-        if let Some(loaded) = self.flow_models.get(background) {
-            return loaded.model.payload_rates()[1];
+        match background.rate()? {
+            RateSpec::Fixed(rate) => Some(rate.bps() as f64),
+            RateSpec::Match(name) => measured.get(name).map(|m| m.down_bps),
         }
-        self.models.get(background).map_or(0.0, |loaded| {
-            let model = &loaded.model;
-            let seconds = model.duration.as_secs_f64();
-            // What flies right to left in the trace; users on the outside fetch the other way.
-            let bytes = model.totals.bytes[1] as f64;
-            if seconds > 0.0 {
-                bytes * 8.0 / seconds
-            } else {
-                0.0
+    }
+
+    /// The mean rate in the down direction of a model or trace itself, with the file's knobs, or of packets
+    /// as the file has them, bits per second; zero where it has none.
+    pub fn native_bps(
+        &self,
+        background: &Background,
+        measured: &BTreeMap<String, Measured>,
+    ) -> f64 {
+        let name = background.name();
+        match background {
+            Background::None(_) | Background::Greedy(_) => 0.0,
+            Background::Learnt(b) => {
+                let loaded = self.models.get(name);
+                loaded.map_or(0.0, |l| native(b, &l.model, self.seed(0)))
             }
-        })
+            Background::Sessions(_) => {
+                let loaded = self.flow_models.get(name);
+                loaded.map_or(0.0, |l| l.model.payload_rates()[1])
+            }
+            Background::Replay(_) => self.traces.get(name).map_or(0.0, |l| l.trace.bps()[1]),
+            Background::Poisson(_) | Background::Cbr(_) | Background::OnOff(_) => {
+                match background.rate() {
+                    Some(RateSpec::Fixed(rate)) => rate.bps() as f64,
+                    Some(RateSpec::Match(other)) => measured.get(other).map_or(0.0, |m| m.down_bps),
+                    None => 0.0,
+                }
+            }
+        }
     }
 
     fn background(&self, name: &str) -> Option<&Background> {
@@ -361,6 +399,7 @@ impl Plan {
         background: &Background,
         pace: Option<f64>,
         measured: &BTreeMap<String, Measured>,
+        replication: usize,
     ) -> BackgroundSpec {
         let (process, b) = match background {
             Background::None(_) => return BackgroundSpec::None,
@@ -381,7 +420,7 @@ impl Plan {
                 return BackgroundSpec::Sessions {
                     model: Arc::clone(&loaded.model),
                     playback: Playback {
-                        load: pace.or(b.load).unwrap_or(1.0),
+                        load: pace.or(b.sessions).unwrap_or(1.0),
                         ..flows::playback(b)
                     },
                     delay: b.delay,
@@ -399,31 +438,92 @@ impl Plan {
                 };
             }
             Background::Greedy(b) => return BackgroundSpec::Greedy(b.clone()),
-            Background::OnOff(b) => return BackgroundSpec::OnOff(b.clone()),
+            Background::OnOff(b) => {
+                let rate = match &b.rate {
+                    RateSpec::Fixed(rate) => *rate,
+                    RateSpec::Match(name) => {
+                        let bps = measured.get(name).map_or(0.0, |m| m.down_bps);
+                        Rate::from_bps_f64(bps)
+                    }
+                };
+                return BackgroundSpec::OnOff(file::OnOff {
+                    rate: RateSpec::Fixed(times(rate, pace)),
+                    rate_up: times(b.rate_up, pace),
+                    ..b.clone()
+                });
+            }
             Background::Poisson(b) => (Process::Poisson, b),
             Background::Cbr(b) => (Process::Cbr, b),
         };
-        BackgroundSpec::Parametric(packets(process, b, measured))
+        let rates = matched(b, measured, replication).map(|rate| times(rate, pace));
+        BackgroundSpec::Parametric(packets(process, b, rates))
     }
 }
 
-fn packets(
-    process: Process,
+/// `pace` times as much.
+fn times(rate: Rate, pace: Option<f64>) -> Rate {
+    pace.map_or(rate, |k| Rate::from_bps_f64(rate.bps() as f64 * k))
+}
+
+/// The mean rates up and down of packets, with those of the background that they match.
+fn matched(
     b: &file::Parametric,
     measured: &BTreeMap<String, Measured>,
-) -> PacketsSpec {
+    replication: usize,
+) -> [Rate; 2] {
     let [up, down] = match &b.rate {
         RateSpec::Fixed(rate) => [Rate::default(), *rate],
         RateSpec::Match(name) => measured.get(name).map_or([Rate::default(); 2], |m| {
-            [m.up_bps, m.down_bps].map(Rate::from_bps_f64)
+            let own = match b.pairing {
+                Pairing::Mean => None,
+                Pairing::PerSeed => m.each(replication),
+            };
+            own.unwrap_or([m.up_bps, m.down_bps])
+                .map(Rate::from_bps_f64)
         }),
     };
+    [b.rate_up.unwrap_or(up), down]
+}
+
+/// The mean rate of `model` in the down direction with the file's knobs, bits per second.
+fn native(learnt: &Learnt, model: &Model, seed: u64) -> f64 {
+    model.varied(&knobs(learnt, Some(1.0)), seed).rates()[1]
+}
+
+/// More copies of a model's sessions than this are not traffic of that rate any more: a few sessions, over
+/// and over.
+const MOST_COPIES: f64 = 100.0;
+
+/// Refuses a rate that a model is too small for.
+fn too_small(learnt: &Learnt, model: &Model, seed: u64) -> Option<Complaint> {
+    let Some(RateSpec::Fixed(rate)) = learnt.rate else {
+        return None;
+    };
+    let (own, rate) = (native(learnt, model, seed), rate.bps() as f64);
+    let copies = rate / own.max(1e-9);
+    let sessions = model.sessions.len();
+    (copies > MOST_COPIES).then(|| {
+        (
+            format!(
+                "`{}` is too small for {:.3} Mbit/s: its {sessions} sessions are {:.4} Mbit/s down, and {copies:.0} copies of them would be needed",
+                learnt.model,
+                rate / 1e6,
+                own / 1e6
+            ),
+            Some(format!(
+                "learn from a busier link; at most {MOST_COPIES} copies are made, or as many as `sessions` says"
+            )),
+        )
+    })
+}
+
+fn packets(process: Process, b: &file::Parametric, rates: [Rate; 2]) -> PacketsSpec {
     PacketsSpec {
         process,
         transport: b.transport,
         sources: b.sources,
         packet: b.packet,
-        rates: [b.rate_up.unwrap_or(up), down],
+        rates,
         independent: b.independent,
         delays: [b.delay, b.delay_right.unwrap_or(b.delay)],
         access: b.access,

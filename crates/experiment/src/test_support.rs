@@ -1,6 +1,6 @@
 //! What tests of several modules need.
 
-/// A model file of one session that carried `down` bytes in 80 seconds.
+/// A model file of one session that fetched `down` bytes in 80 seconds.
 pub(crate) fn model(down: u64) -> String {
     format!(
         r#"{{"format":"swell-traffic-model","version":3,"name":"tiny","provenance":
@@ -13,7 +13,7 @@ pub(crate) fn model(down: u64) -> String {
 "client_paths":[[2000,null,10000000,0,0,9,12,40]],
 "server_paths":[[50000,null,null,0,0.01,9,0,40]],
 "sessions":[{{"class":0,"start":4000000,"client":0,"groups":[{{"think":0,"connections":
-[{{"gap":0,"server":0,"window":[65535,65535],"turns":[[300,20000,14600,0]]}}]}}]}}]}}"#
+[{{"gap":0,"server":0,"window":[65535,65535],"turns":[[300,20000,{down},0]]}}]}}]}}]}}"#
     )
 }
 

@@ -3,7 +3,8 @@
 //! A run begins in the middle of sessions, and a model's mean rate is known before anything runs. Both
 //! need the times and sizes that a replay would show over a network of known round trip and rate. They are
 //! a fluid estimate: slow start from ten segments, then the lowest of the rates of the access paths, the
-//! receive window, the loss on the way and the [`Network`] between. Queues are not in it.
+//! receive window, the loss on the way and the [`Network`] between; and the time-outs that loss is expected
+//! to cost. Queues are not in it.
 
 use swell_base::{Dur, Rate};
 
@@ -60,10 +61,20 @@ pub(crate) fn full(connection: &Connection, end: usize) -> u64 {
     }
 }
 
+/// Linux's shortest time-out above the round trip, seconds (`TCP_RTO_MIN`), and the first of a SYN (RFC 6298).
+const RTO_MIN: f64 = 0.2;
+const SYN_RTO: f64 = 1.0;
+
 /// How fast the two ends of a connection send.
 struct Pace {
     /// Round trip, seconds.
     rtt: f64,
+    /// The handshake, with the SYNs that are expected to be lost, seconds.
+    handshake: f64,
+    /// Share of the segments that are lost on the way, from the client and from the server.
+    loss: [f64; 2],
+    /// Payload of their segments.
+    segment: [u64; 2],
     /// Bytes per second from the client and from the server.
     rate: [f64; 2],
     /// Congestion windows, bytes.
@@ -83,14 +94,17 @@ impl Pace {
             Some(rate) if rate.bps() > 0 => rate.bps() as f64 / 8.0,
             _ => f64::INFINITY,
         };
+        let loss = [(client, server), (server, client)].map(|(sender, receiver)| {
+            let delivered = sender.map_or(1.0, |p| 1.0 - p.loss_up)
+                * receiver.map_or(1.0, |p| 1.0 - p.loss_down);
+            (1.0 - delivered).min(MOST_LOSS)
+        });
         let of = |end: usize| {
             let (sender, receiver) = match end {
                 0 => (client, server),
                 _ => (server, client),
             };
             let link = network.rates[usize::from((end == 1) != session.outside)];
-            let delivered = sender.map_or(1.0, |p| 1.0 - p.loss_up)
-                * receiver.map_or(1.0, |p| 1.0 - p.loss_down);
             let window = match [connection.server_window, connection.client_window][end] {
                 0 => f64::INFINITY,
                 bytes => f64::from(bytes) / rtt,
@@ -99,10 +113,14 @@ impl Pace {
                 .min(capacity(receiver.and_then(|p| p.down)))
                 .min(capacity(link))
                 .min(window)
-                .min(under_loss(full(connection, end), rtt, 1.0 - delivered))
+                .min(under_loss(full(connection, end), rtt, loss[end]))
         };
+        let syns = 1.0 - (1.0 - loss[0]) * (1.0 - loss[1]);
         Pace {
             rtt,
+            handshake: rtt + syns * SYN_RTO,
+            loss,
+            segment: [0, 1].map(|end| full(connection, end)),
             rate: [of(0), of(1)],
             window: [0, 1].map(|end| (INITIAL_WINDOW * full(connection, end)) as f64),
         }
@@ -123,9 +141,25 @@ impl Pace {
         } else {
             0.0
         };
-        time + steady + self.rtt / 2.0
+        time + steady + self.rtt / 2.0 + self.stalls(end, bytes)
+    }
+
+    /// Seconds of time-outs that a transfer is expected to have: a loss ends in one where fewer than three
+    /// segments follow in the window, and those that follow are longer (Padhye et al., SIGCOMM 1998, eq. 29).
+    fn stalls(&self, end: usize, bytes: u64) -> f64 {
+        let (p, segment) = (self.loss[end], self.segment[end].max(1));
+        if p <= 0.0 {
+            return 0.0;
+        }
+        let segments = bytes.div_ceil(segment) as f64;
+        let window = (self.rate[end] * self.rtt / segment as f64).max(1.0);
+        let ends_so = (3.0 / window.min(segments)).min(1.0);
+        segments * p * ends_so * (1.0 + 32.0 * p * p) * (self.rtt + RTO_MIN)
     }
 }
+
+/// More loss than this is taken for this: nothing would ever arrive.
+const MOST_LOSS: f64 = 0.5;
 
 /// What TCP gets through independent loss, bytes per second: the larger of Reno's mean window, the square
 /// root of 3/(2p) segments (Mathis et al., CCR 27(3), 1997), and CUBIC's (RFC 9438, section 5.1).
@@ -219,7 +253,7 @@ impl Course<'_> {
     }
 
     fn turns(&mut self, turns: &[Turn]) -> Dur {
-        let mut at = Dur::from_secs_f64(self.pace.rtt);
+        let mut at = Dur::from_secs_f64(self.pace.handshake);
         for (i, turn) in turns.iter().enumerate() {
             at = self.send(0, i, turn.request, at);
             if turn.response > 0 {
@@ -234,11 +268,11 @@ impl Course<'_> {
 
     /// Both ends at once: each unit is sent when what it waits for has happened.
     fn both(&mut self, chains: [&[Unit]; 2]) -> Dur {
-        let rtt = Dur::from_secs_f64(self.pace.rtt);
-        let half = rtt / 2;
+        let begun = Dur::from_secs_f64(self.pace.handshake);
+        let half = Dur::from_secs_f64(self.pace.rtt) / 2;
         let mut next = [0usize; 2];
         // When the last unit was sent, and when each has arrived.
-        let mut sent = [rtt; 2];
+        let mut sent = [begun; 2];
         let mut arrived = [Vec::new(), Vec::new()];
         loop {
             let mut moved = false;
@@ -259,7 +293,7 @@ impl Course<'_> {
                 }
             }
             if !moved {
-                let last = |a: &Vec<Dur>| a.iter().copied().max().unwrap_or(rtt);
+                let last = |a: &Vec<Dur>| a.iter().copied().max().unwrap_or(begun);
                 return last(&arrived[0]).max(last(&arrived[1]));
             }
         }

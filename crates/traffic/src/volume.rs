@@ -235,7 +235,8 @@ impl Model {
     pub fn rates(&self) -> [f64; 2] {
         let mut sum = [0.0; 2];
         for s in &self.sessions {
-            let bytes = s.on_the_link(self, &Network::default(), f64::NEG_INFINITY, f64::INFINITY);
+            let pieces = s.pieces(self, &Network::default());
+            let bytes = between(&pieces, f64::NEG_INFINITY, f64::INFINITY);
             (0..2).for_each(|d| sum[d] += s.weight * bytes[d]);
         }
         let seconds = self.duration.as_secs_f64();
@@ -250,23 +251,32 @@ impl Model {
 }
 
 impl Session {
-    /// Network-layer bytes left to right and right to left between two times since the session's
-    /// start, seconds, as its own times over `network` have them.
-    fn on_the_link(&self, model: &Model, network: &Network, from: f64, to: f64) -> [f64; 2] {
-        let mut sum = [0.0; 2];
+    /// What it puts on the link, as its own times over `network` have them: start of the connection since
+    /// the session's, seconds, and a part of that connection, left to right and right to left.
+    fn pieces(&self, model: &Model, network: &Network) -> Vec<(f64, Piece)> {
         let times = Groups::of(model, self, network);
+        let mut pieces = Vec::new();
         for (group, at) in self.groups.iter().zip(&times.groups) {
             for (c, &(start, _)) in group.connections.iter().zip(&at.connections) {
                 let start = start.as_secs_f64();
-                for piece in on_the_link(model, self, c, network) {
-                    let [client, server] = piece.between(from - start, to - start);
-                    sum[0] += if self.outside { server } else { client };
-                    sum[1] += if self.outside { client } else { server };
+                for mut piece in on_the_link(model, self, c, network) {
+                    if self.outside {
+                        piece.bytes.reverse();
+                    }
+                    pieces.push((start, piece));
                 }
             }
         }
-        sum
+        pieces
     }
+}
+
+/// Bytes of pieces between two times since their session's start, seconds.
+fn between(pieces: &[(f64, Piece)], from: f64, to: f64) -> [f64; 2] {
+    pieces.iter().fold([0.0; 2], |sum, (start, piece)| {
+        let bytes = piece.between(from - start, to - start);
+        [sum[0] + bytes[0], sum[1] + bytes[1]]
+    })
 }
 
 impl Schedule {
@@ -275,14 +285,24 @@ impl Schedule {
     pub fn volume(&self, model: &Model, network: &Network, from: Dur, to: Dur) -> [f64; 2] {
         let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
         let starts = self.starts.iter().map(|s| (s.session, s.at.as_secs_f64()));
-        let entered = self
-            .entered
-            .iter()
-            .map(|e| (e.session, -e.age.as_secs_f64()));
+        // What goes on beside later groups of a session is entered apart from them.
+        let mut entered: Vec<(u32, u32, Dur)> = (self.entered.iter())
+            .map(|e| (e.session, e.copy, e.age))
+            .collect();
+        entered.dedup();
+        let entered = entered.iter().map(|e| (e.0, -e.2.as_secs_f64()));
+        let mut known: Vec<Option<Vec<(f64, Piece)>>> = Vec::new();
+        known.resize_with(model.sessions.len(), || None);
         let mut sum = [0.0; 2];
         for (session, at) in starts.chain(entered) {
-            let session = &model.sessions[session as usize];
-            let bytes = session.on_the_link(model, network, from - at, to - at);
+            let (Some(session), Some(pieces)) = (
+                model.sessions.get(session as usize),
+                known.get_mut(session as usize),
+            ) else {
+                continue;
+            };
+            let pieces = pieces.get_or_insert_with(|| session.pieces(model, network));
+            let bytes = between(pieces, from - at, to - at);
             (0..2).for_each(|d| sum[d] += bytes[d]);
         }
         sum

@@ -59,22 +59,60 @@ impl Background {
     }
     /// The name of the background whose measured rates this one takes, if it does.
     pub fn matches(&self) -> Option<&str> {
-        match self {
-            Background::Poisson(b) | Background::Cbr(b) => match &b.rate {
-                RateSpec::Match(name) => Some(name),
-                RateSpec::Fixed(_) => None,
-            },
-            _ => None,
+        match self.rate()? {
+            RateSpec::Match(name) => Some(name),
+            RateSpec::Fixed(_) => None,
         }
     }
-    /// The rate of the down direction that it is scaled to, if it is.
-    pub fn target(&self) -> Option<Rate> {
+    /// The rate of the down direction, where the file says one: fixed, or another background's.
+    pub fn rate(&self) -> Option<&RateSpec> {
         match self {
-            Background::Learnt(b) => b.rate,
-            Background::Sessions(b) => b.rate,
-            Background::Replay(b) => b.rate,
-            _ => None,
+            Background::Learnt(b) => b.rate.as_ref(),
+            Background::Sessions(b) => b.rate.as_ref(),
+            Background::Replay(b) => b.rate.as_ref(),
+            Background::Poisson(b) | Background::Cbr(b) => Some(&b.rate),
+            Background::OnOff(b) => Some(&b.rate),
+            Background::None(_) | Background::Greedy(_) => None,
         }
+    }
+    /// Whether its sessions, its speed or its packets are scaled until it has its rate.
+    pub fn is_scaled(&self) -> bool {
+        let packets = matches!(
+            self,
+            Background::Poisson(_) | Background::Cbr(_) | Background::OnOff(_)
+        );
+        self.rate().is_some() && (!packets || self.load() == LoadBasis::Carried)
+    }
+    /// Whether it sends what it sends whatever happens to it.
+    pub fn is_open_loop(&self) -> bool {
+        match self {
+            Background::None(_) | Background::Learnt(_) | Background::Sessions(_) => false,
+            Background::Greedy(_) => false,
+            Background::Poisson(b) | Background::Cbr(b) => b.transport == Transport::Udp,
+            Background::Replay(b) => b.transport == Transport::Udp,
+            Background::OnOff(_) => true,
+        }
+    }
+    /// What its rate is the rate of.
+    pub fn load(&self) -> LoadBasis {
+        self.said().unwrap_or(match self.is_open_loop() {
+            true => LoadBasis::Offered,
+            false => LoadBasis::Carried,
+        })
+    }
+    fn said(&self) -> Option<LoadBasis> {
+        match self {
+            Background::Learnt(b) => b.load,
+            Background::Sessions(b) => b.load,
+            Background::Replay(b) => b.load,
+            Background::Poisson(b) | Background::Cbr(b) => b.load,
+            Background::OnOff(b) => b.load,
+            Background::None(_) | Background::Greedy(_) => None,
+        }
+    }
+    /// Whether the file says what its rate is the rate of.
+    pub(super) fn load_said(&self) -> bool {
+        self.said().is_some()
     }
     /// Whether it has a rate of its own, that another background could take.
     pub(super) fn has_rate(&self) -> bool {
@@ -99,10 +137,13 @@ pub struct Learnt {
     /// A bundled model by name (`swell models` lists them), or the path of a model file, relative
     /// to the experiment file.
     pub model: String,
-    /// Mean rate of the down direction when the background is alone: sessions are scaled until
-    /// the measured rate is this.
+    /// Mean rate of the down direction when the background is alone, which sessions are scaled to; or
+    /// `match:NAME`, the rate of that background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    pub rate: Option<RateSpec>,
+    /// Whether `rate` is what sessions offer or what the network carries of it. Default: carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadBasis>,
     /// Sessions per second, as a multiple of the model's. Default 1. Not together with `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<f64>,
@@ -140,13 +181,16 @@ pub struct Sessions {
     pub name: String,
     /// The path of a flow-level model (`swell learn` of flow records), relative to the experiment file.
     pub model: String,
-    /// Mean rate of the down direction when the background is alone: sessions are scaled until the
-    /// measured rate is this.
+    /// Mean rate of the down direction when the background is alone, which sessions are scaled to; or
+    /// `match:NAME`, the rate of that background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    pub rate: Option<RateSpec>,
+    /// Whether `rate` is what sessions offer or what the network carries of it. Default: carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadBasis>,
     /// Sessions, as a multiple of the model's. Default 1. Not together with `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load: Option<f64>,
+    pub sessions: Option<f64>,
     /// How many times faster the model's intervals follow one another; the rate stays.
     #[serde(default = "one")]
     pub compression: f64,
@@ -197,6 +241,14 @@ pub struct Parametric {
     /// Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
     /// measured mean rates of that background, both directions.
     pub rate: RateSpec,
+    /// With `match:NAME`: the mean rates of that background over all replications, or those of the
+    /// replication with the same seed, so that runs make pairs of equal load.
+    #[serde(default, rename = "match", skip_serializing_if = "is_mean")]
+    pub pairing: Pairing,
+    /// Whether `rate` is what is sent or what the network carries of it. Default: offered, what is sent;
+    /// over TCP carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadBasis>,
     /// Mean rate of the up direction. Default: none, or what `match:NAME` measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_up: Option<Rate>,
@@ -226,6 +278,31 @@ pub struct Parametric {
     /// The TCP that carries the packets, where TCP does.
     #[serde(default)]
     pub tcp: TcpSettings,
+}
+
+/// What a rate is the rate of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadBasis {
+    /// What its sources send into the network, whatever becomes of it.
+    Offered,
+    /// What leaves the bottleneck when the background is alone.
+    Carried,
+}
+
+/// Which of another background's rates are matched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairing {
+    /// The mean over all replications.
+    #[default]
+    Mean,
+    /// Those of the replication with the same seed.
+    PerSeed,
+}
+
+fn is_mean(pairing: &Pairing) -> bool {
+    *pairing == Pairing::Mean
 }
 
 fn one() -> f64 {
@@ -265,6 +342,16 @@ pub enum RateSpec {
     Fixed(Rate),
     /// The measured mean rates of the background of this name.
     Match(String),
+}
+
+impl RateSpec {
+    /// The rate, where it is a fixed one; zero where another background's is matched.
+    pub fn fixed(&self) -> Rate {
+        match self {
+            RateSpec::Fixed(rate) => *rate,
+            RateSpec::Match(_) => Rate::default(),
+        }
+    }
 }
 
 impl FromStr for RateSpec {

@@ -22,7 +22,8 @@ use swell_base::Dur;
 
 pub(crate) use background::ACCESS_DELAY;
 pub use background::{
-    Background, Independence, Learnt, Nothing, Parametric, RateSpec, Sessions, Transport,
+    Background, Independence, Learnt, LoadBasis, Nothing, Pairing, Parametric, RateSpec, Sessions,
+    Transport,
 };
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
 pub use foreground::{ConnectionUse, Foreground, Objects, Web};

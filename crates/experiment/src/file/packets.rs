@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate};
 
 use super::background::delay;
-use super::{TcpSettings, Transport};
+use super::{LoadBasis, RateSpec, TcpSettings, Transport};
 
 /// The packets of a capture at their own times, in both directions, whatever happens to them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,9 +21,13 @@ pub struct Replay {
     #[serde(default)]
     pub transport: Transport,
     /// Mean rate of the down direction when the background is alone: the trace is stretched or
-    /// compressed in time until the measured rate is this. No packet is left out.
+    /// compressed in time to this. No packet is left out. Or `match:NAME`, the rate of that background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    pub rate: Option<RateSpec>,
+    /// Whether `rate` is what is sent or what the network carries of it. Default: offered, what is sent;
+    /// over TCP carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadBasis>,
     /// Times are multiplied by this: 2 is half as fast. Default 1. Not together with `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stretch: Option<f64>,
@@ -63,11 +67,15 @@ pub struct Replay {
 pub struct OnOff {
     /// The name it goes by in tables and pictures.
     pub name: String,
-    /// Mean rate of the down direction in network-layer bytes.
-    pub rate: Rate,
+    /// Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate of
+    /// that background.
+    pub rate: RateSpec,
     /// Mean rate of the up direction. Default: none.
     #[serde(default)]
     pub rate_up: Rate,
+    /// Whether `rate` is what is sent or what the network carries of it. Default: offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadBasis>,
     /// Sources per direction.
     #[serde(default = "sources")]
     pub sources: u32,

@@ -185,7 +185,10 @@ fn keys_can_be_set_from_the_command_line() {
     let Background::Learnt(learnt) = &file.background[1] else {
         panic!("{:?}", file.background[1])
     };
-    assert_eq!(learnt.rate, Some(Rate::from_bps(1_000_000)));
+    assert_eq!(
+        learnt.rate,
+        Some(RateSpec::Fixed(Rate::from_bps(1_000_000)))
+    );
     assert!(set(&["network"]).unwrap_err().contains("key=value"));
     assert!(
         set(&["background.9.rate=1Mbit"])

@@ -37,7 +37,7 @@ pub(super) fn load(
         ("model", (format!("model `{name}`: {e}"), Some(hint.into())))
     })?;
     let playback = Playback {
-        load: sessions.load.unwrap_or(1.0),
+        load: sessions.sessions.unwrap_or(1.0),
         ..playback(sessions)
     };
     Plan::new(&model, &playback).map_err(|e| ("model", (format!("model `{name}`: {e}"), None)))?;

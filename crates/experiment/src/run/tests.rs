@@ -98,7 +98,7 @@ fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
 #[test]
 fn what_was_measured_is_kept_when_measuring_is_interrupted() {
     let scratch = tempfile::tempdir().unwrap();
-    let plan = plan(&scratch, &experiment(4));
+    let plan = plan(&scratch, &experiment(12));
     let options = options(&scratch, "cut", 1);
     let shares = std::sync::Mutex::new(0.0);
     let watch = |event: Event<'_>| {
@@ -116,7 +116,7 @@ fn what_was_measured_is_kept_when_measuring_is_interrupted() {
     else {
         panic!("{ended:?}")
     };
-    assert_eq!((finished, runs, measured), (0, 12, 2));
+    assert_eq!((finished, runs, measured), (0, 36, 2));
 }
 
 #[test]
@@ -161,19 +161,20 @@ fn another_experiment_in_the_directory_is_refused_and_named() {
 #[test]
 fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
     let scratch = tempfile::tempdir().unwrap();
-    let plan = plan(&scratch, &experiment(3));
+    let plan = plan(&scratch, &experiment(12));
     let results = complete(&plan, &options(&scratch, "r", 2));
     let learnt = &results.manifest.measured["learnt"];
     assert_eq!(learnt.target_bps, Some(8e6));
     assert!((learnt.down_bps / 8e6 - 1.0).abs() < 0.02, "{learnt:?}");
-    // The made-up load grows with the 0.9th power of sessions, from 2 Mbit/s at 1.
-    let expected = (8e6f64 / 2e6).powf(1.0 / 0.9);
+    // The made-up load grows with the 0.9th power of sessions, from the model's own at 1.
+    let native = plan.models["learnt"].model.rates()[1];
+    let expected = (8e6f64 / native).powf(1.0 / 0.9);
     assert!(
         (learnt.sessions.unwrap() / expected - 1.0).abs() < 0.05,
         "{learnt:?}"
     );
     let spec = plan
-        .spec(&results.runs[3].cell, &results.manifest.measured)
+        .spec(&results.runs[12].cell, &results.manifest.measured)
         .unwrap();
     let crate::backend::BackgroundSpec::Parametric(packets) = spec.background else {
         panic!("{spec:?}")
@@ -232,12 +233,16 @@ fn a_rate_out_of_reach_is_a_doubt() {
         .iter()
         .find(|w| w.code == "rate-missed")
         .unwrap();
+    let said = &doubt.message;
+    assert!(said.contains("8.00 Mbit/s were asked for"), "{said}");
+    assert!(said.contains("the network carries no more"), "{said}");
+    // What is played offers what was asked for, and no more.
+    let learnt = &results.manifest.measured["learnt"];
+    assert!(learnt.expected_bps.unwrap() < 5.1e6, "{learnt:?}");
+    let nominal = 8e6 / plan.models["learnt"].model.rates()[1];
     assert!(
-        doubt
-            .message
-            .contains("8.00 Mbit/s were asked for, 5.00 Mbit/s"),
-        "{}",
-        doubt.message
+        (learnt.sessions.unwrap() / nominal - 1.0).abs() < 1e-6,
+        "{learnt:?}"
     );
 }
 
@@ -364,4 +369,92 @@ fn backgrounds_to_measure_are_the_matched_and_the_scaled() {
         .replace("match:learnt", "5Mbit")
         .replace("rate = \"8Mbit\"", "");
     assert_eq!(names(&fixed), Vec::<String>::new());
+}
+
+#[test]
+fn a_matched_rate_is_the_mean_or_that_of_the_seed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let measured = std::collections::BTreeMap::from([(
+        "learnt".to_owned(),
+        Measured {
+            up_bps: 2e5,
+            down_bps: 2e6,
+            up_bps_each: vec![1e5, 2e5, 3e5],
+            down_bps_each: vec![1e6, 2e6, 3e6],
+            ..Measured::default()
+        },
+    )]);
+    let rates = |text: &str| -> Vec<[u64; 2]> {
+        let plan = plan(&scratch, text);
+        let cells = plan.cells.iter().filter(|c| c.background == "poisson");
+        let spec = cells.map(|cell| plan.spec(cell, &measured).unwrap().background);
+        spec.map(|background| match background {
+            crate::backend::BackgroundSpec::Parametric(p) => p.rates.map(|r| r.bps()),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+    };
+    let mean = experiment(3);
+    assert_eq!(rates(&mean), [[200_000, 2_000_000]; 3]);
+    let own = "rate = \"match:learnt\"";
+    let paired = mean.replace(own, &format!("{own}\nmatch = \"per-seed\""));
+    let expected = [
+        [100_000, 1_000_000],
+        [200_000, 2_000_000],
+        [300_000, 3_000_000],
+    ];
+    assert_eq!(rates(&paired), expected);
+    // Without another background there are no pairs.
+    let alone = paired.replace(own, "rate = \"5Mbit\"");
+    let problems = Plan::resolve(&alone, "x.toml", scratch.path()).unwrap_err();
+    assert!(
+        problems.to_string().contains("no other background"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn every_kind_takes_the_rate_of_another() {
+    let scratch = tempfile::tempdir().unwrap();
+    let more = r#"
+[[background]]
+name = "again"
+kind = "learnt"
+model = "tiny.json"
+rate = "match:learnt"
+[[background]]
+name = "bursts"
+kind = "on-off"
+rate = "match:learnt"
+[[background]]
+name = "even"
+kind = "cbr"
+rate = "4Mbit"
+load = "carried"
+[run]
+"#;
+    let plan = plan(&scratch, &experiment(4).replace("[run]\n", more));
+    let measured = complete(&plan, &options(&scratch, "r", 2))
+        .manifest
+        .measured;
+    let learnt = measured["learnt"].down_bps;
+    assert_eq!(measured["again"].target_bps, Some(learnt));
+    assert!(
+        (measured["again"].down_bps / learnt - 1.0).abs() < 0.1,
+        "{measured:?}"
+    );
+    let cell = plan
+        .cells
+        .iter()
+        .find(|c| c.background == "bursts")
+        .unwrap();
+    let spec = plan.spec(cell, &measured).unwrap();
+    let crate::backend::BackgroundSpec::OnOff(bursts) = spec.background else {
+        panic!("{spec:?}")
+    };
+    assert!((bursts.rate.fixed().bps() as f64 - learnt).abs() <= 1.0);
+    // Packets whose carried rate is asked for are measured, and their rate is scaled.
+    assert_eq!(measured["even"].target_bps, Some(4e6));
+    assert!(measured["even"].factor.is_some());
+    assert_eq!(measured["again"].factor, None);
 }

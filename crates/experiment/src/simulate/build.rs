@@ -16,7 +16,7 @@ use swell_workload::{
 use super::discipline::discipline;
 use super::transport::tcp;
 use crate::backend::{
-    BackgroundSpec, ForegroundSpec, PacketsSpec, Process, RunError, RunSpec, Trace,
+    BackgroundSpec, ForegroundSpec, Offered, PacketsSpec, Process, RunError, RunSpec, Trace,
 };
 use crate::file::{self, ConnectionUse, TcpSettings};
 use crate::packets::Source;
@@ -170,6 +170,65 @@ pub(super) fn learnt(
     Ok((played, schedule, network))
 }
 
+/// What the background of `run` offers, where that is known before it runs.
+pub(super) fn offered(run: &RunSpec) -> Result<Option<Offered>, RunError> {
+    let (from, to) = (run.warmup, run.duration);
+    let seconds = (to.saturating_sub(from)).as_secs_f64().max(1e-9);
+    let always = |rates: [f64; 2]| Offered {
+        mean: rates,
+        drawn: rates,
+    };
+    Ok(match &run.background {
+        // A flow-level model says what its files hold and not what carries them.
+        BackgroundSpec::None | BackgroundSpec::Greedy(_) | BackgroundSpec::Sessions { .. } => None,
+        BackgroundSpec::Parametric(p) => Some(always(p.rates.map(|r| r.bps() as f64))),
+        BackgroundSpec::Learnt { model, knobs, .. } => {
+            let (played, schedule, network) = learnt(run, model, knobs)?;
+            let volume = schedule.volume(&played, &network, from, to);
+            Some(Offered {
+                mean: played.rates().map(|bps| bps * knobs.sessions),
+                drawn: volume.map(|bytes| bytes * 8.0 / seconds),
+            })
+        }
+        BackgroundSpec::Replay {
+            replay,
+            trace,
+            stretch,
+        } => {
+            let phase = replay.phase.unwrap_or_else(|| phase(trace, run.cell.seed));
+            let at = |t: Dur| phase + t.scale(1.0 / stretch);
+            let drawn = trace.packets.each_ref().map(|way| {
+                let until = |t| until(way, t, (!replay.once).then_some(trace.period));
+                (until(at(to)) - until(at(from))) * 8.0 / seconds
+            });
+            let mean = trace.bps().map(|bps| bps / stretch);
+            Some(Offered { mean, drawn })
+        }
+        BackgroundSpec::OnOff(own) => {
+            let ways = on_off_packets(own, to, run.cell.seed)?;
+            let drawn =
+                ways.map(|way| (until(&way, to, None) - until(&way, from, None)) * 8.0 / seconds);
+            let mean = [own.rate_up, own.rate.fixed()].map(|r| r.bps() as f64);
+            Some(Offered { mean, drawn })
+        }
+    })
+}
+
+/// Bytes of packets before `t`, which begin again after each `period`.
+fn until(packets: &Packets, t: Dur, period: Option<Dur>) -> f64 {
+    let sum = |before: Dur| -> f64 {
+        let of = packets.iter().take_while(|p| p.0 < before);
+        of.map(|p| f64::from(p.1)).sum()
+    };
+    match period.map(Dur::as_nanos) {
+        Some(ns) if ns > 0 => {
+            let rounds = t.as_nanos() / ns;
+            rounds as f64 * sum(Dur::from_nanos(ns)) + sum(Dur::from_nanos(t.as_nanos() % ns))
+        }
+        _ => sum(t),
+    }
+}
+
 pub(super) fn background(run: &RunSpec) -> Result<Option<Machine>, RunError> {
     let (duration, seed) = (run.duration, run.cell.seed);
     Ok(match &run.background {
@@ -234,6 +293,16 @@ fn greedy(greedy: &file::Greedy, seed: u64) -> Machine {
 }
 
 fn on_off(spec: &file::OnOff, duration: Dur, seed: u64) -> Result<Machine, RunError> {
+    let config = ReplayConfig {
+        left: path(spec.delay, spec.access),
+        right: path(spec.delay, spec.access),
+        ..ReplayConfig::exact(on_off_packets(spec, duration, seed)?)
+    };
+    let none = TcpSettings::default();
+    Ok((Box::new(Replay::new(config)), tcp(&none)))
+}
+
+fn on_off_packets(spec: &file::OnOff, duration: Dur, seed: u64) -> Result<[Packets; 2], RunError> {
     let seeds = (spec.seeds).unwrap_or_else(|| {
         let draw = |name| Stream::new(seed, name).below(u64::MAX);
         ["on-off/up", "on-off/down"].map(draw)
@@ -255,13 +324,10 @@ fn on_off(spec: &file::OnOff, duration: Dur, seed: u64) -> Result<Machine, RunEr
                 .map_err(|e| RunError::Failed(format!("background `{}`: {e}", spec.name).into())),
         }
     };
-    let config = ReplayConfig {
-        left: path(spec.delay, spec.access),
-        right: path(spec.delay, spec.access),
-        ..ReplayConfig::exact([way(spec.rate_up, seeds[0])?, way(spec.rate, seeds[1])?])
-    };
-    let none = TcpSettings::default();
-    Ok((Box::new(Replay::new(config)), tcp(&none)))
+    Ok([
+        way(spec.rate_up, seeds[0])?,
+        way(spec.rate.fixed(), seeds[1])?,
+    ])
 }
 
 /// The machine of packets of one size. Where sources are independent, the first has number `first`.

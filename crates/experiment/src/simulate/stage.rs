@@ -8,7 +8,7 @@ use swell_world::World;
 use super::build;
 pub use super::build::Machine;
 use super::observe::{self, Acked, Waited};
-use crate::backend::{BackgroundSpec, ForegroundSpec, RunError, RunSpec};
+use crate::backend::{BackgroundSpec, ForegroundSpec, Offered, RunError, RunSpec};
 use crate::observe::{Observations, Request};
 use crate::packets::Recorder;
 
@@ -172,6 +172,14 @@ pub fn machine(spec: &ForegroundSpec) -> Option<Machine> {
 /// Where it cannot be built.
 pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
     build::background(spec)
+}
+
+/// What a run's background offers, where that is known before it runs.
+///
+/// # Errors
+/// Where it cannot be built.
+pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
+    build::offered(spec)
 }
 
 /// Rows of the table `requests`, in order of their starts, of requests that were watched until `end`, seconds.

@@ -68,20 +68,37 @@ pub struct ModelFacts {
 /// Measured mean rates of a background that had the network to itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Up direction, bits per second of network-layer bytes that left the bottleneck after the
-    /// warm-up; mean over the replications.
+    /// Up direction, bits per second of network-layer bytes that leave the bottleneck after the warm-up;
+    /// mean over the replications, each as its own draw of sessions has it.
     pub up_bps: f64,
     /// Down direction, likewise.
     pub down_bps: f64,
+    /// Up direction of each replication.
+    #[serde(default)]
+    pub up_bps_each: Vec<f64>,
     /// Down direction of each replication.
     pub down_bps_each: Vec<f64>,
-    /// The rate asked for, down direction, where sessions were scaled to reach it.
+    /// Down direction, in the mean over all draws that there could be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_bps: Option<f64>,
+    /// The rate asked for, down direction, where the background was scaled to it.
     pub target_bps: Option<f64>,
     /// How much faster than at its own times a trace was replayed, that gave these rates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
     /// Sessions, as a multiple of the model's, that gave these rates.
     pub sessions: Option<f64>,
+    /// What the rates of packets were multiplied by to give these rates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+}
+
+impl Measured {
+    /// Rates up and down of one replication.
+    pub fn each(&self, replication: usize) -> Option<[f64; 2]> {
+        let of = |each: &[f64]| each.get(replication).copied();
+        Some([of(&self.up_bps_each)?, of(&self.down_bps_each)?])
+    }
 }
 
 /// A doubt about one run.

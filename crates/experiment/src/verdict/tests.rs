@@ -361,8 +361,8 @@ fn a_missed_load_is_no_basis_for_an_answer() {
         down_bps,
         down_bps_each: vec![down_bps],
         target_bps,
-        speed: None,
         sessions: Some(1.0),
+        ..crate::store::Measured::default()
     };
     let manifest = &mut results.manifest.measured;
     manifest.insert("learnt".into(), measured(6e3, Some(8e6)));

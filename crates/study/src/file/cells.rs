@@ -238,7 +238,7 @@ impl FileCell {
             .background
             .iter()
             .find(|b| b.name() == group.background);
-        let measured = background.is_some_and(|b| b.matches().is_some() || b.target().is_some());
+        let measured = background.is_some_and(|b| b.matches().is_some() || b.is_scaled());
         if !measured {
             let spec = plan.spec(&cell, &Default::default()).ok_or_else(none)?;
             let observed = Simulator.run(&spec, &|_| {}, stop);

@@ -43,7 +43,7 @@ pub(crate) struct Known {
 fn known_sessions(model: String, flows: &FlowModel) -> Background {
     Background::Model(Known {
         model,
-        kind: ("sessions", "load"),
+        kind: ("sessions", "sessions"),
         rate: flows.payload_rates()[1],
         // Its sessions begin as if they had always been active.
         warm_up: WARM_UP,

@@ -231,10 +231,22 @@ fn lasting() -> Model {
 
 #[test]
 fn one_turn_of_the_circle_holds_every_byte_once() {
-    let m = lasting();
     let network = Network::default();
-    let once = m.rates().map(|bps| bps / 8.0 * 10.0);
-    for (k, seed) in [(1.0, 1), (1.0, 2), (3.0, 3)] {
+    // Sessions of one transfer, and those that go on beside a second group.
+    let mut beside = lasting();
+    for s in &mut beside.sessions {
+        let mut second = s.groups[0].clone();
+        second.think = Dur::from_millis(300);
+        s.groups[0].connections[0].overlap = Some([1, 0]);
+        s.groups.push(second);
+    }
+    for (m, k, seed) in [
+        (lasting(), 1.0, 1),
+        (lasting(), 1.0, 2),
+        (lasting(), 3.0, 3),
+        (beside, 2.0, 4),
+    ] {
+        let once = m.rates().map(|bps| bps / 8.0 * 10.0);
         let s = draw(&m, k, None, seed, m.duration);
         let played = s.volume(&m, &network, Dur::ZERO, m.duration);
         for d in 0..2 {

@@ -222,5 +222,27 @@ fn loss_bounds_what_a_transfer_gets() {
     m.client_paths[0].loss_down = 0.01;
     let s = &m.sessions[0];
     let t = Timeline::of(&m, s, &s.groups[0].connections[0], &Network::default());
-    assert!((t.end.as_secs_f64() - 10.0).abs() < 0.1, "{}", t.end);
+    // One loss in four ends in a time-out of 220 ms: 61 losses of 6126 segments.
+    let stalls = 6126.0 * 0.01 * (3.0 / 12.25) * 1.0032 * 0.22;
+    // A SYN in a hundred is lost, which takes a second.
+    let expected = 10.0 + stalls + 0.01;
+    assert!((t.end.as_secs_f64() - expected).abs() < 0.1, "{}", t.end);
+    // A single segment that is lost is always a time-out.
+    let mut one = alone(Exchange::Sequential(vec![turn(0, 0, 100, 0)]));
+    let least = Timeline::of(
+        &one,
+        &one.sessions[0],
+        &one.sessions[0].groups[0].connections[0],
+        &Network::default(),
+    );
+    one.client_paths[0].loss_down = 0.1;
+    let lossy = Timeline::of(
+        &one,
+        &one.sessions[0],
+        &one.sessions[0].groups[0].connections[0],
+        &Network::default(),
+    );
+    let more = (lossy.end - least.end).as_secs_f64();
+    let stall = 0.1 * 1.32 * 0.22;
+    assert!((more - stall - 0.1).abs() < 0.005, "{more}");
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use swell_base::Rate;
 
 use super::super::read::{suggest, unknown_name};
-use super::super::{Background, File, Greedy};
+use super::super::{Background, File, Greedy, Pairing, RateSpec};
 use super::{Findings, on_off, packets};
 
 /// Connections of one greedy background.
@@ -20,7 +20,7 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
         match background {
             Background::None(_) => {}
             Background::Learnt(b) => {
-                if b.rate == Some(Rate::default()) {
+                if silent(b.rate.as_ref()) {
                     found.add(
                         key("rate"),
                         "a rate of 0 is no background",
@@ -44,22 +44,22 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
                 found.tcp(&key("tcp"), &b.tcp);
             }
             Background::Sessions(b) => {
-                if b.rate == Some(Rate::default()) {
+                if silent(b.rate.as_ref()) {
                     found.add(
                         key("rate"),
                         "a rate of 0 is no background",
                         "use kind = \"none\"",
                     );
                 }
-                if b.rate.is_some() && b.load.is_some() {
+                if b.rate.is_some() && b.sessions.is_some() {
                     found.add(
-                        key("load"),
-                        "`rate` and `load` both set the load",
+                        key("sessions"),
+                        "`rate` and `sessions` both set the load",
                         "give one of the two",
                     );
                 }
-                if let Some(k) = b.load {
-                    found.factor(key("load"), k, false);
+                if let Some(k) = b.sessions {
+                    found.factor(key("sessions"), k, false);
                 }
                 found.factor(key("compression"), b.compression, false);
                 found.factor(key("sizes"), b.sizes, false);
@@ -70,7 +70,7 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
                 packets(b, &key, found);
             }
             Background::Replay(b) => {
-                if b.rate == Some(Rate::default()) {
+                if silent(b.rate.as_ref()) {
                     found.add(
                         key("rate"),
                         "a rate of 0 is no background",
@@ -99,10 +99,31 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
             Background::Greedy(b) => greedy(b, file, &key, found),
             Background::OnOff(b) => on_off::check(b, file.run.duration, &key, found),
         }
+        if background.load_said() && background.rate().is_none() {
+            found.add(
+                key("load"),
+                "`load` says what `rate` is the rate of, and there is no rate",
+                "write a rate, or leave `load` out",
+            );
+        }
+        if let Background::Poisson(b) | Background::Cbr(b) = background
+            && b.pairing == Pairing::PerSeed
+            && background.matches().is_none()
+        {
+            found.add(
+                key("match"),
+                "there is no other background whose rates could be matched",
+                "write rate = \"match:NAME\", or leave `match` out",
+            );
+        }
         if let Some(target) = background.matches() {
             matching(file, &names, background, target, key("rate"), found);
         }
     }
+}
+
+fn silent(rate: Option<&RateSpec>) -> bool {
+    matches!(rate, Some(RateSpec::Fixed(rate)) if *rate == Rate::default())
 }
 
 /// Endless connections, of a background or a foreground.

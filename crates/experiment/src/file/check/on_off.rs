@@ -2,7 +2,7 @@
 
 use swell_base::{Bytes, Dur, Rate};
 
-use super::super::OnOff;
+use super::super::{OnOff, RateSpec};
 use super::Findings;
 
 /// Packets of one direction of a run: they are drawn before it begins, 16 bytes each.
@@ -12,7 +12,7 @@ const PACKETS: f64 = 2e7;
 const PERIODS: f64 = 5e7;
 
 pub(super) fn check(b: &OnOff, duration: Dur, key: &dyn Fn(&str) -> String, found: &mut Findings) {
-    if b.rate == Rate::default() && b.rate_up == Rate::default() {
+    if b.rate == RateSpec::Fixed(Rate::default()) && b.rate_up == Rate::default() {
         found.silent(key("rate"));
     }
     found.sources(key("sources"), b.sources);
@@ -33,7 +33,7 @@ pub(super) fn check(b: &OnOff, duration: Dur, key: &dyn Fn(&str) -> String, foun
     periods(b, duration, key, found);
     sizes(b, key, found);
     let mean: f64 = (b.sizes.iter()).map(|s| s.packet.0 as f64 * s.share).sum();
-    let rate = b.rate.bps().max(b.rate_up.bps()) as f64;
+    let rate = b.rate.fixed().bps().max(b.rate_up.bps()) as f64;
     let packets = rate / 8.0 / mean * duration.as_secs_f64();
     if packets > PACKETS {
         found.add(

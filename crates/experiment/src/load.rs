@@ -1,0 +1,164 @@
+//! Does a background carry the load that it says, from its first second on?
+//!
+//! A learnt background runs alone, through the whole program: file, calibration, runs, tables. Its carried load
+//! is held against what its sessions offer in the same windows, so that what heavy tails bring to a seed
+//! cancels.
+
+use std::path::Path;
+
+use swell_base::{Dur, Rate};
+
+use crate::backend::{Backend, RunSpec};
+use crate::plan::Plan;
+use crate::run::{self, Ended, Options};
+use crate::simulate::Simulator;
+
+/// What is asked of a model.
+#[derive(Clone, Debug)]
+pub struct Question<'q> {
+    /// A bundled model, or the path of a file.
+    pub model: &'q str,
+    /// Mean rate down; the model's own where there is none.
+    pub rate: Option<Rate>,
+    /// Rate of the link, both directions.
+    pub link: Rate,
+    /// Length of a run.
+    pub duration: Dur,
+    /// What counts as its beginning, and as its end.
+    pub part: Dur,
+    /// Runs.
+    pub seeds: u32,
+    /// Runs at once.
+    pub threads: usize,
+}
+
+/// What a model carries alone, down, bits per second; means over seeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What was asked for, or what the model's sessions are in the mean.
+    pub nominal: f64,
+    /// Factor on its sessions.
+    pub sessions: f64,
+    /// Offered by these draws, and carried, in the first part, in the last part and in the whole run.
+    pub windows: [Window; 3],
+}
+
+/// A window of all runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Window {
+    /// What the draws offer, bits per second.
+    pub offered: f64,
+    /// What left the bottleneck, bits per second.
+    pub carried: f64,
+    /// Standard error of `carried`, over seeds.
+    pub error: f64,
+    /// Standard error of `carried / offered`, over seeds.
+    pub ratio_error: f64,
+}
+
+impl Window {
+    /// Carried per offered.
+    pub fn ratio(&self) -> f64 {
+        self.carried / self.offered
+    }
+}
+
+/// Runs a model alone. `dir` takes the run directory.
+///
+/// # Errors
+/// Where the model cannot be played so.
+pub fn ask(question: &Question<'_>, dir: &Path) -> Result<Answer, String> {
+    let rate = question
+        .rate
+        .map_or(String::new(), |r| format!("rate = \"{r}\""));
+    let text = format!(
+        r#"
+name = "load"
+[network]
+rate = "{link}"
+queue = "100000p"
+[[foreground]]
+name = "nobody"
+kind = "none"
+[[background]]
+name = "model"
+kind = "learnt"
+model = "{model}"
+{rate}
+[run]
+replications = {seeds}
+warmup = "0s"
+duration = "{duration}"
+"#,
+        link = question.link,
+        model = question.model,
+        seeds = question.seeds,
+        duration = question.duration,
+    );
+    let plan = Plan::resolve(&text, "load.toml", Path::new(".")).map_err(|e| e.to_string())?;
+    let options = Options {
+        dir: dir.to_owned(),
+        threads: question.threads,
+        fresh: true,
+    };
+    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
+    let results = match ended.map_err(|e| e.to_string())? {
+        Ended::Complete(results) => results,
+        Ended::Interrupted { .. } => return Err("interrupted".into()),
+    };
+    let measured = &results.manifest.measured;
+    let sessions = measured
+        .get("model")
+        .and_then(|m| m.sessions)
+        .unwrap_or(1.0);
+    let mut nominal = 0.0;
+    let end = question.duration;
+    let spans = [
+        (Dur::ZERO, question.part),
+        (end.saturating_sub(question.part), end),
+        (Dur::ZERO, end),
+    ];
+    let mut seen = [const { Vec::new() }; 3];
+    for run in &results.runs {
+        let spec = plan
+            .spec(&run.cell, measured)
+            .ok_or("no such run in the plan")?;
+        for (seen, (from, to)) in seen.iter_mut().zip(spans) {
+            let part = RunSpec {
+                warmup: from,
+                duration: to,
+                ..spec.clone()
+            };
+            // The draw is that of the whole run: a longer one begins like a shorter one.
+            let offered = Simulator.offered(&part).map_err(|e| e.to_string())?;
+            let offered = offered.ok_or("nobody knows what it offers")?;
+            nominal = offered.mean[1];
+            let [from, to] = [from, to].map(Dur::as_secs_f64);
+            let bytes: u64 = (run.observed.bins.iter())
+                .filter(|b| b.direction == 1 && b.time >= from - 1e-9 && b.time < to - 1e-9)
+                .map(|b| b.departed[1])
+                .sum();
+            seen.push((offered.drawn[1], bytes as f64 * 8.0 / (to - from)));
+        }
+    }
+    Ok(Answer {
+        nominal: question.rate.map_or(nominal, |r| r.bps() as f64),
+        sessions,
+        windows: seen.map(|runs| window(&runs)),
+    })
+}
+
+fn window(runs: &[(f64, f64)]) -> Window {
+    let n = runs.len().max(1) as f64;
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / n;
+    let (offered, carried) = (mean(&|r| r.0), mean(&|r| r.1));
+    let error =
+        |of: &dyn Fn(&(f64, f64)) -> f64| (mean(&|r| of(r).powi(2)) / (n - 1.0).max(1.0)).sqrt();
+    let ratio = carried / offered;
+    Window {
+        offered,
+        carried,
+        error: error(&|r| r.1 - carried),
+        ratio_error: error(&|r| r.1 - ratio * r.0) / offered,
+    }
+}

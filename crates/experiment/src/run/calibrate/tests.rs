@@ -1,0 +1,240 @@
+use proptest::prelude::*;
+use swell_base::Stream;
+
+use super::*;
+
+fn codes(m: &Measured) -> Vec<String> {
+    best_doubts("x", m).into_iter().map(|d| d.code).collect()
+}
+
+#[test]
+fn measured_rates_are_doubted_where_they_should_be() {
+    let fine = Measured {
+        up_bps: 1e6,
+        down_bps: 8e6,
+        down_bps_each: vec![7e6, 8.7e6],
+        target_bps: Some(8e6),
+        sessions: Some(9.9),
+        ..Measured::default()
+    };
+    assert_eq!(codes(&fine), Vec::<String>::new());
+    let up = Measured {
+        up_bps: 8.1e6,
+        ..fine.clone()
+    };
+    assert_eq!(codes(&up), ["up-exceeds-down"]);
+    // What nobody scaled has the direction it has.
+    let native = Measured {
+        target_bps: None,
+        ..up
+    };
+    assert_eq!(codes(&native), Vec::<String>::new());
+    let many = Measured {
+        sessions: Some(10.1),
+        ..fine.clone()
+    };
+    assert_eq!(codes(&many), ["many-copies"]);
+    let uneven = Measured {
+        down_bps_each: vec![7e6, 8.8e6],
+        ..fine
+    };
+    assert_eq!(codes(&uneven), ["uneven-seeds"]);
+}
+
+/// About normal, of variance 1.
+fn normal(rng: &mut Stream) -> f64 {
+    (0..12).map(|_| rng.uniform()).sum::<f64>() - 6.0
+}
+
+/// A network to search on: `own` bits per second per session, draws that scatter by `spread`, and what is
+/// carried of what is offered.
+struct Plant {
+    own: f64,
+    spread: f64,
+    noise: f64,
+    carried: fn(f64) -> f64,
+}
+
+impl Plant {
+    /// Searches for `target` as a run would, from the model's own rate: the best try, and rounds.
+    fn search(&self, target: f64, pieces: usize, seed: u64) -> (Search, Try) {
+        let mut rng = Stream::new(seed, "plant");
+        let mut search = Search {
+            target: Some(target),
+            offered: false,
+            closed: true,
+            pace: Some(target / self.own),
+            tried: Vec::new(),
+            done: false,
+        };
+        for _ in 0..ROUNDS {
+            if search.done {
+                break;
+            }
+            let mean = self.own * search.pace.unwrap();
+            let mut piece = |_| {
+                let drawn = mean * (self.spread * normal(&mut rng)).exp();
+                let carried = (self.carried)(drawn) * (self.noise * normal(&mut rng)).exp();
+                Piece {
+                    carried: MeasuredRates {
+                        up_bps: 0.0,
+                        down_bps: carried,
+                        lost: 0.0,
+                    },
+                    offered: Some(Offered {
+                        mean: [0.0, mean],
+                        drawn: [0.0, drawn],
+                    }),
+                }
+            };
+            let all: Vec<Piece> = (0..pieces).map(&mut piece).collect();
+            search.learn(&all);
+        }
+        let best = search.best().unwrap();
+        (search, best)
+    }
+}
+
+#[test]
+fn draws_that_scatter_do_not_move_the_scale() {
+    // A network that carries all, and seeds whose loads differ by a factor of three and more.
+    let plant = Plant {
+        own: 1e6,
+        spread: 0.6,
+        noise: 0.0,
+        carried: |x| x,
+    };
+    for seed in 0..200 {
+        let (search, best) = plant.search(8e6, 1, seed);
+        assert_eq!(search.tried.len(), 1);
+        assert!((best.pace.unwrap() - 8.0).abs() < 1e-9, "{best:?}");
+    }
+}
+
+#[test]
+fn what_comes_later_does_not_move_the_scale() {
+    // Pieces miss five percent of what is offered, and are noisy.
+    let plant = Plant {
+        own: 1e6,
+        spread: 0.3,
+        noise: 0.01,
+        carried: |x| 0.95 * x,
+    };
+    for seed in 0..100 {
+        let (_, best) = plant.search(8e6, 3, seed);
+        assert!((best.pace.unwrap() - 8.0).abs() < 1e-9, "{best:?}");
+    }
+}
+
+#[test]
+fn noise_of_a_piece_moves_the_scale_by_no_more_than_itself() {
+    // A network that takes a fifth away.
+    let plant = Plant {
+        own: 1e6,
+        spread: 0.3,
+        noise: 0.03,
+        carried: |x| 0.8 * x,
+    };
+    let found: Vec<f64> = (0..300)
+        .map(|seed| plant.search(8e6, 3, seed).1.pace.unwrap() * 0.8 / 8.0)
+        .collect();
+    let mean = found.iter().sum::<f64>() / 300.0;
+    assert!((mean - 1.0).abs() < 0.01, "{mean}");
+    let worst = found.iter().map(|x| (x - 1.0).abs()).fold(0.0, f64::max);
+    assert!(worst < 0.08, "{worst}");
+}
+
+#[test]
+fn a_full_network_ends_the_search_with_a_doubt_and_no_crowd() {
+    let plant = Plant {
+        own: 1e6,
+        spread: 0.2,
+        noise: 0.01,
+        carried: |x| x.min(5e6),
+    };
+    for seed in 0..100 {
+        let (search, best) = plant.search(8e6, 3, seed);
+        // It offers what was asked for, and no more.
+        assert_eq!(best.pace, Some(8.0));
+        let doubt = missed("x", &search, &best).unwrap();
+        assert!(
+            doubt.message.contains("carries no more"),
+            "{}",
+            doubt.message
+        );
+    }
+}
+
+#[test]
+fn a_silent_network_ends_the_search_at_once() {
+    let plant = Plant {
+        own: 1e6,
+        spread: 0.2,
+        noise: 0.0,
+        carried: |_| 0.0,
+    };
+    let (search, best) = plant.search(8e6, 3, 1);
+    assert_eq!(search.tried.len(), 1);
+    assert_eq!(best.pace, Some(8.0));
+    let doubt = missed("x", &search, &best).unwrap();
+    assert!(
+        doubt.message.contains("nothing came through"),
+        "{}",
+        doubt.message
+    );
+}
+
+#[test]
+fn an_offered_rate_is_not_searched() {
+    let mut search = Search {
+        target: Some(8e6),
+        offered: true,
+        closed: false,
+        pace: Some(8.0),
+        tried: Vec::new(),
+        done: false,
+    };
+    search.learn(&[Piece {
+        carried: MeasuredRates {
+            up_bps: 0.0,
+            down_bps: 5e6,
+            lost: 0.3,
+        },
+        offered: Some(Offered {
+            mean: [0.0, 8e6],
+            drawn: [0.0, 8e6],
+        }),
+    }]);
+    assert!(search.done);
+    assert_eq!(search.best().unwrap().pace, Some(8.0));
+}
+
+proptest! {
+    /// Whatever comes, a search ends with a finite, positive scale within its leaps.
+    #[test]
+    fn a_search_stays_within_its_leaps(
+        carried in proptest::collection::vec(0.0..1e9f64, ROUNDS),
+        drawn in 0.0..1e9f64,
+        target in 1e3..1e9f64,
+    ) {
+        let mut search = Search {
+            target: Some(target),
+            offered: false,
+            closed: true,
+            pace: Some(1.0),
+            tried: Vec::new(),
+            done: false,
+        };
+        for down_bps in carried {
+            if search.done {
+                break;
+            }
+            let carried = MeasuredRates { up_bps: 0.0, down_bps, lost: 0.0 };
+            let offered = Some(Offered { mean: [0.0, 1e6], drawn: [0.0, drawn] });
+            search.learn(&[Piece { carried, offered }]);
+        }
+        let pace = search.best().unwrap().pace.unwrap();
+        let most = LEAP.powi(ROUNDS as i32);
+        prop_assert!((1.0 / most..=most).contains(&pace), "{pace}");
+    }
+}
