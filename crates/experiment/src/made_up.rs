@@ -101,7 +101,7 @@ fn fetches(foreground: &ForegroundSpec) -> Fetches {
             sizes: Vec::new(),
             think: Dur::ZERO,
             count: None,
-            delay: greedy.delay,
+            delay: greedy.delay.longest(),
         },
     }
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::Results;
 use swell_experiment::file::{
-    Background, ConnectionUse, Direction, Foreground, Greedy, Measure, Parametric, RateSpec,
-    Transport, Web,
+    Background, ConnectionUse, Direction, Foreground, Greedy, Measure, Pairing, Parametric,
+    RateSpec, Transport, Web,
 };
 use swell_experiment::store::RunResult;
 use swell_experiment::verdict::{
@@ -73,9 +73,12 @@ fn background(background: &Background) -> BackgroundData {
                 _ => "Poisson",
             };
             let carrier = carrier(p.transport);
-            let rate = match &p.rate {
-                RateSpec::Fixed(_) => String::new(),
-                RateSpec::Match(other) => format!(", at the rate of {other}"),
+            let rate = match (&p.rate, p.pairing) {
+                (RateSpec::Fixed(_), _) => String::new(),
+                (RateSpec::Match(other), Pairing::Mean) => format!(", at the rate of {other}"),
+                (RateSpec::Match(other), Pairing::PerSeed) => {
+                    format!(", at the rate of {other} with the same seed")
+                }
             };
             (Role::Other, format!("{name} over {carrier}{rate}"))
         }

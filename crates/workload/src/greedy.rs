@@ -15,6 +15,10 @@ pub struct GreedyConfig {
     pub start: Dur,
     /// Time between the beginnings of one connection and the next.
     pub stagger: Dur,
+    /// How much later than that each connection begins; those that are not listed do not.
+    pub later: Vec<Dur>,
+    /// One-way delay of each connection's paths, at both ends; those that are not listed have the paths'.
+    pub delays: Vec<Dur>,
     /// Path of the sender.
     pub sender: Access,
     /// Path of the receiver.
@@ -29,6 +33,8 @@ impl Default for GreedyConfig {
             from_right: false,
             start: Dur::ZERO,
             stagger: Dur::ZERO,
+            later: Vec::new(),
+            delays: Vec::new(),
             sender: Access::default(),
             receiver: Access::default(),
         }
@@ -39,6 +45,8 @@ impl Default for GreedyConfig {
 #[derive(Debug)]
 pub struct Greedy {
     config: GreedyConfig,
+    /// When each begins, in order of time, and which one it is in the lists of the configuration.
+    starts: Vec<(Dur, usize)>,
     opened: Vec<Time>,
     records: Vec<Record>,
 }
@@ -49,16 +57,24 @@ const ENDLESS: u64 = 1 << 60;
 impl Greedy {
     /// The source, ready to start.
     pub fn new(config: GreedyConfig) -> Greedy {
+        let one = |i: u32| {
+            let i = i as usize;
+            let later = config.later.get(i).copied().unwrap_or_default();
+            (config.start + config.stagger * i as u64 + later, i)
+        };
+        let mut starts: Vec<(Dur, usize)> = (0..config.connections).map(one).collect();
+        starts.sort_unstable();
         Greedy {
             config,
+            starts,
             opened: Vec::new(),
             records: Vec::new(),
         }
     }
 
-    fn wait(&self, actions: &mut Vec<Action>, pause: Dur) {
-        if (self.opened.len() as u32) < self.config.connections {
-            actions.push(Action::Timer(pause, 0));
+    fn wait(&self, now: Time, actions: &mut Vec<Action>) {
+        if let Some(&(start, _)) = self.starts.get(self.opened.len()) {
+            actions.push(Action::Timer((Time::ZERO + start).since(now), 0));
         }
     }
 }
@@ -66,20 +82,27 @@ impl Greedy {
 impl Workload for Greedy {
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
         match event {
-            Event::Start => self.wait(actions, self.config.start),
+            Event::Start => self.wait(now, actions),
             Event::Timer(_) => {
+                let Some(&(_, which)) = self.starts.get(self.opened.len()) else {
+                    return;
+                };
                 let conn = Conn(self.opened.len() as u32);
                 self.opened.push(now);
+                let own = |path: Access| Access {
+                    delay: (self.config.delays.get(which).copied()).unwrap_or(path.delay),
+                    ..path
+                };
                 let open = Open {
                     from_right: self.config.from_right,
-                    client: self.config.sender,
-                    server: self.config.receiver,
+                    client: own(self.config.sender),
+                    server: own(self.config.receiver),
                     silent: true,
                     ..Open::default()
                 };
                 actions.push(Action::Connect(conn, Box::new(open)));
                 actions.push(Action::Send(conn, End::Client, ENDLESS));
-                self.wait(actions, self.config.stagger);
+                self.wait(now, actions);
             }
             _ => {}
         }

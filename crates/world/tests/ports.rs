@@ -59,6 +59,7 @@ fn busy(discipline: Discipline, loss: Loss) -> (World, [Port; 2]) {
         stagger: Dur::from_millis(100),
         sender: Access::default(),
         receiver: Access::default(),
+        ..GreedyConfig::default()
     };
     world.add(Box::new(Greedy::new(greedy)), Tag::Background, tcp);
     let ports = ports(&mut world);

@@ -243,7 +243,7 @@ pub struct Parametric {
     pub rate: RateSpec,
     /// With `match:NAME`: the mean rates of that background over all replications, or those of the
     /// replication with the same seed, so that runs make pairs of equal load.
-    #[serde(default, rename = "match", skip_serializing_if = "is_mean")]
+    #[serde(default, rename = "match", skip_serializing_if = "super::is_default")]
     pub pairing: Pairing,
     /// Whether `rate` is what is sent or what the network carries of it. Default: offered, what is sent;
     /// over TCP carried.
@@ -299,10 +299,6 @@ pub enum Pairing {
     Mean,
     /// Those of the replication with the same seed.
     PerSeed,
-}
-
-fn is_mean(pairing: &Pairing) -> bool {
-    *pairing == Pairing::Mean
 }
 
 fn one() -> f64 {

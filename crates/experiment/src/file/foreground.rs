@@ -42,7 +42,7 @@ impl Foreground {
         match self {
             Foreground::Web(web) => web.delay,
             Foreground::Program(program) => program.delay,
-            Foreground::Greedy(greedy) => Some(greedy.delay),
+            Foreground::Greedy(greedy) => Some(greedy.delay.longest()),
             Foreground::None(_) => None,
             // On average: a round trip crosses both sides twice.
             Foreground::Poisson(p) | Foreground::Cbr(p) => {

@@ -29,7 +29,7 @@ pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
 pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub(crate) use network::LEAST_QUEUE;
 pub use network::{Link, LinkOverrides, Loss, Network};
-pub use packets::{Direction, Greedy, OnOff, Replay, Size};
+pub use packets::{Delays, Direction, Greedy, OnOff, Replay, Size};
 pub use problem::{Problem, Problems};
 pub use program::{BackendKind, Client, CommandLine, Measure, Peer, Place, Program, Server, Stack};
 pub use qdisc::{Qdisc, QdiscSpec};

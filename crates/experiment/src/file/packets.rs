@@ -129,21 +129,64 @@ pub struct Greedy {
     /// When the first begins, up to `spread` later: the seed draws by how much.
     #[serde(default)]
     pub start: Dur,
-    /// Within how much time after `start` the first begins; 0s begins exactly then, in every run.
+    /// Within how much time after its turn each begins; 0s begins exactly then, in every run.
     #[serde(default = "spread")]
     pub spread: Dur,
+    /// Whether each draws for itself how much later it begins. Where not, all begin later by the same time,
+    /// and runs hardly differ.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub independent: bool,
     /// Time between the beginning of one and of the next.
     #[serde(default)]
     pub stagger: Dur,
-    /// One-way delay of the access path on each side of the bottleneck.
-    #[serde(default = "delay")]
-    pub delay: Dur,
+    /// One-way delay of the access path on each side of the bottleneck: of all connections, a list that they
+    /// take in turn, or `{ from, to }` between which each draws its own.
+    #[serde(default)]
+    pub delay: Delays,
     /// Capacity of every access path, on each side and in both directions. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Rate>,
     /// The TCP that carries them.
     #[serde(default)]
     pub tcp: TcpSettings,
+}
+
+/// Delays of connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Delays {
+    /// The same for all.
+    Same(Dur),
+    /// One after the other, and again from the first.
+    InTurn(Vec<Dur>),
+    /// Each draws its own, uniformly.
+    Uniform {
+        /// The shortest.
+        from: Dur,
+        /// The longest.
+        to: Dur,
+    },
+}
+
+impl Delays {
+    /// The longest that a connection may have.
+    pub fn longest(&self) -> Dur {
+        match self {
+            Delays::Same(delay) => *delay,
+            Delays::InTurn(list) => list.iter().copied().max().unwrap_or_default(),
+            Delays::Uniform { to, .. } => *to,
+        }
+    }
+}
+
+impl Default for Delays {
+    fn default() -> Delays {
+        Delays::Same(delay())
+    }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A direction of the bottleneck.

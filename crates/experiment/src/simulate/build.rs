@@ -18,7 +18,7 @@ use super::transport::tcp;
 use crate::backend::{
     BackgroundSpec, ForegroundSpec, Offered, PacketsSpec, Process, RunError, RunSpec, Trace,
 };
-use crate::file::{self, ConnectionUse, TcpSettings};
+use crate::file::{self, ConnectionUse, Delays, TcpSettings};
 use crate::packets::Source;
 use crate::plan::counting_rate;
 
@@ -278,16 +278,39 @@ pub(super) fn background(run: &RunSpec) -> Result<Option<Machine>, RunError> {
 }
 
 fn greedy(greedy: &file::Greedy, seed: u64) -> Machine {
-    // Nothing else in it is random: without a phase of its own for every seed, replications would be one
-    // run repeated, and intervals would have no width.
-    let phase = (greedy.spread).scale(Stream::new(seed, "greedy-phase").uniform());
+    // Without phases of their own, connections and replications would be one run repeated, and intervals
+    // would have no width.
+    let mut phases = Stream::new(seed, "greedy-phase");
+    let connections = greedy.connections;
+    let first = greedy.spread.scale(phases.uniform());
+    let later = match greedy.independent {
+        true => (std::iter::once(first))
+            .chain((1..connections).map(|_| greedy.spread.scale(phases.uniform())))
+            .collect(),
+        false => vec![first; connections as usize],
+    };
+    let mut draws = Stream::new(seed, "greedy-delay");
+    let (delay, delays) = match &greedy.delay {
+        Delays::Same(delay) => (*delay, Vec::new()),
+        Delays::InTurn(list) => {
+            let turns = list.iter().copied().cycle().take(connections as usize);
+            (Dur::ZERO, turns.collect())
+        }
+        Delays::Uniform { from, to } => {
+            let wide = to.saturating_sub(*from);
+            let mut one = |_| *from + wide.scale(draws.uniform());
+            (*from, (0..connections).map(&mut one).collect())
+        }
+    };
     let config = GreedyConfig {
-        connections: greedy.connections,
+        connections,
         from_right: greedy.direction == file::Direction::Down,
-        start: greedy.start + phase,
+        start: greedy.start,
         stagger: greedy.stagger,
-        sender: path(greedy.delay, greedy.access),
-        receiver: path(greedy.delay, greedy.access),
+        later,
+        delays,
+        sender: path(delay, greedy.access),
+        receiver: path(delay, greedy.access),
     };
     (Box::new(Greedy::new(config)), tcp(&greedy.tcp))
 }

@@ -3,6 +3,7 @@ use std::path::Path;
 
 mod changing;
 mod filler;
+mod greedy;
 mod replay;
 mod sessions;
 mod synchrony;
@@ -277,7 +278,7 @@ fn priority_shields_the_application() {
 fn greedy_connections_fill_their_direction_from_their_start() {
     let file = FILE.replace(
         "kind = \"cbr\"\nrate = \"5Mbit\"",
-        "kind = \"greedy\"\nconnections = 3\ndirection = \"up\"\nstart = \"3s\"\nstagger = \"500ms\"",
+        "kind = \"greedy\"\nconnections = 3\ndirection = \"up\"\nstart = \"3s\"\nstagger = \"500ms\"\nindependent = false",
     );
     let (_, o) = run_of(&file, 2);
     assert_eq!(o.flows.len(), 3);

@@ -78,7 +78,7 @@ pub(super) fn ports(foreground: &ForegroundSpec) -> Vec<PortConfig> {
         ForegroundSpec::Program { program, delay } => (*delay, &program.host[..]),
         // The check of the file lets the simulator alone have these.
         ForegroundSpec::Packets(packets) => (packets.delays[0], &[][..]),
-        ForegroundSpec::Greedy(greedy) => (greedy.delay, &[][..]),
+        ForegroundSpec::Greedy(greedy) => (greedy.delay.longest(), &[][..]),
     };
     let peers = peers.iter().map(|p| p.side == file::Place::Right);
     let port = |right| PortConfig {

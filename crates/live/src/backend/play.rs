@@ -308,7 +308,7 @@ pub(super) fn delay(foreground: &ForegroundSpec) -> Dur {
     match foreground {
         ForegroundSpec::Web { delay, .. } | ForegroundSpec::Program { delay, .. } => *delay,
         ForegroundSpec::Packets(packets) => packets.delays[0],
-        ForegroundSpec::Greedy(greedy) => greedy.delay,
+        ForegroundSpec::Greedy(greedy) => greedy.delay.longest(),
     }
 }
 

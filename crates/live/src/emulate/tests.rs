@@ -101,6 +101,7 @@ fn world() -> World {
         stagger: Dur::from_millis(50),
         sender: Access::default(),
         receiver: Access::default(),
+        ..GreedyConfig::default()
     };
     let machine = Box::new(Greedy::new(greedy));
     world.add(machine, Tag::Background, Arc::new(Config::linux()));

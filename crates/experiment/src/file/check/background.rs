@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use swell_base::Rate;
 
 use super::super::read::{suggest, unknown_name};
-use super::super::{Background, File, Greedy, Pairing, RateSpec};
+use super::super::{Background, Delays, File, Greedy, Pairing, RateSpec};
 use super::{Findings, on_off, packets};
 
 /// Connections of one greedy background.
@@ -141,6 +141,21 @@ pub(super) fn greedy(b: &Greedy, file: &File, key: &dyn Fn(&str) -> String, foun
             format!("it begins at {}, when the run is over", b.start),
             "write less than `run.duration`",
         );
+    }
+    match &b.delay {
+        Delays::Same(_) => {}
+        Delays::InTurn(list) if list.is_empty() => {
+            found.add(key("delay"), "a list of no delays", "write at least one");
+        }
+        Delays::InTurn(_) => {}
+        Delays::Uniform { from, to } if from > to => {
+            found.add(
+                key("delay"),
+                format!("there is nothing from {from} to {to}"),
+                "write the shorter one first",
+            );
+        }
+        Delays::Uniform { .. } => {}
     }
     found.access(key("access"), b.access);
     found.tcp(&key("tcp"), &b.tcp);

@@ -1,0 +1,78 @@
+//! Endless transfers that are replications of each other, not copies.
+
+use super::*;
+use crate::observe::Flow;
+
+/// Connections of one run, in the order of their starts.
+fn flows(more: &str, replication: usize) -> Vec<Flow> {
+    let text = format!(
+        r#"
+name = "greedy"
+[network]
+rate = "50Mbit"
+delay = "1ms"
+[[foreground]]
+name = "nobody"
+kind = "none"
+[[background]]
+name = "bulk"
+kind = "greedy"
+connections = 12
+spread = "2s"
+{more}
+[run]
+replications = 2
+warmup = "0s"
+duration = "4s"
+keep = {{ flows = true }}
+"#
+    );
+    let mut flows = run_of(&text, replication).1.flows;
+    flows.sort_by(|a, b| a.start.total_cmp(&b.start));
+    flows
+}
+
+fn starts(flows: &[Flow]) -> Vec<f64> {
+    flows.iter().map(|f| f.start).collect()
+}
+
+#[test]
+fn each_connection_begins_at_a_time_of_its_own() {
+    let [one, other] = [0, 1].map(|r| starts(&flows("", r)));
+    assert_eq!(one.len(), 12);
+    assert!(one.iter().all(|s| (0.0..2.0).contains(s)), "{one:?}");
+    assert!(one.windows(2).all(|w| w[0] < w[1]), "{one:?}");
+    // Another seed is no shift of the first.
+    let shift: Vec<f64> = one.iter().zip(&other).map(|(a, b)| a - b).collect();
+    assert!(
+        shift.iter().any(|s| (s - shift[0]).abs() > 0.05),
+        "{shift:?}"
+    );
+    // Asked for, it is: all begin at once, later by what the seed draws.
+    let together = [0, 1].map(|r| starts(&flows("independent = false", r)));
+    for starts in &together {
+        assert!(starts.iter().all(|s| *s == starts[0]), "{starts:?}");
+    }
+    assert!(together[0][0] != together[1][0]);
+}
+
+#[test]
+fn delays_are_taken_in_turn_or_drawn() {
+    let round_trips = |more: &str, replication| {
+        let mut all: Vec<f64> = flows(more, replication).iter().map(|f| f.rtt).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    // Both access paths twice, and the link's 2 ms; queues and transmission come on top.
+    let in_turn = round_trips("delay = [\"5ms\", \"20ms\", \"45ms\"]", 0);
+    for (i, rtt) in in_turn.iter().enumerate() {
+        let least = [0.022, 0.082, 0.182][i / 4];
+        assert!((least..least + 0.03).contains(rtt), "{in_turn:?}");
+    }
+    let drawn = [0, 1].map(|r| round_trips("delay = { from = \"5ms\", to = \"50ms\" }", r));
+    for all in &drawn {
+        assert!(all.windows(2).all(|w| w[0] < w[1]), "{all:?}");
+        assert!(all[0] > 0.022 && all[11] - all[0] > 0.05, "{all:?}");
+    }
+    assert_ne!(drawn[0], drawn[1]);
+}
