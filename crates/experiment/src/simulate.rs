@@ -1,8 +1,10 @@
 //! The simulated backend: a world, driven from deadline to deadline.
 
+mod before;
 mod build;
 mod discipline;
 mod observe;
+mod offered;
 pub mod stage;
 mod transport;
 

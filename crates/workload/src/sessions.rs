@@ -21,6 +21,8 @@ pub struct SessionsConfig {
     pub client: Access,
     /// Path of every server.
     pub server: Access,
+    /// Transfers in progress at the beginning, with what is left of them.
+    pub under_way: Vec<Transfer>,
 }
 
 impl SessionsConfig {
@@ -32,6 +34,7 @@ impl SessionsConfig {
             from_right: false,
             client: access,
             server: access,
+            under_way: Vec::new(),
         }
     }
 }
@@ -308,7 +311,12 @@ impl Sessions {
 impl Workload for Sessions {
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
         match event {
-            Event::Start => self.play(now, actions),
+            Event::Start => {
+                for transfer in std::mem::take(&mut self.config.under_way) {
+                    self.open(transfer, now, actions);
+                }
+                self.play(now, actions);
+            }
             Event::Timer(token) => {
                 let conn = Conn(token as u32);
                 match token & KIND {

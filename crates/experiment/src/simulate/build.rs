@@ -13,10 +13,11 @@ use swell_workload::{
     Workload,
 };
 
+use super::before::{BEFORE, met, under_way};
 use super::discipline::discipline;
 use super::transport::tcp;
 use crate::backend::{
-    BackgroundSpec, ForegroundSpec, Offered, PacketsSpec, Process, RunError, RunSpec, Trace,
+    BackgroundSpec, ForegroundSpec, PacketsSpec, Process, RunError, RunSpec, Trace,
 };
 use crate::file::{self, ConnectionUse, Delays, TcpSettings};
 use crate::packets::Source;
@@ -139,23 +140,6 @@ pub(super) fn foreground(spec: &ForegroundSpec, start: Dur) -> Option<Machine> {
     Some((Box::new(Web::new(config)), tcp(&web.tcp)))
 }
 
-/// The network that sessions meet: the bottleneck's round trip, and of its rates what the processor-sharing
-/// formula leaves to a transfer, which takes x / (C (1 - load)) for x bytes (Kleinrock, J. ACM 14(2), 1967).
-/// `offered` are the mean rates up and down.
-fn met(spec: &RunSpec, offered: [f64; 2]) -> Network {
-    let left = |d: usize| {
-        let rate = spec.links[d].rate.bps() as f64;
-        Some(Rate::from_bps_f64((rate - offered[d]).max(LEAST * rate)))
-    };
-    Network {
-        rtt: spec.links.iter().map(|l| l.delay).sum(),
-        rates: [left(0), left(1)],
-    }
-}
-
-/// A transfer can expect so much of the bottleneck, however high its load.
-const LEAST: f64 = 0.05;
-
 /// What a learnt background plays, its schedule, and the network that the schedule assumes.
 pub(super) fn learnt(
     spec: &RunSpec,
@@ -168,65 +152,6 @@ pub(super) fn learnt(
     let schedule = Schedule::draw(&played, knobs, seed, spec.duration, &network)
         .map_err(|e| RunError::Failed(e.into()))?;
     Ok((played, schedule, network))
-}
-
-/// What the background of `run` offers, where that is known before it runs.
-pub(super) fn offered(run: &RunSpec) -> Result<Option<Offered>, RunError> {
-    let (from, to) = (run.warmup, run.duration);
-    let seconds = (to.saturating_sub(from)).as_secs_f64().max(1e-9);
-    let always = |rates: [f64; 2]| Offered {
-        mean: rates,
-        drawn: rates,
-    };
-    Ok(match &run.background {
-        // A flow-level model says what its files hold and not what carries them.
-        BackgroundSpec::None | BackgroundSpec::Greedy(_) | BackgroundSpec::Sessions { .. } => None,
-        BackgroundSpec::Parametric(p) => Some(always(p.rates.map(|r| r.bps() as f64))),
-        BackgroundSpec::Learnt { model, knobs, .. } => {
-            let (played, schedule, network) = learnt(run, model, knobs)?;
-            let volume = schedule.volume(&played, &network, from, to);
-            Some(Offered {
-                mean: played.rates().map(|bps| bps * knobs.sessions),
-                drawn: volume.map(|bytes| bytes * 8.0 / seconds),
-            })
-        }
-        BackgroundSpec::Replay {
-            replay,
-            trace,
-            stretch,
-        } => {
-            let phase = replay.phase.unwrap_or_else(|| phase(trace, run.cell.seed));
-            let at = |t: Dur| phase + t.scale(1.0 / stretch);
-            let drawn = trace.packets.each_ref().map(|way| {
-                let until = |t| until(way, t, (!replay.once).then_some(trace.period));
-                (until(at(to)) - until(at(from))) * 8.0 / seconds
-            });
-            let mean = trace.bps().map(|bps| bps / stretch);
-            Some(Offered { mean, drawn })
-        }
-        BackgroundSpec::OnOff(own) => {
-            let ways = on_off_packets(own, to, run.cell.seed)?;
-            let drawn =
-                ways.map(|way| (until(&way, to, None) - until(&way, from, None)) * 8.0 / seconds);
-            let mean = [own.rate_up, own.rate.fixed()].map(|r| r.bps() as f64);
-            Some(Offered { mean, drawn })
-        }
-    })
-}
-
-/// Bytes of packets before `t`, which begin again after each `period`.
-fn until(packets: &Packets, t: Dur, period: Option<Dur>) -> f64 {
-    let sum = |before: Dur| -> f64 {
-        let of = packets.iter().take_while(|p| p.0 < before);
-        of.map(|p| f64::from(p.1)).sum()
-    };
-    match period.map(Dur::as_nanos) {
-        Some(ns) if ns > 0 => {
-            let rounds = t.as_nanos() / ns;
-            rounds as f64 * sum(Dur::from_nanos(ns)) + sum(Dur::from_nanos(t.as_nanos() % ns))
-        }
-        _ => sum(t),
-    }
 }
 
 pub(super) fn background(run: &RunSpec) -> Result<Option<Machine>, RunError> {
@@ -251,8 +176,15 @@ pub(super) fn background(run: &RunSpec) -> Result<Option<Machine>, RunError> {
         } => {
             let plan = Plan::new(model, playback).map_err(|e| RunError::Failed(e.into()))?;
             let access = access(*delay);
+            let offered = model.payload_rates().map(|bps| bps * playback.load);
+            let mut network = met(run, offered);
+            network.rtt += *delay * 4;
+            let before = Player::new(plan.clone(), derived(seed, BEFORE), Share::ALL);
             let player = Player::new(plan, seed, Share::ALL);
-            let machine = Sessions::new(SessionsConfig::alike(player, seed, access));
+            let machine = Sessions::new(SessionsConfig {
+                under_way: under_way(before, &network),
+                ..SessionsConfig::alike(player, seed, access)
+            });
             Some((Box::new(machine), tcp(settings)))
         }
         BackgroundSpec::Replay {
@@ -325,7 +257,11 @@ fn on_off(spec: &file::OnOff, duration: Dur, seed: u64) -> Result<Machine, RunEr
     Ok((Box::new(Replay::new(config)), tcp(&none)))
 }
 
-fn on_off_packets(spec: &file::OnOff, duration: Dur, seed: u64) -> Result<[Packets; 2], RunError> {
+pub(super) fn on_off_packets(
+    spec: &file::OnOff,
+    duration: Dur,
+    seed: u64,
+) -> Result<[Packets; 2], RunError> {
     let seeds = (spec.seeds).unwrap_or_else(|| {
         let draw = |name| Stream::new(seed, name).below(u64::MAX);
         ["on-off/up", "on-off/down"].map(draw)
@@ -396,7 +332,7 @@ fn carrier(transport: file::Transport) -> Transport {
 }
 
 /// Where in a trace a run with this seed begins.
-fn phase(trace: &Trace, seed: u64) -> Dur {
+pub(super) fn phase(trace: &Trace, seed: u64) -> Dur {
     let mut stream = Stream::new(seed, "replay-phase");
     Dur::from_nanos(stream.below(trace.period.as_nanos()))
 }

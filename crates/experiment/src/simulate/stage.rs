@@ -179,7 +179,7 @@ pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
 /// # Errors
 /// Where it cannot be built.
 pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
-    build::offered(spec)
+    super::offered::offered(spec)
 }
 
 /// Rows of the table `requests`, in order of their starts, of requests that were watched until `end`, seconds.

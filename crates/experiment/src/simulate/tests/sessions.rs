@@ -86,7 +86,7 @@ fn sessions_are_played_at_the_load_asked_for() {
     let n = once.len() as f64;
     assert!((850.0..1_100.0).contains(&n), "{n}");
     assert!(once.iter().filter(|f| f.0 == 50_000).count() as f64 > 0.95 * n);
-    let twice = files("load = 2").len() as f64;
+    let twice = files("sessions = 2").len() as f64;
     assert!((twice / n - 2.0).abs() < 0.2, "{twice} {n}");
 }
 
@@ -113,12 +113,49 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
         plan.hash("simulated")
     );
     for (settings, says) in [
-        ("load = 0", "no factor"),
-        ("rate = \"1Mbit\"\nload = 2", "both set the load"),
+        ("sessions = 0", "no factor"),
+        ("rate = \"1Mbit\"\nsessions = 2", "both set the load"),
         ("first = 99", "there is no interval 99"),
         ("compression = 1e9", "compression"),
     ] {
         let problems = resolve(settings).1.expect_err("a bad file").to_string();
         assert!(problems.contains(says), "{settings}: {problems}");
     }
+}
+
+#[test]
+fn a_run_begins_with_transfers_in_progress() {
+    // 2.5 MB every half second at what is left of 100 Mbit/s: without those that began before the run its first
+    // two seconds carry less.
+    let (_keep, plan) = resolve("sizes = 50\nsessions = 0.1");
+    let plan = plan.expect("a good file");
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for seed in 0..40 {
+        let mut cell = plan.cells[0].clone();
+        cell.seed = seed;
+        let spec = RunSpec {
+            foreground: None,
+            warmup: Dur::ZERO,
+            duration: Dur::from_secs(12),
+            ..plan.spec(&cell, &BTreeMap::new()).expect("a run")
+        };
+        let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+        let carried = |from: f64, to: f64| {
+            let bins = observed.bins.iter();
+            let inside = bins.filter(|b| b.direction == 1 && b.time >= from && b.time < to);
+            inside.map(|b| b.departed[1] as f64).sum::<f64>()
+        };
+        first.push(carried(0.0, 2.0));
+        last.push(carried(10.0, 12.0));
+    }
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+    let differences: Vec<f64> = first.iter().zip(&last).map(|(a, b)| a - b).collect();
+    let spread = differences.iter().map(|d| d * d).sum::<f64>().sqrt() / 40.0;
+    assert!(
+        mean(&differences).abs() < 3.0 * spread,
+        "{} {}",
+        mean(&first),
+        mean(&last)
+    );
+    assert!(spread < 0.3 * mean(&last), "{spread} {}", mean(&last));
 }
