@@ -62,6 +62,54 @@ impl Exchange {
             Exchange::Datagrams(d) => d.count().map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
         }
     }
+
+    /// The pauses inside it: what it lasts at least, over a network that takes no time.
+    pub fn pauses(&self) -> Dur {
+        match self {
+            Exchange::Sequential(turns) => {
+                turns.iter().map(|t| t.server_think + t.client_think).sum()
+            }
+            Exchange::Concurrent { up, down } => {
+                let sum = |c: &[Unit]| c.iter().map(|u| u.pause).sum::<Dur>();
+                sum(up).max(sum(down))
+            }
+            Exchange::Attempt { retries, .. } => retries.iter().copied().sum(),
+            Exchange::Datagrams(d) => d.lasts(),
+        }
+    }
+}
+
+impl Connection {
+    /// The pauses inside it that the session's next group waited for: all of them, unless it went on
+    /// beside that group.
+    pub fn awaited(&self) -> Dur {
+        let Some([up, down]) = self.overlap.map(|o| o.map(|n| n as usize)) else {
+            return self.exchange.pauses();
+        };
+        match &self.exchange {
+            Exchange::Sequential(turns) => {
+                let server = turns.iter().take(down).map(|t| t.server_think).sum::<Dur>();
+                let asked = up.max(down).saturating_sub(1);
+                let client = turns
+                    .iter()
+                    .take(asked)
+                    .map(|t| t.client_think)
+                    .sum::<Dur>();
+                server + client
+            }
+            Exchange::Concurrent {
+                up: ups,
+                down: downs,
+            } => {
+                let sum = |c: &[Unit], n| c.iter().take(n).map(|u| u.pause).sum::<Dur>();
+                sum(ups, up).max(sum(downs, down))
+            }
+            Exchange::Attempt { retries, .. } => {
+                retries.iter().take(up.saturating_sub(1)).copied().sum()
+            }
+            Exchange::Datagrams(d) => d.iter().take(up + down).map(|p| p.0).sum(),
+        }
+    }
 }
 
 impl Session {

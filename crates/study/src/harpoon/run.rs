@@ -96,9 +96,8 @@ impl Original {
         // Knobs that are numbers above zero, and a phase of zero, always give a schedule unless it is endless;
         // then there is nothing to see.
         let drawn = Schedule::draw(&played, &knobs, 1, self.duration, &Network::default());
-        let mut schedule = drawn.unwrap_or_default();
         // The original is what began in it.
-        schedule.entered.clear();
+        let schedule = drawn.unwrap_or_default().without_entered();
         let machine = Structural::new(Arc::new(played), &schedule);
         observe(Box::new(machine), self.duration, sample, 1)
     }

@@ -94,6 +94,7 @@ fn a_tcp_exchange_has_its_headers_and_acknowledgements() {
     let mut m = m;
     let c = &mut m.sessions[0].groups[0].connections[0];
     c.wire = Wire {
+        sack: None,
         ipv6: true,
         timestamps: Some(false),
         ends: [
