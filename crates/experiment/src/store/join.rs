@@ -123,10 +123,13 @@ fn together((a, n): (&Measured, f64), (b, m): (&Measured, f64)) -> Measured {
     Measured {
         up_bps: mean(a.up_bps, b.up_bps),
         down_bps: mean(a.down_bps, b.down_bps),
+        up_bps_each: [&a.up_bps_each[..], &b.up_bps_each].concat(),
         down_bps_each: [&a.down_bps_each[..], &b.down_bps_each].concat(),
+        expected_bps: both(a.expected_bps, b.expected_bps),
         target_bps: a.target_bps,
         speed: both(a.speed, b.speed),
         sessions: both(a.sessions, b.sessions),
+        factor: both(a.factor, b.factor),
     }
 }
 

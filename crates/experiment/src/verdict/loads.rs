@@ -73,7 +73,9 @@ impl Loads {
             _ => false,
         };
         let exact = fixed.is_some() && open_loop;
-        let target = measured.and_then(|m| Some((m.target_bps?, m.down_bps)));
+        // The rate is that of the mean over all draws; what heavy tails bring to these is in the intervals.
+        let target =
+            measured.and_then(|m| Some((m.target_bps?, m.expected_bps.unwrap_or(m.down_bps))));
         Loads {
             requested: [0, 1].map(|d| match (fixed, target) {
                 (Some(fixed), _) => Some(fixed[d]),

@@ -54,7 +54,8 @@ fn asked(background: &Background) -> Asked<'static> {
     match background {
         Background::Poisson(b) | Background::Cbr(b) => packets(b),
         Background::OnOff(b) => on_off(b),
-        other => [None, other.target().map(|rate| ("rate", rate))],
+        // What is matched fits.
+        other => [None, other.rate().map(|rate| ("rate", rate.fixed()))],
     }
 }
 
@@ -71,7 +72,7 @@ fn packets(b: &Parametric) -> Asked<'static> {
 }
 
 fn on_off(b: &OnOff) -> Asked<'static> {
-    [Some(("rate_up", b.rate_up)), Some(("rate", b.rate))]
+    [Some(("rate_up", b.rate_up)), Some(("rate", b.rate.fixed()))]
 }
 
 /// Whether nothing makes it slow down.
