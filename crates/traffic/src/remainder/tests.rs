@@ -1,3 +1,8 @@
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "one name for what is measured again after each change"
+)]
+
 use super::*;
 use crate::testing::{model, session};
 use crate::*;
