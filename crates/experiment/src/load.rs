@@ -123,22 +123,22 @@ duration = "{duration}"
         let spec = plan
             .spec(&run.cell, measured)
             .ok_or("no such run in the plan")?;
-        for (seen, (from, to)) in seen.iter_mut().zip(spans) {
+        for (part_seen, (from, to)) in seen.iter_mut().zip(spans) {
             let part = RunSpec {
                 warmup: from,
                 duration: to,
                 ..spec.clone()
             };
             // The draw is that of the whole run: a longer one begins like a shorter one.
-            let offered = Simulator.offered(&part).map_err(|e| e.to_string())?;
-            let offered = offered.ok_or("nobody knows what it offers")?;
+            let known = Simulator.offered(&part).map_err(|e| e.to_string())?;
+            let offered = known.ok_or("nobody knows what it offers")?;
             nominal = offered.mean[1];
-            let [from, to] = [from, to].map(Dur::as_secs_f64);
+            let [start, stop] = [from, to].map(Dur::as_secs_f64);
             let bytes: u64 = (run.observed.bins.iter())
-                .filter(|b| b.direction == 1 && b.time >= from - 1e-9 && b.time < to - 1e-9)
+                .filter(|b| b.direction == 1 && b.time >= start - 1e-9 && b.time < stop - 1e-9)
                 .map(|b| b.departed[1])
                 .sum();
-            seen.push((offered.drawn[1], bytes as f64 * 8.0 / (to - from)));
+            part_seen.push((offered.drawn[1], bytes as f64 * 8.0 / (stop - start)));
         }
     }
     Ok(Answer {

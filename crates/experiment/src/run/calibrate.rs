@@ -300,8 +300,8 @@ impl Site<'_> {
                 cell: spec.cell.clone(),
                 reason,
             })?;
-            for d in 0..2 {
-                each[d].push(offered.map_or(best.rate[d], |o| o.drawn[d] * best.share[d]));
+            for (d, rates) in each.iter_mut().enumerate() {
+                rates.push(offered.map_or(best.rate[d], |o| o.drawn[d] * best.share[d]));
             }
         }
         let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;

@@ -214,8 +214,8 @@ fn traffic_that_gives_way_though_there_is_room_shows_no_absence_of_harm() {
             down_bps: 16e6,
             down_bps_each: vec![16e6],
             target_bps: None,
-            speed: None,
             sessions: Some(2.0),
+            ..Measured::default()
         };
         results.manifest.measured.insert("learnt".into(), measured);
         results
