@@ -213,7 +213,7 @@ proptest! {
     /// Whatever comes, a search ends with a finite, positive scale within its leaps.
     #[test]
     fn a_search_stays_within_its_leaps(
-        carried in proptest::collection::vec(0.0..1e9f64, ROUNDS),
+        seen in proptest::collection::vec(0.0..1e9f64, ROUNDS),
         drawn in 0.0..1e9f64,
         target in 1e3..1e9f64,
     ) {
@@ -225,7 +225,7 @@ proptest! {
             tried: Vec::new(),
             done: false,
         };
-        for down_bps in carried {
+        for down_bps in seen {
             if search.done {
                 break;
             }
