@@ -100,11 +100,12 @@ duration = "{duration}"
         dir: dir.to_owned(),
         threads: question.threads,
         fresh: true,
+        shard: None,
     };
     let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
     let results = match ended.map_err(|e| e.to_string())? {
         Ended::Complete(results) => results,
-        Ended::Interrupted { .. } => return Err("interrupted".into()),
+        Ended::Interrupted { .. } | Ended::Shard { .. } => return Err("interrupted".into()),
     };
     let measured = &results.manifest.measured;
     let sessions = measured

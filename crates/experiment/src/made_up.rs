@@ -244,10 +244,13 @@ fn load(spec: &RunSpec) -> ([f64; 2], f64) {
         BackgroundSpec::OnOff(b) => ([b.rate_up, b.rate.fixed()].map(|r| r.bps() as f64), 1.0),
         BackgroundSpec::Replay { trace, stretch, .. } => (trace.bps().map(|r| r / stretch), 1.0),
         BackgroundSpec::Greedy(greedy) => {
-            let mut rates = [0.0; 2];
-            let d = usize::from(greedy.direction == Direction::Down);
-            rates[d] = spec.links[d].rate.bps() as f64 * 0.9;
-            (rates, 0.5)
+            let ways = match greedy.direction {
+                Direction::Up => [1.0, 0.0],
+                Direction::Down => [0.0, 1.0],
+                Direction::Both => [1.0, 1.0],
+            };
+            let rate = |d: usize| spec.links[d].rate.bps() as f64 * 0.9 * ways[d];
+            ([rate(0), rate(1)], 0.5)
         }
     }
 }

@@ -108,19 +108,22 @@ impl Plan {
                 problems.push(file::problem(text, &key, message, hint));
             };
             match background {
-                Background::Learnt(learnt) => match load(&learnt.model, base) {
-                    Ok(mut loaded) => {
-                        if let Some(complaint) = too_small(learnt, &loaded.model, file.run.seed) {
-                            complain("rate", complaint);
+                Background::Learnt(learnt) => {
+                    match known.model(base.join(&learnt.model), || load(&learnt.model, base)) {
+                        Ok(mut loaded) => {
+                            if let Some(complaint) = too_small(learnt, &loaded.model, file.run.seed)
+                            {
+                                complain("rate", complaint);
+                            }
+                            if let Some((name, _)) = &mut loaded.copy {
+                                *name = copy_of(i, name);
+                                learnt.model.clone_from(name);
+                            }
+                            models.insert(learnt.name.clone(), loaded);
                         }
-                        if let Some((name, _)) = &mut loaded.copy {
-                            *name = copy_of(i, name);
-                            learnt.model.clone_from(name);
-                        }
-                        models.insert(learnt.name.clone(), loaded);
+                        Err(complaint) => complain("model", complaint),
                     }
-                    Err(complaint) => complain("model", complaint),
-                },
+                }
                 Background::Sessions(sessions) => match flows::load(sessions, base) {
                     Ok(mut loaded) => {
                         loaded.copy.0 = copy_of(i, &loaded.copy.0);

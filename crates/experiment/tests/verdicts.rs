@@ -194,6 +194,7 @@ fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
         dir: dir.path().join("run"),
         threads: 2,
         fresh: true,
+        shard: None,
     };
     let ended = swell_experiment::run::run(&own, &Simulator, &options, &|_| {}, &|| false);
     let Ok(Ended::Complete(results)) = ended else {

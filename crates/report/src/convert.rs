@@ -119,6 +119,7 @@ fn endless(g: &Greedy) -> String {
     let way = match g.direction {
         Direction::Up => "up",
         Direction::Down => "down",
+        Direction::Both => "each way",
     };
     let transfers = if g.connections == 1 {
         "transfer"

@@ -105,7 +105,7 @@ fn sentences(study: &Study) -> Vec<String> {
                 "{name}: {} of {} claims hold, {} in part, {} not",
                 of(i, Verdict::Holds),
                 main.entries.len(),
-                of(i, Verdict::InKind),
+                of(i, Verdict::InPart),
                 of(i, Verdict::DoesNotHold)
             );
             let open = of(i, Verdict::NotTested);

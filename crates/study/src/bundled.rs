@@ -1,6 +1,6 @@
 //! Studies that the program carries inside: the files of `studies/`, as they are.
 
-use crate::file::{FileStudy, StudyError, Wish};
+use crate::file::{FileStudy, Overrides, StudyError};
 
 /// A study that the program carries.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +25,11 @@ macro_rules! bundled {
 
 /// Every one of them: a line for each folder of `studies/`.
 pub const ALL: &[Bundled] = &[
+    bundled!("background": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("buffers": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("burstiness": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
     bundled!("filler": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
+    bundled!("residential": "study.toml", "experiment.toml", "claims.toml"),
 ];
 
 impl Bundled {
@@ -40,8 +42,8 @@ impl Bundled {
     ///
     /// # Errors
     /// As [`FileStudy::read`].
-    pub fn study(&self, wish: &Wish) -> Result<FileStudy, StudyError> {
-        FileStudy::carried(self, wish)
+    pub fn study(&self, overrides: &Overrides) -> Result<FileStudy, StudyError> {
+        FileStudy::carried(self.name, self.files, STUDY, overrides)
     }
 }
 
@@ -83,13 +85,13 @@ mod tests {
     fn a_carried_study_is_the_one_on_disk() {
         for bundled in ALL {
             let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
-            let wish = Wish {
+            let overrides = Overrides {
                 quick: true,
-                ..Wish::default()
+                ..Overrides::default()
             };
-            let read = FileStudy::read(&root.join(bundled.name).join(STUDY), &wish);
+            let read = FileStudy::read(&root.join(bundled.name).join(STUDY), &overrides);
             let read = read.unwrap_or_else(|e| panic!("{e}"));
-            let carried = bundled.study(&wish).unwrap_or_else(|e| panic!("{e}"));
+            let carried = bundled.study(&overrides).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(carried.name(), bundled.name);
             // Names of runs and what they depend on: rows of one's table serve the other.
             assert!(carried.cells_by_name().eq(read.cells_by_name()));

@@ -25,7 +25,7 @@ pub const WHOLE: Dur = Dur::from_secs(3_600);
 /// See [`WHOLE`].
 pub const QUICK: Dur = Dur::from_secs(900);
 
-/// The study from its numbers, as [`crate::grid::run`] gave them for [`cells::cells`] of `original` and as many
+/// The study from its numbers, as [`swell_experiment::run::grid::run`] gave them for [`cells::cells`] of `original` and as many
 /// `seeds`, and for [`timestamps::cells`]. `command` is what runs it again.
 pub fn study(
     original: &Original,

@@ -12,7 +12,7 @@ pub enum Verdict {
     /// As stated, with the stated numbers.
     Holds,
     /// In direction, not in the stated numbers or not everywhere.
-    InKind,
+    InPart,
     /// Not even in direction.
     DoesNotHold,
     /// The runs that it needs are not there.
@@ -21,10 +21,10 @@ pub enum Verdict {
 
 impl Verdict {
     /// The better of "holds" and "holds in part" that is true, or "does not hold".
-    pub fn of(holds: bool, in_kind: bool) -> Verdict {
-        match (holds, in_kind) {
+    pub fn of(holds: bool, in_part: bool) -> Verdict {
+        match (holds, in_part) {
             (true, _) => Verdict::Holds,
-            (false, true) => Verdict::InKind,
+            (false, true) => Verdict::InPart,
             (false, false) => Verdict::DoesNotHold,
         }
     }
@@ -33,7 +33,7 @@ impl Verdict {
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
-            Verdict::InKind => "holds in part",
+            Verdict::InPart => "holds in part",
             Verdict::DoesNotHold => "does not",
             Verdict::NotTested => "not tested",
         }
@@ -123,6 +123,20 @@ pub struct Entry {
     pub findings: Vec<Finding>,
 }
 
+/// A claim whose rule is code, asked of a `C` in each column of a ledger.
+pub(crate) struct Claim<C> {
+    /// As of [`Entry`].
+    pub id: &'static str,
+    /// As of [`Entry`].
+    pub claim: &'static str,
+    /// As of [`Entry`].
+    pub paper: &'static str,
+    /// As of [`Entry`].
+    pub rule: &'static str,
+    /// Applies the rule; none where the runs that it needs are not there.
+    pub find: fn(&C) -> Option<Finding>,
+}
+
 /// Claims in rows, circumstances in columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Ledger {
@@ -135,6 +149,27 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// The ledger of `claims`, asked of each of `columns`.
+    pub(crate) fn of<C>(title: &str, claims: &[Claim<C>], columns: &[(String, C)]) -> Ledger {
+        let entry = |claim: &Claim<C>| {
+            let found = columns.iter().map(|(_, c)| (claim.find)(c));
+            Entry {
+                id: claim.id.to_owned(),
+                claim: claim.claim.to_owned(),
+                paper: claim.paper.to_owned(),
+                rule: claim.rule.to_owned(),
+                findings: found
+                    .map(|f| f.unwrap_or_else(Finding::not_tested))
+                    .collect(),
+            }
+        };
+        Ledger {
+            title: title.to_owned(),
+            columns: columns.iter().map(|c| c.0.clone()).collect(),
+            entries: claims.iter().map(entry).collect(),
+        }
+    }
+
     /// How many findings have this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         let all = self.entries.iter().flat_map(|e| &e.findings);

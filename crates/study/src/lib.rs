@@ -3,16 +3,16 @@
 //!
 //! A study is a file ([`file`]) that names experiments, what varies, measures, claims and figures. The program carries
 //! those of `studies/` ([`bundled`]). Its runs are done over all cores, those that its table does not hold yet
-//! ([`grid`]). What comes back becomes a [`Study`], plain data that `swell-report` draws: ledgers of
+//! ([`swell_experiment::run::grid`]). What comes back becomes a [`Study`], plain data that `swell-report` draws: ledgers of
 //! [`Entry`]s, one [`Finding`] for each set of circumstances, and sections of pictures and tables.
 //!
 //! ```no_run
 //! use swell_study::bundled::Bundled;
-//! use swell_study::file::Wish;
-//! use swell_study::grid::{Ended, Options};
+//! use swell_study::file::Overrides;
+//! use swell_experiment::run::grid::{Ended, Options};
 //! # let bundled = Bundled::named("burstiness").unwrap();
-//! let study = bundled.study(&Wish { quick: true, ..Wish::default() })?;
-//! let options = Options { file: "runs.csv".into(), jobs: 2, fresh: false };
+//! let study = bundled.study(&Overrides { quick: true, ..Overrides::default() })?;
+//! let options = Options { file: "runs.csv".into(), jobs: 2, fresh: false, shard: None };
 //! if let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false)? {
 //!     let study = study.study(&numbers);
 //!     println!("{} holds {}", study.title, study.ledgers[0].count(swell_study::Verdict::Holds));
@@ -25,7 +25,6 @@
 
 pub mod bundled;
 pub mod file;
-pub mod grid;
 pub mod harpoon;
 pub mod router;
 

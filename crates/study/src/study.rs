@@ -35,7 +35,7 @@ impl Study {
     pub fn tally(&self) -> [(Verdict, usize); 4] {
         [
             Verdict::Holds,
-            Verdict::InKind,
+            Verdict::InPart,
             Verdict::DoesNotHold,
             Verdict::NotTested,
         ]

@@ -5,7 +5,7 @@ use swell_experiment::file::override_keys;
 use swell_experiment::{Backend as _, Plan, Simulator};
 use swell_study::Estimate;
 use swell_study::bundled::{Bundled, STUDY};
-use swell_study::file::{FileStudy, Wish};
+use swell_study::file::{FileStudy, Overrides};
 
 /// Packets that a client submits in a second, on average.
 const PER_SECOND: f64 = 100.0;
@@ -35,11 +35,11 @@ fn study(seconds: u32) -> FileStudy {
         }
         std::fs::write(dir.path().join(name), text).unwrap();
     }
-    let wish = Wish {
+    let overrides = Overrides {
         quick: true,
-        ..Wish::default()
+        ..Overrides::default()
     };
-    FileStudy::read(&dir.path().join(STUDY), &wish).unwrap_or_else(|e| panic!("{e}"))
+    FileStudy::read(&dir.path().join(STUDY), &overrides).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// A run's measures by name.
@@ -127,11 +127,11 @@ fn packets_are_conserved() {
 /// client, and where the sender is not ns-2's an acknowledgement too, 40 to 60 bytes each.
 #[test]
 fn every_transport_fills_the_papers_packet() {
-    let wish = Wish {
+    let overrides = Overrides {
         quick: true,
-        ..Wish::default()
+        ..Overrides::default()
     };
-    let study = bundled().study(&wish).unwrap();
+    let study = bundled().study(&overrides).unwrap();
     let text = |name: &str| bundled().files.iter().find(|f| f.0 == name).unwrap().1;
     let mut asked: Vec<String> = Vec::new();
     for group in study.groups() {
@@ -295,7 +295,7 @@ fn the_order_of_ns2_changes_where_its_clock_does() {
         format!("{{ at = \"{at}s\", direction = \"up\", rate = \"{rate}bit\" }}")
     });
     let change = format!("network.change=[{}]", each.collect::<Vec<_>>().join(", "));
-    let study = bundled().study(&Wish::default()).unwrap();
+    let study = bundled().study(&Overrides::default()).unwrap();
     let of = |column: &str| {
         let name = format!("{column}, reno, clients = 60");
         let group = study.groups().find(|g| g.name == name).unwrap();

@@ -5,18 +5,18 @@
 use std::path::PathBuf;
 
 use swell_experiment::Traces;
-use swell_study::file::{FileStudy, StudyError, Wish};
+use swell_study::file::{FileStudy, Overrides, StudyError};
 
-fn read(wish: &Wish) -> Result<FileStudy, StudyError> {
+fn read(overrides: &Overrides) -> Result<FileStudy, StudyError> {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../studies/filler/study.toml"
     );
-    FileStudy::read(file.as_ref(), wish)
+    FileStudy::read(file.as_ref(), overrides)
 }
 
 fn study() -> FileStudy {
-    read(&Wish::default()).unwrap_or_else(|e| panic!("{e}"))
+    read(&Overrides::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The measures of a run, by name.
@@ -135,10 +135,10 @@ fn a_first_look_says_so_and_the_doubts_of_a_capture_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let mine = folder.path().join("mine.pcap");
     std::fs::write(&mine, pcap(5, 3)).expect("a file");
-    let quick = Wish {
+    let quick = Overrides {
         quick: true,
         captures: vec![mine],
-        ..Wish::default()
+        ..Overrides::default()
     };
     let first = read(&quick).unwrap_or_else(|e| panic!("{e}"));
     let numbers: Vec<Vec<f64>> = (first.groups().enumerate())
@@ -175,9 +175,9 @@ fn pcap(packets: u32, damaged: u32) -> Vec<u8> {
 
 #[test]
 fn a_strange_capture_is_refused() {
-    let strange = Wish {
+    let strange = Overrides {
         captures: vec![concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()],
-        ..Wish::default()
+        ..Overrides::default()
     };
     let why = read(&strange).expect_err("no capture").to_string();
     assert!(why.contains("Cargo.toml"), "{why}");
@@ -204,11 +204,11 @@ fn a_real_trace_is_one_more_column() {
         eprintln!("skipped: {} is missing; set SWELL_TRACES", path.display());
         return;
     }
-    let wish = Wish {
+    let overrides = Overrides {
         captures: vec![path],
-        ..Wish::default()
+        ..Overrides::default()
     };
-    let study = read(&wish).unwrap_or_else(|e| panic!("{e}"));
+    let study = read(&overrides).unwrap_or_else(|e| panic!("{e}"));
     let own: Vec<_> = (study.groups())
         .filter(|g| g.name.starts_with("composite-access-link-5min, "))
         .collect();
@@ -217,7 +217,7 @@ fn a_real_trace_is_one_more_column() {
     let command = own.iter().find(|g| g.name == name).expect("it").command(1);
     assert!(command.contains("composite-access-link-5min.pcap.zst"));
     let capture =
-        (Traces::default().read(&wish.captures[0], &[])).unwrap_or_else(|e| panic!("{e}"));
+        (Traces::default().read(&overrides.captures[0], &[])).unwrap_or_else(|e| panic!("{e}"));
     let (mut sent, mut packets) = (capture.bps(), capture.packets.map(|way| way.len()));
     // More bytes go first.
     if sent[0] < sent[1] {
@@ -233,9 +233,9 @@ fn a_real_trace_is_one_more_column() {
         let ratio = get(measure) * get("simulated") / (rate * capture.period.as_secs_f64());
         assert!((0.95..=1.01).contains(&ratio), "{measure}: {ratio}");
     }
-    let twice = Wish {
-        captures: vec![wish.captures[0].clone(); 2],
-        ..Wish::default()
+    let twice = Overrides {
+        captures: vec![overrides.captures[0].clone(); 2],
+        ..Overrides::default()
     };
     let why = read(&twice).expect_err("two of a name").to_string();
     assert!(why.contains("another column"), "{why}");

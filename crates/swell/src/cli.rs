@@ -96,6 +96,10 @@ pub(crate) struct RunArgs {
     /// Throw away what the run directory holds, and begin anew.
     #[arg(long)]
     pub fresh: bool,
+    /// Do only part K of N of the runs: 2/4 is every fourth, from the second on. Shards can run at the same time, in one
+    /// directory or in copies of it. The same command without --shard then does what is missing and joins them all.
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["fresh", "fail_if"])]
+    pub shard: Option<swell_experiment::run::Shard>,
     /// Set a key of the experiment: network.rate=10Mbit, run.replications=3,
     /// background.learnt.rate=5Mbit (items of lists by name or number).
     #[arg(long, value_name = "KEY=VALUE")]
@@ -310,12 +314,16 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StudyCommand {
+    /// Does background traffic matter to a distributed system? Vishwanath & Vahdat (2008).
+    Background(BundledArgs),
     /// How bursty is the sum of many TCP connections? Tinnakornsrisuphap, Feng & Philp (2000).
     Burstiness(BundledArgs),
     /// How much buffer does a link need? Appenzeller, Keslassy & McKeown (2004), in small: a study to start your own from.
     Buffers(BundledArgs),
     /// What does traffic that fills idle bandwidth do to the traffic that was there? Feldman (2001).
     Filler(TracesArgs),
+    /// What does a household's own traffic do to its pages? Nychis & Licata.
+    Residential(BundledArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
     Harpoon(HarpoonArgs),
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
@@ -407,7 +415,7 @@ pub(crate) struct BundledArgs {
     #[arg(
         long,
         value_name = "DIR",
-        conflicts_with_all = ["quick", "seeds", "jobs", "out", "fresh"]
+        conflicts_with_all = ["quick", "seeds", "jobs", "out", "fresh", "shard"]
     )]
     pub write: Option<PathBuf>,
 }
@@ -443,6 +451,10 @@ pub(crate) struct GridArgs {
     /// Throw away the runs that the directory holds, and begin anew.
     #[arg(long)]
     pub fresh: bool,
+    /// Do only part K of N of the runs: 2/4 is every fourth, from the second on. Shards can run at the same time, in one
+    /// directory or in copies of it. The same command without --shard then does what is missing and joins them all.
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["fresh"])]
+    pub shard: Option<swell_experiment::run::Shard>,
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use swell_base::Dur;
 use swell_base::Warning;
 use swell_experiment::file::BackendKind;
 use swell_experiment::made_up::MadeUp;
-use swell_experiment::run::{Ended, Event, Failure, Options};
+use swell_experiment::run::{Ended, Event, Failure, LockError, Options, Shard};
 use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled, file};
 
 use swell_live::backend::{Emulator, Settings};
@@ -53,7 +53,12 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
         dir: directory(args, &plan),
         threads: args.threads.map_or_else(parallelism, usize::from),
         fresh: args.fresh,
+        shard: args.shard,
     };
+    if args.shard.is_some() && backend.at_once() == 1 {
+        let message = "--shard: runs in real time on one machine would disturb each other";
+        return Err(Fail::usage(message).hint("only simulated runs can be divided"));
+    }
     interrupt::wishes();
     // Nothing is drawn before the first stage says how long it is.
     let bar = out::bar(
@@ -112,6 +117,11 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
             })
             .hint("the same command goes on where it stopped"));
         }
+        Ok(Ended::Shard { finished, runs }) => {
+            shard_done(&options.dir, options.shard, (finished, runs), json);
+            return Ok(threshold::ANSWERED);
+        }
+        Err(failure @ Failure::Lock(LockError::Busy { .. })) => return Err(busy(failure)),
         Err(failure @ Failure::Other { .. }) => {
             return Err(Fail::usage(failure)
                 .hint("--fresh throws the old runs away; -o DIR writes elsewhere"));
@@ -136,6 +146,32 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
         }
         judged(&verdict, &args.fail_if)
     })
+}
+
+/// Says that a shard is done, and what to do next.
+pub(crate) fn shard_done(
+    dir: &Path,
+    shard: Option<Shard>,
+    (finished, runs): (usize, usize),
+    json: bool,
+) {
+    let shard = shard.map_or_else(String::new, |s| s.to_string());
+    if json {
+        out::json(&serde_json::json!({
+            "run": dir, "shard": shard, "finished": finished, "runs": runs,
+        }));
+        return;
+    }
+    out::data(&format!(
+        "shard {shard} is done: {finished} of {runs} runs are in {}",
+        dir.display()
+    ));
+    out::say("the same command without --shard does what is missing and joins all of them");
+}
+
+/// A directory that another process has.
+pub(crate) fn busy(error: impl std::fmt::Display) -> Fail {
+    Fail::failed(error).hint("wait until it is done; -o DIR writes elsewhere")
 }
 
 /// Says which thresholds are crossed; the exit code of the verdict.

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
+use swell_experiment::run::LockError;
+use swell_experiment::run::grid::{self, Cell, Ended, GridError, Options, Progress};
 use swell_live::host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::bundled::{self, Bundled};
-use swell_study::file::{FileStudy, StudyError, Wish, quoted};
-use swell_study::grid::{self, Cell, Ended, GridError, Options, Progress};
+use swell_study::file::{FileStudy, Overrides, StudyError, quoted};
 use swell_study::{Picture, Study, harpoon};
 
 use crate::cli::{BundledArgs, GridArgs, HarpoonArgs, StudyCommand, StudyFileArgs};
@@ -30,6 +31,8 @@ const SIZE: (f64, f64) = (700.0, 420.0);
 pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     match which {
         StudyCommand::Router(args) => router::router(args, rights, json),
+        StudyCommand::Background(args) => carried("background", args, (&[], &[]), json),
+        StudyCommand::Residential(args) => carried("residential", args, (&[], &[]), json),
         StudyCommand::Burstiness(args) => carried("burstiness", args, (&[], &[]), json),
         StudyCommand::Buffers(args) => carried("buffers", args, (&[], &[]), json),
         StudyCommand::Filler(args) => {
@@ -53,8 +56,11 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
             let numbers = runs(&cells, &args.grid, &dir, RUNS)?;
             let times = harpoon::timestamps::cells(&original);
             let times = runs(&times, &args.grid, &dir, TIMES)?;
+            let (Done::All(numbers), Done::All(times)) = (&numbers, &times) else {
+                return shard(&[numbers, times], &args.grid, &dir, json);
+            };
             let command = harpoon_command(args);
-            let study = harpoon::study(&original, seeds, &numbers, &times, command);
+            let study = harpoon::study(&original, seeds, numbers, times, command);
             finish(&study, &dir, json)
         }
         StudyCommand::File(args) => of_file(args, json),
@@ -73,13 +79,13 @@ fn carried(
     if let Some(dir) = &args.write {
         return written(bundled, dir, json);
     }
-    let wish = Wish {
+    let overrides = Overrides {
         quick: args.quick,
         seeds: args.seeds,
         captures: captures.to_vec(),
         with: with.to_vec(),
     };
-    let study = bundled.study(&wish).map_err(unread)?;
+    let study = bundled.study(&overrides).map_err(unread)?;
     run_file(&study, args.quick, &args.grid, json)
 }
 
@@ -122,13 +128,13 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
         out::json(FileStudy::schema());
         return Ok(());
     };
-    let wish = Wish {
+    let overrides = Overrides {
         quick: args.quick,
         seeds: args.seeds,
         captures: args.traces.clone(),
         with: args.with.clone(),
     };
-    let study = FileStudy::read(path, &wish).map_err(unread)?;
+    let study = FileStudy::read(path, &overrides).map_err(unread)?;
     if args.list {
         return list(&study, json);
     }
@@ -152,18 +158,16 @@ fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Resu
     }
     let default = default_directory(&called, quick);
     let dir = made(grid.out.as_deref(), default)?;
-    let numbers = with_progress(&dir, |progress| {
-        let options = Options {
-            file: dir.join(RUNS),
-            jobs: grid.jobs.map_or_else(run::parallelism, usize::from),
-            fresh: grid.fresh,
-        };
-        study.run(&options, progress, &interrupt::wished)
+    let done = with_progress(&dir, |progress| {
+        study.run(&options(grid, &dir, RUNS), progress, &interrupt::wished)
     })?;
+    let Done::All(numbers) = done else {
+        return shard(&[done], grid, &dir, json);
+    };
     if study.runs_again() {
         out::say("simulating some runs again for the figures that show their course");
     } else {
-        // Nothing is left that looks at a wish.
+        // Nothing is left that asks whether to stop.
         let kept = format!("interrupted; all runs are kept in {}", dir.display());
         interrupt::ends(&kept, "the same command draws the figures");
     }
@@ -242,27 +246,48 @@ fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
 }
 
 /// Runs the cells with a progress bar; what is finished is kept in the directory.
-fn runs<C: Cell>(
-    cells: &[C],
-    args: &GridArgs,
-    dir: &Path,
-    table: &str,
-) -> Result<Vec<Vec<f64>>, Fail> {
-    let options = Options {
+fn runs<C: Cell>(cells: &[C], args: &GridArgs, dir: &Path, table: &str) -> Result<Done, Fail> {
+    with_progress(dir, |progress| {
+        grid::run(
+            cells,
+            &options(args, dir, table),
+            progress,
+            &interrupt::wished,
+        )
+    })
+}
+
+fn options(args: &GridArgs, dir: &Path, table: &str) -> Options {
+    Options {
         file: dir.join(table),
         jobs: args.jobs.map_or_else(run::parallelism, usize::from),
         fresh: args.fresh,
-    };
-    with_progress(dir, |progress| {
-        grid::run(cells, &options, progress, &interrupt::wished)
-    })
+        shard: args.shard,
+    }
+}
+
+/// What was run: everything, with its numbers, or a shard: so many of so many runs are there.
+enum Done {
+    All(Vec<Vec<f64>>),
+    Shard(usize, usize),
+}
+
+/// Says how far the tables of a study are after a shard.
+fn shard(done: &[Done], args: &GridArgs, dir: &Path, json: bool) -> Result<(), Fail> {
+    let each = done.iter().map(|d| match d {
+        Done::All(numbers) => (numbers.len(), numbers.len()),
+        Done::Shard(finished, runs) => (*finished, *runs),
+    });
+    let sum = each.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    run::shard_done(dir, args.shard, sum, json);
+    Ok(())
 }
 
 /// Shows how far runs are, and says what became of them.
 fn with_progress(
     dir: &Path,
     work: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> Result<Ended, GridError>,
-) -> Result<Vec<Vec<f64>>, Fail> {
+) -> Result<Done, Fail> {
     interrupt::wishes();
     let bar = out::bar(
         1000,
@@ -289,7 +314,8 @@ fn with_progress(
     let ended = work(&progress);
     bar.finish_and_clear();
     match ended {
-        Ok(Ended::Complete(numbers)) => Ok(numbers),
+        Ok(Ended::Complete(numbers)) => Ok(Done::All(numbers)),
+        Ok(Ended::Shard { finished, runs }) => Ok(Done::Shard(finished, runs)),
         Ok(Ended::Interrupted { finished, runs }) => Err(Fail::interrupted(format!(
             "interrupted; {finished} of {runs} runs are kept in {}",
             dir.display()
@@ -301,7 +327,8 @@ fn with_progress(
         Err(error @ GridError::Run { .. }) => {
             Err(Fail::failed(error).hint("finished runs are kept; the same command goes on"))
         }
-        Err(error @ GridError::Io { .. }) => Err(Fail::failed(error)),
+        Err(error @ GridError::Lock(LockError::Busy { .. })) => Err(run::busy(error)),
+        Err(error) => Err(Fail::failed(error)),
     }
 }
 

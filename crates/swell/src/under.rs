@@ -81,6 +81,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         dir: dir.clone(),
         threads: crate::run::parallelism(),
         fresh: true,
+        shard: None,
     };
     interrupt::wishes();
     let events = |event: Event<'_>| {
@@ -99,7 +100,10 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     line.clear();
     let results = match ended {
         Ok(Ended::Complete(results)) => with_request(args, *results)?,
-        Ok(Ended::Interrupted { .. }) => return Err(Fail::interrupted("interrupted")),
+        // Nothing is asked for in shards here.
+        Ok(Ended::Interrupted { .. } | Ended::Shard { .. }) => {
+            return Err(Fail::interrupted("interrupted"));
+        }
         Err(failure) => {
             return Err(Fail {
                 code: not_started(&failure).unwrap_or(1),

@@ -45,6 +45,8 @@ impl Default for GreedyConfig {
 #[derive(Debug)]
 pub struct Greedy {
     config: GreedyConfig,
+    /// Every other connection goes the other way.
+    both: bool,
     /// When each begins, in order of time, and which one it is in the lists of the configuration.
     starts: Vec<(Dur, usize)>,
     opened: Vec<Time>,
@@ -66,10 +68,24 @@ impl Greedy {
         starts.sort_unstable();
         Greedy {
             config,
+            both: false,
             starts,
             opened: Vec::new(),
             records: Vec::new(),
         }
+    }
+
+    /// The source of whose connections every other one goes the other way.
+    pub fn both_ways(config: GreedyConfig) -> Greedy {
+        Greedy {
+            both: true,
+            ..Greedy::new(config)
+        }
+    }
+
+    /// Whether a connection, by its place in the lists, carries data from right to left.
+    fn goes_left(&self, which: usize) -> bool {
+        self.config.from_right != (self.both && which % 2 == 1)
     }
 
     fn wait(&self, now: Time, actions: &mut Vec<Action>) {
@@ -94,7 +110,7 @@ impl Workload for Greedy {
                     ..path
                 };
                 let open = Open {
-                    from_right: self.config.from_right,
+                    from_right: self.goes_left(which),
                     client: own(self.config.sender),
                     server: own(self.config.receiver),
                     silent: true,
@@ -113,10 +129,10 @@ impl Workload for Greedy {
     }
 
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
-        for (i, start) in self.opened.drain(..).enumerate() {
+        for (i, start) in std::mem::take(&mut self.opened).into_iter().enumerate() {
             let facts = info(Conn(i as u32));
             let bytes = facts.received[1];
-            let (up, down) = if self.config.from_right {
+            let (up, down) = if self.goes_left(self.starts[i].1) {
                 (0, bytes)
             } else {
                 (bytes, 0)

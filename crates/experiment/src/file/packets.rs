@@ -120,7 +120,7 @@ pub struct Size {
 pub struct Greedy {
     /// The name it goes by in tables and pictures.
     pub name: String,
-    /// How many.
+    /// How many, in each direction that they take.
     #[serde(default = "one")]
     pub connections: u32,
     /// Which way their data flows.
@@ -198,6 +198,8 @@ pub enum Direction {
     /// Right to left: towards the clients.
     #[default]
     Down,
+    /// Both at the same time, by different connections.
+    Both,
 }
 
 fn one() -> u32 {

@@ -9,7 +9,7 @@ use swell_capture::{Packet, Reader};
 use swell_learn::{Network, Splitter};
 use swell_workload::Packets;
 
-use super::{Complaint, LoadedTrace};
+use super::{Complaint, LoadedModel, LoadedTrace};
 use crate::backend::Trace;
 use crate::file::Replay;
 use crate::hash::Hash;
@@ -127,10 +127,13 @@ impl Capture {
     }
 }
 
-/// Captures that were read, so that experiments that replay the same one read it once. A file that changes
+/// Captures and models that were read, so that experiments that use the same one read it once. A file that changes
 /// meanwhile is not read again.
 #[derive(Debug, Default)]
-pub struct Traces(Mutex<BTreeMap<(PathBuf, String), Capture>>);
+pub struct Traces {
+    captures: Mutex<BTreeMap<(PathBuf, String), Capture>>,
+    models: Mutex<BTreeMap<PathBuf, LoadedModel>>,
+}
 
 impl Traces {
     /// The capture in a file. `inside`: the networks that are inside; none: the packets tell.
@@ -141,13 +144,28 @@ impl Traces {
         let networks: Vec<String> = inside.iter().map(Network::to_string).collect();
         let key = (path.to_owned(), networks.join(" "));
         // One at a time: others most likely wait for the same one.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = (self.captures.lock()).unwrap_or_else(PoisonError::into_inner);
         if let Some(capture) = known.get(&key) {
             return Ok(capture.clone());
         }
         let capture = read(path, inside)?;
         known.insert(key, capture.clone());
         Ok(capture)
+    }
+
+    /// The model of this path, which `load` reads where it was not read yet.
+    pub(super) fn model<E>(
+        &self,
+        path: PathBuf,
+        load: impl FnOnce() -> Result<LoadedModel, E>,
+    ) -> Result<LoadedModel, E> {
+        let mut known = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = known.get(&path) {
+            return Ok(model.clone());
+        }
+        let model = load()?;
+        known.insert(path, model.clone());
+        Ok(model)
     }
 }
 

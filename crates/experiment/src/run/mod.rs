@@ -1,12 +1,20 @@
 //! Runs a plan: measures what has to be measured, runs every cell over all cores, writes the run
 //! directory. Finished runs survive an interruption; running again goes on where it stopped.
+//!
+//! Several processes may share the work of one directory, each with a [`Shard`] of the runs. Whoever runs the plan
+//! without one joins what they left.
 
 mod blocks;
 mod calibrate;
+mod lock;
 mod pool;
 mod resume;
+mod shard;
+mod shards;
 
-use std::collections::BTreeMap;
+pub mod grid;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
@@ -18,11 +26,13 @@ use crate::backend::{Backend, RunError, RunSpec};
 use crate::observe::Cell;
 use crate::plan::Plan;
 use crate::store::{
-    Host, Manifest, Measured, Results, RunResult, RunWarning, StoreError, at, read_cell,
-    write_atomically, write_cell, write_tables,
+    Host, Manifest, Measured, Results, RunResult, RunWarning, StoreError, at, write_atomically,
+    write_cell, write_tables,
 };
 
+pub use lock::{LOCK, Lock, LockError};
 pub use resume::Difference;
+pub use shard::Shard;
 
 /// How to run a plan.
 #[derive(Clone, Debug)]
@@ -31,8 +41,11 @@ pub struct Options {
     pub dir: PathBuf,
     /// Threads, each with one run at a time.
     pub threads: usize,
-    /// Throw away what the directory holds of another experiment, or of this one.
+    /// Throw away what the directory holds of another experiment, or of this one. Not with a shard: others may be at
+    /// work there.
     pub fresh: bool,
+    /// Only this part of the runs; all of them if `None`.
+    pub shard: Option<Shard>,
 }
 
 /// What happens while a plan runs. Called from several threads.
@@ -66,6 +79,13 @@ pub enum Ended {
         /// Measurements of backgrounds alone that are kept.
         measured: usize,
     },
+    /// The shard is done: so many of so many runs are there, whoever ran them. Without a shard they are joined.
+    Shard {
+        /// Runs kept.
+        finished: usize,
+        /// Runs of the experiment.
+        runs: usize,
+    },
 }
 
 /// Why a plan could not be run.
@@ -74,6 +94,9 @@ pub enum Failure {
     /// The run directory cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Another process has the run directory.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The run directory holds another experiment.
     #[error("{} holds runs of another experiment:{}", dir.display(), resume::listed(differences))]
     Other {
@@ -108,7 +131,7 @@ fn named(cell: &Cell) -> String {
 /// Runs `plan` on `backend` into `options.dir`.
 ///
 /// # Errors
-/// Where the directory holds another experiment, cannot be written, or a run failed. Finished
+/// Where the directory holds another experiment, is in use or cannot be written, or a run failed. Finished
 /// runs are kept in any case.
 pub fn run(
     plan: &Plan,
@@ -119,6 +142,15 @@ pub fn run(
 ) -> Result<Ended, Failure> {
     let clock = Instant::now();
     let mut manifest = fresh_manifest(plan, backend, options.threads);
+    let lock = Lock::take(&options.dir, options.shard)?;
+    // Of shards that begin together one makes the directory and measures; the others find what it measured.
+    let Some(setup) = lock.setup(cancelled)? else {
+        return Ok(Ended::Interrupted {
+            finished: 0,
+            runs: plan.cells.len(),
+            measured: 0,
+        });
+    };
     let dir = Directory::open(plan, &mut manifest, options)?;
     if manifest.complete {
         return Ok(Ended::Complete(Box::new(Results::load(&options.dir)?)));
@@ -126,7 +158,9 @@ pub fn run(
     let before = manifest.wall_s;
     let interrupted = |so_far: &mut Manifest| {
         so_far.wall_s = before + clock.elapsed().as_secs_f64();
-        so_far.save(&options.dir)?;
+        if options.shard.is_none() {
+            so_far.save(&options.dir)?;
+        }
         Ok(Ended::Interrupted {
             finished: dir.finished(&plan.cells),
             runs: plan.cells.len(),
@@ -141,18 +175,20 @@ pub fn run(
     };
     manifest.measured = calibration.measured;
     manifest.warnings.extend(calibration.warnings);
+    drop(setup);
 
-    let todo: Vec<(usize, &Cell)> = blocks::order(&plan.cells, plan.file.run.seed)
+    let own: Vec<usize> = blocks::order(&plan.cells, plan.file.run.seed)
         .into_iter()
-        .filter(|&i| !dir.cell(i).exists())
-        .map(|i| (i, &plan.cells[i]))
+        .filter(|&i| options.shard.is_none_or(|shard| shard.takes(i)))
         .collect();
+    let missing = own.iter().filter(|&&i| !dir.has(i));
+    let todo: Vec<(usize, &Cell)> = missing.map(|&i| (i, &plan.cells[i])).collect();
     events(Event::Stage {
         name: "running",
-        runs: plan.cells.len(),
-        finished: plan.cells.len() - todo.len(),
+        runs: own.len(),
+        finished: own.len() - todo.len(),
     });
-    let progress = pool::Progress::new(plan.cells.len() - todo.len(), todo.len(), events);
+    let progress = pool::Progress::new(own.len() - todo.len(), todo.len(), events);
     let work = |slot: usize, &(index, cell): &(usize, &Cell)| -> Result<(), Failure> {
         let failed = |reason| Failure::Run {
             cell: cell.clone(),
@@ -162,7 +198,7 @@ pub fn run(
             return Err(failed(RunError::Failed("no such run in the plan".into())));
         };
         let packets = dir.packets(plan, index, cell)?;
-        let partial = packets.as_ref().map(|p| p.with_extension("partial"));
+        let partial = packets.as_ref().map(|p| p.with_extension(&dir.partial));
         let spec = RunSpec {
             packets: partial.clone(),
             output: dir.output(backend.writes(&spec), index, cell)?,
@@ -194,9 +230,19 @@ pub fn run(
         }
         Err(failure) => {
             manifest.wall_s = before + clock.elapsed().as_secs_f64();
-            manifest.save(&options.dir)?;
+            if options.shard.is_none() {
+                manifest.save(&options.dir)?;
+            }
             return Err(failure);
         }
+    }
+    if let Some(shard) = options.shard {
+        let finished = dir.finished(&plan.cells);
+        dir.join_shard(shard, &plan.cells, &manifest.hash)?;
+        return Ok(Ended::Shard {
+            finished,
+            runs: plan.cells.len(),
+        });
     }
     dir.merge(plan, &mut manifest, before, clock)?;
     Ok(Ended::Complete(Box::new(Results::load(&options.dir)?)))
@@ -282,6 +328,11 @@ pub fn name(index: usize, cell: &Cell) -> String {
 /// A run directory under way.
 struct Directory<'d> {
     root: &'d Path,
+    /// What shards have finished, and the places of those runs in the plan.
+    sets: Vec<shards::Set>,
+    joined: BTreeSet<usize>,
+    /// Ending of what is not finished: no two writers have the same.
+    partial: String,
 }
 
 impl<'d> Directory<'d> {
@@ -291,11 +342,32 @@ impl<'d> Directory<'d> {
         manifest: &mut Manifest,
         options: &'d Options,
     ) -> Result<Directory<'d>, Failure> {
-        let root = options.dir.as_path();
-        let dir = Directory { root };
+        let mut dir = Directory {
+            root: options.dir.as_path(),
+            sets: Vec::new(),
+            joined: BTreeSet::new(),
+            partial: match options.shard {
+                Some(shard) => format!("{}.partial", shard.label()),
+                None => "partial".to_owned(),
+            },
+        };
+        dir.begin(plan, manifest, options)?;
+        dir.sets = shards::sets(dir.root, &manifest.hash)?;
+        dir.joined = dir.sets.iter().flat_map(shards::Set::places).collect();
+        Ok(dir)
+    }
+
+    /// Takes up what is there, or makes the directory.
+    fn begin(
+        &self,
+        plan: &Plan,
+        manifest: &mut Manifest,
+        options: &Options,
+    ) -> Result<(), Failure> {
+        let root = self.root;
         if root.join(Manifest::FILE).exists() {
             if options.fresh {
-                dir.clear()?;
+                self.clear()?;
             } else {
                 let old = Manifest::load(root);
                 match old {
@@ -306,7 +378,7 @@ impl<'d> Directory<'d> {
                             manifest.started = old.started;
                             manifest.wall_s = old.wall_s;
                         }
-                        return Ok(dir);
+                        return Ok(());
                     }
                     old => {
                         return Err(Failure::Other {
@@ -331,8 +403,7 @@ impl<'d> Directory<'d> {
             write_atomically(&root.join(name), bytes)?;
         }
         write_atomically(&root.join("experiment.toml"), plan.toml.as_bytes())?;
-        manifest.save(root)?;
-        Ok(dir)
+        Ok(manifest.save(root)?)
     }
 
     /// Removes what runs leave, and nothing else.
@@ -349,7 +420,7 @@ impl<'d> Directory<'d> {
             let path = self.root.join(name);
             gone(path.clone(), fs::remove_file(&path))?;
         }
-        for sub in ["cells", "measured", "models", PACKETS, OUTPUT] {
+        for sub in ["cells", "measured", "models", lock::SHARDS, PACKETS, OUTPUT] {
             let path = self.root.join(sub);
             gone(path.clone(), fs::remove_dir_all(&path))?;
         }
@@ -360,8 +431,13 @@ impl<'d> Directory<'d> {
         self.root.join("cells").join(format!("{index:05}"))
     }
 
+    /// Whether a run is finished.
+    fn has(&self, index: usize) -> bool {
+        self.joined.contains(&index) || self.cell(index).exists()
+    }
+
     fn finished(&self, cells: &[Cell]) -> usize {
-        (0..cells.len()).filter(|&i| self.cell(i).exists()).count()
+        (0..cells.len()).filter(|&i| self.has(i)).count()
     }
 
     /// Where the packets of a run are to be kept, if they are; the directory is made.
@@ -405,7 +481,8 @@ impl<'d> Directory<'d> {
         observed: crate::observe::Observations,
         wall_s: f64,
     ) -> Result<(), StoreError> {
-        let partial = self.root.join("cells").join(format!("{index:05}.partial"));
+        let partial = format!("{index:05}.{}", self.partial);
+        let partial = self.root.join("cells").join(partial);
         if partial.exists() {
             fs::remove_dir_all(&partial).map_err(at(&partial))?;
         }
@@ -426,25 +503,34 @@ impl<'d> Directory<'d> {
             source,
         })?;
         write_atomically(&path, &text)?;
-        fs::rename(&partial, self.cell(index)).map_err(at(&partial))
+        match fs::rename(&partial, self.cell(index)) {
+            // A shard of another division was faster, with the same result.
+            Err(_) if self.cell(index).exists() => {
+                fs::remove_dir_all(&partial).map_err(at(&partial))
+            }
+            done => done.map_err(at(&partial)),
+        }
     }
 
     /// Joins the finished runs into the tables, and ends the run.
     fn merge(
-        &self,
+        mut self,
         plan: &Plan,
         manifest: &mut Manifest,
         before: f64,
         clock: Instant,
     ) -> Result<(), StoreError> {
+        let mut joined = BTreeMap::new();
+        for set in std::mem::take(&mut self.sets) {
+            joined.append(&mut set.read()?);
+        }
         let mut runs = Vec::with_capacity(plan.cells.len());
         for (index, cell) in plan.cells.iter().enumerate() {
-            let dir = self.cell(index);
-            runs.push(read_cell(&dir, cell)?);
-            let path = dir.join(CELL_FACTS);
-            let text = fs::read(&path).map_err(at(&path))?;
-            let facts: CellFacts = serde_json::from_slice(&text)
-                .map_err(|source| StoreError::Manifest { path, source })?;
+            let (run, facts) = match joined.remove(&index) {
+                Some(found) => found,
+                None => self.single(index, cell)?,
+            };
+            runs.push(run);
             *manifest.run_s.entry(cell.background.clone()).or_default() += facts.wall_s;
             manifest
                 .run_warnings
@@ -457,9 +543,11 @@ impl<'d> Directory<'d> {
         manifest.complete = true;
         manifest.wall_s = before + clock.elapsed().as_secs_f64();
         manifest.save(self.root)?;
-        for sub in ["cells", "measured"] {
+        for sub in ["cells", "measured", lock::SHARDS] {
             let path = self.root.join(sub);
-            fs::remove_dir_all(&path).map_err(at(&path))?;
+            if path.exists() {
+                fs::remove_dir_all(&path).map_err(at(&path))?;
+            }
         }
         // Holds files only where a model is not bundled.
         let _ = fs::remove_dir(self.root.join("models"));

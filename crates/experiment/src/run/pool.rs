@@ -40,7 +40,7 @@ pub(super) fn over_cores<T: Sync, R: Send, E: Send>(
 }
 
 /// A panic in another worker ends the program through the scope; what it left in here is whole.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)

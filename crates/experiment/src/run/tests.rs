@@ -1,3 +1,5 @@
+mod shards;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ fn options(scratch: &TempDir, name: &str, threads: usize) -> Options {
         dir: scratch.path().join(name),
         threads,
         fresh: false,
+        shard: None,
     }
 }
 

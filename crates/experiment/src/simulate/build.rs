@@ -213,7 +213,11 @@ fn greedy(greedy: &file::Greedy, seed: u64) -> Machine {
     // Without phases of their own, connections and replications would be one run repeated, and intervals
     // would have no width.
     let mut phases = Stream::new(seed, "greedy-phase");
-    let connections = greedy.connections;
+    let each_way = greedy.connections;
+    let connections = match greedy.direction {
+        file::Direction::Both => each_way.saturating_mul(2),
+        file::Direction::Up | file::Direction::Down => each_way,
+    };
     let first = greedy.spread.scale(phases.uniform());
     let later = match greedy.independent {
         true => (std::iter::once(first))
@@ -244,7 +248,11 @@ fn greedy(greedy: &file::Greedy, seed: u64) -> Machine {
         sender: path(delay, greedy.access),
         receiver: path(delay, greedy.access),
     };
-    (Box::new(Greedy::new(config)), tcp(&greedy.tcp))
+    let machine = match greedy.direction {
+        file::Direction::Both => Greedy::both_ways(config),
+        file::Direction::Up | file::Direction::Down => Greedy::new(config),
+    };
+    (Box::new(machine), tcp(&greedy.tcp))
 }
 
 fn on_off(spec: &file::OnOff, duration: Dur, seed: u64) -> Result<Machine, RunError> {

@@ -170,10 +170,11 @@ duration = "6s"
             dir: dir.join(format!("{seed}-{replications}")),
             threads: 1,
             fresh: false,
+            shard: None,
         };
         match run(&plan, &Simulator, &options, &|_| {}, &|| false).unwrap() {
             Ended::Complete(results) => *results,
-            Ended::Interrupted { .. } => panic!("nobody interrupted it"),
+            other => panic!("{other:?}"),
         }
     }
 

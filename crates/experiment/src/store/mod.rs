@@ -20,7 +20,7 @@ pub use table::{Column, Kind};
 
 pub(crate) use error::at;
 pub(crate) use manifest::write_atomically;
-pub(crate) use results::{read_cell, write_cell, write_tables};
+pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 
 /// Names of the tables that every run directory has.
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];

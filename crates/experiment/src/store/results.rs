@@ -144,7 +144,7 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
 }
 
 /// Reads all tables and deals their rows out to `cells`.
-pub(super) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, StoreError> {
+pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, StoreError> {
     let mut runs: Vec<RunResult> = cells
         .iter()
         .map(|cell| RunResult {

@@ -22,7 +22,7 @@ fn study() -> Study {
                         detail: "at M = 3".into(),
                         measured: None,
                         reference: "+61 %".into(),
-                        reference_verdict: Some(Verdict::InKind),
+                        reference_verdict: Some(Verdict::InPart),
                         pictures: vec!["one".into()],
                     },
                     Finding::not_tested(),

@@ -50,6 +50,7 @@ pub fn results(dir: &Path) -> Results {
         dir: dir.join("run"),
         threads: 1,
         fresh: true,
+        shard: None,
     };
     match run::run(&plan, &MadeUp::default(), &options, &|_| {}, &|| false) {
         Ok(Ended::Complete(results)) => *results,

@@ -1,23 +1,13 @@
 //! Figures of a run's own tables. What was not kept of a run is simulated again.
 
 use super::asked::Asked;
-use super::draw::Wrong;
 use super::format::Figure;
-use super::points::{Points, wrong};
-use super::read::Compiled;
-use super::reference::Numbers;
+use super::points::wrong;
+use super::source::{Source, Wrong};
 use crate::{Estimate, Line};
 
 /// Runs of a picture: each may take as long as it took before, and more curves than these nobody tells apart.
 const MOST: usize = 20;
-
-/// What figures and tables are made of.
-pub(super) struct Source<'a> {
-    pub compiled: &'a Compiled,
-    pub numbers: &'a Numbers,
-    /// What an expression gives of the tables of a row's first run.
-    pub points: &'a dyn Fn(usize, &str) -> Result<Points, Wrong>,
-}
 
 /// The lines of a figure of points in one column.
 pub(super) fn lines(

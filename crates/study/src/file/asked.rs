@@ -2,13 +2,12 @@
 
 use rhai::{AST, Dynamic, Engine, Scope};
 
-use super::again::Source;
-use super::draw::Wrong;
+use super::compiled::Compiled;
 use super::format::Figure;
-use super::read::Compiled;
 use super::reference::Row;
 use super::results;
 use super::script::{self, Trouble};
+use super::source::{Source, Wrong};
 use crate::Estimate;
 
 /// An expression with its text, and the key that it stands under.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use swell_base::Warning;
 use swell_experiment::Traces;
 
-use super::StudyError;
-use super::claims::written;
-use super::format::{Column, Scalar, StudyFile, Units};
-use super::read::Origin;
+use super::error::StudyError;
+use super::format::{Column, Scalar, StudyFile};
+use super::origin::Origin;
+use super::units::{Units, written};
 
 /// What the page says of captures.
 #[derive(Debug, Default)]

@@ -1,185 +1,21 @@
-//! Combinations of columns, lines and axes as runs of an experiment.
+//! Combinations with a seed: the runs of a study.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rhai::Scope;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
+use swell_experiment::run::grid::{self, Columns, Task};
 use swell_experiment::run::{self, Ended, Options};
-use swell_experiment::{Backend as _, Plan, Simulator, Traces, file};
+use swell_experiment::{Backend as _, Plan, Simulator, file};
 
+use super::compiled::{Compiled, Rates, scope};
+use super::error::StudyError;
 use super::format::StudyFile;
-use super::points::{self, Kept};
-use super::read::{Compiled, scope};
+use super::group::{Group, resolve, scope_of};
+use super::kept::Kept;
+use super::points;
 use super::script::{self, Trouble};
 use super::tables::{Facts, Tables};
-use super::texts::quoted;
-use super::{StudyError, template};
-use crate::grid::{self, Columns, Task};
-
-/// A combination: all of a run but its seed.
-#[derive(Debug)]
-pub struct Group {
-    pub(super) column: usize,
-    pub(super) line: usize,
-    pub(super) axes: Vec<f64>,
-    /// What `swell run` would be told with `--set`.
-    pub assignments: Vec<String>,
-    /// The foreground that is run.
-    pub foreground: String,
-    /// The background that is run.
-    pub background: String,
-    /// The experiment file.
-    pub experiment: PathBuf,
-    /// Seed of the first of its runs.
-    pub seed: u64,
-    /// Which it is, in words.
-    pub name: String,
-    /// The experiment with everything set.
-    text: String,
-    hash: String,
-    /// Simulated; what a run costs is its packets, but time is all that is known of any experiment.
-    pub(super) seconds: f64,
-    /// Whether it keeps waits.
-    waits: bool,
-    /// Whether it keeps how connections lose together.
-    synchrony: bool,
-}
-
-impl Group {
-    pub(super) fn resolve(
-        compiled: &Compiled,
-        (column, line): (usize, usize),
-        axes: Vec<f64>,
-        experiment: &str,
-        path: &Path,
-        quick: bool,
-    ) -> Result<Group, StudyError> {
-        let study = &compiled.file;
-        let named = study.axis.iter().zip(&axes);
-        let axes_named: Vec<String> = named.map(|(a, v)| format!("{} = {v}", a.name)).collect();
-        let mut parts = vec![study.line[line].name.clone()];
-        if study.column.len() > 1 {
-            parts.insert(0, study.column[column].name.clone());
-        }
-        parts.extend(axes_named);
-        let name = parts.join(", ");
-        let wrong = |problem: String| StudyError::Experiment {
-            runs: name.clone(),
-            problem,
-        };
-        let assignments = assignments(compiled, (column, line), &axes, quick)?;
-        let mut set = assignments.clone();
-        set.push("run.replications=1".into());
-        let text = file::override_keys(experiment, &set)
-            .map_err(|e| wrong(format!("{}: {e}", path.display())))?;
-        let plan = resolve(&text, path, &compiled.traces).map_err(&wrong)?;
-        if plan.file.backend != file::BackendKind::Simulated {
-            return Err(wrong(
-                "a study is simulated; this experiment asks for the emulator".into(),
-            ));
-        }
-        let (own, about) = (&study.line[line], &study.column[column]);
-        let front = own.foreground.as_ref().or(about.foreground.as_ref());
-        let foreground = one(
-            "foreground",
-            front.or(study.foreground.as_ref()),
-            plan.file.foreground.iter().map(|f| f.name()).collect(),
-        );
-        let back = own.background.as_ref().or(about.background.as_ref());
-        let background = one(
-            "background",
-            back.or(study.background.as_ref()),
-            plan.file.background.iter().map(|b| b.name()).collect(),
-        );
-        Ok(Group {
-            column,
-            line,
-            axes,
-            assignments,
-            foreground: foreground.map_err(&wrong)?,
-            background: background.map_err(&wrong)?,
-            experiment: path.to_owned(),
-            seed: plan.file.run.seed,
-            hash: plan.hash(Simulator.name()),
-            seconds: plan.file.run.duration.as_secs_f64(),
-            waits: plan.file.run.keep.waits,
-            synchrony: plan.file.run.keep.synchrony,
-            name,
-            text,
-        })
-    }
-
-    /// The command that does its run with this seed.
-    pub fn command(&self, seed: u64) -> String {
-        let mut command = format!("swell run {}", quoted(&self.experiment));
-        let more = [format!("run.seed={seed}"), "run.replications=1".into()];
-        for set in self.assignments.iter().chain(&more) {
-            let quoted = set.replace('\'', "'\\''");
-            command += &format!(" --set '{quoted}'");
-        }
-        command
-    }
-}
-
-/// What a combination sets: of the study, the first look, the column, the axes, the line.
-fn assignments(
-    compiled: &Compiled,
-    (column, line): (usize, usize),
-    axes: &[f64],
-    quick: bool,
-) -> Result<Vec<String>, StudyError> {
-    let study = &compiled.file;
-    let mut known = scope(study, (column, line), axes);
-    let quick: &[String] = if quick { &study.quick.set } else { &[] };
-    let first = [
-        ("set".to_owned(), &*study.set),
-        ("quick.set".to_owned(), quick),
-        (format!("column[{column}].set"), &*study.column[column].set),
-    ];
-    // Last, so that a line can be what an axis would make otherwise.
-    let own = [(format!("line[{line}].set"), &*study.line[line].set)];
-    let varied = study.axis.iter().enumerate();
-    let varied = varied.map(|(i, a)| (format!("axis[{i}].set"), &*a.set));
-    let mut out = Vec::new();
-    for (key, list) in first.into_iter().chain(varied).chain(own) {
-        for (i, text) in list.iter().enumerate() {
-            let filled = template::filled(&compiled.engine, text, &mut known);
-            let (Trouble::NotThere(why) | Trouble::Wrong(why)) = match filled {
-                Ok(set) => {
-                    out.push(set);
-                    continue;
-                }
-                Err(trouble) => trouble,
-            };
-            let place = compiled.place(key.clone());
-            return Err(place.item(i, &why).into());
-        }
-    }
-    Ok(out)
-}
-
-/// The one of this name, or the only one.
-fn one(what: &str, name: Option<&String>, there: Vec<&str>) -> Result<String, String> {
-    match name {
-        Some(name) if there.contains(&&**name) => Ok(name.clone()),
-        Some(name) => {
-            let hint = file::suggest(name, &there, "there are");
-            Err(format!("no {what} is called `{name}`; {hint}"))
-        }
-        None if there.len() == 1 => Ok(there[0].to_owned()),
-        None => Err(format!(
-            "the experiment has several {what}s ({}); write {what} = one of them",
-            there.join(", ")
-        )),
-    }
-}
-
-fn resolve(text: &str, path: &Path, traces: &Traces) -> Result<Plan, String> {
-    let base = path.parent().unwrap_or(Path::new(""));
-    let name = format!("{} with what is set", path.display());
-    Plan::resolve_with(text, &name, base, traces).map_err(|e| e.to_string())
-}
 
 /// The columns of the table of runs.
 pub(super) fn columns(study: &StudyFile) -> Columns {
@@ -233,31 +69,59 @@ impl FileCell {
             .retain(|c| c.foreground == group.foreground && c.background == group.background);
         let none = || "no such run in the plan".to_owned();
         let cell: Cell = plan.cells.first().ok_or_else(none)?.clone();
-        let background = plan
-            .file
+        // Other backgrounds need no measuring for this run.
+        let named = |name: &str| plan.file.background.iter().find(|b| b.name() == name);
+        let own = named(&group.background).ok_or_else(none)?;
+        let used = [Some(own.name()), own.matches()].map(|n| n.map(str::to_owned));
+        let measured = own.matches().is_some() || own.is_scaled();
+        plan.file
             .background
-            .iter()
-            .find(|b| b.name() == group.background);
-        let measured = background.is_some_and(|b| b.matches().is_some() || b.is_scaled());
-        if !measured {
-            let spec = plan.spec(&cell, &Default::default()).ok_or_else(none)?;
-            let observed = Simulator.run(&spec, &|_| {}, stop);
-            return Ok((observed.map_err(|e| e.to_string())?, plan));
-        }
-        // A background with a rate to reach is measured alone first, as by `swell run`.
-        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
-        let options = Options {
-            dir: dir.path().to_owned(),
-            threads: 1,
-            fresh: true,
+            .retain(|b| used.iter().flatten().any(|name| name == b.name()));
+        let rates = match measured.then(|| measuring(&plan)) {
+            None => BTreeMap::new(),
+            Some(key) => match self.compiled.measured.get(&key) {
+                Some(known) => known,
+                // A background with a rate to reach is measured alone first, as by `swell run`.
+                None => {
+                    let (observed, found) = measured_first(&plan, stop)?;
+                    self.compiled.measured.put(key, found);
+                    return Ok((observed, plan));
+                }
+            },
         };
-        match run::run(&plan, &Simulator, &options, &|_| {}, stop) {
-            Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
-                Ok((results.runs.remove(0).observed, plan))
-            }
-            Ok(_) => Err("it was not finished".into()),
-            Err(failure) => Err(failure.to_string()),
+        let spec = plan.spec(&cell, &rates).ok_or_else(none)?;
+        let observed = Simulator.run(&spec, &|_| {}, stop);
+        Ok((observed.map_err(|e| e.to_string())?, plan))
+    }
+}
+
+/// What a measurement of a plan's backgrounds depends on.
+fn measuring(plan: &Plan) -> String {
+    let mut file = plan.file.clone();
+    // All that it says of the network is how long queues are that are said in round trips.
+    file.foreground.clear();
+    let models: Vec<&str> = plan.facts().map(|(_, facts)| &*facts.hash).collect();
+    format!("{} {models:?} {}", plan.rtt(), file.to_toml())
+}
+
+/// Runs a plan of one run, which measures first; what was observed, and what was measured.
+fn measured_first(
+    plan: &Plan,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<(Observations, Rates), String> {
+    let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let options = Options {
+        dir: dir.path().to_owned(),
+        threads: 1,
+        fresh: true,
+        shard: None,
+    };
+    match run::run(plan, &Simulator, &options, &|_| {}, stop) {
+        Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
+            Ok((results.runs.remove(0).observed, results.manifest.measured))
         }
+        Ok(_) => Err("it was not finished".into()),
+        Err(failure) => Err(failure.to_string()),
     }
 }
 
@@ -329,22 +193,6 @@ fn facts(plan: &Plan) -> Facts {
         waits: run.keep.waits,
         synchrony: run.keep.synchrony,
     }
-}
-
-/// What expressions know of the tables of a combination's run.
-pub(super) fn scope_of(
-    compiled: &Compiled,
-    group: &Group,
-    tables: Tables,
-    seconds: f64,
-) -> Scope<'static> {
-    let mut known = scope(&compiled.file, (group.column, group.line), &group.axes);
-    known.push("up", tables.up).push("down", tables.down);
-    known
-        .push("requests", tables.requests)
-        .push("flows", tables.flows);
-    known.push("seconds", seconds);
-    known
 }
 
 /// The numbers of a run; else which measure is wrong, and why.
@@ -429,21 +277,6 @@ pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyEr
         let place = compiled.place(format!("measure[{i}]"));
         place.problem("value", &why).into()
     })
-}
-
-/// What a scope holds, for claims and figures: by name.
-pub(super) fn entries(scope: Scope<'static>) -> rhai::Map {
-    let each = scope.into_iter();
-    each.map(|(name, value, _)| (name.as_str().into(), value))
-        .collect()
-}
-
-#[cfg(test)]
-impl super::FileStudy {
-    /// Keys and settings of the runs.
-    pub(crate) fn cells_by_name(&self) -> impl Iterator<Item = (Vec<String>, String)> {
-        self.cells().into_iter().map(|c| (c.key(), c.settings()))
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@ use rhai::{Dynamic, Engine, Scope};
 use swell_base::Warning;
 use swell_experiment::file::Problems;
 
-use super::format::{Claim, Column, StudyFile, Units};
-use super::read::{Compiled, Place};
+use super::compiled::Compiled;
+use super::format::{Claim, Column, StudyFile};
+use super::origin::Place;
 use super::reference::Numbers;
-use super::results;
+use super::results::{self, View};
 use super::script::{self, Trouble};
-use crate::words;
+use super::units::written;
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
 
 /// What a rule found.
@@ -29,6 +30,8 @@ struct Asked<'s> {
 
 /// The title of the ledger of claims that name none.
 const LEDGER: &str = "The claims";
+
+const MISSING: &str = "a claim has a value and says where it holds, or why it is untested";
 
 /// The ledgers, in the order in which claims name them. A ledger has the columns in which any of its
 /// claims is asked.
@@ -71,6 +74,12 @@ pub(super) fn ledgers(
             let findings = columns().map(|(column, both)| {
                 if !asked(claim, column) || (claim.anchor && reference.is_none()) {
                     return Finding::not_tested();
+                }
+                if let Some(why) = &claim.untested {
+                    return Finding {
+                        detail: why.clone(),
+                        ..Finding::not_tested()
+                    };
                 }
                 Finding {
                     pictures: shown_in(study, claim, column),
@@ -149,7 +158,19 @@ pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Pro
             if let Some(name) = claim.figures.iter().find(|name| !drawn(name)) {
                 return Err(place.problem("figures", &format!("no figure is called `{name}`")));
             }
-            check(&engine, claim, place)?;
+            match (
+                &claim.untested,
+                claim.value.is_empty(),
+                claim.holds.is_empty(),
+            ) {
+                (Some(_), true, true) => continue,
+                (Some(_), _, _) => {
+                    let why = "a claim that is not tested has no rule: leave out value and holds";
+                    return Err(place.problem("untested", why));
+                }
+                (None, true, _) | (None, _, true) => return Err(place.problem("id", MISSING)),
+                _ => check(&engine, claim, place)?,
+            }
         }
     }
     Ok(())
@@ -171,6 +192,9 @@ fn asking(
 ) -> Engine {
     let mut engine = script::engine();
     numbers.view(compiled, column).register(&mut engine);
+    let columns = compiled.file.column.iter().enumerate();
+    let views = columns.map(|(c, own)| (own.name.clone(), numbers.view(compiled, c)));
+    View::register_all(views.collect(), &mut engine);
     let theirs = match (&compiled.file.reference, reference) {
         (None, _) => Err("the study has no [reference]"),
         (_, theirs) => Ok(theirs.map(|r| r.view(compiled, column))),
@@ -194,10 +218,10 @@ fn decide(engine: &Engine, claim: &Claim) -> Result<Found, (&'static str, Troubl
     let yes = |key: &'static str, answer: &Dynamic| script::truth(answer).map_err(|t| (key, t));
     let answer = ask("holds", &claim.holds, &mut scope)?;
     let holds = yes("holds", &answer)?;
-    let in_kind = match &claim.in_kind {
+    let in_part = match &claim.in_part {
         Some(text) => {
-            let second = ask("in_kind", text, &mut scope)?;
-            yes("in_kind", &second)?
+            let second = ask("in_part", text, &mut scope)?;
+            yes("in_part", &second)?
         }
         None => false,
     };
@@ -206,7 +230,7 @@ fn decide(engine: &Engine, claim: &Claim) -> Result<Found, (&'static str, Troubl
         None => String::new(),
     };
     Ok(Found {
-        verdict: Verdict::of(holds, in_kind),
+        verdict: Verdict::of(holds, in_part),
         value,
         detail,
     })
@@ -251,59 +275,12 @@ fn rule(claim: &Claim) -> String {
         text += ". ";
     }
     let tidy = |t: &str| t.split_whitespace().collect::<Vec<_>>().join(" ");
+    if claim.untested.is_some() {
+        return claim.rule.clone();
+    }
     text += &format!("It holds where {}", tidy(&claim.holds));
-    if let Some(in_kind) = &claim.in_kind {
-        text += &format!("; in part where {}", tidy(in_kind));
+    if let Some(in_part) = &claim.in_part {
+        text += &format!("; in part where {}", tidy(in_part));
     }
     text
-}
-
-/// A number as the page writes it.
-pub(super) fn written(unit: Units, x: f64) -> String {
-    let scaled = |name: &str| {
-        let steps = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
-        let step = steps.iter().find(|(size, _)| x.abs() >= *size);
-        let (size, prefix) = step.copied().unwrap_or((1.0, ""));
-        format!("{} {prefix}{name}", significant(x / size))
-    };
-    match unit {
-        Units::Plain => significant(x),
-        Units::Share => words::share(x),
-        Units::Change => words::percent(x),
-        Units::Factor => format!("× {}", significant(x)),
-        Units::Bytes => scaled("B"),
-        Units::BitsPerSecond => scaled("bit/s"),
-        Units::Seconds if x.abs() < 1.0 && x != 0.0 => format!("{} ms", significant(x * 1e3)),
-        Units::Seconds => format!("{} s", significant(x)),
-    }
-}
-
-/// Four digits, whole numbers as they are.
-fn significant(x: f64) -> String {
-    if x == 0.0 || !x.is_finite() || (x == x.trunc() && x.abs() < 1e15) {
-        return x.to_string();
-    }
-    let digits = 3 - x.abs().log10().floor() as i32;
-    format!("{x:.*}", digits.clamp(0, 12) as usize)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_as_people_write_them() {
-        for (unit, x, text) in [
-            (Units::Plain, 0.123_456, "0.1235"),
-            (Units::Plain, 833_100.0, "833100"),
-            (Units::Share, 0.0513, "5.13 %"),
-            (Units::Change, -0.25, "-25 %"),
-            (Units::Factor, 1.5, "× 1.500"),
-            (Units::BitsPerSecond, 12_340_000.0, "12.34 Mbit/s"),
-            (Units::Seconds, 0.25, "250 ms"),
-            (Units::Bytes, 0.0, "0 B"),
-        ] {
-            assert_eq!(written(unit, x), text);
-        }
-    }
 }

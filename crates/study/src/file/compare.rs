@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use rhai::{AST, Engine, Scope};
 use swell_base::Warning;
 
-use super::StudyError;
-use super::claims::written;
+use super::compiled::{self, Compiled};
+use super::error::StudyError;
 use super::format::{Bar, Cause, Reference, StudyFile, Units};
-use super::read::Compiled;
 use super::reference::{self, Key, Numbers, Row};
 use super::script::{self, Trouble};
+use super::units::written;
 use crate::words;
 use crate::{Estimate, Section, Table};
 
@@ -103,7 +103,7 @@ impl<'a> Rules<'a> {
         errors: Option<f64>,
     ) -> Result<bool, Trouble> {
         let file = &self.compiled.file;
-        let mut scope: Scope<'static> = super::read::scope(file, row.place, &row.axes);
+        let mut scope: Scope<'static> = compiled::scope(file, row.place, &row.axes);
         scope.push("measure", measure.to_owned());
         // Where neither varies, any difference is one.
         scope.push("errors", errors.map_or(f64::INFINITY, f64::abs));

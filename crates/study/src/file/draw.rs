@@ -4,22 +4,22 @@ use rhai::Scope;
 use swell_base::Warning;
 use swell_experiment::file::Problems;
 
-use super::again::{self, Source};
+use super::again;
 use super::asked::{Asked, Which};
+use super::compiled::Compiled;
 use super::format::{By, Column, Figure, StudyFile};
 use super::lists;
-use super::read::{Compiled, Place};
+use super::origin::Place;
 use super::reference::{Numbers, Row};
 use super::script::{self, Trouble};
+use super::source::{Source, Wrong, chosen};
+use super::units::Units;
 use crate::{Axis, Line, Picture, Section};
 
 /// The section of figures that name none.
 const SECTION: &str = "Figures";
 /// Points of a curve.
 const CURVE: u32 = 100;
-
-/// Which key of a figure or table is wrong, and why.
-pub(super) type Wrong = (&'static str, Trouble);
 
 /// Sections in the order in which figures name them.
 pub(super) fn sections(source: &Source<'_>, doubts: &mut Vec<Warning>) -> Vec<Section> {
@@ -107,7 +107,8 @@ pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
         if figure.curve.is_some() && figure.curve_label.is_empty() {
             return Err(place.problem("curve", "a curve has a curve_label, for the legend"));
         }
-        if figure.x.is_none() && figure.at.is_none() && study.axis.is_empty() {
+        let needs_x = figure.points.is_empty() && figure.at.is_none();
+        if needs_x && figure.x.is_none() && study.axis.is_empty() {
             return Err(place.problem("x", "there is no axis: write x or at"));
         }
         if let Err((key, Trouble::Wrong(why))) = draw(source, figure) {
@@ -264,22 +265,8 @@ fn by_column(mut curves: Vec<(Line, &Line)>) -> Vec<Line> {
     each.collect()
 }
 
-/// The places of names, in the order in which they are chosen; all without a choice.
-pub(super) fn chosen<'n>(
-    choice: Option<&[String]>,
-    names: impl Iterator<Item = &'n str> + Clone,
-) -> Vec<usize> {
-    match choice {
-        None => (0..names.count()).collect(),
-        Some(choice) => choice
-            .iter()
-            .filter_map(|c| names.clone().position(|n| n == c))
-            .collect(),
-    }
-}
-
 fn picture(figure: &Figure, column: Option<&Column>, lines: Vec<Line>) -> Picture {
-    let axis = |title: &str, unit: super::format::Units, log| Axis {
+    let axis = |title: &str, unit: Units, log| Axis {
         title: title.to_owned(),
         unit: unit.of_axis(),
         log,

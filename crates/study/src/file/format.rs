@@ -4,15 +4,13 @@
 //! against the schema that these types make.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use swell_base::Dur;
 
-use crate::Unit;
+pub use super::places::Places;
+pub use super::units::Units;
 
 /// A study: experiments, what varies, what is measured, what is claimed and what is drawn.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -247,57 +245,6 @@ impl Line {
     }
 }
 
-/// Values of axes, by the axis.
-#[derive(Clone, Debug, JsonSchema)]
-#[schemars(untagged)]
-pub enum Places {
-    /// All combinations of these.
-    One(BTreeMap<String, Vec<f64>>),
-    /// All combinations of each.
-    Several(Vec<BTreeMap<String, Vec<f64>>>),
-}
-
-impl Default for Places {
-    fn default() -> Places {
-        Places::One(BTreeMap::new())
-    }
-}
-
-/// By hand: what serde derives for such an enum says of a mistake that no variant fits, and not what is wrong.
-impl<'de> Deserialize<'de> for Places {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Places, D::Error> {
-        deserializer.deserialize_any(PlacesVisitor)
-    }
-}
-
-struct PlacesVisitor;
-
-impl<'de> Visitor<'de> for PlacesVisitor {
-    type Value = Places;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table of lists of numbers, or a list of such tables")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Places, A::Error> {
-        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Places::One)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Places, A::Error> {
-        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Places::Several)
-    }
-}
-
-impl Places {
-    /// The tables.
-    pub(super) fn all(&self) -> &[BTreeMap<String, Vec<f64>>] {
-        match self {
-            Places::One(one) => std::slice::from_ref(one),
-            Places::Several(all) => all,
-        }
-    }
-}
-
 /// Circumstances under which every claim is asked.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -357,40 +304,6 @@ pub struct Measure {
     /// How far it may be from the reference.
     #[serde(default)]
     pub bar: Option<Bar>,
-}
-
-/// How numbers are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Units {
-    /// As they are.
-    #[default]
-    Plain,
-    /// In percent.
-    Share,
-    /// In percent with their sign.
-    Change,
-    /// As a factor.
-    Factor,
-    /// Seconds.
-    Seconds,
-    /// Bytes.
-    Bytes,
-    /// Bits per second.
-    BitsPerSecond,
-}
-
-impl Units {
-    /// What an axis says.
-    pub(super) fn of_axis(self) -> Unit {
-        match self {
-            Units::Plain | Units::Factor => Unit::Plain,
-            Units::Share | Units::Change => Unit::Share,
-            Units::Seconds => Unit::Seconds,
-            Units::Bytes => Unit::Bytes,
-            Units::BitsPerSecond => Unit::BitsPerSecond,
-        }
-    }
 }
 
 /// How far a number may be from the reference: either is enough.
@@ -469,18 +382,23 @@ pub struct Claim {
     #[serde(default)]
     pub given: String,
     /// The number that decides.
+    #[serde(default)]
     pub value: String,
     /// How it is written.
     #[serde(default)]
     pub unit: Units,
     /// When the claim holds: true or false, of `value` and what was given.
+    #[serde(default)]
     pub holds: String,
     /// When it holds in part. Default: never.
     #[serde(default)]
-    pub in_kind: Option<String>,
+    pub in_part: Option<String>,
     /// What else is to be said: a text.
     #[serde(default)]
     pub detail: Option<String>,
+    /// Why it is not tested, instead of a value and a rule: what is missing for that.
+    #[serde(default)]
+    pub untested: Option<String>,
     /// Whether it speaks of the reference's own runs: then it is not tested where none of ours is compared with them.
     #[serde(default)]
     pub anchor: bool,

@@ -2,12 +2,11 @@
 
 use rhai::Dynamic;
 
-use super::again::Source;
 use super::asked::Asked;
-use super::claims::written;
-use super::draw::{Wrong, chosen};
 use super::format::{CellSpec, TableSpec};
 use super::script::{self, Trouble};
+use super::source::{Source, Wrong, chosen};
+use super::units::written;
 use crate::Table;
 
 /// A table for each column that has such runs.

@@ -6,6 +6,17 @@
 //! [`FileStudy::run`] runs what its table does not hold yet, with the experiment engine's own
 //! simulator; [`FileStudy::study`] makes the [`Study`](crate::Study) of the numbers.
 //! `docs/studies.md` describes the file; [`format`] is the file, key by key.
+//!
+//! The files of this module stand on floors, and import from floors below them only.
+//! From the ground up:
+//!
+//! 1. the file and its parts: `units`, `places`, [`format`], `error`, `texts`, `origin`;
+//! 2. the language of expressions: `script`, `template`, and what it sees of a run: `tables`, `traffic`;
+//! 3. checks and what is read: `axes`, `names`, `with`, `captures`, `compiled`, `group`;
+//! 4. runs: `kept`, `points`, `cells`, `wanted`;
+//! 5. from numbers to claims and pictures: `reference`, `results`, `source`, `claims`, `compare`, `asked`, `again`,
+//!    `lists`, `draw`;
+//! 6. the study: `facade`, and `read`, which makes one.
 
 mod again;
 mod asked;
@@ -14,468 +25,35 @@ mod captures;
 mod cells;
 mod claims;
 mod compare;
+mod compiled;
 mod draw;
+mod error;
+mod facade;
 pub mod format;
+mod group;
+mod kept;
 mod lists;
+mod names;
+mod origin;
+mod places;
 mod points;
 mod read;
 mod reference;
 mod results;
 mod script;
+mod source;
 mod tables;
 mod template;
 mod texts;
 mod traffic;
+mod units;
+mod wanted;
 mod with;
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::OnceLock;
-
-use swell_experiment::file::Problems;
-
-use crate::grid::{self, Ended, GridError, Options, Progress};
-use crate::{Study, Table};
-
-use again::Source;
-use cells::FileCell;
-pub use cells::Group;
-use draw::Wrong;
-use points::{Kept, Points, Wants};
-use read::Compiled;
-use reference::Numbers;
-use tables::Tables;
+pub use error::StudyError;
+pub use facade::{FileStudy, Overrides};
+pub use group::Group;
 pub use texts::quoted;
-use with::Change;
-
-/// Runs of one study.
-const MOST: usize = 200_000;
-
-/// Figures of one study, and expressions of one figure of points: each is asked of every combination.
-const FIGURES: usize = 200;
-const EXPRESSIONS: usize = 20;
-
-/// A study file, read and checked.
-pub struct FileStudy {
-    compiled: std::sync::Arc<Compiled>,
-    /// Its runs but for their seeds, in order: columns, lines, axes.
-    groups: Vec<std::sync::Arc<Group>>,
-    seeds: u16,
-    quick: bool,
-    reference: Option<Numbers>,
-    command: String,
-    /// Which values are not the study's own.
-    changes: Vec<Change>,
-    /// What figures of points have of runs.
-    points: std::sync::Arc<Kept>,
-    /// What they want.
-    wants: OnceLock<Vec<Wants>>,
-}
-
-impl std::fmt::Debug for FileStudy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} with {} combinations", self.name(), self.groups.len())
-    }
-}
-
-/// How a study file is to be run.
-#[derive(Clone, Debug, Default)]
-pub struct Wish {
-    /// A first look.
-    pub quick: bool,
-    /// Another number of seeds than the file's.
-    pub seeds: Option<u16>,
-    /// Captures, each one more column.
-    pub captures: Vec<PathBuf>,
-    /// Other values than the study's own of what stands under its `with`: `NAME=VALUE`.
-    pub with: Vec<String>,
-}
-
-/// Why a study file cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum StudyError {
-    /// A file cannot be read.
-    #[error("{path}: {error}")]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// The study file, or one of claims, is wrong.
-    #[error("{0}")]
-    File(#[from] Problems),
-    /// An experiment is, with what a combination sets.
-    #[error("{runs}: {problem}")]
-    Experiment {
-        /// The combination.
-        runs: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A value of `with` cannot be set so.
-    #[error("--with {assignment}: {reason}")]
-    With {
-        /// What was asked for.
-        assignment: String,
-        /// Why.
-        reason: String,
-    },
-    /// A capture named on the command line cannot be used.
-    #[error("{path}: {reason}")]
-    Capture {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The table of reference numbers is.
-    #[error("{path}, line {line}: {reason}")]
-    Reference {
-        /// The table.
-        path: PathBuf,
-        /// Counted from one.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-impl FileStudy {
-    /// The study's name.
-    pub fn name(&self) -> &str {
-        &self.compiled.file.name
-    }
-
-    /// What may be asked for instead of values of its own.
-    pub fn options(&self) -> &[format::StudyOption] {
-        &self.compiled.file.option
-    }
-
-    /// Which values are not its own, each as `NAME=VALUE`.
-    pub fn changes(&self) -> impl Iterator<Item = &str> {
-        self.changes.iter().map(|c| &*c.assignment)
-    }
-
-    /// Its runs but for their seeds.
-    pub fn groups(&self) -> impl Iterator<Item = &Group> {
-        self.groups.iter().map(|g| &**g)
-    }
-
-    /// Seeds of each run.
-    pub fn seeds(&self) -> u16 {
-        self.seeds
-    }
-
-    fn cells(&self) -> Vec<FileCell> {
-        let seeds = 0..u64::from(self.seeds);
-        let each = self.groups.iter().flat_map(|group| {
-            seeds
-                .clone()
-                .map(|i| FileCell::new(&self.compiled, group, group.seed.wrapping_add(i)))
-        });
-        each.collect()
-    }
-
-    /// The measures of one run, in the order of the file.
-    ///
-    /// # Errors
-    /// A sentence that says why there are none.
-    pub fn run_one(&self, group: usize, seed: u64) -> Result<Vec<f64>, String> {
-        let Some(group) = self.groups.get(group) else {
-            return Err(format!("there is no combination {group}"));
-        };
-        grid::Task::run(&FileCell::new(&self.compiled, group, seed))
-    }
-
-    /// Names of the measures.
-    pub fn measures(&self) -> impl Iterator<Item = &str> {
-        self.compiled.file.measure.iter().map(|m| &*m.name)
-    }
-
-    /// Runs every cell that is not in the table yet; as [`grid::run`].
-    ///
-    /// # Errors
-    /// As [`grid::run_tasks`].
-    pub fn run(
-        &self,
-        options: &Options,
-        progress: &(dyn Fn(Progress) + Sync),
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Ended, GridError> {
-        let columns = cells::columns(&self.compiled.file);
-        // Before anything is written: points of a study whose table is refused are that study's.
-        let held = grid::held(&columns, options)?;
-        let mut cells = self.cells();
-        if self.has_points() {
-            let path = Kept::beside(&options.file);
-            let opened = self.points.open(&path, &columns.keys, options.fresh);
-            opened.map_err(|error| GridError::Io { path, error })?;
-            // Without an answer it was stopped, and no run begins either.
-            let wants = self.wants(stop).unwrap_or_default();
-            let each = cells.into_iter().enumerate();
-            let keeping = each.map(|(i, cell)| {
-                let first = i % usize::from(self.seeds) == 0;
-                let wants = wants.get(i / usize::from(self.seeds)).filter(|_| first);
-                match wants {
-                    Some(wants) => cell.keeping(&wants.surely, &self.points),
-                    None => cell,
-                }
-            });
-            cells = keeping.collect();
-        }
-        grid::run_beside(held, &columns, &cells, options, progress, stop)
-    }
-
-    fn has_points(&self) -> bool {
-        let mut figures = self.compiled.file.figure.iter();
-        figures.any(|f| !f.points.is_empty())
-    }
-
-    /// Whether figures of `points` may simulate runs again, which takes a while: runs of which
-    /// [`FileStudy::run`] kept nothing for them.
-    pub fn runs_again(&self) -> bool {
-        let wants = self.wants(&|| false).unwrap_or_default();
-        wants.iter().any(|w| {
-            let mut texts = w.surely.iter().chain(&w.perhaps);
-            texts.any(|text| self.points.get(&w.name, text).is_none())
-        })
-    }
-
-    /// What figures of points want of each combination: found once. None where `stop` said so before that.
-    fn wants(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<&[Wants]> {
-        if self.wants.get().is_none() {
-            let found = points::wanted(&self.compiled, &self.groups, stop)?;
-            return Some(self.wants.get_or_init(|| found));
-        }
-        self.wants.get().map(Vec::as_slice)
-    }
-
-    /// The study of what came of [`FileStudy::run`].
-    pub fn study(&self, numbers: &[Vec<f64>]) -> Study {
-        self.made(numbers, &|| false)
-    }
-
-    /// As [`FileStudy::study`]; `None` where `stop` said so while runs were simulated again for figures.
-    pub fn study_unless(
-        &self,
-        numbers: &[Vec<f64>],
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Option<Study> {
-        self.wants(stop)?;
-        let again = self.runs_again();
-        let made = self.made(numbers, stop);
-        (!(again && stop())).then_some(made)
-    }
-
-    /// What was stopped lacks figures.
-    fn made(&self, numbers: &[Vec<f64>], stop: &(dyn Fn() -> bool + Sync)) -> Study {
-        let file = &self.compiled.file;
-        let ours = Numbers::ours(
-            &self.compiled,
-            &self.groups,
-            usize::from(self.seeds),
-            numbers,
-        );
-        let named = file.reference.as_ref();
-        let theirs = self.reference.as_ref().zip(named);
-        let theirs = theirs.map(|(r, n)| self.comparable(n, r));
-        let reference = theirs.as_ref().and_then(|c| c.numbers.as_ref());
-        let left_out = theirs.as_ref().and_then(|c| c.left_out.as_deref());
-        let mut doubts = self.doubts();
-        let mut ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
-        let known = RefCell::new(BTreeMap::new());
-        let points = |row: usize, text: &str| self.points_of(&known, row, text, stop);
-        let source = Source {
-            compiled: &self.compiled,
-            numbers: &ours,
-            points: &points,
-        };
-        let mut sections = draw::sections(&source, &mut doubts);
-        // A figure without a point has no picture.
-        let pictures: Vec<&String> = sections
-            .iter()
-            .flat_map(|s| s.pictures.iter().map(|p| &p.name))
-            .collect();
-        // One seed says nothing of another.
-        let tentative = self.seeds < 2 && !self.compiled.file.fixed;
-        let findings = ledgers.iter_mut().flat_map(|l| &mut l.entries);
-        for finding in findings.flat_map(|e| &mut e.findings) {
-            finding.tentative = tentative && finding.verdict != crate::Verdict::NotTested;
-        }
-        for entry in ledgers.iter_mut().flat_map(|l| &mut l.entries) {
-            for finding in &mut entry.findings {
-                finding.pictures.retain(|name| pictures.contains(&name));
-            }
-        }
-        let mut facts = self.facts(numbers.len());
-        if let Some((r, named)) = reference.zip(named) {
-            let compared = compare::compare(&self.compiled, named, &ours, r);
-            sections.push(compare::section(file, named, &compared));
-            doubts.extend(compare::doubt(named, &compared));
-            facts.push(compare::fact(named, &compared));
-        }
-        if let Some((why, named)) = left_out.zip(named) {
-            let what = match reference {
-                Some(_) => "the others".to_owned(),
-                None => format!("numbers within their bars of {}’s", named.name),
-            };
-            facts.push((what, format!("not compared{why}")));
-            // A first look says already that it is one, and a changed study too.
-            if !self.quick && self.changes.is_empty() {
-                let text = format!("numbers are not compared{why}");
-                doubts.push(swell_base::Warning::note("reference-length", text));
-            }
-        }
-        sections.push(self.every_number(&ours));
-        Study {
-            name: file.name.clone(),
-            title: file.title.clone(),
-            paper: file.paper.clone(),
-            doubts,
-            ledgers,
-            sections,
-            command: self.command.clone(),
-            facts,
-            reference: file
-                .reference
-                .as_ref()
-                .map_or_else(String::new, |r| r.name.clone()),
-            real_time: false,
-        }
-    }
-
-    fn comparable(&self, named: &format::Reference, theirs: &Numbers) -> reference::Comparable {
-        let changed = !self.changes.is_empty();
-        reference::comparable(named, theirs, &self.groups, self.quick, changed)
-    }
-
-    /// What an expression gives of the first run of a combination: kept, or of the run simulated again.
-    fn points_of(
-        &self,
-        known: &RefCell<BTreeMap<usize, (Tables, f64)>>,
-        row: usize,
-        text: &str,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Points, Wrong> {
-        let group = self.groups.get(row);
-        let group = group.ok_or_else(|| points::wrong("no such run"))?;
-        let name = grid::name(&FileCell::new(&self.compiled, group, group.seed));
-        if let Some(kept) = self.points.get(&name, text) {
-            return Ok(kept);
-        }
-        let again = self.again(known, row, stop);
-        let again = again.map_err(|why| points::wrong(&why))?;
-        let found = points::of(&self.compiled, group, again, text)?;
-        let done = self.points.keep(&name, text, found.clone());
-        done.map_err(|e| points::wrong(&format!("its points cannot be kept: {e}")))?;
-        Ok(found)
-    }
-
-    /// The tables of the first run of a combination; several figures may ask for them.
-    fn again(
-        &self,
-        known: &RefCell<BTreeMap<usize, (Tables, f64)>>,
-        row: usize,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Tables, f64), String> {
-        if let Some(there) = known.borrow().get(&row) {
-            return Ok(there.clone());
-        }
-        let group = self.groups.get(row).ok_or("no such run")?;
-        if stop() {
-            return Err("interrupted".into());
-        }
-        let tables = FileCell::new(&self.compiled, group, group.seed).tables(stop)?;
-        known.borrow_mut().insert(row, tables.clone());
-        Ok(tables)
-    }
-
-    /// What to doubt before any number is known.
-    fn doubts(&self) -> Vec<swell_base::Warning> {
-        let file = &self.compiled.file;
-        let mut doubts = Vec::new();
-        if self.quick {
-            let what = file.quick.what.as_deref();
-            let mut what = what.unwrap_or("fewer or shorter runs").to_owned();
-            let others = self.changes.iter().filter(|c| c.instead_of(&file.quick));
-            for change in others {
-                what += &format!(", but {}", change.asked());
-            }
-            doubts.push(swell_base::Warning::warning(
-                "quick-study",
-                format!("a first look: {what}; verdicts may differ from the full study's"),
-            ));
-        }
-        if !self.changes.is_empty() {
-            let each: Vec<String> = self.changes.iter().map(Change::in_words).collect();
-            let text = format!("a study that was changed: {}", each.join("; "));
-            doubts.push(swell_base::Warning::warning("changed-study", text));
-        }
-        doubts.extend(self.compiled.captures.doubts.iter().cloned());
-        if self.seeds < 3 && !file.fixed {
-            doubts.push(swell_base::Warning::warning(
-                "few-seeds",
-                "with fewer than three seeds intervals are missing or mean little; --seeds 5",
-            ));
-        }
-        let own = file.doubt.iter();
-        doubts.extend(own.map(|d| swell_base::Warning::note(&d.code, &d.text)));
-        doubts
-    }
-
-    /// Of `runs` runs.
-    fn facts(&self, runs: usize) -> Vec<(String, String)> {
-        let seconds = self.groups.iter().map(|g| g.seconds);
-        let shortest = seconds.clone().fold(f64::INFINITY, f64::min);
-        let longest = seconds.fold(0.0, f64::max);
-        let length = if shortest < longest {
-            format!("{shortest} to {longest}")
-        } else {
-            longest.to_string()
-        };
-        let mut facts = vec![
-            ("simulated seconds of each run".to_owned(), length),
-            ("seeds".to_owned(), self.seeds.to_string()),
-            ("runs".to_owned(), runs.to_string()),
-        ];
-        facts.extend(self.changes.iter().map(Change::fact));
-        facts.extend(self.compiled.captures.facts.iter().cloned());
-        facts
-    }
-
-    /// Every measure of every combination.
-    fn every_number(&self, ours: &Numbers) -> crate::Section {
-        let file = &self.compiled.file;
-        let names = ["column".to_owned(), "line".to_owned()].into_iter();
-        let axes = file.axis.iter().map(|a| a.name.clone());
-        let measures = file.measure.iter();
-        let rows = ours.rows.iter().map(|row| {
-            let place = [row.column.clone(), row.line.clone()].into_iter();
-            let values = row.axes.iter().map(f64::to_string);
-            let numbers = file.measure.iter().zip(&row.numbers);
-            let numbers = numbers.map(|(m, e)| match e {
-                Some(e) => claims::written(m.unit, e.value),
-                None => String::new(),
-            });
-            place.chain(values).chain(numbers).collect()
-        });
-        crate::Section {
-            title: "Every number".into(),
-            what: "Means over seeds.".into(),
-            pictures: Vec::new(),
-            tables: vec![Table {
-                title: String::new(),
-                head: names
-                    .chain(axes)
-                    .chain(measures.map(|m| m.label.clone().unwrap_or_else(|| m.name.clone())))
-                    .collect(),
-                rows: rows.collect(),
-            }],
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::StudyError;
-use super::cells::Group;
+use super::error::StudyError;
 use super::format::{Reference, StudyFile};
+use super::group::Group;
 use super::texts::Texts;
 use crate::Estimate;
 

@@ -1,11 +1,13 @@
 //! Numbers of combinations over their seeds, and how claims and figures see them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rhai::{Array, Dynamic, Engine, ImmutableString, Map};
 
-use super::cells::{self, Group};
-use super::read::{Compiled, scope};
+use super::compiled::{self, Compiled, scope};
+use super::format::Line;
+use super::group::Group;
 use super::reference::{Numbers, Row};
 use super::script;
 use crate::Estimate;
@@ -48,7 +50,7 @@ impl Numbers {
         let runs = mine
             .map(|row| (row.place.1, known(compiled, row)))
             .collect();
-        let line = |l: &super::format::Line| l.name.clone();
+        let line = |l: &Line| l.name.clone();
         View {
             lines: study.line.iter().map(line).collect(),
             runs,
@@ -76,7 +78,7 @@ fn row(compiled: &Compiled, group: &Group, mut numbers: Vec<Option<Estimate>>) -
 /// number is not there.
 pub(super) fn known(compiled: &Compiled, row: &Row) -> Map {
     let study = &compiled.file;
-    let mut map = cells::entries(scope(study, row.place, &row.axes));
+    let mut map = compiled::entries(scope(study, row.place, &row.axes));
     for (measure, number) in study.measure.iter().zip(&row.numbers) {
         if let Some(number) = number {
             map.insert(measure.name.as_str().into(), Dynamic::from(*number));
@@ -122,6 +124,33 @@ impl View {
             (None, _) => script::not_there(format!("no run of `{name}` is there")),
             _ => script::wrong(format!("several runs of `{name}` are there: say which")),
         }
+    }
+
+    /// Makes the runs of all columns known to claims: `run_in(column, line)`, `run_in(column, line, #{...})`,
+    /// `runs_in(column, line)`.
+    pub(super) fn register_all(columns: BTreeMap<String, View>, engine: &mut Engine) {
+        let all = Arc::new(columns);
+        let view = |views: &BTreeMap<String, View>, column: &str| match views.get(column) {
+            Some(view) => Ok(view.clone()),
+            None => script::wrong(format!("no column is called `{column}`")),
+        };
+        let [of, only, one] = std::array::from_fn(|_| Arc::clone(&all));
+        engine.register_fn(
+            "runs_in",
+            move |column: ImmutableString, line: ImmutableString| view(&of, &column)?.of(&line),
+        );
+        engine.register_fn(
+            "run_in",
+            move |column: ImmutableString, line: ImmutableString| {
+                view(&only, &column)?.one(&line, &Map::new())
+            },
+        );
+        engine.register_fn(
+            "run_in",
+            move |column: ImmutableString, line: ImmutableString, at: Map| {
+                view(&one, &column)?.one(&line, &at)
+            },
+        );
     }
 
     /// Makes the runs known to expressions: `runs()`, `runs(line)`, `run(line)`, `run(line, #{...})`.

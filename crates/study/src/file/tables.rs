@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use rhai::{Engine, ImmutableString};
-use swell_experiment::observe::{Bin, Flow, Observations, Outcome, Request, Synchrony, Wait};
-use swell_stats::{Observation, Replications};
+use rhai::{Array, Dynamic, Engine, ImmutableString};
+use swell_experiment::observe::{
+    Bin, Flow, Observations, Outcome, Request, Scale, Synchrony, Wait,
+};
+use swell_stats::{KaplanMeier, Observation};
 
-use super::traffic::{Side, Traffic};
+use super::script;
+
+/// Points of a distribution function: more than a picture has pixels.
+const CDF: usize = 2000;
 
 /// The tables of a run.
 #[derive(Clone)]
@@ -51,6 +56,7 @@ impl Tables {
             link.map_or(f64::NAN, |l| l.rate)
         };
         let waits = facts.waits.then(|| Arc::new(observed.waits));
+        let scales = Arc::new(observed.scales);
         let synchrony = |d: u8| {
             let found = observed.synchrony.iter().find(|s| s.direction == d);
             facts.synchrony.then(|| found.cloned().unwrap_or(NOTHING))
@@ -66,6 +72,7 @@ impl Tables {
             number: d,
             waits: waits.clone(),
             synchrony: synchrony(d),
+            scales: Arc::clone(&scales),
         };
         Tables {
             up: way(0, up),
@@ -96,6 +103,8 @@ pub(super) struct Direction {
     waits: Option<Arc<Vec<Wait>>>,
     /// Where it is kept.
     synchrony: Option<Synchrony>,
+    /// Of both directions.
+    scales: Arc<Vec<Scale>>,
 }
 
 /// Of a run without drops and acknowledgements.
@@ -175,6 +184,23 @@ impl Direction {
         self.sum(seen) / self.sum(arrived)
     }
 
+    /// Wavelet energy of the bytes of all that arrived, or of the background alone, in octaves (log2), at the timescale
+    /// nearest to `seconds`. NaN where nothing arrived.
+    pub(super) fn energy(&self, background: bool, seconds: f64) -> Result<f64, &'static str> {
+        if self.from != self.warmup {
+            return Err("energies are known of the whole run after the warm-up only");
+        }
+        let traffic = if background { "background" } else { "all" };
+        let mine = (self.scales.iter()).filter(|s| {
+            (s.direction, &*s.traffic, &*s.quantity) == (self.number, traffic, "bytes")
+        });
+        let off = |s: &&Scale| (s.timescale / seconds).log2().abs();
+        let nearest = mine.min_by(|a, b| off(a).total_cmp(&off(b)));
+        // Half an octave away it is another timescale.
+        let near = nearest.filter(|s| off(s) <= 0.5);
+        Ok(near.map_or(f64::NAN, |s| s.energy.log2()))
+    }
+
     fn register(engine: &mut Engine) {
         type D = Direction;
         fn both<T: Into<f64>>(of: [T; 2]) -> f64 {
@@ -190,8 +216,6 @@ impl Direction {
             .register_fn("after", |d: D, seconds: i64| d.after(seconds as f64))
             .register_get("seconds", |d: &mut D| d.seconds())
             .register_get("rate", |d: &mut D| d.rate)
-            .register_get("foreground", |d: &mut D| Traffic::of(d, Side::Foreground))
-            .register_get("background", |d: &mut D| Traffic::of(d, Side::Background))
             .register_get("arrived", |d: &mut D| d.sum(arrived))
             .register_get("arrived_foreground", |d: &mut D| {
                 d.sum(|b| f64::from(b.arrived_packets[0]))
@@ -231,6 +255,10 @@ impl Direction {
             })
             .register_get("compressed", |d: &mut D| {
                 together(d, |s| ratio(s.compressed as f64, s.acks as f64))
+            })
+            .register_fn("energy", |d: D, seconds: f64| energy(&d, false, seconds))
+            .register_fn("energy", |d: D, seconds: i64| {
+                energy(&d, false, seconds as f64)
             });
     }
 }
@@ -240,7 +268,15 @@ fn together(
     number: fn(&Synchrony) -> f64,
 ) -> Result<f64, Box<rhai::EvalAltResult>> {
     let known = way.synchrony().map(number);
-    known.or_else(super::script::wrong)
+    known.or_else(script::wrong)
+}
+
+pub(super) fn energy(
+    way: &Direction,
+    background: bool,
+    seconds: f64,
+) -> Result<f64, Box<rhai::EvalAltResult>> {
+    way.energy(background, seconds).or_else(script::wrong)
 }
 
 fn arrived(bin: &Bin) -> f64 {
@@ -261,14 +297,37 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    fn quantile(&self, p: f64) -> f64 {
+    fn all(&self) -> KaplanMeier {
         let times = self.rows.iter().map(|r| match r.outcome {
             Outcome::Done => Observation::complete(r.last_byte - r.start),
             Outcome::Unfinished => Observation::at_least(self.end - r.start),
             Outcome::Failed => Observation::at_least(f64::INFINITY),
         });
-        let all = Replications::censored(&[times.collect()]);
-        all.quantile(p.clamp(0.0, 1.0)).unwrap_or(f64::NAN)
+        KaplanMeier::new(times)
+    }
+
+    fn quantile(&self, p: f64) -> f64 {
+        self.all().quantile(p.clamp(0.0, 1.0)).unwrap_or(f64::NAN)
+    }
+
+    /// The share that took at most so long: one minus Kaplan and Meier's survival.
+    fn within(&self, seconds: f64) -> f64 {
+        if self.rows.is_empty() {
+            return f64::NAN;
+        }
+        self.all().cdf(seconds)
+    }
+
+    /// Seconds and the share that took at most so long.
+    fn cdf(&self) -> Array {
+        let point = |x: f64, y: f64| -> Dynamic { vec![Dynamic::from(x), Dynamic::from(y)].into() };
+        let steps = self.all().steps();
+        // A list of an expression is not longer.
+        let every = steps.len().div_ceil(CDF).max(1);
+        let last = steps.len().saturating_sub(1);
+        let shown = steps.iter().enumerate();
+        let shown = shown.filter(|(i, _)| i % every == 0 || *i == last);
+        shown.map(|(_, s)| point(s.value, s.cdf)).collect()
     }
 
     fn count(&self, outcome: Outcome) -> f64 {
@@ -297,9 +356,12 @@ impl Requests {
                 let times: Vec<f64> = done.map(|q| q.last_byte - q.start).collect();
                 swell_stats::mean(&times).unwrap_or(f64::NAN)
             })
+            .register_get("cdf", |r: &mut R| r.cdf())
             .register_get("median", |r: &mut R| r.quantile(0.5))
             .register_get("p95", |r: &mut R| r.quantile(0.95))
-            .register_fn("quantile", |r: R, p: f64| r.quantile(p));
+            .register_fn("quantile", |r: R, p: f64| r.quantile(p))
+            .register_fn("within", |r: R, seconds: f64| r.within(seconds))
+            .register_fn("within", |r: R, seconds: i64| r.within(seconds as f64));
     }
 }
 
@@ -340,7 +402,6 @@ impl Flows {
 /// Makes the types known to expressions.
 pub(super) fn register(engine: &mut Engine) {
     Direction::register(engine);
-    Traffic::register(engine);
     Requests::register(engine);
     Flows::register(engine);
 }
@@ -349,7 +410,7 @@ pub(super) fn register(engine: &mut Engine) {
 mod tests {
     use rhai::Scope;
 
-    use super::super::script;
+    use super::super::{script, traffic};
     use super::*;
 
     /// Two packets in even, four in odd bins of 100 ms for a second; one of four dropped.
@@ -386,7 +447,17 @@ mod tests {
             squares: packets as f64 * size * size,
             waited: packets as f64 * from,
         };
+        let scale = |who: &str, energy: f64| Scale {
+            direction: 0,
+            traffic: who.into(),
+            quantity: "bytes".into(),
+            octave: 2,
+            timescale: 0.004,
+            n: 10,
+            energy,
+        };
         let observed = Observations {
+            scales: vec![scale("background", 4.0), scale("all", 8.0)],
             bins: bins.collect(),
             links: vec![swell_experiment::observe::LinkTotals {
                 rate: 12_000.0,
@@ -428,6 +499,7 @@ mod tests {
     fn numbers_by_hand() {
         let mut engine = script::engine();
         register(&mut engine);
+        traffic::register(&mut engine);
         let mut scope = Scope::new();
         let tables = tables();
         scope
@@ -477,6 +549,16 @@ mod tests {
             ("requests.failed", 1.0),
             ("requests.mean", 0.15),
             ("requests.median", 0.2),
+            ("requests.within(0.15)", 1.0 / 3.0),
+            ("requests.within(1)", 2.0 / 3.0),
+            ("requests.cdf.len()", 2.0),
+            ("requests.cdf[1][0]", 0.2),
+            ("requests.cdf[1][1]", 2.0 / 3.0),
+            ("up.energy(0.004)", 3.0),
+            // The nearest octave, as long as it is one.
+            ("up.energy(0.005)", 3.0),
+            ("if up.energy(1).is_nan() { 1 } else { 0 }", 1.0),
+            ("up.background.energy(0.004)", 2.0),
         ] {
             let found = get(text);
             assert!(
@@ -489,6 +571,7 @@ mod tests {
     fn waits_are_not_known_of_a_part() {
         let mut engine = script::engine();
         register(&mut engine);
+        traffic::register(&mut engine);
         let mut scope = Scope::new();
         scope.push("up", tables().up);
         let mut ask = |text: &str| {

@@ -1,9 +1,13 @@
 use std::path::PathBuf;
 
+use swell_experiment::run::grid::{Ended, GridError, Options};
+
 use super::*;
+use crate::Study;
 
 mod filler;
 mod measures;
+mod papers;
 mod pictures;
 mod reference;
 mod rules;
@@ -82,7 +86,7 @@ fn written(study: &str) -> (tempfile::TempDir, PathBuf) {
 
 fn read(study: &str) -> Result<FileStudy, String> {
     let (_dir, path) = written(study);
-    FileStudy::read(&path, &Wish::default()).map_err(|e| e.to_string())
+    FileStudy::read(&path, &Overrides::default()).map_err(|e| e.to_string())
 }
 
 /// What is said about the study with `from` replaced by `to`.
@@ -311,15 +315,16 @@ fn a_study_cannot_grow_without_bound() {
 fn a_run_is_what_the_simulator_makes_of_the_resolved_experiment() {
     use swell_experiment::{Backend as _, Plan, Simulator, file};
     let (dir, path) = written(STUDY);
-    let study = FileStudy::read(&path, &Wish::default()).unwrap();
+    let study = FileStudy::read(&path, &Overrides::default()).unwrap();
     let options = Options {
         file: dir.path().join("runs.csv"),
         jobs: 2,
         fresh: false,
+        shard: None,
     };
     let numbers = || match study.run(&options, &|_| {}, &|| false).unwrap() {
         Ended::Complete(numbers) => numbers,
-        Ended::Interrupted { .. } => Vec::new(),
+        Ended::Interrupted { .. } | Ended::Shard { .. } => Vec::new(),
     };
     let ours = numbers();
     // Columns x (2 + 1) x seeds; the second time from the table.
@@ -355,8 +360,8 @@ fn a_run_is_what_the_simulator_makes_of_the_resolved_experiment() {
 #[test]
 fn a_verdict_on_one_seed_is_tentative() {
     let words = |seeds: u16| {
-        let wish = format!("seeds = {seeds}\n");
-        let study = read(&STUDY.replacen("seeds = 2\n", &wish, 1)).unwrap();
+        let overrides = format!("seeds = {seeds}\n");
+        let study = read(&STUDY.replacen("seeds = 2\n", &overrides, 1)).unwrap();
         assert_eq!(study.seeds(), seeds);
         let cells = study.cells();
         let numbers = cells.iter().map(|c| vec![10.0 * c.group_load(), 1.0]);
@@ -399,7 +404,7 @@ fn commands_quote_paths_that_need_it() {
     for name in ["study.toml", "experiment.toml"] {
         std::fs::copy(path.with_file_name(name), spaced.join(name)).unwrap();
     }
-    let study = FileStudy::read(&spaced.join("study.toml"), &Wish::default()).unwrap();
+    let study = FileStudy::read(&spaced.join("study.toml"), &Overrides::default()).unwrap();
     let command = study.groups().next().unwrap().command(1);
     let name = |file: &str| format!("'{}'", spaced.join(file).display());
     let begins = format!("swell run {} --set", name("experiment.toml"));
@@ -416,11 +421,12 @@ fn a_background_with_a_rate_to_reach_is_measured_first() {
     std::fs::write(path.with_file_name("experiment.toml"), matched).unwrap();
     let text = STUDY.replacen("seeds = 2", "seeds = 1\nbackground = \"same\"", 1);
     std::fs::write(&path, text).unwrap();
-    let study = FileStudy::read(&path, &Wish::default()).unwrap();
+    let study = FileStudy::read(&path, &Overrides::default()).unwrap();
     let options = Options {
         file: path.with_file_name("runs.csv"),
         jobs: 1,
         fresh: false,
+        shard: None,
     };
     let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
         panic!("nobody stopped it");
@@ -439,7 +445,7 @@ fn numbers_are_held_against_a_reference() {
     let table = "column,line,load,seeds,arrived,arrived_sd\n\
                  slow,fifo,1,3,1,0.1\nslow,fifo,0.5,3,1e9,0\nslow,codel,1,3,5,\n";
     std::fs::write(dir.path().join("ref.csv"), table).unwrap();
-    let study = FileStudy::read(&path, &Wish::default()).unwrap();
+    let study = FileStudy::read(&path, &Overrides::default()).unwrap();
     // Every run has ten packets, and twenty at twice the load: as many as the second row says it has not.
     let numbers: Vec<Vec<f64>> = study
         .cells()
@@ -481,7 +487,7 @@ fn numbers_are_held_against_a_reference() {
         ),
     ] {
         std::fs::write(dir.path().join("ref.csv"), table.replacen(from, to, 1)).unwrap();
-        let error = FileStudy::read(&path, &Wish::default())
+        let error = FileStudy::read(&path, &Overrides::default())
             .expect_err(to)
             .to_string();
         assert!(error.contains(expected), "{error}");
@@ -498,11 +504,11 @@ fn the_studies_of_the_repository_read() {
             continue;
         }
         for quick in [false, true] {
-            let wish = Wish {
+            let overrides = Overrides {
                 quick,
-                ..Wish::default()
+                ..Overrides::default()
             };
-            if let Err(error) = FileStudy::read(&path, &wish) {
+            if let Err(error) = FileStudy::read(&path, &overrides) {
                 panic!("{error}");
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::StudyError;
+use super::error::StudyError;
 
 /// The files of a study, by the names that they have for each other.
 #[derive(Clone, Debug)]

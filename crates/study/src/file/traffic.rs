@@ -4,7 +4,7 @@ use rhai::{Array, Dynamic, Engine};
 use swell_experiment::observe::{Bin, Wait};
 
 use super::script;
-use super::tables::Direction;
+use super::tables::{self, Direction};
 
 /// Points of a series: more than a picture is wide, and far fewer than a list in an expression may have.
 const SERIES: usize = 2000;
@@ -99,6 +99,16 @@ impl Traffic {
         Ok(f64::NAN)
     }
 
+    /// As of the direction; the foreground's is not kept.
+    fn energy(&self, seconds: f64) -> Answer<f64> {
+        match self.side {
+            Side::Background => tables::energy(&self.way, true, seconds),
+            Side::Foreground => script::wrong(
+                "energies are known of everything (up.energy) and of the background (up.background.energy)",
+            ),
+        }
+    }
+
     /// Seconds and the share of the packets that waited longer.
     fn longer(&self) -> Answer<Array> {
         let all = self.sum(|w| w.packets as f64)?;
@@ -126,39 +136,45 @@ impl Traffic {
         });
         each.collect()
     }
-
-    pub(super) fn register(engine: &mut Engine) {
-        type T = Traffic;
-        engine
-            .register_type_with_name::<T>("traffic")
-            .register_get("arrived", |t: &mut T| t.count(|b| b.arrived_packets))
-            .register_get("dropped", |t: &mut T| t.count(|b| b.dropped))
-            .register_get("loss", |t: &mut T| {
-                let arrived = t.count(|b| b.arrived_packets);
-                t.count(|b| b.dropped) / arrived
-            })
-            .register_get("offered", |t: &mut T| t.offered())
-            .register_get("packets", |t: &mut T| t.sum(|w| w.packets as f64))
-            .register_get("carried", |t: &mut T| t.carried())
-            .register_get("load", |t: &mut T| t.load())
-            .register_get("size", |t: &mut T| t.mean(|w| w.bytes as f64))
-            .register_get("residual", |t: &mut T| t.residual())
-            .register_get("wait", |t: &mut T| t.mean(|w| w.waited))
-            .register_get("delay", |t: &mut T| t.delay())
-            .register_fn("quantile", |t: T, p: f64| t.quantile(p))
-            .register_get("longer", |t: &mut T| t.longer())
-            .register_fn("series", |t: T, from: Dynamic, to: Dynamic| {
-                let ends = script::number(&from).zip(script::number(&to));
-                match ends {
-                    Some((begin, end)) => Ok(t.series(begin, end)),
-                    None => script::wrong("series(from, to) is between two numbers of seconds"),
-                }
-            });
-    }
 }
 
 fn point(x: f64, y: f64) -> Dynamic {
     Dynamic::from_array(vec![x.into(), y.into()])
+}
+
+/// Makes the traffic of a direction known to expressions.
+pub(super) fn register(engine: &mut Engine) {
+    type T = Traffic;
+    type D = Direction;
+    engine
+        .register_get("foreground", |d: &mut D| Traffic::of(d, Side::Foreground))
+        .register_get("background", |d: &mut D| Traffic::of(d, Side::Background))
+        .register_type_with_name::<T>("traffic")
+        .register_get("arrived", |t: &mut T| t.count(|b| b.arrived_packets))
+        .register_get("dropped", |t: &mut T| t.count(|b| b.dropped))
+        .register_get("loss", |t: &mut T| {
+            let arrived = t.count(|b| b.arrived_packets);
+            t.count(|b| b.dropped) / arrived
+        })
+        .register_get("offered", |t: &mut T| t.offered())
+        .register_get("packets", |t: &mut T| t.sum(|w| w.packets as f64))
+        .register_get("carried", |t: &mut T| t.carried())
+        .register_get("load", |t: &mut T| t.load())
+        .register_get("size", |t: &mut T| t.mean(|w| w.bytes as f64))
+        .register_get("residual", |t: &mut T| t.residual())
+        .register_get("wait", |t: &mut T| t.mean(|w| w.waited))
+        .register_get("delay", |t: &mut T| t.delay())
+        .register_fn("quantile", |t: T, p: f64| t.quantile(p))
+        .register_get("longer", |t: &mut T| t.longer())
+        .register_fn("energy", |t: T, seconds: f64| t.energy(seconds))
+        .register_fn("energy", |t: T, seconds: i64| t.energy(seconds as f64))
+        .register_fn("series", |t: T, from: Dynamic, to: Dynamic| {
+            let ends = script::number(&from).zip(script::number(&to));
+            match ends {
+                Some((begin, end)) => Ok(t.series(begin, end)),
+                None => script::wrong("series(from, to) is between two numbers of seconds"),
+            }
+        });
 }
 
 #[cfg(test)]
@@ -167,7 +183,7 @@ mod tests {
     use swell_experiment::observe::{LinkTotals, Observations};
 
     use super::*;
-    use crate::file::tables::{self, Facts, Tables};
+    use crate::file::tables::{Facts, Tables};
 
     #[test]
     fn a_series_of_many_bins_is_their_means() {
@@ -190,7 +206,7 @@ mod tests {
             synchrony: false,
         };
         let mut engine = script::engine();
-        tables::register(&mut engine);
+        register(&mut engine);
         let mut scope = Scope::new();
         scope.push("up", Tables::new(observed, &facts).up);
         let text = "up.background.series(0, 300)";

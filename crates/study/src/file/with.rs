@@ -1,6 +1,6 @@
 //! Other values than the study's own of what expressions know by name: the study with a change.
 
-use super::StudyError;
+use super::error::StudyError;
 use super::format::{Quick, Scalar, StudyFile, StudyOption};
 
 /// A value that is not the study's own.

@@ -5,7 +5,7 @@ use swell_stats::energies;
 use swell_traffic::flowlevel::{FlowModel, Law, Profile};
 
 use super::run::{COARSE, Imitation, Original, RTT, Seen, learn};
-use crate::grid::Cell;
+use swell_experiment::run::grid::Cell;
 
 /// Vanishing moments of the wavelet.
 const MOMENTS: usize = 3;

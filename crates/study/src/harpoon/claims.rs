@@ -3,31 +3,21 @@
 use super::cells::{COPIES, GAPS, OCTAVES, RANKS, SIZES};
 use super::results::Results;
 use super::run::{BIN, RTT};
-use crate::{Entry, Estimate, Finding, Ledger, Verdict};
+use crate::ledger::Claim;
+use crate::{Estimate, Finding, Ledger, Verdict};
 
 /// The ledger of the study, over `whole` intervals of the original.
 pub fn ledger(results: &Results<'_>, whole: usize) -> Ledger {
-    let entry = |claim: &Claim| Entry {
-        id: claim.id.to_string(),
-        claim: claim.claim.to_string(),
-        paper: claim.paper.to_string(),
-        rule: claim.rule.to_string(),
-        findings: (0..COPIES.len())
-            .map(|i| {
-                (claim.find)(&Query {
-                    results,
-                    whole,
-                    copy: i,
-                })
-                .unwrap_or_else(Finding::not_tested)
-            })
-            .collect(),
-    };
-    Ledger {
-        title: "Claims of the paper".to_string(),
-        columns: COPIES.iter().map(|c| c.0.to_string()).collect(),
-        entries: CLAIMS.iter().map(entry).collect(),
-    }
+    let columns = COPIES.iter().enumerate().map(|(copy, (name, _))| {
+        let query = Query {
+            results,
+            whole,
+            copy,
+        };
+        ((*name).to_owned(), query)
+    });
+    let columns: Vec<(String, Query<'_>)> = columns.collect();
+    Ledger::of("Claims of the paper", &claims(), &columns)
 }
 
 #[derive(Clone, Copy)]
@@ -37,98 +27,92 @@ struct Query<'a> {
     copy: usize,
 }
 
-struct Claim {
-    id: &'static str,
-    claim: &'static str,
-    paper: &'static str,
-    rule: &'static str,
-    find: fn(&Query<'_>) -> Option<Finding>,
-}
-
-const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "S4.4",
-        claim: "sessions tuned by imitation carry the volume",
-        paper: "the interval's bytes are met",
-        rule: "holds: connections and wire bytes of the whole run within 3 %; in part: within 10 %",
-        find: tuning,
-    },
-    Claim {
-        id: "S4.5",
-        claim: "temporal volume is reproduced",
-        paper: "figures 6 and 9",
-        rule: "holds: wire bytes within 5 % in 95 % of the intervals of 300 s; in part: within 20 %",
-        find: temporal,
-    },
-    Claim {
-        id: "S4.6a",
-        claim: "file sizes are reproduced",
-        paper: "figure 7, the lines lie on each other",
-        rule: "holds: every quantile from 10 to 99 % within 5 %; in part: within 20 %",
-        find: |q| quantiles(q, &SIZES),
-    },
-    Claim {
-        id: "S4.6b",
-        claim: "inter-connection times are reproduced",
-        paper: "figure 7",
-        rule: "holds: every quantile from 10 to 90 % within 10 %; in part: within a factor of 2",
-        find: |q| quantiles(q, &GAPS),
-    },
-    Claim {
-        id: "S4.6c",
-        claim: "the popularity of destinations is reproduced by rank",
-        paper: "figure 7",
-        rule: "holds: shares of the ten most popular within a fifth of the original's or a point; in part: their \
+fn claims<'a>() -> [Claim<Query<'a>>; 11] {
+    [
+        Claim {
+            id: "S4.4",
+            claim: "sessions tuned by imitation carry the volume",
+            paper: "the interval's bytes are met",
+            rule: "holds: connections and wire bytes of the whole run within 3 %; in part: within 10 %",
+            find: tuning,
+        },
+        Claim {
+            id: "S4.5",
+            claim: "temporal volume is reproduced",
+            paper: "figures 6 and 9",
+            rule: "holds: wire bytes within 5 % in 95 % of the intervals of 300 s; in part: within 20 %",
+            find: temporal,
+        },
+        Claim {
+            id: "S4.6a",
+            claim: "file sizes are reproduced",
+            paper: "figure 7, the lines lie on each other",
+            rule: "holds: every quantile from 10 to 99 % within 5 %; in part: within 20 %",
+            find: |q| quantiles(q, &SIZES),
+        },
+        Claim {
+            id: "S4.6b",
+            claim: "inter-connection times are reproduced",
+            paper: "figure 7",
+            rule: "holds: every quantile from 10 to 90 % within 10 %; in part: within a factor of 2",
+            find: |q| quantiles(q, &GAPS),
+        },
+        Claim {
+            id: "S4.6c",
+            claim: "the popularity of destinations is reproduced by rank",
+            paper: "figure 7",
+            rule: "holds: shares of the ten most popular within a fifth of the original's or a point; in part: their \
                sum so",
-        find: popularity,
-    },
-    Claim {
-        id: "S4.7a",
-        claim: "flows per interval match",
-        paper: "figures 8 and 10",
-        rule: "holds: connections within 5 % in 95 % of the intervals of 300 s; in part: within 20 %",
-        find: |q| by_interval(q, "flows", 0.0),
-    },
-    Claim {
-        id: "S4.7b",
-        claim: "packets per interval match after scaling by the mean packet size",
-        paper: "figures 8 and 10",
-        rule: "holds: packets times the ratio of mean sizes within 5 % in 95 % of the intervals of 300 s; in \
-               kind: within 20 %",
-        find: scaled_packets,
-    },
-    Claim {
-        id: "S4.8a",
-        claim: "with the dominant RTT emulated, energy above the RTT matches",
-        paper: "figure 11",
-        rule: "holds: mean distance over octaves from twice the RTT to 33 s at most 0.5 octaves (1.5 dB); in \
-               kind: 1",
-        find: |q| Some(energy(q, true)?.verdict(q.with_rtt(), 0.5)),
-    },
-    Claim {
-        id: "S4.8b",
-        claim: "energy below the RTT does not match",
-        paper: "figure 11: links and hosts of the testbed differ",
-        rule: "holds: mean distance over octaves below half the RTT above 0.5 octaves; in part: above what it is \
+            find: popularity,
+        },
+        Claim {
+            id: "S4.7a",
+            claim: "flows per interval match",
+            paper: "figures 8 and 10",
+            rule: "holds: connections within 5 % in 95 % of the intervals of 300 s; in part: within 20 %",
+            find: |q| by_interval(q, "flows", 0.0),
+        },
+        Claim {
+            id: "S4.7b",
+            claim: "packets per interval match after scaling by the mean packet size",
+            paper: "figures 8 and 10",
+            rule: "holds: packets times the ratio of mean sizes within 5 % in 95 % of the intervals of 300 s; in \
+               part: within 20 %",
+            find: scaled_packets,
+        },
+        Claim {
+            id: "S4.8a",
+            claim: "with the dominant RTT emulated, energy above the RTT matches",
+            paper: "figure 11",
+            rule: "holds: mean distance over octaves from twice the RTT to 33 s at most 0.5 octaves (1.5 dB); in \
+               part: 1",
+            find: |q| Some(energy(q, true)?.verdict(q.with_rtt(), 0.5)),
+        },
+        Claim {
+            id: "S4.8b",
+            claim: "energy below the RTT does not match",
+            paper: "figure 11: links and hosts of the testbed differ",
+            rule: "holds: mean distance over octaves below half the RTT above 0.5 octaves; in part: above what it is \
                over the RTT",
-        find: below,
-    },
-    Claim {
-        id: "S4.8c",
-        claim: "without the RTT energy matches nowhere",
-        paper: "figure 11",
-        rule: "holds: mean distance above 0.5 octaves both above and below the RTT; in part: on one side",
-        find: without,
-    },
-    Claim {
-        id: "S4.8d",
-        claim: "an interval of 60 s has less energy than one of 300 s",
-        paper: "figure 11",
-        rule: "holds: lower by more than 0.1 octaves in the mean from twice the RTT to 33 s, both at the same \
+            find: below,
+        },
+        Claim {
+            id: "S4.8c",
+            claim: "without the RTT energy matches nowhere",
+            paper: "figure 11",
+            rule: "holds: mean distance above 0.5 octaves both above and below the RTT; in part: on one side",
+            find: without,
+        },
+        Claim {
+            id: "S4.8d",
+            claim: "an interval of 60 s has less energy than one of 300 s",
+            paper: "figure 11",
+            rule: "holds: lower by more than 0.1 octaves in the mean from twice the RTT to 33 s, both at the same \
                RTT; in part: lower",
-        find: shorter,
-    },
-];
+            find: shorter,
+        },
+    ]
+}
 
 impl Query<'_> {
     fn with_rtt(&self) -> bool {
@@ -142,14 +126,8 @@ fn percent(share: f64) -> String {
 
 fn finding(verdict: Verdict, value: String, detail: String, measured: Option<Estimate>) -> Finding {
     Finding {
-        verdict,
-        tentative: false,
-        value,
-        detail,
         measured,
-        reference: String::new(),
-        reference_verdict: None,
-        pictures: Vec::new(),
+        ..Finding::exact(verdict, value, detail, f64::NAN)
     }
 }
 

@@ -68,7 +68,7 @@ fn what_is_off_does_not_hold() {
         ("S4.5", Verdict::DoesNotHold),
         ("S4.6a", Verdict::DoesNotHold),
         ("S4.6b", Verdict::Holds),
-        ("S4.6c", Verdict::InKind),
+        ("S4.6c", Verdict::InPart),
         ("S4.7a", Verdict::Holds),
         ("S4.7b", Verdict::DoesNotHold),
     ] {
@@ -83,12 +83,18 @@ fn every_cell_is_another_and_numbers_are_as_many_as_named() {
     let original = Original::new(std::sync::Arc::new(nobody), 1.0, QUICK);
     let cells = cells(&original, 2);
     assert_eq!(cells.len(), 1 + 2 * COPIES.len());
-    let mut keys: Vec<_> = cells.iter().map(crate::grid::Cell::key).collect();
+    let mut keys: Vec<_> = cells
+        .iter()
+        .map(swell_experiment::run::grid::Cell::key)
+        .collect();
     keys.sort();
     keys.dedup();
     assert_eq!(keys.len(), cells.len());
     // Of nobody's traffic nothing can be said.
-    let numbers: Vec<Vec<f64>> = cells.iter().map(crate::grid::Cell::run).collect();
+    let numbers: Vec<Vec<f64>> = cells
+        .iter()
+        .map(swell_experiment::run::grid::Cell::run)
+        .collect();
     assert!(
         numbers
             .iter()
@@ -96,7 +102,7 @@ fn every_cell_is_another_and_numbers_are_as_many_as_named() {
     );
     let times: Vec<Vec<f64>> = timestamps::cells(&original)
         .iter()
-        .map(crate::grid::Cell::run)
+        .map(swell_experiment::run::grid::Cell::run)
         .collect();
     let study = study(&original, 2, &numbers, &times, "command".into());
     assert!(

@@ -15,7 +15,7 @@ use swell_traffic::flowlevel::Profile;
 
 use super::exporter::TrueFlow;
 use super::run::{COARSE, Original, learn};
-use crate::grid::Cell;
+use swell_experiment::run::grid::Cell;
 
 pub mod claims;
 mod figures;

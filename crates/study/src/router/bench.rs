@@ -3,7 +3,7 @@
 use swell_base::{Dur, Rate};
 
 use super::numbers::{NUMBERS, Raw, numbers};
-use crate::grid::Cell;
+use swell_experiment::run::grid::Cell;
 
 /// Sizes of tables in the paper.
 pub const TABLES: [u32; 4] = [32, 1_024, 32_768, 65_536];

@@ -3,37 +3,12 @@
 use super::bench::{BURSTS, Bench, Mix, Regime, TABLE, TABLES};
 use super::capacity::Capacity;
 use super::results::Results;
+use crate::ledger::Claim;
 use crate::words;
-use crate::{Entry, Finding, Ledger, Verdict};
+use crate::{Finding, Ledger, Verdict};
 
 /// Losses below which nothing is said of how they follow each other.
 const FEW: f64 = 30.0;
-
-struct Claim<C> {
-    id: &'static str,
-    claim: &'static str,
-    paper: &'static str,
-    rule: &'static str,
-    find: fn(&C) -> Option<Finding>,
-}
-
-fn ledger<C>(title: &str, claims: &[Claim<C>], columns: &[(String, C)]) -> Ledger {
-    let entry = |claim: &Claim<C>| Entry {
-        id: claim.id.to_owned(),
-        claim: claim.claim.to_owned(),
-        paper: claim.paper.to_owned(),
-        rule: claim.rule.to_owned(),
-        findings: columns
-            .iter()
-            .map(|(_, c)| (claim.find)(c).unwrap_or_else(Finding::not_tested))
-            .collect(),
-    };
-    Ledger {
-        title: title.to_owned(),
-        columns: columns.iter().map(|c| c.0.clone()).collect(),
-        entries: claims.iter().map(entry).collect(),
-    }
-}
 
 /// Sessions and constant spacing at one size of the table.
 struct AtTable<'a> {
@@ -77,7 +52,7 @@ pub fn tables(results: &Results<'_>) -> Ledger {
         .filter(there)
         .map(|routes| (format!("{routes} routes"), AtTable { results, routes }))
         .collect();
-    ledger(
+    Ledger::of(
         "Learnt sessions against constant spacing, equal mean loads",
         &table_claims(),
         &columns,
@@ -191,7 +166,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
             claim: "the larger the table, the more variable",
             paper: "figure 13: variance grows with the table",
             rule: "holds: deviation of the sessions' rate at high load over 1.2 times that with the smallest table; in \
-               kind: 1.05 times",
+               part: 1.05 times",
             find: |t| {
                 let smallest = *TABLES.iter().find(|&&routes| {
                     let bench = Bench::sessions(Regime::High, routes);
@@ -286,7 +261,7 @@ pub fn patterns(results: &Results<'_>) -> Ledger {
         })
         .filter(|(_, v)| results.runs().any(|r| r == v.own()))
         .collect();
-    ledger(
+    Ledger::of(
         "Constant spacing, other bursts and sizes, at high load",
         &pattern_claims(),
         &columns,
@@ -363,7 +338,7 @@ fn pattern_claims<'a>() -> [Claim<Varied<'a>>; 3] {
 /// The ledger of the generator's own capacity.
 pub fn capacity(capacity: &Capacity) -> Ledger {
     let column = format!("{} sessions", capacity.sessions);
-    ledger(
+    Ledger::of(
         "The generator itself: one process at each end",
         CAPACITY_CLAIMS,
         &[(column, capacity.clone())],

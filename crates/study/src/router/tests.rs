@@ -6,8 +6,8 @@ use swell_base::Dur;
 
 use super::bench::*;
 use super::*;
-use crate::grid::Cell;
 use crate::{Ledger, Verdict};
+use swell_experiment::run::grid::Cell;
 
 fn setting() -> Setting {
     Setting {
@@ -161,7 +161,7 @@ fn capacity_is_judged_by_what_was_measured() {
         let found = verdicts(&claims::capacity(capacity));
         found.into_iter().map(|f| f.1[0]).collect()
     };
-    let (holds, kind, fails) = (Verdict::Holds, Verdict::InKind, Verdict::DoesNotHold);
+    let (holds, kind, fails) = (Verdict::Holds, Verdict::InPart, Verdict::DoesNotHold);
     assert_eq!(judged(&good), [holds; 4]);
     let poor = Capacity {
         bulk: Some(Rate::from_bps(50_000_000)),

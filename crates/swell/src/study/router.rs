@@ -13,7 +13,7 @@ use swell_study::router::bench::{
 use swell_study::router::{Capacity, Count, Raw, SEED, Wanted, at_rate, learnt, offered, study};
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
 
-use super::{RUNS, capacity, directory, finish, runs};
+use super::{Done, RUNS, capacity, directory, finish, runs};
 use crate::cli::{GridArgs, RouterArgs};
 use crate::fail::Fail;
 use crate::{out, show};
@@ -44,6 +44,7 @@ pub(super) fn router(args: &RouterArgs, rights: Option<&Rights>, json: bool) -> 
         jobs: Some(1),
         out: args.out.clone(),
         fresh: args.fresh,
+        shard: None,
     };
     let dir = directory(&grid, "router", args.quick)?;
     let trouble = Trouble::default();
@@ -62,7 +63,7 @@ pub(super) fn router(args: &RouterArgs, rights: Option<&Rights>, json: bool) -> 
         .iter()
         .map(|&b| cell(b, b.regime.target(setting.line)))
         .collect();
-    let numbers = runs(&cells, &grid, &dir, RUNS)?;
+    let numbers = whole(runs(&cells, &grid, &dir, RUNS)?)?;
     trouble.first()?;
     let mut all: Vec<(Bench, Vec<f64>)> = sessions.iter().copied().zip(numbers).collect();
     let matching = |bench: &Bench| {
@@ -82,13 +83,23 @@ pub(super) fn router(args: &RouterArgs, rights: Option<&Rights>, json: bool) -> 
         fresh: false,
         ..grid
     };
-    let found = runs(&generators, &more, &dir, RUNS)?;
+    let found = whole(runs(&generators, &more, &dir, RUNS)?)?;
     trouble.first()?;
     all.extend(generated.iter().map(|g| g.0).zip(found));
     let capacity = own_capacity(rights, &model, args, &dir)?;
     let command = command(args);
     let study = study(&setting, &all, Some(&capacity), trouble.doubts(), command);
     finish(&study, &dir, json)
+}
+
+/// All numbers: nothing here is divided into shards.
+fn whole(done: Done) -> Result<Vec<Vec<f64>>, Fail> {
+    match done {
+        Done::All(numbers) => Ok(numbers),
+        Done::Shard(..) => Err(Fail::failed(
+            "a run in real time is not divided into shards",
+        )),
+    }
 }
 
 fn setting(args: &RouterArgs) -> Setting {

@@ -397,3 +397,69 @@ fn packets_of_a_run_are_a_trace_to_learn_from() {
         "{said}"
     );
 }
+
+#[test]
+fn a_second_process_is_refused_and_touches_nothing() {
+    let dir = Scratch::new("locked");
+    dir.write("small.toml", EXPERIMENT);
+    let there = dir.0.join("r");
+    let held = swell_experiment::run::Lock::take(&there, None).unwrap();
+    let refused = run(&dir, &["run", "small.toml", "-o", "r", "--fresh"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let process = std::process::id();
+    assert_eq!(
+        text(&refused.stderr),
+        format!(
+            "error: r is in use by another swell (process {process})\n\
+             hint: wait until it is done; -o DIR writes elsewhere\n"
+        )
+    );
+    assert_eq!(
+        std::fs::read_dir(&there).unwrap().count(),
+        1,
+        "the lock alone"
+    );
+    drop(held);
+    assert!(ran(&run(
+        &dir,
+        &["run", "small.toml", "-o", "r", "--quick"]
+    )));
+}
+
+#[test]
+fn shards_in_processes_of_their_own_give_the_tables_of_one() {
+    let dir = Scratch::new("shards");
+    dir.write("small.toml", EXPERIMENT);
+    let command = ["run", "small.toml", "--quick"];
+    assert!(ran(&run(&dir, &[&command[..], &["-o", "one"]].concat())));
+    let shard = |k: u32| {
+        let part = format!("{k}/3");
+        swell(&dir)
+            .args(command)
+            .args(["-o", "parts", "--shard", &part])
+            .output()
+            .unwrap()
+    };
+    // All at once, but for the second, which no machine did.
+    let outputs = std::thread::scope(|scope| {
+        let both = [3, 1].map(|k| scope.spawn(move || shard(k)));
+        both.map(|t| t.join().unwrap())
+    });
+    for out in &outputs {
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        assert!(
+            text(&out.stdout).contains("of 6 runs are in parts"),
+            "{}",
+            text(&out.stdout)
+        );
+    }
+    assert!(ran(&run(&dir, &[&command[..], &["-o", "parts"]].concat())));
+    assert!(tables(&dir.0.join("one")) == tables(&dir.0.join("parts")));
+    let wrong = run(&dir, &[&command[..], &["--shard", "4/3"]].concat());
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        text(&wrong.stderr).contains("K/N with K from 1 to N"),
+        "{}",
+        text(&wrong.stderr)
+    );
+}

@@ -275,3 +275,46 @@ fn a_changed_study_has_a_directory_of_its_own() {
         );
     }
 }
+
+#[test]
+fn shards_of_a_study_give_its_table() {
+    let dir = Scratch::new("study-shards");
+    small(&dir);
+    let command = ["study", "file", "study.toml"];
+    let go = |more: &[&str]| run(&dir, &[&command[..], more].concat());
+    assert!(go(&["-o", "one"]).status.success());
+    let shard = go(&["-o", "parts", "--shard", "2/3"]);
+    assert!(shard.status.success(), "{}", text(&shard.stderr));
+    assert!(
+        text(&shard.stdout).contains("1 of 4 runs"),
+        "{}",
+        text(&shard.stdout)
+    );
+    assert!(!dir.0.join("parts/report.html").exists());
+    // Another machine's, with a directory of its own.
+    assert!(go(&["-o", "other", "--shard", "1/3"]).status.success());
+    let name = "runs.1-of-3.csv";
+    std::fs::copy(
+        dir.0.join("other").join(name),
+        dir.0.join("parts").join(name),
+    )
+    .unwrap();
+    let joined = go(&["-o", "parts"]);
+    assert!(
+        text(&joined.stderr).contains("3 of 4 runs are there"),
+        "{}",
+        text(&joined.stderr)
+    );
+    let [one, parts] =
+        ["one", "parts"].map(|d| std::fs::read(dir.0.join(d).join("runs.csv")).unwrap());
+    assert!(one == parts);
+    let held = swell_experiment::run::Lock::take(&dir.0.join("one"), None).unwrap();
+    let refused = go(&["-o", "one"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        text(&refused.stderr).contains("one is in use by another swell"),
+        "{}",
+        text(&refused.stderr)
+    );
+    drop(held);
+}

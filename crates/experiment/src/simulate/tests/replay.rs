@@ -181,6 +181,7 @@ fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
         dir: scratch.path().join("run"),
         threads: 2,
         fresh: false,
+        shard: None,
     };
     let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("it runs");
     let crate::run::Ended::Complete(results) = ended else {

@@ -97,6 +97,7 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
         dir: scratch.path().join("run"),
         threads: 2,
         fresh: false,
+        shard: None,
     };
     let plan = plan.expect("a good file");
     let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("it runs");

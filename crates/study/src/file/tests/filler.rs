@@ -10,7 +10,7 @@ use super::*;
 use crate::bundled::Bundled;
 use crate::{Estimate, Verdict};
 
-use Verdict::{DoesNotHold as No, Holds, InKind, NotTested};
+use Verdict::{DoesNotHold as No, Holds, InPart, NotTested};
 
 /// A combination of the study.
 struct At<'a> {
@@ -68,7 +68,7 @@ fn paper(at: &At<'_>, measure: &str) -> f64 {
 
 fn filler() -> FileStudy {
     let bundled = Bundled::named("filler").expect("it is carried");
-    let study = bundled.study(&Wish::default());
+    let study = bundled.study(&Overrides::default());
     study.unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -108,7 +108,7 @@ type Expected = (&'static str, [Verdict; 3]);
 const CHANGES: &[(&str, Change, &[Expected])] = &[
     ("nothing", |_, _, x| x, &[]),
     ("delay +8 % at 3 Mbit/s", |at, m, x| if m == "delay" && at.is("filler", 3.0, 20.0) { x * 1.08 / 1.045 } else { x },
-        &[("S3.1", [InKind; 3])]),
+        &[("S3.1", [InPart; 3])]),
     ("delay +2 % at 3 Mbit/s", |at, m, x| if m == "delay" && at.is("filler", 3.0, 20.0) { x * 1.02 / 1.045 } else { x },
         &[("S3.1", [No; 3])]),
     ("delay +12 % at 3 Mbit/s", |at, m, x| if m == "delay" && at.is("filler", 3.0, 20.0) { x * 1.12 / 1.045 } else { x },
@@ -116,13 +116,13 @@ const CHANGES: &[(&str, Change, &[Expected])] = &[
     ("delay +1.95 % at 15 Mbit/s, more than at 10", |at, m, x| if m == "delay" && at.is("filler", 15.0, 20.0) { x * 1.0195 / 1.012 } else { x },
         &[("S3.1", [No; 3])]),
     ("0.05 % dropped at 15 Mbit/s", |at, m, x| if m == "drop" && at.is("filler", 15.0, 20.0) { 5e-4 } else { x },
-        &[("S3.2a", [InKind; 3]), ("A8", [No; 3])]),
+        &[("S3.2a", [InPart; 3]), ("A8", [No; 3])]),
     ("0.2 % dropped at 6 Mbit/s", |at, m, x| if m == "drop" && at.is("filler", 6.0, 20.0) { 2e-3 } else { x },
         &[("S3.2a", [No; 3]), ("A8", [No; 3])]),
     ("0.2 % dropped at 4 Mbit/s, with and without filler", |at, m, x| if m == "drop" && at.rate == 4.0 { 2e-3 } else { x },
         &[]),
     ("0.22 points more dropped at 3 Mbit/s", |at, m, x| if m == "drop" && at.is("filler", 3.0, 20.0) { 0.0222 } else { x },
-        &[("S3.2b", [InKind; 3])]),
+        &[("S3.2b", [InPart; 3])]),
     ("half again as much dropped at 3 Mbit/s", |at, m, x| if m == "drop" && at.is("filler", 3.0, 20.0) { 0.03 } else { x },
         &[("S3.2b", [No; 3])]),
     ("only filler drops at 3 Mbit/s, a little", |at, m, x| match (m, at.rate == 3.0, at.line) { ("drop", true, "filler") => 1e-3, ("drop", true, _) => 0.0, _ => x },
@@ -132,7 +132,7 @@ const CHANGES: &[(&str, Change, &[Expected])] = &[
     ("nothing dropped at 3 Mbit/s", |at, m, x| if m == "drop" && at.rate == 3.0 { 0.0 } else { x },
         &[]),
     ("0.5 % less carried at 8 Mbit/s", |at, m, x| if m == "carried" && at.is("filler", 8.0, 20.0) { x * 0.995 } else { x },
-        &[("S3.3", [InKind; 3])]),
+        &[("S3.3", [InPart; 3])]),
     ("2 % less carried at 8 Mbit/s", |at, m, x| if m == "carried" && at.is("filler", 8.0, 20.0) { x * 0.98 } else { x },
         &[("S3.3", [No; 3])]),
     ("2 % more carried at 8 Mbit/s", |at, m, x| if m == "carried" && at.is("filler", 8.0, 20.0) { x * 1.02 } else { x },
@@ -142,49 +142,49 @@ const CHANGES: &[(&str, Change, &[Expected])] = &[
     ("the wait alone is a tenth more at 250 ms", |at, m, x| if m == "delay" && at.is("none", 10.0, 250.0) { x + 0.036e-3 } else { x },
         &[("S3.4a", [No; 3])]),
     ("packets take 0.2 ms longer everywhere", |_, m, x| if ["delay", "back_delay"].contains(&m) { x + 0.2e-3 } else { x },
-        &[("S3.4a", [InKind; 3])]),
+        &[("S3.4a", [InPart; 3])]),
     ("filler adds 1.2 % at 40 ms", |at, m, x| if m == "delay" && at.is("filler", 10.0, 40.0) { (0.04 + ALONE) * 1.012 } else { x },
-        &[("S3.4a", [No; 3]), ("S3.4b", [InKind; 3]), ("A8", [No; 3])]),
+        &[("S3.4a", [No; 3]), ("S3.4b", [InPart; 3]), ("A8", [No; 3])]),
     ("filler adds 3 % at 40 ms", |at, m, x| if m == "delay" && at.is("filler", 10.0, 40.0) { (0.04 + ALONE) * 1.03 } else { x },
         &[("S3.4a", [No; 3]), ("S3.4b", [No; 3]), ("A8", [No; 3])]),
     ("filler adds 3 % at 250 ms", |at, m, x| if m == "delay" && at.is("filler", 10.0, 250.0) { (0.25 + ALONE) * 1.03 } else { x },
         &[("S3.4a", [No; 3]), ("S3.4b", [No; 3])]),
     ("filler is sent at 8 Mbit/s and adds as much", |at, m, x| if m == "filler_carried" && at.is("filler", 10.0, 20.0) { 8e6 } else { x },
-        &[("S3.5a", [InKind; 3])]),
+        &[("S3.5a", [InPart; 3])]),
     ("filler is sent at 5 Mbit/s and adds as much", |at, m, x| if m == "filler_carried" && at.is("filler", 10.0, 20.0) { 5e6 } else { x },
         &[("S3.5a", [No; 3])]),
     ("a wait of the formula's and 5 %", |at, m, x| if m == "wait" && at.is("none", 8.0, 20.0) { 0.315e-3 } else { x },
-        &[("S3.5b", [InKind; 3]), ("A8", [Holds, Holds, No])]),
+        &[("S3.5b", [InPart; 3]), ("A8", [Holds, Holds, No])]),
     ("a wait of the formula's and 20 %", |at, m, x| if m == "wait" && at.is("filler", 15.0, 20.0) { 0.36e-3 } else { x },
-        &[("S3.5b", [InKind; 3]), ("A8", [No; 3])]),
+        &[("S3.5b", [InPart; 3]), ("A8", [No; 3])]),
     ("a wait of half the formula's", |at, m, x| if m == "wait" && at.is("filler", 15.0, 20.0) { 0.15e-3 } else { x },
         &[("S3.5b", [No; 3]), ("A8", [No; 3])]),
     ("a wait of twice the formula's where packets are dropped", |at, m, x| if m == "wait" && at.is("filler", 3.0, 20.0) { 0.6e-3 } else { x },
         &[]),
     ("80 % of the idle bandwidth is used", |at, m, x| if m == "used" && at.is("filler", 10.0, 20.0) { 0.8 } else { x },
-        &[("S3.6a", [InKind; 3])]),
+        &[("S3.6a", [InPart; 3])]),
     ("40 % of it at 4 Mbit/s", |at, m, x| if m == "used" && at.is("filler", 4.0, 20.0) { 0.4 } else { x },
-        &[("S3.6a", [InKind; 3])]),
+        &[("S3.6a", [InPart; 3])]),
     ("40 % of it", |at, m, x| if m == "used" && at.line == "filler" { 0.4 } else { x },
         &[("S3.6a", [No; 3])]),
     ("16 KB leave the filler 70 %", |at, m, x| if m == "filler_carried" && at.is("buffer16", 10.0, 250.0) { 9.5e6 * 0.7 } else { x },
-        &[("S3.6b", [InKind; 3])]),
+        &[("S3.6b", [InPart; 3])]),
     ("16 KB leave the filler all", |at, m, x| if m == "filler_carried" && at.line == "buffer16" { 9.5e6 } else { x },
         &[("S3.6b", [No; 3])]),
     ("the filler's delay falls between two latencies", |at, m, x| if m == "filler_delay" && at.is("filler", 10.0, 40.0) { 0.06 } else { x },
         &[("S3.6b", [No; 3])]),
     ("0.5 % more delay against the filler", |at, m, x| if m == "back_delay" && at.is("filler", 6.0, 20.0) { x * 1.005 } else { x },
-        &[("S3.7", [InKind; 3])]),
+        &[("S3.7", [InPart; 3])]),
     ("2 % less of it", |at, m, x| if m == "back_delay" && at.is("filler", 6.0, 20.0) { x * 0.98 } else { x },
         &[("S3.7", [No; 3])]),
     ("0.5 % more delay against reversed filler", |at, m, x| if m == "delay" && at.is("reversed", 10.0, 40.0) { x * 1.005 } else { x },
-        &[("S3.7", [InKind; 3])]),
+        &[("S3.7", [InPart; 3])]),
     ("2 % more of it, in one trace", |at, m, x| if m == "delay" && at.column == "selfsim2" && at.is("reversed", 10.0, 40.0) { x * 1.02 } else { x },
         &[("S3.7", [Holds, No, Holds])]),
     ("filler adds 0.03 ms less at 20 ms", |at, m, x| if m == "delay" && at.is("filler", 10.0, 20.0) { x - 0.03e-3 } else { x },
         &[("A8", [No; 3])]),
     ("filler adds 0.02 ms more at 20 ms", |at, m, x| if m == "delay" && at.is("filler", 10.0, 20.0) { x + 0.02e-3 } else { x },
-        &[("S3.1", [InKind; 3]), ("A8", [No; 3])]),
+        &[("S3.1", [InPart; 3]), ("A8", [No; 3])]),
     ("a minute", |_, m, x| if m == "simulated" { 60.0 } else { x },
         &[("A8", [NotTested; 3])]),
     ("half an hour", |_, m, x| if m == "simulated" { 1800.0 } else { x },
@@ -220,7 +220,7 @@ fn a_change_of_the_world_changes_the_verdicts_that_look_there() {
     // No rule always says the same.
     for claim in claims() {
         let mut possible = vec![Holds, No];
-        possible.extend(claim.in_kind.as_ref().map(|_| InKind));
+        possible.extend(claim.in_part.as_ref().map(|_| InPart));
         for verdict in possible {
             let there = seen.contains(&(claim.id.as_str(), verdict.words()));
             assert!(
@@ -249,14 +249,14 @@ fn what_the_rules_say_of_ns2() {
         ("S3.1", [Holds; 3]),
         ("S3.2a", [Holds; 3]),
         ("S3.2b", [No; 3]),
-        ("S3.3", [InKind, Holds, Holds]),
+        ("S3.3", [InPart, Holds, Holds]),
         // At 250 ms Sack1 sends two thirds of what it sends at 10 to 40 ms, and adds that much less.
         ("S3.4a", [Holds, No, No]),
         ("S3.4b", [Holds; 3]),
-        ("S3.5a", [InKind; 3]),
-        ("S3.5b", [InKind, InKind, Holds]),
+        ("S3.5a", [InPart; 3]),
+        ("S3.5b", [InPart, InPart, Holds]),
         ("S3.6a", [Holds; 3]),
-        ("S3.6b", [InKind; 3]),
+        ("S3.6b", [InPart; 3]),
         ("S3.7", [Holds; 3]),
         ("A8", [Holds; 3]),
     ];

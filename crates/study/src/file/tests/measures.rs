@@ -3,7 +3,7 @@
 use super::*;
 use crate::Section;
 use crate::bundled::Bundled;
-use crate::grid::Task as _;
+use swell_experiment::run::grid::Task as _;
 
 /// The study with the line `codel` of only these measures.
 fn only(measures: &str) -> String {
@@ -31,11 +31,12 @@ fn a_measure_that_means_nothing_of_a_line_has_no_number() {
         let of_one = "y = \"arrived\"\nlines = [\"fifo\"]";
         let text = only(measures).replacen("y = \"arrived\"", of_one, 1);
         let (_dir, path) = written(&text);
-        let study = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+        let study = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
         let options = Options {
             file: path.with_file_name("runs.csv"),
             jobs: 1,
             fresh: false,
+            shard: None,
         };
         let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
             panic!("nobody stopped it");
@@ -104,12 +105,12 @@ fn nothing_asks_for_it_and_nothing_is_held_against_it() {
     ));
     let table = "column,line,load,arrived,each\nslow,fifo,1,10,10\nslow,codel,1,10,";
     std::fs::write(dir.path().join("ref.csv"), format!("{table}\n")).unwrap();
-    let study = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let study = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let made = study.study(&vec![vec![10.0, 10.0]; study.cells().len()]);
     let compared = made.facts.iter().find(|f| f.0.contains("ns-2"));
     assert_eq!(compared.expect("it is compared").1, "3 of 3");
     std::fs::write(dir.path().join("ref.csv"), format!("{table}10\n")).unwrap();
-    let why = FileStudy::read(&path, &Wish::default()).expect_err("it means nothing");
+    let why = FileStudy::read(&path, &Overrides::default()).expect_err("it means nothing");
     let expected = "line 3: `each` means nothing of the line `codel`";
     assert!(why.to_string().contains(expected), "{why}");
 }
@@ -117,12 +118,12 @@ fn nothing_asks_for_it_and_nothing_is_held_against_it() {
 /// Where acknowledgements of others arrive among the packets, a c.o.v. is not the clients'; what counts their packets is.
 #[test]
 fn of_packets_both_ways_the_page_says_what_is_the_clients_own() {
-    let wish = Wish {
+    let overrides = Overrides {
         quick: true,
-        ..Wish::default()
+        ..Overrides::default()
     };
     let bundled = Bundled::named("burstiness").expect("it is carried");
-    let study = bundled.study(&wish).unwrap_or_else(|e| panic!("{e}"));
+    let study = bundled.study(&overrides).unwrap_or_else(|e| panic!("{e}"));
     let made = study.study(&vec![
         vec![1.5; study.measures().count()];
         study.cells().len()

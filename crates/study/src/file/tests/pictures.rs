@@ -58,7 +58,7 @@ fn more(study: &Study) -> &crate::Section {
 #[test]
 fn figures_and_tables_show_more_than_one_number_of_a_run() {
     let (_dir, path) = written(&study());
-    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let read = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let numbers: Vec<Vec<f64>> = (0..read.groups().count())
         .map(|i| read.run_one(i, 1).unwrap())
         .collect();
@@ -113,7 +113,7 @@ y_title = "rate"
     let text = study().replace("values = [0.5]", "values = [0.25, 0.5]") + figure;
     let text = text.replace("wait - run(`fifo`).wait", "wait");
     let (_dir, path) = written(&text);
-    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let read = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let numbers = vec![vec![1.0; read.measures().count()]; read.groups().count()];
     let made = read.study(&numbers);
     let pictures = &more(&made).pictures;
@@ -157,7 +157,7 @@ fn runs_that_are_simulated_again_are_few_and_can_be_stopped() {
     assert!(why.contains("key figure[2].points"), "{why}");
 
     let (_dir, path) = written(&study());
-    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let read = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let numbers = vec![vec![1.0; read.measures().count()]; read.groups().count()];
     assert!(read.runs_again());
     assert!(read.study_unless(&numbers, &|| true).is_none());
@@ -170,11 +170,12 @@ fn runs_that_are_simulated_again_are_few_and_can_be_stopped() {
 
 /// Runs a study in a directory, and its series.
 fn series_after(path: &std::path::Path) -> (FileStudy, crate::Picture) {
-    let read = FileStudy::read(path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let read = FileStudy::read(path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let options = Options {
         file: path.with_file_name("runs.csv"),
         jobs: 2,
         fresh: false,
+        shard: None,
     };
     let Ended::Complete(numbers) = read.run(&options, &|_| {}, &|| false).unwrap() else {
         panic!("nobody stopped it");
@@ -196,7 +197,7 @@ fn what_was_simulated_for_its_numbers_is_not_simulated_again_for_a_picture() {
     ] {
         let text = study().replacen("points = {", &format!("{filter}points = {{"), 1);
         let (_dir, path) = written(&text);
-        let alone = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+        let alone = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
         assert!(alone.runs_again());
         let numbers = (0..alone.groups().count()).map(|i| alone.run_one(i, 1).unwrap());
         let again = alone.study(&numbers.collect::<Vec<_>>());
@@ -221,11 +222,12 @@ fn what_was_simulated_for_its_numbers_is_not_simulated_again_for_a_picture() {
         assert_eq!(series_after(&path).1, series);
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), table, "{filter}");
         // After the runs nothing is left to be stopped, where it was known which are drawn.
-        let fresh = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+        let fresh = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
         let options = Options {
             file: path.with_file_name("other.csv"),
             jobs: 1,
             fresh: true,
+            shard: None,
         };
         fresh.run(&options, &|_| {}, &|| false).unwrap();
         assert_eq!(fresh.runs_again(), !at_once, "{filter}");
@@ -338,11 +340,11 @@ fn a_capture_is_one_more_column() {
     let (dir, path) = written(&(text.clone() + CAPTURE));
     let trace = dir.path().join("mon day.1.pcap");
     std::fs::write(&trace, pcap(50)).unwrap();
-    let wish = Wish {
+    let overrides = Overrides {
         captures: vec![trace.clone()],
-        ..Wish::default()
+        ..Overrides::default()
     };
-    let read = FileStudy::read(&path, &wish).unwrap_or_else(|e| panic!("{e}"));
+    let read = FileStudy::read(&path, &overrides).unwrap_or_else(|e| panic!("{e}"));
     let last = read.groups().last().unwrap();
     assert_eq!(last.name, "mon-day, codel, load = 1");
     assert!(last.assignments.contains(&"run.duration=6s".to_owned()));
@@ -366,21 +368,21 @@ fn a_capture_is_one_more_column() {
     );
 
     let (_other, without) = written(&text);
-    let refused = FileStudy::read(&without, &wish).expect_err("no template");
+    let refused = FileStudy::read(&without, &overrides).expect_err("no template");
     assert!(
         refused.to_string().contains("takes no captures"),
         "{refused}"
     );
     std::fs::write(&trace, b"nothing of the kind").unwrap();
-    let why = FileStudy::read(&path, &wish).expect_err("no capture");
+    let why = FileStudy::read(&path, &overrides).expect_err("no capture");
     let said = why.to_string();
     assert_eq!(said.matches("mon day.1.pcap").count(), 1, "{said}");
 
     // A device and a directory stand for pipes, which would have to be written to if this failed.
     for other in ["/dev/null", "/"] {
-        let special = Wish {
+        let special = Overrides {
             captures: vec![other.into()],
-            ..Wish::default()
+            ..Overrides::default()
         };
         let refusal = FileStudy::read(&path, &special).expect_err("no capture");
         assert!(refusal.to_string().contains("not a file"), "{refusal}");
@@ -393,7 +395,7 @@ fn finding_what_figures_show_can_be_stopped() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let text = study().replacen("points = {", "where = \"load < 1\"\npoints = {", 1);
     let (_dir, path) = written(&text);
-    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let read = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let asked = AtomicUsize::new(0);
     let groups = read.groups().count();
     let stop = |after: usize| move |n: usize| n > after;
@@ -406,6 +408,7 @@ fn finding_what_figures_show_can_be_stopped() {
         file: path.with_file_name("runs.csv"),
         jobs: 1,
         fresh: false,
+        shard: None,
     };
     let ended = read.run(&options, &|_| {}, &|| true).unwrap();
     let none = Ended::Interrupted {
@@ -465,11 +468,12 @@ fn points_of_another_study_are_left_alone() {
     std::fs::write(&file, runs).unwrap();
     let kept = dir.path().join("runs.points.csv");
     std::fs::write(&kept, points).unwrap();
-    let read = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let read = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let mut options = Options {
         file,
         jobs: 1,
         fresh: false,
+        shard: None,
     };
     let refused = read.run(&options, &|_| {}, &|| true);
     assert!(matches!(refused, Err(GridError::Table { line: 1, .. })));

@@ -11,11 +11,11 @@ fn page(study: &str, reference: &str, quick: bool) -> Study {
     let table = "column,line,load,seeds,arrived,arrived_sd\n\
                  slow,fifo,0.5,3,10,0.1\nslow,fifo,1,3,10,0.1\nslow,codel,1,3,10,0.1\n";
     std::fs::write(dir.path().join("ref.csv"), table).unwrap();
-    let wish = Wish {
+    let overrides = Overrides {
         quick,
-        ..Wish::default()
+        ..Overrides::default()
     };
-    let read = FileStudy::read(&path, &wish).unwrap_or_else(|e| panic!("{e}"));
+    let read = FileStudy::read(&path, &overrides).unwrap_or_else(|e| panic!("{e}"));
     let numbers = vec![vec![10.0, 1.0]; read.cells().len()];
     read.study(&numbers)
 }
@@ -128,7 +128,7 @@ fn many_lengths_are_told_by_their_ends() {
     let table = "column,line,load,seeds,arrived,arrived_sd\n".to_owned();
     let table = table + rows.collect::<String>().as_str();
     std::fs::write(dir.path().join("ref.csv"), table).unwrap();
-    let made = FileStudy::read(&path, &Wish::default()).unwrap_or_else(|e| panic!("{e}"));
+    let made = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let theirs = made.reference.as_ref().expect("a reference");
     let named = made.compiled.file.reference.as_ref().expect("its name");
     let why = ": ns-2's runs are of 6 s, and ours of 2.1 to 2.5 s, 5 lengths";

@@ -5,11 +5,11 @@ use crate::bundled::Bundled;
 
 fn of(text: &str, with: &[&str]) -> Result<FileStudy, String> {
     let (_dir, path) = written(&optional(text));
-    let wish = Wish {
+    let overrides = Overrides {
         with: with.iter().map(|&w| w.to_owned()).collect(),
-        ..Wish::default()
+        ..Overrides::default()
     };
-    FileStudy::read(&path, &wish).map_err(|e| e.to_string())
+    FileStudy::read(&path, &overrides).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -129,11 +129,11 @@ fn options_are_of_values_that_are_there() {
 fn the_filler_studys_stand_ins_may_be_of_half_an_hour() {
     let bundled = Bundled::named("filler").expect("it is carried");
     let asked = |with: &[&str]| {
-        let wish = Wish {
+        let overrides = Overrides {
             with: with.iter().map(|&w| w.to_owned()).collect(),
-            ..Wish::default()
+            ..Overrides::default()
         };
-        bundled.study(&wish).unwrap_or_else(|e| panic!("{e}"))
+        bundled.study(&overrides).unwrap_or_else(|e| panic!("{e}"))
     };
     let (own, long) = (asked(&[]), asked(&["minutes=30"]));
     assert!(own.groups().all(|g| g.seconds == 600.0));
@@ -165,12 +165,12 @@ fn what_is_asked_for_is_so_in_a_first_look_too() {
             Some("minutes is 10, its own is 1"),
         ),
     ] {
-        let wish = Wish {
+        let overrides = Overrides {
             quick: true,
             with: with.into_iter().map(str::to_owned).collect(),
-            ..Wish::default()
+            ..Overrides::default()
         };
-        let study = bundled.study(&wish).unwrap_or_else(|e| panic!("{e}"));
+        let study = bundled.study(&overrides).unwrap_or_else(|e| panic!("{e}"));
         assert!(study.groups().all(|g| g.seconds == seconds), "{with:?}");
         let doubts = study.doubts();
         let of = |code: &str| doubts.iter().find(|d| d.code == code);
@@ -215,11 +215,11 @@ fn a_changed_study_has_no_reference() {
                  slow,fifo,0.5,3,90,0.1\nslow,fifo,1,3,90,0.1\nslow,codel,1,3,90,0.1\n";
     std::fs::write(dir.path().join("ref.csv"), table).unwrap();
     let page = |with: &[&str]| {
-        let wish = Wish {
+        let overrides = Overrides {
             with: with.iter().map(|&w| w.to_owned()).collect(),
-            ..Wish::default()
+            ..Overrides::default()
         };
-        let read = FileStudy::read(&path, &wish).unwrap_or_else(|e| panic!("{e}"));
+        let read = FileStudy::read(&path, &overrides).unwrap_or_else(|e| panic!("{e}"));
         read.study(&vec![vec![10.0, 1.0]; read.cells().len()])
     };
     let said = |made: &crate::Study| {

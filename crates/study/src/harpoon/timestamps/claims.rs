@@ -1,8 +1,9 @@
 //! What the paper says of the times of flow records.
 
 use super::{NUMBERS, SWEEP, SWEEPS};
+use crate::ledger::Claim;
 use crate::words;
-use crate::{Entry, Finding, Ledger, Verdict};
+use crate::{Finding, Ledger, Verdict};
 
 /// The paper's table 2, end of a flow: mean, median and standard deviation of the error, seconds.
 const PAPER: [f64; 3] = [0.454, 0.461, 0.254];
@@ -53,99 +54,86 @@ pub fn row(numbers: &[Vec<f64>], at: usize) -> Option<Row<'_>> {
 
 /// The ledger, from the numbers of [`super::cells`].
 pub fn ledger(numbers: &[Vec<f64>]) -> Ledger {
-    let entry = |claim: &Claim| Entry {
-        id: claim.id.to_owned(),
-        claim: claim.claim.to_owned(),
-        paper: claim.paper.to_owned(),
-        rule: claim.rule.to_owned(),
-        findings: columns()
-            .iter()
-            .map(|c| row(numbers, c.at).and_then(|r| (claim.find)(r)))
-            .map(|f| f.unwrap_or_else(Finding::not_tested))
-            .collect(),
-    };
-    Ledger {
-        title: "Claims about the times of flow records".to_owned(),
-        columns: columns().into_iter().map(|c| c.name).collect(),
-        entries: CLAIMS.iter().map(entry).collect(),
-    }
+    let there = columns().into_iter();
+    let there = there
+        .map(|c| (c.name, row(numbers, c.at)))
+        .collect::<Vec<_>>();
+    Ledger::of("Claims about the times of flow records", &claims(), &there)
 }
 
-struct Claim {
-    id: &'static str,
-    claim: &'static str,
-    paper: &'static str,
-    rule: &'static str,
-    find: fn(Row<'_>) -> Option<Finding>,
-}
-
-const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "S4.9a",
-        claim: "records begin when their flows do",
-        paper: "median 0 ms, mean 19, deviation 8: no numbers have these three, for mean and median are never \
+fn claims<'a>() -> [Claim<Option<Row<'a>>>; 4] {
+    [
+        Claim {
+            id: "S4.9a",
+            claim: "records begin when their flows do",
+            paper: "median 0 ms, mean 19, deviation 8: no numbers have these three, for mean and median are never \
                 more than a deviation apart",
-        rule: "holds: median error at most a millisecond, as fine as NetFlow v5 is; in part: ten",
-        find: |row| {
-            let median = row.get("begin_50")?;
-            let late = median.abs();
-            Some(Finding::exact(
-                Verdict::of(late <= 1e-3, late <= 1e-2),
-                millis(median),
-                format!("in the median; mean {}", millis(row.get("begin_mean")?)),
-                median,
-            ))
+            rule: "holds: median error at most a millisecond, as fine as NetFlow v5 is; in part: ten",
+            find: |row| {
+                let row = (*row)?;
+                let median = row.get("begin_50")?;
+                let late = median.abs();
+                Some(Finding::exact(
+                    Verdict::of(late <= 1e-3, late <= 1e-2),
+                    millis(median),
+                    format!("in the median; mean {}", millis(row.get("begin_mean")?)),
+                    median,
+                ))
+            },
         },
-    },
-    Claim {
-        id: "S4.9b",
-        claim: "records end later than their flows",
-        paper: "mean 454 ms, median 461, deviation 254, through a Cisco 6509",
-        rule: "holds: all three within a tenth of the paper's; in part: late by more than 10 ms in the mean",
-        find: late,
-    },
-    Claim {
-        id: "S4.9c",
-        claim: "sessions counted from durations are too many",
-        paper: "overestimated",
-        rule: "holds: by the records' times over 5 % more are active than by the packets'; in part: more",
-        find: |row| {
-            let over = row.over()?;
-            Some(Finding::exact(
-                Verdict::of(over > 0.05, over > 0.0),
-                words::tenths(over),
-                format!(
-                    "{:.2} active in the mean, by the packets {:.2}, of {:.1} s each",
-                    row.get("sessions")?,
-                    row.get("true_sessions")?,
-                    row.get("lifetime")?
-                ),
-                over,
-            ))
+        Claim {
+            id: "S4.9b",
+            claim: "records end later than their flows",
+            paper: "mean 454 ms, median 461, deviation 254, through a Cisco 6509",
+            rule: "holds: all three within a tenth of the paper's; in part: late by more than 10 ms in the mean",
+            find: late,
         },
-    },
-    Claim {
-        id: "S4.9d",
-        claim: "so many sessions send more than there was; with exact times they match",
-        paper: "the first algorithm fails with late times, and leads to a good match with exact ones",
-        rule: "holds: expected bytes of so many sessions over 5 % more than the original's, and within 5 % with \
+        Claim {
+            id: "S4.9c",
+            claim: "sessions counted from durations are too many",
+            paper: "overestimated",
+            rule: "holds: by the records' times over 5 % more are active than by the packets'; in part: more",
+            find: |row| {
+                let row = (*row)?;
+                let over = row.over()?;
+                Some(Finding::exact(
+                    Verdict::of(over > 0.05, over > 0.0),
+                    words::tenths(over),
+                    format!(
+                        "{:.2} active in the mean, by the packets {:.2}, of {:.1} s each",
+                        row.get("sessions")?,
+                        row.get("true_sessions")?,
+                        row.get("lifetime")?
+                    ),
+                    over,
+                ))
+            },
+        },
+        Claim {
+            id: "S4.9d",
+            claim: "so many sessions send more than there was; with exact times they match",
+            paper: "the first algorithm fails with late times, and leads to a good match with exact ones",
+            rule: "holds: expected bytes of so many sessions over 5 % more than the original's, and within 5 % with \
                the packets' times; in part: more than with the packets' times",
-        find: |row| {
-            let (said, exact) = (row.get("volume")? - 1.0, row.get("true_volume")? - 1.0);
-            Some(Finding::exact(
-                Verdict::of(said > 0.05 && exact.abs() <= 0.05, said > exact),
-                words::tenths(said),
-                format!(
-                    "of the bytes; with the packets' times {}",
-                    words::tenths(exact)
-                ),
-                said,
-            ))
+            find: |row| {
+                let row = (*row)?;
+                let (said, exact) = (row.get("volume")? - 1.0, row.get("true_volume")? - 1.0);
+                Some(Finding::exact(
+                    Verdict::of(said > 0.05 && exact.abs() <= 0.05, said > exact),
+                    words::tenths(said),
+                    format!(
+                        "of the bytes; with the packets' times {}",
+                        words::tenths(exact)
+                    ),
+                    said,
+                ))
+            },
         },
-    },
-];
+    ]
+}
 
-fn late(row: Row<'_>) -> Option<Finding> {
+fn late(row: &Option<Row<'_>>) -> Option<Finding> {
+    let row = (*row)?;
     let ours = [row.get("end_mean")?, row.get("end_50")?, row.get("end_sd")?];
     let near = |(a, b): (&f64, &f64)| (a / b - 1.0).abs() <= NEAR;
     Some(Finding::exact(

@@ -1,16 +1,21 @@
-//! Many runs over the cores, kept in a table as they finish, so that an interrupted study goes on
-//! where it stopped.
+//! Many small runs that leave a line of numbers each: what studies are made of.
+//!
+//! They go over the cores as the runs of a plan do, under the same lock, in the same shards. They are kept in a table
+//! as they finish, so that an interrupted study goes on where it stopped.
 //!
 //! The table is a CSV file with a header: the columns that name a run, `settings`, then its numbers.
-//! `settings` is a fingerprint of everything else that the numbers depend on; a row whose fingerprint
-//! is not that of the run asked for is not used again.
+//! `settings` is a fingerprint of everything else that the numbers depend on. A row whose fingerprint
+//! is not that of the run asked for is not used again. A shard has a table of its own beside it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::lock::{Lock, LockError};
+use super::pool;
+use super::shard::Shard;
 
 /// A run: what it is called, what it depends on, what it gives.
 pub trait Cell: Sync {
@@ -86,8 +91,10 @@ pub struct Options {
     pub file: PathBuf,
     /// Runs at the same time, at least one.
     pub jobs: usize,
-    /// Forget what the table holds.
+    /// Forget what the table holds. Not with a shard: others may be at work beside it.
     pub fresh: bool,
+    /// Only this part of the runs; all of them if `None`.
+    pub shard: Option<Shard>,
 }
 
 /// How far it is.
@@ -115,11 +122,21 @@ pub enum Ended {
         /// Runs asked for.
         runs: usize,
     },
+    /// The shard is done; without one the tables are joined.
+    Shard {
+        /// Runs that are in the tables of all shards.
+        finished: usize,
+        /// Runs asked for.
+        runs: usize,
+    },
 }
 
 /// Why a grid could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum GridError {
+    /// Another process has the directory.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The table cannot be read or written.
     #[error("{path}: {error}")]
     Io {
@@ -152,158 +169,184 @@ pub enum GridError {
 /// called after each; `stop` is asked before each.
 ///
 /// # Errors
-/// When the table cannot be read or written, or holds something else.
+/// When the directory is in use, the table cannot be read or written or holds something else.
 pub fn run<C: Cell>(
     cells: &[C],
     options: &Options,
     progress: &(dyn Fn(Progress) + Sync),
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Ended, GridError> {
-    run_tasks(&Columns::of::<C>(), cells, options, progress, stop)
+    Grid::open(Columns::of::<C>(), options)?.run(cells, progress, stop)
 }
 
-/// As [`run`], for runs that may fail, in a table of any columns.
-///
-/// # Errors
-/// As [`run`], and when a run failed.
-pub fn run_tasks<C: Task>(
-    columns: &Columns,
-    cells: &[C],
-    options: &Options,
-    progress: &(dyn Fn(Progress) + Sync),
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Ended, GridError> {
-    let kept = held(columns, options)?;
-    run_beside(kept, columns, cells, options, progress, stop)
+/// A table of runs, locked.
+pub struct Grid<'o> {
+    options: &'o Options,
+    columns: Columns,
+    /// Rows by key and fingerprint.
+    held: Rows,
+    _lock: Lock,
 }
 
-/// As [`run_tasks`], beside what [`held`] found in the table.
-pub(crate) fn run_beside<C: Task>(
-    mut kept: Rows,
-    columns: &Columns,
-    cells: &[C],
-    options: &Options,
-    progress: &(dyn Fn(Progress) + Sync),
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Ended, GridError> {
-    let path = &options.file;
-    let io = |error| GridError::Io {
-        path: path.clone(),
-        error,
-    };
-    let wanted: Vec<String> = cells.iter().map(name).collect();
-    let mut results: Vec<Option<Vec<f64>>> = wanted.iter().map(|n| kept.remove(n)).collect();
-    let todo: Vec<usize> = {
-        let mut todo: Vec<usize> = (0..cells.len()).filter(|&i| results[i].is_none()).collect();
+impl<'o> Grid<'o> {
+    /// Locks the directory and reads what its tables hold, those of shards too.
+    ///
+    /// # Errors
+    /// When the directory is in use, or a table cannot be read or holds something else.
+    pub fn open(columns: Columns, options: &'o Options) -> Result<Grid<'o>, GridError> {
+        let path = &options.file;
+        let dir = path.parent().filter(|d| !d.as_os_str().is_empty());
+        let lock = Lock::take(dir.unwrap_or(Path::new(".")), options.shard)?;
+        let mut held = Rows::new();
+        if options.fresh {
+            of_shards(path).iter().try_for_each(removed)?;
+        } else {
+            for table in std::iter::once(path.clone()).chain(of_shards(path)) {
+                held.append(&mut read(&table, &columns)?);
+            }
+        }
+        Ok(Grid {
+            options,
+            columns,
+            held,
+            _lock: lock,
+        })
+    }
+
+    /// As [`run`], for runs that may fail.
+    ///
+    /// # Errors
+    /// When the table cannot be written, and when a run failed. What the others gave is in the table.
+    pub fn run<C: Task>(
+        mut self,
+        cells: &[C],
+        progress: &(dyn Fn(Progress) + Sync),
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Ended, GridError> {
+        let shard = self.options.shard;
+        let own = self.options.own(&self.options.file);
+        let io = |error| GridError::Io {
+            path: own.clone(),
+            error,
+        };
+        let wanted: Vec<String> = cells.iter().map(name).collect();
+        let mut results: Vec<Option<Vec<f64>>> =
+            wanted.iter().map(|n| self.held.remove(n)).collect();
+        let mine: Vec<usize> = (0..cells.len())
+            .filter(|&i| shard.is_none_or(|s| s.takes(i)))
+            .collect();
+        let mut todo = mine.clone();
+        todo.retain(|&i| results[i].is_none());
         // A long run begun last would leave the other cores without work.
         todo.sort_by(|&a, &b| cells[b].cost().total_cmp(&cells[a].cost()));
-        todo
-    };
-    let total: f64 = cells.iter().map(Task::cost).sum();
-    let spared = total - todo.iter().map(|&i| cells[i].cost()).sum::<f64>();
-    let state = Mutex::new(State {
-        out: append(path, options.fresh, columns).map_err(io)?,
-        fresh: Vec::new(),
-        cost: spared,
-        failed: None,
-    });
-    let first = cells.len() - todo.len();
-    let tell = |done: usize, cost: f64| {
-        progress(Progress {
-            done,
-            runs: cells.len(),
-            kept: first,
-            share: if total > 0.0 { cost / total } else { 1.0 },
+        let cost = |places: &[usize]| places.iter().map(|&i| cells[i].cost()).sum::<f64>();
+        let total = cost(&mine);
+        let kept = mine.len() - todo.len();
+        let tell = |done: usize, spent: f64| {
+            progress(Progress {
+                done,
+                runs: mine.len(),
+                kept,
+                share: if total > 0.0 { spent / total } else { 1.0 },
+            });
+        };
+        let spared = total - cost(&todo);
+        tell(kept, spared);
+        let state = Mutex::new(State {
+            out: append(&own, self.options.fresh, &self.columns).map_err(io)?,
+            done: kept,
+            cost: spared,
         });
-    };
-    tell(first, spared);
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        while !stop() && lock(&state).failed.is_none() {
-            let Some(&i) = todo.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                return;
-            };
-            let numbers = cells[i].run();
-            let mut state = lock(&state);
-            if state.failed.is_some() {
-                return;
-            }
-            let numbers = match numbers {
-                Ok(numbers) => numbers,
-                Err(reason) => {
-                    let key = cells[i].key().join(", ");
-                    state.failed = Some(GridError::Run { key, reason });
-                    return;
-                }
-            };
-            if let Err(error) = state.out.write_all(line(&wanted[i], &numbers).as_bytes()) {
-                state.failed = Some(io(error));
-                return;
-            }
-            state.fresh.push((i, numbers));
+        let work = |_: usize, &i: &usize| -> Result<Vec<f64>, GridError> {
+            let numbers = cells[i].run().map_err(|reason| GridError::Run {
+                key: cells[i].key().join(", "),
+                reason,
+            })?;
+            let mut state = pool::lock(&state);
+            let row = line(&wanted[i], &numbers);
+            state.out.write_all(row.as_bytes()).map_err(io)?;
+            state.done += 1;
             state.cost += cells[i].cost();
-            tell(first + state.fresh.len(), state.cost);
+            tell(state.done, state.cost);
+            Ok(numbers)
+        };
+        let fresh = pool::over_cores(self.options.jobs, &todo, &work, stop)?;
+        for (i, numbers) in todo.into_iter().zip(fresh) {
+            results[i] = numbers;
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..options.jobs.min(todo.len()) {
-            scope.spawn(worker);
+        let finished = results.iter().flatten().count();
+        let runs = cells.len();
+        if mine.iter().any(|&i| results[i].is_none()) {
+            return Ok(Ended::Interrupted { finished, runs });
         }
-        worker();
-    });
-    let state = state
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(error) = state.failed {
-        return Err(error);
+        if shard.is_some() {
+            return Ok(Ended::Shard { finished, runs });
+        }
+        let complete: Vec<Vec<f64>> = results.into_iter().flatten().collect();
+        // Threads finish in any order; the finished table has one.
+        tidy(&own, &wanted, &complete, &self.held, &self.columns).map_err(io)?;
+        of_shards(&own).iter().try_for_each(removed)?;
+        Ok(Ended::Complete(complete))
     }
-    let finished = first + state.fresh.len();
-    for (i, numbers) in state.fresh {
-        results[i] = Some(numbers);
+}
+
+impl Options {
+    /// What is written instead of a file: that of the shard, or the file itself.
+    pub fn own(&self, file: &Path) -> PathBuf {
+        match self.shard {
+            None => file.to_owned(),
+            Some(shard) => of_shard(file, &shard.label()),
+        }
     }
-    let Some(complete) = results.into_iter().collect::<Option<Vec<_>>>() else {
-        return Ok(Ended::Interrupted {
-            finished,
-            runs: cells.len(),
-        });
+}
+
+fn removed(path: &PathBuf) -> Result<(), GridError> {
+    fs::remove_file(path).map_err(|error| GridError::Io {
+        path: path.clone(),
+        error,
+    })
+}
+
+fn of_shard(file: &Path, label: &str) -> PathBuf {
+    let ending = file.extension().unwrap_or_default().to_string_lossy();
+    file.with_extension(format!("{label}.{ending}"))
+}
+
+/// The files of shards beside a file, `runs.2-of-4.csv` beside `runs.csv`, that are there; in order.
+pub fn of_shards(file: &Path) -> Vec<PathBuf> {
+    let dir = file.parent().filter(|d| !d.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(dir.unwrap_or(Path::new("."))) else {
+        return Vec::new();
     };
-    // Threads finish in any order; the finished table has one.
-    tidy(path, &wanted, &complete, &kept, columns).map_err(io)?;
-    Ok(Ended::Complete(complete))
+    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
+    let is_shard = |path: &PathBuf| {
+        let found = name(path).unwrap_or_default();
+        let label = found.split('.').rev().nth(1).unwrap_or_default();
+        let numbers = label.split_once("-of-");
+        let shard = numbers.and_then(|(k, n)| Shard::new(k.parse().ok()?, n.parse().ok()?));
+        shard.is_some() && name(&of_shard(file, label)) == Some(found.clone())
+    };
+    let mut all: Vec<PathBuf> = entries
+        .flatten()
+        .map(|e| e.path())
+        .filter(is_shard)
+        .collect();
+    all.sort();
+    all
 }
 
 /// Rows of a table by key and fingerprint.
-pub(crate) type Rows = BTreeMap<String, Vec<f64>>;
-
-/// What the table holds; nothing where there is none, or it is thrown away.
-///
-/// # Errors
-/// When the table cannot be read, or holds something else.
-pub(crate) fn held(columns: &Columns, options: &Options) -> Result<Rows, GridError> {
-    if options.fresh {
-        return Ok(Rows::new());
-    }
-    read(&options.file, columns)
-}
+type Rows = BTreeMap<String, Vec<f64>>;
 
 /// What the workers share.
 struct State {
     out: File,
-    /// What was run, by index.
-    fresh: Vec<(usize, Vec<f64>)>,
+    done: usize,
     cost: f64,
-    failed: Option<GridError>,
-}
-
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
-    // A panic in another worker ends the program through the scope; what it left in here is whole.
-    state
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Key and fingerprint of a run, as they stand in the table.
-pub(crate) fn name<C: Task>(cell: &C) -> String {
+pub fn name<C: Task>(cell: &C) -> String {
     format!("{},{:016x}", cell.key().join(","), fingerprint(cell))
 }
 
@@ -317,7 +360,7 @@ fn fingerprint<C: Task>(cell: &C) -> u64 {
 }
 
 /// FNV-1a (Fowler, Noll & Vo; RFC 9923).
-pub(crate) fn hash(text: &str) -> u64 {
+pub fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

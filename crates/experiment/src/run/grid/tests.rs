@@ -36,6 +36,7 @@ fn options(dir: &tempfile::TempDir) -> Options {
         file: dir.path().join("runs.csv"),
         jobs: 3,
         fresh: false,
+        shard: None,
     }
 }
 
@@ -44,7 +45,7 @@ const GO: fn() -> bool = || false;
 fn squares(ended: Ended) -> Vec<f64> {
     match ended {
         Ended::Complete(rows) => rows.iter().map(|r| r[0]).collect(),
-        Ended::Interrupted { .. } => Vec::new(),
+        Ended::Interrupted { .. } | Ended::Shard { .. } => Vec::new(),
     }
 }
 
@@ -142,4 +143,77 @@ fn a_table_of_something_else_is_refused() {
         assert_eq!(line, at, "{text:?}");
         assert_eq!(fs::read_to_string(&options.file).unwrap(), text);
     }
+}
+
+#[test]
+fn shards_leave_the_table_that_one_machine_does() {
+    let scratch = tempfile::tempdir().unwrap();
+    let one = options(&scratch);
+    let count = AtomicUsize::new(0);
+    run(&cells(&count, "a"), &one, &|_| {}, &GO).unwrap();
+    let whole = fs::read_to_string(&one.file).unwrap();
+    for order in [vec![(2, 2), (1, 2)], vec![(3, 9), (1, 9), (2, 3)]] {
+        let dir = tempfile::tempdir().unwrap();
+        let joined = options(&dir);
+        for (k, n) in order {
+            let own = Options {
+                shard: Shard::new(k, n),
+                ..joined.clone()
+            };
+            let ended = run(&cells(&count, "a"), &own, &|_| {}, &GO).unwrap();
+            assert!(matches!(ended, Ended::Shard { runs: 8, .. }), "{ended:?}");
+            assert!(!joined.file.exists());
+        }
+        let there = of_shards(&joined.file);
+        let rows = there
+            .iter()
+            .map(|p| fs::read_to_string(p).unwrap().lines().count() - 1);
+        let rows: usize = rows.sum();
+        let before = count.load(Ordering::Relaxed);
+        run(&cells(&count, "a"), &joined, &|_| {}, &GO).unwrap();
+        // Only what no shard did.
+        assert_eq!(count.load(Ordering::Relaxed) - before, 8 - rows);
+        assert_eq!(fs::read_to_string(&joined.file).unwrap(), whole);
+        assert_eq!(of_shards(&joined.file), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn what_ran_beside_a_failure_is_kept() {
+    struct Third(u32);
+    impl Task for Third {
+        fn key(&self) -> Vec<String> {
+            vec![self.0.to_string()]
+        }
+        fn settings(&self) -> String {
+            String::new()
+        }
+        fn cost(&self) -> f64 {
+            f64::from(10 - self.0)
+        }
+        fn run(&self) -> Result<Vec<f64>, String> {
+            if self.0 == 2 {
+                Err("no".into())
+            } else {
+                Ok(vec![1.0])
+            }
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        jobs: 1,
+        ..options(&dir)
+    };
+    let columns = Columns {
+        keys: vec!["n".into()],
+        numbers: vec!["x".into()],
+    };
+    let tasks: Vec<Third> = (0..5).map(Third).collect();
+    let grid = Grid::open(columns, &options).unwrap();
+    let error = grid.run(&tasks, &|_| {}, &GO).unwrap_err();
+    assert_eq!(error.to_string(), "2: no");
+    assert_eq!(
+        fs::read_to_string(&options.file).unwrap().lines().count(),
+        1 + 2
+    );
 }

@@ -1,0 +1,150 @@
+//! What shards leave: one set of tables each, until the whole is joined.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::lock::SHARDS;
+use super::shard::Shard;
+use super::{CELL_FACTS, CellFacts, Difference, Directory, Failure};
+use crate::observe::Cell;
+use crate::store::{
+    RunResult, StoreError, at, read_cell, read_runs, write_atomically, write_tables,
+};
+
+/// Name of the list of runs of a set.
+const RUNS: &str = "runs.json";
+
+/// Runs that a shard finished: their tables, and what tables do not say.
+pub(super) struct Set {
+    dir: PathBuf,
+    listed: Listed,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Listed {
+    /// Of the experiment.
+    hash: String,
+    /// By their places in the plan.
+    runs: Vec<(usize, CellFacts)>,
+}
+
+impl Set {
+    /// The places of its runs in the plan.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        self.listed.runs.iter().map(|r| r.0)
+    }
+
+    /// Its runs with what tables do not say, by their places in the plan.
+    pub(super) fn read(self) -> Result<BTreeMap<usize, (RunResult, CellFacts)>, StoreError> {
+        let cells: Vec<Cell> = self.listed.runs.iter().map(|r| r.1.cell.clone()).collect();
+        let runs = read_runs(&self.dir, &cells)?;
+        let each = self.listed.runs.into_iter().zip(runs);
+        Ok(each.map(|((i, facts), run)| (i, (run, facts))).collect())
+    }
+}
+
+/// The sets of a directory, of the experiment with this hash.
+pub(super) fn sets(root: &Path, hash: &str) -> Result<Vec<Set>, Failure> {
+    let parts = root.join(SHARDS);
+    let Ok(entries) = fs::read_dir(&parts) else {
+        return Ok(Vec::new());
+    };
+    let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    dirs.sort();
+    let mut sets = Vec::new();
+    for dir in dirs {
+        let path = dir.join(RUNS);
+        // Without its list it is a lock, or was not finished.
+        if dir.extension().is_some_and(|x| x == "partial") || !path.exists() {
+            continue;
+        }
+        let text = fs::read(&path).map_err(at(&path))?;
+        let listed: Listed =
+            serde_json::from_slice(&text).map_err(|source| StoreError::Manifest {
+                path: path.clone(),
+                source,
+            })?;
+        if listed.hash != hash {
+            return Err(Failure::Other {
+                dir,
+                differences: vec![Difference {
+                    what: "experiment, models or version of a shard".into(),
+                    there: listed.hash,
+                    here: hash.to_owned(),
+                }],
+            });
+        }
+        sets.push(Set { dir, listed });
+    }
+    Ok(sets)
+}
+
+impl Directory<'_> {
+    /// Joins the finished runs of a shard, which lie singly, into one set of tables.
+    pub(super) fn join_shard(
+        &self,
+        shard: Shard,
+        cells: &[Cell],
+        hash: &str,
+    ) -> Result<(), StoreError> {
+        let single = |i: &usize| shard.takes(*i) && self.cell(*i).exists();
+        let places: Vec<usize> = (0..cells.len()).filter(single).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        let mut runs = Vec::with_capacity(places.len());
+        let mut listed = Listed {
+            hash: hash.to_owned(),
+            runs: Vec::with_capacity(places.len()),
+        };
+        for &i in &places {
+            let (run, facts) = self.single(i, &cells[i])?;
+            runs.push(run);
+            listed.runs.push((i, facts));
+        }
+        let parts = self.root.join(SHARDS);
+        let name = |n: u32| match n {
+            0 => parts.join(shard.label()),
+            n => parts.join(format!("{}.{n}", shard.label())),
+        };
+        // One is there already where an earlier set of other shards was taken away.
+        let free = (0..).map(name).find(|p| !p.exists());
+        let set = free.unwrap_or_else(|| parts.join(shard.label()));
+        let partial = parts.join(format!("{}.partial", shard.label()));
+        if partial.exists() {
+            fs::remove_dir_all(&partial).map_err(at(&partial))?;
+        }
+        fs::create_dir_all(&partial).map_err(at(&partial))?;
+        write_tables(&partial, &runs)?;
+        let path = partial.join(RUNS);
+        let text = serde_json::to_vec(&listed).map_err(|source| StoreError::Manifest {
+            path: path.clone(),
+            source,
+        })?;
+        write_atomically(&path, &text)?;
+        fs::rename(&partial, &set).map_err(at(&set))?;
+        for &i in &places {
+            let joined = self.cell(i);
+            fs::remove_dir_all(&joined).map_err(at(&joined))?;
+        }
+        Ok(())
+    }
+
+    /// A finished run that lies by itself.
+    pub(super) fn single(
+        &self,
+        index: usize,
+        cell: &Cell,
+    ) -> Result<(RunResult, CellFacts), StoreError> {
+        let dir = self.cell(index);
+        let run = read_cell(&dir, cell)?;
+        let path = dir.join(CELL_FACTS);
+        let text = fs::read(&path).map_err(at(&path))?;
+        let facts = serde_json::from_slice(&text)
+            .map_err(|source| StoreError::Manifest { path, source })?;
+        Ok((run, facts))
+    }
+}

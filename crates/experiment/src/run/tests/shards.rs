@@ -1,0 +1,265 @@
+//! A directory has one writer, or several shards that leave what one would.
+
+use super::*;
+
+fn shard(k: u32, n: u32) -> Option<Shard> {
+    Some(Shard::new(k, n).unwrap())
+}
+
+fn done(plan: &Plan, options: &Options) -> Ended {
+    run(plan, &MadeUp::default(), options, &|_| {}, &|| false).unwrap()
+}
+
+/// All files of a directory but locks and the manifest, by name.
+fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+    let name = |p: &PathBuf| p.file_name().unwrap().to_string_lossy().into_owned();
+    let kept = entries.filter(|p| name(p) != LOCK && name(p) != Manifest::FILE);
+    let mut all: Vec<_> = kept
+        .map(|p| (name(&p), std::fs::read(&p).unwrap_or_default()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn shards_leave_what_one_machine_does_whatever_their_number_and_order() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(5));
+    let one = options(&scratch, "one", 2);
+    let whole = complete(&plan, &one);
+    let orders: [&[(u32, u32)]; 4] = [
+        &[(1, 1)],
+        &[(3, 3), (1, 3), (2, 3)],
+        // More shards than replications, not all of them, one twice, and some of another division.
+        &[(7, 40), (2, 40), (2, 40), (1, 2)],
+        &[],
+    ];
+    for (i, order) in orders.into_iter().enumerate() {
+        let base = options(&scratch, &format!("s{i}"), 2);
+        for &(k, n) in order {
+            let own = Options {
+                shard: shard(k, n),
+                ..base.clone()
+            };
+            let ended = done(&plan, &own);
+            assert!(matches!(ended, Ended::Shard { runs: 15, .. }), "{ended:?}");
+        }
+        let joined = complete(&plan, &base);
+        assert!(files(&base.dir) == files(&one.dir), "{order:?}");
+        assert_eq!(joined.manifest.cells, whole.manifest.cells);
+        assert_eq!(joined.manifest.measured, whole.manifest.measured);
+    }
+}
+
+#[test]
+fn every_machine_may_have_a_directory_of_its_own() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(3));
+    let one = options(&scratch, "one", 1);
+    complete(&plan, &one);
+    let gathered = options(&scratch, "gathered", 1);
+    std::fs::create_dir_all(gathered.dir.join(lock::SHARDS)).unwrap();
+    for k in [2, 1] {
+        let mut machine = options(&scratch, &format!("machine{k}"), 1);
+        machine.shard = shard(k, 2);
+        done(&plan, &machine);
+        // One set of tables for all its runs.
+        assert_eq!(
+            std::fs::read_dir(machine.dir.join("cells"))
+                .unwrap()
+                .count(),
+            0
+        );
+        let label = format!("{k}-of-2");
+        let from = machine.dir.join(lock::SHARDS).join(&label);
+        std::fs::rename(from, gathered.dir.join(lock::SHARDS).join(&label)).unwrap();
+    }
+    let begun = AtomicUsize::new(0);
+    let count = |event: Event<'_>| {
+        if matches!(event, Event::Finished(_)) {
+            begun.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    run(&plan, &MadeUp::default(), &gathered, &count, &|| false).unwrap();
+    assert_eq!(begun.load(Ordering::SeqCst), 0);
+    assert!(files(&gathered.dir) == files(&one.dir));
+}
+
+#[test]
+fn a_shard_that_was_interrupted_or_failed_is_made_up_for() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(4));
+    let one = options(&scratch, "one", 1);
+    complete(&plan, &one);
+    let base = options(&scratch, "cut", 1);
+    let first = Options {
+        shard: shard(1, 2),
+        ..base.clone()
+    };
+    let runs = AtomicUsize::new(0);
+    let count = |event: Event<'_>| {
+        if matches!(event, Event::Finished(_)) {
+            runs.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let stop = || runs.load(Ordering::SeqCst) >= 2;
+    let ended = run(&plan, &MadeUp::default(), &first, &count, &stop).unwrap();
+    assert!(
+        matches!(
+            ended,
+            Ended::Interrupted {
+                finished: 2,
+                runs: 12,
+                ..
+            }
+        ),
+        "{ended:?}"
+    );
+    // The other half has the run that fails, and keeps what went well before it. Its experiment is the same: what a
+    // backend is called is part of that.
+    let second = Options {
+        shard: shard(2, 2),
+        ..base.clone()
+    };
+    struct Fails;
+    impl Backend for Fails {
+        fn name(&self) -> &'static str {
+            MadeUp::default().name()
+        }
+        fn run(
+            &self,
+            spec: &crate::RunSpec,
+            progress: &dyn Fn(f64),
+            cancelled: &dyn Fn() -> bool,
+        ) -> Result<crate::observe::Observations, RunError> {
+            Broken.run(spec, progress, cancelled)
+        }
+    }
+    let failure = run(&plan, &Fails, &second, &|_| {}, &|| false).unwrap_err();
+    assert!(failure.to_string().contains("caught fire"), "{failure}");
+    complete(&plan, &base);
+    assert!(files(&base.dir) == files(&one.dir));
+}
+
+#[test]
+fn shards_of_another_experiment_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let first = plan(&scratch, &experiment(2));
+    let base = options(&scratch, "r", 1);
+    let own = Options {
+        shard: shard(1, 2),
+        ..base.clone()
+    };
+    done(&first, &own);
+    std::fs::remove_file(base.dir.join(Manifest::FILE)).unwrap();
+    let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
+    let failure = run(&other, &MadeUp::default(), &base, &|_| {}, &|| false).unwrap_err();
+    assert!(
+        failure.to_string().contains("1-of-2 holds runs of another"),
+        "{failure}"
+    );
+    let fresh = Options {
+        fresh: true,
+        ..base
+    };
+    std::fs::write(fresh.dir.join(Manifest::FILE), "{}").unwrap();
+    complete(&other, &fresh);
+}
+
+#[test]
+fn a_directory_has_one_writer_or_shards() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("r");
+    let alone = Lock::take(&dir, None).unwrap();
+    for other in [None, shard(1, 2)] {
+        let refused = Lock::take(&dir, other).unwrap_err().to_string();
+        let process = std::process::id();
+        assert_eq!(
+            refused,
+            format!(
+                "{} is in use by another swell (process {process})",
+                dir.display()
+            )
+        );
+    }
+    drop(alone);
+    let first = Lock::take(&dir, shard(1, 2)).unwrap();
+    let second = Lock::take(&dir, shard(2, 2)).unwrap();
+    assert!(Lock::take(&dir, shard(2, 2)).is_err());
+    assert!(Lock::take(&dir, None).is_err());
+    drop(second);
+    drop(first);
+    let plan = plan(&scratch, &experiment(1));
+    let options = options(&scratch, "r", 1);
+    let held = Lock::take(&dir, None).unwrap();
+    let failure = run(&plan, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
+    assert!(
+        matches!(failure, Failure::Lock(LockError::Busy { .. })),
+        "{failure}"
+    );
+    // Nothing was touched.
+    assert_eq!(
+        std::fs::read_dir(&dir).unwrap().count(),
+        2,
+        "the lock and the shards' locks"
+    );
+    drop(held);
+    complete(&plan, &options);
+}
+
+#[test]
+fn shards_that_begin_together_measure_once() {
+    struct Counted(AtomicUsize);
+    impl Backend for Counted {
+        fn name(&self) -> &'static str {
+            MadeUp::default().name()
+        }
+        fn run(
+            &self,
+            spec: &crate::RunSpec,
+            progress: &dyn Fn(f64),
+            cancelled: &dyn Fn() -> bool,
+        ) -> Result<crate::observe::Observations, RunError> {
+            MadeUp::default().run(spec, progress, cancelled)
+        }
+        fn measure(
+            &self,
+            spec: &crate::RunSpec,
+            progress: &dyn Fn(f64),
+            cancelled: &dyn Fn() -> bool,
+        ) -> Result<crate::backend::MeasuredRates, RunError> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            MadeUp::default().measure(spec, progress, cancelled)
+        }
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(4));
+    let alone = Counted(AtomicUsize::new(0));
+    run(
+        &plan,
+        &alone,
+        &options(&scratch, "one", 1),
+        &|_| {},
+        &|| false,
+    )
+    .unwrap();
+    let together = Counted(AtomicUsize::new(0));
+    let base = options(&scratch, "together", 1);
+    std::thread::scope(|scope| {
+        for k in 1..=3 {
+            let own = Options {
+                shard: shard(k, 3),
+                ..base.clone()
+            };
+            let (plan, together) = (&plan, &together);
+            scope.spawn(move || run(plan, together, &own, &|_| {}, &|| false).unwrap());
+        }
+    });
+    assert_eq!(
+        together.0.load(Ordering::SeqCst),
+        alone.0.load(Ordering::SeqCst)
+    );
+    complete(&plan, &base);
+    assert!(files(&base.dir) == files(&scratch.path().join("one")));
+}

@@ -1,0 +1,55 @@
+//! Why a study file cannot be run.
+
+use std::path::PathBuf;
+
+use swell_experiment::file::Problems;
+
+/// Why a study file cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// A file cannot be read.
+    #[error("{path}: {error}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The study file, or one of claims, is wrong.
+    #[error("{0}")]
+    File(#[from] Problems),
+    /// An experiment is, with what a combination sets.
+    #[error("{runs}: {problem}")]
+    Experiment {
+        /// The combination.
+        runs: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A value of `with` cannot be set so.
+    #[error("--with {assignment}: {reason}")]
+    With {
+        /// What was asked for.
+        assignment: String,
+        /// Why.
+        reason: String,
+    },
+    /// A capture named on the command line cannot be used.
+    #[error("{path}: {reason}")]
+    Capture {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The table of reference numbers is.
+    #[error("{path}, line {line}: {reason}")]
+    Reference {
+        /// The table.
+        path: PathBuf,
+        /// Counted from one.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}

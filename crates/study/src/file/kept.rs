@@ -1,0 +1,242 @@
+//! What figures of points take from the tables of a run, kept beside the table of runs: a run that is
+//! simulated for its numbers is not simulated again for a picture.
+//!
+//! The file is CSV: keys and fingerprint of the run as in the table of runs, a fingerprint of the expression,
+//! and the numbers of the points, x before y, in one field. It may be thrown away: what it lacks is simulated again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use swell_experiment::run::grid::hash;
+
+/// Points in the order of their x.
+pub(super) type Points = Vec<[f64; 2]>;
+
+/// Bytes of the file. What is beyond them is simulated again.
+const BYTES: u64 = 64_000_000;
+
+/// The points that are known, by run and expression.
+pub(super) struct Kept {
+    state: Mutex<State>,
+    /// Bytes of the file, or of what it would be.
+    most: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept {
+            state: Mutex::default(),
+            most: BYTES,
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    known: BTreeMap<(String, u64), Points>,
+    bytes: u64,
+    /// Where more of them go; nowhere before a file was opened.
+    out: Option<File>,
+}
+
+impl Kept {
+    /// The file beside a table of runs.
+    pub(super) fn beside(runs: &Path) -> PathBuf {
+        runs.with_extension("points.csv")
+    }
+
+    /// Takes up what a file of runs with these keys holds, and adds to it from now on; a `fresh` one begins anew,
+    /// as does one of something else.
+    pub(super) fn open(&self, path: &Path, keys: &[String], fresh: bool) -> io::Result<()> {
+        let header = format!("{},settings,expression,points\n", keys.join(","));
+        let long = fs::metadata(path).is_ok_and(|m| m.len() > self.most);
+        let read = || {
+            if long {
+                Ok(String::new())
+            } else {
+                fs::read_to_string(path)
+            }
+        };
+        let old = match read() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
+            // Not text: nothing of ours.
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => String::new(),
+            old => old?,
+        };
+        let mut state = self.lock();
+        if fresh || !old.starts_with(&header) {
+            let mut file = File::create(path)?;
+            file.write_all(header.as_bytes())?;
+            state.out = Some(file);
+            state.bytes = header.len() as u64;
+            return Ok(());
+        }
+        // A last line without an end was being written when the study was ended.
+        let whole = old.rfind('\n').map_or(0, |end| end + 1);
+        state.known.extend(old[..whole].lines().filter_map(parsed));
+        let file = OpenOptions::new().append(true).open(path)?;
+        file.set_len(whole as u64)?;
+        state.out = Some(file);
+        state.bytes = whole as u64;
+        Ok(())
+    }
+
+    /// Takes up what shards kept beside a file that is open, and removes their files.
+    pub(super) fn join(&self, shards: &[PathBuf]) -> io::Result<()> {
+        for path in shards {
+            let old = fs::read_to_string(path)?;
+            // The last line without an end was cut.
+            for line in old.split_inclusive('\n').filter(|l| l.ends_with('\n')) {
+                if let Some((key, points)) = parsed(line.trim_end()) {
+                    self.put(key, points)?;
+                }
+            }
+            fs::remove_file(path)?;
+        }
+        Ok(())
+    }
+
+    /// What an expression gives of a run; none where it is not known.
+    pub(super) fn get(&self, run: &str, text: &str) -> Option<Points> {
+        self.lock()
+            .known
+            .get(&(run.to_owned(), hash(text)))
+            .cloned()
+    }
+
+    /// Keeps it, where there is still room.
+    pub(super) fn keep(&self, run: &str, text: &str, points: Points) -> io::Result<()> {
+        self.put((run.to_owned(), hash(text)), points)
+    }
+
+    fn put(&self, key: (String, u64), points: Points) -> io::Result<()> {
+        let numbers: Vec<String> = points.iter().flatten().map(|x| format!("{x:e}")).collect();
+        let line = format!("{},{:016x},{}\n", key.0, key.1, numbers.join(" "));
+        let mut state = self.lock();
+        let bytes = state.bytes + line.len() as u64;
+        if bytes > self.most {
+            return Ok(());
+        }
+        state.bytes = bytes;
+        state.known.insert(key, points);
+        match &mut state.out {
+            Some(out) => out.write_all(line.as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whatever panicked elsewhere, what is in here is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A line of the file; none where it is not one.
+fn parsed(line: &str) -> Option<((String, u64), Points)> {
+    let mut fields = line.rsplitn(3, ',');
+    let numbers = fields.next()?;
+    let expression = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let run = fields.next()?.to_owned();
+    let numbers: Result<Vec<f64>, _> = numbers.split_whitespace().map(str::parse).collect();
+    let numbers = numbers.ok()?;
+    let (pairs, rest) = numbers.as_chunks::<2>();
+    rest.is_empty().then(|| ((run, expression), pairs.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("runs.points.csv");
+        let keys = ["seed".to_owned()];
+        let header = "seed,settings,expression,points\n".len() as u64;
+        // Room for two lines.
+        let line = ",0123456789abcdef,1e-300 -1.7976931348623157e308\n".len() as u64 + 1;
+        let kept = Kept {
+            most: header + 2 * line + 1,
+            ..Kept::default()
+        };
+        kept.open(&path, &keys, false).unwrap();
+        let points = vec![[1e-300, f64::MIN]];
+        for run in ["1", "2", "3"] {
+            kept.keep(run, "x", points.clone()).unwrap();
+        }
+        assert_eq!(kept.get("2", "x"), Some(points.clone()));
+        assert_eq!(kept.get("3", "x"), None);
+        assert_eq!(fs::metadata(&path).unwrap().len(), header + 2 * line);
+        // What stands there counts, and a file that is too long is begun anew.
+        let again = Kept {
+            most: header + 2 * line + 1,
+            ..Kept::default()
+        };
+        again.open(&path, &keys, false).unwrap();
+        assert_eq!(again.get("1", "x"), Some(points.clone()));
+        again.keep("3", "x", points.clone()).unwrap();
+        assert_eq!(again.get("3", "x"), None);
+        let less = Kept {
+            most: header + line,
+            ..Kept::default()
+        };
+        less.open(&path, &keys, false).unwrap();
+        assert_eq!(less.get("1", "x"), None);
+        assert_eq!(fs::metadata(&path).unwrap().len(), header);
+    }
+
+    #[test]
+    fn what_was_kept_is_there_again_and_a_cut_line_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Kept::beside(&dir.path().join("runs.csv"));
+        assert_eq!(path, dir.path().join("runs.points.csv"));
+        let keys = ["column", "line", "seed"].map(String::from);
+        let points = vec![[0.1 + 0.2, 1.0 / 3.0], [1e-300, -0.0]];
+        let kept = Kept::default();
+        kept.open(&path, &keys, false).unwrap();
+        kept.keep("a,b,1,00ff", "up.x", points.clone()).unwrap();
+        kept.keep("a,b,2,00ff", "up.x", Vec::new()).unwrap();
+        assert_eq!(kept.get("a,b,1,00ff", "up.x"), Some(points.clone()));
+
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{text}a,b,3,00ff,0000000000000001,1 2 3")).unwrap();
+        let again = Kept::default();
+        again.open(&path, &keys, false).unwrap();
+        assert_eq!(again.get("a,b,1,00ff", "up.x"), Some(points));
+        assert_eq!(again.get("a,b,2,00ff", "up.x"), Some(Vec::new()));
+        for (run, expression) in [("a,b,1,00fe", "up.x"), ("a,b,1,00ff", "up.y")] {
+            assert_eq!(again.get(run, expression), None);
+        }
+        again.keep("a,b,3,00ff", "up.x", vec![[1.0, 2.0]]).unwrap();
+        let last = fs::read_to_string(&path).unwrap();
+        assert!(
+            last.starts_with(&text) && last.ends_with(",1e0 2e0\n"),
+            "{last}"
+        );
+
+        // What shards kept is added, but for a line that was cut.
+        let shard = dir.path().join("runs.points.1-of-2.csv");
+        fs::write(
+            &shard,
+            "header\na,b,9,00ff,0000000000000001,1e0 2e0\na,b,8,00ff,00",
+        )
+        .unwrap();
+        again.join(std::slice::from_ref(&shard)).unwrap();
+        assert!(!shard.exists());
+        let joined = fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            joined,
+            last.clone() + "a,b,9,00ff,0000000000000001,1e0 2e0\n"
+        );
+
+        for (begun, fresh) in [(last, true), ("a,b\n".to_owned(), false)] {
+            fs::write(&path, begun).unwrap();
+            Kept::default().open(&path, &keys, fresh).unwrap();
+            let header = fs::read_to_string(&path).unwrap();
+            assert_eq!(header, "column,line,seed,settings,expression,points\n");
+        }
+    }
+}

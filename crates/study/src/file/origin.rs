@@ -1,0 +1,63 @@
+//! Texts that messages point into.
+
+use std::sync::Arc;
+
+use swell_experiment::file::{self, Problem, Problems};
+
+/// A text that messages can point into.
+#[derive(Debug)]
+pub(super) struct Origin {
+    name: String,
+    text: String,
+}
+
+/// A table of a text.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    origin: Arc<Origin>,
+    key: String,
+}
+
+impl Place {
+    /// What is wrong with one of its keys.
+    pub(super) fn problem(&self, key: &str, why: &str) -> Problems {
+        let key = format!("{}.{key}", self.key);
+        self.origin.problem(&key, why, None)
+    }
+
+    /// What is wrong with one of its items, where it is a list.
+    pub(super) fn item(&self, i: usize, why: &str) -> Problems {
+        self.origin
+            .problem(&format!("{}[{i}]", self.key), why, None)
+    }
+}
+
+impl Origin {
+    pub(super) fn new(name: String, text: String) -> Arc<Origin> {
+        Arc::new(Origin { name, text })
+    }
+
+    /// The text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What messages call it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One of its tables.
+    pub(super) fn place(self: &Arc<Origin>, key: String) -> Place {
+        Place {
+            origin: Arc::clone(self),
+            key,
+        }
+    }
+
+    /// What is wrong with one of its keys.
+    pub(super) fn problem(&self, key: &str, why: &str, hint: Option<String>) -> Problems {
+        let problem: Problem = file::problem(&self.text, key, why.to_owned(), hint);
+        Problems::of(&self.name, vec![problem])
+    }
+}

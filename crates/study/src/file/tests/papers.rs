@@ -1,0 +1,190 @@
+//! The rules of the background and the residential study on numbers that say what the papers say, and on equal ones.
+
+use std::collections::BTreeMap;
+
+use super::super::reference::{Numbers, Row};
+use super::rules::{ledgers, verdicts};
+use super::*;
+use crate::bundled::Bundled;
+use crate::{Estimate, Verdict};
+
+fn carried(name: &str) -> FileStudy {
+    let bundled = Bundled::named(name).expect("it is carried");
+    let study = bundled.study(&Overrides::default());
+    study.unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The verdicts by claim, in the columns in which it is tested, where every number is what `number` says.
+fn judged(study: &FileStudy, number: impl Fn(&Row, &str) -> f64) -> BTreeMap<String, Vec<Verdict>> {
+    let mut numbers = Numbers::made_up(&study.compiled, &study.groups);
+    let measures: Vec<String> = study.measures().map(str::to_owned).collect();
+    for row in &mut numbers.rows {
+        let copy = row.clone();
+        for (found, measure) in row.numbers.iter_mut().zip(&measures) {
+            *found = found.map(|_| Estimate::known(number(&copy, measure), 1e-6, 5));
+        }
+    }
+    let mut all = verdicts(&ledgers(study, &numbers));
+    for found in all.values_mut() {
+        found.retain(|v| *v != Verdict::NotTested);
+    }
+    all.retain(|_, found| !found.is_empty());
+    all
+}
+
+fn all_hold(verdicts: &BTreeMap<String, Vec<Verdict>>, tested: usize) {
+    assert_eq!(verdicts.len(), tested, "{verdicts:?}");
+    for (id, found) in verdicts {
+        assert!(
+            found.iter().all(|v| *v == Verdict::Holds),
+            "{id}: {found:?}"
+        );
+    }
+}
+
+/// Of which claims the verdict is this one somewhere.
+fn some(verdicts: &BTreeMap<String, Vec<Verdict>>, verdict: Verdict) -> Vec<&str> {
+    let there = verdicts.iter().filter(|(_, v)| v.contains(&verdict));
+    there.map(|(id, _)| id.as_str()).collect()
+}
+
+/// Fetches and energies as Vishwanath and Vahdat describe them; seconds and octaves.
+fn vahdat(row: &Row, measure: &str) -> f64 {
+    let (line, load, capacity) = (row.line.as_str(), row.axes[0], row.axes[1]);
+    if let Some(millis) = measure.strip_prefix('e') {
+        let millis: f64 = millis.parse().expect("a timescale");
+        return match line {
+            "hb-alone" => 9.0,
+            "learnt-alone" => 6.0,
+            "poisson-alone" => 3.0,
+            "cbr-alone" => 2.5,
+            "thinkless-alone" if millis > 1000.0 => 7.0,
+            "access2-alone" if millis < 33.0 => 5.0,
+            _ => 6.0,
+        };
+    }
+    if measure == "reverse" {
+        return if row.column == "isi" { 10e6 } else { 1e6 };
+    }
+    // p5, p10, p50, p80, p90, p95.
+    let of = |list: [f64; 6]| match measure {
+        "p5" => list[0],
+        "p10" => list[1],
+        "p50" => list[2],
+        "p80" => list[3],
+        "p90" => list[4],
+        "p95" => list[5],
+        _ => 1.0,
+    };
+    let flat = |x: f64| of([x, x, x, x, x * 1.02, x * 1.04]);
+    match (line, load, capacity) {
+        ("poisson-udp" | "cbr-udp", ..) => flat(3.0),
+        ("cbr-tcp", ..) | ("poisson-tcp", _, 15.0) => flat(2.0),
+        ("learnt", _, 15.0) => of([1.1, 1.2, 2.0, 3.0, 4.0, 6.0]),
+        ("loss-0.1", ..) => flat(1.05),
+        ("loss-0.5", ..) => flat(1.2),
+        ("loss-1", ..) => flat(1.5),
+        ("loss-2", ..) => of([1.5, 1.6, 2.2, 3.0, 3.5, 4.0]),
+        ("loss-4", ..) => of([2.0, 2.2, 3.0, 4.0, 6.0, 9.0]),
+        ("poisson-tcp", 3.3, 20.0) | ("learnt", 3.3, 20.0) => flat(1.2),
+        ("poisson-tcp", 6.6, _) => flat(1.5),
+        ("poisson-tcp", 13.2, _) => flat(2.0),
+        ("learnt", 6.6, _) => of([1.2, 1.3, 1.6, 1.8, 2.0, 2.5]),
+        ("learnt", 13.2, _) => {
+            let worst = match row.column.as_str() {
+                "isi" => 5.0,
+                "browsing" => 7.0,
+                _ => 4.0,
+            };
+            of([1.5, 1.6, 2.0, 3.0, 1.96 * 2.0 * 1.02, worst])
+        }
+        ("hb", 13.2, _) => of([1.2, 1.3, 1.7, 3.0, 9.0, 60.0]),
+        ("learnt" | "hb" | "poisson-tcp", _, 50.0) => flat(1.0),
+        ("learnt", 3.3, 5.0) => of([1.0, 1.1, 1.5, 1.8, 1.5 * 1.02, 3.0]),
+        ("learnt", 3.0, 20.0) => flat(1.1),
+        ("learnt", _, 100.0) => flat(if load < 3.3 { 1.5 } else { 1.2 }),
+        ("thinkless", ..) => of([1.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
+        ("access2-small", ..) => of([1.0, 1.0, 1.0, 0.9, 0.9, 0.9]),
+        _ => flat(1.0),
+    }
+}
+
+#[test]
+fn what_vishwanath_and_vahdat_found_holds_and_equal_numbers_do_not() {
+    let study = carried("background");
+    let tested = judged(&study, vahdat);
+    all_hold(&tested, 13);
+    // Where nothing makes a difference, no claim of one holds; that some numbers are equal does.
+    let equal = judged(&study, |_, _| 1.0);
+    assert_eq!(some(&equal, Verdict::Holds), ["S0.8"]);
+    // Learnt traffic that does what Poisson does, and all else as in the paper.
+    let alike = judged(&study, |row, measure| match row.line.as_str() {
+        "learnt" if measure.starts_with('p') => {
+            let line = "poisson-tcp".into();
+            vahdat(
+                &Row {
+                    line,
+                    ..row.clone()
+                },
+                measure,
+            )
+        }
+        _ => vahdat(row, measure),
+    });
+    let fails = some(&alike, Verdict::DoesNotHold);
+    for id in ["S0.6", "S0.7", "S0.9"] {
+        assert!(fails.contains(&id), "{id}: {fails:?}");
+    }
+}
+
+/// A household as Nychis and Licata saw it.
+fn nychis(row: &Row, measure: &str) -> f64 {
+    let cable = row.column == "cable";
+    let upload = cable && ["ic", "ib", "bt"].contains(&row.line.as_str());
+    match measure {
+        "p50" if upload => 3.0,
+        "p50" if cable && row.line.starts_with("ic-") => 1.1,
+        "p50" => 1.0,
+        "rtt" if upload => 0.1,
+        "rtt" => 0.04,
+        // Pooled 45 % and 72 %.
+        "within1" if upload => 0.12,
+        "within1" if row.line == "none" => 0.72,
+        "within1" => 0.648,
+        "within4" | "within20" => 1.0,
+        "again" => 0.005,
+        "uplink" if upload => 0.99,
+        "uplink" => 0.6,
+        "ack_wait" if upload => 1.4,
+        "ack_wait" => 0.005,
+        "compressed" if upload => 0.5,
+        _ => 0.01,
+    }
+}
+
+#[test]
+fn what_nychis_and_licata_saw_holds_and_a_household_without_harm_does_not() {
+    let study = carried("residential");
+    all_hold(&judged(&study, nychis), 8);
+    let harmless = judged(&study, |row, measure| match measure {
+        // The uplink is full, and nobody notices.
+        "uplink" => nychis(row, measure),
+        _ => nychis(
+            &Row {
+                line: "none".into(),
+                ..row.clone()
+            },
+            measure,
+        ),
+    });
+    let holds = some(&harmless, Verdict::Holds);
+    for id in ["S1.1", "S1.2", "S1.4", "S1.7"] {
+        assert!(!holds.contains(&id), "{id}: {holds:?}");
+    }
+    // On campus no uplink is full, and none is harmed.
+    assert_eq!(
+        harmless["S1.6"],
+        [Verdict::DoesNotHold, Verdict::Holds],
+        "cable and campus"
+    );
+}
