@@ -7,6 +7,7 @@
 
 mod collect;
 mod generate;
+mod kept;
 mod learn;
 mod machines;
 mod recipes;
