@@ -397,7 +397,7 @@ fn split(unit: &str) -> (f64, &str) {
 impl FromStr for Reported {
     type Err = Wrong;
 
-    /// Reads `NAME [(UNIT[, higher])]: PATTERN`, `NAME ...: json:PATH` and `NAME ...: jsonl`.
+    /// Reads `NAME [(UNIT[, higher][, floor X])]: PATTERN`, `NAME ...: json:PATH` and `NAME ...: jsonl`.
     fn from_str(text: &str) -> Result<Reported, Wrong> {
         const FORM: &str =
             r"write 'NAME (UNIT): PATTERN', such as 'p99 (ms): Latency\s+([\d.]+)ms'";
@@ -407,6 +407,7 @@ impl FromStr for Reported {
         let name = text[..cut].trim();
         let mut better = Better::Lower;
         let mut unit = "";
+        let mut floor = 0.0;
         let mut rest = &text[cut..];
         if let Some(inside) = rest.strip_prefix('(') {
             let (words, after) =
@@ -417,6 +418,12 @@ impl FromStr for Reported {
                 match word {
                     "higher" => better = Better::Higher,
                     "lower" => better = Better::Lower,
+                    _ if word.starts_with("floor ") => {
+                        floor = word["floor ".len()..].trim().parse().unwrap_or(f64::NAN);
+                        if !(floor >= 0.0 && floor.is_finite()) {
+                            return Err(wrong("floor", word, "write 0 or more, such as (floor 1)"));
+                        }
+                    }
                     _ if unit.is_empty() => unit = word,
                     _ => {
                         return Err(wrong(
@@ -451,7 +458,7 @@ impl FromStr for Reported {
             better,
             pattern,
             json,
-            floor: 0.0,
+            floor,
         };
         check(&reported)?;
         Ok(reported)

@@ -50,6 +50,8 @@ fn a_definition_has_a_name_a_unit_a_direction_and_a_place() {
     let path = read("p99=json:$.latency.p99");
     assert_eq!(path.json.as_deref(), Some("$.latency.p99"));
     assert_eq!(path.pattern, None);
+    let lost = read("lost (%, floor 0.5): json:$.lost");
+    assert_eq!((&*lost.unit, lost.floor), ("%", 0.5));
     let lines = read("frames late (lower): jsonl");
     assert_eq!((lines.pattern, lines.json), (None, None));
 }
@@ -66,6 +68,7 @@ fn what_is_wrong_with_a_definition_is_said() {
         "the parenthesis ends inside the pattern"
     );
     assert_eq!(key("p99 (ms, s): ([0-9]+)"), "unit");
+    assert_eq!(key("p99 (floor -1): ([0-9]+)"), "floor");
     assert_eq!(key("p99: Latency [0-9]+"), "pattern", "no group");
     assert_eq!(key("p99 (ms): (a)(b)(c)"), "pattern");
     assert_eq!(key("p99: ([0-9]+"), "pattern");

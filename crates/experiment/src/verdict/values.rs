@@ -199,7 +199,7 @@ impl Found {
             None => {
                 let odd = known.iter().filter(|&&x| x + measure.floor <= 0.0).count();
                 self.open.push(format!(
-                    "{name} is not above zero in {odd} of {} runs, and ratios of it mean nothing",
+                    "{name} is not above zero in {odd} of {} runs, and ratios of it mean nothing without a floor",
                     known.len()
                 ));
             }
