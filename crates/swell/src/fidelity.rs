@@ -132,8 +132,8 @@ fn markdown(fidelity: &Fidelity, playback: &Playback) -> String {
     text.push_str(
         "\n`off`: relative difference of the mean over the seeds; for energies, the difference in \
          octaves (1 = a factor of two). A volume is met within 5 %, or inside the trace's own \
-         95 % bootstrap interval where that is wider; a median within 10 %; an energy where the trace \
-         lies within the seeds.",
+         95 % bootstrap interval where that is wider; a median within 10 %; an energy where the \
+         mean over the seeds is within 1.5 dB, half an octave.",
     );
     text
 }

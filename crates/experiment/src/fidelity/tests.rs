@@ -50,3 +50,35 @@ fn a_model_agrees_with_itself_and_not_with_its_double() {
             .any(|r| r.quantity.starts_with("bytes") && !r.met)
     );
 }
+
+#[test]
+fn many_seeds_far_apart_pass_no_energy_and_the_finest_octave_is_looked_at() {
+    let model = model();
+    let moved = |octaves: f64| {
+        let mut run = model.clone();
+        for y in run.load.lsd.iter_mut().flatten() {
+            *y += octaves;
+        }
+        run
+    };
+    let met = |runs: &[Model]| {
+        let rows = compare(&model, runs).rows;
+        let energies = rows.into_iter().filter(|r| r.quantity.contains("energy"));
+        energies.map(|r| r.met).collect::<Vec<bool>>()
+    };
+    // The trace lies between the seeds, and their mean is off by 3 dB.
+    let wide: Vec<Model> = (0..20).map(|i| moved([-1.0, 3.0][i % 2])).collect();
+    let all = met(&wide);
+    let octaves: usize = model.load.lsd.iter().map(Vec::len).sum();
+    assert_eq!(all.len(), octaves);
+    assert!(all.iter().all(|m| !m));
+    assert!(met(&[moved(0.49), moved(0.49)]).iter().all(|&m| m));
+    assert!(met(&[moved(0.51)]).iter().all(|&m| !m));
+    // A run without an octave that the trace has does not meet it.
+    let mut short = model.clone();
+    short.load.lsd[0].pop();
+    assert_eq!(
+        met(&[model.clone(), short]).iter().filter(|&&m| !m).count(),
+        1
+    );
+}
