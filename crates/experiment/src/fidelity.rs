@@ -6,6 +6,7 @@
 //! regenerated traffic too, and what it gets wrong shows: the simulated truth is the model played.
 
 mod compare;
+mod distance;
 mod tap;
 
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,7 @@ use swell_workload::Structural;
 use swell_world::World;
 
 pub use compare::{Fidelity, Row, compare};
+pub use distance::halves;
 
 /// How a model is played to be looked at.
 #[derive(Clone, Debug, PartialEq)]

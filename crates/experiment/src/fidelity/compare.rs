@@ -4,17 +4,21 @@ use serde::Serialize;
 use swell_base::Stream;
 use swell_traffic::{Exchange, Marginals, Model, Quantity, Session};
 
+use super::distance::{self, DECIBELS};
+
 /// One quantity, in the trace and regenerated.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// What is compared: a quantity, its class if not all, its unit.
     pub quantity: String,
-    /// In the trace.
+    /// In the trace; of a distance, how far the trace is from itself, NaN where that is not known.
     pub trace: f64,
-    /// Mean over the regenerated runs.
+    /// Mean over the regenerated runs; or the distance of the runs from the trace.
     pub regenerated: f64,
     /// Smallest and largest of the regenerated runs.
     pub spread: [f64; 2],
+    /// Largest distance that meets it; none for what is no distance.
+    pub limit: Option<f64>,
     /// The trace's own 95 % bootstrap interval over sessions, where there is one.
     pub interval: Option<[f64; 2]>,
     /// Allowed relative difference of the mean; none for energies, whose mean may be 1.5 dB off.
@@ -42,15 +46,17 @@ const MEDIAN: f64 = 0.10;
 const ENOUGH: usize = 30;
 /// How far the mean log2 energy over the seeds may be off: 1.5 dB. A spread would grow with the seeds, and with
 /// it what passes.
-const ENERGY: f64 = 1.5 / (10.0 * std::f64::consts::LOG10_2);
+const ENERGY: f64 = 1.5 / DECIBELS;
 /// Bootstrap resamples of the trace's sessions.
 const RESAMPLES: usize = 1000;
 
-/// Holds `runs` against the `trace`.
-pub fn compare(trace: &Model, runs: &[Model]) -> Fidelity {
+/// Holds `runs` against the `trace`, two halves of which are `halves` apart ([`distance::halves`]).
+pub fn compare(trace: &Model, runs: &[Model], halves: Option<[f64; 2]>) -> Fidelity {
     let mut rows = Vec::new();
     volumes(trace, runs, &mut rows);
     medians(trace, runs, &mut rows);
+    distance::distributions(trace, runs, &mut rows);
+    distance::energy(trace, runs, halves, &mut rows);
     energies(trace, runs, &mut rows);
     Fidelity {
         model: trace.name.clone(),
@@ -71,14 +77,35 @@ impl Row {
             trace,
             regenerated,
             spread: spread(runs),
+            limit: None,
             interval: own,
             bar: Some(bar),
             met: close || inside,
         }
     }
+
+    /// A distance from the trace, beside the trace's from itself.
+    pub(super) fn distance(
+        quantity: String,
+        distance: f64,
+        own: f64,
+        spread: [f64; 2],
+        limit: f64,
+    ) -> Row {
+        Row {
+            quantity,
+            trace: own,
+            regenerated: distance,
+            spread,
+            limit: Some(limit),
+            interval: None,
+            bar: None,
+            met: distance <= limit,
+        }
+    }
 }
 
-fn spread(runs: &[f64]) -> [f64; 2] {
+pub(super) fn spread(runs: &[f64]) -> [f64; 2] {
     runs.iter()
         .fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], &x| {
             [a.min(x), b.max(x)]
@@ -212,6 +239,7 @@ fn energies(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
                 trace: y,
                 regenerated,
                 spread: spread(&values),
+                limit: None,
                 interval: None,
                 bar: None,
                 // An octave that is silent in a run has no logarithm.

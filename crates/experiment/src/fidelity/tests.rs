@@ -14,7 +14,7 @@ fn regenerated_traffic_is_a_function_of_the_seed_and_carries_the_trace() {
     let (a, b) = (play(1), play(2));
     assert_eq!(a.to_json(), play(1).to_json());
     assert_ne!(a.to_json(), b.to_json());
-    let fidelity = compare(&model, &[a, b]);
+    let fidelity = compare(&model, &[a, b], None);
     let row = |name: &str| {
         fidelity
             .rows
@@ -39,11 +39,11 @@ fn regenerated_traffic_is_a_function_of_the_seed_and_carries_the_trace() {
 #[test]
 fn a_model_agrees_with_itself_and_not_with_its_double() {
     let model = model();
-    let same = compare(&model, &[model.clone(), model.clone()]);
+    let same = compare(&model, &[model.clone(), model.clone()], None);
     assert!(same.rows.len() > 20 && same.rows.iter().all(|r| r.met));
     let mut double = model.clone();
     double.totals.bytes = double.totals.bytes.map(|b| b * 3);
-    let off = compare(&model, &[double]);
+    let off = compare(&model, &[double], None);
     assert!(
         off.rows
             .iter()
@@ -62,8 +62,10 @@ fn many_seeds_far_apart_pass_no_energy_and_the_finest_octave_is_looked_at() {
         run
     };
     let met = |runs: &[Model]| {
-        let rows = compare(&model, runs).rows;
-        let energies = rows.into_iter().filter(|r| r.quantity.contains("energy"));
+        let rows = compare(&model, runs, None).rows;
+        let energies = rows
+            .into_iter()
+            .filter(|r| r.quantity.contains("log2 energy"));
         energies.map(|r| r.met).collect::<Vec<bool>>()
     };
     // The trace lies between the seeds, and their mean is off by 3 dB.
@@ -81,4 +83,91 @@ fn many_seeds_far_apart_pass_no_energy_and_the_finest_octave_is_looked_at() {
         met(&[model.clone(), short]).iter().filter(|&&m| !m).count(),
         1
     );
+}
+
+/// The row of this name; there is one.
+fn named(fidelity: &Fidelity, name: &str) -> Row {
+    let found = fidelity.rows.iter().find(|r| r.quantity.starts_with(name));
+    found.unwrap_or_else(|| panic!("no row {name}")).clone()
+}
+
+#[test]
+fn hosts_that_borrowed_no_round_trip_are_seen() {
+    let model = model();
+    let rows = |m: &Model| {
+        let fidelity = compare(m, std::slice::from_ref(m), None);
+        ["client", "server"].map(|side| {
+            named(
+                &fidelity,
+                &format!("distance of {side}-side RTT, hosts without"),
+            )
+        })
+    };
+    assert!(rows(&model).iter().all(|r| r.met), "{:?}", rows(&model));
+    let mut lost = model.clone();
+    let paths = lost.server_paths.iter_mut();
+    for path in paths.filter(|p| p.rtt_samples == 0) {
+        path.rtt = Dur::ZERO;
+    }
+    let [clients, servers] = rows(&lost);
+    assert!(clients.met && !servers.met, "{servers:?}");
+}
+
+#[test]
+fn distances_are_what_was_changed() {
+    let model = model();
+    let doubled = model.varied(
+        &Knobs {
+            response: 2.0,
+            ..Knobs::default()
+        },
+        1,
+    );
+    let mut louder = doubled.clone();
+    for y in &mut louder.load.lsd[1] {
+        // Four times the energy, 6 dB.
+        *y += 2.0;
+    }
+    let fidelity = compare(&model, &[louder.clone(), louder], Some([0.3, 5.0]));
+    let response = named(&fidelity, "distance of response");
+    // Bytes are whole and a response has at least one: a little more or less than an octave.
+    assert!((response.regenerated - 1.0).abs() < 0.02, "{response:?}");
+    assert!(!response.met);
+    let request = named(&fidelity, "distance of request");
+    assert!(request.met && request.regenerated < 0.02, "{request:?}");
+    let [up, down] = ["left to right", "right to left"]
+        .map(|way| named(&fidelity, &format!("energy of bytes {way}")));
+    assert!(
+        up.met && up.regenerated == 0.0 && up.limit == Some(1.5),
+        "{up:?}"
+    );
+    let six = 20.0 * 2f64.log10();
+    assert!((down.regenerated - six).abs() < 1e-9, "{down:?}");
+    assert!(!down.met && down.limit == Some(5.0), "{down:?}");
+    // However unlike the halves are, there is an end to what they excuse.
+    let wide = compare(&model, std::slice::from_ref(&model), Some([f64::NAN, 20.0]));
+    assert_eq!(named(&wide, "energy of bytes left").limit, Some(1.5));
+    assert_eq!(named(&wide, "energy of bytes right").limit, Some(6.0));
+}
+
+#[test]
+fn halves_of_a_trace_are_as_far_apart_as_they_were_made() {
+    let mut rng = swell_base::Stream::new(1, "test/halves");
+    let ms = |i: u64| Dur::from_millis(i);
+    let first: Vec<u32> = (0..20_000).map(|_| rng.below(1000) as u32).collect();
+    // The second half is the first with twice the amplitude.
+    let both: Vec<(Dur, u32)> = first
+        .iter()
+        .chain(first.iter())
+        .zip(0..)
+        .map(|(&b, i)| (ms(i), if i < 20_000 { b } else { 2 * b }))
+        .collect();
+    let capture =
+        |packets: [Vec<(Dur, u32)>; 2]| crate::Capture::of(packets.map(Into::into), ms(39_999));
+    let [up, down] = halves(&capture([
+        both,
+        first.iter().zip(0..).map(|(&b, i)| (ms(i), b)).collect(),
+    ]));
+    assert!((up - 20.0 * 2f64.log10()).abs() < 1e-6, "{up}");
+    assert_eq!(down, 20.0);
 }

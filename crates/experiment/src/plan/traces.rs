@@ -110,6 +110,18 @@ pub struct Capture {
 }
 
 impl Capture {
+    /// Of packets that a test made.
+    #[cfg(test)]
+    pub(crate) fn of(packets: [Packets; 2], length: Dur) -> Capture {
+        Capture {
+            packets,
+            length,
+            period: length,
+            doubts: Vec::new(),
+            hash: String::new(),
+        }
+    }
+
     /// Mean rates up and down, bits per second of network-layer bytes.
     pub fn bps(&self) -> [f64; 2] {
         self.trace(false).bps()

@@ -1,0 +1,138 @@
+//! The table of docs/fidelity.md: `fidelity [--seeds N] TRACE...`. `scripts/fidelity` runs it.
+//!
+//! Each trace is learnt, or played from the bundled model that was learnt from it; played with every seed; and held
+//! against what came back.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use swell_capture::Reader;
+use swell_experiment::fidelity::{Fidelity, Playback, Row, compare, halves, regenerate};
+use swell_experiment::{Traces, bundled};
+use swell_learn::{Learner, Options};
+use swell_traffic::Model;
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Counts: they are within 5 % or inside the trace's own interval.
+const COUNTS: usize = 6;
+
+fn main() -> Result<(), Failed> {
+    let (mut seeds, mut traces) = (5u64, Vec::new());
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} wants a value"));
+        match arg.as_str() {
+            "--seeds" => seeds = value()?.parse()?,
+            trace => traces.push(PathBuf::from(trace)),
+        }
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "| trace | bytes off | connections off | counts met | energy → (halves; seeds) | energy ← (halves; seeds) | \
+         request | response | server think | client think | group think | client RTT | server RTT | rows met |"
+    )?;
+    writeln!(out, "|---|{}", "---:|".repeat(13))?;
+    for trace in traces {
+        let (model, bundled) = model(&trace)?;
+        // A capture that breaks off is learnt as far as it goes; what its halves are is not known.
+        let capture = Traces::default().read(&trace, &[]);
+        let apart = capture.map_or([f64::NAN; 2], |c| halves(&c));
+        let fidelity = compare(&model, &play(&model, seeds)?, Some(apart));
+        writeln!(out, "{}", line(&trace, bundled.as_deref(), &fidelity))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// The bundled model of this trace and its name, or what is learnt from it.
+fn model(trace: &Path) -> Result<(Model, Option<String>), Failed> {
+    let file = trace
+        .file_name()
+        .ok_or("no file name")?
+        .to_string_lossy()
+        .into_owned();
+    for name in bundled::models() {
+        let model = Model::from_slice(bundled::model(name).unwrap_or_default())?;
+        if model.provenance.sources == [file.as_str()] {
+            return Ok((model, Some(name.to_owned())));
+        }
+    }
+    let mut learner = Learner::new(Options {
+        name: file,
+        ..Options::default()
+    });
+    let mut reader = Reader::open(trace)?;
+    while let Ok(Some(packet)) = reader.next_packet() {
+        learner.push(&packet);
+    }
+    Ok((learner.finish(), None))
+}
+
+/// What comes back with seeds 1 to `seeds`, over two threads.
+fn play(model: &Model, seeds: u64) -> Result<Vec<Model>, Failed> {
+    let one = |seed| regenerate(model, &Playback::default(), seed);
+    let half = seeds / 2;
+    let (a, b) = std::thread::scope(|scope| {
+        let a = scope.spawn(|| (1..=half).map(one).collect::<Result<Vec<Model>, _>>());
+        let b: Result<Vec<Model>, _> = (half + 1..=seeds).map(one).collect();
+        (a.join(), b)
+    });
+    let mut runs = a.map_err(|_| "a thread panicked")??;
+    runs.extend(b?);
+    Ok(runs)
+}
+
+fn line(trace: &Path, bundled: Option<&str>, fidelity: &Fidelity) -> String {
+    let row = |name: &str| fidelity.rows.iter().find(|r| r.quantity.starts_with(name));
+    let off = |name: &str| {
+        let share = row(name).map_or(f64::NAN, |r| r.regenerated / r.trace - 1.0);
+        format!("{:+.1} %", 100.0 * share)
+    };
+    let mark = |r: &Row, text: String| if r.met { text } else { format!("**{text}**") };
+    let energy = |way: &str| {
+        row(&format!("energy of bytes {way}")).map_or("–".into(), |r| {
+            let noise = if r.trace.is_nan() {
+                "–".into()
+            } else {
+                format!("{:.1}", r.trace)
+            };
+            let text = format!("{:.1} ({noise}; {:.1})", r.regenerated, r.spread[1]);
+            mark(r, text)
+        })
+    };
+    let distance = |of: &str| {
+        let found = row(&format!("distance of {of} [octaves]"));
+        found.map_or("–".into(), |r| mark(r, format!("{:.2}", r.regenerated)))
+    };
+    let file = trace
+        .file_name()
+        .map_or_else(Default::default, |f| f.to_string_lossy());
+    let name = bundled.map_or_else(
+        || file.split('.').next().unwrap_or_default().to_owned(),
+        |name| format!("`{name}`"),
+    );
+    let counts = fidelity.rows[..COUNTS].iter().filter(|r| r.met).count();
+    let met = fidelity.rows.iter().filter(|r| r.met).count();
+    let mut cells = vec![
+        name,
+        off("bytes of modelled flows"),
+        off("TCP connections"),
+        format!("{counts} of {COUNTS}"),
+        energy("left to right"),
+        energy("right to left"),
+    ];
+    let compared = [
+        "request",
+        "response",
+        "server think",
+        "client think",
+        "group think",
+        "client-side RTT",
+        "server-side RTT",
+    ];
+    cells.extend(compared.iter().map(|of| distance(of)));
+    cells.push(format!("{met} of {}", fidelity.rows.len()));
+    format!("| {} |", cells.join(" | "))
+}
