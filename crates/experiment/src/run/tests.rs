@@ -326,7 +326,9 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
 #[test]
 fn a_queue_that_nobody_chose_holds_ten_packets_at_least() {
     let scratch = tempfile::tempdir().unwrap();
-    let slow = experiment(1).replace("rate = \"20Mbit\"", "rate = \"1Mbit\"");
+    let slow = experiment(1)
+        .replace("rate = \"20Mbit\"", "rate = \"1Mbit\"")
+        .replace("rate = \"8Mbit\"", "rate = \"800kbit\"");
     // One bandwidth-delay product is 5000 bytes: three packets.
     let queues = |text: &str| plan(&scratch, text).links().map(|l| l.queue.to_string());
     assert_eq!(queues(&slow), ["15kB", "15kB"]);

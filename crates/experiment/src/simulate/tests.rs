@@ -121,7 +121,12 @@ fn reasons_add_up_to_the_drops_with_loss_on_the_wire() {
     let file = FILE
         .replace(
             "rate = \"20Mbit\"",
-            "rate = \"1Mbit\"\nloss = { kind = \"independent\", p = 0.5 }",
+            "rate = \"20Mbit\"\nloss = { kind = \"independent\", p = 0.5 }",
+        )
+        // The link becomes slow before anything counts: a background above its rate from the start is refused.
+        .replace(
+            "[[foreground]]",
+            "[[network.change]]\nat = \"1s\"\nrate = \"1Mbit\"\n[[foreground]]",
         )
         .replace("replications = 2", "replications = 6");
     for cell in 12..18 {
@@ -259,7 +264,7 @@ fn priority_shields_the_application() {
                 "rate = \"20Mbit\"",
                 &format!("rate = \"20Mbit\"\nqdisc = {qdisc}"),
             )
-            .replace("rate = \"15Mbit\"", "rate = \"25Mbit\"");
+            .replace("rate = \"15Mbit\"", "rate = \"20Mbit\"");
         let done = |o: &Observations| {
             o.requests
                 .iter()

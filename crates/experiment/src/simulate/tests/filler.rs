@@ -127,6 +127,7 @@ fn the_seed_draws_the_beginning_within_the_spread() {
 fn sources_that_send_more_than_a_run_holds_are_an_error() {
     let lone = "rate_up = \"1Gbit\"\nsources = 1\non = \"10s\"\noff = \"100000s\"";
     let file = FILLER
+        .replace("rate = \"4Mbit\"", "rate = \"1Gbit\"")
         .replace("rate_up = \"1.35Mbit\"", lone)
         .replace("seeds = [1, 11]", "seeds = [12214, 1]");
     let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
