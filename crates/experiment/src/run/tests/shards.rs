@@ -135,6 +135,13 @@ fn a_shard_that_was_interrupted_or_failed_is_made_up_for() {
         ) -> Result<crate::observe::Observations, RunError> {
             Broken.run(spec, progress, cancelled)
         }
+        // What a background offers decides how it is scaled, and so is part of the experiment, too.
+        fn offered(
+            &self,
+            spec: &crate::RunSpec,
+        ) -> Result<Option<crate::backend::Offered>, RunError> {
+            MadeUp::default().offered(spec)
+        }
     }
     let failure = run(&plan, &Fails, &second, &|_| {}, &|| false).unwrap_err();
     assert!(failure.to_string().contains("caught fire"), "{failure}");
