@@ -47,6 +47,7 @@ __all__ = [
     "CommandLine",
     "CongestionControl",
     "ConnectionUse",
+    "Delays",
     "Deliveries",
     "DeliveriesSpec",
     "Direction",
@@ -65,6 +66,7 @@ __all__ = [
     "Keep",
     "LearntBackground",
     "LinkOverrides",
+    "LoadBasis",
     "Loss",
     "Measure",
     "Measure2",
@@ -75,6 +77,7 @@ __all__ = [
     "Objects",
     "OnOffBackground",
     "OutagePackets",
+    "Pairing",
     "Peer",
     "PieDelay",
     "PieQdisc",
@@ -156,15 +159,19 @@ ConnectionUse: TypeAlias = Literal[
 """Whether each request opens a connection. `new`: A new connection per request. `kept`: One connection
 per client, kept."""
 
+Delays: TypeAlias = "Dur | Sequence[Dur] | Mapping[str, str]"
+"""Delays of connections."""
+
 DeliveriesSpec: TypeAlias = "str | Deliveries"
 """A packet-delivery trace: its path, or a table with `file`, `phase` and `sha256`."""
 
 Direction: TypeAlias = Literal[
     "up",
     "down",
+    "both",
 ]
 """A direction of the bottleneck. `up`: Left to right: away from the clients. `down`: Right to left:
-towards the clients."""
+towards the clients. `both`: Both at the same time, by different connections."""
 
 DrrClasses: TypeAlias = Literal[
     "flow",
@@ -191,6 +198,13 @@ places within their class. `path-on-user`: Client path on user and server path o
 change places. `within-session`: What one session does on its connections: exchanges change places
 within their class. `capacity-on-rtt`: Path capacity and loss on round-trip time: they change places
 among the paths of a side."""
+
+LoadBasis: TypeAlias = Literal[
+    "offered",
+    "carried",
+]
+"""What a rate is the rate of. `offered`: What its sources send into the network, whatever becomes of
+it. `carried`: What leaves the bottleneck when the background is alone."""
 
 Measure: TypeAlias = Literal[
     "packets",
@@ -220,6 +234,13 @@ OutagePackets: TypeAlias = Literal[
 ]
 """What becomes of packets during an outage. `wait`: The transmitter stands still, and they wait.
 `lost`: They are transmitted and lost."""
+
+Pairing: TypeAlias = Literal[
+    "mean",
+    "per-seed",
+]
+"""Which of another background's rates are matched. `mean`: The mean over all replications. `per-seed`:
+Those of the replication with the same seed."""
 
 PieDelay: TypeAlias = Literal[
     "timestamps",
@@ -367,6 +388,9 @@ class LearntBackground(Table):
     kind: Literal["learnt"] = "learnt"
     """Which kind; it decides what other keys there are."""
 
+    load: LoadBasis | None = None
+    """Whether `rate` is what sessions offer or what the network carries of it. Default: carried."""
+
     model: str
     """A bundled model by name (`swell models` lists them), or the path of a model file, relative to
     the experiment file."""
@@ -377,9 +401,9 @@ class LearntBackground(Table):
     phase: Dur | None = None
     """Where in the model's trace a run starts. Default: drawn anew by every seed."""
 
-    rate: Rate | None = None
-    """Mean rate of the down direction when the background is alone: sessions are scaled until the
-    measured rate is this."""
+    rate: RateSpec | None = None
+    """Mean rate of the down direction when the background is alone, which sessions are scaled to; or
+    `match:NAME`, the rate of that background."""
 
     request: float | None = None
     """Request sizes, as a multiple of the model's. Default: 1.0."""
@@ -419,6 +443,14 @@ class PoissonBackground(Table):
 
     kind: Literal["poisson"] = "poisson"
     """Which kind; it decides what other keys there are."""
+
+    load: LoadBasis | None = None
+    """Whether `rate` is what is sent or what the network carries of it. Default: offered, what is
+    sent; over TCP carried."""
+
+    match: Pairing | None = None
+    """With `match:NAME`: the mean rates of that background over all replications, or those of the
+    replication with the same seed, so that runs make pairs of equal load."""
 
     name: str
     """The name it goes by in tables and pictures."""
@@ -464,6 +496,14 @@ class CbrBackground(Table):
     kind: Literal["cbr"] = "cbr"
     """Which kind; it decides what other keys there are."""
 
+    load: LoadBasis | None = None
+    """Whether `rate` is what is sent or what the network carries of it. Default: offered, what is
+    sent; over TCP carried."""
+
+    match: Pairing | None = None
+    """With `match:NAME`: the mean rates of that background over all replications, or those of the
+    replication with the same seed, so that runs make pairs of equal load."""
+
     name: str
     """The name it goes by in tables and pictures."""
 
@@ -507,8 +547,8 @@ class SessionsBackground(Table):
     kind: Literal["sessions"] = "sessions"
     """Which kind; it decides what other keys there are."""
 
-    load: float | None = None
-    """Sessions, as a multiple of the model's. Default 1. Not together with `rate`."""
+    load: LoadBasis | None = None
+    """Whether `rate` is what sessions offer or what the network carries of it. Default: carried."""
 
     model: str
     """The path of a flow-level model (`swell learn` of flow records), relative to the experiment file."""
@@ -516,9 +556,12 @@ class SessionsBackground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
-    rate: Rate | None = None
-    """Mean rate of the down direction when the background is alone: sessions are scaled until the
-    measured rate is this."""
+    rate: RateSpec | None = None
+    """Mean rate of the down direction when the background is alone, which sessions are scaled to; or
+    `match:NAME`, the rate of that background."""
+
+    sessions: float | None = None
+    """Sessions, as a multiple of the model's. Default 1. Not together with `rate`."""
 
     sizes: float | None = None
     """File sizes, as a multiple of the model's. Default: 1.0."""
@@ -548,6 +591,10 @@ class ReplayBackground(Table):
     kind: Literal["replay"] = "replay"
     """Which kind; it decides what other keys there are."""
 
+    load: LoadBasis | None = None
+    """Whether `rate` is what is sent or what the network carries of it. Default: offered, what is
+    sent; over TCP carried."""
+
     name: str
     """The name it goes by in tables and pictures."""
 
@@ -558,9 +605,9 @@ class ReplayBackground(Table):
     """Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
     Default: drawn anew by every seed."""
 
-    rate: Rate | None = None
+    rate: RateSpec | None = None
     """Mean rate of the down direction when the background is alone: the trace is stretched or
-    compressed in time until the measured rate is this. No packet is left out."""
+    compressed in time to this. No packet is left out. Or `match:NAME`, the rate of that background."""
 
     reversed: bool | None = None
     """Let the trace's up direction flow down and the other way round. Default: false."""
@@ -587,13 +634,18 @@ class GreedyBackground(Table):
     """Capacity of every access path, on each side and in both directions. Default: unlimited."""
 
     connections: int | None = None
-    """How many. Default: 1."""
+    """How many, in each direction that they take. Default: 1."""
 
-    delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    delay: Delays | None = None
+    """One-way delay of the access path on each side of the bottleneck: of all connections, a list that
+    they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms."""
 
     direction: Direction | None = None
     """Which way their data flows. Default: down."""
+
+    independent: bool | None = None
+    """Whether each draws for itself how much later it begins. Where not, all begin later by the same
+    time, and runs hardly differ."""
 
     kind: Literal["greedy"] = "greedy"
     """Which kind; it decides what other keys there are."""
@@ -602,8 +654,8 @@ class GreedyBackground(Table):
     """The name it goes by in tables and pictures."""
 
     spread: Dur | None = None
-    """Within how much time after `start` the first begins; 0s begins exactly then, in every run.
-    Default: 1s."""
+    """Within how much time after its turn each begins; 0s begins exactly then, in every run. Default:
+    1s."""
 
     stagger: Dur | None = None
     """Time between the beginning of one and of the next. Default: 0ns."""
@@ -628,6 +680,9 @@ class OnOffBackground(Table):
     kind: Literal["on-off"] = "on-off"
     """Which kind; it decides what other keys there are."""
 
+    load: LoadBasis | None = None
+    """Whether `rate` is what is sent or what the network carries of it. Default: offered."""
+
     name: str
     """The name it goes by in tables and pictures."""
 
@@ -638,8 +693,9 @@ class OnOffBackground(Table):
     on: Dur | None = None
     """Mean time for which a source is on. Default: 500ms."""
 
-    rate: Rate
-    """Mean rate of the down direction in network-layer bytes."""
+    rate: RateSpec
+    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate
+    of that background."""
 
     rate_up: Rate | None = None
     """Mean rate of the up direction. Default: none."""
@@ -780,6 +836,10 @@ class ProgramForeground(Table):
     """One-way delay of the access path on each side of the bottleneck. Default: what makes the
     network's `rtt`, or 5ms."""
 
+    ecn: bool | None = None
+    """Both hosts' kernels ask for ECN in TCP (RFC 3168) and accept it (`net.ipv4.tcp_ecn` 1); `false`:
+    neither. Default: they accept it and do not ask, as Linux comes."""
+
     host: Sequence[Peer] | None = None
     """More hosts, each with a program, that run as long as the run: a swarm's other peers, a cache, a
     second server."""
@@ -789,6 +849,9 @@ class ProgramForeground(Table):
 
     measure: Measure2 | None = None
     """What is measured. Default: requests."""
+
+    mtu: int | None = None
+    """Largest packet of every host, bytes of the network layer. Default: 1500."""
 
     name: str
     """The name it goes by in tables and pictures."""
@@ -826,6 +889,14 @@ class PoissonForeground(Table):
 
     kind: Literal["poisson"] = "poisson"
     """Which kind; it decides what other keys there are."""
+
+    load: LoadBasis | None = None
+    """Whether `rate` is what is sent or what the network carries of it. Default: offered, what is
+    sent; over TCP carried."""
+
+    match: Pairing | None = None
+    """With `match:NAME`: the mean rates of that background over all replications, or those of the
+    replication with the same seed, so that runs make pairs of equal load."""
 
     name: str
     """The name it goes by in tables and pictures."""
@@ -871,6 +942,14 @@ class CbrForeground(Table):
     kind: Literal["cbr"] = "cbr"
     """Which kind; it decides what other keys there are."""
 
+    load: LoadBasis | None = None
+    """Whether `rate` is what is sent or what the network carries of it. Default: offered, what is
+    sent; over TCP carried."""
+
+    match: Pairing | None = None
+    """With `match:NAME`: the mean rates of that background over all replications, or those of the
+    replication with the same seed, so that runs make pairs of equal load."""
+
     name: str
     """The name it goes by in tables and pictures."""
 
@@ -903,13 +982,18 @@ class GreedyForeground(Table):
     """Capacity of every access path, on each side and in both directions. Default: unlimited."""
 
     connections: int | None = None
-    """How many. Default: 1."""
+    """How many, in each direction that they take. Default: 1."""
 
-    delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    delay: Delays | None = None
+    """One-way delay of the access path on each side of the bottleneck: of all connections, a list that
+    they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms."""
 
     direction: Direction | None = None
     """Which way their data flows. Default: down."""
+
+    independent: bool | None = None
+    """Whether each draws for itself how much later it begins. Where not, all begin later by the same
+    time, and runs hardly differ."""
 
     kind: Literal["greedy"] = "greedy"
     """Which kind; it decides what other keys there are."""
@@ -918,8 +1002,8 @@ class GreedyForeground(Table):
     """The name it goes by in tables and pictures."""
 
     spread: Dur | None = None
-    """Within how much time after `start` the first begins; 0s begins exactly then, in every run.
-    Default: 1s."""
+    """Within how much time after its turn each begins; 0s begins exactly then, in every run. Default:
+    1s."""
 
     stagger: Dur | None = None
     """Time between the beginning of one and of the next. Default: 0ns."""
@@ -1058,7 +1142,8 @@ class Network(Table):
 
     queue: QueueLimit | None = None
     """How much the queue holds, both directions: packets, bytes, time at the link's rate, or multiples
-    of the bandwidth-delay product (rate times `rtt`). Default 1BDP."""
+    of the bandwidth-delay product (rate times `rtt`). Default 1BDP, and at least ten packets of
+    1500 bytes."""
 
     rate: Rate | None = None
     """Rate of the bottleneck, both directions."""
@@ -1089,7 +1174,8 @@ class Peer(Table):
     """Its name: letters, digits, hyphens."""
 
     ready: int | None = None
-    """It is ready when this TCP port accepts connections. Default: when it has started."""
+    """It is ready when a program listens on this TCP or UDP port; nobody connects. Default: when it
+    has started."""
 
     ready_timeout: Dur | None = None
     """The run fails if it is not ready by then. Default: 10s."""
@@ -1300,13 +1386,27 @@ class PieQdisc(Table):
 
 @dataclass(kw_only=True)
 class Reported(Table):
-    """A measure that a program reports itself."""
+    """A measure that a program reports itself: in its output, by `pattern` or `json`, or else in lines
+    of JSON such as `{"NAME": 12.3}` that it writes to `{dir}/measures.jsonl`. Where a run reports
+    many values, their median and bad percentiles are judged, else their mean."""
 
     better: Better
     """Which direction is better."""
 
+    floor: float | None = None
+    """Ratios are of values plus this. For counts that may be zero, such as errors: what is not worth
+    speaking of."""
+
+    json: str | None = None
+    """A JSONPath (RFC 9535) into the JSON of the client's standard output: `$.latency.p99`."""
+
     name: str
     """Its name in tables and pictures."""
+
+    pattern: str | None = None
+    """A regular expression for the client's output, line by line. Its first group is the value; its
+    second, if there is one, the value's unit, from which it is converted:
+    `Latency\\s+([\\d.]+)(us|ms|s)`."""
 
     unit: str | None = None
     """Unit of its values, for tables and pictures: `ms`, `requests/s`."""
@@ -1354,7 +1454,8 @@ class Server(Table):
     """Variables of the environment beside our own."""
 
     ready: int | None = None
-    """It is ready when this TCP port accepts connections. Default: when it has started."""
+    """It is ready when a program listens on this TCP or UDP port; nobody connects. Default: when it
+    has started."""
 
     ready_timeout: Dur | None = None
     """The run fails if it is not ready by then. Default: 10s."""
