@@ -107,6 +107,23 @@ impl Histogram {
         }
     }
 
+    /// A cell that stands for what is not known: one connection with one request of some hundred bytes and a
+    /// response of some thousand, two datagrams, pauses and round trips of some ten milliseconds.
+    pub(super) const fn ordinary(self) -> usize {
+        match self {
+            Histogram::Starts | Histogram::Shape => 0,
+            Histogram::Client => 8 * RATES,
+            Histogram::Server => 8,
+            Histogram::Kind => 2,
+            Histogram::Bytes => 5 * SIZES + 7,
+            Histogram::Flow => 5 * SIZES + 1,
+            Histogram::ServerThink
+            | Histogram::ClientThink
+            | Histogram::Gap
+            | Histogram::GroupThink => 5,
+        }
+    }
+
     const fn by_class(self) -> bool {
         !matches!(self, Histogram::Client | Histogram::Server)
     }

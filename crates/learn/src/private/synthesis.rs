@@ -27,7 +27,7 @@ pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model
         .collect();
     let all: f64 = all_starts.iter().map(|law| law.total).sum();
     let weight = (all / SESSIONS).max(1.0);
-    let law = |h: Histogram| Law::new(counts.get(h, 0), h.scale(private));
+    let law = |h: Histogram| Law::new(counts.get(h, 0), h.scale(private), h.ordinary());
     let (client, server) = (law(Histogram::Client), law(Histogram::Server));
     let mut made = Made {
         rng: &mut rng,
@@ -124,6 +124,9 @@ fn totals(sessions: &[Session], classes: &[Class]) -> Totals {
     }
 }
 
+/// By how many scales a cell has to stand out of what the largest of all cells' noise is like.
+const CERTAIN: f64 = 5.0;
+
 /// A distribution over the cells of a histogram.
 struct Law {
     /// Running sums.
@@ -132,12 +135,13 @@ struct Law {
 }
 
 impl Law {
-    /// What noisy cells say: those that noise alone would hardly reach in any of them. If there are none, the
-    /// largest.
-    fn new(cells: &[i64], scale: f64) -> Law {
-        let least = (scale * (cells.len() as f64).ln()) as i64;
-        let largest = cells.iter().copied().max().unwrap_or(0).max(1);
-        let least = least.min(largest);
+    /// What noisy cells say: those that noise alone reaches in one histogram of some three hundred. If there are
+    /// none, an ordinary one: noise must not invent transfers of gigabytes.
+    fn new(cells: &[i64], scale: f64, ordinary: usize) -> Law {
+        let least = (scale * ((cells.len() as f64).ln() + CERTAIN)).ceil() as i64;
+        if cells.iter().all(|&c| c < least) {
+            return Law::of((0..cells.len()).map(|i| if i == ordinary { 1.0 } else { 0.0 }));
+        }
         Law::of(
             cells
                 .iter()
@@ -189,7 +193,7 @@ struct Laws<'a> {
 
 impl Laws<'_> {
     fn new<'a>(counts: &Counts, class: usize, starts: &'a Law, private: &Private) -> Laws<'a> {
-        let law = |h: Histogram| Law::new(counts.get(h, class), h.scale(private));
+        let law = |h: Histogram| Law::new(counts.get(h, class), h.scale(private), h.ordinary());
         Laws {
             starts,
             shape: law(Histogram::Shape),

@@ -149,6 +149,13 @@ proptest! {
         prop_assert_eq!(&model, &release(&learnt, &private));
         prop_assert_eq!(model.provenance.private, Some(epsilon));
         prop_assert!(model.load.bytes.iter().all(Vec::is_empty));
+        // Noise invents no transfers: a dozen visits of some 30 connections each are no gigabytes.
+        let bytes = |s: &swell_traffic::Session| s.weight * s.bytes().map(|b| b as f64).iter().sum::<f64>();
+        let (all, datagrams) = model.sessions.iter().fold((0.0, 0), |(sum, most), s| {
+            let own = s.connections().map(|c| c.exchange.units()[0]).max();
+            (sum + bytes(s), most.max(own.unwrap_or(0)))
+        });
+        prop_assert!(all < 1e9 && datagrams < 1_000_000, "{all} bytes, {datagrams}");
         let text = model.to_json();
         prop_assert_eq!(Model::from_slice(text.as_bytes()).ok(), Some(model));
     }
