@@ -72,6 +72,9 @@ type Answer = (Vec<Vec<Observation>>, f64);
 /// Why something could not be run.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
+/// Hosts on the left in packet files: who taps a link knows its sides.
+pub const INSIDE: [&str; 2] = ["10.0.0.0/8", "fd00::/8"];
+
 /// Warm-up, seconds.
 const WARMUP: u32 = 20;
 
@@ -155,8 +158,10 @@ impl Inquiry {
         let observed = run(&file, seed, Some(&all), &Traces::default())?;
         cut(&all, &packets)?;
         std::fs::remove_file(&all)?;
+        let inside: Result<_, _> = INSIDE.iter().map(|network| network.parse()).collect();
         let mut learner = Learner::new(Options {
             name: world.name.into(),
+            inside: inside?,
             ..Options::default()
         });
         let mut reader = Reader::open(&packets)?;

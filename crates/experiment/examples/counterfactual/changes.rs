@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::ask::INSIDE;
+
 /// A network, a foreground and a factor on the background.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
@@ -271,14 +273,15 @@ kind = "{kind}"
             ),
             Beside::Replay(trace) => write!(
                 text,
-                "kind = \"replay\"\ntrace = \"{trace}\"\nstretch = {}\n",
+                "kind = \"replay\"\ntrace = \"{trace}\"\ninside = {INSIDE:?}\nstretch = {}\n",
                 1.0 / load
             ),
             Beside::Poisson([bps_up, bps_down]) => write!(
                 text,
                 "kind = \"poisson\"\nrate = \"{}bit\"\nrate_up = \"{}bit\"\n",
-                (bps_down * load).round(),
-                (bps_up * load).round()
+                // Experiment files refuse more than the link carries.
+                (bps_down * load).min(down * 1e6).round(),
+                (bps_up * load).min(up * 1e6).round()
             ),
         };
         text
