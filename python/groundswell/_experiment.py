@@ -5,21 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+import tomli
 import tomli_w
 
 from groundswell._table import Table, plain
 from groundswell.errors import UsageError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ExperimentLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Table"
 """An experiment: the text of a file, a path, a dictionary or a builder."""
@@ -52,8 +47,8 @@ class Source:
     def name(self) -> str:
         """The name of the experiment; that of a file that does not read is found by the program."""
         try:
-            return str(tomllib.loads(self.text).get("name", "experiment"))
-        except tomllib.TOMLDecodeError:
+            return str(tomli.loads(self.text).get("name", "experiment"))
+        except tomli.TOMLDecodeError:
             return "experiment"
 
     def arguments(self) -> list[str]:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
+import tomli
 
 from groundswell import _process
-from groundswell._experiment import ExperimentLike, Source, assignments, tomllib
+from groundswell._experiment import ExperimentLike, Source, assignments
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
 from groundswell.errors import GroundswellError, SweepError, UsageError
@@ -315,8 +316,8 @@ def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: s
 def cost(source: Source, settings: Mapping[str, object]) -> float:
     """About how long a run of a cell takes, in no unit: bits that the link may carry while it runs."""
     try:
-        table: dict[str, Any] = tomllib.loads(source.text)
-    except tomllib.TOMLDecodeError:
+        table: dict[str, Any] = tomli.loads(source.text)
+    except tomli.TOMLDecodeError:
         return 0.0
     rate = settings.get("network.rate", table.get("network", {}).get("rate", "10Mbit"))
     duration = settings.get("run.duration", table.get("run", {}).get("duration", "120s"))
@@ -373,8 +374,8 @@ def _open(directory: Path, source: Source, cells: Sequence[Cell]) -> None:
 
 def _run_table(source: Source) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(source.text).get("run", {})
-    except tomllib.TOMLDecodeError as error:
+        return tomli.loads(source.text).get("run", {})
+    except tomli.TOMLDecodeError as error:
         raise GroundswellError(f"the experiment does not read: {error}", code=2) from error
 
 
