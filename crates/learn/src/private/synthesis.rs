@@ -124,8 +124,9 @@ fn totals(sessions: &[Session], classes: &[Class]) -> Totals {
     }
 }
 
-/// By how many scales a cell has to stand out of what the largest of all cells' noise is like.
-const CERTAIN: f64 = 5.0;
+/// By how many scales a cell has to stand out of what the largest of all cells' noise is like. Noise alone does so
+/// in one histogram of `2 exp(13)`, 900 000; a model has some hundred.
+const CERTAIN: f64 = 13.0;
 
 /// A distribution over the cells of a histogram.
 struct Law {
@@ -135,7 +136,7 @@ struct Law {
 }
 
 impl Law {
-    /// What noisy cells say: those that noise alone reaches in one histogram of some three hundred. If there are
+    /// What noisy cells say: those that noise alone never reaches ([`CERTAIN`]). If there are
     /// none, an ordinary one: noise must not invent transfers of gigabytes.
     fn new(cells: &[i64], scale: f64, ordinary: usize) -> Law {
         let least = (scale * ((cells.len() as f64).ln() + CERTAIN)).ceil() as i64;
@@ -407,5 +408,23 @@ fn pause_bin(bin: usize) -> [u64; 2] {
     match bin {
         0 => [1, 16],
         n => [1 << (2 * n + 2), 1 << (2 * n + 4)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two thousand histograms of nothing but noise none says anything but what is ordinary.
+    #[test]
+    fn noise_alone_says_nothing() {
+        let mut secret = Secret::new([3, 4], "test");
+        for i in 0..2_000 {
+            let scale = [0.3, 2.0, 40.0][i % 3];
+            let cells: Vec<i64> = (0..SIZES * SIZES).map(|_| secret.noise(scale)).collect();
+            let law = Law::new(&cells, scale, 7);
+            let before = law.mass[..7].iter().all(|&m| m == 0.0);
+            assert!(before && law.mass[7] == law.total, "histogram {i}");
+        }
     }
 }
