@@ -370,3 +370,6 @@ impl Users {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
