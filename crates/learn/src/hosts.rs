@@ -516,3 +516,6 @@ pub(crate) fn group(address: IpAddr) -> bool {
         IpAddr::V6(a) => a.is_multicast(),
     }
 }
+
+#[cfg(test)]
+mod tests;

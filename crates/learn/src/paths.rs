@@ -198,7 +198,7 @@ fn own_path(m: &Measured, pooled: [f64; 2]) -> (Path, bool) {
     let rate = |kind: Sample| {
         let r = m.get(kind)?;
         r.mode()
-            .filter(|&kbit| r.seen >= SOUND_PAIRS && kbit > 0)
+            .filter(|_| r.seen >= SOUND_PAIRS)
             .map(|kbit| Rate::from_bps(u64::from(kbit) * 1000))
     };
     let seen = |kind: Sample| m.get(kind).map_or(0, |r| r.seen);
@@ -251,3 +251,6 @@ fn whole_micros(d: Dur) -> Dur {
 fn share(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
+
+#[cfg(test)]
+mod tests;

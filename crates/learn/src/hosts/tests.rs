@@ -1,0 +1,100 @@
+use super::*;
+
+fn reservoir(values: impl IntoIterator<Item = u32>, seed: u64) -> Reservoir {
+    let mut r = Reservoir::default();
+    let mut rng = Stream::new(seed, "reservoir");
+    values.into_iter().for_each(|v| r.push(v, &mut rng));
+    r
+}
+
+#[test]
+fn quantiles_are_nearest_ranks() {
+    let r = reservoir((0..11).map(|i| 10 * (i * 7 % 11)), 1);
+    let found = [0.0, 0.04, 0.06, 0.5, 0.94, 0.96, 1.0].map(|q| r.quantile(q));
+    assert_eq!(found, [0, 0, 10, 50, 90, 100, 100].map(Some));
+    assert_eq!(reservoir([7], 1).quantile(0.5), Some(7));
+    assert_eq!(reservoir([], 1).quantile(0.5), None);
+}
+
+/// Where most agree, however far off the others are; equal factors are equal distances.
+#[test]
+fn the_mode_is_where_most_agree() {
+    let mixed = (0..20).map(|i| 10_000 + 10 * i).chain([1, 5, 90, 700]);
+    let far = [40_000, 90_000, 300_000, 4_000_000, 4_100_000];
+    let mode = reservoir(mixed.chain(far), 1).mode().expect("a mode");
+    assert!((10_000..10_200).contains(&mode), "{mode}");
+    // Of two the middle between them, as factors go.
+    assert_eq!(reservoir([100, 400], 1).mode(), Some(200));
+    // 100 and 150 are further apart than 10 000 and 11 000.
+    assert_eq!(
+        reservoir([100, 150, 10_000, 11_000], 1).mode(),
+        Some(10_488)
+    );
+    assert_eq!(reservoir([9], 1).mode(), Some(9));
+    assert_eq!(reservoir([0, 0, 0], 1).mode(), Some(1));
+    assert_eq!(reservoir([], 1).mode(), None);
+}
+
+/// Every value is kept as often as any other.
+#[test]
+fn what_is_kept_is_a_fair_sample() {
+    let (n, seeds) = (640, 300);
+    let mut kept = [0u32; 10];
+    for seed in 0..seeds {
+        let r = reservoir(0..n, seed);
+        assert_eq!((r.seen, r.kept.len()), (n, RESERVOIR));
+        r.kept.iter().for_each(|&v| kept[(v / 64) as usize] += 1);
+    }
+    // Of 64 values a tenth of the time each, 300 times: 1920, standard deviation 42.
+    assert!(kept.iter().all(|k| k.abs_diff(1_920) < 170), "{kept:?}");
+    // What fits is kept whole.
+    let few: Vec<u32> = (0..RESERVOIR as u32).collect();
+    assert_eq!(reservoir(few.iter().copied(), 1).kept, few);
+}
+
+/// With stand-ins, what is kept of a host does not depend on the others.
+#[test]
+fn stand_ins_are_sampled_by_themselves() {
+    let sampled = |others: u64| {
+        let mut hosts = Hosts::new(Vec::new());
+        let real = hosts.id(IpAddr::from([10, 0, 0, 1]));
+        let [a, b] = [0, 1].map(|session| hosts.apart(session, real));
+        assert!(a != b && hosts.apart(0, real) == a);
+        for i in 0..500 {
+            for k in 0..others {
+                hosts.sample(b, Sample::Data, 1_000 * k + i);
+            }
+            hosts.sample(a, Sample::Data, i);
+        }
+        let own = hosts.measured(a).and_then(|m| m.get(Sample::Data));
+        own.expect("samples").kept.clone()
+    };
+    assert_eq!(sampled(0), sampled(3));
+    assert_eq!(sampled(1).len(), RESERVOIR);
+}
+
+/// Who is private, and what is no host.
+#[test]
+fn addresses_are_told_apart() {
+    let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+    for text in [
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.9.9",
+        "169.254.1.1",
+        "fd00::1",
+        "fe80::1",
+    ] {
+        assert!(private(ip(text)), "{text}");
+    }
+    for text in ["8.8.8.8", "172.32.0.1", "2001:db8::1"] {
+        assert!(!private(ip(text)), "{text}");
+    }
+    for text in ["224.0.0.1", "255.255.255.255", "10.0.0.255", "ff02::1"] {
+        assert!(group(ip(text)), "{text}");
+    }
+    for text in ["10.0.0.254", "8.8.8.8", "fe80::1"] {
+        assert!(!group(ip(text)), "{text}");
+    }
+    assert_eq!(bits(ip("1.2.3.4")), bits(ip("::ffff:1.2.3.4")));
+}

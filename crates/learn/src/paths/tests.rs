@@ -1,0 +1,272 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use swell_traffic::{Connection, Exchange, Group};
+
+use super::*;
+
+/// Hosts and the sessions that use them.
+struct Seen {
+    hosts: Hosts,
+    paths: Paths,
+    next: u32,
+}
+
+impl Seen {
+    fn new() -> Seen {
+        Seen {
+            hosts: Hosts::new(Vec::new()),
+            paths: Paths::new(),
+            next: 0,
+        }
+    }
+
+    fn host(&mut self) -> u32 {
+        self.next += 1;
+        self.hosts
+            .id(IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + self.next)))
+    }
+
+    /// A session of a client outside, or inside, with these servers.
+    fn session(&mut self, class: u32, client: u32, servers: &[u32], outside: bool) -> Session {
+        let connections = servers.iter().map(|&server| Connection {
+            gap: Dur::ZERO,
+            server,
+            exchange: Exchange::Sequential(Vec::new()),
+            client_window: 0,
+            server_window: 0,
+            wire: swell_traffic::Wire::default(),
+            writes: Default::default(),
+            left_censored: false,
+            right_censored: false,
+            overlap: None,
+        });
+        let mut s = Session {
+            class,
+            start: Dur::ZERO,
+            weight: 1.0,
+            client,
+            outside,
+            groups: vec![Group {
+                think: Dur::ZERO,
+                connections: connections.collect(),
+            }],
+        };
+        self.paths.place(&mut s);
+        s
+    }
+
+    /// A server of this class, inside or outside, of which these samples were taken.
+    fn server(&mut self, class: u32, inside: bool, samples: &[(Sample, u64, usize)]) -> u32 {
+        let (client, server) = (self.host(), self.host());
+        self.session(class, client, &[server], inside);
+        for &(kind, value, times) in samples {
+            for _ in 0..times {
+                self.hosts.sample(server, kind, value);
+            }
+        }
+        server
+    }
+
+    /// Server paths, and what is said of them.
+    fn finish(self, apart: bool) -> (Vec<Path>, SideCounts) {
+        let mut counts = Counts::default();
+        let [_, servers] = self.paths.finish(&self.hosts, &mut counts, apart);
+        (servers, counts.sides[1])
+    }
+}
+
+const HANDSHAKE: (Sample, u64, usize) = (Sample::Handshake, 40_000, 1);
+
+fn ms(n: u64) -> Dur {
+    Dur::from_millis(n)
+}
+
+/// Hosts come in the order of their first use, clients and servers apart.
+#[test]
+fn hosts_are_numbered_by_first_use() {
+    let mut seen = Seen::new();
+    let [a, b, c] = [0; 3].map(|_| seen.host());
+    let first = seen.session(0, a, &[c, b], false);
+    let second = seen.session(1, c, &[b, c, a], false);
+    let servers = |s: &Session| s.connections().map(|x| x.server).collect::<Vec<_>>();
+    assert_eq!((first.client, servers(&first)), (0, vec![0, 1]));
+    assert_eq!((second.client, servers(&second)), (1, vec![1, 0, 2]));
+}
+
+/// Handshakes' median, where there is one; else the tenth percentile of data's answers.
+#[test]
+fn round_trips_of_handshakes_and_of_data() {
+    let mut seen = Seen::new();
+    let by_data = seen.server(0, false, &[]);
+    // 10, 11, … 60 ms, in no order: the sixth of 51 has a tenth of the others below it.
+    for i in 0..51u64 {
+        seen.hosts
+            .sample(by_data, Sample::Data, 10_000 + 1_000 * (i * 20 % 51));
+    }
+    let both = seen.server(0, false, &[(Sample::Data, 10_000, 9)]);
+    for rtt in [90_000, 30_000, 40_000] {
+        seen.hosts.sample(both, Sample::Handshake, rtt);
+    }
+    seen.server(0, false, &[(Sample::Handshake, 50_000, 4)]);
+    seen.server(0, false, &[(Sample::Handshake, 60_000, 5)]);
+    let (paths, counts) = seen.finish(false);
+    let found: Vec<_> = paths.iter().map(|p| (p.rtt, p.rtt_samples)).collect();
+    assert_eq!(found, [(ms(15), 51), (ms(40), 3), (ms(50), 4), (ms(60), 5)]);
+    assert_eq!((counts.hosts, counts.borrowed), (4, 0));
+    // Fewer than five samples are few.
+    assert_eq!((counts.few, counts.by_data), (2, 1));
+}
+
+/// What the measured packets took on the host's own line is not the path's: 60 bytes to the host and 56 from it of a
+/// handshake, 1500 and 52 of data.
+#[test]
+fn lines_are_taken_out_of_round_trips() {
+    let lines = [(Sample::Up, 800, 15), (Sample::Down, 1_600, 15)];
+    let mut seen = Seen::new();
+    for timed in [Sample::Handshake, Sample::Data] {
+        let samples = [lines[0], lines[1], (timed, 50_000, 5)];
+        seen.server(0, false, &samples);
+    }
+    let (paths, _) = seen.finish(false);
+    for (path, [to, from]) in paths.iter().zip([[60, 56], [1_500, 52]]) {
+        assert_eq!(path.up.map(Rate::bps), Some(800_000));
+        assert_eq!(path.down.map(Rate::bps), Some(1_600_000));
+        // A byte takes 10 microseconds up and 5 down.
+        assert_eq!(path.rtt, Dur::from_micros(50_000 - 5 * to - 10 * from));
+        assert_eq!((path.rtt_samples, path.capacity_samples), (5, 30));
+    }
+}
+
+/// Fifteen pairs give a capacity, fourteen do not.
+#[test]
+fn a_capacity_needs_fifteen_pairs() {
+    let mut seen = Seen::new();
+    for (rate, pairs) in [(5_000, 14), (5_000, 15)] {
+        seen.server(0, false, &[HANDSHAKE, (Sample::Up, rate, pairs)]);
+    }
+    let (paths, _) = seen.finish(true);
+    let found: Vec<_> = (paths.iter())
+        .map(|p| (p.up.map(Rate::bps), p.down, p.capacity_samples))
+        .collect();
+    assert_eq!(found[0], (None, None, 14));
+    assert_eq!(found[1], (Some(5_000_000), None, 15));
+}
+
+/// Where two in three hosts of a side have one line, at least three of them, others have it, too: the median, on that
+/// side and in that direction only.
+#[test]
+fn hosts_behind_one_line_share_it() {
+    for (known, shared) in [
+        (vec![10_000, 10_000], None),
+        (vec![10_000, 10_000, 10_000], Some(10_000)),
+        (vec![9_000, 10_000, 12_900], Some(10_000)),
+        // Just within a factor of 1.3, up and down, and just beyond.
+        (vec![7_700, 10_000, 13_100], Some(10_000)),
+        (vec![7_600, 10_000, 13_000], Some(10_000)),
+        (vec![7_600, 10_000, 13_100], None),
+        (vec![50_000, 10_000, 10_000], Some(10_000)),
+        (vec![10_000, 10_000, 50_000, 60_000], None),
+        (
+            vec![10_000, 10_000, 10_000, 10_000, 50_000, 60_000],
+            Some(10_000),
+        ),
+        (vec![1_000, 10_000, 100_000], None),
+    ] {
+        for right in [false, true] {
+            let mut seen = Seen::new();
+            for &rate in &known {
+                seen.server(0, !right, &[HANDSHAKE, (Sample::Down, rate, 20)]);
+            }
+            seen.server(0, !right, &[HANDSHAKE]);
+            // On the other side, of another capacity, upwards.
+            for _ in 0..3 {
+                seen.server(0, right, &[HANDSHAKE, (Sample::Up, 777, 20)]);
+            }
+            let other = seen.server(0, right, &[HANDSHAKE]);
+            let n = known.len();
+            let (paths, _) = seen.finish(false);
+            let kbit = |r: Option<Rate>| r.map(|r| r.bps() / 1_000);
+            assert_eq!(kbit(paths[n].down), shared, "{known:?}");
+            assert_eq!(paths[n].up, None);
+            let far = paths.last().expect("a host");
+            assert_eq!((kbit(far.up), far.down), (Some(777), None), "{other}");
+            // Who has a capacity keeps it.
+            let own: Vec<_> = paths[..n].iter().filter_map(|p| kbit(p.down)).collect();
+            let off = |(a, b): (&u64, &u64)| a.abs_diff(*b) * 1_000 > *b;
+            assert!(!own.iter().zip(&known).any(off), "{own:?} {known:?}");
+        }
+    }
+}
+
+/// A host of which nothing was timed has the round trip of one of its class, each as often; of any, where its class
+/// has none; and none, where each host stands by itself.
+#[test]
+fn round_trips_are_borrowed_within_a_class() {
+    let build = || {
+        let mut seen = Seen::new();
+        for (class, rtt) in [(0, 10_000), (0, 20_000), (1, 70_000)] {
+            seen.server(class, false, &[(Sample::Handshake, rtt, 9)]);
+        }
+        for class in [0, 1, 2] {
+            for _ in 0..600 {
+                seen.server(class, false, &[(Sample::Up, 1_000, 3)]);
+            }
+        }
+        seen
+    };
+    let (paths, counts) = build().finish(false);
+    assert_eq!(
+        (counts.hosts, counts.borrowed, counts.few),
+        (1_803, 1_800, 0)
+    );
+    assert!(paths[3..].iter().all(|p| p.rtt_samples == 0));
+    let share = |from: usize, rtt: Dur| {
+        let those = &paths[from..from + 600];
+        those.iter().filter(|p| p.rtt == rtt).count() as f64 / 600.0
+    };
+    // Four standard errors of a share of a half are 0.08, of a third 0.077.
+    let near = |found: f64, truth: f64| assert!((found - truth).abs() < 0.08, "{found} {truth}");
+    near(share(3, ms(10)), 0.5);
+    near(share(3, ms(20)), 0.5);
+    near(share(603, ms(70)), 1.0);
+    for rtt in [10, 20, 70] {
+        near(share(1_203, ms(rtt)), 1.0 / 3.0);
+    }
+    let (alone, said) = build().finish(true);
+    assert!(alone[3..].iter().all(|p| p.rtt == Dur::ZERO));
+    assert_eq!(said.hosts, 0);
+}
+
+/// Shares lost are drawn towards that of the side as if ten of its packets had been seen, where no host counts for more
+/// than ten; and stay their own by ten packets without loss where each stands by itself.
+#[test]
+fn losses_are_drawn_towards_the_sides() {
+    let build = || {
+        let mut seen = Seen::new();
+        let [a, b, c] = [0; 3].map(|_| seen.server(0, false, &[HANDSHAKE]));
+        let client = seen.host();
+        // Sent, of which the first number was lost before the tap and the second beyond it.
+        seen.hosts.losses(a, client, 1_000, 100, 0);
+        seen.hosts.losses(b, client, 5, 1, 0);
+        seen.hosts.losses(client, a, 40, 0, 4);
+        seen.hosts.losses(client, c, 0, 0, 7);
+        seen
+    };
+    let (paths, _) = build().finish(false);
+    let near = |found: f64, truth: f64| assert!((found - truth).abs() < 1e-6, "{found} {truth}");
+    // From the hosts: a tenth of ten packets and one of five.
+    let side = (1.0 + 1.0) / 15.0;
+    near(paths[0].loss_up, (100.0 + 10.0 * side) / 1_010.0);
+    near(paths[1].loss_up, (1.0 + 10.0 * side) / 15.0);
+    near(paths[2].loss_up, side);
+    // To them: only the first was sent anything.
+    near(paths[0].loss_down, (4.0 + 1.0) / 50.0);
+    near(paths[1].loss_down, 0.1);
+    near(paths[2].loss_down, 0.1);
+    let samples: Vec<_> = paths.iter().map(|p| p.loss_samples).collect();
+    assert_eq!(samples, [1_040, 5, 0]);
+    let (alone, _) = build().finish(true);
+    near(alone[0].loss_up, 100.0 / 1_010.0);
+    near(alone[1].loss_up, 1.0 / 15.0);
+    near(alone[2].loss_up, 0.0);
+}
