@@ -358,4 +358,6 @@ impl Schedule {
 }
 
 #[cfg(test)]
+mod laws;
+#[cfg(test)]
 mod tests;

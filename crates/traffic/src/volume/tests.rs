@@ -25,7 +25,7 @@ fn unit(bytes: u64) -> Unit {
 }
 
 /// A session of one connection with this exchange.
-fn one(exchange: Exchange) -> Session {
+pub(super) fn one(exchange: Exchange) -> Session {
     let mut s = session(0, Dur::ZERO, 0);
     let c = &mut s.groups[0].connections[0];
     // Windows that were not seen bound nothing.
@@ -38,7 +38,7 @@ fn alone(exchange: Exchange) -> Model {
     model(Dur::from_secs(10), vec![one(exchange)])
 }
 
-fn datagrams(packets: &[(u64, bool, u32)]) -> Exchange {
+pub(super) fn datagrams(packets: &[(u64, bool, u32)]) -> Exchange {
     let packets = packets
         .iter()
         .map(|&(ms, client, n)| (Dur::from_millis(ms), client, n));
