@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use swell_base::Dur;
-use swell_live::agent::{Agent, AgentConfig};
-use swell_live::generate::wire::{DATAGRAM, HEADER, Message, Stamps};
-use swell_live::generate::{
+use swell_generate::agent::{Agent, AgentConfig};
+use swell_generate::wire::{DATAGRAM, HEADER, Message, Stamps};
+use swell_generate::{
     Addresses, Client, Closed, Config, Flow, Key, Play, ROW, Role, Run, Server, Target,
 };
 

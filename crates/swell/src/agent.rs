@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use swell_live::agent::{Agent, AgentConfig, Identity};
-use swell_live::generate::Addresses;
-use swell_live::host::{Precision, be_punctual};
+use swell_generate::agent::{Agent, AgentConfig, Identity};
+use swell_generate::Addresses;
+use swell_host::{Precision, be_punctual};
 use tokio::sync::oneshot;
 
 use crate::cli::AgentArgs;

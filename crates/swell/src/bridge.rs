@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use swell_experiment::Plan;
-use swell_live::backend::{Bridge, Settings};
-use swell_live::host::InterfaceFacts;
-use swell_live::scratch::Scratch;
+use swell_emulate::backend::{Bridge, Settings};
+use swell_host::InterfaceFacts;
+use swell_host::scratch::Scratch;
 
 use crate::emulation::EmulationArgs;
 use crate::fail::Fail;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use swell_live::host::doctor::{State, clean_up, examine};
+use swell_host::doctor::{State, clean_up, examine};
 
 use crate::cli::DoctorArgs;
 use crate::fail::Fail;
@@ -11,14 +11,14 @@ use crate::tables::wrapped;
 
 pub(crate) fn doctor(args: &DoctorArgs, json: bool) -> Result<(), Fail> {
     if args.fix {
-        let (processes, directories) = (clean_up(), swell_live::scratch::sweep());
+        let (processes, directories) = (clean_up(), swell_host::scratch::sweep());
         out::say(&format!(
             "{processes} left-over processes ended, {directories} directories removed"
         ));
     }
     let findings = examine(Path::new("/proc/self/exe"));
     if json {
-        let row = |f: &swell_live::host::doctor::Finding| serde_json::json!({ "what": f.what, "state": word(f.state), "detail": f.detail });
+        let row = |f: &swell_host::doctor::Finding| serde_json::json!({ "what": f.what, "state": word(f.state), "detail": f.detail });
         out::json(&findings.iter().map(row).collect::<Vec<_>>().into());
     } else {
         for f in &findings {

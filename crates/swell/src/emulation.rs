@@ -2,9 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use swell_base::Dur;
-use swell_live::backend::Settings;
-use swell_live::emulate::Pace;
-use swell_live::host::Offload;
+use swell_emulate::backend::Settings;
+use swell_emulate::Pace;
+use swell_host::Offload;
 
 #[derive(Debug, Args)]
 pub(crate) struct EmulationArgs {

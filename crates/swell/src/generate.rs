@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::bundled;
-use swell_live::agent::{
+use swell_generate::agent::{
     Address, Controller, ModelPart, Order, Standing, StatisticsView, TrafficPart, Trust,
 };
-use swell_live::host::Rights;
+use swell_host::Rights;
 use swell_traffic::flowlevel::FlowModel;
 
 use self::keep::{Keeper, Totals};

@@ -29,12 +29,12 @@ use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command, StudyCommand};
 use fail::Fail;
-use swell_live::host::Rights;
+use swell_host::Rights;
 
 fn main() -> ExitCode {
     // The first process of an emulated host, and the one that turns into a program, are this
     // executable again.
-    if let Some(code) = swell_live::host::helper_main() {
+    if let Some(code) = swell_host::helper_main() {
         return code;
     }
     let cli = Cli::parse();

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use swell_base::{Time, Warning};
 use swell_experiment::{Plan, Results};
-use swell_live::backend::JOURNAL;
-use swell_live::emulate::{Entry, Recorded, read_journal};
+use swell_emulate::backend::JOURNAL;
+use swell_emulate::{Entry, Recorded, read_journal};
 
 use crate::cli::ReplayArgs;
 use crate::fail::Fail;
@@ -41,7 +41,7 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
                 format!("{name}: the journal has no end; compared is what it has up to {end}"),
             )]);
         }
-        let difference = swell_live::backend::replay(&spec, &entries).map_err(Fail::failed)?;
+        let difference = swell_emulate::backend::replay(&spec, &entries).map_err(Fail::failed)?;
         let departures = entries
             .iter()
             .filter(|e| matches!(e, Entry::Departure { .. }))

@@ -11,8 +11,8 @@ use swell_experiment::made_up::MadeUp;
 use swell_experiment::run::{Ended, Event, Failure, LockError, Options, Shard};
 use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled, file};
 
-use swell_live::backend::{Emulator, Settings};
-use swell_live::host::Rights;
+use swell_emulate::backend::{Emulator, Settings};
+use swell_host::Rights;
 
 use crate::cli::RunArgs;
 use crate::fail::Fail;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use indicatif::ProgressDrawTarget;
 use swell_experiment::run::LockError;
 use swell_experiment::run::grid::{self, Cell, Ended, GridError, Options, Progress};
-use swell_live::host::Rights;
+use swell_host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::bundled::{self, Bundled};
 use swell_study::file::{FileStudy, Overrides, StudyError, quoted};

@@ -6,8 +6,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, pres
 use swell_capture::{Counts, Skip};
 use swell_experiment::Results;
 use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile, Statistic};
-use swell_live::agent::Standing;
-use swell_live::backend::{Exit, Went};
+use swell_generate::agent::Standing;
+use swell_emulate::backend::{Exit, Went};
 use swell_stats::Estimate;
 use swell_study::Ledger;
 use swell_traffic::Model;

@@ -13,9 +13,9 @@ use swell_experiment::backend::RunError;
 use swell_experiment::run::{Ended, Event, Failure, Options};
 use swell_experiment::store::Manifest;
 use swell_experiment::{Plan, Results, Verdict};
-use swell_live::backend::{Emulator, Exit, Settings, Went};
-use swell_live::host::Rights;
-use swell_live::scratch::Scratch;
+use swell_emulate::backend::{Emulator, Exit, Settings, Went};
+use swell_host::Rights;
+use swell_host::scratch::Scratch;
 
 use self::line::Line;
 use crate::cli::UnderArgs;
@@ -194,7 +194,7 @@ fn not_started(failure: &Failure) -> Option<u8> {
         return None;
     };
     match e.downcast_ref() {
-        Some(swell_live::host::Error::Program { code, .. }) => Some(*code),
+        Some(swell_host::Error::Program { code, .. }) => Some(*code),
         _ => None,
     }
 }

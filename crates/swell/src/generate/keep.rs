@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use swell_base::{Dur, Warning};
 use swell_experiment::observe;
 use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows};
-use swell_live::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
-use swell_live::generate::Flow;
+use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
+use swell_generate::Flow;
 
 use super::Ended;
 use crate::fail::Fail;
@@ -51,7 +51,7 @@ impl Keeper {
     pub fn new(dir: &Path, name: &str, order: &Order, length: Option<Dur>) -> Result<Keeper, Fail> {
         let fail = |e: std::io::Error| Fail::failed(format!("{}: {e}", dir.display()));
         std::fs::create_dir_all(dir.join("flows")).map_err(fail)?;
-        let names = |all: &[swell_live::agent::Address]| -> Vec<String> {
+        let names = |all: &[swell_generate::agent::Address]| -> Vec<String> {
             all.iter().map(|a| a.name.clone()).collect()
         };
         let started = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -7,10 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use swell_live::agent::Address;
-use swell_live::generate::wire::Key;
-use swell_live::host::{CABLE, CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
-use swell_live::scratch::Scratch;
+use swell_generate::agent::Address;
+use swell_generate::wire::Key;
+use swell_host::{CABLE, CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
+use swell_host::scratch::Scratch;
 
 use crate::fail::Fail;
 

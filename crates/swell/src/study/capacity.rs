@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use swell_base::{Dur, Rate};
-use swell_live::agent::{Controller, ModelPart, Order, Standing, TrafficPart, Trust};
-use swell_live::host::Rights;
+use swell_generate::agent::{Controller, ModelPart, Order, Standing, TrafficPart, Trust};
+use swell_host::Rights;
 use swell_study::router::Capacity;
 use swell_traffic::flowlevel::{FlowModel, Histogram, Interval};
 
@@ -118,7 +118,7 @@ fn active_in(controller: &Controller) -> u64 {
 
 fn statistics(
     standing: &[Standing],
-) -> impl Iterator<Item = &swell_live::agent::StatisticsView> + Clone {
+) -> impl Iterator<Item = &swell_generate::agent::StatisticsView> + Clone {
     standing.iter().filter_map(|s| s.statistics.as_ref())
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
 use swell_base::Rate;
-use swell_live::emulate::Snapshot;
+use swell_emulate::Snapshot;
 
 /// Wide enough for what it says, and no wider than a terminal.
 const WIDTH: usize = 79;

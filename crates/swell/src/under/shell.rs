@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_shell_is_told_where_it_is() {
-        let scratch = swell_live::scratch::Scratch::new().unwrap();
+        let scratch = swell_host::scratch::Scratch::new().unwrap();
         let bash = shell_of("/usr/bin/bash", "a'; rm -rf x", scratch.path()).unwrap();
         assert_eq!(
             (bash.argv[0].as_str(), bash.argv[3].as_str()),

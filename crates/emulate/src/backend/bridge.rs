@@ -1,0 +1,112 @@
+//! Two interfaces that are there already, joined through a world.
+//!
+//! Nothing but this process carries frames from one to the other, so that a bridge that dies is closed. Interfaces keep
+//! their names, addresses and owners, and nothing has to be undone.
+
+use std::time::{Duration, Instant};
+
+use swell_base::{Dur, Time};
+use swell_experiment::RunSpec;
+use swell_experiment::backend::RunError;
+use swell_workload::Access;
+use swell_world::PortConfig;
+
+use super::place::FIRST_HOP;
+use super::play::{LOOK, failed};
+use super::{Settings, Went, beginning};
+use crate::{Emulation, Options, Packets, Urgency};
+use swell_host::{Interface, InterfaceFacts, Precision, Pressure, be_punctual};
+
+/// A bridge between two interfaces.
+pub struct Bridge<'b> {
+    /// How the emulator runs.
+    pub settings: &'b Settings,
+    /// The network, the background, and how long.
+    pub spec: &'b RunSpec,
+    /// The interfaces, left and right, in the calling thread's network namespace.
+    pub ends: [&'b str; 2],
+}
+
+/// How often it is seen whether the interfaces are still there.
+const ASK: Duration = Duration::from_secs(1);
+
+impl Bridge<'_> {
+    /// Lets the bridge stand until its time is over or somebody cancels; `ready` is called when frames cross.
+    ///
+    /// # Errors
+    /// Where an interface is missing or goes away, or this process may not read frames.
+    pub fn stand(&self, ready: &dyn Fn(), cancelled: &dyn Fn() -> bool) -> Result<Went, RunError> {
+        let open = |name: &str| {
+            let opened = Interface::open(name);
+            opened.map_err(|e| failed(format!("interface {name}: {e}")))
+        };
+        let [left, right] = self.ends.map(open);
+        let ends = [left?, right?];
+        // The background warms up before anybody can send.
+        let (world, _) = beginning(self.spec)?;
+        let begin = world.now();
+        let packets = self.settings.packets.as_ref();
+        let packets = packets.map(|path| Packets::create(path, &self.ends, begin));
+        let (tell, told) = std::sync::mpsc::channel();
+        let options = Options {
+            pace: self.settings.pace,
+            stretch: self.settings.stretch,
+            bridge: true,
+            until: Some(Time::ZERO + self.spec.duration),
+            packets: packets.transpose().map_err(failed)?.map(Packets::of_frames),
+            schedule: Some(Box::new(move |urgency| {
+                // The first is waited for; later ones nobody asks about.
+                let _ = tell.send(be_punctual(urgency == Urgency::Punctual));
+            })),
+            ..Options::default()
+        };
+        let hosts = ends
+            .into_iter()
+            .zip([false, true])
+            .map(|(nic, on_right)| crate::Host {
+                port: PortConfig {
+                    right: on_right,
+                    access: Access {
+                        delay: Dur::ZERO,
+                        up: Some(FIRST_HOP),
+                        ..Access::default()
+                    },
+                    ..PortConfig::default()
+                },
+                prefixes: Vec::new(),
+                nic: Box::new(nic),
+            });
+        let (before, begun) = (Pressure::now(), Instant::now());
+        let running = Emulation::new(world, hosts.collect(), options).and_then(Emulation::start);
+        let running = running.map_err(failed)?;
+        let precision = told.recv().unwrap_or(Precision::Fair);
+        ready();
+        let mut asked = Instant::now();
+        while !running.is_over() && !cancelled() {
+            std::thread::sleep(LOOK);
+            if let Some(watch) = &self.settings.watch {
+                watch(&running.snapshot());
+            }
+            if asked.elapsed() > ASK {
+                asked = Instant::now();
+                for name in self.ends {
+                    InterfaceFacts::of(name)
+                        .map_err(|e| failed(format!("interface {name} went away: {e}")))?;
+                }
+            }
+        }
+        let ended = running.stop().map_err(failed)?;
+        Ok(Went {
+            late: ended.late,
+            counts: ended.counts,
+            precision,
+            offload: self.settings.offload,
+            stretch: self.settings.stretch.max(1.0),
+            wall: begun.elapsed(),
+            gave_way: ended.gave_way,
+            waited: ended.waited,
+            pressure: Pressure::now() - before,
+            losses: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! A run's background over kernel sockets: the machine that runs in the simulator, between two hosts with
+//! thousands of addresses.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use swell_base::{Time, Warning};
+use swell_experiment::backend::{RunError, RunSpec};
+use swell_experiment::file::{Place, Stack};
+use swell_experiment::stage;
+use swell_tcp::Config;
+use swell_workload::{Access, Record, Workload};
+use swell_world::PortConfig;
+
+use super::place::networks;
+use super::play::{Play, failed, of_sockets, tell_namespace};
+use super::side::sockets;
+use crate::{Crowd};
+use swell_host::{Host, HostConfig};
+use swell_sockets::{Carrier, CarrierConfig, Paths, Side};
+
+/// The two hosts and what will run in them.
+pub(super) struct Crowds {
+    machine: Box<dyn Workload>,
+    tcp: Arc<Config>,
+    hosts: [Host; 2],
+    crowd: Crowd,
+    end: Time,
+}
+
+/// A background that runs.
+pub(super) struct Playing {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<Done, RunError>>>,
+    /// They live as long as it runs.
+    _hosts: [Host; 2],
+}
+
+type Done = (Vec<Record>, Vec<Warning>);
+
+/// Whether the background of a run is played by the kernel, outside the world.
+pub(super) fn real(spec: &RunSpec) -> Result<bool, RunError> {
+    Ok(spec.background_stack != Stack::Simulated && stage::background(spec)?.is_some())
+}
+
+impl Crowds {
+    /// Makes the hosts, and what the emulation attaches of them; `None` where the run's background is
+    /// simulated, or there is none.
+    pub fn new(play: &Play<'_>) -> Result<Option<(Crowds, [crate::Host; 2])>, RunError> {
+        if play.spec.background_stack == Stack::Simulated {
+            return Ok(None);
+        }
+        let Some((machine, tcp)) = stage::background(play.spec)? else {
+            return Ok(None);
+        };
+        if play.stretch > 1.0 {
+            return Err(failed(
+                "the kernel's time cannot be stretched: run.background_stack = \"simulated\" can",
+            ));
+        }
+        let make = |side: Place, name: &str| -> Result<_, RunError> {
+            let networks = networks(side);
+            let mut config = HostConfig::new(name, networks.map(|n| n.broadcast()));
+            config.local = networks.to_vec();
+            config.device.offload = play.settings.offload;
+            tell_namespace(&mut config, &tcp);
+            let (host, nic) = Host::create(play.rights, &config).map_err(failed)?;
+            let attached = crate::Host {
+                port: PortConfig {
+                    right: side == Place::Right,
+                    ..PortConfig::default()
+                },
+                prefixes: networks.to_vec(),
+                nic: Box::new(nic),
+            };
+            Ok((host, attached))
+        };
+        let (left, users) = make(Place::Left, "users")?;
+        let (right, servers) = make(Place::Right, "servers")?;
+        let crowds = Crowds {
+            machine,
+            tcp,
+            hosts: [left, right],
+            crowd: Crowd::default(),
+            end: Time::ZERO + play.spec.duration,
+        };
+        Ok(Some((crowds, [users, servers])))
+    }
+
+    /// Who tells the emulation of the members.
+    pub fn members(&self) -> Crowd {
+        self.crowd.clone()
+    }
+
+    /// Starts the machine when the world's time is `now`.
+    pub fn start(self, now: Time) -> Playing {
+        let stop = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&stop);
+        let namespaces = self.hosts.each_ref().map(Host::network);
+        let Crowds {
+            machine,
+            tcp,
+            crowd,
+            end,
+            ..
+        } = self;
+        let thread = std::thread::spawn(move || {
+            let [left, right] = namespaces;
+            let side = |network: io::Result<OwnedFd>, place| {
+                let network = network.map_err(failed)?;
+                sockets(network, networks(place)).map_err(failed)
+            };
+            let mut carrier = Carrier::new(CarrierConfig {
+                sides: [side(left, Place::Left)?, side(right, Place::Right)?],
+                paths: Some(Box::new(Teller(crowd))),
+                epoch: None,
+            })
+            .map_err(failed)?;
+            let index = carrier.add(machine, &of_sockets(&tcp)).map_err(failed)?;
+            let span = end.since(now);
+            carrier.run(Time::ZERO + span, &theirs).map_err(failed)?;
+            carrier.finish();
+            Ok((carrier.take_records(index), carrier.report().warnings))
+        });
+        Playing {
+            stop,
+            thread: Some(thread),
+            _hosts: self.hosts,
+        }
+    }
+}
+
+impl Playing {
+    /// Ends it.
+    pub fn finish(mut self) -> Result<Done, RunError> {
+        self.stop.store(true, Ordering::Relaxed);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(done)) => done,
+            _ => Err(failed("the carrier of the background panicked")),
+        }
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // The run has failed for another reason.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Passes on to the emulation what the carrier tells.
+struct Teller(Crowd);
+
+impl Paths for Teller {
+    fn taken(&mut self, side: Side, address: IpAddr, access: &Access) {
+        self.0.came(side == Side::Right, address, access);
+    }
+
+    fn released(&mut self, side: Side, address: IpAddr) {
+        self.0.went(side == Side::Right, address);
+    }
+}

@@ -1,0 +1,308 @@
+//! From a run that was played to the rows of the tables.
+
+use swell_base::{Dur, Time, Warning};
+use swell_experiment::RunSpec;
+use swell_experiment::backend::{ForegroundSpec, RunError};
+use swell_experiment::file::{Measure, Program};
+use swell_experiment::observe::{Observations, Outcome, Request};
+use swell_experiment::stage;
+
+use super::Went;
+use super::play::{Done, Played};
+use super::programs::Exit;
+use super::requests::{self, is_client};
+use crate::{Connection, Ending, Said};
+use swell_host::Offload;
+
+pub(super) fn observe(
+    spec: &RunSpec,
+    foreground: &ForegroundSpec,
+    mut played: Played,
+) -> Result<Observations, RunError> {
+    // The meters know what has happened once the queues are up to date.
+    played.world.advance(played.at);
+    let length = played.at.since(Time::ZERO);
+    let spec = RunSpec {
+        duration: length.max(spec.warmup + spec.bins),
+        ..spec.clone()
+    };
+    let at_end = stage::ledgers(&played.world);
+    let mut observed = played.cast.observe(&mut played.world, &spec, &at_end)?;
+    let said = played.said;
+    if played.late {
+        observed.warnings.push(Warning::warning(
+            "emulator-late",
+            "packets left so late that requests may have taken over a twentieth longer for it: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
+        ));
+    }
+    observed
+        .warnings
+        .extend(doubts(&played.went, said.unfollowed));
+    observed.warnings.extend(played.doubts);
+    observed.measures = played.measures;
+    match (foreground, played.done) {
+        (ForegroundSpec::Program { program, .. }, Done::Exits(exits)) => {
+            let kept = !played.terminal;
+            programs(&mut observed, program, &exits, &said, length, kept);
+        }
+        (_, Done::Requests(requests, warnings)) => {
+            observed.requests = requests;
+            observed.warnings.extend(warnings);
+        }
+        (
+            ForegroundSpec::Web { .. } | ForegroundSpec::Packets(_) | ForegroundSpec::Greedy(_),
+            Done::Exits(_),
+        ) => {}
+    }
+    Ok(observed)
+}
+
+fn programs(
+    observed: &mut Observations,
+    program: &Program,
+    exits: &[Exit],
+    said: &Said,
+    length: Dur,
+    kept: bool,
+) {
+    let connections = &said.connections[..];
+    // A connection that was opened and closed without a word, as a probe does, asked for nothing.
+    let asked = |c: &&Connection| c.bytes != [0, 0] || c.connected.is_none() || c.is_open();
+    let from_here = connections.iter().filter(|c| is_client(c.client.0));
+    let from_here: Vec<&Connection> = from_here.filter(asked).collect();
+    let ran = || {
+        let runs = exits.iter().enumerate();
+        runs.map(|(i, exit)| run(i, exit, received(connections, exit)))
+            .collect()
+    };
+    observed.requests = match program.measure {
+        Measure::Requests => {
+            let (rows, warnings) = requests::requests(said);
+            observed.warnings.extend(warnings);
+            rows
+        }
+        Measure::Connections => {
+            let all = from_here.iter().enumerate();
+            all.map(|(i, c)| connection(i, c, length.as_secs_f64()))
+                .collect()
+        }
+        Measure::Runs => ran(),
+    };
+    if program.measure == Measure::Requests && observed.requests.is_empty() {
+        observed.requests = ran();
+        observed.warnings.push(Warning::warning(
+            "no-request",
+            "the client asked nobody for anything that the packets show: its runs are measured instead",
+        ));
+    }
+    if program.measure == Measure::Connections && from_here.is_empty() {
+        observed.warnings.push(Warning::warning(
+            "no-connection",
+            "the client opened no TCP connection: measure = \"runs\" measures its runs instead",
+        ));
+    }
+    let failed = |e: &&Exit| e.timed_out || e.status.is_some_and(|s| !s.success());
+    let failures = exits.iter().filter(failed).count();
+    if failures > 0 {
+        let text = match kept {
+            true => "runs of the client failed or took too long; its output is kept with the run",
+            false => "the client failed or took too long",
+        };
+        observed
+            .warnings
+            .push(Warning::warning("client-failed", text));
+    }
+}
+
+/// A connection of a run that ended at `end`, seconds.
+fn connection(index: usize, c: &Connection, end: f64) -> Request {
+    let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
+    let last_seen = c
+        .last_byte
+        .or(c.first_byte)
+        .or(c.connected)
+        .unwrap_or(c.start);
+    let outcome = match c.ending {
+        Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
+            Outcome::Done
+        }
+        Ending::Open | Ending::Closing | Ending::ResetByClient => Outcome::Unfinished,
+        Ending::Closed | Ending::ResetByServer => Outcome::Failed,
+    };
+    Request {
+        client: 0,
+        index: index as u32,
+        start: c.start.as_secs_f64(),
+        connected: seconds(c.connected),
+        first_byte: seconds(c.first_byte),
+        last_byte: seconds(c.last_byte),
+        observed_until: match c.ending {
+            // The client still waited when the run ended.
+            Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end,
+            _ => last_seen.as_secs_f64(),
+        },
+        bytes: c.bytes[1],
+        retransmissions: c.retransmissions[1],
+        outcome,
+    }
+}
+
+fn run(index: usize, exit: &Exit, bytes: u64) -> Request {
+    Request {
+        client: 0,
+        index: index as u32,
+        start: exit.start.as_secs_f64(),
+        connected: f64::NAN,
+        first_byte: f64::NAN,
+        last_byte: exit.end.as_secs_f64(),
+        observed_until: exit.end.as_secs_f64(),
+        bytes,
+        retransmissions: 0,
+        outcome: match exit.status {
+            Some(status) if status.success() => Outcome::Done,
+            Some(_) => Outcome::Failed,
+            None if exit.timed_out => Outcome::Failed,
+            None => Outcome::Unfinished,
+        },
+    }
+}
+
+/// TCP payload that came to the client over connections opened while it ran.
+fn received(connections: &[Connection], exit: &Exit) -> u64 {
+    let during = connections
+        .iter()
+        .filter(|c| is_client(c.client.0) && c.start >= exit.start && c.start <= exit.end);
+    during.map(|c| c.bytes[1]).sum()
+}
+
+fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
+    let mut doubts = went.late.doubts();
+    let mut count = |n: u64, code: &str, what: &str| {
+        if n > 0 {
+            doubts.push(Warning::warning(code, format!("{n} {what}")));
+        }
+    };
+    let c = &went.counts;
+    count(
+        c.lost,
+        "unintended-loss",
+        "packets were lost before they entered the network, since the machine was too slow: no model asked for that",
+    );
+    count(
+        c.refused,
+        "refused-packets",
+        "packets had crossed the network and were not taken by the host that they were for",
+    );
+    count(
+        unfollowed,
+        "unfollowed-connections",
+        "connections beyond the first million are in no table",
+    );
+    for (host, losses) in &went.losses {
+        for loss in losses {
+            count(
+                loss.count,
+                "host-losses",
+                &format!(
+                    "times the kernel of the host {host} counted {}: {}",
+                    loss.counter,
+                    meaning(&loss.counter)
+                ),
+            );
+        }
+    }
+    count(
+        went.pressure.backlog_drops,
+        "backlog-drops",
+        "packets were dropped on this machine since a processor's backlog was full (net.core.netdev_max_backlog): no model asked for that",
+    );
+    doubts.extend(pressure(went));
+    if c.unroutable > 0 {
+        doubts.push(Warning::note(
+            "unroutable-packets",
+            format!(
+                "{} packets were for addresses that nobody has",
+                c.unroutable
+            ),
+        ));
+    }
+    if went.offload == Offload::Pass {
+        doubts.push(Warning::warning(
+            "super-packets",
+            "packets of up to 64 KiB crossed the network whole, as the kernel handed them over, where a wire would have carried 45: queues, losses and spacing are coarser by as much",
+        ));
+    }
+    if went.stretch > 1.0 {
+        doubts.push(Warning::note(
+            "stretched-time",
+            format!(
+                "time was stretched by {}: the programs' processors seemed as much faster; times are the network's",
+                went.stretch
+            ),
+        ));
+    }
+    doubts
+}
+
+/// What a counter of [`HostLoss`](swell_host::HostLoss) says of a run.
+fn meaning(counter: &str) -> &'static str {
+    match counter {
+        "Udp.RcvbufErrors" | "Udp6RcvbufErrors" => {
+            "datagrams had crossed the network, and the program read too slowly for its buffer. No model asked for these losses"
+        }
+        "TcpExt.ListenOverflows" | "TcpExt.ListenDrops" => {
+            "connections waited for a server that did not accept them in time, and were refused"
+        }
+        "TcpExt.RcvPruned" | "TcpExt.TCPRcvQDrop" | "TcpExt.TCPBacklogDrop" => {
+            "segments had crossed the network, and the program read too slowly for its buffer. No model asked for these losses"
+        }
+        "Udp.SndbufErrors" | "Udp6SndbufErrors" | "Ip.OutDiscards" | "Ip6OutDiscards" => {
+            "packets were lost before they entered the network: no model asked for that"
+        }
+        "Ip.ReasmFails" => "datagrams of which a fragment was missing were given up",
+        "Udp.InCsumErrors" | "Udp6InCsumErrors" | "Tcp.InErrs" | "Tcp.InCsumErrors" => {
+            "packets that came were damaged or made no sense"
+        }
+        _ => "packets were lost at the end of the network: no model asked for that",
+    }
+}
+
+/// Time that others took, where it was more than a hundredth of the run's.
+fn pressure(went: &Went) -> Vec<Warning> {
+    let told = |share: f64, code: &str, what: &str| {
+        (share > 0.01).then(|| {
+            Warning::note(
+                code,
+                format!("for {:.0} % of the time {what}", share * 100.0),
+            )
+        })
+    };
+    let wall = went.wall.as_secs_f64().max(1e-9);
+    let p = &went.pressure;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    [
+        told(
+            p.stolen.as_secs_f64() / wall / processors,
+            "stolen-time",
+            "the hypervisor gave this machine's processors to others",
+        ),
+        told(
+            p.throttled.as_secs_f64() / wall,
+            "throttled",
+            "the limit of a control group (cpu.max) stopped the emulator and the programs",
+        ),
+        told(
+            went.waited.as_secs_f64() / wall,
+            "waited-for-processor",
+            "the emulator could have run and others had its processor",
+        ),
+        told(
+            went.gave_way.as_secs_f64() / wall,
+            "gave-way",
+            "the emulator had more to do than fits beside the programs, and gave its real-time priority up",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

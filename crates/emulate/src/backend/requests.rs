@@ -1,0 +1,195 @@
+//! Requests of real programs as rows of the table `requests`.
+
+use std::net::IpAddr;
+
+use swell_base::{Dur, Time, Warning};
+use swell_experiment::observe::{Outcome, Request};
+
+use super::place::CLIENT;
+use crate::{Connection, Ending, Exchange, Label, Late, Said};
+
+/// More of the requests than this share could have been changed by lateness: the run decides nothing. It is
+/// half of what lies beyond the highest percentile that is judged.
+const LATE: f64 = 0.025;
+/// Lateness could have changed a request if it can have delayed its end by more than this share of its
+/// time: half of the verdict's margin, the other half left to packets that were read late, which nobody
+/// can measure.
+const CHANGED: f64 = 0.05;
+
+/// Whether somebody at the client's addresses asked.
+pub(super) fn is_client(address: IpAddr) -> bool {
+    CLIENT.contains(&address)
+}
+
+/// The exchanges that the client began, with the number of their conversation and in it.
+fn exchanges(said: &Said) -> impl Iterator<Item = (usize, usize, &Exchange)> {
+    let connections = said.connections.iter().map(|c| (c.client.0, &c.exchanges));
+    let datagrams = said.datagrams.iter().map(|d| (d.client, &d.exchanges));
+    let ours = connections.chain(datagrams).filter(|c| is_client(c.0));
+    ours.enumerate()
+        .flat_map(|(c, (_, all))| all.iter().enumerate().map(move |(i, e)| (c, i, e)))
+}
+
+/// The requests of the client in the order in which they began, and what a reader must know of them. What
+/// nobody waited for is no request, and heartbeats are none beside others.
+pub(super) fn requests(said: &Said) -> (Vec<Request>, Vec<Warning>) {
+    let all: Vec<_> = exchanges(said)
+        .filter(|(_, _, e)| e.label.waits())
+        .collect();
+    let beats = all.iter().filter(|a| a.2.label == Label::Heartbeat).count();
+    let others = all.len() > beats;
+    let mut rows: Vec<Request> = all
+        .iter()
+        .filter(|a| !others || a.2.label != Label::Heartbeat)
+        .map(|&(conversation, index, e)| row(conversation, index, e))
+        .collect();
+    rows.extend(never_opened(said));
+    rows.sort_by(|a, b| a.start.total_cmp(&b.start));
+    let mut doubts = Vec::new();
+    if all.iter().any(|a| a.2.label == Label::Merged) {
+        doubts.push(Warning::note(
+            "merged-requests",
+            "requests that overlapped in a connection are timed as one, from the first byte asked to the last byte answered: packets cannot tell them apart",
+        ));
+    }
+    if others && beats > 0 {
+        doubts.push(Warning::note(
+            "heartbeats",
+            "small periodic exchanges that keep connections alive are not among the requests",
+        ));
+    }
+    (rows, doubts)
+}
+
+/// Whether the emulator's lateness could have changed so much that the run must not decide anything: too many
+/// requests or, where packets show none, one packet in a hundred over a millisecond late (ModelNet's bound).
+pub(super) fn too_late(said: &Said, late: &Late) -> bool {
+    let waited = exchanges(said).filter(|(_, _, e)| e.label.waits());
+    let (mut all, mut changed) = (0u64, 0u64);
+    for (_, _, e) in waited {
+        all += 1;
+        changed += u64::from(e.late > e.lasted().scale(CHANGED));
+    }
+    match all {
+        0 => late.too_late(),
+        _ => changed as f64 > LATE * all as f64,
+    }
+}
+
+fn row(conversation: usize, index: usize, e: &Exchange) -> Request {
+    let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
+    Request {
+        client: conversation as u32,
+        index: index as u32,
+        start: e.start.as_secs_f64(),
+        connected: e.start.as_secs_f64(),
+        first_byte: seconds(e.first_byte),
+        last_byte: seconds(e.last_byte),
+        observed_until: e.until.as_secs_f64(),
+        bytes: e.bytes[1],
+        retransmissions: e.retransmissions,
+        outcome: match e.outcome {
+            crate::Outcome::Answered => Outcome::Done,
+            crate::Outcome::CutOff => Outcome::Unfinished,
+            crate::Outcome::Failed => Outcome::Failed,
+        },
+    }
+}
+
+/// A program that is refused at one of a server's addresses tries the next one (RFC 8305 section 5). No request failed
+/// where that was answered.
+const NEXT_ADDRESS: Dur = Dur::from_millis(1000);
+
+/// Whether the client was refused here, and soon after answered on the same port over the other version of IP.
+fn answered_elsewhere(refused: &Connection, all: &[Connection]) -> bool {
+    let after = |c: &Connection| {
+        let (server, port) = c.server;
+        port == refused.server.1
+            && server.is_ipv4() != refused.server.0.is_ipv4()
+            && is_client(c.client.0)
+            && c.connected.is_some()
+            && c.start >= refused.start
+            && c.start.since(refused.until) < NEXT_ADDRESS
+    };
+    refused.ending == Ending::ResetByServer && all.iter().any(after)
+}
+
+/// Connections that the client could not open: requests that failed, or had not begun to be answered.
+fn never_opened(said: &Said) -> impl Iterator<Item = Request> {
+    let ours = said.connections.iter().enumerate();
+    let closed = ours.filter(|(_, c)| {
+        is_client(c.client.0)
+            && c.connected.is_none()
+            && c.exchanges.is_empty()
+            && !answered_elsewhere(c, &said.connections)
+    });
+    closed.map(|(number, c): (usize, &Connection)| Request {
+        client: number as u32,
+        index: 0,
+        start: c.start.as_secs_f64(),
+        connected: f64::NAN,
+        first_byte: f64::NAN,
+        last_byte: f64::NAN,
+        observed_until: c.until.as_secs_f64(),
+        bytes: 0,
+        retransmissions: 0,
+        outcome: match c.ending {
+            Ending::ResetByServer => Outcome::Failed,
+            _ => Outcome::Unfinished,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::place::SERVER;
+
+    fn connection(version: usize, start: u64, connected: bool) -> Connection {
+        let at = Time::from_nanos(start * 1_000_000);
+        Connection {
+            client: (CLIENT[version], 5000),
+            server: (SERVER[version], 80),
+            start: at,
+            connected: connected.then_some(at),
+            first_byte: None,
+            last_byte: None,
+            bytes: [0, 0],
+            retransmissions: [0, 0],
+            ending: if connected {
+                Ending::Closed
+            } else {
+                Ending::ResetByServer
+            },
+            until: at + Dur::from_millis(10),
+            exchanges: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_found_at_its_other_address_has_not_failed() {
+        let found = |connections: Vec<Connection>| {
+            let said = Said {
+                connections,
+                ..Said::default()
+            };
+            never_opened(&said).map(|r| r.outcome).collect::<Vec<_>>()
+        };
+        // Over IPv6 nobody listens, over IPv4 somebody does.
+        assert_eq!(
+            found(vec![connection(1, 0, false), connection(0, 11, true)]),
+            []
+        );
+        // Nobody does at either.
+        let refused = vec![connection(1, 0, false), connection(0, 11, false)];
+        assert_eq!(found(refused), [Outcome::Failed; 2]);
+        // What is answered much later, or was before, is another request.
+        let later = vec![connection(1, 0, false), connection(0, 5000, true)];
+        assert_eq!(found(later), [Outcome::Failed]);
+        let before = vec![connection(0, 0, true), connection(1, 100, false)];
+        assert_eq!(found(before), [Outcome::Failed]);
+        // At the same address it is a failure, whatever follows.
+        let again = vec![connection(0, 0, false), connection(0, 11, true)];
+        assert_eq!(found(again), [Outcome::Failed]);
+    }
+}

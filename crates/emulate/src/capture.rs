@@ -1,0 +1,141 @@
+//! The packets of real programs as a pcapng file: an interface for each host, as a capture there would
+//! show them.
+
+use std::fs::File;
+use std::path::Path;
+
+use swell_base::Time;
+use swell_capture::{Heading, LinkType, Record, WriteError, Writer};
+use swell_world::Port;
+
+use swell_host::clock::epoch;
+use swell_host::Checksum;
+
+/// An Ethernet frame with the largest IP packet.
+const LONGEST: u32 = 14 + 65_535;
+/// The hardware address of the network, of those that no manufacturer has (IEEE 802 section 8.4).
+const ROUTER: [u8; 6] = address(0xffff);
+
+/// The hardware address of a host.
+const fn address(number: u16) -> [u8; 6] {
+    let [high, low] = number.to_be_bytes();
+    [2, 0, 0, 0, high, low]
+}
+
+/// Writes what hosts send and receive.
+pub struct Packets {
+    writer: Writer<File>,
+    interfaces: Vec<u32>,
+    /// The epoch's nanoseconds at the beginning of the world.
+    zero: u64,
+    whole: Vec<u8>,
+    /// What is added are frames.
+    frames: bool,
+    failed: Option<WriteError>,
+}
+
+impl Packets {
+    /// Creates a file for hosts of these names, in the order of their ports; `now` is the world's time.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn create(path: &Path, hosts: &[&str], now: Time) -> Result<Packets, WriteError> {
+        let mut writer =
+            Writer::<File>::create(path, concat!("swell ", env!("CARGO_PKG_VERSION")))?;
+        // Ethernet, though there is none: libpcap (1.10.4, `add_interface` in sf-pcapng.c) does not open files with two
+        // interfaces of raw IP, whose number it translates for the first and not for the second.
+        let interface = |name: &&str| writer.interface(name, LinkType::ETHERNET, LONGEST);
+        let interfaces = hosts.iter().map(interface).collect::<Result<_, _>>()?;
+        Ok(Packets {
+            writer,
+            interfaces,
+            zero: epoch().saturating_sub(now.as_nanos()),
+            whole: Vec::new(),
+            frames: false,
+            failed: None,
+        })
+    }
+
+    /// What will be added has Ethernet headers of its own.
+    #[must_use]
+    pub fn of_frames(self) -> Packets {
+        Packets {
+            frames: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        at: Time,
+        port: Port,
+        heading: Heading,
+        parts: [&[u8]; 2],
+        checksum: Checksum,
+    ) {
+        if self.failed.is_some() {
+            return;
+        }
+        let own = address(port.0 as u16 + 1);
+        let (to, from) = match heading {
+            Heading::Inbound => (own, ROUTER),
+            Heading::Outbound | Heading::Unknown => (ROUTER, own),
+        };
+        let six = parts[0].first().is_some_and(|b| b >> 4 == 6);
+        self.whole.clear();
+        self.whole.extend_from_slice(parts[0]);
+        self.whole.extend_from_slice(parts[1]);
+        fill(&mut self.whole, checksum);
+        let header = match self.frames {
+            true => Vec::new(),
+            false => [
+                &to[..],
+                &from,
+                if six { &[0x86, 0xdd] } else { &[0x08, 0x00] },
+            ]
+            .concat(),
+        };
+        self.whole.splice(0..0, header);
+        let record = Record {
+            interface: self.interfaces[port.0 as usize],
+            time: self.zero + at.as_nanos(),
+            wire_len: self.whole.len() as u32,
+            heading,
+            data: &self.whole,
+        };
+        self.failed = self.writer.packet(&record).err();
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// Where it could not be written, from the first packet that failed.
+    pub fn finish(self) -> Result<(), WriteError> {
+        match self.failed {
+            Some(e) => Err(e),
+            None => self.writer.finish().map(|_| ()),
+        }
+    }
+}
+
+/// Completes a partial checksum (RFC 1071); for UDP a sum of zero is sent as all ones (RFC 768).
+pub(super) fn fill(packet: &mut [u8], checksum: Checksum) {
+    let Checksum::Partial { start, offset } = checksum else {
+        return;
+    };
+    let (start, place) = (usize::from(start), usize::from(start) + usize::from(offset));
+    if packet.len() < place + 2 {
+        return;
+    }
+    let mut sum = packet[start..].chunks(2).fold(0u64, |s, w| {
+        s + (u64::from(w[0]) << 8) + w.get(1).map_or(0, |&b| u64::from(b))
+    });
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    let check = match !(sum as u16) {
+        0 if offset == 6 => 0xffff,
+        c => c,
+    };
+    packet[place..place + 2].copy_from_slice(&check.to_be_bytes());
+}

@@ -1,0 +1,483 @@
+//! The loop: one thread that drives a world against the clock.
+
+mod entrance;
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::OwnedFd;
+use swell_base::{Dur, Time};
+use swell_capture::Heading;
+use swell_world::{Direction, Port, World};
+
+use super::clock::Clock;
+use swell_host::clock::{monotonic, timespec};
+use super::crowd::Members;
+use super::ip::{Header, set_ecn};
+use super::journal::{Entry, Journal};
+use super::load::{Load, Urgency, waited_for_processor};
+use super::pool::Pool;
+use super::table::Table;
+use super::talks::{Talk, Talks};
+use super::{Counts, Host, Options, Packets, Snapshot};
+use swell_host::{Late, Lateness};
+use swell_host::Nic;
+use entrance::Staged;
+
+/// Packets that leave together at most: the kernel takes what is of one connection as one.
+const AT_ONCE: usize = 64;
+/// The world is not left alone for longer than this, so that catching up is quick.
+const LONGEST_SLEEP: Dur = Dur::from_millis(5);
+/// How often a snapshot is published.
+const SNAPSHOT: Dur = Dur::from_millis(100);
+
+/// A world with hosts attached, ready to be started.
+pub struct Emulation {
+    world: World,
+    hosts: Vec<Attached>,
+    /// The host behind each port.
+    ports: Vec<usize>,
+    table: Table,
+    members: Members,
+    options: Options,
+    inside: Inside,
+    load: Load,
+    /// Packets that were read and wait for earlier ones of another host.
+    staged: Vec<Staged>,
+    /// Memory of packets that have been shown.
+    spare: Vec<Vec<u8>>,
+}
+
+struct Attached {
+    nic: Box<dyn Nic>,
+    port: Port,
+    /// It may have something to read.
+    ready: bool,
+}
+
+/// What is kept of packets.
+#[derive(Default)]
+struct Inside {
+    pool: Pool,
+    journal: Option<Journal<BufWriter<File>>>,
+    journal_error: Option<io::Error>,
+    talks: Talks,
+    packets: Option<Packets>,
+    lateness: Lateness,
+    counts: Counts,
+    /// When each packet of those that leave together was due, and what it is part of.
+    due: Vec<(Time, Option<Talk>)>,
+    /// Ports below this are of hosts with programs, the others of background.
+    programs: u32,
+    /// Arrivals so far.
+    arrivals: u64,
+    /// A packet was read or let out since the last wait.
+    busy: bool,
+}
+
+/// An emulation that has ended.
+pub struct Ended {
+    /// The world, as it was at its end.
+    pub world: World,
+    /// How late packets were.
+    pub late: Late,
+    /// What happened to packets at the edge of the world.
+    pub counts: Counts,
+    /// What the programs said to each other.
+    pub talks: Talks,
+    /// How long the loop gave way to others, since it was too busy to be punctual; the wall's time.
+    pub gave_way: Dur,
+    /// How long the loop could have run and others had its processor; the wall's time.
+    pub waited: Dur,
+    /// World time at which it ended.
+    pub at: Time,
+}
+
+/// An emulation that runs.
+pub struct Running {
+    thread: Option<JoinHandle<io::Result<Ended>>>,
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+struct Shared {
+    stop: AtomicBool,
+    wake: OwnedFd,
+    snapshot: Mutex<Snapshot>,
+}
+
+impl Emulation {
+    /// Attaches hosts to a world, whose time may already have passed: what was then simulated is the
+    /// warm-up.
+    ///
+    /// # Errors
+    /// Where a journal cannot be created, or cannot tell what happens.
+    pub fn new(mut world: World, hosts: Vec<Host>, mut options: Options) -> io::Result<Emulation> {
+        let mut table = Table::default();
+        let mut inside = Inside::default();
+        if let Some(path) = &options.journal {
+            inside.journal = Some(Journal::new(BufWriter::new(File::create(path)?))?);
+        }
+        inside.packets = options.packets.take();
+        inside.talks = Talks::new(options.crossing);
+        inside.programs = hosts.len() as u32;
+        let mut attached = Vec::new();
+        let mut ports = Vec::new();
+        for host in hosts {
+            let port = world.add_port(&host.port);
+            inside.note(&Entry::Port {
+                at: world.now(),
+                config: host.port,
+                program: true,
+            });
+            ports.push(attached.len());
+            for prefix in host.prefixes {
+                table.route(prefix, port);
+            }
+            attached.push(Attached {
+                nic: host.nic,
+                port,
+                ready: true,
+            });
+        }
+        Ok(Emulation {
+            world,
+            hosts: attached,
+            ports,
+            table,
+            members: Members::of(options.crowd.take()),
+            options,
+            inside,
+            load: Load::starting(monotonic()),
+            staged: Vec::new(),
+            spare: Vec::new(),
+        })
+    }
+
+    /// Starts the clock, on a thread of its own.
+    ///
+    /// # Errors
+    /// Where the operating system refuses a thread.
+    pub fn start(self) -> io::Result<Running> {
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            snapshot: Mutex::default(),
+        });
+        let theirs = Arc::clone(&shared);
+        let clock = Clock::starting_at(self.world.now(), self.options.stretch);
+        let thread = std::thread::Builder::new()
+            .name("world".into())
+            .spawn(move || self.drive(&clock, &theirs))?;
+        Ok(Running {
+            thread: Some(thread),
+            shared,
+            clock,
+        })
+    }
+
+    fn drive(mut self, clock: &Clock, shared: &Shared) -> io::Result<Ended> {
+        if let Some(schedule) = &mut self.options.schedule {
+            schedule(Urgency::Punctual);
+        }
+        self.load = Load::starting(monotonic());
+        let mut next_snapshot = Time::ZERO;
+        let end = self.options.until.unwrap_or(Time::MAX);
+        let at = loop {
+            let horizon = self.take_in(clock)?;
+            let now = clock.now().min(end).min(horizon);
+            if let Some((at, look)) = self.options.then.take_if(|(at, _)| *at <= now) {
+                self.world.happen(at);
+                look(&self.world);
+            }
+            self.world.happen(now);
+            self.leave(clock);
+            if let Some(urgency) = self.load.judge(monotonic())
+                && let Some(schedule) = &mut self.options.schedule
+            {
+                schedule(urgency);
+            }
+            if now >= next_snapshot {
+                self.publish(now, shared);
+                next_snapshot = now + SNAPSHOT;
+            }
+            if now == end || shared.stop.load(Ordering::Relaxed) {
+                break now;
+            }
+            let far = now + LONGEST_SLEEP;
+            let due = self.world.ports_due().map_or(far, |d| d.min(far)).min(end);
+            self.rest(now, clock, shared)?;
+            self.wait(due, clock, shared)?;
+        };
+        self.finish(at, clock)
+    }
+
+    /// Lets out what is due.
+    fn leave(&mut self, clock: &Clock) {
+        while self.leave_some(clock) == AT_ONCE {}
+        let inside = &mut self.inside;
+        self.world.take_casualties(&mut |c| {
+            inside.counts.dropped += 1;
+            let number = inside.pool.get(c.handle).number;
+            inside.note(&Entry::Drop {
+                at: c.at,
+                number,
+                reason: c.reason,
+            });
+            inside.pool.free(c.handle);
+        });
+    }
+
+    /// Lets out some of what is due, and returns how many.
+    fn leave_some(&mut self, clock: &Clock) -> usize {
+        let inside = &mut self.inside;
+        inside.due.clear();
+        while inside.due.len() < AT_ONCE
+            && let Some(d) = self.world.take_delivery()
+        {
+            let mut talk = None;
+            let place = inside.pool.get(d.handle);
+            let start = self.options.network(&place.bytes);
+            if let Some(header) = start.and_then(|n| Header::of(&place.bytes[n..])) {
+                if header.ecn != d.ecn {
+                    set_ecn(&mut place.bytes[start.unwrap_or(0)..], d.ecn);
+                    inside.counts.marked += 1;
+                }
+                if d.port.0 < inside.programs && !self.options.bridge {
+                    talk = inside.talks.received(d.at, &header, &place.bytes);
+                }
+            }
+            let nic = &mut self.hosts[self.ports[d.port.0 as usize]].nic;
+            inside.counts.refused += nic.write(&place.bytes, place.checksum);
+            inside.counts.left += 1;
+            inside.due.push((d.at, talk));
+            if let Some(packets) = &mut inside.packets
+                && d.port.0 < inside.programs
+            {
+                let parts = [&place.bytes[..], &[]];
+                packets.add(d.at, d.port, Heading::Inbound, parts, place.checksum);
+            }
+            let number = place.number;
+            inside.note(&Entry::Departure {
+                at: d.at,
+                number,
+                ecn: d.ecn,
+            });
+            inside.pool.free(d.handle);
+        }
+        if !inside.due.is_empty() {
+            inside.busy = true;
+            for host in &mut self.hosts {
+                inside.counts.refused += host.nic.flush();
+            }
+            let now = clock.now();
+            for &(at, talk) in &inside.due {
+                let by = now.since(at);
+                inside.lateness.add(clock.outside(by));
+                if let Some(talk) = talk {
+                    inside.talks.left_late(talk, at, by);
+                }
+            }
+        }
+        inside.due.len()
+    }
+
+    /// Where packets are coalesced and the look at `last` found some, sleeps until the next look or a call.
+    fn rest(&mut self, last: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
+        let busy = std::mem::take(&mut self.inside.busy);
+        let more = self.hosts.iter().any(|h| h.ready);
+        let Some(rest) = self.options.pace.rest().filter(|_| busy && !more) else {
+            return Ok(());
+        };
+        let left = rest.saturating_sub(clock.outside(clock.now().since(last)));
+        if left > Dur::ZERO {
+            sleep(
+                &mut [PollFd::new(&shared.wake, PollFlags::IN)],
+                left,
+                &mut self.load,
+            )?;
+        }
+        self.ask_all();
+        Ok(())
+    }
+
+    /// Sleeps until `due`, a packet or a call.
+    fn wait(&mut self, due: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
+        if self.hosts.iter().any(|h| h.ready) {
+            return Ok(());
+        }
+        let spin = match self.load.may_spin() {
+            true => self.options.pace.spin(),
+            false => Dur::ZERO,
+        };
+        let left = clock.outside(due.since(clock.now())).saturating_sub(spin);
+        if left > Dur::ZERO {
+            let nics = self.hosts.iter().map(|h| h.nic.fd());
+            let mut fds: Vec<PollFd<'_>> = nics
+                .chain([shared.wake.as_fd()])
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+                .collect();
+            let woken = sleep(&mut fds, left, &mut self.load)?;
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            for (host, something) in self.hosts.iter_mut().zip(ready) {
+                host.ready = something;
+            }
+            if woken {
+                return Ok(());
+            }
+            let now = clock.now();
+            let over = now.since(due);
+            // Packets with stamps of the kernel's are not late for it; those that leave are measured in any case.
+            let stamped = self.hosts.iter().all(|h| h.nic.stamps());
+            if self.inside.lateness.back(clock.outside(over)) && !stamped {
+                self.inside.talks.stalled(now, over);
+            }
+            if spin == Dur::ZERO {
+                return Ok(());
+            }
+        }
+        let before = clock.now();
+        while spin > Dur::ZERO && clock.now() < due {
+            std::hint::spin_loop();
+        }
+        let spun = clock.outside(clock.now().since(before));
+        self.load.spun(spun.as_nanos());
+        self.ask_all();
+        Ok(())
+    }
+
+    /// No one knows whether they have something: they are read.
+    fn ask_all(&mut self) {
+        for host in &mut self.hosts {
+            host.ready = true;
+        }
+    }
+
+    fn publish(&mut self, now: Time, shared: &Shared) {
+        let links = [Direction::Up, Direction::Down].map(|d| self.world.bottleneck(d));
+        let seen = |i: usize| {
+            let mut sums = [0; 2];
+            for bin in links[i].meter().map_or(&[][..], |m| &m.bins) {
+                sums = [sums[0] + bin.departed[0], sums[1] + bin.departed[1]];
+            }
+            sums
+        };
+        let snapshot = Snapshot {
+            at: now,
+            carried: [seen(0), seen(1)],
+            inside: self.world.inside(),
+            flows: self.world.open_flows(),
+            dropped: links.map(|l| l.ledger().dropped.iter().sum()),
+            late: self.inside.lateness.late(),
+        };
+        *shared
+            .snapshot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+
+    fn finish(mut self, at: Time, clock: &Clock) -> io::Result<Ended> {
+        self.leave(clock);
+        self.inside.note(&Entry::End { at });
+        if let Some(e) = self.inside.journal_error {
+            return Err(e);
+        }
+        if let Some(journal) = self.inside.journal {
+            journal.finish()?;
+        }
+        if let Some(packets) = self.inside.packets {
+            packets.finish().map_err(io::Error::other)?;
+        }
+        let mut counts = self.inside.counts;
+        counts.lost = self.hosts.iter().map(|h| h.nic.lost()).sum();
+        Ok(Ended {
+            world: self.world,
+            late: self.inside.lateness.late(),
+            counts,
+            talks: self.inside.talks,
+            gave_way: self.load.gave_way(),
+            waited: waited_for_processor(),
+            at,
+        })
+    }
+}
+
+impl Inside {
+    fn note(&mut self, entry: &Entry) {
+        if let Some(journal) = &mut self.journal
+            && let Err(e) = journal.add(entry)
+        {
+            self.journal_error = Some(e);
+            self.journal = None;
+        }
+    }
+}
+
+impl Running {
+    /// The world's time.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// How things stand, at most a tenth of a second ago.
+    pub fn snapshot(&self) -> Snapshot {
+        let snapshot = self.shared.snapshot.lock();
+        snapshot.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the end has come by itself: the time is over, or something failed.
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends the emulation.
+    ///
+    /// # Errors
+    /// What went wrong while it ran.
+    pub fn stop(mut self) -> io::Result<Ended> {
+        self.shared.call();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => Err(io::Error::other(
+                "the thread that drives the world panicked",
+            )),
+            None => Err(io::Error::other("the emulation was stopped before")),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.call();
+        if let Some(thread) = self.thread.take() {
+            // What it has to say was not asked for.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Sleeps for a span of the wall's time or until one of them is ready, and tells whether one is.
+fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<bool> {
+    let before = monotonic();
+    let answer = poll(fds, Some(&timespec(span)));
+    // No more than was asked for: what comes on top, others took.
+    load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
+    match answer {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+impl Shared {
+    fn call(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}

@@ -1,0 +1,252 @@
+//! How packets come in: read, put in the order in which they came, and shown to the world.
+
+use std::io;
+
+use swell_base::{FlowId, Time};
+use swell_capture::Heading;
+use swell_world::{Port, World};
+
+use super::{Emulation, Inside};
+use crate::clock::Clock;
+use crate::ip::Header;
+use crate::journal::Entry;
+use crate::table::{Table, bucket, tag};
+use crate::unreachable::unreachable;
+use swell_host::{Checksum, ETHERNET, Wire, network};
+
+/// Reads of one device in a row before others have their turn and what is due leaves.
+const BATCH: usize = 32;
+
+/// A packet that was read.
+#[derive(Debug, Default)]
+pub(super) struct Staged {
+    /// When it came, as far as the kernel says it; else when it was read.
+    at: Time,
+    host: usize,
+    bytes: Vec<u8>,
+    /// Bytes of the headers, where they were cut from a payload.
+    header: usize,
+    checksum: Checksum,
+}
+
+impl Emulation {
+    /// Takes in what hosts have sent, in the order in which it came. Returns the instant up to which nothing can come any
+    /// more: that of the last packet of a host that has more to read.
+    pub(super) fn take_in(&mut self, clock: &Clock) -> io::Result<Time> {
+        let mut horizon = Time::MAX;
+        for host in 0..self.hosts.len() {
+            if std::mem::take(&mut self.hosts[host].ready)
+                && let Some(last) = self.stage(host, clock)?
+            {
+                self.hosts[host].ready = true;
+                horizon = horizon.min(last);
+            }
+        }
+        self.staged.sort_by_key(|s| s.at);
+        let known = self.staged.partition_point(|s| s.at <= horizon);
+        for i in 0..known {
+            let packet = std::mem::take(&mut self.staged[i]);
+            self.show(&packet);
+            self.spare.push(packet.bytes);
+        }
+        self.staged.drain(..known);
+        Ok(horizon)
+    }
+
+    /// Reads what a host has sent; where there may be more, when the last of it came.
+    fn stage(&mut self, host: usize, clock: &Clock) -> io::Result<Option<Time>> {
+        let mut last = None;
+        for _ in 0..BATCH {
+            let before = self.staged.len();
+            let (staged, spare) = (&mut self.staged, &mut self.spare);
+            let nic = &mut self.hosts[host].nic;
+            let read = nic.read(&mut |wire| {
+                let mut bytes = spare.pop().unwrap_or_default();
+                bytes.clear();
+                bytes.extend_from_slice(wire.header);
+                bytes.extend_from_slice(wire.payload);
+                staged.push(Staged {
+                    at: Time::ZERO,
+                    host,
+                    bytes,
+                    header: wire.header.len(),
+                    checksum: wire.checksum,
+                });
+            })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            // After the read: a clock read before it is older than the packet. What already happened stays.
+            let at = match nic.stamp() {
+                Some(stamp) => clock.stamped(stamp),
+                None => clock.now(),
+            };
+            let at = at.max(self.world.now()).max(last.unwrap_or(Time::ZERO));
+            self.staged[before..].iter_mut().for_each(|s| s.at = at);
+            last = Some(at);
+            self.inside.busy = true;
+        }
+        Ok(last)
+    }
+
+    fn show(&mut self, packet: &Staged) {
+        let at = packet.at.max(self.world.now());
+        let (world, table, inside) = (&mut self.world, &mut self.table, &mut self.inside);
+        let ports = &mut self.ports;
+        let from = self.hosts[packet.host].port;
+        let (header, payload) = packet.bytes.split_at(packet.header);
+        let wire = Wire {
+            header,
+            payload,
+            checksum: packet.checksum,
+        };
+        world.happen(at);
+        if self.options.bridge {
+            inside.cross(world, table, at, from, &wire);
+            return;
+        }
+        self.members.update(world, |address, port, new| {
+            if let Some(config) = new {
+                inside.note(&Entry::Port {
+                    at,
+                    config,
+                    program: false,
+                });
+            }
+            let behind = table.port(address).map(|p| ports[p.0 as usize]);
+            let number = port.0 as usize;
+            ports.resize(ports.len().max(number + 1), packet.host);
+            ports[number] = behind.unwrap_or(packet.host);
+            table.host(address, port);
+        });
+        if let Some((to, bytes, checksum)) = inside.enter(world, table, at, from, &wire) {
+            let nic = &mut self.hosts[self.ports[to.0 as usize]].nic;
+            inside.counts.refused += nic.write(&bytes, checksum) + nic.flush();
+        }
+    }
+}
+
+impl Inside {
+    /// A packet enters the world. What does not is returned where something is to be written at once:
+    /// the packet itself to a host on the same side, or to the sender that there is no route.
+    pub(super) fn enter(
+        &mut self,
+        world: &mut World,
+        table: &mut Table,
+        at: Time,
+        from: Port,
+        wire: &Wire<'_>,
+    ) -> Option<(Port, Vec<u8>, Checksum)> {
+        let Some(header) = Header::of(wire.header) else {
+            self.counts.strange += 1;
+            return None;
+        };
+        let Some(to) = table.port(header.destination) else {
+            if header.destination.is_multicast() {
+                // Kernels look for neighbours and routers; there are none.
+                self.counts.multicast += 1;
+                return None;
+            }
+            self.counts.unroutable += 1;
+            return Some((from, unreachable(&header, wire)?, Checksum::Full));
+        };
+        let bucket = bucket(&header);
+        let from = table.own(header.source).unwrap_or(from);
+        let observed = from.0.max(to.0) < self.programs;
+        let Some((flow, back)) = table.flow(world, from, to, bucket, tag(observed)) else {
+            self.counts.local += 1;
+            let packet = [wire.header, wire.payload].concat();
+            return Some((to, packet, wire.checksum));
+        };
+        let whole = wire.header.len() + wire.payload.len();
+        if observed {
+            self.talks.sent(at, &header, wire.header, whole);
+        }
+        let arrival = Arrival {
+            at,
+            from,
+            to,
+            bucket,
+            size: u16::try_from(whole).unwrap_or(u16::MAX),
+            ecn: header.ecn,
+        };
+        self.inject(world, (flow, back), &arrival, observed, wire);
+        None
+    }
+
+    /// A frame crosses to the other end of the bridge, whatever is in it. Headers of the link layer count for nothing, as
+    /// the rates of links have it.
+    fn cross(
+        &mut self,
+        world: &mut World,
+        table: &mut Table,
+        at: Time,
+        from: Port,
+        wire: &Wire<'_>,
+    ) {
+        let to = Port(1 - from.0.min(1));
+        let start = network(wire.header);
+        let header = start.and_then(|n| Header::of(&wire.header[n..]));
+        let bucket = header.as_ref().map_or(0, bucket);
+        let Some(flow) = table.flow(world, from, to, bucket, tag(true)) else {
+            // Both ends are on different sides.
+            return;
+        };
+        let whole = wire.header.len() + wire.payload.len();
+        let arrival = Arrival {
+            at,
+            from,
+            to,
+            bucket,
+            size: u16::try_from(whole - start.unwrap_or(ETHERNET).min(whole)).unwrap_or(u16::MAX),
+            ecn: header.map_or(0, |h| h.ecn),
+        };
+        self.inject(world, flow, &arrival, start.is_some(), wire);
+    }
+
+    fn inject(
+        &mut self,
+        world: &mut World,
+        (flow, back): (FlowId, bool),
+        arrival: &Arrival,
+        shown: bool,
+        wire: &Wire<'_>,
+    ) {
+        let &Arrival {
+            at,
+            from,
+            to,
+            bucket,
+            size,
+            ecn,
+        } = arrival;
+        if let Some(packets) = &mut self.packets
+            && shown
+        {
+            let parts = [wire.header, wire.payload];
+            packets.add(at, from, Heading::Outbound, parts, wire.checksum);
+        }
+        self.note(&Entry::Arrival {
+            at,
+            from,
+            to,
+            bucket,
+            size,
+            ecn,
+        });
+        let handle = self.pool.keep(wire, self.arrivals);
+        self.arrivals += 1;
+        self.counts.entered += 1;
+        world.inject(flow, back, size, ecn, handle);
+    }
+}
+
+/// What the world is told of a packet.
+struct Arrival {
+    at: Time,
+    from: Port,
+    to: Port,
+    bucket: u16,
+    size: u16,
+    ecn: u8,
+}

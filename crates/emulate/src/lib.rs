@@ -1,0 +1,148 @@
+//! The emulator: a world, driven against the clock, with real programs at its ports.
+//!
+//! It knows nothing of links: it takes packets in, stamps them, lets the world advance, and lets out
+//! what has crossed it. What the world says is to happen at an instant happens a little later here;
+//! by how much is measured for every packet ([`Late`]), and it never adds up, since departures follow
+//! from the world's time and not from the machine's.
+//!
+//! With a journal of what came in and when, the same world can be run again in virtual time and must
+//! let out the same packets at the same instants ([`replay`]).
+
+pub mod backend;
+mod capture;
+mod clock;
+mod connections;
+mod crowd;
+mod datagrams;
+mod drive;
+mod ip;
+mod journal;
+mod load;
+mod pace;
+mod pool;
+mod replay;
+mod table;
+mod talks;
+mod turns;
+mod unreachable;
+
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use swell_base::{Dur, Time};
+use swell_world::{PortConfig, World};
+
+pub use capture::Packets;
+pub use clock::Clock;
+pub use connections::{Connection, Connections, Ending};
+pub use crowd::Crowd;
+pub use datagrams::{Conversation, Datagrams};
+pub use drive::{Emulation, Ended, Running};
+pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
+pub use load::Urgency;
+pub use pace::Pace;
+pub use replay::{first_difference, replay};
+pub use talks::{Said, Talks};
+pub use turns::{End, Exchange, Heard, Label, Outcome, Turns};
+
+pub use swell_host::Late;
+use swell_host::Nic;
+
+/// A host to be attached to a world.
+pub struct Host {
+    /// Where.
+    pub port: PortConfig,
+    /// Addresses that are behind it.
+    pub prefixes: Vec<IpNet>,
+    /// Its device.
+    pub nic: Box<dyn Nic>,
+}
+
+/// What is done once, at an instant of the world.
+pub type Then = Option<(Time, Box<dyn FnOnce(&World) + Send>)>;
+
+/// Who asks the scheduler.
+pub type Schedule = Box<dyn FnMut(Urgency) + Send>;
+
+/// How to run.
+#[derive(Default)]
+pub struct Options {
+    /// How it waits.
+    pub pace: Pace,
+    /// A second of the world takes this many seconds; below 1 counts as 1.
+    pub stretch: f64,
+    /// The least that a packet takes from one host to another across the world: a bound on what lateness can
+    /// have changed hangs on it.
+    pub crossing: Dur,
+    /// The two hosts are the ends of a bridge: frames with their Ethernet headers cross from each to the other, whatever
+    /// their addresses.
+    pub bridge: bool,
+    /// World time at which it ends by itself.
+    pub until: Option<Time>,
+    /// Where to keep a journal.
+    pub journal: Option<PathBuf>,
+    /// Where to write packets.
+    pub packets: Option<Packets>,
+    /// Addresses that come and go, each with a port of its own.
+    pub crowd: Option<Crowd>,
+    /// Somebody who looks at the world when it has come to an instant.
+    pub then: Then,
+    /// Told on the thread that drives the world what to ask of the scheduler: first of all, and whenever that changes.
+    pub schedule: Option<Schedule>,
+}
+
+impl Options {
+    /// Where in what a device reads and writes the IP packet begins, if it is one.
+    fn network(&self, bytes: &[u8]) -> Option<usize> {
+        match self.bridge {
+            true => swell_host::network(bytes),
+            false => Some(0),
+        }
+    }
+}
+
+/// What happened to packets at the edge of the world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entered the world.
+    pub entered: u64,
+    /// Left it.
+    pub left: u64,
+    /// Were dropped inside, as the network is to drop them.
+    pub dropped: u64,
+    /// Were marked by a queue (ECN).
+    pub marked: u64,
+    /// Went to a host on the same side, without crossing the bottleneck.
+    pub local: u64,
+    /// Were for an address that nobody has; their senders were told.
+    pub unroutable: u64,
+    /// Were for a group of hosts, of which there is none.
+    pub multicast: u64,
+    /// Were no IP packets.
+    pub strange: u64,
+    /// Were not taken by the host that they were for.
+    pub refused: u64,
+    /// Were lost before they entered, since the machine was too slow: a loss that the network did not
+    /// intend.
+    pub lost: u64,
+}
+
+/// How an emulation stands.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// World time.
+    pub at: Time,
+    /// Network-layer bytes that have crossed the bottleneck up and down: foreground, background.
+    pub carried: [[u64; 2]; 2],
+    /// Packets of programs that are in the world.
+    pub inside: u64,
+    /// Simulated connections that are open.
+    pub flows: usize,
+    /// Packets dropped at the bottleneck, up and down.
+    pub dropped: [u64; 2],
+    /// Lateness so far.
+    pub late: Late,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Packets that the kernel stamped, read late; and frames of a bridge.
+
+use std::collections::VecDeque;
+
+use super::*;
+use swell_host::clock::epoch;
+
+/// A device that was not read for a while: packets and when they came, in milliseconds after `begun`.
+struct Late {
+    fd: UnixDatagram,
+    begun: Option<u64>,
+    waiting: VecDeque<(u64, Vec<u8>)>,
+    stamp: Option<u64>,
+}
+
+impl Nic for Late {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+        let begun = *self.begun.get_or_insert_with(|| {
+            // The loop was away: what waits came meanwhile.
+            let now = epoch();
+            std::thread::sleep(Duration::from_millis(400));
+            now
+        });
+        let Some((at, packet)) = self.waiting.pop_front() else {
+            return Ok(0);
+        };
+        self.stamp = Some(begun + at * 1_000_000);
+        each(Wire {
+            header: &packet,
+            payload: &[],
+            checksum: Checksum::Full,
+        });
+        Ok(1)
+    }
+    fn write(&mut self, packet: &[u8], _: Checksum) -> u64 {
+        u64::from(self.fd.send(packet).is_err())
+    }
+    fn flush(&mut self) -> u64 {
+        0
+    }
+    fn lost(&self) -> u64 {
+        0
+    }
+    fn stamp(&self) -> Option<u64> {
+        self.stamp
+    }
+    fn stamps(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn packets_that_were_read_late_come_when_the_kernel_says_in_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let side = |right: bool, own: u8, other: u8, first: u64| {
+        let (end, fd) = UnixDatagram::pair().unwrap();
+        // More than are read in a row, so that one side's last are read after the other side's.
+        let waiting = (0..50).map(|k| {
+            let packet = packet(own, other, 100, k as u32);
+            (first + 6 * k, packet)
+        });
+        let nic = Late {
+            fd,
+            begun: None,
+            waiting: waiting.collect(),
+            stamp: None,
+        };
+        let host = Host {
+            port: PortConfig {
+                right,
+                ..PortConfig::default()
+            },
+            prefixes: vec![format!("10.0.{own}.0/24").parse().unwrap()],
+            nic: Box::new(nic),
+        };
+        (end, host)
+    };
+    // The right side's clock of the test begins 400 ms later, when the left one has been waited for.
+    let ((_client, a), (_server, b)) = (side(false, 1, 2, 0), side(true, 2, 1, 0));
+    let options = Options {
+        journal: Some(path.clone()),
+        ..Options::default()
+    };
+    let quiet = World::new(&[LinkConfig::default(), LinkConfig::default()], 1);
+    let running = Emulation::new(quiet, vec![a, b], options)
+        .unwrap()
+        .start()
+        .unwrap();
+    while running.snapshot().at < Time::from_secs_f64(1.2) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ended = running.stop().unwrap();
+    assert_eq!(ended.counts.entered, 100);
+    let bytes = std::fs::read(&path).unwrap();
+    let entries = read_journal(&mut &bytes[..], ended.at).unwrap().entries;
+    let arrivals: Vec<(Time, u32)> = entries
+        .iter()
+        .filter_map(|e| match e {
+            Entry::Arrival { at, from, .. } => Some((*at, from.0)),
+            _ => None,
+        })
+        .collect();
+    assert!(arrivals.is_sorted_by_key(|arrival| arrival.0));
+    for port in 0..2 {
+        let of = arrivals.iter().filter(|arrival| arrival.1 == port);
+        let of: Vec<Time> = of.map(|arrival| arrival.0).collect();
+        assert_eq!(of.len(), 50);
+        // Spread as they came, 294 ms from first to last; read at once they would be at one instant.
+        let span = of[49].since(of[0]).as_secs_f64();
+        assert!(span > 0.2, "port {port}: {span} s");
+    }
+}
+
+#[test]
+fn frames_cross_a_bridge_whatever_is_in_them() {
+    let (left, a) = host(false, "10.0.1.0/24");
+    let (right, b) = host(true, "10.0.2.0/24");
+    let options = Options {
+        bridge: true,
+        ..Options::default()
+    };
+    let link = LinkConfig {
+        delay: Dur::from_millis(1),
+        ..LinkConfig::default()
+    };
+    let running = Emulation::new(World::new(&[link.clone(), link], 1), vec![a, b], options)
+        .unwrap()
+        .start()
+        .unwrap();
+    let header = |kind: &[u8]| [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], kind].concat();
+    let frames = [
+        // ARP; an experimental type; a tag with IPv4 behind it; nothing but a header.
+        [header(&[8, 6]), vec![7; 46]].concat(),
+        [header(&[0x88, 0xb5]), vec![1; 1000]].concat(),
+        [header(&[0x81, 0, 0, 7, 8, 0]), packet(1, 2, 60, 9)].concat(),
+        header(&[0x86, 0xdd]),
+    ];
+    for frame in &frames {
+        left.send(frame).unwrap();
+        right.send(frame).unwrap();
+    }
+    let arrived = |socket: &UnixDatagram| {
+        let begun = Instant::now();
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        let mut buffer = [0; 2048];
+        while all.len() < frames.len() && begun.elapsed() < Duration::from_secs(30) {
+            match socket.recv(&mut buffer) {
+                Ok(n) => all.push(buffer[..n].to_vec()),
+                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        all
+    };
+    assert_eq!(arrived(&right), frames);
+    assert_eq!(arrived(&left), frames);
+    let ended = running.stop().unwrap();
+    let c = ended.counts;
+    assert_eq!((c.entered, c.left, c.strange, c.unroutable), (8, 8, 0, 0));
+}

@@ -1,0 +1,292 @@
+//! The interface: what each request does.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::response::Response;
+use axum::routing::{get, post};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::api::{Change, NewRun};
+use super::runs::{Refusal, Runs};
+use super::visitors::Visitor;
+use crate::ROW;
+
+/// A model's text is at most 32 MiB; as a JSON string it is longer.
+const MODEL_BODY: usize = 72 << 20;
+/// Flows in one answer, at most: a megabyte, for which a slow way home has time as well.
+pub const FLOWS: usize = 10_000;
+const JSON: &str = "application/json";
+/// Number of the first flow of an answer.
+pub(super) const FIRST: &str = "swell-first";
+
+pub(super) struct Shared {
+    pub runs: Runs,
+    /// SHA-256 of the token: two digests are of one length, so that comparing tells nothing about it.
+    pub token: [u8; 32],
+}
+
+/// The routes, all behind the token.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/runs", post(begin))
+        .route("/v1/runs/{id}", get(view).patch(change).delete(delete))
+        .route("/v1/runs/{id}/statistics", get(statistics))
+        .route("/v1/runs/{id}/flows", get(flows))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(document))
+        .fallback(unknown)
+        .layer(DefaultBodyLimit::max(MODEL_BODY))
+        .layer(map_response(in_json))
+        .layer(from_fn_with_state(Arc::clone(&shared), with_token))
+        .with_state(shared)
+}
+
+/// Lets no request pass that does not bear the token (RFC 6750). It comes before anything is read.
+async fn with_token(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(header::AUTHORIZATION);
+    let given = given.and_then(|v| v.as_bytes().split_first_chunk::<7>());
+    let bearer = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
+    let right = bearer.is_some_and(|(_, token)| {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        bool::from(digest.ct_eq(&shared.token))
+    });
+    if right {
+        if let Some(visitor) = request.extensions().get::<Visitor>() {
+            visitor.forget();
+        }
+        // Nothing is read of what is said to be too long.
+        let length = request.headers().get(header::CONTENT_LENGTH);
+        let length = length.and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|n| n > MODEL_BODY as u64) {
+            let text = format!("no request is longer than {MODEL_BODY} bytes");
+            return problem(StatusCode::PAYLOAD_TOO_LARGE, &text);
+        }
+        return next.run(request).await;
+    }
+    let mut answer = problem(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
+    let how = HeaderValue::from_static("Bearer");
+    answer.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+    answer
+}
+
+/// What refuses a request before it comes to us speaks plain text, or nothing at all: a run's number that is none, a body
+/// that is too long, a method that a resource does not have. Every error is JSON, as the document says.
+async fn in_json(answer: Response) -> Response {
+    let status = answer.status();
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    let ours = kind.is_some_and(|k| k.as_bytes() == JSON.as_bytes());
+    if ours || !(status.is_client_error() || status.is_server_error()) {
+        return answer;
+    }
+    let (head, body) = answer.into_parts();
+    // Texts of a library's, a line each.
+    let text = axum::body::to_bytes(body, 1 << 16)
+        .await
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let reason = match text.trim() {
+        "" => status.canonical_reason().unwrap_or("refused"),
+        text => text,
+    };
+    let mut told = problem(status, reason);
+    // Which methods a resource has (RFC 9110 section 15.5.6).
+    if let Some(methods) = head.headers.get(header::ALLOW) {
+        told.headers_mut().insert(header::ALLOW, methods.clone());
+    }
+    told
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> Response {
+    json(StatusCode::OK, &shared.runs.status())
+}
+
+async fn begin(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+    let asked: NewRun = match read(&body) {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    // Reading a model and making threads takes a while.
+    away(move || match shared.runs.begin(&asked) {
+        Ok(view) => json(StatusCode::CREATED, &view),
+        Err(refusal) => refused(&refusal),
+    })
+    .await
+}
+
+async fn view(State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Response {
+    answer(shared.runs.view(id))
+}
+
+async fn change(State(shared): State<Arc<Shared>>, Path(id): Path<u64>, body: Bytes) -> Response {
+    let change: Change = match read(&body) {
+        Ok(change) => change,
+        Err(answer) => return answer,
+    };
+    away(move || answer(shared.runs.change(id, &change))).await
+}
+
+async fn delete(State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Response {
+    away(move || match shared.runs.delete(id) {
+        Ok(()) => bare(StatusCode::NO_CONTENT),
+        Err(refusal) => refused(&refusal),
+    })
+    .await
+}
+
+async fn statistics(State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Response {
+    answer(shared.runs.statistics(id))
+}
+
+/// Flows as rows of [`ROW`] bytes, from number `after` on.
+async fn flows(State(shared): State<Arc<Shared>>, Path(id): Path<u64>, uri: Uri) -> Response {
+    let parameter = |part: &str| part.strip_prefix("after=").map(str::parse::<u64>);
+    let after = uri.query().and_then(|q| q.split('&').find_map(parameter));
+    let after = match after.unwrap_or(Ok(0)) {
+        Ok(after) => after,
+        Err(_) => return problem(StatusCode::BAD_REQUEST, "after: a number from 0"),
+    };
+    let (first, rows) = match shared.runs.flows(id, after, FLOWS) {
+        Ok(rows) => rows,
+        Err(refusal) => return refused(&refusal),
+    };
+    debug_assert!(rows.len().is_multiple_of(ROW));
+    let mut answer = Response::new(Body::from(rows));
+    let headers = answer.headers_mut();
+    let kind = HeaderValue::from_static("application/octet-stream");
+    headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(HeaderName::from_static(FIRST), HeaderValue::from(first));
+    answer
+}
+
+/// All counts, as Prometheus reads them (text format 0.0.4).
+async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    let all = shared.runs.all_statistics();
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, values: &[(u64, &str, f64)]| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "# HELP swell_agent_{name} {}", help(name));
+        let _ = writeln!(text, "# TYPE swell_agent_{name} {kind}");
+        for (id, part, value) in values {
+            let _ = writeln!(
+                text,
+                "swell_agent_{name}{{run=\"{id}\",part=\"{part}\"}} {value}"
+            );
+        }
+    };
+    let each = |f: &dyn Fn(&super::api::StatisticsView) -> f64| -> Vec<(u64, &str, f64)> {
+        let value = all.iter().map(|s| (s.run.id, s.run.part.as_str(), f(s)));
+        value.collect()
+    };
+    family("runs", "gauge", &[(0, "all", all.len() as f64)]);
+    family("sessions", "gauge", &each(&|s| s.sessions as f64));
+    family("open_connections", "gauge", &each(&|s| s.open as f64));
+    family("parties", "gauge", &each(&|s| s.parties as f64));
+    let seconds = |us: f64| us / 1e6;
+    family(
+        "late_p99_seconds",
+        "gauge",
+        &each(&|s| seconds(s.late.p99_us)),
+    );
+    family(
+        "late_max_seconds",
+        "gauge",
+        &each(&|s| seconds(s.late.max_us)),
+    );
+    for (name, _) in crate::Counts::default().each() {
+        let count = |s: &super::api::StatisticsView| {
+            let found = s.counts.each().find(|c| c.0 == name);
+            found.map_or(0.0, |c| c.1 as f64)
+        };
+        family(&format!("{name}_total"), "counter", &each(&count));
+    }
+    let mut answer = Response::new(Body::from(text));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+/// What a metric is, for who reads the page.
+fn help(name: &str) -> String {
+    match name {
+        "runs" => "Runs that the agent has.".into(),
+        "sessions" => "Sessions that are active.".into(),
+        "open_connections" => "Connections that are open.".into(),
+        "parties" => "Agents on the other side that have agreed.".into(),
+        "late_p99_seconds" => "How late transfers began, 99th percentile.".into(),
+        "late_max_seconds" => "How late transfers began, the latest.".into(),
+        other => format!(
+            "{}, since the run began.",
+            other.trim_end_matches("_total").replace('_', " ")
+        ),
+    }
+}
+
+async fn document() -> Response {
+    json(StatusCode::OK, &super::documents::openapi())
+}
+
+async fn unknown() -> Response {
+    problem(
+        StatusCode::NOT_FOUND,
+        "there is no such resource: /openapi.json lists them",
+    )
+}
+
+/// Runs on a thread of its own what may take long.
+async fn away(work: impl FnOnce() -> Response + Send + 'static) -> Response {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "a fault of the agent's"))
+}
+
+#[expect(
+    clippy::result_large_err,
+    reason = "the error is the answer, made once for a request"
+)]
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Response> {
+    serde_json::from_slice(body).map_err(|e| problem(StatusCode::BAD_REQUEST, &e.to_string()))
+}
+
+fn answer<T: Serialize>(result: Result<T, Refusal>) -> Response {
+    match result {
+        Ok(value) => json(StatusCode::OK, &value),
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Response {
+    match refusal {
+        Refusal::Wrong(why) => problem(StatusCode::BAD_REQUEST, why),
+        Refusal::Unknown(id) => problem(StatusCode::NOT_FOUND, &format!("there is no run {id}")),
+        Refusal::Conflict(why) => problem(StatusCode::CONFLICT, why),
+    }
+}
+
+fn bare(status: StatusCode) -> Response {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = status;
+    answer
+}
+
+fn problem(status: StatusCode, message: &str) -> Response {
+    json(status, &serde_json::json!({ "error": message }))
+}
+
+fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
+    // Structures of numbers, texts, lists and maps with text or number keys always have a text.
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    let mut answer = Response::new(Body::from(text));
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static(JSON);
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}

@@ -1,0 +1,373 @@
+//! The runs of an agent.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use swell_base::{Dur, Time};
+
+use super::api::{
+    Change, ClientPart, NewRun, Part, RunView, ServerPart, StatisticsView, Status, TrafficPart,
+    Wrong,
+};
+use swell_host::clock::monotonic;
+use crate::{Addresses, Client, Config, Key, Play, Role, Run, RunError, Server, Target};
+
+/// Runs that an agent has at most, those included that are over and not deleted.
+const MOST: usize = 64;
+/// What is over is forgotten after this, if nobody deletes it.
+const KEPT: Dur = Dur::from_secs(600);
+/// Flows that wait to be fetched: a hundred bytes each.
+const ROOM: usize = 500_000;
+/// Lengths of leases, seconds.
+const LEASES: std::ops::RangeInclusive<f64> = 0.5..=60.0;
+
+/// Why a request is not granted.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It makes no sense, or is not allowed.
+    Wrong(Wrong),
+    /// There is no such run.
+    Unknown(u64),
+    /// Not now.
+    Conflict(String),
+}
+
+impl From<&str> for Refusal {
+    fn from(wrong: &str) -> Refusal {
+        Refusal::Wrong(wrong.into())
+    }
+}
+
+impl From<Wrong> for Refusal {
+    fn from(wrong: Wrong) -> Refusal {
+        Refusal::Wrong(wrong)
+    }
+}
+
+/// What an agent allows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    pub address: Option<String>,
+    pub pool: Addresses,
+    pub port: u16,
+    pub precise: bool,
+}
+
+pub(super) struct Runs {
+    limits: Limits,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    next: u64,
+    runs: BTreeMap<u64, One>,
+}
+
+struct One {
+    run: Arc<Run>,
+    part: &'static str,
+    traffic: Option<TrafficPart>,
+    stopped: bool,
+    /// When it was first seen to be over.
+    over: Option<Time>,
+}
+
+impl Runs {
+    pub fn new(limits: Limits) -> Runs {
+        Runs {
+            limits,
+            held: Mutex::default(),
+        }
+    }
+
+    /// Nobody panics while holding it, and what it holds is whole at any time.
+    fn held(&self) -> MutexGuard<'_, Held> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.sweep();
+        held
+    }
+
+    pub fn status(&self) -> Status {
+        let held = self.held();
+        Status {
+            program: "swell-agent".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            address: self.limits.address.clone(),
+            pool: self.limits.pool.texts(),
+            processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+            runs: held.runs.iter().map(|(&id, one)| one.view(id)).collect(),
+        }
+    }
+
+    pub fn begin(&self, asked: &NewRun) -> Result<RunView, Refusal> {
+        let (config, part, traffic) = self.config(asked)?;
+        self.held().room()?;
+        let run = Run::new(config).map_err(|error| match error {
+            RunError::Port { .. } => Refusal::Conflict(error.to_string()),
+            _ => Refusal::Wrong(error.to_string()),
+        })?;
+        let mut held = self.held();
+        held.room()?;
+        held.next += 1;
+        let id = held.next;
+        let one = One {
+            run: Arc::new(run),
+            part,
+            traffic,
+            stopped: false,
+            over: None,
+        };
+        let view = one.view(id);
+        held.runs.insert(id, one);
+        Ok(view)
+    }
+
+    fn config(
+        &self,
+        asked: &NewRun,
+    ) -> Result<(Config, &'static str, Option<TrafficPart>), Refusal> {
+        let key = Key::from_hex(&asked.key).ok_or("key: 32 hexadecimal digits")?;
+        let lease = lease(asked.lease_s)?;
+        if asked.congestion.len() > 16 || asked.congestion.iter().any(|n| !is_name(n)) {
+            return Err("congestion: at most 16 names, each of letters, digits and _".into());
+        }
+        let (role, part, traffic) = match &asked.part {
+            Part::Server(part) => (Role::Server(self.server(part)?), "server", None),
+            Part::Client(part) => {
+                let role = Role::Client(self.client(part)?);
+                (role, "client", Some(part.traffic.clone()))
+            }
+        };
+        let config = Config {
+            key,
+            lease,
+            congestion: asked.congestion.clone(),
+            threads: asked.threads,
+            precise: self.limits.precise,
+            room: if asked.flows { ROOM } else { 0 },
+            role,
+        };
+        Ok((config, part, traffic))
+    }
+
+    /// Prefixes that this agent allows.
+    fn pool(&self, texts: &[String]) -> Result<Addresses, Wrong> {
+        let pool = Addresses::parse(texts).map_err(|e| format!("pool: {e}"))?;
+        if self.limits.pool.covers(&pool) {
+            return Ok(pool);
+        }
+        let own = self.limits.pool.texts().join(" ");
+        Err(format!(
+            "pool: {} is not within what this agent allows ({own}): start it with --pool",
+            texts.join(" ")
+        ))
+    }
+
+    fn server(&self, part: &ServerPart) -> Result<Server, Wrong> {
+        if part.clients.len() > usize::from(u16::MAX) {
+            return Err("clients: too many".into());
+        }
+        let clients = part.clients.iter().map(|texts| Addresses::parse(texts));
+        Ok(Server {
+            clients: clients
+                .collect::<Result<_, _>>()
+                .map_err(|e| format!("clients: {e}"))?,
+            pool: self.pool(&part.pool)?,
+            port: self.limits.port,
+        })
+    }
+
+    fn client(&self, part: &ClientPart) -> Result<Client, Wrong> {
+        if part.servers.len() > usize::from(u16::MAX) {
+            return Err("servers: too many".into());
+        }
+        if part.dscp.len() > 64 || part.dscp.iter().any(|&d| d > 63) {
+            return Err("dscp: at most 64 code points, each 0 to 63".into());
+        }
+        let target = |t: &super::api::TargetPart| -> Result<Target, Wrong> {
+            let address: SocketAddr = t
+                .address
+                .parse()
+                .map_err(|_| format!("servers: `{}` is no address and port", t.address))?;
+            Ok(Target {
+                address,
+                datagrams: t.datagrams,
+                pool: Addresses::parse(&t.pool).map_err(|e| format!("servers: {e}"))?,
+            })
+        };
+        Ok(Client {
+            index: part.index,
+            of: part.of,
+            pool: self.pool(&part.pool)?,
+            servers: part.servers.iter().map(target).collect::<Result<_, _>>()?,
+            plan: part.traffic.plan()?,
+            play: Play {
+                keep: part.keep,
+                dscp: part.dscp.clone(),
+            },
+        })
+    }
+
+    pub fn change(&self, id: u64, change: &Change) -> Result<RunView, Refusal> {
+        // Everything is looked at before anything is done.
+        let lease = change.lease_s.map(lease).transpose()?;
+        let (run, played) = {
+            let held = self.held();
+            let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
+            (Arc::clone(&one.run), one.traffic.clone())
+        };
+        // A large model takes a while to read: others' leases are renewed meanwhile.
+        let traffic = changed(change, played.as_ref())?;
+        let plan = traffic.as_ref().map(TrafficPart::plan).transpose()?;
+        let mut held = self.held();
+        let one = held.runs.get_mut(&id).ok_or(Refusal::Unknown(id))?;
+        if one.over.is_some() && (change.start.is_some() || lease.is_some()) {
+            let state = one.view(id).state;
+            return Err(Refusal::Conflict(format!("run {id} is {state}")));
+        }
+        if let Some(plan) = plan {
+            run.set_plan(plan);
+            one.traffic = traffic;
+        }
+        if let Some(lease) = lease {
+            run.renew(lease);
+        }
+        if change.start == Some(true) {
+            run.start();
+        }
+        if change.stop == Some(true) {
+            one.stopped = true;
+            drop(held);
+            run.stop();
+            held = self.held();
+        }
+        let after = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
+        Ok(after.view(id))
+    }
+
+    pub fn delete(&self, id: u64) -> Result<(), Refusal> {
+        let gone = self.held().runs.remove(&id);
+        let one = gone.ok_or(Refusal::Unknown(id))?;
+        one.run.stop();
+        Ok(())
+    }
+
+    pub fn view(&self, id: u64) -> Result<RunView, Refusal> {
+        let held = self.held();
+        let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
+        Ok(one.view(id))
+    }
+
+    pub fn statistics(&self, id: u64) -> Result<StatisticsView, Refusal> {
+        let held = self.held();
+        let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
+        Ok(one.statistics(id))
+    }
+
+    pub fn all_statistics(&self) -> Vec<StatisticsView> {
+        let held = self.held();
+        held.runs
+            .iter()
+            .map(|(&id, one)| one.statistics(id))
+            .collect()
+    }
+
+    pub fn flows(&self, id: u64, from: u64, most: usize) -> Result<(u64, Vec<u8>), Refusal> {
+        let run = {
+            let held = self.held();
+            let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
+            Arc::clone(&one.run)
+        };
+        Ok(run.rows(from, most))
+    }
+
+    /// Ends all.
+    pub fn end(&self) {
+        let all = std::mem::take(&mut self.held().runs);
+        for one in all.into_values() {
+            one.run.stop();
+        }
+    }
+}
+
+/// What is played after a change, if that is something else than what is `played`.
+fn changed(change: &Change, played: Option<&TrafficPart>) -> Result<Option<TrafficPart>, Wrong> {
+    if change.traffic.is_none() && change.load.is_none() {
+        return Ok(None);
+    }
+    let played = played.ok_or("traffic, load: a server plays none")?;
+    let traffic = change.traffic.as_ref().unwrap_or(played);
+    match change.load {
+        Some(load) => traffic.loaded(load).map(Some),
+        None => Ok(Some(traffic.clone())),
+    }
+}
+
+impl Held {
+    /// Whether there may be one more.
+    fn room(&self) -> Result<(), Refusal> {
+        if self.runs.len() < MOST {
+            return Ok(());
+        }
+        Err(Refusal::Conflict(format!(
+            "there are {MOST} runs: delete some"
+        )))
+    }
+
+    /// Notices what is over, and forgets what has been for long.
+    fn sweep(&mut self) {
+        let now = Time::from_nanos(monotonic());
+        for one in self.runs.values_mut() {
+            if one.over.is_none() && !one.run.is_running() {
+                one.over = Some(now);
+            }
+        }
+        let forgotten = |one: &One| one.over.is_some_and(|at| now.since(at) > KEPT);
+        self.runs.retain(|_, one| !forgotten(one));
+    }
+}
+
+impl One {
+    fn view(&self, id: u64) -> RunView {
+        let run = &self.run;
+        let state = if run.is_expired() {
+            "expired"
+        } else if self.stopped || !run.is_running() {
+            "stopped"
+        } else if !run.is_started() {
+            "waiting"
+        } else if self.traffic.is_some() && run.is_played() {
+            "played"
+        } else {
+            "playing"
+        };
+        RunView {
+            id,
+            part: self.part.into(),
+            state: state.into(),
+            port: run.port(),
+            datagrams: run.datagram_port(),
+            elapsed_s: run.elapsed().as_secs_f64(),
+        }
+    }
+
+    fn statistics(&self, id: u64) -> StatisticsView {
+        let run = &self.run;
+        StatisticsView::new(self.view(id), run.statistics(), run.flows_logged())
+    }
+}
+
+fn lease(seconds: f64) -> Result<Dur, Wrong> {
+    if LEASES.contains(&seconds) {
+        return Ok(Dur::from_secs_f64(seconds));
+    }
+    Err("lease_s: 0.5 to 60 seconds".into())
+}
+
+/// Names of congestion controls are those of kernel modules.
+fn is_name(text: &str) -> bool {
+    let part = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    (1..=15).contains(&text.len()) && text.bytes().all(part)
+}

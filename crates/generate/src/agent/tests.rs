@@ -1,0 +1,635 @@
+//! An agent and its controller, over the loopback.
+
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "each step of a test has its own run, traffic and answers"
+)]
+
+mod errors;
+mod silent;
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use swell_base::{Dur, Stream};
+use tokio::sync::oneshot;
+
+use super::visitors::ANONYMOUS;
+use super::*;
+use crate::{Addresses, Outcome};
+use crate::patience::until;
+
+const TOKEN: &str = "0123456789abcdef";
+
+struct Running {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn new(identity: Option<Identity>) -> Running {
+        let config = AgentConfig {
+            listen: ([127, 0, 0, 1], 0).into(),
+            token: TOKEN.into(),
+            identity,
+            address: None,
+            pool: Addresses::parse(&["127.5.0.0/16"]).unwrap(),
+            port: 0,
+            precise: false,
+        };
+        let agent = Agent::new(config).unwrap();
+        let address = agent.address().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || agent.serve(stopped).unwrap());
+        Running {
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// Ends it, with whatever it does.
+    fn end(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    /// What comes back for these bytes.
+    fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).unwrap();
+        // It may have been closed before everything was sent.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut back = Vec::new();
+        let _ = stream.read_to_end(&mut back);
+        String::from_utf8_lossy(&back).into_owned()
+    }
+
+    /// Status and body of a request.
+    fn ask(&self, token: Option<&str>, method: &str, path: &str, body: &str) -> (u16, String) {
+        let token = token.map_or(String::new(), |t| format!("Authorization: Bearer {t}\r\n"));
+        let length = body.len();
+        let text = self.raw(
+            format!(
+                "{method} {path} HTTP/1.1\r\nHost: a\r\n{token}Content-Length: {length}\r\n\
+                 Connection: close\r\n\r\n{body}"
+            )
+            .as_bytes(),
+        );
+        let status = text.split(' ').nth(1).and_then(|s| s.parse().ok());
+        let body = text.split_once("\r\n\r\n").map_or("", |t| t.1);
+        (status.unwrap_or(0), body.into())
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = self.ask(Some(TOKEN), "GET", path, "");
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn server_run() -> String {
+    json!({ "key": "00".repeat(16), "lease_s": 5.0, "part": { "server": { "clients": [[]] } } })
+        .to_string()
+}
+
+fn order(clients: &[&Running], servers: &[&Running], trust: Trust) -> Order {
+    let names = |all: &[&Running]| {
+        let names = all
+            .iter()
+            .map(|a| Address::from(a.address.to_string().as_str()));
+        names.collect()
+    };
+    Order {
+        clients: names(clients),
+        servers: names(servers),
+        token: TOKEN.into(),
+        trust,
+        traffic: TrafficPart::Closed {
+            sessions: 4,
+            up: 200,
+            down: 5_000,
+        },
+        lease: Dur::from_secs(1),
+        threads: 1,
+        flows: true,
+        keep: false,
+        dscp: Vec::new(),
+        congestion: Vec::new(),
+    }
+}
+
+fn done(controller: &Controller) -> u64 {
+    let (clients, _) = controller.standing();
+    let counts = clients.iter().flat_map(|c| &c.statistics);
+    counts.map(|s| s.counts.done).sum()
+}
+
+#[test]
+fn without_the_token_nothing_happens() {
+    let agent = Running::new(None);
+    let run = server_run();
+    let tokens = [
+        None,
+        Some(""),
+        Some("wrong"),
+        Some("0123456789abcde"),
+        Some("0123456789abcdef0"),
+    ];
+    for token in tokens {
+        for (method, path) in [
+            ("GET", "/v1/status"),
+            ("POST", "/v1/runs"),
+            ("PATCH", "/v1/runs/1"),
+            ("DELETE", "/v1/runs/1"),
+            ("GET", "/v1/runs/1/statistics"),
+            ("GET", "/v1/runs/1/flows"),
+            ("GET", "/metrics"),
+            ("GET", "/openapi.json"),
+            ("GET", "/nothing"),
+        ] {
+            let (status, body) = agent.ask(token, method, path, &run);
+            assert_eq!(status, 401, "{method} {path} {token:?}: {body}");
+        }
+    }
+    assert_eq!(agent.get("/v1/status")["runs"], json!([]));
+    let (status, _) = agent.ask(Some(TOKEN), "POST", "/v1/runs", &run);
+    assert_eq!(status, 201);
+    assert_eq!(agent.get("/v1/status")["runs"][0]["state"], "waiting");
+}
+
+/// The head of an answer to a request on a connection that stays open, and its body.
+fn ask_and_stay(stream: &mut TcpStream) -> io::Result<String> {
+    let text =
+        format!("GET /v1/status HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    stream.write_all(text.as_bytes())?;
+    let mut back = Vec::new();
+    let mut some = [0; 4_096];
+    loop {
+        let n = stream.read(&mut some)?;
+        back.extend(&some[..n]);
+        // The status is an object, and the end of it the end of the answer.
+        if n == 0 || back.trim_ascii_end().ends_with(b"}") {
+            return Ok(String::from_utf8_lossy(&back).into_owned());
+        }
+    }
+}
+
+#[test]
+fn a_crowd_without_the_token_keeps_nobody_out_and_does_not_stay() {
+    let agent = Running::new(None);
+    let connect = || {
+        let stream = TcpStream::connect(agent.address).unwrap();
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).unwrap();
+        stream
+    };
+    let mut controller = connect();
+    let answer = ask_and_stay(&mut controller).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"));
+    // More than there are places; some ask in vain, and none goes away.
+    let mut crowd: Vec<TcpStream> = (0..400).map(|_| connect()).collect();
+    for stream in crowd.iter_mut().step_by(7) {
+        // It may have lost its place already.
+        let _ = stream.write_all(b"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    assert_eq!(agent.get("/v1/status")["runs"], json!([]));
+    // Who has shown the token keeps its place.
+    let answer = ask_and_stay(&mut controller).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"));
+    // All others are let go by the agent: reading them ends, or they have been reset.
+    for stream in &mut crowd {
+        let mut back = Vec::new();
+        let ended = stream.read_to_end(&mut back);
+        let timed_out = ended.is_err_and(|e| {
+            matches!(
+                e.kind(),
+                std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+            )
+        });
+        assert!(!timed_out, "a silent connection stays");
+    }
+}
+
+/// A stream to the agent from another of the loopback's addresses.
+fn connect_from(own: [u8; 4], agent: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((own, 0))).unwrap();
+    connect(&socket, &agent).unwrap();
+    let stream = TcpStream::from(socket);
+    let patience = Some(Duration::from_secs(60));
+    stream.set_read_timeout(patience).unwrap();
+    stream
+}
+
+/// Becomes true when this is dropped, also by a panic.
+struct Set<'a>(&'a AtomicBool);
+
+impl Drop for Set<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_crowd_that_keeps_coming_keeps_nobody_else_out() {
+    let agent = Running::new(None);
+    let come = AtomicU64::new(0);
+    let enough = AtomicBool::new(false);
+    let crowd = || {
+        let mut streams: VecDeque<TcpStream> = VecDeque::new();
+        while !enough.load(Ordering::Relaxed) {
+            streams.extend(TcpStream::connect(agent.address).ok());
+            come.fetch_add(1, Ordering::Relaxed);
+            // They go when the agent has let them go long since, or its queue is full of them.
+            if streams.len() > 400 {
+                streams.pop_front();
+            }
+        }
+    };
+    let (mut kept, mut tried) = (false, 0);
+    let well = |stream: &mut TcpStream| {
+        ask_and_stay(stream).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(crowd);
+        let _end = Set(&enough);
+        until(|| come.load(Ordering::Relaxed) > 400);
+        while !kept && tried < 10 {
+            let begun = Instant::now();
+            let mut controller = connect_from([127, 0, 0, 2], agent.address);
+            let before = come.load(Ordering::Relaxed);
+            until(|| come.load(Ordering::Relaxed) > before + 600);
+            // Connections are accepted in turn: once this one is served, those 600 have been accepted.
+            let mut another = connect_from([127, 0, 0, 2], agent.address);
+            kept = well(&mut another) && well(&mut controller);
+            // A machine so slow that the controller's own time was over says nothing.
+            if begun.elapsed() < ANONYMOUS {
+                break;
+            }
+            tried += 1;
+        }
+    });
+    assert!(kept, "a controller lost its place to the crowd");
+}
+
+#[test]
+fn an_agent_that_everybody_could_command_does_not_start() {
+    let config = |listen: [u8; 4], token: &str| AgentConfig {
+        listen: (listen, 0).into(),
+        token: token.into(),
+        identity: None,
+        address: None,
+        pool: Addresses::default(),
+        port: 0,
+        precise: false,
+    };
+    let refused = Agent::new(config([0, 0, 0, 0], TOKEN)).err();
+    assert!(matches!(refused, Some(AgentError::Plain(_))));
+    let refused = Agent::new(config([127, 0, 0, 1], "short")).err();
+    assert!(matches!(refused, Some(AgentError::Token(5))));
+}
+
+#[test]
+fn a_run_goes_from_request_to_results() {
+    let (client, server) = (Running::new(None), Running::new(None));
+    let order = order(&[&client], &[&server], Trust::Loopback);
+    let mut controller = Controller::new(&order).unwrap();
+    assert_eq!(done(&controller), 0, "not before the start");
+    controller.start().unwrap();
+    let mut flows = Vec::new();
+    until(|| {
+        flows.extend(controller.flows());
+        done(&controller) > 200
+    });
+    assert!(
+        controller.set_load(2.0).is_err(),
+        "closed sessions have no load"
+    );
+    let metrics = client.ask(Some(TOKEN), "GET", "/metrics", "").1;
+    assert!(
+        metrics.contains("swell_agent_sessions{run=\"1\",part=\"client\"} 4"),
+        "{metrics}"
+    );
+    controller.stop();
+    flows.extend(controller.flows());
+    let (clients, servers) = controller.standing();
+    let counts = |s: &Standing| s.statistics.as_ref().unwrap().counts;
+    let (mine, theirs) = (counts(&clients[0]), counts(&servers[0]));
+    assert_eq!((mine.failed, clients[0].lost), (0, 0));
+    let flows: Vec<_> = flows.into_iter().flat_map(|f| f.1).collect();
+    assert_eq!(flows.len() as u64, mine.done + mine.unfinished);
+    let complete: Vec<_> = flows
+        .iter()
+        .filter(|f| f.outcome == Outcome::Done)
+        .collect();
+    assert!(complete.iter().all(|f| (f.up, f.down) == (200, 5_000)));
+    // The agents' pools: sources, and the places where servers are.
+    let inside = |a: std::net::IpAddr| a.to_string().starts_with("127.5.0.");
+    assert!(
+        flows
+            .iter()
+            .all(|f| inside(f.source) && inside(f.destination))
+    );
+    assert!(theirs.done >= mine.done && theirs.strangers == 0);
+    assert_eq!(client.get("/v1/status")["runs"][0]["state"], "stopped");
+    controller.end();
+    assert_eq!(client.get("/v1/status")["runs"], json!([]));
+}
+
+#[test]
+fn over_tls_the_fingerprint_decides() {
+    let identity = Identity::made().unwrap();
+    let right = identity.fingerprint();
+    let client = Running::new(Some(identity));
+    let identity = Identity::made().unwrap();
+    let other = identity.fingerprint();
+    assert_ne!(right, other);
+    let server = Running::new(Some(identity));
+    let trust = |all: &[&str]| Trust::Fingerprints(all.iter().map(|s| (*s).into()).collect());
+    let fails = |trust| Controller::new(&order(&[&client], &[&server], trust)).err();
+    let wrong = fails(trust(&[&right])).unwrap().to_string();
+    assert!(wrong.contains(&other), "it says which one it saw: {wrong}");
+    assert!(fails(Trust::Loopback).is_some(), "plain HTTP to TLS");
+    assert!(fails(trust(&["beef"])).is_some());
+    let both = trust(&[&right.to_uppercase(), &other]);
+    let mut controller = Controller::new(&order(&[&client], &[&server], both)).unwrap();
+    controller.start().unwrap();
+    until(|| done(&controller) > 0);
+}
+
+#[test]
+fn when_the_controller_dies_everything_ends() {
+    let (client, server) = (Running::new(None), Running::new(None));
+    let mut controller = Controller::new(&order(&[&client], &[&server], Trust::Loopback)).unwrap();
+    controller.start().unwrap();
+    until(|| done(&controller) > 0);
+    // Nothing is told to anybody, as if it were killed.
+    drop(controller);
+    let state = |agent: &Running| agent.get("/v1/status")["runs"][0]["state"].clone();
+    until(|| state(&client) == "expired" && state(&server) == "expired");
+    let statistics = client.get("/v1/runs/1/statistics");
+    assert_eq!(statistics["open"], 0);
+    assert!(
+        statistics["counts"]["done"].as_u64().unwrap() > 0,
+        "what was counted stays"
+    );
+}
+
+#[test]
+fn when_an_agent_dies_the_others_and_the_controller_go_on() {
+    let (mut one, two, server) = (Running::new(None), Running::new(None), Running::new(None));
+    let order = order(&[&one, &two], &[&server], Trust::Loopback);
+    let mut controller = Controller::new(&order).unwrap();
+    controller.start().unwrap();
+    until(|| done(&controller) > 0);
+    one.end();
+    let count = |c: &Controller, n: usize| {
+        let statistics = c.standing().0[n].statistics.clone();
+        statistics.map_or(0, |s| s.counts.done)
+    };
+    let before = count(&controller, 1);
+    until(|| {
+        let (clients, _) = controller.standing();
+        clients[0].trouble.is_some() && count(&controller, 1) > before + 100
+    });
+    assert!(!controller.is_over());
+    controller.stop();
+    let counts = controller.standing().1[0]
+        .statistics
+        .clone()
+        .unwrap()
+        .counts;
+    assert_eq!(counts.lost_parties, 0, "it said that it goes");
+    until(|| controller.is_over());
+}
+
+/// A way to an agent on which everything can be lost from some instant on.
+struct Way {
+    address: SocketAddr,
+    lost: Arc<AtomicBool>,
+}
+
+impl Way {
+    fn to(agent: SocketAddr) -> Way {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let lost = Arc::new(AtomicBool::new(false));
+        let end = Arc::clone(&lost);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (near, far) = (stream.unwrap(), TcpStream::connect(agent).unwrap());
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let end = Arc::clone(&end);
+                    std::thread::spawn(move || carry(from, to, &end));
+                }
+            }
+        });
+        Way { address, lost }
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream, lost: &AtomicBool) {
+    let mut bytes = [0; 4096];
+    loop {
+        let n = from.read(&mut bytes).unwrap_or(0);
+        while lost.load(Ordering::Acquire) {
+            // Neither an answer nor an end.
+            std::thread::park();
+        }
+        if n == 0 || to.write_all(&bytes[..n]).is_err() {
+            let _ = to.shutdown(std::net::Shutdown::Write);
+            return;
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_said() {
+    let agent = Running::new(None);
+    let good: Value = serde_json::from_str(&server_run()).unwrap();
+    let client = json!({ "client": {
+        "index": 0, "of": 1, "servers": [{ "address": "127.0.0.1:1", "datagrams": 1 }],
+        "traffic": { "closed": { "sessions": 1, "up": 1, "down": 1 } },
+    } });
+    let with = |path: &[&str], value: Value| {
+        let mut all = json!({ "key": good["key"], "lease_s": 1.0, "part": client.clone() });
+        let mut at = &mut all;
+        for key in path {
+            at = &mut at[*key];
+        }
+        *at = value;
+        all.to_string()
+    };
+    let wrong = [
+        String::new(),
+        "nonsense".into(),
+        "[]".into(),
+        "{}".into(),
+        "\u{0}".into(),
+        "[".repeat(100_000),
+        with(&["key"], json!("00")),
+        with(&["key"], json!("zz".repeat(16))),
+        with(&["lease_s"], json!(0.0)),
+        with(&["lease_s"], json!(1e300)),
+        with(&["lease_s"], json!(-1)),
+        with(&["threads"], json!(70_000)),
+        with(&["threads"], json!(65)),
+        with(&["threads"], json!(0)),
+        with(&["unknown"], json!(1)),
+        with(&["congestion"], json!(["../../x"])),
+        with(&["congestion"], json!(vec!["cubic"; 17])),
+        with(&["part"], json!({ "server": { "clients": [] } })),
+        with(
+            &["part"],
+            json!({ "server": { "clients": [["10.0.0.0/33"]] } }),
+        ),
+        with(
+            &["part"],
+            json!({ "server": { "clients": [[]], "pool": ["10.0.0.0/8"] } }),
+        ),
+        with(&["part", "client", "pool"], json!(["0.0.0.0/0"])),
+        with(&["part", "client", "servers"], json!([])),
+        with(
+            &["part", "client", "servers"],
+            json!([{ "address": "nowhere", "datagrams": 1 }]),
+        ),
+        with(&["part", "client", "index"], json!(1)),
+        with(&["part", "client", "dscp"], json!([64])),
+        with(
+            &["part", "client", "traffic"],
+            json!({ "model": { "model": "{}" } }),
+        ),
+        with(
+            &["part", "client", "traffic"],
+            json!({ "closed": { "sessions": 1 } }),
+        ),
+        with(
+            &["part", "client", "traffic"],
+            json!({ "closed": { "sessions": 1 << 21, "up": 1, "down": 1 } }),
+        ),
+    ];
+    for body in &wrong {
+        let (status, said) = agent.ask(Some(TOKEN), "POST", "/v1/runs", body);
+        let start: String = body.chars().take(200).collect();
+        assert_eq!(status, 400, "{start}: {said}");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert!(said["error"].as_str().is_some_and(|e| !e.is_empty()));
+    }
+    for (method, path) in [
+        ("GET", "/v1/runs/7"),
+        ("PATCH", "/v1/runs/7"),
+        ("DELETE", "/v1/runs/7"),
+        ("GET", "/v1/runs/7/statistics"),
+        ("GET", "/v1/runs/7/flows"),
+        ("GET", "/v2"),
+    ] {
+        assert_eq!(agent.ask(Some(TOKEN), method, path, "{}").0, 404, "{path}");
+    }
+    assert_eq!(agent.ask(Some(TOKEN), "GET", "/v1/runs/x", "").0, 400);
+    assert_eq!(agent.ask(Some(TOKEN), "PUT", "/v1/status", "").0, 405);
+    assert_eq!(
+        agent.get("/v1/status")["runs"],
+        json!([]),
+        "nothing came of all that"
+    );
+    let (status, said) = agent.ask(Some(TOKEN), "POST", "/v1/runs", &with(&[], good.clone()));
+    assert_eq!(status, 201, "{said}");
+    for change in [
+        json!({ "load": 2.0 }),
+        json!({ "lease_s": 1e9 }),
+        json!({ "traffic": { "closed": { "sessions": 1, "up": 1, "down": 1 } } }),
+        json!({ "boom": 1 }),
+    ] {
+        let (status, _) = agent.ask(Some(TOKEN), "PATCH", "/v1/runs/1", &change.to_string());
+        assert_eq!(status, 400, "{change}");
+    }
+}
+
+#[test]
+fn hostile_bytes_hurt_nobody() {
+    let agent = Running::new(None);
+    let mut random = Stream::new(3, "hostile");
+    let run = server_run();
+    let seed = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{run}",
+        run.len()
+    );
+    for _ in 0..400 {
+        let mut bytes = seed.clone().into_bytes();
+        for _ in 0..1 + random.below(6) {
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(4) {
+                0 => bytes[at] = random.bits() as u8,
+                1 => bytes.truncate(at.max(1)),
+                2 => {
+                    let part = bytes[at..].to_vec();
+                    bytes.extend(part);
+                }
+                _ => {
+                    bytes.insert(at, b"{}[]\",:0\0\xff"[random.below(10) as usize]);
+                }
+            }
+        }
+        let said = agent.raw(&bytes);
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 "), "{said}");
+        assert!(!said.starts_with("HTTP/1.1 5"), "{said}");
+    }
+    // A body that is longer than any model.
+    let head = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Length: 99999999999\r\n\r\n"
+    );
+    assert!(agent.raw(head.as_bytes()).starts_with("HTTP/1.1 413"));
+    agent.get("/v1/status");
+}
+
+#[test]
+fn the_description_is_that_of_the_routes() {
+    let agent = Running::new(None);
+    let document = agent.get("/openapi.json");
+    assert_eq!(document, openapi());
+    assert_eq!(document["openapi"], "3.1.0");
+    let paths = document["paths"].as_object().unwrap();
+    for (path, item) in paths {
+        let real = path.replace("{id}", "4242");
+        for method in ["get", "post", "put", "patch", "delete"] {
+            let (status, _) = agent.ask(Some(TOKEN), &method.to_uppercase(), &real, "");
+            let described = item.get(method).is_some();
+            assert_eq!(described, status != 405, "{method} {path}: {status}");
+        }
+    }
+    // Every reference leads somewhere, and every description of a body is one of a type.
+    let text = document.to_string();
+    for reference in text.split("\"#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        let schemas = &document["components"]["schemas"];
+        assert!(schemas[name].is_object(), "{name}");
+    }
+    for name in ["Status", "NewRun", "RunView", "Change", "StatisticsView"] {
+        assert!(
+            text.contains(&format!("#/components/schemas/{name}\"")),
+            "{name}"
+        );
+    }
+}

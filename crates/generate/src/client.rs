@@ -1,0 +1,331 @@
+//! The client's side of connections.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::{Errno, Result};
+use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send, sockopt};
+use swell_traffic::flowlevel::Transfer;
+
+use super::connect::{begin_connect, mark, socket};
+use super::flow::{Flow, Outcome};
+use super::playing::{Ends, Marks, Playing};
+use super::wire::{HEADER, Message, Request};
+use super::worker::{CHUNK, Conn, State, Worker, seconds};
+use swell_host::sys::tcp as sys;
+
+/// Writes and reads at one end before others have their turn.
+const TURNS: u32 = 8;
+/// A connection that sends more than this is reset, should the process die, and not finished by the kernel.
+pub(super) const LARGE: u64 = 64 << 10;
+
+impl Worker {
+    /// A transfer begins, on the connection that its session has kept or on one of its own.
+    pub fn transfer(&mut self, due: &Transfer, ends: Ends) {
+        self.counts.begun += 1;
+        let begun = self.since_begun();
+        let Some(playing) = &mut self.playing else {
+            return;
+        };
+        let (keep, generation) = (playing.keeps(), playing.begin());
+        let kept = playing.take_kept(due.session);
+        let flow = Flow {
+            session: u32::try_from(due.session).unwrap_or(u32::MAX),
+            due: due.at.as_nanos(),
+            begun,
+            source: ends.from.unwrap_or(any(ends.to)),
+            destination: ends.to.ip(),
+            ..Flow::default()
+        };
+        // The header is the front of what goes up; the end of an upload is told by one byte where the
+        // connection stays.
+        let request = [due.up.max(HEADER as u64), due.down.max(u64::from(keep))];
+        if let Some(token) = kept {
+            let same = self.conns.get_mut(token).is_some_and(|conn| {
+                conn.flow.destination == flow.destination && conn.flow.source == flow.source
+            });
+            if same {
+                self.reuse(token, flow, generation, request);
+                return;
+            }
+            self.forget(token);
+        }
+        let Some(turns) = &mut self.playing else {
+            return;
+        };
+        let marks = turns.marks(self.shared.config.congestion.len());
+        let fd = match self.open(ends, request[0], marks) {
+            Ok(fd) => fd,
+            Err(error) => {
+                self.failed(error);
+                self.counts.failed += 1;
+                self.log(flow, Outcome::Failed, self.since_begun());
+                self.transfer_over(due.session, generation, Outcome::Failed);
+                return;
+            }
+        };
+        self.counts.connections += 1;
+        let token = self.conns.insert(Conn {
+            keep,
+            party: ends.server,
+            marks,
+            session: due.session,
+            generation,
+            to_send: request[0],
+            to_receive: request[1],
+            flow,
+            ..Conn::new(fd, State::Connecting, self.now())
+        });
+        let connecting = self.watch(token).and_then(|()| {
+            let there = self.conns.get_mut(token);
+            there.map_or(Ok(()), |c| begin_connect(&c.fd, &ends.to))
+        });
+        if let Err(error) = connecting {
+            self.failed(error);
+            self.over(token, Outcome::Failed);
+        }
+    }
+
+    /// A socket that is ready to connect.
+    fn open(&mut self, ends: Ends, up: u64, marks: Marks) -> Result<OwnedFd> {
+        let socket = socket(ends.to.ip(), ends.from, SocketType::STREAM)?;
+        let fd = socket.as_fd();
+        if up > LARGE {
+            sockopt::set_socket_linger(fd, Some(Duration::ZERO))?;
+        }
+        self.mark(fd, ends.to.is_ipv6(), marks)?;
+        Ok(socket)
+    }
+
+    /// Gives a socket its code point and congestion control.
+    pub fn mark(&mut self, fd: BorrowedFd<'_>, ipv6: bool, marks: Marks) -> Result<()> {
+        let refused = mark(fd, ipv6, marks, &self.shared.config.congestion)?;
+        self.counts.congestion_refused += u64::from(refused);
+        Ok(())
+    }
+
+    fn reuse(&mut self, token: u64, flow: Flow, generation: u32, [up, down]: [u64; 2]) {
+        let now = self.now();
+        if let Some(conn) = self.conns.get_mut(token) {
+            conn.state = State::Sending;
+            conn.generation = generation;
+            conn.to_send = up;
+            conn.to_receive = down;
+            conn.progress = seconds(now);
+            conn.flow = Flow {
+                reused: true,
+                connected: flow.begun,
+                ..flow
+            };
+        }
+        self.client_sends(token);
+    }
+
+    /// The kernel has news of a client's connection.
+    pub fn client_news(&mut self, token: u64, flags: EventFlags) {
+        let at = self.since_begun();
+        let Some(conn) = self.conns.get_mut(token) else {
+            return;
+        };
+        match conn.state {
+            State::Connecting => {
+                if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+                    self.client_reset(token);
+                    return;
+                }
+                if !flags.contains(EventFlags::OUT) {
+                    return;
+                }
+                conn.state = State::Sending;
+                conn.flow.connected = at;
+                self.client_sends(token);
+            }
+            State::Sending => {
+                if flags.intersects(EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP) {
+                    self.client_reset(token);
+                    return;
+                }
+                self.client_sends(token);
+            }
+            State::Receiving => self.client_receives(token, flags),
+            // The server closed what was kept, or sent what nobody asked for.
+            State::Idle if flags.intersects(EventFlags::RDHUP | EventFlags::IN) => {
+                let session = conn.session;
+                self.forget(token);
+                if let Some(playing) = &mut self.playing {
+                    playing.lost_kept(session, token);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn client_reset(&mut self, token: u64) {
+        let error = self.conns.get_mut(token).and_then(|conn| {
+            let error = sockopt::socket_error(&conn.fd).ok()?;
+            error.err()
+        });
+        self.failed(error.unwrap_or(Errno::CONNRESET));
+        self.over(token, Outcome::Failed);
+    }
+
+    /// Sends what the kernel takes: the header, then anything.
+    fn client_sends(&mut self, token: u64) {
+        let now = self.now();
+        let key = self.shared.config.key;
+        let own = self.playing.as_ref().map_or(0, Playing::index);
+        let Some(conn) = self.conns.get_mut(token) else {
+            return;
+        };
+        for _ in 0..TURNS {
+            if conn.to_send == 0 {
+                break;
+            }
+            // As a rule the header goes at once and whole; where the kernel has no memory, it may not.
+            let header = (HEADER as u64).saturating_sub(conn.flow.up) as usize;
+            if header > 0 {
+                let message = Message::Request(Request {
+                    client: own,
+                    keep: conn.keep,
+                    dscp: conn.marks.dscp,
+                    congestion: conn.marks.congestion,
+                    up: conn.flow.up + conn.to_send - HEADER as u64,
+                    down: conn.to_receive,
+                });
+                self.payload[..HEADER].copy_from_slice(&message.encode(&key));
+            }
+            let from = HEADER - header;
+            let n = conn.to_send.min((CHUNK + header) as u64) as usize;
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match send(&conn.fd, &self.payload[from..from + n], flags) {
+                Ok(sent) => {
+                    conn.to_send -= sent as u64;
+                    conn.flow.up += sent as u64;
+                    conn.progress = seconds(now);
+                    self.counts.sent_bytes += sent as u64;
+                }
+                Err(Errno::AGAIN) => return,
+                Err(error) => {
+                    self.failed(error);
+                    self.over(token, Outcome::Failed);
+                    return;
+                }
+            }
+        }
+        if conn.to_send == 0 {
+            conn.state = State::Receiving;
+        } else {
+            self.later(token);
+        }
+    }
+
+    fn client_receives(&mut self, token: u64, flags: EventFlags) {
+        let now = self.now();
+        let at = self.since_begun();
+        let Some(conn) = self.conns.get_mut(token) else {
+            return;
+        };
+        for _ in 0..TURNS {
+            let asked = conn.to_receive.clamp(1, self.sink.len() as u64) as usize;
+            let how = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+            match recv(&conn.fd, &mut self.sink[..asked], how).map(|(_, n)| n) {
+                Ok(0) => {
+                    let outcome = if conn.to_receive == 0 {
+                        Outcome::Done
+                    } else {
+                        self.failed(Errno::CONNRESET);
+                        Outcome::Failed
+                    };
+                    self.over(token, outcome);
+                    return;
+                }
+                Ok(n) => {
+                    if conn.flow.first == 0 {
+                        conn.flow.first = at;
+                    }
+                    conn.flow.down += n as u64;
+                    conn.progress = seconds(now);
+                    self.counts.received_bytes += n as u64;
+                    let Some(left) = conn.to_receive.checked_sub(n as u64) else {
+                        self.failed(Errno::PROTO);
+                        self.over(token, Outcome::Failed);
+                        return;
+                    };
+                    conn.to_receive = left;
+                    if left == 0 && conn.keep {
+                        self.over(token, Outcome::Done);
+                        return;
+                    }
+                    // Behind the last byte there is only the FIN, of which the kernel has told already.
+                    if left == 0 && flags.contains(EventFlags::RDHUP) {
+                        self.over(token, Outcome::Done);
+                        return;
+                    }
+                    // Nothing more was there; of what comes now there will be news.
+                    if left > 0 && n < asked && !flags.contains(EventFlags::RDHUP) {
+                        return;
+                    }
+                }
+                Err(Errno::AGAIN) => return,
+                Err(error) => {
+                    self.failed(error);
+                    self.over(token, Outcome::Failed);
+                    return;
+                }
+            }
+        }
+        self.later(token);
+    }
+
+    /// A transfer is over.
+    pub fn over(&mut self, token: u64, outcome: Outcome) {
+        let Some(conn) = self.conns.get_mut(token) else {
+            return;
+        };
+        match outcome {
+            Outcome::Done => self.counts.done += 1,
+            Outcome::Failed => self.counts.failed += 1,
+            Outcome::Unfinished => self.counts.unfinished += 1,
+        }
+        let mut flow = conn.flow;
+        if self.shared.config.room > 0
+            && let Ok(facts) = sys::facts(conn.fd.as_fd())
+        {
+            flow.rtt = facts.min_rtt;
+            flow.again = facts.retransmissions.saturating_sub(conn.again);
+            conn.again = facts.retransmissions;
+        }
+        let (session, generation) = (conn.session, conn.generation);
+        let keep = conn.keep && outcome == Outcome::Done;
+        self.log(flow, outcome, self.since_begun());
+        let mut playing = self.playing.as_mut().filter(|_| keep);
+        if playing.as_mut().is_some_and(|p| p.keep(session, token)) {
+            if let Some(kept) = self.conns.get_mut(token) {
+                kept.state = State::Idle;
+            }
+        } else {
+            self.forget(token);
+        }
+        self.transfer_over(session, generation, outcome);
+    }
+
+    /// A flow ended at `end`.
+    pub fn log(&mut self, mut flow: Flow, outcome: Outcome, end: u64) {
+        if self.shared.config.room > 0 {
+            flow.outcome = outcome;
+            flow.end = end;
+            self.over.push(flow);
+        }
+    }
+}
+
+/// The unspecified address of the same family.
+fn any(to: SocketAddr) -> IpAddr {
+    if to.is_ipv6() {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
+    }
+}

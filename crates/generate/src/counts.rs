@@ -1,0 +1,202 @@
+//! What a generator counts, and what it has to say about itself.
+
+use std::collections::BTreeMap;
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, Warning};
+
+use swell_host::Late;
+use swell_sockets::hint;
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What happened how often.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct Counts {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counts {
+            /// Adds `other`.
+            pub fn add(&mut self, other: &Counts) {
+                $(self.$name += other.$name;)*
+            }
+
+            /// Name and value of each.
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
+    };
+}
+
+counts! {
+    /// Transfers begun.
+    begun,
+    /// Transfers that ended with everything there.
+    done,
+    /// Transfers that failed.
+    failed,
+    /// Transfers that were under way when the run ended.
+    unfinished,
+    /// Connections opened or accepted.
+    connections,
+    /// TCP payload handed to the kernel, bytes.
+    sent_bytes,
+    /// TCP payload that arrived, bytes.
+    received_bytes,
+    /// Datagrams handed to the kernel.
+    datagrams_sent,
+    /// Their payload, bytes.
+    datagram_bytes_sent,
+    /// Datagrams that arrived.
+    datagrams_received,
+    /// Their payload, bytes.
+    datagram_bytes_received,
+    /// Datagrams that the kernel did not take.
+    datagrams_refused,
+    /// Transfers and exchanges left out because their server had not agreed, or is gone.
+    withheld,
+    /// Connections and datagrams of strangers; the connections were closed.
+    strangers,
+    /// Parties that went away before the run's end.
+    lost_parties,
+    /// Transfers for which there were no descriptors.
+    without_descriptors,
+    /// Sockets that did not get the congestion control that was asked for.
+    congestion_refused,
+}
+
+/// How things stand.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// What happened how often, all threads.
+    pub counts: Counts,
+    /// Sessions that are active.
+    pub sessions: u64,
+    /// Connections that are open.
+    pub open: u64,
+    /// By how much transfers and exchanges were later than their time, of the thread that was latest.
+    pub late: Late,
+    /// Parties whose leash holds.
+    pub parties: u64,
+    /// The threads share one table of descriptors: more threads have no more of them.
+    pub one_table: bool,
+    /// Error numbers of what failed, and how often.
+    pub failures: BTreeMap<i32, u64>,
+}
+
+/// Starts later than this at the 99th percentile are worth a warning.
+const LATE: Dur = Dur::from_millis(5);
+
+impl Statistics {
+    /// Adds what another thread says.
+    pub(super) fn add(&mut self, other: &Statistics) {
+        self.counts.add(&other.counts);
+        self.sessions += other.sessions;
+        self.open += other.open;
+        for (&error, n) in &other.failures {
+            *self.failures.entry(error).or_default() += n;
+        }
+        if other.late.p99 >= self.late.p99 {
+            let count = self.late.count + other.late.count;
+            self.late = Late {
+                count,
+                ..other.late
+            };
+        } else {
+            self.late.count += other.late.count;
+        }
+    }
+
+    /// Whether starts are later than anyone should accept.
+    pub fn is_behind(&self) -> bool {
+        self.late.p99 > LATE
+    }
+
+    /// What to know before trusting the results.
+    pub fn doubts(&self) -> Vec<Warning> {
+        let c = &self.counts;
+        let mut doubts = Vec::new();
+        let mut say = |n: u64, code: &str, what: String| {
+            if n > 0 {
+                doubts.push(Warning::warning(code, format!("{n} {what}")));
+            }
+        };
+        let behind = u64::from(self.is_behind());
+        let ms = |late: Dur| late.as_secs_f64() * 1e3;
+        let late = format!(
+            "generator is behind its schedule: one start in a hundred was {:.1} ms late or more, the \
+             latest {:.1} ms; give it more processors, less to do or real-time priority (--precise)",
+            ms(self.late.p99),
+            ms(self.late.max)
+        );
+        say(behind, "generator-behind", late);
+        for (&number, &times) in &self.failures {
+            let error = Errno::from_raw_os_error(number);
+            let text = format!("transfers failed: {error}{}", hint(error));
+            say(times, "transfers-failed", text);
+        }
+        let more = if self.one_table {
+            "; more threads do not help, for the kernel, or a filter of system calls, gives them no tables of their own"
+        } else {
+            ", or play with more threads (`--threads`), each of which may have so many"
+        };
+        let text = format!(
+            "transfers did not come about for want of descriptors; raise the hard limit (`ulimit -Hn`){more}"
+        );
+        say(c.without_descriptors, "no-descriptors", text);
+        say(
+            c.withheld,
+            "withheld",
+            "transfers or exchanges were left out: their server had not agreed or was gone".into(),
+        );
+        say(
+            c.lost_parties,
+            "lost-parties",
+            "parties of the run went away before its end".into(),
+        );
+        say(
+            c.datagrams_refused,
+            "datagrams-refused",
+            "datagrams were not taken by the kernel".into(),
+        );
+        say(
+            c.strangers,
+            "strangers",
+            "connections or datagrams came from strangers and were refused".into(),
+        );
+        say(
+            c.congestion_refused,
+            "congestion-control-missing",
+            "sockets did not get the congestion control that was asked for: `modprobe tcp_NAME`, or \
+             add it to net.ipv4.tcp_allowed_congestion_control"
+                .into(),
+        );
+        doubts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_are_advised_only_where_they_help() {
+        for one_table in [false, true] {
+            let mut statistics = Statistics {
+                one_table,
+                ..Statistics::default()
+            };
+            assert!(statistics.doubts().is_empty());
+            statistics.counts.without_descriptors = 3;
+            let [doubt] = &statistics.doubts()[..] else {
+                panic!("{statistics:?}")
+            };
+            assert!(doubt.message.contains("ulimit -Hn"), "{}", doubt.message);
+            assert_eq!(doubt.message.contains("--threads"), !one_table);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Sources of datagrams, and answers to them.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::{Errno, Result};
+use rustix::net::{RecvFlags, SocketType, connect, recv, sockopt};
+use swell_base::{Dur, Time};
+use swell_traffic::flowlevel::{Exchange, Pacer, UdpSource};
+
+use super::connect::{set_dscp, socket};
+use super::flow::{Flow, Outcome};
+use super::playing::Ends;
+use swell_host::sys::datagrams as sys;
+use super::wire::{DATAGRAM, MOST_ANSWERS, Stamp, plain};
+use super::worker::{DATAGRAMS, SOURCE, Wake, Worker, watch};
+
+/// So many datagrams of a source that are due go at once, and so many are taken before others have their
+/// turn.
+const AT_ONCE: usize = 64;
+/// Buffers of a datagram socket, as far as `net.core.rmem_max` and `wmem_max` allow.
+const BUFFER: usize = 4 << 20;
+/// How long answers to a source's last exchange are waited for.
+const LINGER: Dur = Dur::from_millis(500);
+
+/// A source of datagrams.
+pub(super) struct Source {
+    fd: OwnedFd,
+    server: u16,
+    law: UdpSource,
+    pacer: Pacer,
+    /// Its next exchange, or what is left of it; `None` after the last.
+    next: Option<Exchange>,
+    /// Datagrams of that exchange that were sent.
+    sent: u32,
+    /// Answers that they are yet to ask for.
+    asked: u32,
+    /// What answers are to have.
+    dscp: u8,
+    sequence: u32,
+    flow: Flow,
+}
+
+impl Source {
+    /// Its next datagram, if the exchange has another: what it asks for, and its payload.
+    fn datagram(&mut self, exchange: &Exchange, client: u16) -> Option<(Stamp, u32)> {
+        // What the server sends is asked for by the client's datagrams, or by small ones of its own.
+        let asking = exchange.down.div_ceil(u32::from(MOST_ANSWERS));
+        let all = exchange.up.max(asking);
+        let left = all.checked_sub(self.sent).filter(|&n| n > 0)?;
+        if self.sent == 0 {
+            self.asked = exchange.down;
+        }
+        let answers = self.asked.div_ceil(left).min(u32::from(MOST_ANSWERS));
+        let stamp = Stamp {
+            client,
+            answer: u16::try_from(self.law.down.payload).unwrap_or(u16::MAX),
+            answers: answers as u16,
+            dscp: self.dscp,
+            sequence: self.sequence,
+        };
+        let own = match self.sent < exchange.up {
+            true => self.law.up.payload,
+            false => 0,
+        };
+        self.asked -= answers;
+        self.sent += 1;
+        self.sequence = self.sequence.wrapping_add(1);
+        Some((stamp, own.max(DATAGRAM as u32)))
+    }
+}
+
+impl Worker {
+    /// A source begins.
+    pub fn source_begins(&mut self, law: &UdpSource, begun: Time) {
+        let now = self.since_begun();
+        let Some(playing) = &mut self.playing else {
+            return;
+        };
+        let Ends { server, to, from } = playing.ends(law.source, law.destination);
+        let mut pacer = law.pace(playing.seed());
+        let next = pacer.next();
+        if next.is_none() {
+            // It ends before its first exchange: nothing of it is ever on the wire.
+            return;
+        }
+        let dscp = playing.marks(0).dscp;
+        let to = SocketAddr::new(to.ip(), playing.datagram_port(server));
+        let made = (|| -> Result<OwnedFd> {
+            let fd = socket(to.ip(), from, SocketType::DGRAM)?;
+            if dscp != 0 {
+                set_dscp(fd.as_fd(), to.is_ipv6(), dscp)?;
+            }
+            roomy(&fd)?;
+            connect(&fd, &to)?;
+            Ok(fd)
+        })();
+        let fd = match made {
+            Ok(fd) => fd,
+            Err(error) => {
+                self.failed(error);
+                return;
+            }
+        };
+        let source = Source {
+            fd,
+            server,
+            law: *law,
+            pacer,
+            next,
+            sent: 0,
+            asked: 0,
+            dscp,
+            sequence: 0,
+            flow: Flow {
+                datagrams: true,
+                session: u32::try_from(law.number).unwrap_or(u32::MAX),
+                due: law.at.as_nanos(),
+                begun: now,
+                source: from.unwrap_or(Flow::default().source),
+                destination: to.ip(),
+                ..Flow::default()
+            },
+        };
+        let token = playing.sources.insert(source);
+        let at = begun + next.map_or(law.at, |e| e.at).since(Time::ZERO);
+        if let Some(new) = playing.sources.get_mut(token)
+            && let Err(error) = watch(&self.epoll, &new.fd, token | SOURCE)
+        {
+            self.failed(error);
+            self.source_over(token);
+            return;
+        }
+        self.queue.push(at, Wake::Exchange(token));
+    }
+
+    /// An exchange of a source is due, and those that follow it and are due by now.
+    pub fn exchanges_due(&mut self, token: u64, due: Time) {
+        let now = self.now();
+        let Some(begun) = self.shared.begun() else {
+            return;
+        };
+        let Some(playing) = &mut self.playing else {
+            return;
+        };
+        let client = playing.index();
+        let Some(source) = playing.sources.get_mut(token) else {
+            return;
+        };
+        if source.next.is_none() {
+            self.source_over(token);
+            return;
+        }
+        let here = self.shared.is_here(source.server);
+        let mut headers: Vec<[u8; DATAGRAM]> = Vec::new();
+        let mut sizes: Vec<u32> = Vec::new();
+        let mut at = due;
+        while let Some(exchange) = source.next {
+            at = begun + exchange.at.since(Time::ZERO);
+            if at > now || headers.len() >= AT_ONCE {
+                break;
+            }
+            if here {
+                if source.sent == 0 {
+                    self.lateness.add(now.since(at));
+                }
+                while headers.len() < AT_ONCE
+                    && let Some((stamp, size)) = source.datagram(&exchange, client)
+                {
+                    headers.push(self.stamps.encode(stamp));
+                    sizes.push(size);
+                }
+                if headers.len() >= AT_ONCE {
+                    // Others have their turn, then this goes on.
+                    continue;
+                }
+            } else {
+                self.counts.withheld += 1;
+            }
+            source.sent = 0;
+            source.next = source.pacer.next();
+        }
+        // Answers may still come after the last exchange.
+        let next = if source.next.is_some() {
+            at
+        } else {
+            now + LINGER
+        };
+        self.queue.push(next, Wake::Exchange(token));
+        self.send_datagrams(token, &headers, &sizes);
+    }
+
+    fn send_datagrams(&mut self, token: u64, headers: &[[u8; DATAGRAM]], sizes: &[u32]) {
+        let at = self.since_begun();
+        let Some(playing) = &mut self.playing else {
+            return;
+        };
+        let Some(source) = playing.sources.get_mut(token) else {
+            return;
+        };
+        let (mut sent, mut refused) = (0, 0);
+        while sent < headers.len() {
+            let (rest, lengths) = (&headers[sent..], &sizes[sent..]);
+            match sys::send_many(source.fd.as_fd(), rest, lengths, &self.payload) {
+                Ok(n) if n > 0 => {
+                    let bytes: u64 = lengths[..n].iter().copied().map(u64::from).sum();
+                    source.flow.up += bytes;
+                    source.flow.end = at;
+                    self.counts.datagrams_sent += n as u64;
+                    self.counts.datagram_bytes_sent += bytes;
+                    sent += n;
+                    refused = 0;
+                }
+                // Of an earlier one (udp(7)); this one was not sent.
+                Err(Errno::CONNREFUSED) if refused < 2 => refused += 1,
+                _ => {
+                    self.counts.datagrams_refused += (headers.len() - sent) as u64;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A source is over.
+    pub fn source_over(&mut self, token: u64) {
+        let source = self.playing.as_mut().and_then(|p| p.sources.remove(token));
+        if let Some(source) = source {
+            let flow = source.flow;
+            let outcome = match source.next {
+                Some(_) => Outcome::Unfinished,
+                // Its server was away, or the kernel took none of its datagrams.
+                None if flow.up == 0 => Outcome::Failed,
+                None => Outcome::Done,
+            };
+            // It ended with its last datagram.
+            self.log(flow, outcome, flow.end.max(flow.begun));
+            self.perhaps_played();
+        }
+    }
+
+    /// Answers may have arrived at a source.
+    pub fn answers_arrived(&mut self, token: u64) {
+        let at = self.since_begun();
+        let Some(playing) = &mut self.playing else {
+            return;
+        };
+        let Some(source) = playing.sources.get_mut(token) else {
+            return;
+        };
+        for _ in 0..AT_ONCE {
+            let mut front = [0; DATAGRAM];
+            let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+            match recv(&source.fd, &mut front, flags).map(|(_, n)| n) {
+                Ok(n) if n >= DATAGRAM && self.stamps.decode(&front).is_some() => {
+                    if source.flow.first == 0 {
+                        source.flow.first = at;
+                    }
+                    source.flow.down += n as u64;
+                    source.flow.end = at;
+                    source.flow.again += 1;
+                    self.counts.datagrams_received += 1;
+                    self.counts.datagram_bytes_received += n as u64;
+                }
+                Ok(_) => self.counts.strangers += 1,
+                Err(Errno::AGAIN) => return,
+                // An ICMP error of an earlier datagram, which is lost; the socket goes on.
+                Err(_) => {}
+            }
+        }
+        // The next news of this socket may be long in coming.
+        self.ready.push_back(token | SOURCE);
+    }
+
+    /// Datagrams may have arrived at the server.
+    pub fn datagrams_arrived(&mut self) {
+        let Some(answerer) = &self.answerer else {
+            return;
+        };
+        let fd = answerer.datagrams.as_fd();
+        for _ in 0..AT_ONCE {
+            let mut front = [0; DATAGRAM];
+            let got = match sys::receive_from(fd, &mut front) {
+                Ok(got) => got,
+                Err(Errno::AGAIN) => return,
+                Err(_) => continue,
+            };
+            let peer = plain(got.from.ip());
+            let whole = got.bytes >= DATAGRAM;
+            let read = whole.then(|| self.stamps.decode(&front)).flatten();
+            let allowed = read
+                .filter(|s| self.shared.may_come(s.client, peer) && self.shared.is_here(s.client));
+            let Some(stamp) = allowed else {
+                self.counts.strangers += 1;
+                continue;
+            };
+            self.counts.datagrams_received += 1;
+            self.counts.datagram_bytes_received += got.bytes as u64;
+            let size = u32::from(stamp.answer).max(DATAGRAM as u32);
+            let header = self.stamps.encode(Stamp {
+                answer: 0,
+                answers: 0,
+                dscp: 0,
+                ..stamp
+            });
+            for _ in 0..stamp.answers {
+                match sys::answer(fd, &got, stamp.dscp, &header, size, &self.payload) {
+                    Ok(_) => {
+                        self.counts.datagrams_sent += 1;
+                        self.counts.datagram_bytes_sent += u64::from(size);
+                    }
+                    Err(_) => self.counts.datagrams_refused += 1,
+                }
+            }
+        }
+        self.ready.push_back(DATAGRAMS);
+    }
+}
+
+/// Gives a datagram socket room for what arrives while the loop is elsewhere.
+pub(super) fn roomy(fd: impl AsFd) -> Result<()> {
+    let fd = fd.as_fd();
+    if sockopt::set_socket_recv_buffer_size_force(fd, BUFFER).is_err() {
+        sockopt::set_socket_recv_buffer_size(fd, BUFFER)?;
+    }
+    Ok(())
+}

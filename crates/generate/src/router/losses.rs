@@ -1,0 +1,162 @@
+//! Which packets were lost: by their numbers, or by what came out of what went in.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use swell_host::sys::batch::{Batch, FRONT};
+use swell_host::sys::packet_drops;
+
+/// How long a reader sleeps when there is nothing: long against a packet, short against its socket's room.
+const NAP: Duration = Duration::from_millis(2);
+
+/// Reads packets until `stop`, then what is left.
+pub(super) fn read(
+    socket: &OwnedFd,
+    stop: &AtomicBool,
+    mut each: impl FnMut(&[u8], bool),
+) -> rustix::io::Result<()> {
+    let mut batch = Batch::default();
+    loop {
+        // Asked before the socket is, so that what came before the stop is read.
+        let last = stop.load(Ordering::Acquire);
+        match batch.receive(socket.as_fd()) {
+            Ok(_) => batch.packets().for_each(|(front, out)| each(front, out)),
+            Err(Errno::AGAIN) if last => return Ok(()),
+            Err(Errno::AGAIN) => thread::sleep(NAP),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Numbers that arrived.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers(Vec<bool>);
+
+impl Numbers {
+    /// A datagram that begins with its number.
+    pub fn arrived(&mut self, front: &[u8]) {
+        let Some(number) = front.first_chunk() else {
+            return;
+        };
+        let Ok(number) = usize::try_from(u64::from_be_bytes(*number)) else {
+            return;
+        };
+        // Somebody else's numbers would be beyond all memory.
+        if number >= MOST {
+            return;
+        }
+        if number >= self.0.len() {
+            self.0.resize(number + 1, false);
+        }
+        self.0[number] = true;
+    }
+
+    /// Whether each of the first `sent` was lost.
+    pub fn lost(&self, sent: u64) -> Vec<bool> {
+        let sent = usize::try_from(sent).unwrap_or(MOST).min(MOST);
+        let arrived = |n| self.0.get(n).copied().unwrap_or(false);
+        (0..sent).map(|n| !arrived(n)).collect()
+    }
+}
+
+/// Numbers of a run at most: some minutes of the most that can be sent.
+const MOST: usize = 1 << 28;
+
+/// What makes a packet the same before and behind a router: all of its IPv4 header but for the time to live and the
+/// checksum that goes with it, and the ports and sequence number after it.
+type Mark = [u8; FRONT];
+
+/// The marks of IPv4 packets that crossed a device, in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marks(Vec<Mark>);
+
+impl Marks {
+    /// A packet; those of other families, and fragments of headers, are none.
+    pub fn crossed(&mut self, front: &[u8]) {
+        let Some(mut mark) = front.first_chunk::<FRONT>().copied() else {
+            return;
+        };
+        if mark[0] != 0x45 {
+            return;
+        }
+        mark[8] = 0;
+        mark[10..12].fill(0);
+        self.0.push(mark);
+    }
+
+    /// Whether each was lost before it came out. What came out without having gone in, such as what the router itself has to
+    /// say, is nobody's.
+    pub fn lost(&self, out: &Marks) -> Vec<bool> {
+        let sorted = |marks: &Marks| {
+            let mut places: Vec<u32> = (0..marks.0.len() as u32).collect();
+            // Equal marks in the order in which they crossed.
+            places.sort_by_key(|&i| marks.0[i as usize]);
+            places
+        };
+        let came_out = sorted(out);
+        let mut came_out = came_out.iter().map(|&i| out.0[i as usize]).peekable();
+        let mut lost = vec![true; self.0.len()];
+        for place in sorted(self) {
+            let mark = self.0[place as usize];
+            while came_out.next_if(|m| *m < mark).is_some() {}
+            lost[place as usize] = came_out.next_if_eq(&mark).is_none();
+        }
+        lost
+    }
+}
+
+/// Packets that a tap had no room for.
+pub(super) fn overflown(tap: &OwnedFd) -> u64 {
+    packet_drops(tap.as_fd()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_did_not_arrive_are_lost() {
+        let mut numbers = Numbers::default();
+        for n in [0u64, 1, 4, u64::MAX] {
+            numbers.arrived(&n.to_be_bytes());
+        }
+        numbers.arrived(b"short");
+        assert_eq!(numbers.lost(6), [false, false, true, true, false, true]);
+        assert_eq!(Numbers::default().lost(2), [true, true]);
+    }
+
+    fn packet(id: u8, ttl: u8) -> [u8; FRONT] {
+        let mut packet = [0; FRONT];
+        packet[0] = 0x45;
+        packet[5] = id;
+        packet[8] = ttl;
+        // Whatever the checksum is.
+        packet[10] = ttl.wrapping_mul(77);
+        packet
+    }
+
+    #[test]
+    fn what_did_not_come_out_is_lost() {
+        let (mut into, mut out) = (Marks::default(), Marks::default());
+        (1..=6).for_each(|id| into.crossed(&packet(id, 64)));
+        [1, 4, 5]
+            .iter()
+            .for_each(|&id| out.crossed(&packet(id, 63)));
+        assert_eq!(into.lost(&out), [false, true, true, false, false, true]);
+        // Something of the router's own, and out of order.
+        out.crossed(&packet(99, 63));
+        out.crossed(&packet(3, 63));
+        assert_eq!(into.lost(&out), [false, true, false, false, false, true]);
+        // Another family, or too short.
+        let mut six = packet(1, 64);
+        six[0] = 0x60;
+        into.crossed(&six);
+        into.crossed(&packet(1, 64)[..20]);
+        assert_eq!(into.0.len(), 6);
+    }
+}

@@ -1,0 +1,447 @@
+//! A router under test: the kernel's own forwarding in a namespace, between a host that sends and one that receives.
+//!
+//! ```no_run
+//! use swell_base::{Dur, Rate};
+//! use swell_host::{Rights, TokenBucket};
+//! use swell_generate::router::{Load, Pattern, Settings, Sizes, bench};
+//!
+//! let rights = Rights::obtain()?;
+//! let limit = TokenBucket { rate: 12_500_000, burst: 8_192, queue: 775_168 };
+//! let settings = Settings {
+//!     routes: 1_024, limit: Some(limit), window_scaling: true, span: Dur::from_secs(10), every: Dur::from_secs(1),
+//! };
+//! let load = Load::Constant(Pattern {
+//!     sizes: Sizes::One(1500), burst: 1, sources: 2,
+//!     line: Rate::from_bps(100_000_000), load: Rate::from_bps(90_000_000),
+//! });
+//! let seen = bench(&rights, &settings, &load, &|| false)?;
+//! let (first, last) = (seen.samples[0], seen.samples[seen.samples.len() - 1]);
+//! println!("{} packets in, {} out", last.offered.packets - first.offered.packets, last.forwarded.packets);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How it works
+//!
+//! ```text
+//! source 10.202.0.1 ── cable ── router ── cable, limited ── sink 10.203.0.1, every address of 10.201.0.0/16
+//! ```
+//!
+//! * **Its table** has so many routes to the sink, which divide its prefix evenly; what is sent goes to all of it.
+//! * **Its output line** is a token bucket with a drop-tail queue (`tbf`), which is a limit that two processors do not
+//!   blur. Without one, what limits is the processor.
+//! * **Its processor** is the machine's last. What comes in by its cables is handled there (receive packet steering), what
+//!   the hosts send, receive and count on the others. So what that processor does in interrupts is forwarding:
+//!   receiving, looking up the route, queueing, handing over to the cable. It cannot be split further, and on a machine
+//!   with one processor not be told from the hosts at all.
+//! * **What was lost** is known packet by packet: of a [`Pattern`] by the numbers in its datagrams, of TCP by two taps,
+//!   one on the source's cable and one on the sink's.
+//! * **TCP sends single packets**: the trains of up to 64 KiB that the kernel would hand over are no traffic of a wire.
+//!
+//! *Not done*: IPv6; several routers in a row; a limit on the way back.
+
+mod constant;
+mod cpu;
+mod emit;
+mod losses;
+mod testbed;
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use swell_base::{Dur, Time, Warning};
+
+pub use constant::{Emission, Emissions, LINK_HEADER, Pattern, PatternError, Sizes};
+pub use cpu::Processor;
+pub use emit::{Emitted, PORT};
+
+use crate::{
+    Client, Config, Key, Play, Role, Run, RunError, Server, SharedPlan, Statistics, Target,
+};
+use swell_host::{Rights, TokenBucket};
+use losses::{Marks, Numbers};
+use testbed::{Testbed, clients, prefix};
+
+/// The router, and how long it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Entries of its table that lead to the sink: a power of two, 1 to 65 536.
+    pub routes: u32,
+    /// The line to the sink; none: as fast as the machine is.
+    pub limit: Option<TokenBucket>,
+    /// Receive windows beyond 64 KB (RFC 7323 section 2), as the kernel has them by default.
+    pub window_scaling: bool,
+    /// How long packets are sent.
+    pub span: Dur,
+    /// Between two looks at the counters.
+    pub every: Dur,
+}
+
+/// What is sent from the source to the sink.
+pub enum Load {
+    /// Packets with constant spacing, or bursts of them.
+    Constant(Pattern),
+    /// Sessions over kernel TCP, whose files come from the source.
+    Sessions {
+        /// What is played.
+        plan: SharedPlan,
+        /// Congestion controls that connections take turns in, by the kernel's names; none: the kernel's default.
+        congestion: Vec<String>,
+    },
+}
+
+/// Frames, and their bytes with the headers of the link layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Frames.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What was counted by some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Since the beginning.
+    pub at: Time,
+    /// What the source sent to the router.
+    pub offered: Count,
+    /// What left the router for the sink.
+    pub forwarded: Count,
+    /// What left the router for the source: acknowledgements.
+    pub back: Count,
+    /// Packets that the queue before the limit had no room for.
+    pub queue_drops: u64,
+    /// Packets that the router's processor had no time for: they came when more waited for it than
+    /// `net.core.netdev_max_backlog`.
+    pub not_taken: u64,
+    /// Packets that left the router and that the sink had no time for.
+    pub sink_missed: u64,
+    /// The router's processor.
+    pub processor: Option<Processor>,
+}
+
+/// What a run showed.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// At the beginning and at each look.
+    pub samples: Vec<Sample>,
+    /// What was counted when the last packet had come out or was lost.
+    pub end: Sample,
+    /// Whether each packet on the way to the sink was lost, in the order in which they reached the router.
+    pub lost: Vec<bool>,
+    /// What the generator of a pattern did.
+    pub emitted: Option<Emitted>,
+    /// What the generator of sessions did.
+    pub played: Option<Statistics>,
+    /// What to know before trusting it.
+    pub doubts: Vec<Warning>,
+}
+
+/// Why a router could not be tested.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// No hosts.
+    #[error(transparent)]
+    Host(#[from] swell_host::Error),
+    /// No such table.
+    #[error("{0} routes do not divide a prefix of 65 536 addresses evenly")]
+    Routes(u32),
+    /// No such pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// No such traffic.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The kernel refused something.
+    #[error("{what}: {error}")]
+    Kernel {
+        /// What was asked of it.
+        what: &'static str,
+        /// What it said.
+        error: std::io::Error,
+    },
+    /// The two ends of the traffic did not find each other.
+    #[error("source and sink did not come to an agreement through the router")]
+    Silent,
+}
+
+/// How long packets may be under way when the last was sent: far longer than any queue here is, for a busy machine.
+const LONGEST: Duration = Duration::from_secs(5);
+/// How long the sink may take for what has left the router.
+const LINGER: Duration = Duration::from_millis(200);
+/// Within this two ends agree.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Makes source, router and sink, sends, and looks. `stop` ends it early.
+///
+/// # Errors
+/// Where hosts cannot be made, or what is asked for cannot be.
+pub fn bench(
+    rights: &Rights,
+    settings: &Settings,
+    load: &Load,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Seen, BenchError> {
+    // Whatever is started from here stays off the router's processor.
+    thread::scope(|scope| {
+        let work = || {
+            let bed = Testbed::new(rights, settings)?;
+            match load {
+                Load::Constant(pattern) => constant(&bed, settings, pattern, stop),
+                Load::Sessions { plan, congestion } => {
+                    sessions(&bed, settings, (plan, congestion), stop)
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("bench".into());
+        let made = thread.spawn_scoped(scope, work);
+        let made = made.map_err(kernel("start a thread"))?;
+        made.join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn kernel<E: Into<std::io::Error>>(what: &'static str) -> impl Fn(E) -> BenchError {
+    move |error| BenchError::Kernel {
+        what,
+        error: error.into(),
+    }
+}
+
+fn constant(
+    bed: &Testbed,
+    settings: &Settings,
+    pattern: &Pattern,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Seen, BenchError> {
+    // Said before anything is made.
+    pattern.emissions()?;
+    let sink = bed
+        .sink
+        .enter(testbed::discard)
+        .map_err(kernel("enter the sink"))?;
+    let sink = sink.map_err(kernel("make a socket of the sink"))?;
+    let source = bed
+        .source
+        .enter(emit::socket)
+        .map_err(kernel("enter the source"))?;
+    let source = source.map_err(kernel("make a socket of the source"))?;
+    let (over, mut numbers) = (AtomicBool::new(false), Numbers::default());
+    let first = bed.sample(Time::ZERO)?;
+    let (mut seen, emitted) = thread::scope(|scope| {
+        let reader = scope.spawn(|| losses::read(&sink, &over, |front, _| numbers.arrived(front)));
+        let sender = scope.spawn(|| emit::emit(&source, pattern, prefix(), settings.span, stop));
+        let seen = watch(bed, settings, &first, &|| sender.is_finished() || stop());
+        let emitted = sender
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let lingered = linger(bed);
+        over.store(true, Ordering::Release);
+        let read = reader
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        read.map_err(kernel("receive"))?;
+        lingered?;
+        Ok::<_, BenchError>((seen?, emitted?))
+    })?;
+    seen.lost = numbers.lost(emitted.packets + emitted.refused);
+    let dropped = testbed::socket_drops(&sink);
+    if dropped > 0 {
+        seen.doubts.push(Warning::warning(
+            "sink-behind",
+            format!("{dropped} packets reached the sink and were not read in time; they count as lost in runs"),
+        ));
+    }
+    reconcile(bed, &first, &mut seen)?;
+    seen.doubts.extend(emitted.doubts());
+    seen.emitted = Some(emitted);
+    Ok(seen)
+}
+
+fn sessions(
+    bed: &Testbed,
+    settings: &Settings,
+    (plan, congestion): (&SharedPlan, &[String]),
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Seen, BenchError> {
+    let key = Key::random().map_err(kernel("make a key"))?;
+    let config = |role| Config {
+        key,
+        lease: Dur::from_secs(5),
+        congestion: congestion.to_vec(),
+        threads: 1,
+        precise: false,
+        room: 0,
+        role,
+    };
+    let server = Role::Server(Server {
+        clients: vec![clients()],
+        ..Server::default()
+    });
+    let server = bed.source.enter(|| Run::new(config(server)));
+    let server = server.map_err(kernel("enter the source"))??;
+    let client = Role::Client(Client {
+        index: 0,
+        of: 1,
+        pool: clients(),
+        servers: vec![Target {
+            address: SocketAddr::new(testbed::SOURCE.into(), server.port()),
+            datagrams: server.datagram_port(),
+            pool: Default::default(),
+        }],
+        plan: plan.clone(),
+        play: Play::default(),
+    });
+    let client = bed.sink.enter(|| Run::new(config(client)));
+    let client = client.map_err(kernel("enter the sink"))??;
+    let longest = settings.span + Dur::from_secs(20);
+    server.renew(longest);
+    client.renew(longest);
+    let asked = Instant::now();
+    while client.statistics().parties == 0 {
+        if asked.elapsed() > PATIENCE {
+            return Err(BenchError::Silent);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let taps: [OwnedFd; 2] = bed.taps()?;
+    let first = bed.sample(Time::ZERO)?;
+    let over = AtomicBool::new(false);
+    let [mut into, mut out] = [Marks::default(), Marks::default()];
+    let mut seen = thread::scope(|scope| {
+        // The source's tap sees what it sends, the sink's what it receives.
+        let before = scope.spawn(|| {
+            losses::read(&taps[0], &over, |front, sent| {
+                if sent {
+                    into.crossed(front);
+                }
+            })
+        });
+        let behind = scope.spawn(|| {
+            losses::read(&taps[1], &over, |front, sent| {
+                if !sent {
+                    out.crossed(front);
+                }
+            })
+        });
+        client.start();
+        let seen = watch(bed, settings, &first, stop);
+        let played = client.stop();
+        server.stop();
+        let lingered = linger(bed);
+        over.store(true, Ordering::Release);
+        for tap in [before, behind] {
+            let read = tap
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            read.map_err(kernel("read a tap"))?;
+        }
+        lingered?;
+        let mut seen = seen?;
+        seen.doubts.extend(played.doubts());
+        seen.played = Some(played);
+        Ok::<_, BenchError>(seen)
+    })?;
+    let overflown: u64 = taps.iter().map(losses::overflown).sum();
+    if overflown > 0 {
+        seen.doubts.push(Warning::warning(
+            "tap-overflown",
+            format!("{overflown} packets were not seen by a tap; runs of losses are not told"),
+        ));
+    } else {
+        seen.lost = into.lost(&out);
+        reconcile(bed, &first, &mut seen)?;
+    }
+    Ok(seen)
+}
+
+/// Waits until what was sent has come out or was lost, and the sink has had time for it.
+fn linger(bed: &Testbed) -> Result<(), BenchError> {
+    let begun = Instant::now();
+    loop {
+        thread::sleep(LINGER);
+        let s = bed.sample(Time::ZERO)?;
+        let gone = s.forwarded.packets + s.queue_drops + s.not_taken;
+        if gone >= s.offered.packets || begun.elapsed() > LONGEST {
+            thread::sleep(LINGER);
+            return Ok(());
+        }
+    }
+}
+
+/// Packets that are known to be lost are as many as the counters say, or who looked missed some.
+fn reconcile(bed: &Testbed, first: &Sample, seen: &mut Seen) -> Result<(), BenchError> {
+    seen.end = bed.sample(Time::ZERO)?.since(first);
+    let counted = seen.end.queue_drops + seen.end.not_taken + seen.end.sink_missed;
+    let known = seen.lost.iter().filter(|l| **l).count() as u64;
+    if !seen.lost.is_empty() && known.abs_diff(counted) > counted / 100 + 2 {
+        seen.lost.clear();
+        seen.doubts.push(Warning::warning(
+            "losses-not-told",
+            format!("{known} packets did not come out, and {counted} were counted as lost: runs of losses are not told"),
+        ));
+    }
+    Ok(())
+}
+
+/// Looks at the counters until the span is over.
+fn watch(
+    bed: &Testbed,
+    settings: &Settings,
+    first: &Sample,
+    stop: &dyn Fn() -> bool,
+) -> Result<Seen, BenchError> {
+    let begun = Instant::now();
+    let mut samples = vec![Sample {
+        processor: first.processor,
+        ..Sample::default()
+    }];
+    let looks = settings.span.as_nanos() / settings.every.as_nanos().max(1);
+    for look in 1..=looks {
+        let due = Duration::from_nanos(look * settings.every.as_nanos());
+        while let Some(left) = due.checked_sub(begun.elapsed()) {
+            if stop() && left > Duration::from_millis(20) {
+                break;
+            }
+            thread::sleep(left.min(Duration::from_millis(10)));
+        }
+        let at = Time::from_nanos(begun.elapsed().as_nanos() as u64);
+        samples.push(bed.sample(at)?.since(first));
+        if stop() {
+            break;
+        }
+    }
+    Ok(Seen {
+        samples,
+        doubts: bed.doubts.clone(),
+        ..Seen::default()
+    })
+}
+
+impl Count {
+    fn since(&self, before: &Count) -> Count {
+        Count {
+            packets: self.packets.saturating_sub(before.packets),
+            bytes: self.bytes.saturating_sub(before.bytes),
+        }
+    }
+}
+
+impl Sample {
+    /// What was counted since `before`; time and processor stay.
+    fn since(&self, before: &Sample) -> Sample {
+        Sample {
+            at: self.at,
+            offered: self.offered.since(&before.offered),
+            forwarded: self.forwarded.since(&before.forwarded),
+            back: self.back.since(&before.back),
+            queue_drops: self.queue_drops.saturating_sub(before.queue_drops),
+            not_taken: self.not_taken.saturating_sub(before.not_taken),
+            sink_missed: self.sink_missed.saturating_sub(before.sink_missed),
+            processor: self.processor,
+        }
+    }
+}

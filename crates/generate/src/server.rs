@@ -1,0 +1,434 @@
+//! The server's side: whoever may ask gets what they ask for.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::{Errno, Result};
+use rustix::net::{
+    RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, bind, getsockname,
+    listen, recv, send, shutdown, sockopt,
+};
+use swell_base::Dur;
+
+use super::client::LARGE;
+use super::config::Role;
+use super::connect::mark;
+use super::flow::{Flow, Outcome};
+use super::playing::Marks;
+use swell_host::sys::datagrams as sys;
+use super::wire::{HEADER, Message, Request, plain};
+use super::worker::{CHUNK, Conn, DATAGRAMS, LISTENER, State, Wake, Worker, seconds};
+use swell_sockets::{Here, Sockets, family};
+
+/// Handshakes may be so many at a time; the kernel caps it at `net.core.somaxconn`, 4096 as it comes.
+const BACKLOG: i32 = 4096;
+/// So many are accepted, so many reads and writes are made at one end, before others have their turn.
+const ACCEPTS: u32 = 128;
+const TURNS: u32 = 8;
+/// How long until connections are accepted again when there was no descriptor.
+const RETRY: Dur = Dur::from_millis(100);
+/// For so many seconds the kernel keeps to itself a connection on which nothing was said yet (tcp(7),
+/// `TCP_DEFER_ACCEPT`): clients speak first, and most strangers' probes never get here.
+const SILENCE: u32 = 3;
+
+/// The sockets of a server.
+pub(super) struct Answerer {
+    listener: OwnedFd,
+    pub datagrams: OwnedFd,
+    /// Descriptors ran out, and connections wait.
+    pausing: bool,
+}
+
+impl Worker {
+    /// Listens where the run's server listens, all threads at the same port.
+    pub fn listen(&mut self) -> Result<()> {
+        let Role::Server(server) = &self.shared.config.role else {
+            return Ok(());
+        };
+        let taken = self.shared.port.load(Ordering::Acquire);
+        let asked = if taken == 0 { server.port } else { taken };
+        if taken == 0 && asked != 0 {
+            // Threads share the port (socket(7), SO_REUSEPORT), but not with another run.
+            drop(bound(SocketType::STREAM, asked, false)?);
+        }
+        let listener = bound(SocketType::STREAM, asked, true)?;
+        sys::defer_accept(listener.as_fd(), SILENCE)?;
+        listen(&listener, BACKLOG)?;
+        let port = SocketAddr::try_from(getsockname(&listener)?)?.port();
+        self.shared.port.store(port, Ordering::Release);
+        let datagrams = bound(SocketType::DGRAM, port, true)?;
+        super::datagrams::roomy(&datagrams)?;
+        sys::tell_destination(datagrams.as_fd())?;
+        self.shared.datagram_port.store(port, Ordering::Release);
+        let what = EventFlags::IN | EventFlags::ET;
+        for (fd, token) in [(&listener, LISTENER), (&datagrams, DATAGRAMS)] {
+            epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), what)?;
+        }
+        self.answerer = Some(Answerer {
+            listener,
+            datagrams,
+            pausing: false,
+        });
+        Ok(())
+    }
+
+    /// There may be descriptors again.
+    pub fn accept_again(&mut self) {
+        if let Some(answerer) = &mut self.answerer {
+            answerer.pausing = false;
+        }
+        self.accept();
+    }
+
+    /// Takes connections whose first bytes are there.
+    pub fn accept(&mut self) {
+        for _ in 0..ACCEPTS {
+            let Some(answerer) = &mut self.answerer else {
+                return;
+            };
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match acceptfrom_with(&answerer.listener, flags) {
+                Ok((socket, peer)) => {
+                    let peer = peer.and_then(|p| SocketAddr::try_from(p).ok());
+                    self.accepted(socket, peer.map(|p| plain(p.ip())));
+                }
+                Err(Errno::AGAIN) => return,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                    self.counts.without_descriptors += 1;
+                    // Until it is looked at again there is no other look: at most one is in the queue.
+                    let paused = std::mem::replace(&mut answerer.pausing, true);
+                    if !paused {
+                        let at = self.now() + RETRY;
+                        self.queue.push(at, Wake::Accept);
+                    }
+                    return;
+                }
+                // Of that one connection (accept(2), "Error handling").
+                Err(_) => {}
+            }
+        }
+        self.ready.push_back(LISTENER);
+    }
+
+    fn accepted(&mut self, fd: OwnedFd, peer: Option<IpAddr>) {
+        let Some(peer) = peer.filter(|&p| self.shared.may_anybody_come(p)) else {
+            self.counts.strangers += 1;
+            return;
+        };
+        let mut header = [0; HEADER];
+        let got = match recv(&fd, &mut header, RecvFlags::DONTWAIT).map(|(_, n)| n) {
+            Ok(0) => {
+                self.counts.strangers += 1;
+                return;
+            }
+            Ok(n) => n,
+            Err(Errno::AGAIN) => 0,
+            Err(_) => return,
+        };
+        let message = (got == HEADER).then(|| Message::decode(&header, &self.shared.config.key));
+        match message {
+            Some(None) => {
+                self.counts.strangers += 1;
+                return;
+            }
+            // Most transfers are small: what comes back fits into the kernel's buffer, so it is sent, and
+            // there is nothing left to know of the connection.
+            Some(Some(Message::Request(r))) if r.up == 0 && !r.keep && r.down <= LARGE => {
+                if !self.may_ask(&r, peer) {
+                    self.counts.strangers += 1;
+                    return;
+                }
+                self.counts.connections += 1;
+                self.counts.begun += 1;
+                self.counts.received_bytes += HEADER as u64;
+                let marked = self.mark(fd.as_fd(), peer.is_ipv6(), marks_of(&r));
+                if marked.is_err() {
+                    self.counts.failed += 1;
+                    return;
+                }
+                let part = &self.payload[..r.down as usize];
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                let sent = if part.is_empty() {
+                    Ok(0)
+                } else {
+                    send(&fd, part, flags)
+                };
+                match sent {
+                    Ok(n) if n == part.len() => {
+                        self.counts.sent_bytes += n as u64;
+                        self.counts.done += 1;
+                    }
+                    Ok(n) => {
+                        self.counts.sent_bytes += n as u64;
+                        let left = r.down - n as u64;
+                        self.keep_conn(fd, peer, r.client, State::Giving, [left, 0]);
+                    }
+                    Err(Errno::AGAIN) => {
+                        self.keep_conn(fd, peer, r.client, State::Giving, [r.down, 0]);
+                    }
+                    Err(_) => self.counts.failed += 1,
+                }
+                return;
+            }
+            _ => {}
+        }
+        let Some(token) = self.keep_conn(fd, peer, 0, State::Header, [0, 0]) else {
+            return;
+        };
+        if got > 0 {
+            self.partial.insert(token, (got, header));
+            self.server_news(token);
+        }
+    }
+
+    /// Whether a request may be granted.
+    fn may_ask(&self, request: &Request, peer: IpAddr) -> bool {
+        self.shared.may_come(request.client, peer) && self.shared.is_here(request.client)
+    }
+
+    fn keep_conn(
+        &mut self,
+        fd: OwnedFd,
+        peer: IpAddr,
+        party: u16,
+        state: State,
+        [to_send, to_receive]: [u64; 2],
+    ) -> Option<u64> {
+        let flow = Flow {
+            source: peer,
+            ..Flow::default()
+        };
+        let token = self.conns.insert(Conn {
+            party,
+            to_send,
+            to_receive,
+            flow,
+            ..Conn::new(fd, state, self.now())
+        });
+        if self.watch(token).is_err() {
+            self.forget(token);
+            return None;
+        }
+        Some(token)
+    }
+
+    /// Goes on with a connection as far as the kernel lets it.
+    pub fn server_news(&mut self, token: u64) {
+        for _ in 0..TURNS {
+            let Some(conn) = self.conns.get_mut(token) else {
+                return;
+            };
+            let goes_on = match conn.state {
+                State::Header => self.server_reads_header(token),
+                State::Taking => self.server_takes(token),
+                State::Giving => self.server_gives(token),
+                State::Ending => self.server_ends(token),
+                _ => false,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+        self.later(token);
+    }
+
+    fn server_reads_header(&mut self, token: u64) -> bool {
+        let (mut got, mut header) = self.partial.remove(&token).unwrap_or((0, [0; HEADER]));
+        let Some(conn) = self.conns.get_mut(token) else {
+            return false;
+        };
+        while got < HEADER {
+            let read = recv(&conn.fd, &mut header[got..], RecvFlags::DONTWAIT);
+            match read.map(|(_, n)| n) {
+                Err(Errno::AGAIN) => {
+                    if got > 0 {
+                        self.partial.insert(token, (got, header));
+                    }
+                    return false;
+                }
+                Ok(0) | Err(_) if conn.keep && got == 0 => {
+                    self.forget(token);
+                    return false;
+                }
+                Ok(0) | Err(_) => {
+                    self.refuse(token);
+                    return false;
+                }
+                Ok(n) => got += n,
+            }
+        }
+        let peer = conn.flow.source;
+        let message = Message::decode(&header, &self.shared.config.key);
+        match message {
+            Some(Message::Request(r)) if self.may_ask(&r, peer) => self.granted(token, &r),
+            Some(Message::Hello { client, nonce }) if self.shared.may_come(client, peer) => {
+                self.welcome(token, client, nonce);
+                false
+            }
+            _ => {
+                self.refuse(token);
+                false
+            }
+        }
+    }
+
+    /// Closes the connection of somebody who has no business here.
+    fn refuse(&mut self, token: u64) {
+        self.counts.strangers += 1;
+        self.forget(token);
+    }
+
+    fn granted(&mut self, token: u64, r: &Request) -> bool {
+        let now = self.now();
+        let Some(conn) = self.conns.get_mut(token) else {
+            return false;
+        };
+        self.counts.connections += u64::from(!conn.keep);
+        conn.party = r.client;
+        conn.keep = r.keep;
+        conn.to_receive = r.up;
+        // The end of an upload is told by one byte where the connection stays.
+        conn.to_send = r.down.max(u64::from(r.keep));
+        conn.progress = seconds(now);
+        conn.state = if r.up > 0 {
+            State::Taking
+        } else {
+            State::Giving
+        };
+        self.counts.begun += 1;
+        self.counts.received_bytes += HEADER as u64;
+        self.prepare(token, r)
+    }
+
+    fn prepare(&mut self, token: u64, request: &Request) -> bool {
+        let Some(conn) = self.conns.get_mut(token) else {
+            return false;
+        };
+        let mut set = Ok(());
+        if request.down > LARGE {
+            set = sockopt::set_socket_linger(&conn.fd, Some(Duration::ZERO));
+        }
+        let names = &self.shared.config.congestion;
+        let marked = set.and_then(|()| {
+            let fd = conn.fd.as_fd();
+            let ipv6 = conn.flow.source.is_ipv6();
+            mark(fd, ipv6, marks_of(request), names)
+        });
+        match marked {
+            Ok(refused) => self.counts.congestion_refused += u64::from(refused),
+            Err(_) => self.drop_conn(token, Outcome::Failed, None),
+        }
+        marked.is_ok()
+    }
+
+    fn server_takes(&mut self, token: u64) -> bool {
+        let now = self.now();
+        let Some(conn) = self.conns.get_mut(token) else {
+            return false;
+        };
+        if conn.to_receive == 0 {
+            conn.state = State::Giving;
+            return true;
+        }
+        let asked = conn.to_receive.min(self.sink.len() as u64) as usize;
+        let how = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+        match recv(&conn.fd, &mut self.sink[..asked], how).map(|(_, n)| n) {
+            Err(Errno::AGAIN) => false,
+            Ok(0) | Err(_) => {
+                self.drop_conn(token, Outcome::Failed, None);
+                false
+            }
+            Ok(n) => {
+                conn.to_receive -= n as u64;
+                conn.progress = seconds(now);
+                self.counts.received_bytes += n as u64;
+                true
+            }
+        }
+    }
+
+    fn server_gives(&mut self, token: u64) -> bool {
+        let now = self.now();
+        let Some(conn) = self.conns.get_mut(token) else {
+            return false;
+        };
+        if conn.to_send == 0 {
+            self.counts.done += 1;
+            if conn.keep {
+                conn.state = State::Header;
+                return true;
+            }
+            // Where little was sent, the kernel brings it to its end by itself. Else a socket whose end is
+            // known is closed only then: closing resets.
+            let lingers = sockopt::socket_linger(&conn.fd).is_ok_and(|l| l.is_some());
+            if lingers && shutdown(&conn.fd, Shutdown::Write).is_ok() {
+                conn.state = State::Ending;
+                return true;
+            }
+            self.forget(token);
+            return false;
+        }
+        let n = conn.to_send.min(CHUNK as u64) as usize;
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        match send(&conn.fd, &self.payload[..n], flags) {
+            Ok(sent) => {
+                conn.to_send -= sent as u64;
+                conn.progress = seconds(now);
+                self.counts.sent_bytes += sent as u64;
+                true
+            }
+            Err(Errno::AGAIN) => false,
+            Err(_) => {
+                self.drop_conn(token, Outcome::Failed, None);
+                false
+            }
+        }
+    }
+
+    fn server_ends(&mut self, token: u64) -> bool {
+        let Some(conn) = self.conns.get_mut(token) else {
+            return false;
+        };
+        let how = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+        match recv(&conn.fd, &mut self.sink[..1], how).map(|(_, n)| n) {
+            Err(Errno::AGAIN) => {}
+            _ => {
+                self.forget(token);
+            }
+        }
+        false
+    }
+}
+
+/// What the server's end of a connection is to have.
+fn marks_of(request: &Request) -> Marks {
+    Marks {
+        dscp: request.dscp,
+        congestion: request.congestion,
+    }
+}
+
+/// A socket at a port of every address of both families; of IPv4 alone where the kernel has no IPv6.
+fn bound(kind: SocketType, port: u16, shared: bool) -> Result<OwnedFd> {
+    let both: IpAddr = Ipv6Addr::UNSPECIFIED.into();
+    let one: IpAddr = Ipv4Addr::UNSPECIFIED.into();
+    let attempt = |address: IpAddr| {
+        let socket = Here.socket(family(address), kind)?;
+        if address.is_ipv6() {
+            sockopt::set_ipv6_v6only(&socket, false)?;
+        }
+        if kind == SocketType::STREAM {
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+        }
+        sockopt::set_socket_reuseport(&socket, shared)?;
+        bind(&socket, &SocketAddr::new(address, port))?;
+        Ok(socket)
+    };
+    match attempt(both) {
+        Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL) => attempt(one),
+        other => other,
+    }
+}

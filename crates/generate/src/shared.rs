@@ -1,0 +1,237 @@
+//! What the threads of a run share.
+
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Result;
+use swell_base::{Dur, Time};
+
+use super::config::{Config, Role};
+use super::counts::Statistics;
+use super::flow::{Flow, FlowLog};
+use super::plan::SharedPlan;
+use swell_host::clock::monotonic;
+
+/// What a thread is told while it runs.
+#[derive(Clone)]
+pub(super) enum Command {
+    Start,
+    Plan(SharedPlan),
+    Stop,
+}
+
+/// It is made, rung and dropped by the thread that makes the run, which holds it until all workers have ended.
+///
+/// Descriptors are the one thing in it that is not truly shared: a worker has a table of its own
+/// ([`own_descriptors`](swell_host::sys::datagrams::own_descriptors)), in which only its own bell has the number that it has here.
+/// Under the number of another's bell a worker finds nothing, or something else.
+pub(super) struct Shared {
+    pub config: Config,
+    /// Nanoseconds of the monotonic clock at which the run was made.
+    origin: u64,
+    /// When the play began, since the run was made; `u64::MAX`: it has not.
+    begun: AtomicU64,
+    /// When everything ends unless somebody renews it.
+    lease: AtomicU64,
+    /// The lease ran out.
+    pub expired: AtomicBool,
+    /// All intervals are over and every transfer is.
+    pub played: Vec<AtomicBool>,
+    pub parties: Vec<Party>,
+    threads: Vec<Thread>,
+    /// A thread did not get a table of descriptors of its own.
+    pub one_table: AtomicBool,
+    flows: Mutex<FlowLog>,
+    pub port: AtomicU16,
+    pub datagram_port: AtomicU16,
+}
+
+/// The other end of a leash.
+pub(super) struct Party {
+    /// When it was last heard, in nanoseconds since the run was made, plus one; 0: it has not agreed, or is
+    /// gone.
+    heard: AtomicU64,
+    /// Where its leash came from.
+    address: Mutex<Option<IpAddr>>,
+}
+
+struct Thread {
+    bell: OwnedFd,
+    commands: Mutex<Vec<Command>>,
+    statistics: Mutex<Statistics>,
+}
+
+/// Nobody panics while holding one, and what they hold is whole at any time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub fn new(config: Config) -> Result<Shared> {
+        let parties = match &config.role {
+            Role::Client(client) => client.servers.len(),
+            Role::Server(server) => server.clients.len(),
+        };
+        let number = config.threads;
+        let thread = |_| {
+            Ok(Thread {
+                bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
+                commands: Mutex::default(),
+                statistics: Mutex::default(),
+            })
+        };
+        Ok(Shared {
+            origin: monotonic(),
+            begun: AtomicU64::new(u64::MAX),
+            lease: AtomicU64::new(config.lease.as_nanos()),
+            expired: AtomicBool::new(false),
+            played: (0..number).map(|_| AtomicBool::new(false)).collect(),
+            parties: (0..parties).map(|_| Party::new()).collect(),
+            threads: (0..number).map(thread).collect::<Result<_>>()?,
+            one_table: AtomicBool::new(false),
+            flows: Mutex::new(FlowLog::new(config.room)),
+            port: AtomicU16::new(0),
+            datagram_port: AtomicU16::new(0),
+            config,
+        })
+    }
+
+    /// Since the run was made.
+    pub fn now(&self) -> Time {
+        Time::from_nanos(monotonic().saturating_sub(self.origin))
+    }
+
+    /// When the play began.
+    pub fn begun(&self) -> Option<Time> {
+        let begun = self.begun.load(Ordering::Acquire);
+        (begun != u64::MAX).then(|| Time::from_nanos(begun))
+    }
+
+    /// The play begins now, unless it has.
+    pub fn begin(&self) {
+        let now = self.now().as_nanos();
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        // Had somebody else been first, it has begun.
+        let _ = self.begun.compare_exchange(u64::MAX, now, set, get);
+    }
+
+    /// Everything ends when this is not said again for `span`.
+    pub fn renew(&self, span: Dur) {
+        let end = (self.now() + span).as_nanos();
+        self.lease.store(end, Ordering::Release);
+    }
+
+    /// Whether the lease has run out.
+    pub fn is_over(&self) -> bool {
+        let over = self.now().as_nanos() > self.lease.load(Ordering::Acquire);
+        if over {
+            self.expired.store(true, Ordering::Release);
+        }
+        over
+    }
+
+    /// The bell of a thread: for that thread, and for who makes the run.
+    pub fn bell(&self, thread: u16) -> BorrowedFd<'_> {
+        self.threads[usize::from(thread)].bell.as_fd()
+    }
+
+    /// Tells all threads. Not for these themselves: they do not have the others' bells.
+    pub fn tell(&self, command: &Command) {
+        for thread in &self.threads {
+            lock(&thread.commands).push(command.clone());
+            // The counter of a bell cannot overflow by this.
+            let _ = rustix::io::write(&thread.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    pub fn commands(&self, thread: u16) -> Vec<Command> {
+        std::mem::take(&mut *lock(&self.threads[usize::from(thread)].commands))
+    }
+
+    pub fn publish(&self, thread: u16, statistics: Statistics) {
+        *lock(&self.threads[usize::from(thread)].statistics) = statistics;
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        let mut all = Statistics::default();
+        for thread in &self.threads {
+            all.add(&lock(&thread.statistics));
+        }
+        let here = (0..self.parties.len()).filter(|&i| self.is_here(i as u16));
+        all.parties = here.count() as u64;
+        all.one_table = self.one_table.load(Ordering::Acquire);
+        all
+    }
+
+    pub fn log(&self, flows: &mut Vec<Flow>) {
+        if !flows.is_empty() {
+            lock(&self.flows).add(flows.drain(..));
+        }
+    }
+
+    pub fn flows<R>(&self, with: impl FnOnce(&mut FlowLog) -> R) -> R {
+        with(&mut lock(&self.flows))
+    }
+
+    /// Whether a party has agreed and was heard within the lease.
+    #[inline]
+    pub fn is_here(&self, party: u16) -> bool {
+        let Some(party) = self.parties.get(usize::from(party)) else {
+            return false;
+        };
+        let heard = party.heard.load(Ordering::Acquire);
+        heard != 0 && self.now().as_nanos() < heard + self.config.lease.as_nanos()
+    }
+
+    /// A party that has agreed was heard.
+    pub fn hear(&self, party: u16) {
+        if let Some(party) = self.parties.get(usize::from(party)) {
+            let now = self.now().as_nanos();
+            party.heard.store(now.max(1), Ordering::Release);
+        }
+    }
+
+    /// A party is gone; true if it was here.
+    pub fn lose(&self, party: u16) -> bool {
+        let party = self.parties.get(usize::from(party));
+        party.is_some_and(|p| p.heard.swap(0, Ordering::AcqRel) != 0)
+    }
+
+    pub fn set_address(&self, party: u16, address: IpAddr) {
+        if let Some(party) = self.parties.get(usize::from(party)) {
+            *lock(&party.address) = Some(address);
+        }
+    }
+
+    /// Whether a client may connect from `address`.
+    pub fn may_come(&self, client: u16, address: IpAddr) -> bool {
+        let Role::Server(server) = &self.config.role else {
+            return false;
+        };
+        let Some(pool) = server.clients.get(usize::from(client)) else {
+            return false;
+        };
+        if !pool.is_empty() {
+            return pool.contains(address);
+        }
+        let party = &self.parties[usize::from(client)];
+        lock(&party.address).is_none_or(|known| known == address)
+    }
+
+    /// Whether any client may.
+    pub fn may_anybody_come(&self, address: IpAddr) -> bool {
+        (0..self.parties.len()).any(|client| self.may_come(client as u16, address))
+    }
+}
+
+impl Party {
+    fn new() -> Party {
+        Party {
+            heard: AtomicU64::new(0),
+            address: Mutex::default(),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The one way out of a host: a device whose other end is this process.
+
+use super::merge::Train;
+use super::netlink::Netlink;
+use super::segment::{Layout, datagrams, segment};
+use super::sys::devices as sys;
+use super::way::{DEVICE_NAME, DeviceKind, Way};
+use crate::{Checksum, Nic, Wire};
+use rustix::io::Errno;
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// What the kernel of a host may leave to the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offload {
+    /// The kernel hands over super-packets, as it does to a network card, and [`Nic::read`] cuts them:
+    /// the world sees what the wire would carry, the host pays no more than with a real card. What it
+    /// receives at once is put together, as a card does too.
+    #[default]
+    Segment,
+    /// Super-packets are shown whole. The cheapest, but the world sees one packet of up to 64 KiB where the
+    /// wire would have 45: queues, losses and spacing are wrong by that factor.
+    Pass,
+    /// The kernel segments and sums itself.
+    Off,
+}
+
+/// Settings of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// Largest packet in bytes of the network layer, 1280 to 65 535 (IPv6 needs 1280).
+    pub mtu: u16,
+    /// Which kind; by default TUN where it can be opened.
+    pub kind: Option<DeviceKind>,
+    /// What is left to the device.
+    pub offload: Offload,
+    /// Packets (super-packets, where there are any) that wait for [`Nic::read`] before the kernel
+    /// drops.
+    pub queue: u32,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> DeviceConfig {
+        DeviceConfig {
+            mtu: 1500,
+            kind: None,
+            offload: Offload::Segment,
+            // Five thousand packets are 60 ms at 1 Gbit/s: longer than a stall of a busy machine.
+            queue: 10_000,
+        }
+    }
+}
+
+/// A device: what a host sends is read here, what is written here the host receives. It works from any
+/// thread; a TUN device dies with its file descriptor, a veth with its host.
+pub struct Device {
+    way: Way,
+    /// Frames that the packet socket of a veth had no room for.
+    overflown: Cell<u64>,
+    /// Behind a cell, for whoever only looks at the counters.
+    netlink: RefCell<Netlink>,
+    index: u32,
+    mtu: usize,
+    offload: Offload,
+    buffer: Box<[u8]>,
+    header: Vec<u8>,
+    train: Train,
+    malformed: u64,
+    /// When the last packet that was read came, where the kernel says it.
+    stamp: Option<u64>,
+}
+
+/// A packet of 64 KiB and its header before it.
+const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
+
+impl Device {
+    /// Opens the device in the calling thread's network namespace. It is down and has no address.
+    pub(super) fn open(config: &DeviceConfig) -> io::Result<Device> {
+        let mut netlink = Netlink::open()?;
+        let mut veth = || Way::veth(&mut netlink, config.mtu, config.queue);
+        let tun = || Way::tun(config.offload != Offload::Off);
+        let way = match config.kind {
+            Some(DeviceKind::Tun) => tun()?,
+            Some(DeviceKind::Veth) => veth()?,
+            // The reason why there is no TUN device is the more useful one.
+            None => tun().or_else(|e| veth().map_err(|_| e))?,
+        };
+        let index = netlink.index(DEVICE_NAME)?;
+        Ok(Device {
+            way,
+            overflown: Cell::new(0),
+            netlink: RefCell::new(netlink),
+            index,
+            mtu: usize::from(config.mtu),
+            offload: config.offload,
+            buffer: vec![0; BUFFER].into(),
+            header: Vec::new(),
+            train: Train::default(),
+            malformed: 0,
+            stamp: None,
+        })
+    }
+
+    /// Packets that the kernel dropped at the device since it was made: the host sent faster than they
+    /// were read, or could not receive what was written. No model asked for these losses.
+    pub fn dropped(&self) -> io::Result<u64> {
+        let mut netlink = self.netlink.borrow_mut();
+        let mut lost = 0;
+        for index in [Some(self.index), self.way.other].into_iter().flatten() {
+            let counted = netlink.statistics(index)?;
+            lost += counted.tx_dropped + counted.rx_dropped;
+        }
+        if self.way.other.is_some() {
+            let more = sys::packet_drops(self.way.socket.as_fd())?;
+            self.overflown.set(self.overflown.get() + more);
+        }
+        Ok(lost + self.overflown.get())
+    }
+
+    /// Super-packets that could not be cut because their header made no sense: none, unless the host
+    /// sends by raw sockets.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    pub(super) fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+impl Nic for Device {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.way.socket.as_fd()
+    }
+
+    /// Packets cut from one super-packet arrived at the same instant, as they leave a real card back to
+    /// back; an access link in front of a queue gives them the spacing of a wire.
+    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+        loop {
+            let length = match self.way.read(&mut self.buffer) {
+                Ok((n, stamp)) => {
+                    self.stamp = stamp;
+                    n
+                }
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(Errno::INTR) => continue,
+                Err(e) => return Err(e.into()),
+            };
+            let Some((virtio, frame)) = self.buffer[..length].split_first_chunk() else {
+                self.malformed += 1;
+                continue;
+            };
+            let Some(packet) = self.way.packet(frame) else {
+                continue;
+            };
+            let virtio = VnetHeader::parse(virtio, self.way.frame());
+            if virtio.gso == 0 || self.offload == Offload::Pass {
+                each(Wire {
+                    header: packet,
+                    payload: &[],
+                    checksum: virtio.checksum,
+                });
+                return Ok(1);
+            }
+            let cut = match virtio.gso {
+                GSO_UDP => datagrams,
+                _ => segment,
+            };
+            match cut(packet, virtio.checksum, virtio.size, &mut self.header, each) {
+                Ok(count) => return Ok(count),
+                Err(_) => self.malformed += 1,
+            }
+        }
+    }
+
+    /// A partial checksum is passed on as it is, and the host takes the packet for verified. Packets that go on
+    /// where the one before ends are handed over with it.
+    fn write(&mut self, packet: &[u8], checksum: Checksum) -> u64 {
+        let refused = match self.offload {
+            Offload::Segment if self.train.push(packet, checksum) => return 0,
+            _ => self.flush(),
+        };
+        self.train.push(packet, checksum);
+        refused
+    }
+
+    fn flush(&mut self) -> u64 {
+        let count = u64::from(self.train.count());
+        if count == 0 {
+            return 0;
+        }
+        let (packet, checksum, mut size) = self.train.whole();
+        if size.is_none() && packet.len() > self.mtu {
+            // A super-packet as `Offload::Pass` shows them.
+            let header = Layout::of(packet, checksum).map_or(0, |l| l.header);
+            size = Some(self.mtu.saturating_sub(header).max(1) as u16);
+        }
+        let virtio = VnetHeader::of(packet, checksum, size);
+        let virtio = virtio.bytes(self.way.frame());
+        let (frame, length) = self.way.header(packet);
+        let parts = [&virtio[..], &frame[..length], packet].map(IoSlice::new);
+        let written = loop {
+            match rustix::io::writev(&self.way.socket, &parts) {
+                Err(Errno::INTR) => {}
+                other => break other,
+            }
+        };
+        self.train.clear();
+        if written.is_ok() { 0 } else { count }
+    }
+
+    /// As [`Device::dropped`].
+    fn lost(&self) -> u64 {
+        // The socket is ours, so that it answers as long as the process lives.
+        self.dropped().unwrap_or(0)
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        self.stamp
+    }
+
+    fn stamps(&self) -> bool {
+        self.way.stamps()
+    }
+}
+
+impl AsFd for Device {
+    /// Readable when [`Nic::read`] would find something.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.way.socket.as_fd()
+    }
+}
+
+/// Bytes of `struct virtio_net_hdr` (linux/virtio_net.h, virtio 1.2 section 5.1.6) without its optional
+/// last field. In the legacy form that TUN uses by default, numbers are in the machine's byte order.
+pub(super) const VNET_HEADER: usize = 10;
+const NEEDS_CSUM: u8 = 1;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+pub(super) const GSO_UDP: u8 = 5;
+/// Marks a super-packet whose first segment has CWR set.
+const GSO_ECN: u8 = 0x80;
+
+pub(super) struct VnetHeader {
+    pub gso: u8,
+    pub size: u16,
+    pub checksum: Checksum,
+}
+
+impl VnetHeader {
+    /// That of a packet of TCP, or of several with `size` bytes of payload each.
+    pub fn of(packet: &[u8], checksum: Checksum, size: Option<u16>) -> VnetHeader {
+        VnetHeader {
+            gso: match size {
+                None => 0,
+                Some(_) if packet[0] >> 4 == 4 => GSO_TCPV4,
+                Some(_) => GSO_TCPV6,
+            },
+            size: size.unwrap_or(0),
+            checksum,
+        }
+    }
+
+    /// Reads a header; positions count from the packet, which is behind `frame` bytes.
+    pub fn parse(bytes: &[u8; VNET_HEADER], frame: usize) -> VnetHeader {
+        let [flags, gso, _, _, s0, s1, c0, c1, o0, o1] = *bytes;
+        VnetHeader {
+            gso: gso & !GSO_ECN,
+            size: u16::from_ne_bytes([s0, s1]),
+            checksum: if flags & NEEDS_CSUM == 0 {
+                Checksum::Full
+            } else {
+                Checksum::Partial {
+                    start: u16::from_ne_bytes([c0, c1]).saturating_sub(frame as u16),
+                    offset: u16::from_ne_bytes([o0, o1]),
+                }
+            },
+        }
+    }
+
+    /// The length of the headers is left at zero: the kernel takes it for a hint and parses itself.
+    pub fn bytes(&self, frame: usize) -> [u8; VNET_HEADER] {
+        let mut bytes = [0; VNET_HEADER];
+        bytes[1] = self.gso;
+        bytes[4..6].copy_from_slice(&self.size.to_ne_bytes());
+        if let Checksum::Partial { start, offset } = self.checksum {
+            bytes[0] = NEEDS_CSUM;
+            let start = start.saturating_add(frame as u16);
+            bytes[6..8].copy_from_slice(&start.to_ne_bytes());
+            bytes[8..10].copy_from_slice(&offset.to_ne_bytes());
+        }
+        bytes
+    }
+}

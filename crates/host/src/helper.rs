@@ -1,0 +1,199 @@
+//! The executable started again, as what runs inside a host: its first process, and the short-lived one
+//! that turns into a program.
+//!
+//! A process with threads may not safely fork and go on, so whatever has to happen between fork and the
+//! program happens in a fresh execution of the same file. [`helper_main`] recognises it.
+
+use super::doctor;
+use super::inside;
+use super::sys::devices as sys;
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use rustix::process::Signal;
+use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType, move_into_link_name_space};
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// First argument of a helper, followed by what it is to be.
+pub(super) const HELPER: &str = "__swell-host";
+pub(super) const INIT: &str = "init";
+pub(super) const RUN: &str = "run";
+pub(super) const PROBE: &str = "probe";
+
+/// What becomes of a helper that could not report its failure: the number that shells use for a command
+/// that cannot be executed.
+const CANNOT_EXECUTE: u8 = 126;
+
+/// To be called first in `main`, before any thread: if the process is a helper of a host it does its work
+/// here and `main` must return the code; otherwise this does nothing.
+#[must_use = "a helper must end with this code"]
+pub fn helper_main() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != HELPER {
+        return None;
+    }
+    let role = arguments.next();
+    if role.as_deref().is_some_and(|r| r == PROBE) {
+        let written = io::stdout().write_all(doctor::probe_answer().as_bytes());
+        return Some(ExitCode::from(u8::from(written.is_err())));
+    }
+    // The other side speaks through standard input: a descriptor that any process has, without races.
+    let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3) else {
+        return Some(ExitCode::from(CANNOT_EXECUTE));
+    };
+    let socket = UnixStream::from(socket);
+    match role.as_deref().and_then(|r| r.to_str()) {
+        Some(INIT) => init(socket),
+        Some(RUN) => run(socket, arguments.collect()),
+        _ => {}
+    }
+    Some(ExitCode::from(CANNOT_EXECUTE))
+}
+
+/// The first process of a host's process namespace: when it ends, the kernel kills all others. It ends when
+/// the process that made it does, in whichever way.
+fn init(mut socket: UnixStream) {
+    // Before anything is made: if the parent ended earlier, the read below fails.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    sys::reap_automatically();
+    let _ = rustix::thread::set_name(c"swell-host");
+    let made = (|| -> Result<(), inside::Failed> {
+        let reading = inside::Failed::step("read the configuration");
+        let mut files = [const { String::new() }; 4];
+        for file in &mut files {
+            *file = read_text(&mut socket).map_err(&reading)?;
+        }
+        let [name, hosts, resolv, nsswitch] = files;
+        inside::furnish(&name, &hosts, &resolv, &nsswitch)
+    })();
+    let message = match made {
+        Ok(()) => String::new(),
+        Err(failed) => format!("{}\n{}", failed.code, failed.step),
+    };
+    if write_text(&mut socket, &message).is_err() {
+        return;
+    }
+    // Nothing more ever comes: the read returns when the other end is closed.
+    while let Err(e) = socket.read(&mut [0]) {
+        if e.kind() != io::ErrorKind::Interrupted {
+            return;
+        }
+    }
+}
+
+/// Becomes a program inside the host. Returns only where that failed; then the reason is in the socket.
+fn run(mut socket: UnixStream, arguments: Vec<OsString>) {
+    let failure = become_program(&socket, &arguments);
+    let code = failure.raw_os_error().unwrap_or(libc::EIO);
+    let _ = socket.write_all(&code.to_ne_bytes());
+}
+
+fn become_program(socket: &UnixStream, arguments: &[OsString]) -> io::Error {
+    let [directory, program, rest @ ..] = arguments else {
+        return Errno::INVAL.into();
+    };
+    let entered = (|| -> io::Result<()> {
+        let [stdin, stdout, stderr, mount, uts, ipc] = receive(socket)?;
+        for (namespace, kind) in [
+            (&mount, LinkNameSpaceType::Mount),
+            (&uts, LinkNameSpaceType::HostNameAndNISDomainName),
+            (&ipc, LinkNameSpaceType::InterProcessCommunication),
+        ] {
+            move_into_link_name_space(namespace.as_fd(), Some(kind))?;
+        }
+        // Entering a mount namespace goes to its root directory.
+        std::env::set_current_dir(directory)?;
+        rustix::stdio::dup2_stdin(&stdin)?;
+        rustix::stdio::dup2_stdout(&stdout)?;
+        rustix::stdio::dup2_stderr(&stderr)?;
+        // The default of Linux, should the thread that started us have been made punctual.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(50_000));
+        drop_privileges()?;
+        Ok(())
+    })();
+    match entered {
+        Err(e) => e,
+        Ok(()) => Command::new(program).args(rest).exec(),
+    }
+}
+
+/// A user who is not root gives the program no more than it would have had; root stays root.
+fn drop_privileges() -> rustix::io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let held = rustix::thread::capabilities(None)?;
+    rustix::thread::set_capabilities(
+        None,
+        CapabilitySets {
+            inheritable: CapabilitySet::empty(),
+            ..held
+        },
+    )
+}
+
+/// Sends descriptors to a helper.
+pub(super) fn send(socket: &UnixStream, descriptors: [BorrowedFd<'_>; 6]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(6))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(Errno::NOBUFS.into());
+    }
+    rustix::net::sendmsg(
+        socket,
+        &[IoSlice::new(&[0])],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}
+
+fn receive(socket: &UnixStream) -> io::Result<[OwnedFd; 6]> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(6))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut [0])],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let received: Vec<OwnedFd> = control
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    received
+        .try_into()
+        .map_err(|_| io::Error::from(Errno::PROTO))
+}
+
+/// A text with its length before it.
+pub(super) fn write_text(socket: &mut UnixStream, text: &str) -> io::Result<()> {
+    socket.write_all(&(text.len() as u32).to_ne_bytes())?;
+    socket.write_all(text.as_bytes())
+}
+
+/// The text that [`write_text`] wrote.
+pub(super) fn read_text(socket: &mut UnixStream) -> io::Result<String> {
+    let mut length = [0; 4];
+    socket.read_exact(&mut length)?;
+    let mut text = String::new();
+    let expected = u64::from(u32::from_ne_bytes(length));
+    if socket.take(expected).read_to_string(&mut text)? as u64 != expected {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(text)
+}

@@ -1,0 +1,103 @@
+//! Packets with their bytes, and where they come from.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Whether the transport checksum of a packet is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksum {
+    /// It is complete.
+    #[default]
+    Full,
+    /// It is that of the pseudo-header alone; the sum over everything from byte `start` of the packet
+    /// on is to be added, and belongs at `start + offset` (as `virtio_net_hdr` has it: virtio 1.2,
+    /// section 5.1.6.2).
+    Partial {
+        /// Where the transport header begins.
+        start: u16,
+        /// Where in the transport header the checksum is.
+        offset: u16,
+    },
+}
+
+/// An IP packet as a wire would see it: no larger than the MTU.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire<'a> {
+    /// Its IP and transport headers; where it was not cut out of something larger, all of it.
+    pub header: &'a [u8],
+    /// What follows the headers.
+    pub payload: &'a [u8],
+    /// Of the transport header.
+    pub checksum: Checksum,
+}
+
+/// Bytes of an Ethernet header without tags (IEEE 802.3).
+pub const ETHERNET: usize = 14;
+
+/// Where the IP packet in an Ethernet frame begins, behind tags of virtual LANs (IEEE 802.1Q, 802.1ad); `None` where the
+/// frame holds something else.
+pub fn network(frame: &[u8]) -> Option<usize> {
+    let mut at = ETHERNET;
+    // Two tags are what is in use.
+    for _ in 0..3 {
+        match frame.get(at - 2..at)? {
+            [0x08, 0x00] | [0x86, 0xdd] => return Some(at),
+            [0x81, 0x00] | [0x88, 0xa8] => at += 4,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// A host's only way out: a device whose other end is the host's IP stack.
+pub trait Nic: Send {
+    /// Readable when packets wait.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Reads once and shows every packet there was, in order; returns how many, 0 = none wait.
+    ///
+    /// # Errors
+    /// Where the device is gone.
+    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize>;
+
+    /// Hands a packet to the host, at the latest at the next [`flush`](Nic::flush). Returns how many packets
+    /// the host did not take, be it this one or one before it.
+    fn write(&mut self, packet: &[u8], checksum: Checksum) -> u64;
+
+    /// Hands over what was held back. Returns how many packets the host did not take.
+    fn flush(&mut self) -> u64;
+
+    /// Packets that the host sent and the device lost since it was made.
+    fn lost(&self) -> u64;
+
+    /// When the packets of the last [`read`](Nic::read) came, in nanoseconds since the Unix epoch, where the kernel says it.
+    fn stamp(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether the kernel says when packets came.
+    fn stamps(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn packets_are_found_behind_tags() {
+        let frame = |types: &[u8]| [&[0; 12][..], types, &[0x45; 30]].concat();
+        assert_eq!(network(&frame(&[8, 0])), Some(14));
+        assert_eq!(network(&frame(&[0x81, 0, 0, 7, 0x86, 0xdd])), Some(18));
+        assert_eq!(
+            network(&frame(&[0x88, 0xa8, 0, 1, 0x81, 0, 0, 7, 8, 0])),
+            Some(22)
+        );
+        assert_eq!(network(&frame(&[8, 6])), None);
+        for length in 0..30 {
+            let _ = network(&vec![0x81; length]);
+            let _ = network(&[0x81, 0].repeat(length));
+        }
+    }
+}

@@ -1,0 +1,741 @@
+//! Hosts on the kernel that is there. They need root or user namespaces, and processes without threads to
+//! begin with, so this is a program of its own: the tests run one after the other, first as whoever started
+//! it and, if that is root, once more as nobody.
+#![expect(clippy::print_stdout, reason = "a test program reports on stdout")]
+
+use rustix::event::{PollFd, PollFlags, poll};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use swell_host::doctor::{State, examine};
+use swell_host::{
+    Device, DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream,
+    helper_main,
+};
+use swell_host::{Checksum, Nic};
+
+/// Loses patience with something that should take milliseconds.
+const LONG: Duration = Duration::from_secs(20);
+
+type Test = fn(&Rights);
+
+const TESTS: &[(&str, Test)] = &[
+    ("datagrams_cross_in_both_families", datagrams_cross),
+    ("ping_works_where_it_is_installed", ping_works),
+    ("names_resolve_inside", names_resolve),
+    (
+        "a_megabyte_arrives_intact_whatever_is_offloaded",
+        a_megabyte_arrives,
+    ),
+    ("the_machine_is_out_of_reach", the_machine_is_out_of_reach),
+    ("two_emulations_do_not_see_each_other", two_emulations),
+    ("a_prefix_is_a_hundred_nodes", a_prefix_is_a_hundred_nodes),
+    (
+        "the_congestion_control_is_what_was_asked_for",
+        congestion_control,
+    ),
+    ("programs_end_as_they_end", programs_end),
+    ("a_program_that_is_not_there_is_named", a_missing_program),
+    ("the_end_of_a_host_ends_what_runs_there", the_end_of_a_host),
+    ("an_idle_host_sends_nothing", an_idle_host_sends_nothing),
+    ("kill_9_leaves_nothing", kill_9_leaves_nothing),
+    ("the_doctor_sees_what_works", the_doctor_sees_what_works),
+];
+
+fn main() -> ExitCode {
+    if let Some(code) = helper_main() {
+        return code;
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [marker, role, rest @ ..] = arguments.as_slice()
+        && marker == ROLE
+    {
+        return play(role, rest);
+    }
+    let rights = match Rights::obtain() {
+        Ok(rights) => rights,
+        Err(e) => {
+            println!("skipped: all tests of hosts: {e}");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let who = if rights.rootless() {
+        "user namespace"
+    } else {
+        "root"
+    };
+    let wanted = arguments.iter().find(|a| !a.starts_with('-'));
+    for device in [DeviceKind::Tun, DeviceKind::Veth] {
+        if device == DeviceKind::Tun
+            && let Err(e) = fs::File::open("/dev/net/tun")
+        {
+            println!("skipped: tests of TUN devices ({who}): /dev/net/tun: {e}");
+            continue;
+        }
+        VETH.store(device == DeviceKind::Veth, Ordering::Relaxed);
+        for (name, test) in TESTS {
+            if wanted.is_none_or(|w| name.contains(w.as_str())) {
+                // A test that fails panics, which ends the program with a failure.
+                test(&rights);
+                println!("test {name} ({who}, {device:?}) ... ok");
+            }
+        }
+    }
+    if rights.rootless() {
+        return ExitCode::SUCCESS;
+    }
+    again_as_nobody(&arguments)
+}
+
+/// The same tests as a user without privileges.
+fn again_as_nobody(arguments: &[String]) -> ExitCode {
+    let nobody = 65534;
+    let me = std::env::current_exe().expect("the kernel knows the file that runs");
+    let probe = Command::new(&me)
+        .args([ROLE, "exit", "0"])
+        .uid(nobody)
+        .gid(nobody)
+        .current_dir("/")
+        .status();
+    if !probe.is_ok_and(|status| status.success()) {
+        println!(
+            "skipped: tests as nobody, who may not execute {}",
+            me.display()
+        );
+        return ExitCode::SUCCESS;
+    }
+    let status = Command::new(&me)
+        .args(arguments)
+        .uid(nobody)
+        .gid(nobody)
+        .current_dir("/")
+        .status()
+        .expect("it could be executed a moment ago");
+    ExitCode::from(u8::from(!status.success()))
+}
+
+// What runs inside hosts: this executable in other roles, so that nothing need be installed.
+
+const ROLE: &str = "__role";
+
+fn role(arguments: &[&str]) -> Program {
+    let me = std::env::current_exe().expect("the kernel knows the file that runs");
+    let mut argv: Vec<OsString> = vec![me.into(), ROLE.into()];
+    argv.extend(arguments.iter().map(OsString::from));
+    Program {
+        stdout: Stream::Piped,
+        ..Program::new(argv)
+    }
+}
+
+fn play(role: &str, arguments: &[String]) -> ExitCode {
+    let first = arguments.first().map_or("", String::as_str);
+    match role {
+        "exit" => return ExitCode::from(first.parse::<u8>().unwrap_or(99)),
+        "abort" => std::process::abort(),
+        "sleep" => thread::sleep(Duration::from_secs(1000)),
+        "resolve" => match (first, 80).to_socket_addrs() {
+            Ok(found) => {
+                let mut found: Vec<String> = found.map(|a| a.ip().to_string()).collect();
+                found.sort();
+                found.dedup();
+                println!("{}", found.join(" "));
+            }
+            Err(_) => println!("unknown"),
+        },
+        "who" => println!(
+            "{} {}",
+            rustix::process::getuid().as_raw(),
+            rustix::system::uname().nodename().to_string_lossy()
+        ),
+        "connect" => match TcpStream::connect_timeout(
+            &first.parse().expect("tests pass an address"),
+            Duration::from_secs(2),
+        ) {
+            Ok(_) => println!("connected"),
+            Err(e) => println!("{:?}", e.kind()),
+        },
+        "connect-unix" => {
+            let connected = match first.strip_prefix('@') {
+                Some(name) => std::os::unix::net::SocketAddr::from_abstract_name(name)
+                    .and_then(|a| UnixStream::connect_addr(&a)),
+                None => UnixStream::connect(first),
+            };
+            match connected {
+                Ok(_) => println!("connected"),
+                Err(e) => println!("{:?}", e.kind()),
+            }
+        }
+        // Starts something that leaves the process group and outlives its parent.
+        "daemon" => {
+            let me = std::env::current_exe().expect("the kernel knows the file that runs");
+            let started = Command::new(me)
+                .args([ROLE, "sleep", first])
+                .process_group(0)
+                .stdout(Stdio::null())
+                .spawn();
+            println!("{}", started.is_ok());
+        }
+        "victim" => victim(first),
+        _ => return ExitCode::FAILURE,
+    }
+    ExitCode::SUCCESS
+}
+
+/// Tells the victim to make hosts of the kind that its parent makes.
+const VICTIM_HAS_VETH: &str = "SWELL_TEST_VICTIM_HAS_VETH";
+
+/// Makes two hosts with programs and waits to be killed.
+fn victim(marker: &str) {
+    VETH.store(
+        std::env::var_os(VICTIM_HAS_VETH).is_some(),
+        Ordering::Relaxed,
+    );
+    let rights = Rights::obtain().expect("the parent could, so this can");
+    let (a, _device_a) = Host::create(&rights, &client()).expect("as in the parent");
+    let (b, _device_b) = Host::create(&rights, &server()).expect("as in the parent");
+    for host in [&a, &b] {
+        let mut daemon = host
+            .spawn(role(&["daemon", marker]))
+            .expect("as in the parent");
+        daemon.wait().expect("it ends at once");
+        host.spawn(role(&["sleep", marker]))
+            .expect("as in the parent");
+    }
+    println!("ready");
+    thread::sleep(LONG * 10);
+}
+
+fn output(mut process: Process) -> String {
+    let mut text = String::new();
+    process
+        .stdout
+        .take()
+        .expect("roles write into a pipe")
+        .read_to_string(&mut text)
+        .expect("roles write text");
+    process.wait().expect("a child can be awaited");
+    text.trim().to_owned()
+}
+
+fn ask(host: &Host, arguments: &[&str]) -> String {
+    output(
+        host.spawn(role(arguments))
+            .expect("this executable is there"),
+    )
+}
+
+// Two hosts and the plainest network.
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("tests write addresses")
+}
+
+fn client() -> HostConfig {
+    of_kind(HostConfig::new("client", [ip("10.9.0.1"), ip("fd09::1")]))
+}
+
+fn server() -> HostConfig {
+    of_kind(HostConfig::new("server", [ip("10.9.0.2"), ip("fd09::2")]))
+}
+
+/// Whether hosts of tests have a veth.
+static VETH: AtomicBool = AtomicBool::new(false);
+
+fn of_kind(mut config: HostConfig) -> HostConfig {
+    config.device.kind = Some(if VETH.load(Ordering::Relaxed) {
+        DeviceKind::Veth
+    } else {
+        DeviceKind::Tun
+    });
+    config
+}
+
+/// Carries packets from one device to the other until it is dropped.
+struct Ferry {
+    stop: Arc<AtomicBool>,
+    largest: Arc<AtomicU64>,
+    thread: Option<JoinHandle<u64>>,
+}
+
+impl Ferry {
+    fn between(mut a: Device, mut b: Device) -> Ferry {
+        let stop = Arc::new(AtomicBool::new(false));
+        let largest = Arc::new(AtomicU64::new(0));
+        let (stopped, seen) = (Arc::clone(&stop), Arc::clone(&largest));
+        let thread = thread::spawn(move || {
+            let mut buffer = Vec::new();
+            let tick = rustix::event::Timespec {
+                tv_sec: 0,
+                tv_nsec: 20_000_000,
+            };
+            while !stopped.load(Ordering::Relaxed) {
+                let mut both = [
+                    PollFd::new(&a, PollFlags::IN),
+                    PollFd::new(&b, PollFlags::IN),
+                ];
+                poll(&mut both, Some(&tick)).expect("devices can be polled");
+                carry(&mut a, &mut b, &mut buffer, &seen);
+                carry(&mut b, &mut a, &mut buffer, &seen);
+            }
+            a.dropped().expect("counters") + b.dropped().expect("counters")
+        });
+        Ferry {
+            stop,
+            largest,
+            thread: Some(thread),
+        }
+    }
+
+    /// The largest packet that crossed, in bytes.
+    fn largest(&self) -> u64 {
+        self.largest.load(Ordering::Relaxed)
+    }
+
+    /// Stops; returns what the devices dropped.
+    fn stop(mut self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self
+            .thread
+            .take()
+            .expect("it is taken only here and in drop");
+        thread.join().expect("a ferry does not panic")
+    }
+}
+
+impl Drop for Ferry {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn carry(from: &mut Device, to: &mut Device, buffer: &mut Vec<u8>, largest: &AtomicU64) {
+    let mut refused = 0;
+    loop {
+        let shown = from.read(&mut |wire| {
+            buffer.clear();
+            buffer.extend_from_slice(wire.header);
+            buffer.extend_from_slice(wire.payload);
+            largest.fetch_max(buffer.len() as u64, Ordering::Relaxed);
+            refused += to.write(buffer, wire.checksum);
+        });
+        refused += to.flush();
+        assert_eq!(refused, 0, "what one kernel sent the other takes");
+        if shown.expect("a device can be read") == 0 {
+            return;
+        }
+    }
+}
+
+fn pair(rights: &Rights, a: &HostConfig, b: &HostConfig) -> (Host, Host, Ferry) {
+    let (a, device_a) = Host::create(rights, a).unwrap_or_else(|e| panic!("{e}"));
+    let (b, device_b) = Host::create(rights, b).unwrap_or_else(|e| panic!("{e}"));
+    (a, b, Ferry::between(device_a, device_b))
+}
+
+fn datagrams_cross(rights: &Rights) {
+    let (a, b, _ferry) = pair(rights, &client(), &server());
+    for (from, to) in [("10.9.0.1", "10.9.0.2"), ("fd09::1", "fd09::2")] {
+        let there = b
+            .enter(|| UdpSocket::bind((ip(to), 7)))
+            .expect("enter")
+            .expect("bind");
+        let here = a
+            .enter(|| UdpSocket::bind((ip(from), 0)))
+            .expect("enter")
+            .expect("bind");
+        for socket in [&here, &there] {
+            socket.set_read_timeout(Some(LONG)).expect("a time-out");
+        }
+        here.send_to(b"question", (ip(to), 7)).expect("send");
+        let mut buffer = [0; 100];
+        let (n, sender) = there.recv_from(&mut buffer).expect("the question");
+        assert_eq!((&buffer[..n], sender.ip()), (&b"question"[..], ip(from)));
+        there.send_to(b"answer", sender).expect("send");
+        let (m, _) = here.recv_from(&mut buffer).expect("the answer");
+        assert_eq!(&buffer[..m], b"answer");
+    }
+}
+
+fn ping_works(rights: &Rights) {
+    if Command::new("ping")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status()
+        .is_err()
+    {
+        println!("skipped: there is no ping");
+        return;
+    }
+    let (a, _b, _ferry) = pair(rights, &client(), &server());
+    for to in ["10.9.0.2", "fd09::2"] {
+        let mut ping = a
+            .spawn(Program::new(["ping", "-n", "-c", "1", "-W", "10", to]))
+            .expect("ping is there");
+        let status = ping.wait_timeout(LONG).expect("a child");
+        assert_eq!(status.and_then(|s| s.code()), Some(0), "ping {to}");
+    }
+}
+
+fn names_resolve(rights: &Rights) {
+    let mut config = client();
+    config.names = vec![
+        ("server".into(), ip("10.9.0.2")),
+        ("server".into(), ip("fd09::2")),
+    ];
+    let (a, _b, _ferry) = pair(rights, &config, &server());
+    assert_eq!(ask(&a, &["resolve", "server"]), "10.9.0.2 fd09::2");
+    assert_eq!(ask(&a, &["resolve", "client"]), "10.9.0.1 fd09::1");
+    assert_eq!(ask(&a, &["resolve", "localhost"]), "127.0.0.1 ::1");
+    assert_eq!(ask(&a, &["resolve", "www.example.org"]), "unknown");
+    let user = rustix::process::getuid().as_raw();
+    assert_eq!(ask(&a, &["who"]), format!("{user} client"));
+}
+
+/// Sends a megabyte from a to b and says whether it arrived as it was.
+fn a_megabyte(a: &Host, b: &Host, to: SocketAddr) -> bool {
+    let listener = b
+        .enter(|| TcpListener::bind(to))
+        .expect("enter")
+        .expect("listen");
+    let sent: Arc<Vec<u8>> = Arc::new(
+        (0u32..1 << 18)
+            .flat_map(|k| (k * 7919).to_ne_bytes())
+            .collect(),
+    );
+    let expected = Arc::clone(&sent);
+    let reader = thread::spawn(move || {
+        let (mut connection, _) = listener.accept().expect("a connection");
+        connection.set_read_timeout(Some(LONG)).expect("a time-out");
+        let mut got = Vec::new();
+        connection.read_to_end(&mut got).expect("all of it");
+        got == *expected
+    });
+    let mut connection = a
+        .enter(|| TcpStream::connect_timeout(&to, LONG))
+        .expect("enter")
+        .expect("connect");
+    connection.write_all(&sent).expect("send");
+    drop(connection);
+    reader.join().expect("no panic")
+}
+
+fn a_megabyte_arrives(rights: &Rights) {
+    for offload in [Offload::Segment, Offload::Pass, Offload::Off] {
+        let (mut at_a, mut at_b) = (client(), server());
+        at_a.device.offload = offload;
+        at_b.device.offload = offload;
+        let (a, b, ferry) = pair(rights, &at_a, &at_b);
+        for address in ["10.9.0.2", "fd09::2"] {
+            let whole = a_megabyte(&a, &b, SocketAddr::new(ip(address), 80));
+            assert!(whole, "{offload:?} to {address}");
+        }
+        match offload {
+            Offload::Segment | Offload::Off => assert_eq!(ferry.largest(), 1500, "{offload:?}"),
+            Offload::Pass => assert!(ferry.largest() > 1500, "nothing was offloaded"),
+        }
+        assert_eq!(ferry.stop(), 0, "dropped at a device, {offload:?}");
+    }
+}
+
+fn the_machine_is_out_of_reach(rights: &Rights) {
+    let (a, _b, _ferry) = pair(rights, &client(), &server());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+    let local = listener.local_addr().expect("an address").to_string();
+    let name = format!("swell-test-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a short name");
+    let _abstract = UnixListener::bind_addr(&address).expect("listen");
+    // Outside both can be reached, or the rest would show nothing.
+    assert!(TcpStream::connect(&local).is_ok());
+    assert!(UnixStream::connect_addr(&address).is_ok());
+    assert_eq!(ask(&a, &["connect", &local]), "ConnectionRefused");
+    assert_eq!(
+        ask(&a, &["connect-unix", &format!("@{name}")]),
+        "ConnectionRefused"
+    );
+    let path = format!("/run/{name}");
+    match UnixListener::bind(&path) {
+        Ok(_listener) => {
+            let answer = ask(&a, &["connect-unix", &path]);
+            fs::remove_file(&path).expect("it was just made");
+            assert_eq!(answer, "NotFound");
+        }
+        Err(e) => println!("skipped: sockets below /run, which may not be made here: {e}"),
+    }
+    // What is nobody's address goes to the device and is lost there.
+    let answer = ask(&a, &["connect", "192.0.2.1:80"]);
+    assert_eq!(answer, "TimedOut");
+}
+
+fn two_emulations(rights: &Rights) {
+    let (a1, b1, _ferry1) = pair(rights, &client(), &server());
+    let (a2, _b2, _ferry2) = pair(rights, &client(), &server());
+    let to = SocketAddr::new(ip("10.9.0.2"), 80);
+    let _listener = b1
+        .enter(|| TcpListener::bind(to))
+        .expect("enter")
+        .expect("listen");
+    assert_eq!(ask(&a1, &["connect", "10.9.0.2:80"]), "connected");
+    assert_eq!(ask(&a2, &["connect", "10.9.0.2:80"]), "ConnectionRefused");
+}
+
+fn a_prefix_is_a_hundred_nodes(rights: &Rights) {
+    let (mut nodes, mut servers) = (client(), server());
+    nodes.local = ["10.1.0.0/16", "fd01::/64"]
+        .map(|p| p.parse().expect("a prefix"))
+        .into();
+    servers.local = ["10.2.0.0/16", "fd02::/64"]
+        .map(|p| p.parse().expect("a prefix"))
+        .into();
+    let (a, b, _ferry) = pair(rights, &nodes, &servers);
+    let listener = b
+        .enter(|| TcpListener::bind("[::]:80"))
+        .expect("enter")
+        .expect("listen");
+    for k in 1..=50u8 {
+        for (from, to) in [
+            (format!("10.1.0.{k}"), format!("10.2.0.{k}")),
+            (format!("fd01::{k}"), format!("fd02::{k}")),
+        ] {
+            let connection = a
+                .enter(|| connect_from(ip(&from), SocketAddr::new(ip(&to), 80)))
+                .expect("enter")
+                .unwrap_or_else(|e| panic!("{from} to {to}: {e}"));
+            let (accepted, peer) = listener.accept().expect("a connection");
+            let local = accepted.local_addr().expect("an address");
+            assert_eq!(peer.ip().to_canonical(), ip(&from));
+            assert_eq!(local.ip().to_canonical(), ip(&to));
+            drop(connection);
+        }
+    }
+}
+
+fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let family = if from.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = socket(family, SocketType::STREAM, None)?;
+    bind(&socket, &SocketAddr::new(from, 0))?;
+    connect(&socket, &to)?;
+    Ok(socket.into())
+}
+
+fn congestion_control(rights: &Rights) {
+    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .expect("Linux has this file");
+    for name in ["cubic", "reno", "bbr"] {
+        if !available.split_whitespace().any(|known| known == name) {
+            println!("skipped: {name}, which this kernel does not have");
+            continue;
+        }
+        let mut config = client();
+        config.congestion_control = name.into();
+        let (a, b, _ferry) = pair(rights, &config, &server());
+        assert_eq!(a.congestion_controls().expect("routes"), [name, name]);
+        let to = SocketAddr::new(ip("10.9.0.2"), 80);
+        let listener = b
+            .enter(|| TcpListener::bind(to))
+            .expect("enter")
+            .expect("listen");
+        let connection = a
+            .enter(|| TcpStream::connect(to))
+            .expect("enter")
+            .expect("connect");
+        let (accepted, _) = listener.accept().expect("a connection");
+        let in_force =
+            |s: &TcpStream| rustix::net::sockopt::tcp_congestion(s).expect("a TCP socket has one");
+        assert_eq!(in_force(&connection), name);
+        assert_eq!(
+            in_force(&accepted),
+            "cubic",
+            "the server did not ask for {name}"
+        );
+    }
+    let mut config = client();
+    config.congestion_control = "nonesuch".into();
+    let answer = Host::create(rights, &config).map(|_| ());
+    assert!(
+        matches!(&answer, Err(Error::CongestionControl { asked, .. }) if asked == "nonesuch"),
+        "{answer:?}"
+    );
+}
+
+fn programs_end(rights: &Rights) {
+    let (host, _device) = Host::create(rights, &client()).expect("a host");
+    let mut seven = host.spawn(role(&["exit", "7"])).expect("this executable");
+    assert_eq!(seven.wait().expect("a child").code(), Some(7));
+    let mut aborts = host.spawn(role(&["abort"])).expect("this executable");
+    assert_eq!(
+        aborts.wait().expect("a child").signal(),
+        Some(libc_sigabrt())
+    );
+    let mut sleeps = host.spawn(role(&["sleep"])).expect("this executable");
+    let running = sleeps
+        .wait_timeout(Duration::from_millis(20))
+        .expect("a child");
+    assert_eq!(running, None);
+    sleeps.kill().expect("it is ours");
+    assert_eq!(sleeps.wait().expect("a child").signal(), Some(9));
+    sleeps.kill().expect("the dead can be killed again");
+}
+
+/// The number on all architectures that Rust supports on Linux (signal(7)).
+fn libc_sigabrt() -> i32 {
+    6
+}
+
+fn a_missing_program(rights: &Rights) {
+    let (host, _device) = Host::create(rights, &client()).expect("a host");
+    let error = host
+        .spawn(Program {
+            // Directories that this user may not search would count as forbidden programs.
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            ..Program::new(["no-such-program", "-x"])
+        })
+        .map(|_| ())
+        .expect_err("there is none");
+    assert_eq!(
+        error.to_string(),
+        "cannot start `no-such-program`: there is no such program"
+    );
+    let forbidden = host
+        .spawn(Program::new(["/etc/hosts"]))
+        .map(|_| ())
+        .expect_err("no program");
+    assert_eq!(
+        forbidden.to_string(),
+        "cannot start `/etc/hosts`: this user may not execute it"
+    );
+}
+
+fn the_end_of_a_host(rights: &Rights) {
+    let marker = format!("marker-{}-end", std::process::id());
+    let (host, device) = Host::create(rights, &client()).expect("a host");
+    assert_eq!(ask(&host, &["daemon", &marker]), "true");
+    let _sleeps = host
+        .spawn(role(&["sleep", &marker]))
+        .expect("this executable");
+    assert_eq!(running(&marker), 2);
+    drop(host);
+    assert_eq!(running(&marker), 0);
+    drop(device);
+}
+
+fn an_idle_host_sends_nothing(rights: &Rights) {
+    let (_host, mut device) = Host::create(rights, &client()).expect("a host");
+    thread::sleep(Duration::from_millis(1500));
+    let mut packets = Vec::new();
+    while device
+        .read(&mut |wire| {
+            let bytes = [wire.header, wire.payload].concat();
+            packets.push((bytes, wire.checksum == Checksum::Full));
+        })
+        .expect("a device can be read")
+        > 0
+    {}
+    assert_eq!(packets, []);
+}
+
+fn kill_9_leaves_nothing(rights: &Rights) {
+    if rights.rootless() && VETH.load(Ordering::Relaxed) {
+        // The victim begins inside our user namespace, and opening the packet socket of its veth is refused there.
+        println!("skipped: kill -9 of hosts with veths in a nested user namespace: not permitted");
+        return;
+    }
+    let marker = format!("marker-{}-kill", std::process::id());
+    let before = network_namespaces();
+    let me = std::env::current_exe().expect("the kernel knows the file that runs");
+    let mut command = Command::new(me);
+    command
+        .args([ROLE, "victim", &marker])
+        .stdout(Stdio::piped());
+    if VETH.load(Ordering::Relaxed) {
+        command.env(VICTIM_HAS_VETH, "1");
+    }
+    let mut victim = command.spawn().expect("this executable");
+    let mut ready = [0; 6];
+    victim
+        .stdout
+        .as_mut()
+        .expect("it is piped")
+        .read_exact(&mut ready)
+        .expect("it makes its hosts");
+    assert_eq!(&ready, b"ready\n");
+    // Two programs and two daemons, and the victim itself.
+    assert_eq!(running(&marker), 5);
+    victim.kill().expect("it is ours");
+    victim.wait().expect("a child");
+    let start = Instant::now();
+    while running(&marker) > 0 || network_namespaces() > before {
+        assert!(
+            start.elapsed() < LONG,
+            "{} processes left",
+            running(&marker)
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// After all the tests above nothing can be missing and nothing left.
+fn the_doctor_sees_what_works(rights: &Rights) {
+    if rights.rootless() && VETH.load(Ordering::Relaxed) {
+        // What it tries begins inside our user namespace: see `kill_9_leaves_nothing`.
+        println!(
+            "skipped: the doctor in a nested user namespace without TUN: veths are not permitted"
+        );
+        return;
+    }
+    let findings = examine(Path::new("/proc/self/exe"));
+    for finding in &findings {
+        assert_ne!(finding.state, State::Missing, "{finding:?}");
+    }
+    assert!(
+        findings
+            .iter()
+            .any(|f| f.what == "leftovers" && f.detail == "none"),
+        "{findings:?}"
+    );
+}
+
+/// Processes with this argument, except those that have ended and only wait to be noticed.
+fn running(marker: &str) -> usize {
+    let has = |process: &Path| {
+        fs::read(process.join("cmdline")).is_ok_and(|line| {
+            line.split(|b| *b == 0)
+                .any(|argument| argument == marker.as_bytes())
+        })
+    };
+    fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .flatten()
+        .filter(|entry| has(&entry.path()))
+        .count()
+}
+
+/// Network namespaces of processes that we may see.
+fn network_namespaces() -> usize {
+    let mut all: Vec<_> = fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path().join("ns/net")).ok())
+        .collect();
+    all.sort();
+    all.dedup();
+    all.len()
+}

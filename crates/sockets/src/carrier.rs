@@ -1,0 +1,610 @@
+//! The loop: timers, the kernel's news, workloads.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType};
+use swell_base::{Dur, EventQueue, Ranked, Stream, Time, Warning};
+use swell_tcp::Config as TcpConfig;
+use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
+
+use super::addresses::{Paths, Pool, Side};
+use super::descriptors::Descriptors;
+use super::report::{Counts, Report};
+use super::settings::Settings;
+use super::side::{SideConfig, Sockets};
+use super::slots::{Kind, Slots, Window};
+use super::{SocketsError, datagrams, tcp};
+use swell_host::Lateness;
+
+/// How the carrier is set up.
+pub struct CarrierConfig {
+    /// Hosts on the left and on the right.
+    pub sides: [SideConfig; 2],
+    /// Told about addresses, if anybody.
+    pub paths: Option<Box<dyn Paths>>,
+    /// The beginning of time; none: when [`Carrier::run`] is first called.
+    pub epoch: Option<Instant>,
+}
+
+impl Default for CarrierConfig {
+    /// Both sides on the loopback network of the present namespace.
+    fn default() -> Self {
+        CarrierConfig {
+            sides: [Side::Left, Side::Right].map(SideConfig::loopback),
+            paths: None,
+            epoch: None,
+        }
+    }
+}
+
+/// Why [`Carrier::run`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The time has come.
+    Time,
+    /// The flag was set.
+    Stopped,
+}
+
+/// Runs workloads over kernel sockets. See the [module's front page](super).
+pub struct Carrier {
+    pub(super) epoll: OwnedFd,
+    epoch: Option<Instant>,
+    /// The instant that what is being told happened at.
+    pub(super) at: Time,
+    pub(super) sides: [SideState; 2],
+    pub(super) paths: Option<Box<dyn Paths>>,
+    pub(super) slots: Slots,
+    pub(super) workers: Vec<Worker>,
+    pub(super) listeners: Vec<tcp::Listener>,
+    /// Connections whose server end was not accepted yet, by the client's and the server's address.
+    pub(super) waiting: HashMap<(SocketAddr, IpAddr), u32>,
+    pub(super) queue: EventQueue<Wake>,
+    inbox: VecDeque<(u32, Event)>,
+    /// Ends and listeners that had more to do than they were given time for.
+    pub(super) ready: VecDeque<u64>,
+    actions: Vec<Action>,
+    /// Where what is read would go; nothing is ever written there.
+    pub(super) sink: Vec<u8>,
+    /// What is sent, whatever is sent.
+    pub(super) payload: Vec<u8>,
+    pub(super) descriptors: Descriptors,
+    pub(super) counts: Counts,
+    pub(super) failures: BTreeMap<i32, u64>,
+    lateness: Lateness,
+    warnings: Vec<Warning>,
+    next_sweep: Time,
+    started: bool,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wake {
+    Timer {
+        worker: u32,
+        token: u64,
+    },
+    /// What is left of the connection that this token stands for goes.
+    Reap(u64),
+    /// The listener with this token may be able to accept again.
+    Accept(u64),
+}
+
+impl Ranked for Wake {}
+
+/// A workload and what is known of it.
+pub(super) struct Worker {
+    machine: Box<dyn Workload>,
+    pub settings: Settings,
+    pub open: Window,
+    /// Its listeners by side and family.
+    pub listeners: [[Option<u32>; 2]; 2],
+}
+
+/// One side's sockets and addresses in use.
+pub(super) struct SideState {
+    pub sockets: Box<dyn Sockets>,
+    /// IPv4 and IPv6.
+    pub pools: [Option<Pool>; 2],
+    pub device: Option<String>,
+}
+
+/// Marks a listener among the tokens.
+pub(super) const LISTENER: u64 = 1 << 63;
+/// One read discards at most so much.
+const SINK: usize = 1 << 20;
+/// One write takes at most so much; at least a datagram.
+const PAYLOAD: usize = 256 << 10;
+/// So many news are taken from the kernel at once.
+const NEWS: usize = 512;
+/// So many timers go before the kernel is asked for news.
+const TIMERS: usize = 256;
+/// Timers that are further apart are not told without a look at what the kernel has to say in between,
+/// however late the loop is: what one of them sends may long have arrived.
+const SPAN: Dur = Dur::from_millis(1);
+/// How often the flag is looked at when nothing happens.
+const PATIENCE: Dur = Dur::from_millis(50);
+/// How often connections that wait for an acknowledgement are looked at: should the kernel have had no
+/// memory for a notice, this finds it out.
+const SWEEP: Dur = Dur::from_secs(1);
+
+impl Carrier {
+    /// A carrier without workloads. Raises the limit of descriptors to the hard one.
+    ///
+    /// # Errors
+    /// When the kernel gives no descriptors, or no socket can be bound to an address of a side.
+    pub fn new(config: CarrierConfig) -> Result<Carrier, SocketsError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(SocketsError::Epoll)?;
+        let (descriptors, warning) = Descriptors::raised()?;
+        let sides = config.sides.map(|side| SideState {
+            sockets: side.sockets,
+            pools: [Some(Pool::new(side.ipv4)), side.ipv6.map(Pool::new)],
+            device: side.device,
+        });
+        let mut random = Stream::new(0, "sockets/payload");
+        let payload = (0..PAYLOAD / 8).flat_map(|_| random.bits().to_le_bytes());
+        let mut carrier = Carrier {
+            epoll,
+            epoch: config.epoch,
+            at: Time::ZERO,
+            sides,
+            paths: config.paths,
+            slots: Slots::default(),
+            workers: Vec::new(),
+            listeners: Vec::new(),
+            waiting: HashMap::new(),
+            queue: EventQueue::new(),
+            inbox: VecDeque::new(),
+            ready: VecDeque::new(),
+            actions: Vec::new(),
+            sink: vec![0; SINK],
+            payload: payload.collect(),
+            descriptors,
+            counts: Counts::default(),
+            failures: BTreeMap::new(),
+            lateness: Lateness::default(),
+            warnings: warning.into_iter().collect(),
+            next_sweep: Time::ZERO,
+            started: false,
+        };
+        carrier.try_addresses()?;
+        Ok(carrier)
+    }
+
+    /// Adds a workload whose connections are like `tcp`, as far as sockets can be told. It begins when
+    /// the carrier next runs. Returns its number.
+    ///
+    /// # Errors
+    /// When no socket can be made.
+    pub fn add(
+        &mut self,
+        machine: Box<dyn Workload>,
+        tcp: &Arc<TcpConfig>,
+    ) -> Result<usize, SocketsError> {
+        let (settings, warnings) = Settings::of(tcp);
+        for warning in warnings {
+            self.warn(warning);
+        }
+        let probe = self.sides[0]
+            .sockets
+            .socket(AddressFamily::INET, SocketType::STREAM)
+            .map_err(SocketsError::Socket)?;
+        if let Some(warning) = settings.check(probe.as_fd()) {
+            self.warn(warning);
+        }
+        let index = self.workers.len();
+        self.workers.push(Worker {
+            machine,
+            settings,
+            open: Window::default(),
+            listeners: [[None; 2]; 2],
+        });
+        self.inbox.push_back((index as u32, Event::Start));
+        Ok(index)
+    }
+
+    /// Runs until `until`, or until `stop` is set, which is noticed within 50 ms.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked for news.
+    pub fn run(&mut self, until: Time, stop: &AtomicBool) -> Result<Ended, SocketsError> {
+        self.epoch.get_or_insert_with(Instant::now);
+        // The kernel wakes sleepers up to 50 us late to save energy (prctl(2), PR_SET_TIMERSLACK).
+        let slack = rustix::thread::current_timer_slack();
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let ended = self.turn(until, stop);
+        let _ =
+            rustix::thread::set_current_timer_slack(slack.ok().and_then(std::num::NonZeroU64::new));
+        ended
+    }
+
+    /// The present instant: zero before the first run.
+    pub fn now(&self) -> Time {
+        self.epoch.map_or(Time::ZERO, |epoch| {
+            let ns = Instant::now().saturating_duration_since(epoch).as_nanos();
+            Time::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+        })
+    }
+
+    /// What workload `index` finished since the last call.
+    pub fn take_records(&mut self, index: usize) -> Vec<Record> {
+        self.workers[index].machine.take_records()
+    }
+
+    /// Connections and datagram flows that are open.
+    pub fn open_flows(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// What is known of connection `conn` of workload `index`; `None` where it is not open.
+    pub fn info(&self, index: usize, conn: Conn) -> Option<Info> {
+        let slot = self.workers.get(index)?.open.get(conn)?;
+        Some(info(&self.slots, slot))
+    }
+
+    /// Ends the run: every workload turns what is unfinished into records, and everything is closed.
+    /// Connections that are open are reset.
+    pub fn finish(&mut self) {
+        for Worker { machine, open, .. } in &mut self.workers {
+            machine.finish(&|conn| {
+                let slot = open.get(conn);
+                slot.map_or_else(Info::default, |slot| info(&self.slots, slot))
+            });
+        }
+        self.listeners.clear();
+        self.waiting.clear();
+        for slot in self.slots.numbers() {
+            self.free(slot);
+        }
+    }
+
+    /// What went well, what did not, and how late timers were.
+    pub fn report(&self) -> Report {
+        let shared = self.sides.iter().flat_map(|s| s.pools.iter().flatten());
+        Report::new(
+            self.counts,
+            self.lateness.late(),
+            &self.failures,
+            shared.map(|pool| (*pool.prefix(), pool.shared)),
+            self.descriptors.limit(),
+            self.warnings.clone(),
+        )
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    fn turn(&mut self, until: Time, stop: &AtomicBool) -> Result<Ended, SocketsError> {
+        let mut news = Vec::with_capacity(NEWS);
+        if !self.started {
+            self.started = true;
+            self.at = Time::ZERO;
+        }
+        self.settle();
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(Ended::Stopped);
+            }
+            let now = self.now();
+            let mut behind = self.timers(now.min(until));
+            if now >= until && !behind {
+                return Ok(Ended::Time);
+            }
+            if now >= self.next_sweep {
+                self.at = now;
+                self.next_sweep = now + SWEEP;
+                self.sweep();
+            }
+            let idle = if behind || !self.ready.is_empty() {
+                Dur::ZERO
+            } else {
+                let due = self.queue.next_at().unwrap_or(Time::MAX).min(until);
+                due.since(self.now()).min(PATIENCE)
+            };
+            let timeout = Timespec {
+                tv_sec: 0,
+                tv_nsec: idle.as_nanos() as _,
+            };
+            news.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut news), Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(SocketsError::Epoll(error)),
+            }
+            // What had more to do takes turns with what is new.
+            for _ in 0..self.ready.len() {
+                if let Some(token) = self.ready.pop_front() {
+                    self.catch_up(until, &mut behind);
+                    self.go_on(token);
+                    self.settle();
+                }
+            }
+            for event in &news {
+                self.catch_up(until, &mut behind);
+                self.hear(event.data.u64(), event.flags);
+                self.settle();
+            }
+        }
+    }
+
+    /// Lets due timers go before anything that happens now is told, unless the loop is behind: then
+    /// the next ones may have to do with what is told now.
+    #[inline]
+    fn catch_up(&mut self, until: Time, behind: &mut bool) {
+        let now = self.now();
+        if !*behind {
+            *behind = self.timers(now.min(until));
+        }
+        self.at = now;
+    }
+
+    /// Tells timers that are due by `until`; true if it left some for later, since they are many or
+    /// are due after what the earlier ones may have caused.
+    fn timers(&mut self, until: Time) -> bool {
+        let mut last = until;
+        for n in 0..TIMERS {
+            let Some((due, wake)) = self.queue.pop_until(last) else {
+                break;
+            };
+            if n == 0 {
+                last = until.min(due + SPAN);
+            }
+            // A timer is told the instant it was set for, however late it is: its workload's next pause
+            // runs from there, so that no rate drifts by the lateness of each wake-up.
+            self.at = due;
+            match wake {
+                Wake::Timer { worker, token } => {
+                    self.lateness.add(self.now().since(due));
+                    self.tell(worker, Event::Timer(token));
+                    self.settle();
+                }
+                Wake::Reap(token) => {
+                    self.reap(token);
+                    self.settle();
+                }
+                Wake::Accept(token) => {
+                    self.accept(token);
+                    self.settle();
+                }
+            }
+        }
+        self.queue.next_at().is_some_and(|next| next <= until)
+    }
+
+    fn hear(&mut self, token: u64, flags: epoll::EventFlags) {
+        if token & LISTENER != 0 {
+            self.accept(token);
+        } else if let Some((slot, end)) = self.slots.of(token) {
+            match self.slots.peek(slot).kind {
+                Kind::Tcp => self.tcp_news(slot, end, flags),
+                Kind::Datagrams => self.datagram_news(slot, end),
+                Kind::Free | Kind::Forgotten => {}
+            }
+        }
+    }
+
+    fn go_on(&mut self, token: u64) {
+        if token & LISTENER != 0 {
+            self.accept(token);
+        } else if let Some((slot, end)) = self.slots.of(token) {
+            match self.slots.peek(slot).kind {
+                Kind::Tcp => self.tcp_goes_on(slot, end),
+                Kind::Datagrams => self.datagram_news(slot, end),
+                Kind::Free | Kind::Forgotten => {}
+            }
+        }
+    }
+
+    /// Something happened that a workload is to be told in its turn.
+    #[inline]
+    pub(super) fn post(&mut self, worker: u32, event: Event) {
+        self.inbox.push_back((worker, event));
+    }
+
+    /// Tells workloads what happened.
+    #[inline]
+    fn settle(&mut self) {
+        while let Some((worker, event)) = self.inbox.pop_front() {
+            self.tell(worker, event);
+        }
+    }
+
+    fn tell(&mut self, worker: u32, event: Event) {
+        let mut actions = std::mem::take(&mut self.actions);
+        let machine = &mut self.workers[worker as usize].machine;
+        machine.handle(self.at, event, &mut actions);
+        for action in actions.drain(..) {
+            self.act(worker, &action);
+        }
+        self.actions = actions;
+    }
+
+    fn act(&mut self, worker: u32, action: &Action) {
+        match *action {
+            Action::Connect(conn, ref open) => self.connect(worker, conn, open),
+            Action::Datagrams(conn, ref open) => self.open_datagrams(worker, conn, open),
+            Action::Send(conn, end, n) => {
+                if let Some(slot) = self.find(worker, conn, Kind::Tcp) {
+                    self.send(slot, end as usize, n);
+                }
+            }
+            Action::SendDatagram(conn, end, n) => {
+                if let Some(slot) = self.find(worker, conn, Kind::Datagrams) {
+                    self.send_datagram(slot, end as usize, n);
+                }
+            }
+            Action::Close(conn, end) => {
+                if let Some(slot) = self.find(worker, conn, Kind::Tcp) {
+                    self.close(slot, end as usize);
+                }
+            }
+            Action::Abort(conn) => {
+                if let Some(slot) = self.find(worker, conn, Kind::Tcp) {
+                    self.abort(slot);
+                } else if let Some(slot) = self.find(worker, conn, Kind::Datagrams) {
+                    self.forget(slot);
+                }
+            }
+            Action::Timer(pause, token) => {
+                let wake = Wake::Timer { worker, token };
+                self.queue.push(self.at + pause, wake);
+            }
+            Action::Ask(conn) => {
+                let known = self.info(worker as usize, conn).unwrap_or_default();
+                self.post(worker, Event::Info(conn, known));
+            }
+        }
+    }
+
+    fn find(&self, worker: u32, conn: Conn, kind: Kind) -> Option<u32> {
+        let slot = self.workers[worker as usize].open.get(conn)?;
+        (self.slots.peek(slot).kind == kind).then_some(slot)
+    }
+
+    // Connections and datagram flows alike.
+
+    /// A slot with addresses for both hosts of `open`; `None` where it is refused, which is counted.
+    pub(super) fn begin(
+        &mut self,
+        kind: Kind,
+        worker: u32,
+        conn: Conn,
+        open: &Open,
+    ) -> Option<(u32, [IpAddr; 2])> {
+        if self.workers[worker as usize].open.get(conn).is_some() {
+            self.counts.numbers_in_use += 1;
+            return None;
+        }
+        if !self.descriptors.take_pair() {
+            self.counts.without_descriptors += 1;
+            return None;
+        }
+        let client_side = Side::of(open.from_right);
+        let ways = [client_side, client_side.other()];
+        let ipv6 = open.wire.ipv6 && self.sides.iter().all(|s| s.pools[1].is_some());
+        self.counts.ipv6_as_ipv4 += u64::from(open.wire.ipv6 && !ipv6);
+        let slot = self.slots.insert(kind, worker, conn);
+        let mut addresses = [IpAddr::from([0; 4]); 2];
+        let mut hosts = [0; 2];
+        for (i, access) in [&open.client, &open.server].into_iter().enumerate() {
+            let name = (access.key != 0).then_some((worker, access.key));
+            let Some(pool) = &mut self.sides[ways[i] as usize].pools[usize::from(ipv6)] else {
+                continue;
+            };
+            let (host, fresh) = pool.take(name);
+            (hosts[i], addresses[i]) = (host, pool.address(host));
+            let plain = access.delay == Dur::ZERO
+                && (access.up, access.down) == (None, None)
+                && (access.loss_up, access.loss_down) == (0.0, 0.0);
+            match &mut self.paths {
+                Some(paths) if fresh => paths.taken(ways[i], addresses[i], access),
+                None if !plain => self.counts.access_not_applied += 1,
+                _ => {}
+            }
+        }
+        let new = self.slots.at(slot);
+        (new.silent, new.ipv6, new.client_side) = (open.silent, ipv6, client_side);
+        new.hosts = hosts;
+        self.workers[worker as usize].open.insert(conn, slot);
+        Some((slot, addresses))
+    }
+
+    /// The workload no longer knows the connection.
+    pub(super) fn leave(&mut self, slot: u32) {
+        let (worker, conn) = {
+            let s = self.slots.peek(slot);
+            (s.worker, s.conn)
+        };
+        self.workers[worker as usize].open.remove(conn);
+    }
+
+    /// Closes what is open in a slot and gives back what it has.
+    pub(super) fn free(&mut self, slot: u32) {
+        let s = self.slots.peek(slot);
+        if s.kind == Kind::Free {
+            return;
+        }
+        let (client_side, ipv6, hosts) = (s.client_side, s.ipv6, s.hosts);
+        self.slots.remove(slot);
+        self.descriptors.give_back_pair();
+        for (side, host) in [client_side, client_side.other()].into_iter().zip(hosts) {
+            let Some(pool) = &mut self.sides[side as usize].pools[usize::from(ipv6)] else {
+                continue;
+            };
+            if pool.give_back(host)
+                && let Some(paths) = &mut self.paths
+            {
+                paths.released(side, pool.address(host));
+            }
+        }
+    }
+
+    /// What is left of a connection after its end.
+    fn reap(&mut self, token: u64) {
+        let Some((slot, _)) = self.slots.of(token) else {
+            return;
+        };
+        match self.slots.peek(slot).kind {
+            Kind::Forgotten => self.free(slot),
+            Kind::Tcp => self.give_up(slot),
+            Kind::Free | Kind::Datagrams => {}
+        }
+    }
+
+    /// An attempt that the kernel did not grant.
+    pub(super) fn failed(&mut self, error: Errno) {
+        self.counts.failed += 1;
+        *self.failures.entry(error.raw_os_error()).or_default() += 1;
+    }
+
+    /// Makes sure that each side's first addresses can be bound where its sockets are.
+    fn try_addresses(&mut self) -> Result<(), SocketsError> {
+        for side in &mut self.sides {
+            for pool in side.pools.iter().flatten() {
+                datagrams::try_address(&mut *side.sockets, pool.address(0)).map_err(|error| {
+                    SocketsError::Address {
+                        address: pool.address(0),
+                        prefix: *pool.prefix(),
+                        error,
+                    }
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is known of the connection in a slot.
+pub(super) fn info(slots: &Slots, slot: u32) -> Info {
+    let slot = slots.peek(slot);
+    let received = [slot.ends[0].received, slot.ends[1].received];
+    if slot.kind != Kind::Tcp {
+        return Info {
+            received,
+            ..Info::default()
+        };
+    }
+    let [client, server] = [&slot.ends[0], &slot.ends[1]].map(|half| half.facts());
+    let least = client.1.min(server.1);
+    Info {
+        client_retransmissions: client.0,
+        server_retransmissions: server.0,
+        min_rtt: (least != u32::MAX).then(|| Dur::from_micros(least.into())),
+        received,
+    }
+}
+
+/// Client or server by number.
+pub(super) fn who(end: usize) -> End {
+    if end == 0 { End::Client } else { End::Server }
+}

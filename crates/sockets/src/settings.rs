@@ -1,0 +1,196 @@
+//! What of a TCP configuration a kernel socket can be told, and what not.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::io::{Errno, Result};
+use rustix::net::sockopt;
+use swell_base::Warning;
+use swell_tcp::{Algorithm, Config};
+
+use swell_host::sys::tcp as sys;
+
+/// Bytes of timestamps in a segment's header (RFC 7323, padded). `TCP_MAXSEG` counts them.
+const TIMESTAMPS: u32 = 12;
+/// The kernel takes no smaller segment (`TCP_MIN_MSS` in `include/net/tcp.h`).
+const LEAST_SEGMENT: u32 = 88;
+/// No window is clamped below half of `SOCK_MIN_RCVBUF` (`include/net/sock.h`); this is above it on
+/// every architecture.
+const LEAST_WINDOW: u32 = 2304;
+/// Largest receive buffer of `tcp_rmem` as kernels come: what the `linux` profile has for its window.
+/// Automatic tuning is left on for this much.
+const TUNED: u32 = 6 << 20;
+
+/// Options of a connection's sockets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    /// The kernel's name of the congestion control; `None`: whatever the namespace has.
+    pub congestion: Option<&'static str>,
+    pub nodelay: bool,
+    /// Payload of a full segment.
+    pub mss: u32,
+    pub timestamps: bool,
+    /// Cap on the receive window; `None`: the kernel tunes it.
+    pub window: Option<u32>,
+    pub syn_retries: u8,
+}
+
+impl Settings {
+    /// What can be told of `config`, and a warning that names the rest.
+    pub fn of(config: &Config) -> (Settings, Vec<Warning>) {
+        let mut warnings = Vec::new();
+        let congestion = module(config.algorithm);
+        if congestion.is_none() {
+            warnings.push(Warning::warning(
+                "congestion-control-not-in-kernel",
+                format!(
+                    "no kernel has {:?}: connections use the congestion control that their \
+                     namespace has by default",
+                    config.algorithm
+                ),
+            ));
+        }
+        let fixed = fixed(config);
+        if !fixed.is_empty() {
+            warnings.push(Warning::warning(
+                "tcp-settings-not-applied",
+                format!(
+                    "a kernel socket cannot be told {}; the kernel's own behaviour is in effect",
+                    fixed.join(", ")
+                ),
+            ));
+        }
+        let settings = Settings {
+            congestion,
+            nodelay: !config.nagle,
+            mss: config.mss,
+            timestamps: config.timestamps,
+            window: (config.recv_buffer < TUNED).then_some(config.recv_buffer),
+            syn_retries: config.syn_retries,
+        };
+        (settings, warnings)
+    }
+
+    /// Sets what a socket takes before it is connected or listens. An accepted socket has it from the one
+    /// that listened, but for the congestion control.
+    pub fn apply(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        self.choose(fd)?;
+        sockopt::set_tcp_nodelay(fd, self.nodelay)?;
+        sys::set_syn_retries(fd, self.syn_retries.clamp(1, 127))?;
+        set_segment(fd, self.mss, self.timestamps)?;
+        match self.window {
+            Some(bytes) => cap_window(fd, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the congestion control, of an accepted socket too: what the one that listened has gives way to
+    /// the route's (`tcp_ca_openreq_child` in `net/ipv4/tcp_minisocks.c`).
+    pub fn choose(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        let Some(name) = self.congestion else {
+            return Ok(());
+        };
+        // Where the module is missing, `check` has said so.
+        match sockopt::set_tcp_congestion(fd, name) {
+            Err(Errno::NOENT | Errno::PERM) | Ok(()) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Says whether the socket can have the congestion control.
+    pub fn check(&self, fd: BorrowedFd<'_>) -> Option<Warning> {
+        let name = self.congestion?;
+        let error = sockopt::set_tcp_congestion(fd, name).err()?;
+        let instead = sockopt::tcp_congestion(fd).unwrap_or_else(|_| "the default".into());
+        Some(Warning::warning(
+            "congestion-control-missing",
+            format!(
+                "the kernel does not grant congestion control `{name}` ({error}) and uses {instead}: \
+                 `modprobe tcp_{name}`, or add it to net.ipv4.tcp_allowed_congestion_control"
+            ),
+        ))
+    }
+}
+
+/// Caps full segments at `payload` bytes.
+pub(super) fn set_segment(fd: BorrowedFd<'_>, payload: u32, timestamps: bool) -> Result<()> {
+    let options = if timestamps { TIMESTAMPS } else { 0 };
+    let bytes = payload.saturating_add(options).clamp(LEAST_SEGMENT, 0x7fff);
+    sys::set_max_segment(fd, bytes)
+}
+
+/// Caps the receive window. Setting the buffer stops the automatic tuning, which would lift the clamp
+/// (`tcp_rcv_space_adjust` in `net/ipv4/tcp_input.c`).
+pub(super) fn cap_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<()> {
+    let bytes = bytes.max(LEAST_WINDOW);
+    // Beyond `net.core.rmem_max` only with a privilege; the clamp holds in any case.
+    if sockopt::set_socket_recv_buffer_size_force(fd, bytes as usize).is_err() {
+        sockopt::set_socket_recv_buffer_size(fd, bytes as usize)?;
+    }
+    sys::set_window_clamp(fd, bytes)
+}
+
+/// Caps the window again after something was read: the kernel lifts the clamp to the buffer whenever
+/// it learns better how much of a buffer is payload (`tcp_measure_rcv_mss` in `net/ipv4/tcp_input.c`).
+pub(super) fn renew_cap(fd: BorrowedFd<'_>, bytes: u32) -> Result<()> {
+    sys::set_window_clamp(fd, bytes.max(LEAST_WINDOW))
+}
+
+/// The kernel's name of an algorithm.
+fn module(algorithm: Algorithm) -> Option<&'static str> {
+    match algorithm {
+        Algorithm::Reno | Algorithm::NewReno => Some("reno"),
+        Algorithm::Cubic => Some("cubic"),
+        Algorithm::Vegas => Some("vegas"),
+        Algorithm::Westwood => Some("westwood"),
+        Algorithm::Bbr => Some("bbr"),
+        Algorithm::Lp => Some("lp"),
+        Algorithm::Ledbat | Algorithm::LedbatPlusPlus | Algorithm::Nice => None,
+    }
+}
+
+/// Names of the settings in which `config` differs from a kernel as it comes and that are none of a
+/// socket's options.
+fn fixed(config: &Config) -> Vec<&'static str> {
+    let kernel = Config::linux();
+    macro_rules! differing {
+        ($($field:ident),+) => {
+            [$((config.$field != kernel.$field).then_some(stringify!($field))),+]
+        };
+    }
+    let fields = differing!(
+        ns2,
+        ecn,
+        sack,
+        timestamps,
+        initial_window,
+        initial_ssthresh,
+        send_window,
+        min_rto,
+        max_rto,
+        initial_rto,
+        min_rto_is_variance,
+        tick,
+        rtt_every_ack,
+        retries,
+        dup_threshold,
+        limited_transmit,
+        prr,
+        rack_tlp,
+        frto,
+        dsack,
+        syn_linear,
+        hystart,
+        byte_counting,
+        window_validation,
+        idle_restart,
+        loss_base,
+        delayed_ack,
+        ack_every,
+        ack_delay,
+        quick_acks,
+        ack_filling,
+        handshake,
+        packets
+    );
+    fields.into_iter().flatten().collect()
+}

@@ -1,0 +1,612 @@
+//! Connections.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, EventFlags};
+use rustix::io::{Errno, Result};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType,
+    acceptfrom_with, bind, connect, getsockname, listen, recv, recvmsg, send, shutdown, sockopt,
+};
+use swell_base::Dur;
+use swell_workload::{Conn, End, Event, Info, Open};
+
+use super::addresses::Side;
+use super::carrier::{Carrier, LISTENER, Wake, info, who};
+use super::settings::{Settings, cap_window, renew_cap, set_segment};
+use super::slots::{Kind, bits};
+use swell_host::sys::tcp as sys;
+
+/// A socket that a workload's servers on one side are connected to.
+pub(super) struct Listener {
+    pub fd: OwnedFd,
+    port: u16,
+    /// Connections begun since the last look for what can be accepted.
+    begun: u32,
+}
+
+/// Handshakes may be so many at a time; the kernel caps it at `net.core.somaxconn`, 4096 as it comes.
+const BACKLOG: i32 = 4096;
+/// After so many connections begun the waiting ones are accepted: a workload may begin thousands at one
+/// instant, and over loopback they are all there before the kernel is next asked for news.
+const BURST: u32 = 512;
+/// So many are accepted, so many reads and so many writes are made at one end, before others have
+/// their turn.
+const ACCEPTS: u32 = 64;
+const READS: u32 = 2;
+const WRITES: u32 = 4;
+/// How long until connections are accepted again when there was not one descriptor.
+const RETRY: Dur = Dur::from_millis(100);
+/// How long the other end of a connection that was reset is waited for.
+const LINGER: Dur = Dur::from_secs(10);
+
+impl Carrier {
+    pub(super) fn connect(&mut self, worker: u32, conn: Conn, open: &Open) {
+        let Some((slot, addresses)) = self.begin(Kind::Tcp, worker, conn, open) else {
+            self.post(worker, Event::Reset(conn, End::Client));
+            self.post(worker, Event::Closed(conn, Info::default()));
+            return;
+        };
+        self.counts.connections += 1;
+        let own = self.workers[worker as usize].settings.window.unwrap_or(0);
+        let asked = [open.client_window, open.server_window];
+        self.slots.at(slot).caps = asked.map(|cap| if cap == 0 { own } else { cap });
+        match self.start(slot, addresses, open) {
+            Ok(()) => {}
+            Err(error) => {
+                self.failed(error);
+                self.lost(slot, 0);
+            }
+        }
+    }
+
+    fn start(&mut self, slot: u32, [from, to]: [IpAddr; 2], open: &Open) -> Result<()> {
+        let s = self.slots.peek(slot);
+        let (worker, client_side) = (s.worker, s.client_side);
+        let index = self.listener(worker, client_side.other(), to.is_ipv6())?;
+        let port = self.listeners[index as usize].port;
+        let side = &mut self.sides[client_side as usize];
+        let socket = side.sockets.socket(family(from), SocketType::STREAM)?;
+        let fd = socket.as_fd();
+        let settings = &self.workers[worker as usize].settings;
+        settings.apply(fd)?;
+        tailor(fd, settings, open)?;
+        prepare(fd)?;
+        sys::port_at_connect(fd)?;
+        if from.is_ipv6() {
+            sockopt::set_ipv6_freebind(fd, true)?;
+        }
+        bind(fd, &SocketAddr::new(from, 0))?;
+        match connect(fd, &SocketAddr::new(to, port)) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        let local = SocketAddr::try_from(getsockname(fd)?)?;
+        self.slots.at(slot).port = local.port();
+        // The kernel does not give a pair of addresses the same port twice.
+        self.waiting.insert((plain(local), to), slot);
+        self.watch(fd, slot, 0)?;
+        self.slots.at(slot).ends[0].fd = Some(socket);
+        self.listeners[index as usize].begun += 1;
+        if self.listeners[index as usize].begun >= BURST {
+            self.accept(LISTENER | u64::from(index));
+        }
+        Ok(())
+    }
+
+    /// Has the kernel tell what happens at a socket, each thing once: a reader that is closed to would
+    /// otherwise be news for ever, and waiting for room to write would take a call each time.
+    pub(super) fn watch(&self, fd: BorrowedFd<'_>, slot: u32, end: usize) -> Result<()> {
+        let what = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let token = epoll::EventData::new_u64(self.slots.token(slot, end));
+        epoll::add(&self.epoll, fd, token, what)
+    }
+
+    /// The socket that servers of `worker` on `side` are reached at.
+    fn listener(&mut self, worker: u32, side: Side, ipv6: bool) -> Result<u32> {
+        let place = (side as usize, usize::from(ipv6));
+        if let Some(index) = self.workers[worker as usize].listeners[place.0][place.1] {
+            return Ok(index);
+        }
+        let any: IpAddr = if ipv6 {
+            Ipv6Addr::UNSPECIFIED.into()
+        } else {
+            Ipv4Addr::UNSPECIFIED.into()
+        };
+        let state = &mut self.sides[place.0];
+        let socket = state.sockets.socket(family(any), SocketType::STREAM)?;
+        let fd = socket.as_fd();
+        if ipv6 {
+            sockopt::set_ipv6_v6only(fd, true)?;
+        }
+        if let Some(device) = &state.device {
+            sys::bind_to_device(fd, device)?;
+        }
+        // What is set here is inherited by every socket that is accepted.
+        self.workers[worker as usize].settings.apply(fd)?;
+        prepare(fd)?;
+        bind(fd, &SocketAddr::new(any, 0))?;
+        listen(fd, BACKLOG)?;
+        let index = self.listeners.len() as u32;
+        let token = epoll::EventData::new_u64(LISTENER | u64::from(index));
+        epoll::add(&self.epoll, fd, token, EventFlags::IN | EventFlags::ET)?;
+        let port = SocketAddr::try_from(getsockname(fd)?)?.port();
+        self.listeners.push(Listener {
+            fd: socket,
+            port,
+            begun: 0,
+        });
+        self.workers[worker as usize].listeners[place.0][place.1] = Some(index);
+        Ok(index)
+    }
+
+    /// Takes connections whose handshake is complete.
+    pub(super) fn accept(&mut self, token: u64) {
+        let index = (token & !LISTENER) as usize;
+        let mut left = ACCEPTS;
+        if let Some(listener) = self.listeners.get_mut(index) {
+            // A burst is taken whole.
+            left = left.max(listener.begun);
+            listener.begun = 0;
+        }
+        while let Some(listener) = self.listeners.get(index) {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match acceptfrom_with(&listener.fd, flags) {
+                Ok((socket, peer)) => {
+                    let peer = peer.and_then(|p| SocketAddr::try_from(p).ok());
+                    self.accepted(socket, peer);
+                }
+                Err(Errno::AGAIN) => return,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                    self.counts.without_descriptors += 1;
+                    // Without the spare one, the connections in the queue would wait for ever; so they
+                    // are taken and reset.
+                    if !self.descriptors.refuse(listener.fd.as_fd()) {
+                        self.queue.push(self.at + RETRY, Wake::Accept(token));
+                        return;
+                    }
+                }
+                // Of that one connection (accept(2), "Error handling").
+                Err(_) => {}
+            }
+            left -= 1;
+            if left == 0 {
+                self.ready.push_back(token);
+                return;
+            }
+        }
+    }
+
+    fn accepted(&mut self, socket: OwnedFd, peer: Option<SocketAddr>) {
+        let fd = socket.as_fd();
+        let local = getsockname(fd)
+            .ok()
+            .and_then(|a| SocketAddr::try_from(a).ok());
+        let (Some(peer), Some(local)) = (peer, local) else {
+            self.counts.strangers += 1;
+            return;
+        };
+        let Some(slot) = self.waiting.remove(&(plain(peer), local.ip())) else {
+            self.counts.strangers += 1;
+            return;
+        };
+        if self.slots.peek(slot).ends[0].has(bits::DEAD) {
+            // Aborted before it was there.
+            self.over(slot);
+            return;
+        }
+        // Whoever accepts knows that the client has seen the handshake complete.
+        self.connected(slot, 0);
+        let (cap, worker) = (self.slots.peek(slot).caps[1], self.slots.peek(slot).worker);
+        let settings = &self.workers[worker as usize].settings;
+        if let Err(error) = settings.choose(fd).and_then(|()| self.watch(fd, slot, 1)) {
+            self.failed(error);
+            self.slots.at(slot).ends[1].fd = Some(socket);
+            self.lost(slot, 1);
+            return;
+        }
+        if cap != 0 && cap_window(fd, cap).is_err() {
+            self.counts.windows_not_capped += 1;
+        }
+        self.slots.at(slot).ends[1].fd = Some(socket);
+        self.connected(slot, 1);
+    }
+
+    fn connected(&mut self, slot: u32, end: usize) {
+        let s = self.slots.at(slot);
+        let half = &mut s.ends[end];
+        if half.has(bits::CONNECTED | bits::DEAD) {
+            return;
+        }
+        half.set(bits::CONNECTED);
+        let (worker, conn) = (s.worker, s.conn);
+        if let Some(fd) = half.socket()
+            && !s.silent
+            && sys::report_acknowledgements(fd).is_err()
+        {
+            self.counts.acknowledgements_by_looking += 1;
+        }
+        self.post(worker, Event::Connected(conn, who(end)));
+        self.flush(slot, end);
+    }
+
+    /// The kernel has news of a connection.
+    pub(super) fn tcp_news(&mut self, slot: u32, end: usize, flags: EventFlags) {
+        let half = &mut self.slots.at(slot).ends[end];
+        if half.has(bits::DEAD) || half.fd.is_none() {
+            return;
+        }
+        let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        if flags.contains(EventFlags::RDHUP) && !broken {
+            half.set(bits::FIN_SEEN);
+        }
+        if !half.has(bits::CONNECTED) {
+            if broken {
+                let error = self.error(slot, end).unwrap_or(Errno::CONNREFUSED);
+                self.failed(error);
+                self.lost(slot, end);
+                return;
+            }
+            if !flags.contains(EventFlags::OUT) {
+                return;
+            }
+            self.connected(slot, end);
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::RDHUP) || broken {
+            self.read(slot, end);
+        }
+        if flags.contains(EventFlags::ERR) {
+            self.notices(slot, end);
+        }
+        if broken && self.is_alive(slot, end) && self.error(slot, end).is_some() {
+            self.lost(slot, end);
+        }
+        self.tell_eof(slot, end);
+        if flags.contains(EventFlags::OUT) && self.is_alive(slot, end) {
+            self.flush(slot, end);
+        }
+    }
+
+    /// An end that had more to read or write than it was given time for.
+    pub(super) fn tcp_goes_on(&mut self, slot: u32, end: usize) {
+        let half = &mut self.slots.at(slot).ends[end];
+        half.clear(bits::READY);
+        if half.has(bits::MORE) {
+            half.clear(bits::MORE);
+            self.read(slot, end);
+            self.tell_eof(slot, end);
+        }
+        if self.is_alive(slot, end) {
+            self.flush(slot, end);
+        }
+    }
+
+    fn is_alive(&self, slot: u32, end: usize) -> bool {
+        let slot = self.slots.peek(slot);
+        slot.kind == Kind::Tcp && !slot.ends[end].has(bits::DEAD) && slot.ends[end].fd.is_some()
+    }
+
+    fn error(&self, slot: u32, end: usize) -> Option<Errno> {
+        let fd = self.slots.peek(slot).ends[end].socket()?;
+        sockopt::socket_error(fd).ok()?.err()
+    }
+
+    fn later(&mut self, slot: u32, end: usize) {
+        let half = &mut self.slots.at(slot).ends[end];
+        if !half.has(bits::READY) {
+            half.set(bits::READY);
+            let token = self.slots.token(slot, end);
+            self.ready.push_back(token);
+        }
+    }
+
+    /// Takes what has arrived. The bytes are not copied: `MSG_TRUNC` discards them (tcp(7)).
+    fn read(&mut self, slot: u32, end: usize) {
+        let mut taken = 0;
+        let mut more = READS;
+        let error = loop {
+            let half = &mut self.slots.at(slot).ends[end];
+            let Some(fd) = half.socket() else {
+                return;
+            };
+            if half.has(bits::EOF | bits::FIN_READ | bits::DEAD) {
+                return;
+            }
+            let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+            match recv(fd, &mut self.sink[..], flags).map(|(_, n)| n) {
+                Ok(0) => {
+                    half.set(bits::FIN_READ);
+                    break None;
+                }
+                Ok(n) => {
+                    taken += n as u64;
+                    more -= 1;
+                    if n < self.sink.len() {
+                        // That was all; if a FIN was seen before, it is what comes next.
+                        if half.has(bits::FIN_SEEN) {
+                            half.set(bits::FIN_READ);
+                        }
+                        break None;
+                    }
+                    if more == 0 {
+                        half.set(bits::MORE);
+                        self.later(slot, end);
+                        break None;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        if taken > 0 {
+            let s = self.slots.at(slot);
+            s.ends[end].received += taken;
+            self.counts.bytes += taken;
+            if s.caps[end] != 0
+                && let Some(fd) = s.ends[end].socket()
+                && renew_cap(fd, s.caps[end]).is_err()
+            {
+                self.counts.windows_not_capped += 1;
+            }
+            if !s.silent {
+                let (worker, conn) = (s.worker, s.conn);
+                self.post(worker, Event::Received(conn, who(end), taken));
+            }
+        }
+        if error.is_some() {
+            self.lost(slot, end);
+        }
+    }
+
+    fn tell_eof(&mut self, slot: u32, end: usize) {
+        let s = self.slots.at(slot);
+        let half = &mut s.ends[end];
+        if s.kind == Kind::Tcp && half.has(bits::FIN_READ) && !half.has(bits::EOF | bits::DEAD) {
+            half.set(bits::EOF);
+            let (worker, conn) = (s.worker, s.conn);
+            self.post(worker, Event::Eof(conn, who(end)));
+            self.perhaps_over(slot);
+        }
+    }
+
+    /// Empties the error queue of notices that something was acknowledged, and says so if that is all.
+    fn notices(&mut self, slot: u32, end: usize) {
+        let Some(fd) = self.slots.peek(slot).ends[end].socket() else {
+            return;
+        };
+        let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
+        while recvmsg(fd, &mut [], &mut RecvAncillaryBuffer::default(), flags).is_ok() {}
+        self.perhaps_drained(slot, end);
+    }
+
+    /// Says so if everything sent is acknowledged; true if it is.
+    fn perhaps_drained(&mut self, slot: u32, end: usize) -> bool {
+        let s = self.slots.at(slot);
+        let half = &mut s.ends[end];
+        if !half.has(bits::DRAINING) || half.pending > 0 || half.has(bits::DEAD) {
+            return false;
+        }
+        let fin = u32::from(half.has(bits::FIN_SENT));
+        let left = half.socket().and_then(|fd| sys::unacknowledged(fd).ok());
+        if left.is_none_or(|bytes| bytes > fin) {
+            return false;
+        }
+        half.clear(bits::DRAINING | bits::STALE);
+        let (worker, conn) = (s.worker, s.conn);
+        self.post(worker, Event::Drained(conn, who(end)));
+        true
+    }
+
+    /// Looks at every connection that has waited for an acknowledgement for long.
+    pub(super) fn sweep(&mut self) {
+        for slot in self.slots.numbers() {
+            for end in 0..2 {
+                let half = &mut self.slots.at(slot).ends[end];
+                if !half.has(bits::DRAINING) {
+                    continue;
+                }
+                if half.has(bits::STALE) {
+                    self.counts.late_notices += u64::from(self.perhaps_drained(slot, end));
+                } else {
+                    half.set(bits::STALE);
+                }
+            }
+        }
+    }
+
+    pub(super) fn send(&mut self, slot: u32, end: usize, n: u64) {
+        let half = &mut self.slots.at(slot).ends[end];
+        if half.has(bits::CLOSING | bits::DEAD) || n == 0 {
+            return;
+        }
+        let waits = half.pending > 0 || !half.has(bits::CONNECTED);
+        half.pending = half.pending.saturating_add(n);
+        if !waits {
+            self.flush(slot, end);
+        }
+    }
+
+    /// Gives the kernel what it takes.
+    fn flush(&mut self, slot: u32, end: usize) {
+        let mut left = WRITES;
+        loop {
+            let s = self.slots.at(slot);
+            let half = &mut s.ends[end];
+            if half.pending == 0 || !half.has(bits::CONNECTED) {
+                break;
+            }
+            if left == 0 {
+                self.later(slot, end);
+                return;
+            }
+            let Some(fd) = half.socket() else {
+                return;
+            };
+            let n = half.pending.min(self.payload.len() as u64) as usize;
+            let part = &self.payload[..n];
+            // Only whoever listens wants to know when the last of it has arrived.
+            let asks = n as u64 == half.pending && !s.silent;
+            let sent = if asks {
+                sys::send_asking(fd, part)
+            } else {
+                send(fd, part, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+            };
+            match sent {
+                Ok(m) => {
+                    half.pending -= m as u64;
+                    left -= 1;
+                    if asks {
+                        half.set(bits::DRAINING);
+                        half.clear(bits::STALE);
+                    }
+                    if m < n {
+                        return;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => {
+                    self.lost(slot, end);
+                    return;
+                }
+            }
+        }
+        let half = &mut self.slots.at(slot).ends[end];
+        if half.has(bits::CLOSING) && half.has(bits::CONNECTED) && !half.has(bits::FIN_SENT) {
+            let fin = half.socket().map(|fd| shutdown(fd, Shutdown::Write));
+            if matches!(fin, Some(Ok(()))) {
+                half.set(bits::FIN_SENT);
+                self.perhaps_over(slot);
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, slot: u32, end: usize) {
+        let half = &mut self.slots.at(slot).ends[end];
+        half.set(bits::CLOSING);
+        if half.pending == 0 && !half.has(bits::DEAD) {
+            self.flush(slot, end);
+        }
+    }
+
+    pub(super) fn abort(&mut self, slot: u32) {
+        let half = &mut self.slots.at(slot).ends[0];
+        if half.has(bits::DEAD) {
+            return;
+        }
+        half.close();
+        half.set(bits::DEAD);
+        half.pending = 0;
+        self.await_other(slot);
+    }
+
+    /// An end was reset, refused or given up.
+    fn lost(&mut self, slot: u32, end: usize) {
+        let s = self.slots.at(slot);
+        let half = &mut s.ends[end];
+        if half.has(bits::DEAD) {
+            return;
+        }
+        half.close();
+        half.set(bits::DEAD);
+        half.pending = 0;
+        let alone = end == 0 && !s.ends[0].has(bits::CONNECTED);
+        let (worker, conn) = (s.worker, s.conn);
+        self.counts.resets += 1;
+        self.post(worker, Event::Reset(conn, who(end)));
+        if alone {
+            // There is no other end.
+            self.expect_no_more(slot);
+            self.over(slot);
+            return;
+        }
+        self.await_other(slot);
+    }
+
+    /// One end is dead: the other learns it from the network, or is not waited for any longer.
+    fn await_other(&mut self, slot: u32) {
+        if self.perhaps_over(slot) {
+            return;
+        }
+        let token = self.slots.token(slot, 0);
+        self.queue.push(self.at + LINGER, Wake::Reap(token));
+    }
+
+    /// The other end of a dead connection has had its time.
+    pub(super) fn give_up(&mut self, slot: u32) {
+        self.expect_no_more(slot);
+        self.over(slot);
+    }
+
+    /// The server's end of the connection need not be waited for.
+    fn expect_no_more(&mut self, slot: u32) {
+        let s = self.slots.peek(slot);
+        let sides = [s.client_side, s.client_side.other()];
+        let [client, server] = [0, 1].map(|i| {
+            let pool = self.sides[sides[i] as usize].pools[usize::from(s.ipv6)].as_ref();
+            pool.map(|pool| pool.address(s.hosts[i]))
+        });
+        if let (Some(client), Some(server)) = (client, server) {
+            let key = (SocketAddr::new(client, s.port), server);
+            if self.waiting.get(&key) == Some(&slot) {
+                self.waiting.remove(&key);
+            }
+        }
+    }
+
+    fn perhaps_over(&mut self, slot: u32) -> bool {
+        let s = self.slots.peek(slot);
+        let over = s.kind == Kind::Tcp && s.ends[0].is_over() && s.ends[1].is_over();
+        if over {
+            self.over(slot);
+        }
+        over
+    }
+
+    fn over(&mut self, slot: u32) {
+        let last = info(&self.slots, slot);
+        let s = self.slots.peek(slot);
+        let (worker, conn) = (s.worker, s.conn);
+        self.leave(slot);
+        self.free(slot);
+        self.post(worker, Event::Closed(conn, last));
+    }
+}
+
+/// What every socket of a connection has. Closing one that is still open resets it, also when the process
+/// dies: nothing is left behind. A connection that both ends have closed is closed as usual.
+fn prepare(fd: BorrowedFd<'_>) -> Result<()> {
+    sockopt::set_socket_linger(fd, Some(Duration::ZERO))
+}
+
+/// What this one connection has of its own.
+fn tailor(fd: BorrowedFd<'_>, settings: &Settings, open: &Open) -> Result<()> {
+    let asked = open.wire.ends.map(|end| u32::from(end.mss));
+    // The client's cap is announced to the server, too: one value for both directions.
+    let mss = asked[0].max(asked[1]);
+    if mss != 0 {
+        let timestamps = open.wire.timestamps.unwrap_or(settings.timestamps);
+        set_segment(fd, mss, timestamps)?;
+    }
+    match open.client_window {
+        0 => Ok(()),
+        bytes => cap_window(fd, bytes),
+    }
+}
+
+/// The family of sockets that an address needs.
+pub fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv6() {
+        AddressFamily::INET6
+    } else {
+        AddressFamily::INET
+    }
+}
+
+/// Without scope and flow label.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip(), address.port())
+}
