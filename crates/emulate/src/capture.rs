@@ -8,8 +8,8 @@ use swell_base::Time;
 use swell_capture::{Heading, LinkType, Record, WriteError, Writer};
 use swell_world::Port;
 
-use swell_host::clock::epoch;
 use swell_host::Checksum;
+use swell_host::clock::epoch;
 
 /// An Ethernet frame with the largest IP packet.
 const LONGEST: u32 = 14 + 65_535;

@@ -15,9 +15,8 @@ use swell_base::{Dur, Time};
 use swell_capture::Heading;
 use swell_world::{Direction, Port, World};
 
+use super::attach::AttachedHosts;
 use super::clock::Clock;
-use swell_host::clock::{monotonic, timespec};
-use super::crowd::Members;
 use super::ip::{Header, set_ecn};
 use super::journal::{Entry, Journal};
 use super::load::{Load, Urgency, waited_for_processor};
@@ -25,9 +24,10 @@ use super::pool::Pool;
 use super::table::Table;
 use super::talks::{Talk, Talks};
 use super::{Counts, Host, Options, Packets, Snapshot};
-use swell_host::{Late, Lateness};
-use swell_host::Nic;
 use entrance::Staged;
+use swell_host::Nic;
+use swell_host::clock::{monotonic, timespec};
+use swell_host::{Late, Lateness};
 
 /// Packets that leave together at most: the kernel takes what is of one connection as one.
 const AT_ONCE: usize = 64;
@@ -43,7 +43,7 @@ pub struct Emulation {
     /// The host behind each port.
     ports: Vec<usize>,
     table: Table,
-    members: Members,
+    attached: AttachedHosts,
     options: Options,
     inside: Inside,
     load: Load,
@@ -150,7 +150,7 @@ impl Emulation {
             hosts: attached,
             ports,
             table,
-            members: Members::of(options.crowd.take()),
+            attached: AttachedHosts::of(options.updates.take()),
             options,
             inside,
             load: Load::starting(monotonic()),

@@ -8,11 +8,12 @@
 //! With a journal of what came in and when, the same world can be run again in virtual time and must
 //! let out the same packets at the same instants ([`replay`]).
 
+mod attach;
 pub mod backend;
 mod capture;
 mod clock;
 mod connections;
-mod crowd;
+
 mod datagrams;
 mod drive;
 mod ip;
@@ -32,10 +33,10 @@ use ipnet::IpNet;
 use swell_base::{Dur, Time};
 use swell_world::{PortConfig, World};
 
+pub use attach::HostUpdates;
 pub use capture::Packets;
 pub use clock::Clock;
 pub use connections::{Connection, Connections, Ending};
-pub use crowd::Crowd;
 pub use datagrams::{Conversation, Datagrams};
 pub use drive::{Emulation, Ended, Running};
 pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
@@ -84,7 +85,7 @@ pub struct Options {
     /// Where to write packets.
     pub packets: Option<Packets>,
     /// Addresses that come and go, each with a port of its own.
-    pub crowd: Option<Crowd>,
+    pub updates: Option<HostUpdates>,
     /// Somebody who looks at the world when it has come to an instant.
     pub then: Then,
     /// Told on the thread that drives the world what to ask of the scheduler: first of all, and whenever that changes.

@@ -86,7 +86,7 @@ impl Target {
 /// The part of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// Where each of the run's clients may connect from; none: from where its leash does.
+    /// Where each of the run's clients may connect from; none: from where its lease does.
     pub clients: Vec<Addresses>,
     /// Addresses at which it agrees to be sent traffic, as its clients are to have them; none: those
     /// where they reach it.

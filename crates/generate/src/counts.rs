@@ -80,7 +80,7 @@ pub struct Statistics {
     pub open: u64,
     /// By how much transfers and exchanges were later than their time, of the thread that was latest.
     pub late: Late,
-    /// Parties whose leash holds.
+    /// Parties whose lease holds.
     pub parties: u64,
     /// The threads share one table of descriptors: more threads have no more of them.
     pub one_table: bool,

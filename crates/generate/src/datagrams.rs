@@ -11,9 +11,9 @@ use swell_traffic::flowlevel::{Exchange, Pacer, UdpSource};
 use super::connect::{set_dscp, socket};
 use super::flow::{Flow, Outcome};
 use super::playing::Ends;
-use swell_host::sys::datagrams as sys;
 use super::wire::{DATAGRAM, MOST_ANSWERS, Stamp, plain};
 use super::worker::{DATAGRAMS, SOURCE, Wake, Worker, watch};
+use swell_host::sys::datagrams as sys;
 
 /// So many datagrams of a source that are due go at once, and so many are taken before others have their
 /// turn.

@@ -56,10 +56,10 @@
 //!
 //! # Who may
 //!
-//! A run has a key. Before a client sends anything to a server, the two agree on a *leash* ([`wire`]): a
+//! A run has a key. Before a client sends anything to a server, the two agree on a *lease* ([`wire`]): a
 //! connection on which each shows the other that it has the key, without saying it, and the server what addresses
 //! it agreed to be sent traffic at. A server gives nothing to an address that no client of the run has, to a
-//! client without a leash, to a request without the key. When a leash breaks or is silent for the length of
+//! client without a lease, to a request without the key. When a lease breaks or is silent for the length of
 //! the lease, everything between the two ends, and a run that nobody renews ends as a whole.
 //!
 //! The key of transfers is not secret from whoever reads packets between the hosts. With it and an address of
@@ -77,7 +77,7 @@ mod connect;
 mod counts;
 mod datagrams;
 mod flow;
-mod leash;
+mod lease;
 #[cfg(test)]
 mod patience;
 mod plan;

@@ -14,8 +14,8 @@ use super::counts::Statistics;
 use super::flow::{Flow, ROW};
 use super::plan::SharedPlan;
 use super::shared::{Command, Shared};
-use swell_host::sys::datagrams as sys;
 use super::worker::Worker;
+use swell_host::sys::datagrams as sys;
 
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]

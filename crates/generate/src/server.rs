@@ -18,9 +18,9 @@ use super::config::Role;
 use super::connect::mark;
 use super::flow::{Flow, Outcome};
 use super::playing::Marks;
-use swell_host::sys::datagrams as sys;
 use super::wire::{HEADER, Message, Request, plain};
 use super::worker::{CHUNK, Conn, DATAGRAMS, LISTENER, State, Wake, Worker, seconds};
+use swell_host::sys::datagrams as sys;
 use swell_sockets::{Here, Sockets, family};
 
 /// Handshakes may be so many at a time; the kernel caps it at `net.core.somaxconn`, 4096 as it comes.

@@ -49,12 +49,12 @@ pub(super) struct Shared {
     pub datagram_port: AtomicU16,
 }
 
-/// The other end of a leash.
+/// The other end of a lease.
 pub(super) struct Party {
     /// When it was last heard, in nanoseconds since the run was made, plus one; 0: it has not agreed, or is
     /// gone.
     heard: AtomicU64,
-    /// Where its leash came from.
+    /// Where its lease came from.
     address: Mutex<Option<IpAddr>>,
 }
 

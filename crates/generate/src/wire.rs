@@ -1,8 +1,8 @@
 //! What generators say to each other: a header before every transfer and in every datagram, and the
-//! handshake of a leash.
+//! handshake of a lease.
 //!
 //! All numbers are big-endian. Who knows the run's key may ask for transfers, from an address and under a
-//! leash that were agreed on; the key goes only to who has shown that it has it already.
+//! lease that were agreed on; the key goes only to who has shown that it has it already.
 
 use std::net::IpAddr;
 
@@ -103,12 +103,12 @@ pub struct Request {
     pub down: u64,
 }
 
-/// What a connection begins with, and what follows on a leash.
+/// What a connection begins with, and what follows on a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
     /// A transfer.
     Request(Request),
-    /// A client wants a leash, and knows this number.
+    /// A client wants a lease, and knows this number.
     Hello {
         /// Which of the run's clients.
         client: u16,

@@ -38,8 +38,8 @@ pub(super) enum State {
     Giving,
     /// Server: everything is sent; the client's FIN is waited for.
     Ending,
-    /// Either end of a leash, not yet agreed or agreed.
-    Leash,
+    /// Either end of a lease, not yet agreed or agreed.
+    Lease,
 }
 
 /// An end of a connection.
@@ -97,8 +97,8 @@ pub(super) enum Wake {
     Exchange(u64),
     /// The listener may be able to accept again.
     Accept,
-    /// A leash is to be made.
-    Leash(u16),
+    /// A lease is to be made.
+    Lease(u16),
 }
 
 impl Ranked for Wake {}
@@ -126,7 +126,7 @@ pub(super) struct Worker {
     pub over: Vec<Flow>,
     pub playing: Option<Playing>,
     pub answerer: Option<Answerer>,
-    pub leashes: super::leash::Leashes,
+    pub leases: super::lease::Leases,
     stopping: bool,
     /// How far the connections have been looked at.
     looked: usize,
@@ -182,7 +182,7 @@ impl Worker {
             over: Vec::new(),
             playing: None,
             answerer: None,
-            leashes: super::leash::Leashes::default(),
+            leases: super::lease::Leases::default(),
             stopping: false,
             looked: 0,
             shared,
@@ -192,7 +192,7 @@ impl Worker {
                 worker.playing = Some(Playing::new(client));
                 if number == 0 {
                     for server in 0..client.servers.len() {
-                        worker.queue.push(Time::ZERO, Wake::Leash(server as u16));
+                        worker.queue.push(Time::ZERO, Wake::Lease(server as u16));
                     }
                 }
             }
@@ -257,7 +257,7 @@ impl Worker {
             match wake {
                 Wake::Exchange(source) => self.exchanges_due(source, due),
                 Wake::Accept => self.accept_again(),
-                Wake::Leash(server) => self.make_leash(server),
+                Wake::Lease(server) => self.begin_lease(server),
             }
         }
         self.queue.next_at().is_some_and(|next| next <= now)
@@ -297,7 +297,7 @@ impl Worker {
             State::Header | State::Taking | State::Giving | State::Ending => {
                 self.server_news(token);
             }
-            State::Leash => self.leash_news(token),
+            State::Lease => self.lease_event(token),
         }
     }
 
@@ -341,7 +341,7 @@ impl Worker {
 
     /// Looks at everything that nobody tells about.
     fn look(&mut self, now: Time) {
-        self.leash_look(now);
+        self.lease_look(now);
         let second = seconds(now);
         let parties = 0..self.shared.parties.len();
         let here: Vec<bool> = parties.map(|p| self.shared.is_here(p as u16)).collect();
@@ -349,7 +349,7 @@ impl Worker {
             let still = second.saturating_sub(conn.progress);
             let here = here.get(usize::from(conn.party)) == Some(&true);
             match conn.state {
-                State::Leash => false,
+                State::Lease => false,
                 State::Header if !conn.keep => still > HEADER_PATIENCE,
                 State::Header | State::Idle => !here,
                 _ => still > STALLED || !here,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use swell_base::{Dur, Rate};
 use swell_generate::Closed;
-use swell_host::{Rights, TokenBucket, helper_main};
 use swell_generate::router::{Load, Pattern, Seen, Settings, Sizes, bench};
+use swell_host::{Rights, TokenBucket, helper_main};
 
 type Test = fn(&Rights);
 

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use swell_base::Dur;
-use swell_generate::{
-    Addresses, Client, Closed, Config, Key, Play, Role, Run, Server, Target,
-};
+use swell_generate::{Addresses, Client, Closed, Config, Key, Play, Role, Run, Server, Target};
 
 /// Descriptors that the process may have.
 const FEW: u64 = 300;

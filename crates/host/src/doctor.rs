@@ -3,8 +3,8 @@
 use super::device::{Device, DeviceConfig};
 use super::helper::{HELPER, INIT, PROBE};
 use super::rights::Rights;
-use super::way::DeviceKind;
 use super::sys::devices as sys;
+use super::way::DeviceKind;
 use super::{Precision, be_punctual};
 use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;

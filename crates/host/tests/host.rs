@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use swell_host::doctor::{State, examine};
+use swell_host::{Checksum, Nic};
 use swell_host::{
     Device, DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream,
     helper_main,
 };
-use swell_host::{Checksum, Nic};
 
 /// Loses patience with something that should take milliseconds.
 const LONG: Duration = Duration::from_secs(20);

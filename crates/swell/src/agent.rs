@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use swell_generate::agent::{Agent, AgentConfig, Identity};
 use swell_generate::Addresses;
+use swell_generate::agent::{Agent, AgentConfig, Identity};
 use swell_host::{Precision, be_punctual};
 use tokio::sync::oneshot;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use swell_experiment::Plan;
 use swell_emulate::backend::{Bridge, Settings};
+use swell_experiment::Plan;
 use swell_host::InterfaceFacts;
 use swell_host::scratch::Scratch;
 

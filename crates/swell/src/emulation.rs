@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use swell_base::Dur;
-use swell_emulate::backend::Settings;
 use swell_emulate::Pace;
+use swell_emulate::backend::Settings;
 use swell_host::Offload;
 
 #[derive(Debug, Args)]

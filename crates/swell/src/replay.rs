@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use swell_base::{Time, Warning};
-use swell_experiment::{Plan, Results};
 use swell_emulate::backend::JOURNAL;
 use swell_emulate::{Entry, Recorded, read_journal};
+use swell_experiment::{Plan, Results};
 
 use crate::cli::ReplayArgs;
 use crate::fail::Fail;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, presets};
 use swell_capture::{Counts, Skip};
+use swell_emulate::backend::{Exit, Went};
 use swell_experiment::Results;
 use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile, Statistic};
 use swell_generate::agent::Standing;
-use swell_emulate::backend::{Exit, Went};
 use swell_stats::Estimate;
 use swell_study::Ledger;
 use swell_traffic::Model;

@@ -9,11 +9,11 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use swell_emulate::backend::{Emulator, Exit, Settings, Went};
 use swell_experiment::backend::RunError;
 use swell_experiment::run::{Ended, Event, Failure, Options};
 use swell_experiment::store::Manifest;
 use swell_experiment::{Plan, Results, Verdict};
-use swell_emulate::backend::{Emulator, Exit, Settings, Went};
 use swell_host::Rights;
 use swell_host::scratch::Scratch;
 

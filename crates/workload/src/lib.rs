@@ -31,7 +31,9 @@ mod structural;
 mod web;
 
 pub use greedy::{Greedy, GreedyConfig};
-pub use machine::{Access, Action, Beat, Conn, End, Event, Info, Open, TCP_HEADERS, Workload};
+pub use machine::{
+    Access, Action, Conn, End, Event, Info, Open, TCP_HEADERS, TimedWrite, Workload,
+};
 pub use on_off::{OnOff, TooManyPackets};
 pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord};

@@ -72,7 +72,7 @@ pub enum Action {
 /// The life of a source that follows a schedule: [`Action::Send`], then [`Action::Timer`] with the token of
 /// the timer that was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beat {
+pub struct TimedWrite {
     /// The connection that is written to,
     pub conn: Conn,
     /// by which end,
@@ -81,8 +81,8 @@ pub struct Beat {
     pub bytes: u64,
     /// Until the next.
     pub pause: Dur,
-    /// Every later beat of this timer writes to this end of this connection too, whatever events there are. While
-    /// what was written before still waits there, more changes nothing: the next beats may be asked for late, when
+    /// Every later write of this timer writes to this end of this connection too, whatever events there are. While
+    /// what was written before still waits there, more changes nothing: the next timed writes may be asked for late, when
     /// what they write is needed, in their order and with the pauses that they give.
     pub alone: bool,
 }
@@ -147,25 +147,25 @@ pub trait Workload: Send {
     /// Handles one event at `now`, appending what it wants done to `actions`.
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
 
-    /// The timer with this token is due, as [`Event::Timer`] says, if all that comes of it is a [`Beat`]; else
+    /// The timer with this token is due, as [`Event::Timer`] says, if all that comes of it is a [`TimedWrite`]; else
     /// `None`, and nothing has happened. Whoever asks instead of calling [`handle`](Workload::handle) saves the
     /// list of actions, which is a large part of what a source costs that does nothing else.
-    fn beat(&mut self, token: u64) -> Option<Beat> {
+    fn timed_write(&mut self, token: u64) -> Option<TimedWrite> {
         let _ = token;
         None
     }
 
-    /// Several [beats](Workload::beat) of a timer that is [alone](Beat::alone): at most `most` writes of one size, of
+    /// Several [timed writes](Workload::timed_write) of a timer that is [alone](TimedWrite::alone): at most `most` writes of one size, of
     /// those due before `now`. `due` is when the first is due, and is set to when the next will be. How many bytes
-    /// each of them writes, and how many they are; zero of them where there are no beats.
-    fn beats(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
+    /// each of them writes, and how many they are; zero of them where there are no timed writes.
+    fn timed_writes(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
         if most == 0 || *due >= now {
             return (0, 0);
         }
-        match self.beat(token) {
-            Some(beat) => {
-                *due += beat.pause;
-                (beat.bytes, 1)
+        match self.timed_write(token) {
+            Some(write) => {
+                *due += write.pause;
+                (write.bytes, 1)
             }
             None => (0, 0),
         }

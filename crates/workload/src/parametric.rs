@@ -3,7 +3,9 @@
 use swell_base::{Dur, Rate, Stream, Time, UDP_HEADERS};
 
 use crate::machine::TCP_HEADERS;
-use crate::{Access, Action, Beat, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
+use crate::{
+    Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, TimedWrite, Workload,
+};
 
 /// When packets are submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,12 +189,12 @@ impl Workload for Parametric {
     }
 
     #[inline]
-    fn beat(&mut self, token: u64) -> Option<Beat> {
+    fn timed_write(&mut self, token: u64) -> Option<TimedWrite> {
         if self.ways[token as usize & 1].transport != Transport::Tcp {
             return None;
         }
         let (conn, n, pause) = self.submit(token);
-        Some(Beat {
+        Some(TimedWrite {
             conn,
             end: End::Client,
             bytes: u64::from(n),
@@ -201,7 +203,7 @@ impl Workload for Parametric {
         })
     }
 
-    fn beats(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
+    fn timed_writes(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
         let direction = token as usize & 1;
         let mut n = 0;
         while n < most && *due < now {
@@ -275,13 +277,13 @@ mod tests {
             for i in 0..1_000 {
                 let (token, mut actions) = (i / 2 % 2, Vec::new());
                 told.handle(Time::ZERO, Event::Timer(token), &mut actions);
-                let beat = asked.beat(token).expect("TCP");
+                let write = asked.timed_write(token).expect("TCP");
                 let same = [
-                    Action::Send(beat.conn, beat.end, beat.bytes),
-                    Action::Timer(beat.pause, token),
+                    Action::Send(write.conn, write.end, write.bytes),
+                    Action::Timer(write.pause, token),
                 ];
                 assert_eq!(actions, same);
-                assert!(!beat.alone, "sources take turns");
+                assert!(!write.alone, "sources take turns");
             }
         }
     }
@@ -303,13 +305,13 @@ mod tests {
             let (mut due, mut next) = (Time::ZERO, Time::ZERO);
             for i in 0..1_000 {
                 let now = Time::ZERO + Dur::from_millis(20 * i);
-                let (bytes, n) = many.beats(0, &mut due, now, (i % 6) as u32);
+                let (bytes, n) = many.timed_writes(0, &mut due, now, (i % 6) as u32);
                 for _ in 0..n {
                     assert!(next < now);
-                    let beat = one.beat(0).expect("TCP");
-                    assert!(beat.alone);
-                    assert_eq!(beat.bytes, bytes);
-                    next += beat.pause;
+                    let write = one.timed_write(0).expect("TCP");
+                    assert!(write.alone);
+                    assert_eq!(write.bytes, bytes);
+                    next += write.pause;
                 }
                 assert_eq!(due, next);
                 assert!(u64::from(n) == i % 6 || next >= now);
@@ -328,6 +330,6 @@ mod tests {
             left: Access::default(),
             right: Access::default(),
         };
-        assert_eq!(Parametric::new(config, 1).beat(0), None);
+        assert_eq!(Parametric::new(config, 1).timed_write(0), None);
     }
 }

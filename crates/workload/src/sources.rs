@@ -2,7 +2,9 @@
 
 use swell_base::{Time, derived};
 
-use crate::{Action, Beat, Conn, Event, Info, Parametric, ParametricConfig, Record, Workload};
+use crate::{
+    Action, Conn, Event, Info, Parametric, ParametricConfig, Record, TimedWrite, Workload,
+};
 
 /// Several parametric machines as one: source `i` draws from streams of its own, under the seed
 /// `derived(seed, i)`.
@@ -67,18 +69,18 @@ impl Workload for Sources {
     }
 
     #[inline]
-    fn beat(&mut self, token: u64) -> Option<Beat> {
+    fn timed_write(&mut self, token: u64) -> Option<TimedWrite> {
         let i = (token / TIMERS) as usize;
-        let beat = self.each.get_mut(i)?.beat(token % TIMERS)?;
-        Some(Beat {
-            conn: common(i, beat.conn),
-            ..beat
+        let write = self.each.get_mut(i)?.timed_write(token % TIMERS)?;
+        Some(TimedWrite {
+            conn: common(i, write.conn),
+            ..write
         })
     }
 
-    fn beats(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
+    fn timed_writes(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
         let machine = self.each.get_mut((token / TIMERS) as usize);
-        machine.map_or((0, 0), |m| m.beats(token % TIMERS, due, now, most))
+        machine.map_or((0, 0), |m| m.timed_writes(token % TIMERS, due, now, most))
     }
 
     fn about(&self, token: u64) -> Option<Conn> {

@@ -229,7 +229,7 @@ fn clients(count: u64, links: usize, tcp: &Config, without: &[&str]) -> World {
 const FAST_PATHS: [(&str, FastPath); 3] = [
     ("look-ahead", FastPath::LookAhead),
     ("plain-links", FastPath::PlainLinks),
-    ("beats", FastPath::Beats),
+    ("timed-writes", FastPath::TimedWrites),
 ];
 
 fn without_some(mut world: World, without: &[&str]) -> World {

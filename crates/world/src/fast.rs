@@ -13,7 +13,7 @@ pub enum FastPath {
     /// Sources that say what they write instead of a list of actions. Gains 1.4 to 1.5 times with ns-2's 60 clients, 1.0
     /// to 1.3 times with 10 000 of Linux, and nothing with learnt traffic. Without it the 60 clients are no longer eight
     /// times as fast as ns-2.
-    Beats,
+    TimedWrites,
 }
 
 /// Those that are switched off.

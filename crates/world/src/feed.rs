@@ -2,7 +2,7 @@
 //!
 //! A source that submits more than its connection can send would have an event for each of its writes, and all
 //! that comes of it is that more waits. Where the source says that its timer does nothing else
-//! ([`Beat::alone`](swell_workload::Beat::alone)) and the endpoint that [it would not
+//! ([`TimedWrite::alone`](swell_workload::TimedWrite::alone)) and the endpoint that [it would not
 //! mind](swell_tcp::Endpoint::minds_no_writes), the timer rests: what became due is written when the endpoint has
 //! sent all that waited, and the timer runs again once it is ahead of the present. Nothing else is to be seen
 //! of it: packets, and the numbers that sources draw, are the same. Only what happens at the very nanosecond at
@@ -125,14 +125,14 @@ impl Feed {
             return false;
         }
         let machine = workers.machine_mut(self.workload);
-        let (bytes, n) = machine.beats(self.token, &mut self.due, now, SOME);
+        let (bytes, n) = machine.timed_writes(self.token, &mut self.due, now, SOME);
         endpoint.feed(bytes, n);
         n > 0
     }
 
     fn run_again(&self, timers: &mut Timers, (now, queue): (Time, &mut EventQueue<Wake>)) {
         let wake = timers.set(self.workload, self.token);
-        // A machine whose beats have ended is asked once more, as any timer is.
+        // A machine whose timed writes have ended is asked once more, as any timer is.
         queue.push(self.due.max(now), wake);
     }
 }

@@ -348,36 +348,36 @@ impl World {
 
     #[inline]
     fn work_due(&mut self, workload: u32, token: u64) {
-        let beat = (!self.links.off.has(FastPath::Beats))
-            .then(|| self.workers.machine_mut(workload).beat(token))
+        let write = (!self.links.off.has(FastPath::TimedWrites))
+            .then(|| self.workers.machine_mut(workload).timed_write(token))
             .flatten();
-        let Some(beat) = beat else {
+        let Some(write) = write else {
             self.tell(workload, Event::Timer(token));
             return self.settle();
         };
-        let due = self.links.now + beat.pause;
+        let due = self.links.now + write.pause;
         let mut ready = None;
-        let index = self.workers.flow(workload, beat.conn);
+        let index = self.workers.flow(workload, write.conn);
         if let Some(index) = index
             && let Some(flow) = self.flows.tcp_mut(index)
         {
-            let endpoint = &mut flow.transport.ends[beat.end as usize];
-            if endpoint.send(beat.bytes) {
+            let endpoint = &mut flow.transport.ends[write.end as usize];
+            if endpoint.send(write.bytes) {
                 ready = Some(index);
-            } else if beat.alone && flow.feed == feed::NONE && endpoint.minds_no_writes() {
+            } else if write.alone && flow.feed == feed::NONE && endpoint.minds_no_writes() {
                 let feed = Feed {
                     due,
                     token,
                     workload,
                 };
-                flow.feed = self.feeds.rest(feed, beat.end as u8);
+                flow.feed = self.feeds.rest(feed, write.end as u8);
                 return;
             }
         }
         let wake = self.timers.set(workload, token);
         self.links.queue.push(due, wake);
         if let Some(flow) = ready {
-            self.drain(flow, beat.end as u8);
+            self.drain(flow, write.end as u8);
             self.settle();
         }
     }

@@ -7,7 +7,7 @@ use swell_base::{Dur, Packet, QueueLimit, Rate, Tag, Time};
 use swell_path::{Ledger, LinkConfig, Loss};
 use swell_tcp::{Algorithm, Config, Stats};
 use swell_workload::{
-    Access, Action, Beat, Conn, End, Event, Info, Law, Parametric, ParametricConfig, Record,
+    Access, Action, Conn, End, Event, Info, Law, Parametric, ParametricConfig, Record, TimedWrite,
     Transport, Workload,
 };
 use swell_world::{Direction, Parties, Tap, World};
@@ -23,12 +23,12 @@ impl Workload for Restless {
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
         self.source.handle(now, event, actions);
     }
-    fn beat(&mut self, token: u64) -> Option<Beat> {
+    fn timed_write(&mut self, token: u64) -> Option<TimedWrite> {
         let _ = self.asked.send(()); // somebody may count
-        let beat = self.source.beat(token)?;
-        Some(Beat {
-            alone: beat.alone && self.alone,
-            ..beat
+        let write = self.source.timed_write(token)?;
+        Some(TimedWrite {
+            alone: write.alone && self.alone,
+            ..write
         })
     }
     fn take_records(&mut self) -> Vec<Record> {
@@ -245,7 +245,7 @@ enum What {
     Writes,
     Closes,
     Aborts,
-    /// Aborts, and the beats end.
+    /// Aborts, and the timed writes end.
     Ends,
 }
 
@@ -272,11 +272,11 @@ impl Workload for Busy {
             _ => {}
         }
     }
-    fn beat(&mut self, token: u64) -> Option<Beat> {
+    fn timed_write(&mut self, token: u64) -> Option<TimedWrite> {
         if token > 1 || (self.over && self.what == What::Ends) {
             return None;
         }
-        Some(Beat {
+        Some(TimedWrite {
             conn: Conn(0),
             end: [End::Client, End::Server][token as usize],
             bytes: 1000,

@@ -2,7 +2,7 @@
 //! runs against the clock.
 
 mod bridge;
-mod crowd;
+mod kernel;
 mod machine;
 mod observe;
 mod place;
@@ -166,7 +166,7 @@ impl Backend for Emulator {
 /// The world of a run when its clock is started: a recorded run is repeated from here. The foreground
 /// comes in by ports.
 fn beginning(spec: &RunSpec) -> Result<(World, Cast), RunError> {
-    let real = crowd::real(spec)?;
+    let real = kernel::real(spec)?;
     let (mut world, mut cast) = Cast::new(&RunSpec {
         packets: None,
         foreground: None,

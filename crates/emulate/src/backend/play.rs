@@ -15,14 +15,14 @@ use swell_path::Ledger;
 use swell_tcp::Config;
 use swell_world::World;
 
-use super::crowd::{Crowds, Playing};
+use super::kernel::{KernelBackground, Playing};
 use super::place::{Addresses, everybody, ports};
 use super::programs::{Exit, Programs, Server, ended_early};
 use super::requests;
 use super::{JOURNAL, Settings, Went, beginning, machine};
-use crate::{Crowd, Emulation, Options, Packets, Running, Said, Urgency};
-use swell_host::{Device, Host, HostConfig, Precision, Pressure, Rights, be_punctual};
+use crate::{Emulation, HostUpdates, Options, Packets, Running, Said, Urgency};
 use swell_host::scratch::Scratch;
+use swell_host::{Device, Host, HostConfig, Precision, Pressure, Rights, be_punctual};
 
 /// How often a run looks at what goes on.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
@@ -78,20 +78,20 @@ struct Told {
 impl Play<'_> {
     pub fn play(&self) -> Result<Played, RunError> {
         let place = Place::new(self.spec.output.as_deref()).map_err(failed)?;
-        let (crowds, theirs) = Crowds::new(self)?.unzip();
+        let (kernel, theirs) = KernelBackground::new(self)?.unzip();
         let (world, mut cast) = beginning(self.spec)?;
         let (hosts, mut attached) = self.hosts()?;
         let programs = self.programs(&place, &hosts)?;
         attached.extend(theirs.into_iter().flatten());
-        let members = crowds.as_ref().map(Crowds::members);
-        let (options, told) = self.options(&place, world.now(), members)?;
+        let updates = kernel.as_ref().map(KernelBackground::updates);
+        let (options, told) = self.options(&place, world.now(), updates)?;
         let (before, begun) = (Pressure::now(), Instant::now());
         let running = Emulation::new(world, attached, options).and_then(Emulation::start);
         let running = running.map_err(failed)?;
         let precision = told.precision.recv().unwrap_or(Precision::Fair);
-        let background = match crowds {
+        let background = match kernel {
             None => None,
-            Some(crowds) => Some(self.warm_up(crowds, &running)?),
+            Some(kernel) => Some(self.warm_up(kernel, &running)?),
         };
         let done = match &programs {
             Some((programs, _)) => Done::Exits(programs.clients(&hosts[0], &running)?),
@@ -221,7 +221,7 @@ impl Play<'_> {
         &self,
         place: &Place,
         begin: Time,
-        members: Option<Crowd>,
+        updates: Option<HostUpdates>,
     ) -> Result<(Options, Told), RunError> {
         let (tell_warm, warm) = mpsc::channel();
         let (tell_precision, precision) = mpsc::channel();
@@ -242,14 +242,14 @@ impl Play<'_> {
             until: Some(Time::ZERO + self.spec.duration),
             journal: self.settings.record.then(|| place.path().join(JOURNAL)),
             packets: packets.transpose().map_err(failed)?,
-            then: members.is_some().then(|| {
+            then: updates.is_some().then(|| {
                 let look = move |world: &World| {
                     // The receiver outlives the emulation.
                     let _ = tell_warm.send(stage::ledgers(world));
                 };
                 (self.warm(), Box::new(look) as _)
             }),
-            crowd: members,
+            updates,
             schedule: Some(Box::new(move |urgency| {
                 let granted = be_punctual(urgency == Urgency::Punctual);
                 // The first is waited for; later ones nobody asks about.
@@ -271,8 +271,8 @@ impl Play<'_> {
     }
 
     /// Starts a real background, and waits until it is warm.
-    fn warm_up(&self, crowds: Crowds, running: &Running) -> Result<Playing, RunError> {
-        let background = crowds.start(running.now());
+    fn warm_up(&self, kernel: KernelBackground, running: &Running) -> Result<Playing, RunError> {
+        let background = kernel.start(running.now());
         while running.now() < self.warm() && !running.is_over() {
             std::thread::sleep(LOOK);
             if self.look(running) {

@@ -15,9 +15,9 @@ use swell_experiment::reported::{self, Output};
 
 use super::place::{filled, placeholders};
 use super::play::{LOOK, Play, failed};
+use super::serve::Serving;
 use crate::Running;
 use swell_host::{Host, Listening, Process, Program, Stream};
-use super::serve::Serving;
 
 /// What a program gets between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);

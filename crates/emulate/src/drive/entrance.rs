@@ -105,7 +105,7 @@ impl Emulation {
             inside.cross(world, table, at, from, &wire);
             return;
         }
-        self.members.update(world, |address, port, new| {
+        self.attached.update(world, |address, port, new| {
             if let Some(config) = new {
                 inside.note(&Entry::Port {
                     at,

@@ -71,7 +71,7 @@ pub enum Part {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerPart {
-    /// Of each of the run's clients, prefixes that it may come from; none: where its leash comes from.
+    /// Of each of the run's clients, prefixes that it may come from; none: where its lease comes from.
     pub clients: Vec<Vec<String>>,
     /// Prefixes at which it is sent traffic, all within its own pool; none: where clients reach it.
     #[serde(default)]

@@ -10,8 +10,8 @@ use super::api::{
     Change, ClientPart, NewRun, Part, RunView, ServerPart, StatisticsView, Status, TrafficPart,
     Wrong,
 };
-use swell_host::clock::monotonic;
 use crate::{Addresses, Client, Config, Key, Play, Role, Run, RunError, Server, Target};
+use swell_host::clock::monotonic;
 
 /// Runs that an agent has at most, those included that are over and not deleted.
 const MOST: usize = 64;

@@ -22,8 +22,8 @@ use tokio::sync::oneshot;
 
 use super::visitors::ANONYMOUS;
 use super::*;
-use crate::{Addresses, Outcome};
 use crate::patience::until;
+use crate::{Addresses, Outcome};
 
 const TOKEN: &str = "0123456789abcdef";
 

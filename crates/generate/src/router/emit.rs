@@ -10,8 +10,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use swell_base::{Dur, Time, Warning};
 
 use super::constant::{LINK_HEADER, Pattern, PatternError};
-use swell_host::sys::batch::{self as sys, AT_ONCE, Numbered};
 use swell_host::be_punctual;
+use swell_host::sys::batch::{self as sys, AT_ONCE, Numbered};
 use swell_host::{Late, Lateness};
 
 /// The discard service (RFC 863), where nobody expects an answer.

@@ -60,8 +60,8 @@ pub use emit::{Emitted, PORT};
 use crate::{
     Client, Config, Key, Play, Role, Run, RunError, Server, SharedPlan, Statistics, Target,
 };
-use swell_host::{Rights, TokenBucket};
 use losses::{Marks, Numbers};
+use swell_host::{Rights, TokenBucket};
 use testbed::{Testbed, clients, prefix};
 
 /// The router, and how long it is looked at.

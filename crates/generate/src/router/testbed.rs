@@ -10,8 +10,8 @@ use swell_base::{Time, Warning};
 
 use super::emit::PORT;
 use super::{BenchError, Count, Sample, Settings, cpu, kernel};
-use swell_host::sys::batch as sys;
 use crate::Addresses;
+use swell_host::sys::batch as sys;
 use swell_host::{CABLE, CableEnd, Host, HostConfig, Rights, cable};
 
 /// The source's address.

@@ -39,7 +39,7 @@ fn when_one_side_goes_the_other_stops() {
         agreed(&client);
         client.start();
         until(|| client.statistics().counts.received_bytes > 1 << 20);
-        // Three transfers and the leash.
+        // Three transfers and the lease.
         until(|| server.statistics().open == 4);
         if gone == "client" {
             drop(client);
@@ -48,7 +48,7 @@ fn when_one_side_goes_the_other_stops() {
             assert_eq!((counts.failed, counts.lost_parties), (3, 0), "it said so");
         } else {
             drop(server);
-            // The leash itself is tried again and again.
+            // The lease itself is tried again and again.
             until(|| client.statistics().counts.failed == 3 && client.statistics().open <= 1);
             let statistics = client.statistics();
             assert_eq!((statistics.parties, statistics.counts.lost_parties), (0, 0));

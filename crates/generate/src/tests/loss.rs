@@ -93,7 +93,7 @@ fn lost_packets_cost_time_and_nothing_else() {
     let Some(network) = Network::new() else {
         return;
     };
-    // Every packet, of handshakes and of the leash as well.
+    // Every packet, of handshakes and of the lease as well.
     let some = "-A INPUT -m statistic --mode random --probability 0.05 -j DROP";
     if let Err(why) = network.run("iptables", some) {
         return say(&format!("skipped: {why}"));

@@ -32,7 +32,7 @@ fn strangers_get_nothing_and_are_counted() {
         up: 0,
         down: 1_000,
     });
-    // Something else; another key; the right key but no leash; a client that the run does not have.
+    // Something else; another key; the right key but no lease; a client that the run does not have.
     assert_eq!(
         probe(
             port,

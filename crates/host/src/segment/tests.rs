@@ -36,7 +36,7 @@ fn pseudo_header(packet: &[u8], transport: usize) -> Vec<u8> {
 }
 
 #[derive(Debug, Clone)]
-pub(in crate) struct Super {
+pub(crate) struct Super {
     pub packet: Vec<u8>,
     pub transport: usize,
     pub header: usize,
@@ -53,7 +53,7 @@ impl Super {
 
 /// A super-packet as the kernel makes it: options, flags, any payload, the sum of the pseudo-header in the
 /// checksum field.
-pub(in crate) fn super_packet() -> impl Strategy<Value = Super> {
+pub(crate) fn super_packet() -> impl Strategy<Value = Super> {
     (
         any::<bool>(),
         // Options of IP are rare.
@@ -96,7 +96,7 @@ pub(in crate) fn super_packet() -> impl Strategy<Value = Super> {
         )
 }
 
-pub(in crate) fn cut(whole: &Super, size: u16) -> Vec<Vec<u8>> {
+pub(crate) fn cut(whole: &Super, size: u16) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let count = segment(
         &whole.packet,

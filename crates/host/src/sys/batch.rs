@@ -28,12 +28,7 @@ pub struct Numbered {
 
 /// Sends datagrams to `port`; says how many the kernel took.
 #[expect(unsafe_code, reason = "no safe call sends several datagrams")]
-pub fn send(
-    fd: BorrowedFd<'_>,
-    port: u16,
-    all: &[Numbered],
-    filling: &[u8],
-) -> Result<usize> {
+pub fn send(fd: BorrowedFd<'_>, port: u16, all: &[Numbered], filling: &[u8]) -> Result<usize> {
     let all = &all[..all.len().min(AT_ONCE)];
     let numbers: Vec<[u8; 8]> = all.iter().map(|d| d.number.to_be_bytes()).collect();
     let mut names: Vec<libc::sockaddr_in> = all

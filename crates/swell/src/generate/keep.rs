@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use swell_base::{Dur, Warning};
 use swell_experiment::observe;
 use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows};
-use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
 use swell_generate::Flow;
+use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
 
 use super::Ended;
 use crate::fail::Fail;

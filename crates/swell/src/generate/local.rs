@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use swell_generate::agent::Address;
 use swell_generate::wire::Key;
-use swell_host::{CABLE, CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
 use swell_host::scratch::Scratch;
+use swell_host::{CABLE, CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
 
 use crate::fail::Fail;
 

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swell_base::{Dur, Rate, Warning};
+use swell_generate::router::{BenchError, Load, Pattern, Seen, Settings, Sizes, bench};
 use swell_generate::{Model, SharedPlan};
 use swell_host::{Rights, TokenBucket};
-use swell_generate::router::{BenchError, Load, Pattern, Seen, Settings, Sizes, bench};
 use swell_study::router::bench::{
     Bench, BenchCell, FLOOD, Mix, Regime, Sent, Setting, first, second,
 };

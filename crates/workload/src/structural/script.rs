@@ -7,9 +7,9 @@ use swell_traffic::{Connection, Cursor, Exchange, Model, Unit};
 
 use crate::End;
 
-use pour::Pour;
+use paced::PacedWrite;
 
-mod pour;
+mod paced;
 
 /// Where in the model an exchange is: session, group, connection.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub(super) struct Script {
     /// When data last arrived, by receiving end.
     arrived: [Time; 2],
     /// What the client and the server are writing.
-    pours: [Pour; 2],
+    writes: [PacedWrite; 2],
     /// The pause before an end's next unit runs.
     pausing: [bool; 2],
     /// Units of the other end that arrived completely, and their bytes, by receiving end.
@@ -109,7 +109,7 @@ impl Script {
             received: [0; 2],
             awaited: [0; 2],
             arrived: [Time::ZERO; 2],
-            pours: [Pour::default(); 2],
+            writes: [PacedWrite::default(); 2],
             pausing: [false; 2],
             heard: [(0, 0); 2],
             state: State::Idle,
@@ -169,10 +169,10 @@ impl Script {
         let model = Arc::clone(&self.model);
         match (exchange(&model, self.place), what) {
             (Exchange::Sequential(_) | Exchange::Concurrent { .. }, WRITE_UP) => {
-                self.pour(End::Client, steps);
+                self.write_some(End::Client, steps);
             }
             (Exchange::Sequential(_) | Exchange::Concurrent { .. }, WRITE_DOWN) => {
-                self.pour(End::Server, steps);
+                self.write_some(End::Server, steps);
             }
             (Exchange::Sequential(turns), ANSWER) => {
                 let Some(turn) = turns.get(self.next[0] as usize) else {
@@ -226,8 +226,8 @@ impl Script {
         // The pause runs, on the link where it was seen, from the passing of the last data: half
         // a round trip before `end` could see it arrive. An acknowledgement that was delayed took
         // longer, and the pause has run for that long, too.
-        let pour = &self.pours[end as usize];
-        if pour.left > 0 {
+        let write = &self.writes[end as usize];
+        if write.left > 0 {
             return;
         }
         let arrived = self.arrived[1 - end as usize];
@@ -337,7 +337,7 @@ impl Script {
             End::Client => (0, (up, down, CHUNK_UP)),
             End::Server => (1, (down, up, CHUNK_DOWN)),
         };
-        if self.pausing[e] || self.pours[e].left > 0 {
+        if self.pausing[e] || self.writes[e].left > 0 {
             return;
         }
         let Some(unit) = own.get(self.next[e] as usize) else {

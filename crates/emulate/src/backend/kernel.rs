@@ -19,16 +19,16 @@ use swell_world::PortConfig;
 use super::place::networks;
 use super::play::{Play, failed, of_sockets, tell_namespace};
 use super::side::sockets;
-use crate::{Crowd};
+use crate::HostUpdates;
 use swell_host::{Host, HostConfig};
 use swell_sockets::{Carrier, CarrierConfig, Paths, Side};
 
 /// The two hosts and what will run in them.
-pub(super) struct Crowds {
+pub(super) struct KernelBackground {
     machine: Box<dyn Workload>,
     tcp: Arc<Config>,
     hosts: [Host; 2],
-    crowd: Crowd,
+    updates: HostUpdates,
     end: Time,
 }
 
@@ -47,10 +47,10 @@ pub(super) fn real(spec: &RunSpec) -> Result<bool, RunError> {
     Ok(spec.background_stack != Stack::Simulated && stage::background(spec)?.is_some())
 }
 
-impl Crowds {
+impl KernelBackground {
     /// Makes the hosts, and what the emulation attaches of them; `None` where the run's background is
     /// simulated, or there is none.
-    pub fn new(play: &Play<'_>) -> Result<Option<(Crowds, [crate::Host; 2])>, RunError> {
+    pub fn new(play: &Play<'_>) -> Result<Option<(KernelBackground, [crate::Host; 2])>, RunError> {
         if play.spec.background_stack == Stack::Simulated {
             return Ok(None);
         }
@@ -81,19 +81,19 @@ impl Crowds {
         };
         let (left, users) = make(Place::Left, "users")?;
         let (right, servers) = make(Place::Right, "servers")?;
-        let crowds = Crowds {
+        let background = KernelBackground {
             machine,
             tcp,
             hosts: [left, right],
-            crowd: Crowd::default(),
+            updates: HostUpdates::default(),
             end: Time::ZERO + play.spec.duration,
         };
-        Ok(Some((crowds, [users, servers])))
+        Ok(Some((background, [users, servers])))
     }
 
-    /// Who tells the emulation of the members.
-    pub fn members(&self) -> Crowd {
-        self.crowd.clone()
+    /// Who tells the emulation of the updates.
+    pub fn updates(&self) -> HostUpdates {
+        self.updates.clone()
     }
 
     /// Starts the machine when the world's time is `now`.
@@ -101,10 +101,10 @@ impl Crowds {
         let stop = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&stop);
         let namespaces = self.hosts.each_ref().map(Host::network);
-        let Crowds {
+        let KernelBackground {
             machine,
             tcp,
-            crowd,
+            updates,
             end,
             ..
         } = self;
@@ -116,7 +116,7 @@ impl Crowds {
             };
             let mut carrier = Carrier::new(CarrierConfig {
                 sides: [side(left, Place::Left)?, side(right, Place::Right)?],
-                paths: Some(Box::new(Teller(crowd))),
+                paths: Some(Box::new(Updates(updates))),
                 epoch: None,
             })
             .map_err(failed)?;
@@ -156,14 +156,14 @@ impl Drop for Playing {
 }
 
 /// Passes on to the emulation what the carrier tells.
-struct Teller(Crowd);
+struct Updates(HostUpdates);
 
-impl Paths for Teller {
+impl Paths for Updates {
     fn taken(&mut self, side: Side, address: IpAddr, access: &Access) {
-        self.0.came(side == Side::Right, address, access);
+        self.0.attach(side == Side::Right, address, access);
     }
 
     fn released(&mut self, side: Side, address: IpAddr) {
-        self.0.went(side == Side::Right, address);
+        self.0.detach(side == Side::Right, address);
     }
 }

@@ -1,4 +1,4 @@
-//! The leash between a client and a server: one connection that says that both still agree.
+//! The lease between a client and a server: one connection that says that both still agree.
 //!
 //! The client asks with a number of its own, the server answers with one of its own and shows that it
 //! has the run's key and what it agreed to, the client shows that it has the key. From then on each says a
@@ -16,16 +16,16 @@ use super::connect::{begin_connect, socket};
 use super::wire::{HEADER, Key, Message, client_proof, same, server_proof};
 use super::worker::{Conn, State, Wake, Worker};
 
-/// Leashes of one thread.
+/// Leases of one thread.
 #[derive(Default)]
-pub(super) struct Leashes {
-    all: BTreeMap<u64, Leash>,
+pub(super) struct Leases {
+    all: BTreeMap<u64, Lease>,
     /// When to say a byte next.
     next: Time,
 }
 
-/// How far a leash is.
-struct Leash {
+/// How far a lease is.
+struct Lease {
     party: u16,
     stage: Stage,
     /// The client's number and the server's.
@@ -42,7 +42,7 @@ enum Stage {
     Agreed,
 }
 
-/// A leash that did not come about is tried again after this.
+/// A lease that did not come about is tried again after this.
 const AGAIN: Dur = Dur::from_millis(500);
 /// So often a byte is said in the length of a lease.
 const BEATS: u64 = 5;
@@ -53,7 +53,7 @@ const BYE: [u8; 1] = [1];
 
 impl Worker {
     /// A client asks server `party`.
-    pub fn make_leash(&mut self, party: u16) {
+    pub fn begin_lease(&mut self, party: u16) {
         let Some(playing) = &self.playing else {
             return;
         };
@@ -70,29 +70,29 @@ impl Worker {
             Ok(fd) => fd,
             Err(error) => {
                 self.failed(error);
-                self.queue.push(now + AGAIN, Wake::Leash(party));
+                self.queue.push(now + AGAIN, Wake::Lease(party));
                 return;
             }
         };
         let token = self.conns.insert(Conn {
             keep: true,
             party,
-            ..Conn::new(fd, State::Leash, now)
+            ..Conn::new(fd, State::Lease, now)
         });
-        let leash = Leash {
+        let lease = Lease {
             party,
             stage: Stage::Connecting,
             nonces: [nonce(), [0; 16]],
             since: now,
         };
-        self.leashes.all.insert(token, leash);
+        self.leases.all.insert(token, lease);
         let begun = self.watch(token).and_then(|()| {
             let conn = self.conns.get_mut(token);
             conn.map_or(Ok(()), |conn| begin_connect(&conn.fd, &to))
         });
         if let Err(error) = begun {
             self.failed(error);
-            self.break_leash(token);
+            self.break_lease(token);
         }
     }
 
@@ -110,27 +110,27 @@ impl Worker {
         let Some(conn) = self.conns.get_mut(token) else {
             return;
         };
-        conn.state = State::Leash;
+        conn.state = State::Lease;
         conn.keep = true;
         conn.party = client;
-        let leash = Leash {
+        let lease = Lease {
             party: client,
             stage: Stage::Asked,
             nonces: [theirs, own],
             since: now,
         };
-        self.leashes.all.insert(token, leash);
+        self.leases.all.insert(token, lease);
         self.say(token, &message);
-        self.leash_news(token);
+        self.lease_event(token);
     }
 
-    /// Something happened at a leash.
-    pub fn leash_news(&mut self, token: u64) {
+    /// Something happened at a lease.
+    pub fn lease_event(&mut self, token: u64) {
         let key = self.shared.config.key;
-        let Some(leash) = self.leashes.all.get_mut(&token) else {
+        let Some(lease) = self.leases.all.get_mut(&token) else {
             return;
         };
-        if leash.stage == Stage::Connecting {
+        if lease.stage == Stage::Connecting {
             let Some(conn) = self.conns.get_mut(token) else {
                 return;
             };
@@ -138,23 +138,23 @@ impl Worker {
                 Ok(Ok(())) if rustix::net::getpeername(&conn.fd).is_ok() => {}
                 Ok(Ok(())) => return,
                 _ => {
-                    self.break_leash(token);
+                    self.break_lease(token);
                     return;
                 }
             }
-            leash.stage = Stage::Asked;
+            lease.stage = Stage::Asked;
             let hello = Message::Hello {
                 client: self
                     .playing
                     .as_ref()
                     .map_or(0, super::playing::Playing::index),
-                nonce: leash.nonces[0],
+                nonce: lease.nonces[0],
             };
             self.say(token, &hello.encode(&key));
         }
         // Bounded: nobody has to say more than a header and a few bytes.
         for _ in 0..64 {
-            let Some((stage, party)) = self.leashes.all.get(&token).map(|l| (l.stage, l.party))
+            let Some((stage, party)) = self.leases.all.get(&token).map(|l| (l.stage, l.party))
             else {
                 return;
             };
@@ -166,11 +166,11 @@ impl Worker {
                 match recv(&conn.fd, &mut bytes, RecvFlags::DONTWAIT).map(|(_, n)| n) {
                     Err(Errno::AGAIN) => return,
                     Ok(0) | Err(_) => {
-                        self.break_leash(token);
+                        self.break_lease(token);
                         return;
                     }
                     Ok(n) if bytes[..n].contains(&BYE[0]) => {
-                        self.drop_leash(token);
+                        self.drop_lease(token);
                         return;
                     }
                     Ok(_) => self.shared.hear(party),
@@ -186,16 +186,16 @@ impl Worker {
                     return;
                 }
                 Ok(0) | Err(_) => {
-                    self.break_leash(token);
+                    self.break_lease(token);
                     return;
                 }
                 Ok(n) => got += n,
             }
             if got < HEADER {
                 self.partial.insert(token, (got, bytes));
-            } else if !self.leash_message(token, &key, Message::decode(&bytes, &key)) {
+            } else if !self.lease_message(token, &key, Message::decode(&bytes, &key)) {
                 self.counts.strangers += 1;
-                self.break_leash(token);
+                self.break_lease(token);
                 return;
             }
         }
@@ -203,16 +203,16 @@ impl Worker {
     }
 
     /// The next message of an agreement; false where it is not what it should be.
-    fn leash_message(&mut self, token: u64, key: &Key, message: Option<Message>) -> bool {
+    fn lease_message(&mut self, token: u64, key: &Key, message: Option<Message>) -> bool {
         let shared = std::sync::Arc::clone(&self.shared);
-        let Some(leash) = self.leashes.all.get_mut(&token) else {
+        let Some(lease) = self.leases.all.get_mut(&token) else {
             return false;
         };
-        let party = leash.party;
+        let party = lease.party;
         match (&shared.config.role, message) {
             (Role::Client(client), Some(Message::Welcome { nonce, proof })) => {
-                leash.nonces[1] = nonce;
-                let [own, theirs] = leash.nonces;
+                lease.nonces[1] = nonce;
+                let [own, theirs] = lease.nonces;
                 let target = &client.servers[usize::from(party)];
                 let pool = target.pool.texts().join(",");
                 if !same(
@@ -221,16 +221,16 @@ impl Worker {
                 ) {
                     return false;
                 }
-                leash.stage = Stage::Agreed;
+                lease.stage = Stage::Agreed;
                 let shown = client_proof(key, client.index, &own, &theirs);
                 self.say(token, &Message::Proof(shown).encode(key));
             }
             (Role::Server(_), Some(Message::Proof(proof))) => {
-                let [theirs, own] = leash.nonces;
+                let [theirs, own] = lease.nonces;
                 if !same(&proof, &client_proof(key, party, &theirs, &own)) {
                     return false;
                 }
-                leash.stage = Stage::Agreed;
+                lease.stage = Stage::Agreed;
                 if let Some(conn) = self.conns.get_mut(token) {
                     shared.set_address(party, conn.flow.source);
                 }
@@ -252,56 +252,56 @@ impl Worker {
     }
 
     /// Says that we are here, and finds who is not.
-    pub fn leash_look(&mut self, now: Time) {
+    pub fn lease_look(&mut self, now: Time) {
         let lease = self.shared.config.lease;
-        if now >= self.leashes.next {
-            self.leashes.next = now + lease / BEATS;
-            let agreed = self.leashes.all.iter();
+        if now >= self.leases.next {
+            self.leases.next = now + lease / BEATS;
+            let agreed = self.leases.all.iter();
             let agreed = agreed.filter(|(_, l)| l.stage == Stage::Agreed);
             let tokens: Vec<u64> = agreed.map(|(t, _)| *t).collect();
             for token in tokens {
                 self.say(token, &HERE);
             }
         }
-        let silent = |l: &Leash| match l.stage {
+        let silent = |l: &Lease| match l.stage {
             // The client agrees before it first hears the server.
             Stage::Agreed => now.since(l.since) > lease && !self.shared.is_here(l.party),
             Stage::Connecting | Stage::Asked => now.since(l.since) > lease,
         };
-        let dead = self.leashes.all.iter().filter(|(_, l)| silent(l));
+        let dead = self.leases.all.iter().filter(|(_, l)| silent(l));
         let dead: Vec<u64> = dead.map(|(t, _)| *t).collect();
         for token in dead {
-            self.break_leash(token);
+            self.break_lease(token);
         }
     }
 
     /// Tells all others that this is the end.
     pub fn say_bye(&mut self) {
-        let tokens: Vec<u64> = self.leashes.all.keys().copied().collect();
+        let tokens: Vec<u64> = self.leases.all.keys().copied().collect();
         for token in tokens {
             self.say(token, &BYE);
         }
     }
 
-    /// A leash is gone that should not be.
-    pub fn break_leash(&mut self, token: u64) {
-        let lost = self.drop_leash(token);
+    /// A lease is gone that should not be.
+    pub fn break_lease(&mut self, token: u64) {
+        let lost = self.drop_lease(token);
         self.counts.lost_parties += u64::from(lost);
     }
 
-    /// A leash is gone, and with it everything that it allowed; true if there was an agreement.
-    fn drop_leash(&mut self, token: u64) -> bool {
-        let Some(leash) = self.leashes.all.remove(&token) else {
+    /// A lease is gone, and with it everything that it allowed; true if there was an agreement.
+    fn drop_lease(&mut self, token: u64) -> bool {
+        let Some(lease) = self.leases.all.remove(&token) else {
             return false;
         };
         self.forget(token);
-        let agreed = leash.stage == Stage::Agreed;
+        let agreed = lease.stage == Stage::Agreed;
         if agreed {
-            self.shared.lose(leash.party);
+            self.shared.lose(lease.party);
         }
         if self.playing.is_some() {
             let at = self.now() + AGAIN;
-            self.queue.push(at, Wake::Leash(leash.party));
+            self.queue.push(at, Wake::Lease(lease.party));
         }
         agreed
     }

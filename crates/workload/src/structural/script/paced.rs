@@ -16,7 +16,7 @@ const FULL: u64 = 1448;
 
 /// One end's unit under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pour {
+pub(super) struct PacedWrite {
     /// Bytes of the unit not yet written.
     pub left: u64,
     /// The buffer is full: what is left waits for some of it to arrive.
@@ -41,16 +41,16 @@ impl Script {
     pub(super) fn write(&mut self, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let places = &connection(&model, self.place).writes[end as usize];
-        let pour = &mut self.pours[end as usize];
-        pour.left += bytes;
+        let write = &mut self.writes[end as usize];
+        write.left += bytes;
         // The place lies between this unit and the one before.
-        if let Some(w) = places.get(pour.place as usize)
-            && pour.since >= w.after
+        if let Some(w) = places.get(write.place as usize)
+            && write.since >= w.after
         {
-            pour.place += 1;
-            pour.since = 0;
+            write.place += 1;
+            write.since = 0;
         }
-        self.pour(end, steps);
+        self.write_some(end, steps);
     }
 
     /// Data of `end` arrived at the other end. If it had to wait for that, it goes on when the
@@ -58,39 +58,39 @@ impl Script {
     pub(super) fn unblock(&mut self, end: End, steps: &mut Vec<Step>) {
         let there = self.received[1 - end as usize];
         let back = self.rtt() / 2;
-        let pour = &mut self.pours[end as usize];
-        if pour.blocked && pour.written.saturating_sub(there) <= SEND_BUFFER {
-            pour.blocked = false;
+        let write = &mut self.writes[end as usize];
+        if write.blocked && write.written.saturating_sub(there) <= SEND_BUFFER {
+            write.blocked = false;
             steps.push(Step::Wait(back.max(Dur::from_nanos(1)), more(end)));
         }
     }
 
     /// Writes up to the next place.
-    pub(super) fn pour(&mut self, end: End, steps: &mut Vec<Step>) {
+    pub(super) fn write_some(&mut self, end: End, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let connection = connection(&model, self.place);
         let there = self.received[1 - end as usize];
-        let pour = &mut self.pours[end as usize];
-        if pour.left == 0 {
+        let write = &mut self.writes[end as usize];
+        if write.left == 0 {
             return;
         }
-        pour.blocked = pour.written.saturating_sub(there) > SEND_BUFFER;
-        if pour.blocked {
+        write.blocked = write.written.saturating_sub(there) > SEND_BUFFER;
+        if write.blocked {
             return;
         }
-        let place = connection.writes[end as usize].get(pour.place as usize);
-        let piece = place.map_or(u64::MAX, |w| w.after.saturating_sub(pour.since).max(1));
-        let piece = piece.min(pour.left);
+        let place = connection.writes[end as usize].get(write.place as usize);
+        let piece = place.map_or(u64::MAX, |w| w.after.saturating_sub(write.since).max(1));
+        let piece = piece.min(write.left);
         steps.push(Step::Send(end, piece));
-        pour.left -= piece;
-        pour.since += piece;
-        pour.written += piece;
-        if pour.left == 0 {
-            self.poured(connection, end, piece, steps);
+        write.left -= piece;
+        write.since += piece;
+        write.written += piece;
+        if write.left == 0 {
+            self.wrote(connection, end, piece, steps);
             return;
         }
-        pour.place += 1;
-        pour.since = 0;
+        write.place += 1;
+        write.since = 0;
         // Two writes at one instant would be one.
         let gap = place.map_or(Dur::ZERO, |w| w.gap).max(Dur::from_nanos(1));
         steps.push(Step::Wait(gap, more(end)));
@@ -118,13 +118,13 @@ impl Script {
 
     /// The unit is written, last a piece of `bytes`. What fits one segment has left at once: where
     /// the same end goes on by itself, its pause runs from now, not from the acknowledgement.
-    fn poured(&mut self, connection: &Connection, end: End, bytes: u64, steps: &mut Vec<Step>) {
+    fn wrote(&mut self, connection: &Connection, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let full = match connection.wire.ends[end as usize].mss {
             0 => FULL,
             mss => u64::from(mss),
         };
         let there = self.received[1 - end as usize];
-        let under_way = self.pours[end as usize].written.saturating_sub(there);
+        let under_way = self.writes[end as usize].written.saturating_sub(there);
         let sent = (bytes <= full && under_way <= SEND_BUFFER).then_some(Dur::ZERO);
         match &connection.exchange {
             Exchange::Concurrent { .. } => self.next_unit(end, sent, steps),

@@ -10,27 +10,27 @@ use swell_world::{Port, PortConfig, World};
 /// Tells the loop which address stands for which host. What was told before a packet was sent is known
 /// when it is read.
 #[derive(Clone, Debug, Default)]
-pub struct Crowd(Arc<Told>);
+pub struct HostUpdates(Arc<Pending>);
 
 #[derive(Debug, Default)]
-struct Told {
-    some: AtomicBool,
-    news: Mutex<Vec<News>>,
+struct Pending {
+    waiting: AtomicBool,
+    updates: Mutex<Vec<Update>>,
 }
 
 /// A host has come, or gone.
 #[derive(Clone, Copy, Debug)]
-struct News {
+struct Update {
     right: bool,
     address: IpAddr,
     access: Option<Access>,
 }
 
-impl Crowd {
+impl HostUpdates {
     /// From now on `address`, on the right of the bottleneck or on the left, stands for a host behind
     /// `access`.
-    pub fn came(&self, right: bool, address: IpAddr, access: &Access) {
-        self.tell(News {
+    pub fn attach(&self, right: bool, address: IpAddr, access: &Access) {
+        self.push(Update {
             right,
             address,
             access: Some(*access),
@@ -38,36 +38,40 @@ impl Crowd {
     }
 
     /// From now on it stands for none.
-    pub fn went(&self, right: bool, address: IpAddr) {
-        self.tell(News {
+    pub fn detach(&self, right: bool, address: IpAddr) {
+        self.push(Update {
             right,
             address,
             access: None,
         });
     }
 
-    fn tell(&self, news: News) {
-        let mut all = self.0.news.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(news);
-        self.0.some.store(true, Ordering::Release);
+    fn push(&self, updates: Update) {
+        let mut all = self
+            .0
+            .updates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.push(updates);
+        self.0.waiting.store(true, Ordering::Release);
     }
 }
 
 /// The loop's end of it.
 #[derive(Debug, Default)]
-pub(super) struct Members {
-    crowd: Option<Crowd>,
+pub(super) struct AttachedHosts {
+    updates: Option<HostUpdates>,
     /// Ports without a host, to be used again by one with the same access path.
     free: Vec<(PortConfig, Port)>,
     /// Who is there.
     present: Vec<(IpAddr, PortConfig, Port)>,
 }
 
-impl Members {
-    pub fn of(crowd: Option<Crowd>) -> Members {
-        Members {
-            crowd,
-            ..Members::default()
+impl AttachedHosts {
+    pub fn of(updates: Option<HostUpdates>) -> AttachedHosts {
+        AttachedHosts {
+            updates,
+            ..AttachedHosts::default()
         }
     }
 
@@ -78,26 +82,31 @@ impl Members {
         world: &mut World,
         mut each: impl FnMut(IpAddr, Port, Option<PortConfig>),
     ) {
-        let Some(crowd) = &self.crowd else {
+        let Some(updates) = &self.updates else {
             return;
         };
-        if !crowd.0.some.swap(false, Ordering::Acquire) {
+        if !updates.0.waiting.swap(false, Ordering::Acquire) {
             return;
         }
-        let news =
-            std::mem::take(&mut *crowd.0.news.lock().unwrap_or_else(PoisonError::into_inner));
-        for n in news {
-            match n.access {
+        let updates = std::mem::take(
+            &mut *updates
+                .0
+                .updates
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        for update in updates {
+            match update.access {
                 Some(access) => {
-                    let (port, new) = self.come(world, n.right, n.address, access);
-                    each(n.address, port, new);
+                    let (port, new) = self.attach(world, update.right, update.address, access);
+                    each(update.address, port, new);
                 }
-                None => self.go(n.address),
+                None => self.detach(update.address),
             }
         }
     }
 
-    fn come(
+    fn attach(
         &mut self,
         world: &mut World,
         right: bool,
@@ -121,7 +130,7 @@ impl Members {
     }
 
     /// What is still on its way to the address arrives there.
-    fn go(&mut self, address: IpAddr) {
+    fn detach(&mut self, address: IpAddr) {
         if let Some(at) = self.present.iter().position(|(a, ..)| *a == address) {
             let (_, config, port) = self.present.swap_remove(at);
             self.free.push((config, port));
