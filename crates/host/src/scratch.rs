@@ -27,8 +27,11 @@ impl Scratch {
     /// # Errors
     /// Those of the file system.
     pub fn new() -> io::Result<Scratch> {
-        sweep();
-        let place = std::env::temp_dir();
+        Scratch::new_in(&std::env::temp_dir())
+    }
+
+    fn new_in(place: &Path) -> io::Result<Scratch> {
+        sweep_in(place);
         loop {
             if let Some(scratch) = Scratch::at(place.join(name()))? {
                 return Ok(scratch);
@@ -83,9 +86,9 @@ fn name() -> String {
     format!("{PREFIX}{}-{nanos}-{number}", std::process::id())
 }
 
-/// Directories of ours among the machine's temporary files, whoever made them.
-fn all() -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(std::env::temp_dir()).ok();
+/// Directories of ours in `place`, whoever made them.
+fn all(place: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(place).ok();
     let ours = |e: &fs::DirEntry| {
         let name = e.file_name();
         let parts = name.to_str().and_then(|n| n.strip_prefix(PREFIX));
@@ -99,21 +102,29 @@ fn all() -> impl Iterator<Item = PathBuf> {
 
 /// Removes what processes left that are gone; returns how many directories.
 pub fn sweep() -> usize {
+    sweep_in(&std::env::temp_dir())
+}
+
+fn sweep_in(place: &Path) -> usize {
     let removed = |path: &PathBuf| {
         // Nobody who lives holds it; it stays locked until it is gone.
         let lock = File::open(path).ok()?;
         lock.try_lock().ok()?;
         fs::remove_dir_all(path).ok()
     };
-    all().filter_map(|p| removed(&p)).count()
+    all(place).filter_map(|p| removed(&p)).count()
 }
 
 /// Directories whose owners live.
 pub fn live() -> Vec<PathBuf> {
+    live_in(&std::env::temp_dir())
+}
+
+fn live_in(place: &Path) -> Vec<PathBuf> {
     let held = |path: &PathBuf| {
         File::open(path).is_ok_and(|f| matches!(f.try_lock_shared(), Err(TryLockError::WouldBlock)))
     };
-    all().filter(held).collect()
+    all(place).filter(held).collect()
 }
 
 #[cfg(test)]
@@ -122,8 +133,10 @@ mod tests {
 
     #[test]
     fn what_nobody_holds_is_removed_and_what_lives_stays() {
-        let mine = Scratch::new().unwrap();
-        let place = std::env::temp_dir();
+        // A folder of its own: whatever else runs on this machine sweeps the common one.
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path();
+        let mine = Scratch::new_in(place).unwrap();
         // No process has this number: it is above the kernel's largest (proc_sys_kernel(5), pid_max).
         let dead = place.join(format!("{PREFIX}4194305-7-0"));
         fs::create_dir_all(dead.join("inside")).unwrap();
@@ -133,8 +146,8 @@ mod tests {
             .unwrap();
         let other = place.join(format!("{PREFIX}not-ours"));
         fs::create_dir_all(&other).unwrap();
-        let found = live();
-        sweep();
+        let found = live_in(place);
+        sweep_in(place);
         assert!(mine.path().exists() && other.exists() && elsewhere.path().exists());
         assert!(found.contains(&mine.path) && found.contains(&elsewhere.path));
         assert!(!dead.exists() && !found.contains(&dead));
@@ -146,13 +159,15 @@ mod tests {
 
     #[test]
     fn makers_and_sweepers_in_each_others_way_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let made = Scratch::new().unwrap();
+                        let made = Scratch::new_in(place).unwrap();
                         fs::write(made.path().join("file"), "kept").unwrap();
-                        sweep();
+                        sweep_in(place);
                         assert!(made.path().join("file").exists());
                     }
                 });
