@@ -4,15 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use swell_base::{Bytes, Dur, Rate};
+use swell_base::Dur;
 use swell_path::Deliveries;
-use swell_traffic::flowlevel::{FlowModel, Playback};
-use swell_traffic::{Knobs, Model};
-use swell_workload::Packets;
 
-use crate::file::{
-    Change, Greedy, Link, OnOff, Program, Replay, Stack, TcpSettings, Transport, Web,
-};
+use crate::file::{Change, Link, Stack};
+use crate::kinds::{Role, Setting, Traffic};
 use crate::observe::{Cell, Observations};
 
 /// What runs a run: a simulator, an emulator, real hosts.
@@ -128,9 +124,9 @@ pub struct RunSpec {
     /// The delivery traces that links and changes name.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
     /// The application under study; `None` for the background alone.
-    pub foreground: Option<ForegroundSpec>,
+    pub foreground: Option<Traffic>,
     /// The background.
-    pub background: BackgroundSpec,
+    pub background: Traffic,
     /// The first part of the run: background alone, in no total. The foreground starts after it.
     pub warmup: Dur,
     /// Length of the run, warm-up included.
@@ -151,119 +147,24 @@ pub struct RunSpec {
     pub output: Option<PathBuf>,
 }
 
-/// An application under study, everything said.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ForegroundSpec {
-    /// Clients that fetch objects.
-    Web {
-        /// As in the file.
-        web: Web,
-        /// One-way delay of the access path on each side of the bottleneck.
-        delay: Dur,
-    },
-    /// A real program.
-    Program {
-        /// As in the file.
-        program: Program,
-        /// One-way delay of the access path on each side of the bottleneck.
-        delay: Dur,
-    },
-    /// Packets of one size. Independent sources are numbered after the background's.
-    Packets(PacketsSpec),
-    /// Endless connections.
-    Greedy(Greedy),
-}
-
-/// Background traffic, everything said.
-#[derive(Clone, Debug, PartialEq)]
-pub enum BackgroundSpec {
-    /// None.
-    None,
-    /// Packets of one size.
-    Parametric(PacketsSpec),
-    /// A learnt model.
-    Learnt {
-        /// As it was read: the knobs are not applied yet.
-        model: Arc<Model>,
-        /// The knobs; `sessions` is what calibration found.
-        knobs: Knobs,
-        /// The TCP that users and servers run.
-        tcp: TcpSettings,
-    },
-    /// A flow-level model.
-    Sessions {
-        /// As it was read.
-        model: Arc<FlowModel>,
-        /// How it is played; `load` is what calibration found.
-        playback: Playback,
-        /// One-way delay of the access path on each side of the bottleneck.
-        delay: Dur,
-        /// The TCP that clients and servers run.
-        tcp: TcpSettings,
-    },
-    /// The packets of a trace.
-    Replay {
-        /// As in the file; `stretch`, `rate` and `reversed` are said below.
-        replay: Replay,
-        /// The trace.
-        trace: Arc<Trace>,
-        /// Times are multiplied by this.
-        stretch: f64,
-    },
-    /// Endless connections.
-    Greedy(Greedy),
-    /// Packets of on/off sources.
-    OnOff(OnOff),
-}
-
-/// The packets of a trace, in the directions in which they are replayed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
-    /// Up and down: time since the first packet, network-layer bytes.
-    pub packets: [Packets; 2],
-    /// After how long it begins again.
-    pub period: Dur,
-}
-
-impl Trace {
-    /// Mean rates up and down, bits per second of network-layer bytes.
-    pub fn bps(&self) -> [f64; 2] {
-        let seconds = self.period.as_secs_f64();
-        self.packets.each_ref().map(|way| {
-            let bytes: u64 = way.iter().map(|p| u64::from(p.1)).sum();
-            bytes as f64 * 8.0 / seconds
-        })
+impl RunSpec {
+    /// What the foreground or the background must know of the run.
+    pub fn setting(&self, role: Role) -> Setting<'_> {
+        Setting {
+            role,
+            name: match role {
+                Role::Foreground => &self.cell.foreground,
+                Role::Background => &self.cell.background,
+            },
+            replication: self.cell.replication,
+            seed: self.cell.seed,
+            warmup: self.warmup,
+            duration: self.duration,
+            links: &self.links,
+            first_source: match role {
+                Role::Foreground => self.background.numbered_sources(),
+                Role::Background => 0,
+            },
+        }
     }
-}
-
-/// Packets of one size, everything said.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PacketsSpec {
-    /// Their intervals.
-    pub process: Process,
-    /// What carries them.
-    pub transport: Transport,
-    /// Sources per direction.
-    pub sources: u32,
-    /// Network-layer size of a packet.
-    pub packet: Bytes,
-    /// Mean rate up and down, in network-layer bytes; a zero direction is silent.
-    pub rates: [Rate; 2],
-    /// Whether each source has intervals of its own.
-    pub independent: bool,
-    /// One-way delay of the access path on the left and on the right.
-    pub delays: [Dur; 2],
-    /// Capacity of every access path on the left; unlimited if `None`.
-    pub access: Option<Rate>,
-    /// The TCP that carries them, where TCP does.
-    pub tcp: TcpSettings,
-}
-
-/// The intervals between packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Process {
-    /// Equal.
-    Cbr,
-    /// Exponential.
-    Poisson,
 }

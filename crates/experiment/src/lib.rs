@@ -5,6 +5,7 @@ pub mod bundled;
 pub mod fidelity;
 pub mod file;
 mod hash;
+pub mod kinds;
 pub mod load;
 pub mod made_up;
 pub mod measure;

@@ -1,9 +1,9 @@
 //! A dry run: plausible numbers out of thin air, to try a plan or a pipeline without a network.
 
-use swell_base::{Bytes, Dur, Stream, Warning};
+use swell_base::{Stream, Warning};
 
-use crate::backend::{Backend, BackgroundSpec, ForegroundSpec, Offered, RunError, RunSpec};
-use crate::file::Direction;
+use crate::backend::{Backend, Offered, RunError, RunSpec};
+use crate::kinds::Role;
 use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
 
 /// Makes observations up, as a pure function of the run. They say nothing about any network, and
@@ -52,64 +52,15 @@ impl Backend for MadeUp {
 
 /// What would be carried if it were proportional to sessions.
 fn offered(spec: &RunSpec) -> [f64; 2] {
-    let grown = match &spec.background {
-        BackgroundSpec::Learnt { knobs, .. } => knobs.sessions,
-        BackgroundSpec::Sessions { playback, .. } => playback.load,
-        _ => 1.0,
-    };
-    load(spec).0.map(|carried| carried * grown.powf(1.0 - LESS))
-}
-
-/// A little less than proportional, so that calibration has something to do.
-const LESS: f64 = 0.9;
-
-/// What a foreground is taken for.
-struct Fetches {
-    clients: u32,
-    sizes: Vec<Bytes>,
-    think: Dur,
-    count: Option<u64>,
-    delay: Dur,
-}
-
-fn fetches(foreground: &ForegroundSpec) -> Fetches {
-    match foreground {
-        ForegroundSpec::Web { web, delay } => Fetches {
-            clients: web.clients,
-            sizes: web.object.sizes().to_vec(),
-            think: web.think,
-            count: web.count,
-            delay: *delay,
-        },
-        ForegroundSpec::Program { program, delay } => Fetches {
-            clients: 1,
-            sizes: vec![Bytes(100_000)],
-            think: program.think,
-            count: program.count.map(u64::from),
-            delay: *delay,
-        },
-        // No requests.
-        ForegroundSpec::Packets(packets) => Fetches {
-            clients: 0,
-            sizes: vec![packets.packet],
-            think: Dur::ZERO,
-            count: None,
-            delay: packets.delays[0],
-        },
-        ForegroundSpec::Greedy(greedy) => Fetches {
-            clients: 0,
-            sizes: Vec::new(),
-            think: Dur::ZERO,
-            count: None,
-            delay: greedy.delay.longest(),
-        },
-    }
+    let like = spec.background.plausible(&spec.setting(Role::Background));
+    like.bps.map(|carried| carried * like.grown)
 }
 
 fn observe(spec: &RunSpec) -> Observations {
     let mut rng = Stream::new(spec.cell.seed, "made-up");
     let (warmup, end) = (spec.warmup.as_secs_f64(), spec.duration.as_secs_f64());
-    let (load, burst) = load(spec);
+    let like = spec.background.plausible(&spec.setting(Role::Background));
+    let (load, burst) = (like.bps, like.burst);
     let down = spec.links[1].rate.bps() as f64;
     let room = (down - load[1]).max(down * 0.05);
     let mut observed = Observations {
@@ -119,9 +70,11 @@ fn observe(spec: &RunSpec) -> Observations {
         )],
         ..Observations::default()
     };
-    if let Some(fetches) = spec.foreground.as_ref().map(fetches) {
+    if let Some(foreground) = &spec.foreground
+        && let Some(fetches) = foreground.fetches()
+    {
         let own: f64 = spec.links.iter().map(|l| l.delay.as_secs_f64()).sum();
-        let rtt = own + 4.0 * fetches.delay.as_secs_f64();
+        let rtt = own + 4.0 * foreground.delay().as_secs_f64();
         for client in 0..fetches.clients {
             let mut now = warmup;
             for index in 0.. {
@@ -224,33 +177,4 @@ fn observe(spec: &RunSpec) -> Observations {
         observed.flows.sort_by(|a, b| a.start.total_cmp(&b.start));
     }
     observed
-}
-
-/// Mean rate up and down in bits per second, and how bursty.
-fn load(spec: &RunSpec) -> ([f64; 2], f64) {
-    match &spec.background {
-        BackgroundSpec::None => ([0.0, 0.0], 0.01),
-        BackgroundSpec::Parametric(packets) => (packets.rates.map(|r| r.bps() as f64), 0.1),
-        BackgroundSpec::Learnt { model, knobs, .. } => {
-            let rate = model.varied(knobs, spec.cell.seed).rates();
-            (rate.map(|r| r * knobs.sessions.powf(LESS)), 1.5)
-        }
-        BackgroundSpec::Sessions {
-            model, playback, ..
-        } => {
-            let rate = model.payload_rates();
-            (rate.map(|r| r * playback.load.powf(LESS)), 1.0)
-        }
-        BackgroundSpec::OnOff(b) => ([b.rate_up, b.rate.fixed()].map(|r| r.bps() as f64), 1.0),
-        BackgroundSpec::Replay { trace, stretch, .. } => (trace.bps().map(|r| r / stretch), 1.0),
-        BackgroundSpec::Greedy(greedy) => {
-            let ways = match greedy.direction {
-                Direction::Up => [1.0, 0.0],
-                Direction::Down => [0.0, 1.0],
-                Direction::Both => [1.0, 1.0],
-            };
-            let rate = |d: usize| spec.links[d].rate.bps() as f64 * 0.9 * ways[d];
-            ([rate(0), rate(1)], 0.5)
-        }
-    }
 }

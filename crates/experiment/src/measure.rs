@@ -1,16 +1,14 @@
 //! What is measured of an application: a name, a unit, and which direction is better.
 //!
 //! The verdict, the report and thresholds know measures and nothing else of an application. What the tables
-//! `requests`, `links` and `waits` hold is turned into measures by kind of foreground ([`of`]); what a
-//! program reports itself comes as [`MeasureSample`]s, with its definition in the experiment file
+//! `requests`, `links` and `waits` hold is turned into measures that each kind of traffic names
+//! ([`Part::measures`](crate::kinds::Part::measures)); what a program reports itself comes as [`MeasureSample`]s, with its definition in the experiment file
 //! (`[[foreground.reported]]`).
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::file::Foreground;
 
 /// Which direction of a measure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +34,30 @@ pub struct Measure {
     /// Ratios are of values plus this: differences much below it do not count. Zero for measures whose
     /// ratios mean something down to zero.
     pub floor: f64,
+    /// Where its values come from.
+    pub source: Source,
+    /// Whether it may show by itself that nothing differs.
+    pub primary: bool,
+}
+
+/// Where the values of a measure come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Table `requests`: how long each took.
+    RequestTimes,
+    /// Table `requests`: the share that failed.
+    RequestFailures,
+    /// Table `requests`: how many were done per second.
+    RequestRate,
+    /// Table `requests`, or `links` where there are none: bytes per second.
+    Goodput,
+    /// Table `links`: the share of packets that was dropped.
+    Loss,
+    /// Table `waits`: the mean wait.
+    Waits,
+    /// Table `measures`: its own rows.
+    Samples,
 }
 
 /// A value of a measure that no other table holds: a row of the table `measures`.
@@ -87,6 +109,8 @@ impl Reported {
             better: self.better,
             censored: false,
             floor: self.floor,
+            source: Source::Samples,
+            primary: true,
         }
     }
 }
@@ -98,6 +122,8 @@ pub const COMPLETION_TIME: Measure = Measure {
     better: Better::Lower,
     censored: true,
     floor: 0.0,
+    source: Source::RequestTimes,
+    primary: true,
 };
 
 /// Network-layer bytes of the foreground that left the bottleneck per second, in the direction in which it
@@ -108,6 +134,8 @@ pub const GOODPUT: Measure = Measure {
     better: Better::Higher,
     censored: false,
     floor: 0.0,
+    source: Source::Goodput,
+    primary: true,
 };
 
 /// Requests that were done per second; one value per run.
@@ -117,6 +145,8 @@ pub const REQUEST_RATE: Measure = Measure {
     better: Better::Higher,
     censored: false,
     floor: 0.0,
+    source: Source::RequestRate,
+    primary: true,
 };
 
 /// Share of the foreground's packets that the bottleneck dropped, in the direction in which it sends most; one
@@ -127,6 +157,8 @@ pub const LOSS: Measure = Measure {
     better: Better::Lower,
     censored: false,
     floor: 0.01,
+    source: Source::Loss,
+    primary: true,
 };
 
 /// Mean time from a packet's arrival at the bottleneck to its arrival behind it, where the experiment keeps
@@ -137,6 +169,8 @@ pub const DELAY: Measure = Measure {
     better: Better::Lower,
     censored: false,
     floor: 0.0,
+    source: Source::Waits,
+    primary: true,
 };
 
 /// Share of the requests that failed; one value per run. Ratios are of one hundredth plus this: a tenth of a percent
@@ -147,6 +181,8 @@ pub const FAILURES: Measure = Measure {
     better: Better::Lower,
     censored: false,
     floor: 0.01,
+    source: Source::RequestFailures,
+    primary: false,
 };
 
 /// The names of the measures that need no definition.
@@ -158,18 +194,3 @@ pub const BUILT_IN: [&str; 6] = [
     "loss",
     "delay",
 ];
-
-/// What is measured of `foreground`, the most telling first.
-pub fn of(foreground: &Foreground, waits: bool) -> Vec<Measure> {
-    match foreground {
-        Foreground::Web(_) => vec![COMPLETION_TIME, FAILURES],
-        Foreground::Program(program) => [COMPLETION_TIME, FAILURES]
-            .into_iter()
-            .chain(program.reported.iter().map(Reported::measure))
-            .collect(),
-        Foreground::Greedy(_) => vec![GOODPUT],
-        Foreground::Poisson(_) | Foreground::Cbr(_) if waits => vec![GOODPUT, LOSS, DELAY],
-        Foreground::Poisson(_) | Foreground::Cbr(_) => vec![GOODPUT, LOSS],
-        Foreground::None(_) => Vec::new(),
-    }
-}

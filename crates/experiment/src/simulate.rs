@@ -1,17 +1,16 @@
 //! The simulated backend: a world, driven from deadline to deadline.
 
-mod before;
+pub(crate) mod before;
 mod build;
 mod discipline;
 mod observe;
-mod offered;
 pub mod stage;
-mod transport;
+pub(crate) mod transport;
 
 use swell_base::{Dur, Time};
 use swell_world::World;
 
-use crate::backend::{Backend, ForegroundSpec, RunError, RunSpec};
+use crate::backend::{Backend, RunError, RunSpec};
 use crate::observe::Observations;
 
 use self::stage::Cast;
@@ -34,10 +33,6 @@ impl Backend for Simulator {
         progress: &dyn Fn(f64),
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Observations, RunError> {
-        if let Some(ForegroundSpec::Program { program, .. }) = &spec.foreground {
-            let text = format!("{} is a real program: it needs the emulator", program.name);
-            return Err(RunError::Failed(text.into()));
-        }
         let (mut world, mut cast) = Cast::new(spec)?;
         let reach = |w: &mut World, noted: &Cast, from: Dur, to: Dur| {
             for step in 1..=STEPS {

@@ -4,12 +4,10 @@ mod facts;
 
 use std::collections::BTreeMap;
 
-use swell_base::{Dur, Severity, Warning};
+use swell_base::{Severity, Warning};
 use swell_experiment::Results;
-use swell_experiment::file::{
-    Background, ConnectionUse, Direction, Foreground, Greedy, Measure, Pairing, Parametric,
-    RateSpec, Transport, Web,
-};
+use swell_experiment::file::{Background, Foreground};
+use swell_experiment::kinds::Shown;
 use swell_experiment::store::RunResult;
 use swell_experiment::verdict::{
     self, BackgroundVerdict, ForegroundVerdict, Judgement, Statistic, Verdict,
@@ -20,10 +18,8 @@ use crate::data::{
     BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, Load,
     MeasureCell, MeasureRow, QUANTILES, ReportData, Series,
 };
-use crate::human::{Quantity, trimmed};
+use crate::human::Quantity;
 use crate::palette::Role;
-
-use facts::{bytes, duration};
 
 /// Points at which the band of a distribution function is computed.
 const BAND_POINTS: usize = 80;
@@ -56,83 +52,14 @@ pub fn report_data(results: &Results, verdict: &Verdict) -> ReportData {
 }
 
 fn background(background: &Background) -> BackgroundData {
-    let (role, what) = match background {
-        Background::None(_) => (Role::Reference, "no background".to_owned()),
-        Background::Learnt(learnt) => {
-            let mut what = format!("learnt: {}", learnt.model);
-            for (name, k) in [("responses", learnt.response), ("thinking", learnt.think)] {
-                if k != 1.0 {
-                    what.push_str(&format!(", {name} × {}", trimmed(k)));
-                }
-            }
-            (Role::Learnt, what)
-        }
-        Background::Cbr(p) | Background::Poisson(p) => {
-            let name = match background {
-                Background::Cbr(_) => "CBR",
-                _ => "Poisson",
-            };
-            let carrier = carrier(p.transport);
-            let rate = match (&p.rate, p.pairing) {
-                (RateSpec::Fixed(_), _) => String::new(),
-                (RateSpec::Match(other), Pairing::Mean) => format!(", at the rate of {other}"),
-                (RateSpec::Match(other), Pairing::PerSeed) => {
-                    format!(", at the rate of {other} with the same seed")
-                }
-            };
-            (Role::Other, format!("{name} over {carrier}{rate}"))
-        }
-        Background::Sessions(sessions) => {
-            let mut what = format!("sessions: {}", sessions.model);
-            for (name, k) in [
-                ("sizes", sessions.sizes),
-                ("gaps", sessions.gaps),
-                ("time", 1.0 / sessions.compression),
-            ] {
-                if k != 1.0 {
-                    what.push_str(&format!(", {name} × {}", trimmed(k)));
-                }
-            }
-            (Role::Learnt, what)
-        }
-        Background::Replay(r) => {
-            let trace = r.trace.rsplit(['/', '\\']).next().unwrap_or(&r.trace);
-            (
-                Role::Other,
-                format!("replay of {trace} over {}", carrier(r.transport)),
-            )
-        }
-        Background::Greedy(g) => (Role::Other, endless(g)),
-        Background::OnOff(b) => (
-            Role::Other,
-            format!("{} on/off sources of shape {}", b.sources, trimmed(b.shape)),
-        ),
-    };
     BackgroundData {
         name: background.name().into(),
-        what,
-        role,
-    }
-}
-
-fn endless(g: &Greedy) -> String {
-    let way = match g.direction {
-        Direction::Up => "up",
-        Direction::Down => "down",
-        Direction::Both => "each way",
-    };
-    let transfers = if g.connections == 1 {
-        "transfer"
-    } else {
-        "transfers"
-    };
-    format!("{} endless {transfers} {way}", g.connections)
-}
-
-fn carrier(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Udp => "UDP",
-        Transport::Tcp => "TCP",
+        what: background.describe(),
+        role: match background.shown() {
+            Shown::Reference => Role::Reference,
+            Shown::Learnt => Role::Learnt,
+            Shown::Other => Role::Other,
+        },
     }
 }
 
@@ -143,7 +70,7 @@ fn foreground(
 ) -> ForegroundData {
     ForegroundData {
         name: foreground.name().into(),
-        what: describe(foreground),
+        what: foreground.describe(),
         measures: measures(verdict),
         conditions: verdict
             .backgrounds
@@ -196,63 +123,6 @@ fn measures(verdict: &ForegroundVerdict) -> Vec<MeasureRow> {
         });
     }
     rows
-}
-
-fn describe(foreground: &Foreground) -> String {
-    match foreground {
-        Foreground::Web(web) => describe_web(web),
-        Foreground::Poisson(packets) => describe_packets("exponential", packets),
-        Foreground::Cbr(packets) => describe_packets("equal", packets),
-        Foreground::Greedy(greedy) => {
-            format!("{}: see the flows and the bottleneck", endless(greedy))
-        }
-        Foreground::None(_) => "no foreground".to_owned(),
-        Foreground::Program(program) => {
-            let what = match program.measure {
-                Measure::Requests => "its requests are measured, as the packets show them",
-                Measure::Connections => "its TCP connections are measured",
-                Measure::Runs => "its runs are measured",
-            };
-            let command = program.client.command.arguments().join(" ");
-            format!("a real program: `{command}`; {what}")
-        }
-    }
-}
-
-fn describe_packets(law: &str, packets: &Parametric) -> String {
-    format!(
-        "packets of {} at {law} intervals over {}: see the flows and the bottleneck",
-        packets.packet,
-        carrier(packets.transport)
-    )
-}
-
-fn describe_web(web: &Web) -> String {
-    let sizes: Vec<String> = web.object.sizes().iter().take(4).map(bytes).collect();
-    let more = if web.object.sizes().len() > 4 {
-        ", …"
-    } else {
-        ""
-    };
-    let think = if web.think == Dur::ZERO {
-        "back to back".to_owned()
-    } else {
-        format!("{} apart", duration(web.think))
-    };
-    let connection = match web.connection {
-        ConnectionUse::New => "a new connection each",
-        ConnectionUse::Kept => "one kept connection",
-    };
-    let clients = if web.clients == 1 {
-        "client"
-    } else {
-        "clients"
-    };
-    format!(
-        "web: {} {clients}, objects of {}{more}, {think}, {connection}",
-        web.clients,
-        sizes.join(", ")
-    )
 }
 
 fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -> Condition {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use swell_base::Time;
+use swell_base::{Dur, Time};
 use swell_experiment::backend::RunError;
 use swell_experiment::observe::Request;
 use swell_experiment::stage;
@@ -16,7 +16,7 @@ use swell_sockets::{Carrier, CarrierConfig};
 
 /// Runs the foreground's machine between the two hosts until the world's time is over.
 pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<Done, RunError> {
-    let Some((machine, tcp)) = stage::machine(play.foreground) else {
+    let Some((machine, tcp)) = play.foreground.over_sockets(Dur::ZERO) else {
         return Err(failed("this foreground is no machine"));
     };
     let end = Time::ZERO + play.spec.duration;
@@ -61,13 +61,15 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
     let world = |t: f64| epoch.as_secs_f64() + t / stretch;
     // The world applies access paths, and gives the hosts of a machine one address between them.
     warnings.retain(|w| !["access-not-applied", "addresses-shared"].contains(&w.code.as_str()));
-    let requests = stage::requests(records, span).into_iter().map(|r| Request {
-        start: world(r.start),
-        connected: world(r.connected),
-        first_byte: world(r.first_byte),
-        last_byte: world(r.last_byte),
-        observed_until: world(r.observed_until),
-        ..r
-    });
+    let requests = stage::requests(&records, span)
+        .into_iter()
+        .map(|r| Request {
+            start: world(r.start),
+            connected: world(r.connected),
+            first_byte: world(r.first_byte),
+            last_byte: world(r.last_byte),
+            observed_until: world(r.observed_until),
+            ..r
+        });
     Ok(Done::Requests(requests.collect(), warnings))
 }

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use swell_base::{Dur, Time};
-use swell_experiment::backend::{Backend, BackgroundSpec, ForegroundSpec, MeasuredRates, RunError};
+use swell_experiment::backend::{Backend, MeasuredRates, RunError};
+use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
 use swell_experiment::{RunSpec, Simulator};
@@ -114,7 +115,7 @@ impl Backend for Emulator {
 
     /// Programs have output, and recorded runs a journal.
     fn writes(&self, spec: &RunSpec) -> bool {
-        let program = matches!(spec.foreground, Some(ForegroundSpec::Program { .. }));
+        let program = (spec.foreground.as_ref()).is_some_and(|f| f.program().is_some());
         program || (self.settings.record && spec.foreground.is_some())
     }
 
@@ -171,7 +172,7 @@ fn beginning(spec: &RunSpec) -> Result<(World, Cast), RunError> {
         packets: None,
         foreground: None,
         background: if real {
-            BackgroundSpec::None
+            Traffic::none()
         } else {
             spec.background.clone()
         },

@@ -2,8 +2,9 @@
 
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
-use swell_experiment::backend::{ForegroundSpec, RunError};
+use swell_experiment::backend::RunError;
 use swell_experiment::file::{Measure, Program};
+use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::{Observations, Outcome, Request};
 use swell_experiment::stage;
 
@@ -16,7 +17,7 @@ use swell_host::Offload;
 
 pub(super) fn observe(
     spec: &RunSpec,
-    foreground: &ForegroundSpec,
+    foreground: &Traffic,
     mut played: Played,
 ) -> Result<Observations, RunError> {
     // The meters know what has happened once the queues are up to date.
@@ -40,8 +41,8 @@ pub(super) fn observe(
         .extend(doubts(&played.went, said.unfollowed));
     observed.warnings.extend(played.doubts);
     observed.measures = played.measures;
-    match (foreground, played.done) {
-        (ForegroundSpec::Program { program, .. }, Done::Exits(exits)) => {
+    match (foreground.program(), played.done) {
+        (Some(program), Done::Exits(exits)) => {
             let kept = !played.terminal;
             programs(&mut observed, program, &exits, &said, length, kept);
         }
@@ -49,10 +50,7 @@ pub(super) fn observe(
             observed.requests = requests;
             observed.warnings.extend(warnings);
         }
-        (
-            ForegroundSpec::Web { .. } | ForegroundSpec::Packets(_) | ForegroundSpec::Greedy(_),
-            Done::Exits(_),
-        ) => {}
+        (None, Done::Exits(_)) => {}
     }
     Ok(observed)
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use swell_base::Rate;
 use swell_experiment::RunSpec;
-use swell_experiment::backend::ForegroundSpec;
 use swell_experiment::file;
+use swell_experiment::kinds::Traffic;
 use swell_workload::Access;
 use swell_world::PortConfig;
 
@@ -58,9 +58,9 @@ pub(super) fn networks(side: file::Place) -> [IpNet; 2] {
 }
 
 /// Every host of a run with its addresses, by name: the client first, then the server.
-pub(super) fn everybody(foreground: &ForegroundSpec) -> Vec<(String, Addresses)> {
+pub(super) fn everybody(foreground: &Traffic) -> Vec<(String, Addresses)> {
     let mut all = vec![("client".to_owned(), CLIENT), ("server".to_owned(), SERVER)];
-    if let ForegroundSpec::Program { program, .. } = foreground {
+    if let Some(program) = foreground.program() {
         let peers = program.host.iter().enumerate();
         all.extend(peers.map(|(i, p)| (p.name.clone(), peer(p.side, i))));
     }
@@ -72,14 +72,9 @@ pub(super) fn everybody(foreground: &ForegroundSpec) -> Vec<(String, Addresses)>
 pub(super) const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
 
 /// The port of every host of a run, in the order of [`everybody`].
-pub(super) fn ports(foreground: &ForegroundSpec) -> Vec<PortConfig> {
-    let (delay, peers) = match foreground {
-        ForegroundSpec::Web { delay, .. } => (*delay, &[][..]),
-        ForegroundSpec::Program { program, delay } => (*delay, &program.host[..]),
-        // The check of the file lets the simulator alone have these.
-        ForegroundSpec::Packets(packets) => (packets.delays[0], &[][..]),
-        ForegroundSpec::Greedy(greedy) => (greedy.delay.longest(), &[][..]),
-    };
+pub(super) fn ports(foreground: &Traffic) -> Vec<PortConfig> {
+    let delay = foreground.delay();
+    let peers = foreground.program().map_or(&[][..], |p| &p.host[..]);
     let peers = peers.iter().map(|p| p.side == file::Place::Right);
     let port = |right| PortConfig {
         right,

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
-use swell_experiment::backend::{ForegroundSpec, RunError};
+use swell_experiment::backend::RunError;
+use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::{MeasureSample, Request};
 use swell_experiment::stage::{self, Cast};
 use swell_path::Ledger;
@@ -35,7 +36,7 @@ pub(super) struct Play<'a> {
     pub rights: &'a Rights,
     pub settings: &'a Settings,
     pub spec: &'a RunSpec,
-    pub foreground: &'a ForegroundSpec,
+    pub foreground: &'a Traffic,
     pub stretch: f64,
     pub progress: &'a dyn Fn(f64),
     pub cancelled: &'a dyn Fn() -> bool,
@@ -167,14 +168,14 @@ impl Play<'_> {
     ) -> Result<(Host, Device), RunError> {
         let mut config = HostConfig::new(name, addresses);
         config.device.offload = self.settings.offload;
-        if let Some((_, tcp)) = stage::machine(self.foreground) {
+        if let Some((_, tcp)) = self.foreground.over_sockets(Dur::ZERO) {
             tell_namespace(&mut config, &tcp);
         }
         let others = all.iter().filter(|(other, _)| other != name);
         config
             .names
             .extend(others.flat_map(|(other, theirs)| theirs.map(|a| (other.clone(), a))));
-        if let ForegroundSpec::Program { program, .. } = self.foreground {
+        if let Some(program) = self.foreground.program() {
             config
                 .congestion_control
                 .clone_from(&program.congestion_control);
@@ -193,7 +194,7 @@ impl Play<'_> {
     /// double the round trip.
     fn buffers(&self) -> u64 {
         let delays: Dur = self.spec.links.iter().map(|l| l.delay).sum();
-        let round_trip = (delays + delay(self.foreground) * 4).as_secs_f64();
+        let round_trip = (delays + self.foreground.delay() * 4).as_secs_f64();
         let rate = self.spec.links.iter().map(|l| l.rate.bps()).max();
         let bytes = rate.unwrap_or(0) as f64 / 8.0 * round_trip * 4.0;
         (bytes as u64).min(MOST_BUFFER)
@@ -205,7 +206,7 @@ impl Play<'_> {
         place: &'p Place,
         hosts: &[Host],
     ) -> Result<Option<(Programs<'p>, Vec<Server>)>, RunError> {
-        let ForegroundSpec::Program { program, .. } = self.foreground else {
+        let Some(program) = self.foreground.program() else {
             return Ok(None);
         };
         let programs = Programs::new(self, program, place.path());
@@ -267,7 +268,7 @@ impl Play<'_> {
     fn crossing(&self) -> Dur {
         let changes = self.spec.changes.iter().flatten().filter_map(|c| c.delay);
         let delays = self.spec.links.iter().map(|l| l.delay).chain(changes);
-        delays.min().unwrap_or(Dur::ZERO) + delay(self.foreground) * 2
+        delays.min().unwrap_or(Dur::ZERO) + self.foreground.delay() * 2
     }
 
     /// Starts a real background, and waits until it is warm.
@@ -285,7 +286,7 @@ impl Play<'_> {
     /// What a client's end makes its kernel say has yet to cross.
     fn wait_for_last_words(&self, running: &Running) {
         let crossing: Dur = self.spec.links.iter().map(|l| l.delay).sum();
-        let crossing = (crossing + delay(self.foreground) * 4).scale(self.stretch);
+        let crossing = (crossing + self.foreground.delay() * 4).scale(self.stretch);
         let last = running.now() + crossing + Dur::from_nanos(LOOK.as_nanos() as u64);
         while !running.is_over() && running.now() < last {
             std::thread::sleep(LOOK / 10);
@@ -300,15 +301,6 @@ impl Play<'_> {
             watch(&snapshot);
         }
         (self.cancelled)()
-    }
-}
-
-/// One-way delay of the foreground's access path on each side.
-pub(super) fn delay(foreground: &ForegroundSpec) -> Dur {
-    match foreground {
-        ForegroundSpec::Web { delay, .. } | ForegroundSpec::Program { delay, .. } => *delay,
-        ForegroundSpec::Packets(packets) => packets.delays[0],
-        ForegroundSpec::Greedy(greedy) => greedy.delay.longest(),
     }
 }
 

@@ -2,8 +2,6 @@
 
 mod background;
 mod change;
-mod on_off;
-mod program;
 mod qdisc;
 mod rates;
 
@@ -11,7 +9,8 @@ use std::ops::RangeInclusive;
 
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
-use super::{BackendKind, Background, File, Foreground, Loss, Parametric, RateSpec, TcpSettings};
+use super::{BackendKind, File, Loss, RateSpec, TcpSettings};
+use crate::kinds::{Role, Slot};
 
 /// An impossible value.
 pub(super) struct Impossible {
@@ -20,8 +19,6 @@ pub(super) struct Impossible {
     pub hint: Option<String>,
 }
 
-/// Clients of one foreground.
-const CLIENTS: RangeInclusive<u32> = 1..=100_000;
 /// Runs of each foreground against each background.
 const REPLICATIONS: RangeInclusive<u32> = 1..=10_000;
 /// A finer timer than this is no timer of a real host.
@@ -50,10 +47,11 @@ pub(super) fn check(file: &File) -> Vec<Impossible> {
     found.0
 }
 
-struct Findings(Vec<Impossible>);
+/// What was found.
+pub(crate) struct Findings(Vec<Impossible>);
 
 impl Findings {
-    fn add(&mut self, key: impl Into<String>, message: impl Into<String>, hint: &str) {
+    pub fn add(&mut self, key: impl Into<String>, message: impl Into<String>, hint: &str) {
         self.0.push(Impossible {
             key: key.into(),
             message: message.into(),
@@ -61,7 +59,7 @@ impl Findings {
         });
     }
 
-    fn probability(&mut self, key: String, p: f64) {
+    pub fn probability(&mut self, key: String, p: f64) {
         if !(0.0..=1.0).contains(&p) {
             self.add(
                 key,
@@ -71,7 +69,7 @@ impl Findings {
         }
     }
 
-    fn factor(&mut self, key: String, k: f64, zero: bool) {
+    pub fn factor(&mut self, key: String, k: f64, zero: bool) {
         if !k.is_finite() || k < 0.0 || (k == 0.0 && !zero) {
             let hint = if zero {
                 "write 0 or more"
@@ -83,7 +81,7 @@ impl Findings {
     }
 
     /// Whether `n` is within `range`, which `hint` names.
-    fn within<T: PartialOrd>(
+    pub fn within<T: PartialOrd>(
         &mut self,
         key: String,
         range: RangeInclusive<T>,
@@ -97,7 +95,7 @@ impl Findings {
     }
 
     /// A background without a rate in either direction.
-    fn silent(&mut self, key: String) {
+    pub fn silent(&mut self, key: String) {
         self.add(
             key,
             "a rate of 0 is no traffic",
@@ -105,7 +103,36 @@ impl Findings {
         );
     }
 
-    fn sources(&mut self, key: String, sources: u32) {
+    /// A rate of nothing, or a rate beside the key `other` that sets the load as well.
+    pub fn scaled(&mut self, at: &Slot<'_>, rate: Option<&RateSpec>, other: &str, given: bool) {
+        if matches!(rate, Some(RateSpec::Fixed(rate)) if *rate == Rate::default()) {
+            self.add(
+                at.key("rate"),
+                "a rate of 0 is no background",
+                "use kind = \"none\"",
+            );
+        }
+        if rate.is_some() && given {
+            self.add(
+                at.key(other),
+                format!("`rate` and `{other}` both set the load"),
+                "give one of the two",
+            );
+        }
+    }
+
+    pub fn packet(&mut self, key: String, packet: Bytes) {
+        // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
+        if !(Bytes(29)..=Bytes(65_535)).contains(&packet) {
+            self.add(
+                key,
+                format!("a packet of {packet} is out of range"),
+                "write 29B to 65535B; 1500B fills an Ethernet frame",
+            );
+        }
+    }
+
+    pub fn sources(&mut self, key: String, sources: u32) {
         if !(1..=10_000).contains(&sources) {
             self.add(
                 key,
@@ -115,13 +142,13 @@ impl Findings {
         }
     }
 
-    fn access(&mut self, key: String, rate: Option<Rate>) {
+    pub fn access(&mut self, key: String, rate: Option<Rate>) {
         if rate == Some(Rate::default()) {
             self.add(key, "access of rate 0 carries nothing", "");
         }
     }
 
-    fn limit(&mut self, key: String, limit: QueueLimit) {
+    pub fn limit(&mut self, key: String, limit: QueueLimit) {
         let empty = match limit {
             QueueLimit::Packets(n) => n == 0,
             QueueLimit::Bytes(b) => b == Bytes(0),
@@ -137,7 +164,7 @@ impl Findings {
         }
     }
 
-    fn tcp(&mut self, key: &str, tcp: &TcpSettings) {
+    pub fn tcp(&mut self, key: &str, tcp: &TcpSettings) {
         if let Some(n) = tcp.initial_window
             && !(1..=1000).contains(&n)
         {
@@ -230,8 +257,8 @@ fn names(file: &File, found: &mut Findings) {
             "letters, digits and dashes, without slashes",
         );
     }
-    let foregrounds: Vec<&str> = file.foreground.iter().map(Foreground::name).collect();
-    let backgrounds: Vec<&str> = file.background.iter().map(Background::name).collect();
+    let foregrounds: Vec<&str> = file.foreground.iter().map(|f| f.name()).collect();
+    let backgrounds: Vec<&str> = file.background.iter().map(|b| b.name()).collect();
     for (list, names) in [("foreground", foregrounds), ("background", backgrounds)] {
         if names.is_empty() {
             found.add(list, format!("no {list}: nothing to run"), "");
@@ -321,27 +348,6 @@ fn network(file: &File, found: &mut Findings) {
     }
 }
 
-/// Packets of one size, of a background or a foreground.
-fn packets(b: &Parametric, key: &dyn Fn(&str) -> String, found: &mut Findings) {
-    if let RateSpec::Fixed(rate) = b.rate
-        && rate == Rate::default()
-        && b.rate_up.unwrap_or_default() == Rate::default()
-    {
-        found.silent(key("rate"));
-    }
-    found.sources(key("sources"), b.sources);
-    found.access(key("access"), b.access);
-    // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
-    if !(Bytes(29)..=Bytes(65_535)).contains(&b.packet) {
-        found.add(
-            key("packet"),
-            format!("a packet of {} is out of range", b.packet),
-            "write 29B to 65535B; 1500B fills an Ethernet frame",
-        );
-    }
-    found.tcp(&key("tcp"), &b.tcp);
-}
-
 /// Probabilities that are none; `key` makes their keys.
 fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
     match loss {
@@ -364,71 +370,13 @@ fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
 fn foregrounds(file: &File, found: &mut Findings) {
     for (i, foreground) in file.foreground.iter().enumerate() {
         let key = |name: &str| format!("foreground[{i}].{name}");
-        match foreground {
-            Foreground::Web(web) => {
-                if web.object.sizes().is_empty() {
-                    found.add(key("object"), "an empty list of sizes", "");
-                }
-                if web.object.sizes().contains(&Bytes(0)) {
-                    found.add(key("object"), "an object of 0 bytes never arrives", "");
-                }
-                if web.request == Bytes(0) {
-                    found.add(key("request"), "a request of 0 bytes asks for nothing", "");
-                }
-                if !CLIENTS.contains(&web.clients) {
-                    found.add(
-                        key("clients"),
-                        format!("{} clients are out of range", web.clients),
-                        "write 1 to 100000",
-                    );
-                }
-                if web.count == Some(0) {
-                    found.add(
-                        key("count"),
-                        "0 requests are nothing to measure",
-                        "write 1 or more",
-                    );
-                }
-                found.tcp(&key("tcp"), &web.tcp);
-            }
-            Foreground::Program(p) => program::check(p, file.backend, &key, found),
-            Foreground::Poisson(p) | Foreground::Cbr(p) => {
-                if file.backend != BackendKind::Simulated {
-                    found.add(
-                        key("kind"),
-                        "packets as a foreground are simulated only",
-                        "write backend = \"simulated\", or make them the background",
-                    );
-                }
-                if matches!(p.rate, RateSpec::Match(_)) {
-                    found.add(
-                        key("rate"),
-                        "a foreground takes no rate from a background",
-                        "write a rate such as \"5Mbit\"",
-                    );
-                }
-                packets(p, &key, found);
-            }
-            Foreground::Greedy(g) => {
-                if file.backend != BackendKind::Simulated {
-                    found.add(
-                        key("kind"),
-                        "endless transfers as a foreground are simulated only",
-                        "write backend = \"simulated\", or make them the background",
-                    );
-                }
-                background::greedy(g, file, &key, found);
-            }
-            Foreground::None(_) => {
-                if file.backend != BackendKind::Simulated {
-                    found.add(
-                        key("kind"),
-                        "there is nothing to run against the clock",
-                        "write backend = \"simulated\", or a foreground of another kind",
-                    );
-                }
-            }
-        }
+        let at = Slot {
+            role: Role::Foreground,
+            backend: file.backend,
+            duration: file.run.duration,
+            key: &key,
+        };
+        foreground.as_keys().check(&at, found);
         if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay()) {
             let own: Dur = file.network.links().iter().map(|l| l.delay).sum();
             if own + delay * 4 != rtt {

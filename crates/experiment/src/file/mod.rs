@@ -3,15 +3,13 @@
 //! The types here are the file, key by key; their doc comments are the descriptions in the JSON
 //! schema. [`read`] turns text into a checked [`File`], or into every [`Problem`] it found.
 
-mod background;
+mod backend;
 mod change;
-mod check;
-mod foreground;
+pub(crate) mod check;
 mod network;
-mod packets;
 mod problem;
-mod program;
 pub mod qdisc;
+mod rate;
 mod read;
 mod shape;
 mod tcp;
@@ -20,19 +18,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::Dur;
 
-pub(crate) use background::ACCESS_DELAY;
-pub use background::{
-    Background, Independence, Learnt, LoadBasis, Nothing, Pairing, Parametric, RateSpec, Sessions,
-    Transport,
+pub use crate::kinds::{
+    Background, Client, CommandLine, ConnectionUse, Delays, Direction, Foreground, Greedy,
+    Independence, Learnt, Measure, Nothing, Objects, OnOff, Parametric, Part, Peer, Place, Program,
+    Replay, Server, Sessions, Size, Web,
 };
+pub use backend::{BackendKind, Stack};
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
-pub use foreground::{ConnectionUse, Foreground, Objects, Web};
 pub(crate) use network::LEAST_QUEUE;
 pub use network::{Link, LinkOverrides, Loss, Network};
-pub use packets::{Delays, Direction, Greedy, OnOff, Replay, Size};
 pub use problem::{Problem, Problems};
-pub use program::{BackendKind, Client, CommandLine, Measure, Peer, Place, Program, Server, Stack};
 pub use qdisc::{Qdisc, QdiscSpec};
+pub(crate) use rate::{ACCESS_DELAY, delay};
+pub use rate::{LoadBasis, Pairing, RateSpec, Transport};
 pub use read::{override_keys, problem, read, read_as, schema, schema_of, suggest, unknown_name};
 pub use tcp::{CongestionControl, TcpProfile, TcpSettings, Vegas};
 
@@ -82,7 +80,7 @@ pub struct Run {
     pub keep: Keep,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -162,7 +162,7 @@ fn a_name_resolves_to_its_parameters() {
 #[test]
 fn a_list_of_objects_is_taken_in_turn() {
     let file = read(GOOD, "x").unwrap();
-    let Foreground::Web(web) = &file.foreground[0] else {
+    let Part::Web(web) = &file.foreground[0].0 else {
         panic!("a web foreground");
     };
     assert_eq!(web.object.sizes(), [Bytes(1_000_000), Bytes(4_000)]);
@@ -182,7 +182,7 @@ fn keys_can_be_set_from_the_command_line() {
     let file = read(&text, "x").unwrap();
     assert_eq!(file.network.links()[1].rate, Rate::from_bps(5_000_000));
     assert_eq!(file.run.replications, 2);
-    let Background::Learnt(learnt) = &file.background[1] else {
+    let Part::Learnt(learnt) = &file.background[1].0 else {
         panic!("{:?}", file.background[1])
     };
     assert_eq!(

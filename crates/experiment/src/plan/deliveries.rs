@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use swell_base::{Dur, QueueLimit, Rate, Stream};
 use swell_path::{Deliveries, Fifo};
 
-use super::Complaint;
 use crate::file::{self, Change, Link, Network};
+use crate::kinds::Complaint;
 
 /// Traces by the path under which the resolved file names them.
 pub(super) type Traces = BTreeMap<String, Arc<Deliveries>>;

@@ -2,97 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use swell_base::{Dur, Rate, Warning};
+use swell_base::{Dur, Warning};
 use swell_capture::{Packet, Reader};
 use swell_learn::{Network, Splitter};
 use swell_workload::Packets;
 
-use super::{Complaint, LoadedModel, LoadedTrace};
-use crate::backend::Trace;
-use crate::file::Replay;
 use crate::hash::Hash;
-use crate::store::ModelFacts;
-
-/// The trace that `replay` names; or the key that is wrong, and why.
-pub(super) fn load(
-    replay: &Replay,
-    base: &Path,
-    traces: &Traces,
-) -> Result<LoadedTrace, (&'static str, Complaint)> {
-    let name = &replay.trace;
-    let wrong = |message: String, hint: &str| {
-        let hint = (!hint.is_empty()).then(|| hint.to_owned());
-        ("trace", (message, hint))
-    };
-    let path = base.join(name);
-    if !path.is_file() {
-        return Err(wrong(
-            format!("no file is called `{name}`"),
-            "the path of a capture, relative to the experiment file",
-        ));
-    }
-    let mut inside = Vec::new();
-    for network in &replay.inside {
-        let network = network.parse().map_err(|e| ("inside", (e, None)))?;
-        inside.push(network);
-    }
-    let capture = traces
-        .read(&path, &inside)
-        .map_err(|e| wrong(e.to_string(), ""))?;
-    if capture.packets.iter().all(|way| way.is_empty()) {
-        return Err(wrong(
-            format!("`{name}`: no packet leads from one side to the other"),
-            "",
-        ));
-    }
-    let trace = capture.trace(replay.reversed);
-    let (period, length) = (capture.period, capture.length);
-    let [up, down] = trace.bps().map(Rate::from_bps_f64);
-    if replay.rate.is_some() && down == Rate::default() {
-        return Err((
-            "rate",
-            (
-                format!(
-                    "`{name}` has no packets in the down direction: no stretch makes them a rate"
-                ),
-                Some("`reversed = true` exchanges the directions; or give `stretch`".into()),
-            ),
-        ));
-    }
-    if let Some(phase) = replay.phase
-        && phase >= period
-    {
-        return Err((
-            "phase",
-            (
-                format!("a phase of {phase} lies beyond the trace's {length}"),
-                None,
-            ),
-        ));
-    }
-    let source = std::fs::canonicalize(&path).unwrap_or(path);
-    Ok(LoadedTrace {
-        facts: ModelFacts {
-            name: source
-                .file_name()
-                .map_or_else(|| name.clone(), |f| f.to_string_lossy().into_owned()),
-            source: source.display().to_string(),
-            hash: capture.hash,
-            note: format!(
-                "{} packets up and {} down in {:.1} s, {:.3} and {:.3} Mbit/s",
-                trace.packets[0].len(),
-                trace.packets[1].len(),
-                length.as_secs_f64(),
-                up.as_mbit(),
-                down.as_mbit(),
-            ),
-            warnings: capture.doubts,
-        },
-        trace: Arc::new(trace),
-    })
-}
+use crate::kinds::{Input, Trace};
 
 /// A capture, read.
 #[derive(Clone, Debug)]
@@ -106,7 +24,7 @@ pub struct Capture {
     /// What to doubt about it.
     pub doubts: Vec<Warning>,
     /// A fingerprint of times and sizes.
-    hash: String,
+    pub(crate) hash: String,
 }
 
 impl Capture {
@@ -127,7 +45,7 @@ impl Capture {
         self.trace(false).bps()
     }
 
-    fn trace(&self, reversed: bool) -> Trace {
+    pub(crate) fn trace(&self, reversed: bool) -> Trace {
         let mut packets = self.packets.clone();
         if reversed {
             packets.swap(0, 1);
@@ -144,7 +62,7 @@ impl Capture {
 #[derive(Debug, Default)]
 pub struct Traces {
     captures: Mutex<BTreeMap<(PathBuf, String), Capture>>,
-    models: Mutex<BTreeMap<PathBuf, LoadedModel>>,
+    models: Mutex<BTreeMap<PathBuf, Input>>,
 }
 
 impl Traces {
@@ -166,11 +84,11 @@ impl Traces {
     }
 
     /// The model of this path, which `load` reads where it was not read yet.
-    pub(super) fn model<E>(
+    pub(crate) fn model<E>(
         &self,
         path: PathBuf,
-        load: impl FnOnce() -> Result<LoadedModel, E>,
-    ) -> Result<LoadedModel, E> {
+        load: impl FnOnce() -> Result<Input, E>,
+    ) -> Result<Input, E> {
         let mut known = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = known.get(&path) {
             return Ok(model.clone());

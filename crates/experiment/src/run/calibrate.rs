@@ -11,7 +11,8 @@ use swell_base::{Dur, Warning};
 
 use super::{Directory, Event, Failure, Rates, pool};
 use crate::backend::{Backend, MeasuredRates, Offered, RunError, RunSpec};
-use crate::file::{Background, LoadBasis};
+use crate::file::LoadBasis;
+use crate::kinds::Part;
 use crate::plan::Plan;
 use crate::store::{Measured, StoreError, write_atomically};
 
@@ -89,7 +90,7 @@ struct Search {
 struct Job<'p> {
     /// Its place in the file.
     index: usize,
-    background: &'p Background,
+    background: &'p Part,
     search: Search,
 }
 
@@ -157,14 +158,9 @@ fn pieces(plan: &Plan, searches: usize) -> (u32, Dur, Dur) {
     (n.min(run.replications), settle.min(whole / 4), whole)
 }
 
-fn begin<'p>(plan: &'p Plan, background: &'p Background, measured: &Rates) -> Job<'p> {
+fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> {
     let target = plan.target_bps(background, measured);
-    let given = match background {
-        Background::Learnt(b) => Some(b.sessions.unwrap_or(1.0)),
-        Background::Sessions(b) => Some(b.sessions.unwrap_or(1.0)),
-        Background::Replay(b) => Some(1.0 / b.stretch.unwrap_or(1.0)),
-        _ => None,
-    };
+    let given = background.as_keys().pace().given();
     let native = plan.native_bps(background, measured);
     let pace = match target {
         Some(t) if native > 0.0 => Some(t / native),
@@ -211,7 +207,7 @@ impl Site<'_> {
         // Where nobody knows what a draw offers, nothing less than the runs themselves says what they carry.
         // So it is where the network changes while they run.
         let changes = !self.plan.file.network.change.is_empty() || !self.plan.deliveries.is_empty();
-        let whole = |job: &Job<'_>| changes || matches!(job.background, Background::Sessions(_));
+        let whole = |job: &Job<'_>| changes || !job.background.as_keys().foretells();
         let runs: Vec<(usize, u32)> = (jobs.iter().enumerate())
             .filter(|(_, job)| !job.search.done)
             .flat_map(|(i, job)| {
@@ -283,7 +279,7 @@ impl Site<'_> {
         Ok(Some(()))
     }
 
-    fn alone(&self, background: &Background, replication: u32, pace: Option<f64>) -> RunSpec {
+    fn alone(&self, background: &Part, replication: u32, pace: Option<f64>) -> RunSpec {
         (self.plan).alone(background, replication, pace, self.known)
     }
 
@@ -315,11 +311,7 @@ impl Site<'_> {
             target_bps: job.search.target,
             ..Measured::default()
         };
-        *match job.background {
-            Background::Replay(_) => &mut measured.speed,
-            Background::Learnt(_) | Background::Sessions(_) => &mut measured.sessions,
-            _ => &mut measured.factor,
-        } = best.pace;
+        *job.background.as_keys().pace().place(&mut measured) = best.pace;
         let name = job.background.name();
         let mut warnings: Vec<Warning> = missed(name, &job.search, &best).into_iter().collect();
         if job.background.is_open_loop() && best.lost > LOSSY {

@@ -250,20 +250,16 @@ pub fn run(
 
 fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifest {
     let mut warnings = Vec::new();
-    for (background, facts) in plan.facts() {
-        let what = if plan.traces.contains_key(background) {
-            "trace"
-        } else {
-            "model"
-        };
-        for doubt in &facts.warnings {
+    for (background, input) in &plan.inputs {
+        let what = input.data.word();
+        for doubt in &input.facts.warnings {
             warnings.push(Warning {
                 message: format!("{what} of background {background}: {}", doubt.message),
                 ..doubt.clone()
             });
         }
     }
-    if !plan.file.background.iter().any(|b| b.kind() == "none") {
+    if !plan.file.background.iter().any(|b| b.is_none()) {
         warnings.push(Warning::warning(
             "no-reference",
             "no background of kind `none`: slowdowns cannot be given",
@@ -393,14 +389,10 @@ impl<'d> Directory<'d> {
             let path = root.join(sub);
             fs::create_dir_all(&path).map_err(at(&path))?;
         }
-        for loaded in plan.models.values() {
-            if let Some((name, bytes)) = &loaded.copy {
+        for input in plan.inputs.values() {
+            if let Some((name, bytes)) = &input.copy {
                 write_atomically(&root.join(name), bytes)?;
             }
-        }
-        for loaded in plan.flow_models.values() {
-            let (name, bytes) = &loaded.copy;
-            write_atomically(&root.join(name), bytes)?;
         }
         write_atomically(&root.join("experiment.toml"), plan.toml.as_bytes())?;
         Ok(manifest.save(root)?)

@@ -6,10 +6,17 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::ForegroundSpec;
-use crate::file::Background;
+use crate::kinds::{Data, Traffic, WebTraffic};
 use crate::made_up::MadeUp;
 use crate::test_support::{experiment, model};
+
+/// The model of the learnt background.
+fn read_model(plan: &Plan) -> &swell_traffic::Model {
+    match &plan.inputs["learnt"].data {
+        Data::Model(model) => model,
+        other => panic!("{other:?}"),
+    }
+}
 
 fn plan(scratch: &TempDir, text: &str) -> Plan {
     std::fs::write(scratch.path().join("tiny.json"), model(20_000_000)).unwrap();
@@ -170,7 +177,7 @@ fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
     assert_eq!(learnt.target_bps, Some(8e6));
     assert!((learnt.down_bps / 8e6 - 1.0).abs() < 0.02, "{learnt:?}");
     // The made-up load grows with the 0.9th power of sessions, from the model's own at 1.
-    let native = plan.models["learnt"].model.rates()[1];
+    let native = read_model(&plan).rates()[1];
     let expected = (8e6f64 / native).powf(1.0 / 0.9);
     assert!(
         (learnt.sessions.unwrap() / expected - 1.0).abs() < 0.05,
@@ -179,7 +186,7 @@ fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
     let spec = plan
         .spec(&results.runs[12].cell, &results.manifest.measured)
         .unwrap();
-    let crate::backend::BackgroundSpec::Parametric(packets) = spec.background else {
+    let Traffic::Poisson(packets) = spec.background else {
         panic!("{spec:?}")
     };
     let rates = packets.rates;
@@ -242,7 +249,7 @@ fn a_rate_out_of_reach_is_a_doubt() {
     // What is played offers what was asked for, and no more.
     let learnt = &results.manifest.measured["learnt"];
     assert!(learnt.expected_bps.unwrap() < 5.1e6, "{learnt:?}");
-    let nominal = 8e6 / plan.models["learnt"].model.rates()[1];
+    let nominal = 8e6 / read_model(&plan).rates()[1];
     assert!(
         (learnt.sessions.unwrap() / nominal - 1.0).abs() < 1e-6,
         "{learnt:?}"
@@ -294,8 +301,8 @@ fn the_run_directory_is_an_experiment_of_its_own() {
     let again = Plan::resolve(&text, "experiment.toml", &options.dir).unwrap();
     assert_eq!(again.cells, first.cells);
     assert_eq!(
-        again.models["learnt"].facts.hash,
-        first.models["learnt"].facts.hash
+        again.inputs["learnt"].facts.hash,
+        first.inputs["learnt"].facts.hash
     );
 }
 
@@ -316,7 +323,7 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
     // 20 Mbit/s times 40 ms are 100 000 bytes.
     assert_eq!(plan.links()[1].queue.to_string(), "100kB");
     let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
-    let Some(ForegroundSpec::Web { delay, .. }) = spec.foreground else {
+    let Some(Traffic::Web(WebTraffic { delay, .. })) = spec.foreground else {
         panic!("a web foreground");
     };
     // 40 ms less twice 10 ms, over four crossings.
@@ -366,7 +373,7 @@ fn backgrounds_to_measure_are_the_matched_and_the_scaled() {
         let plan = plan(&scratch, text);
         plan.to_measure()
             .iter()
-            .map(|b: &&Background| b.name().to_owned())
+            .map(|b| b.name().to_owned())
             .collect()
     };
     assert_eq!(names(&experiment(1)), ["learnt"]);
@@ -394,7 +401,7 @@ fn a_matched_rate_is_the_mean_or_that_of_the_seed() {
         let cells = plan.cells.iter().filter(|c| c.background == "poisson");
         let spec = cells.map(|cell| plan.spec(cell, &measured).unwrap().background);
         spec.map(|background| match background {
-            crate::backend::BackgroundSpec::Parametric(p) => p.rates.map(|r| r.bps()),
+            Traffic::Poisson(p) | Traffic::Cbr(p) => p.rates.map(|r| r.bps()),
             other => panic!("{other:?}"),
         })
         .collect()
@@ -454,7 +461,7 @@ load = "carried"
         .find(|c| c.background == "bursts")
         .unwrap();
     let spec = plan.spec(cell, &measured).unwrap();
-    let crate::backend::BackgroundSpec::OnOff(bursts) = spec.background else {
+    let Traffic::OnOff(bursts) = spec.background else {
         panic!("{spec:?}")
     };
     assert!((bursts.rate.fixed().bps() as f64 - learnt).abs() <= 1.0);

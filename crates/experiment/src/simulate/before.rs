@@ -4,18 +4,18 @@ use swell_base::{Dur, Rate, Time};
 use swell_traffic::Network;
 use swell_traffic::flowlevel::{Due, Player, Transfer};
 
-use crate::backend::RunSpec;
+use crate::file::Link;
 
 /// The network that sessions meet: the bottleneck's round trip, and of its rates what the processor-sharing
 /// formula leaves to a transfer, which takes x / (C (1 - load)) for x bytes (Kleinrock, J. ACM 14(2), 1967).
 /// `offered` are the mean rates up and down.
-pub(super) fn met(spec: &RunSpec, offered: [f64; 2]) -> Network {
+pub(crate) fn met(links: &[Link; 2], offered: [f64; 2]) -> Network {
     let left = |d: usize| {
-        let rate = spec.links[d].rate.bps() as f64;
+        let rate = links[d].rate.bps() as f64;
         Some(Rate::from_bps_f64((rate - offered[d]).max(LEAST * rate)))
     };
     Network {
-        rtt: spec.links.iter().map(|l| l.delay).sum(),
+        rtt: links.iter().map(|l| l.delay).sum(),
         rates: [left(0), left(1)],
     }
 }
@@ -26,11 +26,11 @@ const LEAST: f64 = 0.05;
 /// How far back transfers are looked for that may be in progress when a run begins.
 const BACK: Dur = Dur::from_secs(300);
 /// Marks the seed of what came before a run.
-pub(super) const BEFORE: u64 = 0x6265_666f_7265;
+pub(crate) const BEFORE: u64 = 0x6265_666f_7265;
 
 /// Transfers that another play of the same plan, which ends when the run begins, leaves in progress: those
 /// that by then take longer than they have had, with what is left of them.
-pub(super) fn under_way(mut before: Player, network: &Network) -> Vec<Transfer> {
+pub(crate) fn under_way(mut before: Player, network: &Network) -> Vec<Transfer> {
     let end = Time::ZERO + BACK;
     let mut found = Vec::new();
     while let Some(due) = before.pop(end) {

@@ -253,9 +253,9 @@ pub(super) fn synchrony(
 }
 
 /// Rows of requests that were watched until `end`, seconds.
-pub(super) fn requests(records: Vec<Record>, end: f64) -> Vec<Request> {
+pub(super) fn requests(records: &[Record], end: f64) -> Vec<Request> {
     let mut rows: Vec<Request> = records
-        .into_iter()
+        .iter()
         .filter_map(|record| match record {
             Record::Request(r) => Some(Request {
                 client: r.client,

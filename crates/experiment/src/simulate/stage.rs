@@ -6,9 +6,9 @@ use swell_workload::Record;
 use swell_world::World;
 
 use super::build;
-pub use super::build::Machine;
 use super::observe::{self, Acked, Waited};
-use crate::backend::{BackgroundSpec, ForegroundSpec, Offered, RunError, RunSpec};
+use crate::backend::{Offered, RunError, RunSpec};
+use crate::kinds::{Machine, Role};
 use crate::observe::{Observations, Request};
 use crate::packets::Recorder;
 
@@ -46,7 +46,7 @@ impl Cast {
             world.take_census();
         }
         let background = build::background(spec)?;
-        let foreground = build::of_run(spec);
+        let foreground = build::foreground(spec)?;
         let recorder = match &spec.packets {
             None => None,
             Some(path) => {
@@ -122,35 +122,15 @@ impl Cast {
         if spec.synchrony {
             observed.synchrony = observe::synchrony(world, spec, who, self.acked);
         }
-        let packets = matches!(
-            spec.foreground,
-            Some(ForegroundSpec::Packets(_) | ForegroundSpec::Greedy(_))
-        );
         let own = self.foreground.map(|index| world.take_records(index));
-        let mut own = own.unwrap_or_default();
-        if !packets {
-            observed.requests =
-                observe::requests(std::mem::take(&mut own), spec.duration.as_secs_f64());
-        }
+        let own = own.unwrap_or_default();
+        observed.requests = observe::requests(&own, spec.duration.as_secs_f64());
         if spec.flows {
             let mut records = self.records;
             if let Some(index) = self.background {
                 records.extend(world.take_records(index));
             }
-            let class = |i: u32| match &spec.background {
-                BackgroundSpec::Learnt { model, .. } => model
-                    .classes
-                    .get(i as usize)
-                    .map_or("", |c| &c.name)
-                    .to_owned(),
-                BackgroundSpec::Sessions { .. } => {
-                    ["file", "datagrams"][(i as usize).min(1)].to_owned()
-                }
-                BackgroundSpec::Replay { .. } => "replay".to_owned(),
-                BackgroundSpec::Greedy(_) => "greedy".to_owned(),
-                BackgroundSpec::OnOff(_) => "on-off".to_owned(),
-                BackgroundSpec::Parametric(_) | BackgroundSpec::None => "parametric".to_owned(),
-            };
+            let class = |i| spec.background.class(i);
             observed.flows = observe::flows(records, class);
             let foreground = |_| FOREGROUND.to_owned();
             observed.flows.extend(observe::flows(own, foreground));
@@ -158,12 +138,6 @@ impl Cast {
         observed.warnings.extend(build::doubts(spec));
         Ok(observed)
     }
-}
-
-/// The machine of a foreground that fetches objects, with the TCP it asks for; `None` for any other. Its first
-/// request comes at the beginning of its time.
-pub fn machine(spec: &ForegroundSpec) -> Option<Machine> {
-    build::foreground(spec, Dur::ZERO)
 }
 
 /// The machine of a run's background, with the TCP it asks for; `None` where there is no background.
@@ -179,11 +153,11 @@ pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
 /// # Errors
 /// Where it cannot be built.
 pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
-    super::offered::offered(spec)
+    spec.background.offered(&spec.setting(Role::Background))
 }
 
 /// Rows of the table `requests`, in order of their starts, of requests that were watched until `end`, seconds.
-pub fn requests(records: Vec<Record>, end: f64) -> Vec<Request> {
+pub fn requests(records: &[Record], end: f64) -> Vec<Request> {
     observe::requests(records, end)
 }
 

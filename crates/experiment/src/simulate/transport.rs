@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swell_base::Bytes;
 use swell_tcp::{Algorithm, Config, VegasConfig};
 
-use crate::file::{CongestionControl, TcpProfile, TcpSettings};
+use crate::file::{self, CongestionControl, TcpProfile, TcpSettings};
 
 /// Every congestion control by its name in files: where a new one is registered.
 const ALGORITHMS: &[(CongestionControl, Algorithm)] = &[
@@ -21,8 +21,16 @@ const ALGORITHMS: &[(CongestionControl, Algorithm)] = &[
     (CongestionControl::Nice, Algorithm::Nice),
 ];
 
+/// What carries packets, as workloads name it.
+pub(crate) fn carrier(transport: file::Transport) -> swell_workload::Transport {
+    match transport {
+        file::Transport::Udp => swell_workload::Transport::Udp,
+        file::Transport::Tcp => swell_workload::Transport::Tcp,
+    }
+}
+
 /// The transport that a file asks for.
-pub(super) fn tcp(settings: &TcpSettings) -> Arc<Config> {
+pub(crate) fn tcp(settings: &TcpSettings) -> Arc<Config> {
     let mut config = match settings.profile {
         TcpProfile::Linux => Config::linux(),
         TcpProfile::Classic => Config::classic(),

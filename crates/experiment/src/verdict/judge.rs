@@ -7,7 +7,7 @@ use swell_stats::{
 
 use super::ratios::without_interval;
 use super::{Answer, LEVEL, MARGIN};
-use crate::measure::{Better, FAILURES, Measure};
+use crate::measure::{Better, Measure};
 
 /// What is compared of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -44,6 +44,9 @@ pub struct Judgement {
     pub equal: bool,
     /// Replications that would narrow the interval to the margin.
     pub replications_wanted: Option<usize>,
+    /// Whether it may show by itself that nothing differs.
+    #[serde(skip)]
+    primary: bool,
     #[serde(skip)]
     paired: PairedRatio,
 }
@@ -68,6 +71,7 @@ impl Judgement {
             p_below: paired.p_below(1.0 / (1.0 + MARGIN)),
             equal: paired.equivalent(MARGIN, 1.0 - LEVEL),
             replications_wanted: paired.replications_for(MARGIN),
+            primary: measure.primary,
             paired,
         }
     }
@@ -150,8 +154,8 @@ const TAIL: f64 = 0.9;
 pub(super) fn answer(judgements: &[Judgement]) -> Answer {
     let tail = |j: &Judgement| match j.statistic {
         Statistic::Percentile(p) => p.max(1.0 - p) >= TAIL,
-        // How many requests fail says nothing of the others.
-        Statistic::Mean => j.measure != FAILURES.name,
+        // How many requests fail, say, tells nothing of the others.
+        Statistic::Mean => j.primary,
     };
     if judgements.iter().any(Judgement::differs) {
         Answer::Yes

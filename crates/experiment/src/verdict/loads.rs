@@ -1,7 +1,6 @@
 //! Loads: what was requested of a background, what it offered, and what the bottleneck carried of it.
 
 use super::Condition;
-use crate::file::{Background, RateSpec, Transport};
 use crate::observe::LinkTotals;
 use crate::store::Results;
 
@@ -65,13 +64,8 @@ impl Loads {
         let offered = both(&|l| l.arrived[1]);
         let measured = results.manifest.measured.get(background.name());
         let alone = measured.map(|m| [m.up_bps, m.down_bps]);
-        let fixed = fixed(background, results);
-        let open_loop = match background {
-            Background::Poisson(b) | Background::Cbr(b) => b.transport == Transport::Udp,
-            Background::Replay(b) => b.transport == Transport::Udp,
-            Background::OnOff(_) => true,
-            _ => false,
-        };
+        let fixed = background.fixed_bps(&results.manifest.measured);
+        let open_loop = background.is_open_loop();
         let exact = fixed.is_some() && open_loop;
         // The rate is that of the mean over all draws; what heavy tails bring to these is in the intervals.
         let target =
@@ -168,21 +162,6 @@ impl Loads {
     fn counts(&self, direction: usize, bps: f64) -> bool {
         bps > IDLE * self.rates[direction]
     }
-}
-
-/// What the experiment requests of packets of one size: up and down.
-fn fixed(background: &Background, results: &Results) -> Option<[f64; 2]> {
-    let (Background::Poisson(b) | Background::Cbr(b)) = background else {
-        return None;
-    };
-    let [up, down] = match &b.rate {
-        RateSpec::Fixed(rate) => [0.0, rate.bps() as f64],
-        RateSpec::Match(name) => {
-            let matched = results.manifest.measured.get(name)?;
-            [matched.up_bps, matched.down_bps]
-        }
-    };
-    Some([b.rate_up.map_or(up, |r| r.bps() as f64), down])
 }
 
 fn off(requested: f64, came: f64) -> f64 {

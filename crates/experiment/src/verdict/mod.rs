@@ -26,9 +26,8 @@ use serde::Serialize;
 use swell_base::Warning;
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
 
-use crate::file::{Background, Foreground};
+use crate::file::Background;
 use crate::made_up::MadeUp;
-use crate::measure;
 use crate::observe::{Outcome, Request};
 use crate::store::{Results, RunResult};
 
@@ -260,12 +259,12 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     let own = || file.foreground.iter().filter(|f| f.name() == name);
     let asked = Asked {
         measures: own()
-            .flat_map(|f| measure::of(f, file.run.keep.waits))
+            .flat_map(|f| f.measures(file.run.keep.waits))
             .collect(),
-        program: own().any(|f| matches!(f, Foreground::Program(_))),
+        program: own().any(|f| f.program().is_some()),
         end: file.run.duration.as_secs_f64(),
     };
-    let reference = listed.iter().position(|b| b.kind() == "none");
+    let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
         .iter()
         .map(|with| {
@@ -287,7 +286,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             let target = parametric.background.matches()?;
             let learnt = conditions
                 .iter()
-                .find(|c| c.background.name() == target && c.background.kind() == "learnt")?;
+                .find(|c| c.background.name() == target && c.background.is_model())?;
             Some(compare(results, name, &asked, learnt, parametric))
         })
         .collect();

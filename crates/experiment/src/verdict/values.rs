@@ -4,9 +4,7 @@ use swell_stats::{KaplanMeier, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov};
 
 use super::judge::{Judgement, Statistic, enough};
 use super::{Condition, DECISIVE, bounded, request_times};
-use crate::measure::{
-    Better, COMPLETION_TIME, DELAY, FAILURES, GOODPUT, LOSS, Measure, REQUEST_RATE,
-};
+use crate::measure::{Better, COMPLETION_TIME, GOODPUT, Measure, REQUEST_RATE, Source};
 use crate::observe::Outcome;
 use crate::store::RunResult;
 
@@ -63,17 +61,23 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
     let pairs = pairs(with, without);
     let mut found = Found::default();
     for measure in &asked.measures {
-        if measure.name == COMPLETION_TIME.name {
-            let (over, under) = times(with, without, asked.end);
-            request_times_of(asked, &pairs, &over, &under, &mut found);
-        } else if measure.name == FAILURES.name {
-            if pairs.iter().any(|p| failed(p.0) || failed(p.1)) {
+        match measure.source {
+            Source::RequestTimes => {
+                let (over, under) = times(with, without, asked.end);
+                request_times_of(asked, &pairs, &over, &under, &mut found);
+            }
+            Source::RequestFailures => {
+                if pairs.iter().any(|p| failed(p.0) || failed(p.1)) {
+                    found.mean(measure, &pairs, value);
+                }
+            }
+            Source::Samples => match distributions(measure, &pairs) {
+                Some((over, under)) => found.percentiles(measure, &over, &under),
+                None => found.mean(measure, &pairs, value),
+            },
+            Source::RequestRate | Source::Goodput | Source::Loss | Source::Waits => {
                 found.mean(measure, &pairs, value);
             }
-        } else if let Some((over, under)) = distributions(measure, &pairs) {
-            found.percentiles(measure, &over, &under);
-        } else {
-            found.mean(measure, &pairs, value);
         }
     }
     found
@@ -296,44 +300,48 @@ fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
     // The direction in which the foreground sends most.
     let main = observed.links.iter().max_by_key(|l| l.arrived[0]);
     let requests = &observed.requests;
-    if measure.name == GOODPUT.name {
-        if !requests.is_empty() {
+    match measure.source {
+        Source::RequestTimes => None,
+        Source::Goodput => {
+            if requests.is_empty() {
+                return link_rate(run);
+            }
             let seconds: f64 = requests.iter().map(|r| r.observed_until - r.start).sum();
             let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
-            return (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds);
+            (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
         }
-        return link_rate(run);
-    }
-    if measure.name == REQUEST_RATE.name {
-        let done = requests.iter().filter(|r| r.outcome == Outcome::Done);
-        let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
-        let last = requests.iter().map(|r| r.observed_until).reduce(f64::max)?;
-        return (last > first).then(|| done.count() as f64 / (last - first));
-    }
-    if measure.name == FAILURES.name {
-        let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);
-        return (!requests.is_empty()).then(|| n.count() as f64 / requests.len() as f64);
-    }
-    if measure.name == LOSS.name {
-        return main.map(|l| match l.arrived_packets[0] {
+        Source::RequestRate => {
+            let done = requests.iter().filter(|r| r.outcome == Outcome::Done);
+            let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
+            let last = requests.iter().map(|r| r.observed_until).reduce(f64::max)?;
+            (last > first).then(|| done.count() as f64 / (last - first))
+        }
+        Source::RequestFailures => {
+            let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);
+            (!requests.is_empty()).then(|| n.count() as f64 / requests.len() as f64)
+        }
+        Source::Loss => main.map(|l| match l.arrived_packets[0] {
             0 => 0.0,
             n => l.dropped[0] as f64 / n as f64,
-        });
+        }),
+        Source::Waits => {
+            let direction = main?.direction;
+            let own = observed
+                .waits
+                .iter()
+                .filter(|w| w.direction == direction && w.traffic == "foreground");
+            let (waited, packets) =
+                own.fold((0.0, 0u64), |(s, n), w| (s + w.waited, n + w.packets));
+            (packets > 0).then(|| waited / packets as f64)
+        }
+        Source::Samples => {
+            let own: Vec<f64> = observed
+                .measures
+                .iter()
+                .filter(|s| s.measure == measure.name)
+                .map(|s| s.value)
+                .collect();
+            swell_stats::mean(&own)
+        }
     }
-    if measure.name == DELAY.name {
-        let direction = main?.direction;
-        let own = observed
-            .waits
-            .iter()
-            .filter(|w| w.direction == direction && w.traffic == "foreground");
-        let (waited, packets) = own.fold((0.0, 0u64), |(s, n), w| (s + w.waited, n + w.packets));
-        return (packets > 0).then(|| waited / packets as f64);
-    }
-    let own: Vec<f64> = observed
-        .measures
-        .iter()
-        .filter(|s| s.measure == measure.name)
-        .map(|s| s.value)
-        .collect();
-    swell_stats::mean(&own)
 }

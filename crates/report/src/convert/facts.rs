@@ -2,7 +2,7 @@
 
 use swell_base::{Bytes, Dur, QueueLimit};
 use swell_experiment::Results;
-use swell_experiment::file::{Background, Foreground, Link, Loss};
+use swell_experiment::file::{Foreground, Link, Loss};
 
 use crate::data::{NetworkData, Rerun};
 use crate::human::{Quantity, trimmed};
@@ -22,11 +22,7 @@ pub(super) fn network(results: &Results) -> NetworkData {
         };
         given.unwrap_or(own + f.delay().unwrap_or(ACCESS_DELAY) * 4)
     };
-    let there = || {
-        file.foreground
-            .iter()
-            .filter(|f| !matches!(f, Foreground::None(_)))
-    };
+    let there = || file.foreground.iter().filter(|f| !f.is_none());
     let longest = file.network.rtt.or(there().map(rtt).max());
     let mut rtts: Vec<Dur> = there().map(rtt).collect();
     rtts.sort_unstable();
@@ -34,21 +30,12 @@ pub(super) fn network(results: &Results) -> NetworkData {
     let rtts: Vec<String> = rtts.into_iter().map(duration).collect();
     NetworkData {
         clients: there()
-            .map(|f| {
-                let clients = match f {
-                    Foreground::Web(web) => web.clients,
-                    Foreground::Program(_) => 1,
-                    Foreground::Poisson(packets) | Foreground::Cbr(packets) => packets.sources,
-                    Foreground::Greedy(greedy) => greedy.connections,
-                    Foreground::None(_) => 0,
-                };
-                format!("{clients} × {}", f.name())
-            })
+            .map(|f| format!("{} × {}", f.clients(), f.name()))
             .collect(),
         users: file
             .background
             .iter()
-            .filter(|b| !matches!(b, Background::None(_)))
+            .filter(|b| !b.is_none())
             .map(|b| b.name().to_owned())
             .collect(),
         up: link(&links[0], longest.unwrap_or(own)),
@@ -109,7 +96,7 @@ pub(super) fn rerun(results: &Results) -> Rerun {
             .experiment
             .background
             .iter()
-            .any(|b| b.name() == background && b.kind() == "replay");
+            .any(|b| b.name() == background && b.reads() == Some("trace"));
         let what = if replayed { "Trace" } else { "Model" };
         facts.push((
             format!("{what} of {background}"),
@@ -144,10 +131,10 @@ fn shell_word(text: &str) -> String {
     }
 }
 
-pub(super) fn duration(d: Dur) -> String {
+fn duration(d: Dur) -> String {
     Quantity::Duration.tick(d.as_secs_f64())
 }
 
-pub(super) fn bytes(b: &Bytes) -> String {
+fn bytes(b: &Bytes) -> String {
     Quantity::Bytes.tick(b.0 as f64)
 }

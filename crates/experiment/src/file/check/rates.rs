@@ -2,14 +2,12 @@
 
 use swell_base::Rate;
 
-use super::super::{Background, File, Foreground, OnOff, Parametric, RateSpec, Side, Transport};
+use super::super::{File, Side};
 use super::Findings;
+use crate::kinds::Asked;
 
 /// Directions, as messages name them.
 const WAYS: [&str; 2] = ["up", "down"];
-
-/// What somebody asks of the link, by direction: the key of the file that says so, and the rate.
-type Asked<'f> = [Option<(&'f str, Rate)>; 2];
 
 /// Refuses what no link carries: a background's rate above the link's, and a foreground and a background that cannot
 /// slow down and are above it only together. Over TCP packets may be asked to flow faster: they wait.
@@ -18,20 +16,20 @@ pub(super) fn check(file: &File, found: &mut Findings) {
     for (i, background) in file.background.iter().enumerate() {
         alone(
             &links,
-            &asked(background),
+            &background.as_keys().asks(),
             &format!("background[{i}]"),
             found,
         );
     }
     for (i, foreground) in file.foreground.iter().enumerate() {
-        let (Foreground::Poisson(b) | Foreground::Cbr(b)) = foreground else {
+        let own = foreground.as_keys();
+        if !own.is_unresponsive() {
             continue;
-        };
+        }
         // Alone above the link's rate it asks what an overload does.
-        let own = packets(b);
-        let others = file.background.iter().filter(|other| unresponsive(other));
-        for (background, theirs) in others.map(|other| (other.name(), asked(other))) {
-            together(&links, &own, &theirs, i, background, found);
+        let others = file.background.iter().map(|other| other.as_keys());
+        for other in others.filter(|other| other.is_unresponsive()) {
+            together(&links, &own.asks(), &other.asks(), i, other.name(), found);
         }
     }
 }
@@ -50,40 +48,7 @@ fn links(file: &File) -> [Option<Rate>; 2] {
     })
 }
 
-fn asked(background: &Background) -> Asked<'static> {
-    match background {
-        Background::Poisson(b) | Background::Cbr(b) => packets(b),
-        Background::OnOff(b) => on_off(b),
-        // What is matched fits.
-        other => [None, other.rate().map(|rate| ("rate", rate.fixed()))],
-    }
-}
-
-fn packets(b: &Parametric) -> Asked<'static> {
-    if b.transport == Transport::Tcp {
-        return [None, None];
-    }
-    let down = match b.rate {
-        RateSpec::Fixed(rate) => Some(("rate", rate)),
-        // What was measured fits.
-        RateSpec::Match(_) => None,
-    };
-    [b.rate_up.map(|rate| ("rate_up", rate)), down]
-}
-
-fn on_off(b: &OnOff) -> Asked<'static> {
-    [Some(("rate_up", b.rate_up)), Some(("rate", b.rate.fixed()))]
-}
-
-/// Whether nothing makes it slow down.
-fn unresponsive(background: &Background) -> bool {
-    matches!(
-        background,
-        Background::Poisson(_) | Background::Cbr(_) | Background::OnOff(_)
-    )
-}
-
-fn alone(links: &[Option<Rate>; 2], asked: &Asked<'_>, place: &str, found: &mut Findings) {
+fn alone(links: &[Option<Rate>; 2], asked: &Asked, place: &str, found: &mut Findings) {
     for d in [0, 1] {
         if let (Some(link), Some((key, rate))) = (links[d], asked[d])
             && rate > link
@@ -108,8 +73,8 @@ const BUSY: f64 = 0.6;
 
 fn together(
     links: &[Option<Rate>; 2],
-    own: &Asked<'_>,
-    theirs: &Asked<'_>,
+    own: &Asked,
+    theirs: &Asked,
     foreground: usize,
     background: &str,
     found: &mut Findings,

@@ -24,7 +24,7 @@ kind = "none"
 #[test]
 fn a_real_program_needs_the_emulator() {
     let file = read(PROGRAM, "x").unwrap();
-    let Foreground::Program(program) = &file.foreground[0] else {
+    let Part::Program(program) = &file.foreground[0].0 else {
         panic!("a program");
     };
     assert_eq!(file.backend, BackendKind::Emulated);
@@ -40,7 +40,7 @@ fn a_real_program_needs_the_emulator() {
         "[[foreground.reported]]\nname = \"p99\"\nunit = \"ms\"\nbetter = \"lower\"\n[foreground.client]",
     );
     let with = read(&reporting, "x").unwrap();
-    let measures = crate::measure::of(&with.foreground[0], false);
+    let measures = with.foreground[0].measures(false);
     let names: Vec<&str> = measures.iter().map(|m| &*m.name).collect();
     assert_eq!(names, ["time", "failures", "p99"]);
     for (name, why) in [("time", "taken"), (" ", "without a name")] {

@@ -1,7 +1,6 @@
 //! What stands against "does not matter".
 
 use super::*;
-use crate::file::Foreground;
 use crate::observe::{Bin, MeasureSample};
 use crate::store::Measured;
 
@@ -18,10 +17,7 @@ fn program(results: &mut Results, names: &[&str]) {
     );
     let file = file::read(&text, "x").unwrap();
     results.experiment.foreground = file.foreground;
-    assert!(matches!(
-        results.experiment.foreground[0],
-        Foreground::Program(_)
-    ));
+    assert!(results.experiment.foreground[0].program().is_some());
 }
 
 fn judged(results: &Results) -> ForegroundVerdict {
@@ -173,7 +169,7 @@ fn a_request_of_fixed_duration_that_gets_less_is_judged_by_what_it_gets() {
 #[test]
 fn a_load_that_is_missed_on_its_way_up_is_no_basis_for_an_answer() {
     let mut results = results(10, |_, _| 1.0);
-    let Background::Poisson(poisson) = &mut results.experiment.background[1] else {
+    let crate::file::Part::Poisson(poisson) = &mut results.experiment.background[1].0 else {
         panic!("the second is Poisson")
     };
     poisson.rate = "4Mbit".parse().unwrap();

@@ -1,0 +1,269 @@
+//! Endless connections.
+
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, Rate, Stream, derived};
+use swell_workload::GreedyConfig;
+
+use super::Traffic;
+use super::contract::{Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path};
+use super::packets::FOREGROUND;
+use crate::backend::RunError;
+use crate::file::check::Findings;
+use crate::file::{TcpSettings, delay};
+use crate::measure::{GOODPUT, Measure};
+use crate::simulate::transport::tcp;
+
+/// Connections of one part.
+const CONNECTIONS: RangeInclusive<u32> = 1..=100_000;
+
+/// Endless connections, each of which sends as much as its TCP lets it. As a foreground they begin with the
+/// run and not after the warm-up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Greedy {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// How many, in each direction that they take.
+    #[serde(default = "one")]
+    pub connections: u32,
+    /// Which way their data flows.
+    #[serde(default)]
+    pub direction: Direction,
+    /// When the first begins, up to `spread` later: the seed draws by how much.
+    #[serde(default)]
+    pub start: Dur,
+    /// Within how much time after its turn each begins; 0s begins exactly then, in every run.
+    #[serde(default = "spread")]
+    pub spread: Dur,
+    /// Whether each draws for itself how much later it begins. Where not, all begin later by the same time,
+    /// and runs hardly differ.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub independent: bool,
+    /// Time between the beginning of one and of the next.
+    #[serde(default)]
+    pub stagger: Dur,
+    /// One-way delay of the access path on each side of the bottleneck: of all connections, a list that they
+    /// take in turn, or `{ from, to }` between which each draws its own.
+    #[serde(default)]
+    pub delay: Delays,
+    /// Capacity of every access path, on each side and in both directions. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
+    /// The TCP that carries them.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+/// Delays of connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Delays {
+    /// The same for all.
+    Same(Dur),
+    /// One after the other, and again from the first.
+    InTurn(Vec<Dur>),
+    /// Each draws its own, uniformly.
+    Uniform {
+        /// The shortest.
+        from: Dur,
+        /// The longest.
+        to: Dur,
+    },
+}
+
+impl Delays {
+    /// The longest that a connection may have.
+    pub fn longest(&self) -> Dur {
+        match self {
+            Delays::Same(delay) => *delay,
+            Delays::InTurn(list) => list.iter().copied().max().unwrap_or_default(),
+            Delays::Uniform { to, .. } => *to,
+        }
+    }
+}
+
+impl Default for Delays {
+    fn default() -> Delays {
+        Delays::Same(delay())
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A direction of the bottleneck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Left to right: away from the clients.
+    Up,
+    /// Right to left: towards the clients.
+    #[default]
+    Down,
+    /// Both at the same time, by different connections.
+    Both,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn spread() -> Dur {
+    Dur::from_secs(1)
+}
+
+impl Keys for Greedy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        at.simulated_only(
+            "endless transfers as a foreground are simulated only",
+            "write backend = \"simulated\", or make them the background",
+            found,
+        );
+        found.within(
+            at.key("connections"),
+            CONNECTIONS,
+            self.connections,
+            format!("{} connections are out of range", self.connections),
+            "write 1 to 100000",
+        );
+        if self.start >= at.duration {
+            found.add(
+                at.key("start"),
+                format!("it begins at {}, when the run is over", self.start),
+                "write less than `run.duration`",
+            );
+        }
+        match &self.delay {
+            Delays::Same(_) => {}
+            Delays::InTurn(list) if list.is_empty() => {
+                found.add(at.key("delay"), "a list of no delays", "write at least one");
+            }
+            Delays::InTurn(_) => {}
+            Delays::Uniform { from, to } if from > to => {
+                found.add(
+                    at.key("delay"),
+                    format!("there is nothing from {from} to {to}"),
+                    "write the shorter one first",
+                );
+            }
+            Delays::Uniform { .. } => {}
+        }
+        found.access(at.key("access"), self.access);
+        found.tcp(&at.key("tcp"), &self.tcp);
+    }
+
+    fn rateless(&self) -> Option<&'static str> {
+        Some("takes all there is: it has no rate to match")
+    }
+
+    fn delay(&self) -> Option<Dur> {
+        Some(self.delay.longest())
+    }
+
+    fn resolve(&self, _: &Resolving<'_>) -> Option<Traffic> {
+        Some(Traffic::Greedy(self.clone()))
+    }
+
+    fn measures(&self, _: bool) -> Vec<Measure> {
+        vec![GOODPUT]
+    }
+
+    fn clients(&self) -> u32 {
+        self.connections
+    }
+
+    fn describe(&self, role: Role) -> String {
+        let way = match self.direction {
+            Direction::Up => "up",
+            Direction::Down => "down",
+            Direction::Both => "each way",
+        };
+        let transfers = match self.connections {
+            1 => "transfer",
+            _ => "transfers",
+        };
+        let what = format!("{} endless {transfers} {way}", self.connections);
+        match role {
+            Role::Foreground => format!("{what}: see the flows and the bottleneck"),
+            Role::Background => what,
+        }
+    }
+}
+
+impl Plays for Greedy {
+    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        let seed = match at.role {
+            Role::Foreground => derived(at.seed, FOREGROUND),
+            Role::Background => at.seed,
+        };
+        // Without phases of their own, connections and replications would be one run repeated, and intervals
+        // would have no width.
+        let mut phases = Stream::new(seed, "greedy-phase");
+        let each_way = self.connections;
+        let connections = match self.direction {
+            Direction::Both => each_way.saturating_mul(2),
+            Direction::Up | Direction::Down => each_way,
+        };
+        let first = self.spread.scale(phases.uniform());
+        let later = match self.independent {
+            true => (std::iter::once(first))
+                .chain((1..connections).map(|_| self.spread.scale(phases.uniform())))
+                .collect(),
+            false => vec![first; connections as usize],
+        };
+        let mut draws = Stream::new(seed, "greedy-delay");
+        let (delay, delays) = match &self.delay {
+            Delays::Same(delay) => (*delay, Vec::new()),
+            Delays::InTurn(list) => {
+                let turns = list.iter().copied().cycle().take(connections as usize);
+                (Dur::ZERO, turns.collect())
+            }
+            Delays::Uniform { from, to } => {
+                let wide = to.saturating_sub(*from);
+                let mut one = |_| *from + wide.scale(draws.uniform());
+                (*from, (0..connections).map(&mut one).collect())
+            }
+        };
+        let config = GreedyConfig {
+            connections,
+            from_right: self.direction == Direction::Down,
+            start: self.start,
+            stagger: self.stagger,
+            later,
+            delays,
+            sender: path(delay, self.access),
+            receiver: path(delay, self.access),
+        };
+        let machine = match self.direction {
+            Direction::Both => swell_workload::Greedy::both_ways(config),
+            Direction::Up | Direction::Down => swell_workload::Greedy::new(config),
+        };
+        Ok(Some((Box::new(machine), tcp(&self.tcp))))
+    }
+
+    fn class(&self, _: u32) -> String {
+        "greedy".to_owned()
+    }
+
+    fn delay(&self) -> Dur {
+        self.delay.longest()
+    }
+
+    fn plausible(&self, at: &Setting<'_>) -> Plausible {
+        let ways = match self.direction {
+            Direction::Up => [1.0, 0.0],
+            Direction::Down => [0.0, 1.0],
+            Direction::Both => [1.0, 1.0],
+        };
+        let rate = |d: usize| at.links[d].rate.bps() as f64 * 0.9 * ways[d];
+        Plausible::of([rate(0), rate(1)], 0.5)
+    }
+}

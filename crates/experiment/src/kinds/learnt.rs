@@ -1,0 +1,363 @@
+//! Traffic from a learnt model.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, Rate, Warning};
+use swell_traffic::{Dependency, Knobs, Model, Network, Schedule};
+use swell_workload::Structural;
+
+use super::Traffic;
+use super::contract::{
+    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
+    Shown, Slot, trimmed,
+};
+use crate::backend::{Offered, RunError};
+use crate::bundled;
+use crate::file::check::Findings;
+use crate::file::{self, LoadBasis, RateSpec, TcpSettings};
+use crate::hash::Hash;
+use crate::measure::Measure;
+use crate::simulate::before::met;
+use crate::simulate::transport::tcp;
+use crate::store::{Measured, ModelFacts};
+
+/// Traffic from a learnt model: users who wait for what they asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Learnt {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// A bundled model by name (`swell models` lists them), or the path of a model file, relative
+    /// to the experiment file.
+    pub model: String,
+    /// Mean rate of the down direction when the background is alone, which sessions are scaled to; or
+    /// `match:NAME`, the rate of that background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateSpec>,
+    /// Whether `rate` is what sessions offer or what the network carries of it. Default: carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadBasis>,
+    /// Sessions per second, as a multiple of the model's. Default 1. Not together with `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<f64>,
+    /// Response sizes, as a multiple of the model's.
+    #[serde(default = "one")]
+    pub response: f64,
+    /// Request sizes, as a multiple of the model's.
+    #[serde(default = "one")]
+    pub request: f64,
+    /// Think times, as a multiple of the model's; 0 for users that never pause.
+    #[serde(default = "one")]
+    pub think: f64,
+    /// Round-trip propagation delay of every path. Default: the model's, host by host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Dur>,
+    /// Access capacity of every client, both directions. Default: the model's, host by host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
+    /// Where in the model's trace a run starts. Default: drawn anew by every seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Dur>,
+    /// Dependencies of the model to break, to see what they do.
+    #[serde(default)]
+    pub independent: Vec<Independence>,
+    /// The TCP that users and servers run.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+/// A dependency of the model that can be broken.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Independence {
+    /// Response size on request size: responses change places within their class.
+    ResponseOnRequest,
+    /// Sizes on class: (request, response) pairs change places across all TCP classes.
+    SizeOnClass,
+    /// Think times on sizes: they change places within their class.
+    ThinkOnSize,
+    /// Client path on user and server path on connection: paths change places.
+    PathOnUser,
+    /// What one session does on its connections: exchanges change places within their class.
+    WithinSession,
+    /// Path capacity and loss on round-trip time: they change places among the paths of a side.
+    CapacityOnRtt,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// A learnt model in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearntTraffic {
+    /// As it was read: the knobs are not applied yet.
+    pub model: Arc<Model>,
+    /// The knobs; `sessions` is what calibration found.
+    pub knobs: Knobs,
+    /// The TCP that users and servers run.
+    pub tcp: TcpSettings,
+}
+
+impl Learnt {
+    fn knobs(&self, sessions: Option<f64>) -> Knobs {
+        Knobs {
+            sessions: sessions.or(self.sessions).unwrap_or(1.0),
+            response: self.response,
+            request: self.request,
+            think: self.think,
+            rtt: self.rtt,
+            access: self.access,
+            phase: self.phase,
+            independent: self.independent.iter().map(|&i| dependency(i)).collect(),
+        }
+    }
+
+    /// The mean rate of `model` in the down direction with these keys, bits per second.
+    fn native(&self, model: &Model, seed: u64) -> f64 {
+        model.varied(&self.knobs(Some(1.0)), seed).rates()[1]
+    }
+
+    /// Refuses a rate that a model is too small for.
+    fn too_small(&self, model: &Model, seed: u64) -> Option<Complaint> {
+        let Some(RateSpec::Fixed(rate)) = self.rate else {
+            return None;
+        };
+        let (own, rate) = (self.native(model, seed), rate.bps() as f64);
+        let copies = rate / own.max(1e-9);
+        let sessions = model.sessions.len();
+        (copies > MOST_COPIES).then(|| {
+            (
+                format!(
+                    "`{}` is too small for {:.3} Mbit/s: its {sessions} sessions are {:.4} Mbit/s down, and {copies:.0} copies of them would be needed",
+                    self.model,
+                    rate / 1e6,
+                    own / 1e6
+                ),
+                Some(format!(
+                    "learn from a busier link; at most {MOST_COPIES} copies are made, or as many as `sessions` says"
+                )),
+            )
+        })
+    }
+}
+
+/// More copies of a model's sessions than this are not traffic of that rate any more: a few sessions, over
+/// and over.
+const MOST_COPIES: f64 = 100.0;
+
+fn dependency(independence: Independence) -> Dependency {
+    match independence {
+        Independence::ResponseOnRequest => Dependency::ResponseOnRequest,
+        Independence::SizeOnClass => Dependency::SizeOnClass,
+        Independence::ThinkOnSize => Dependency::ThinkOnSize,
+        Independence::PathOnUser => Dependency::PathOnUser,
+        Independence::WithinSession => Dependency::WithinSession,
+        Independence::CapacityOnRtt => Dependency::CapacityOnRtt,
+    }
+}
+
+/// A model by its bundled name or by its path.
+fn load(name: &str, base: &Path) -> Result<Input, Complaint> {
+    let path = base.join(name);
+    let (bytes, source, copy) = match bundled::model(name) {
+        Some(bytes) => (bytes.to_vec(), "bundled".to_owned(), None),
+        None if path.is_file() => {
+            let bytes =
+                std::fs::read(&path).map_err(|e| (format!("{}: {e}", path.display()), None))?;
+            let file_name = path.file_name().map_or_else(PathBuf::new, PathBuf::from);
+            let copy = (file_name.display().to_string(), bytes.clone());
+            (bytes, path.display().to_string(), Some(copy))
+        }
+        None => {
+            let known: Vec<&str> = bundled::models().collect();
+            let hint = file::suggest(name, &known, "bundled models");
+            let message = format!("no bundled model and no file is called `{name}`");
+            return Err((message, Some(hint)));
+        }
+    };
+    let model = Model::from_slice(&bytes).map_err(|e| (format!("model `{name}`: {e}"), None))?;
+    let facts = ModelFacts {
+        name: model.name.clone(),
+        source,
+        hash: Hash::new().part(&bytes).hex(),
+        note: model.provenance.note.clone(),
+        warnings: model.warnings.clone(),
+    };
+    Ok(Input {
+        data: Data::Model(Arc::new(model)),
+        facts,
+        copy,
+    })
+}
+
+impl Keys for Learnt {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        found.scaled(at, self.rate.as_ref(), "sessions", self.sessions.is_some());
+        if let Some(k) = self.sessions {
+            found.factor(at.key("sessions"), k, false);
+        }
+        found.factor(at.key("response"), self.response, false);
+        found.factor(at.key("request"), self.request, false);
+        found.factor(at.key("think"), self.think, true);
+        found.access(at.key("access"), self.access);
+        found.tcp(&at.key("tcp"), &self.tcp);
+    }
+
+    fn rate(&self) -> Option<&RateSpec> {
+        self.rate.as_ref()
+    }
+
+    fn load(&self) -> Option<LoadBasis> {
+        self.load
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::Sessions(self.sessions.unwrap_or(1.0))
+    }
+
+    fn reads(&self) -> Option<&'static str> {
+        Some("model")
+    }
+
+    fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
+        let path = from.base.join(&self.model);
+        let read = from.known.model(path, || load(&self.model, from.base));
+        let mut input = read.map_err(|complaint| ("model", complaint))?;
+        if let Data::Model(model) = &input.data
+            && let Some(complaint) = self.too_small(model, from.seed)
+        {
+            return Err(("rate", complaint));
+        }
+        if let Some((name, _)) = &mut input.copy {
+            *name = from.copy(name);
+            self.model.clone_from(name);
+        }
+        Ok(Some(input))
+    }
+
+    fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, seed: u64) -> f64 {
+        match input {
+            Some(Data::Model(model)) => self.native(model, seed),
+            _ => 0.0,
+        }
+    }
+
+    fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
+        let Some(Data::Model(model)) = with.input else {
+            return None;
+        };
+        Some(Traffic::Learnt(LearntTraffic {
+            model: Arc::clone(model),
+            knobs: self.knobs(with.pace),
+            tcp: self.tcp.clone(),
+        }))
+    }
+
+    fn measures(&self, _: bool) -> Vec<Measure> {
+        Vec::new()
+    }
+
+    fn describe(&self, _: Role) -> String {
+        let mut what = format!("learnt: {}", self.model);
+        for (name, k) in [("responses", self.response), ("thinking", self.think)] {
+            if k != 1.0 {
+                what.push_str(&format!(", {name} × {}", trimmed(k)));
+            }
+        }
+        what
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::Learnt
+    }
+}
+
+/// What queues and congestion windows need at the paths of most models.
+const WARM_UP: Dur = Dur::from_secs(5);
+
+/// A little less than proportional, so that the calibration of a dry run has something to do.
+pub(super) const LESS: f64 = 0.9;
+
+impl LearntTraffic {
+    /// What is played, its schedule, and the network that the schedule assumes.
+    fn schedule(&self, at: &Setting<'_>) -> Result<(Model, Schedule, Network), RunError> {
+        let played = self.model.varied(&self.knobs, at.seed);
+        let offered = played.rates().map(|bps| bps * self.knobs.sessions);
+        let network = met(at.links, offered);
+        let schedule = Schedule::draw(&played, &self.knobs, at.seed, at.duration, &network)
+            .map_err(|e| RunError::Failed(e.into()))?;
+        Ok((played, schedule, network))
+    }
+}
+
+impl Plays for LearntTraffic {
+    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        let (played, schedule, _) = self.schedule(at)?;
+        let machine = Structural::new(Arc::new(played), &schedule);
+        Ok(Some((Box::new(machine), tcp(&self.tcp))))
+    }
+
+    fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
+        let (played, schedule, network) = self.schedule(at)?;
+        let volume = schedule.volume(&played, &network, at.warmup, at.duration);
+        Ok(Some(Offered {
+            mean: played.rates().map(|bps| bps * self.knobs.sessions),
+            drawn: volume.map(|bytes| bytes * 8.0 / at.seconds()),
+        }))
+    }
+
+    fn doubts(&self, at: &Setting<'_>) -> Vec<Warning> {
+        let (role, name) = (at.role.word(), at.name);
+        let mut doubts = Vec::new();
+        if at.warmup < WARM_UP {
+            doubts.push(Warning::warning(
+                "short-warm-up",
+                format!(
+                    "{role} `{name}` begins with its sessions in progress, but with an empty queue and small windows; the warm-up of {} is less than {WARM_UP}",
+                    at.warmup
+                ),
+            ));
+        }
+        if at.duration > self.model.duration {
+            doubts.push(Warning::note(
+                "model-repeats",
+                format!(
+                    "a run of {:.0} s is longer than the {:.0} s behind {role} `{name}`: its sessions come again, in another order",
+                    at.duration.as_secs_f64(),
+                    self.model.duration.as_secs_f64()
+                ),
+            ));
+        }
+        doubts
+    }
+
+    fn class(&self, index: u32) -> String {
+        let class = self.model.classes.get(index as usize);
+        class.map_or_else(String::new, |c| c.name.clone())
+    }
+
+    fn ports(&self) -> Vec<(u16, bool)> {
+        let class = |c: &swell_traffic::Class| (swell_learn::server_port(&c.name), c.udp);
+        self.model.classes.iter().map(class).collect()
+    }
+
+    fn plausible(&self, at: &Setting<'_>) -> Plausible {
+        let rates = self.model.varied(&self.knobs, at.seed).rates();
+        Plausible {
+            bps: rates.map(|r| r * self.knobs.sessions.powf(LESS)),
+            burst: 1.5,
+            grown: self.knobs.sessions.powf(1.0 - LESS),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! No traffic.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Traffic;
+use super::contract::{Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Shown, Slot};
+use crate::backend::RunError;
+use crate::file::check::Findings;
+use crate::measure::Measure;
+
+/// No background.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+}
+
+impl Keys for Nothing {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        at.simulated_only(
+            "there is nothing to run against the clock",
+            "write backend = \"simulated\", or a foreground of another kind",
+            found,
+        );
+    }
+
+    fn rateless(&self) -> Option<&'static str> {
+        Some("is no traffic: there is no rate to match")
+    }
+
+    fn resolve(&self, _: &Resolving<'_>) -> Option<Traffic> {
+        Some(Traffic::None(self.clone()))
+    }
+
+    fn measures(&self, _: bool) -> Vec<Measure> {
+        Vec::new()
+    }
+
+    fn clients(&self) -> u32 {
+        0
+    }
+
+    fn describe(&self, role: Role) -> String {
+        format!("no {}", role.word())
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::Reference
+    }
+}
+
+impl Plays for Nothing {
+    fn machine(&self, _: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        Ok(None)
+    }
+
+    fn class(&self, _: u32) -> String {
+        "parametric".to_owned()
+    }
+
+    fn plausible(&self, _: &Setting<'_>) -> Plausible {
+        Plausible::of([0.0, 0.0], 0.01)
+    }
+}

@@ -1,0 +1,299 @@
+//! Packets of many on/off sources.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, Dur, Rate, Stream};
+use swell_workload::{Packets, ReplayConfig};
+
+use super::Traffic;
+use super::contract::{
+    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, trimmed,
+};
+use super::packets::times;
+use super::replay::until;
+use crate::backend::{Offered, RunError};
+use crate::file::check::Findings;
+use crate::file::{LoadBasis, RateSpec, TcpSettings, delay};
+use crate::measure::Measure;
+use crate::simulate::transport::tcp;
+
+/// Packets of one direction of a run: they are drawn before it begins, 16 bytes each.
+const PACKETS: f64 = 2e7;
+
+/// Times on and off of all sources of one direction: a few seconds of drawing.
+const PERIODS: f64 = 5e7;
+
+/// Packets of many on/off sources, both directions, whatever happens to them. Their on and off times have a
+/// heavy tail, so that all together are self-similar, with a Hurst parameter of (3 - `shape`) / 2 (Willinger,
+/// Taqqu, Sherman and Wilson 1997). While a source is on its packets have exponential intervals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate of
+    /// that background.
+    pub rate: RateSpec,
+    /// Mean rate of the up direction. Default: none.
+    #[serde(default)]
+    pub rate_up: Rate,
+    /// Whether `rate` is what is sent or what the network carries of it. Default: offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadBasis>,
+    /// Sources per direction.
+    #[serde(default = "sources")]
+    pub sources: u32,
+    /// Mean time for which a source is on.
+    #[serde(default = "on")]
+    pub on: Dur,
+    /// Mean time for which it is off. 0s: never; then all packets have exponential intervals.
+    #[serde(default = "off")]
+    pub off: Dur,
+    /// Shape of the Pareto law of both times, above 1.
+    #[serde(default = "shape")]
+    pub shape: f64,
+    /// Network-layer sizes of packets, each drawn by itself.
+    #[serde(default = "sizes")]
+    pub sizes: Vec<Size>,
+    /// Seeds of the up and of the down direction: every run then has the same packets, those that
+    /// Python's generator gives with these seeds. Default: drawn anew by every seed of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<[u64; 2]>,
+    /// One-way delay of the access path on each side of the bottleneck.
+    #[serde(default = "delay")]
+    pub delay: Dur,
+    /// Capacity of the access path on each side, both directions. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
+}
+
+/// A size of packets and how many have it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Size {
+    /// Network-layer bytes.
+    pub packet: Bytes,
+    /// Share of the packets.
+    pub share: f64,
+}
+fn sources() -> u32 {
+    50
+}
+
+fn on() -> Dur {
+    Dur::from_millis(500)
+}
+
+fn off() -> Dur {
+    Dur::from_secs(2)
+}
+
+fn shape() -> f64 {
+    1.4
+}
+
+/// Acknowledgements, segments of hosts that do not discover paths, and full Ethernet frames: the three
+/// peaks of packet sizes on backbones of the time (Thompson, Miller & Wilder, IEEE Network 11(6), 1997).
+fn sizes() -> Vec<Size> {
+    let size = |packet, share| Size {
+        packet: Bytes(packet),
+        share,
+    };
+    vec![size(40, 0.5), size(552, 0.4), size(1500, 0.1)]
+}
+
+impl OnOff {
+    /// Refuses sources that go on and off too often to be drawn. No period is shorter than the Pareto law's
+    /// minimum, the mean times (shape - 1) / shape, and with a shape near 1 most are hardly longer.
+    fn check_periods(&self, at: &Slot<'_>, found: &mut Findings) {
+        if self.off == Dur::ZERO || self.shape.is_nan() || self.shape <= 1.0 {
+            return;
+        }
+        let both =
+            (self.on.as_secs_f64() + self.off.as_secs_f64()) * (self.shape - 1.0) / self.shape;
+        let most = 2.0 * f64::from(self.sources) * at.duration.as_secs_f64() / both;
+        if most > PERIODS {
+            found.add(
+                at.key("on"),
+                format!("{most:.2e} times on and off in a run are more than {PERIODS:.0e}"),
+                "write longer `on` and `off`, fewer `sources`, a `shape` further above 1 or a shorter run",
+            );
+        }
+    }
+
+    fn check_sizes(&self, at: &Slot<'_>, found: &mut Findings) {
+        let sum: f64 = self.sizes.iter().map(|s| s.share).sum();
+        if (sum - 1.0).abs() > 1e-9 {
+            found.add(
+                at.key("sizes"),
+                format!("the shares sum to {sum}"),
+                "they are shares of all packets: together 1",
+            );
+        }
+        for (i, size) in self.sizes.iter().enumerate() {
+            let place = at.key(&format!("sizes[{i}]"));
+            found.probability(format!("{place}.share"), size.share);
+            found.packet(format!("{place}.packet"), size.packet);
+        }
+    }
+
+    /// The packets of a run, up and down.
+    fn packets(&self, duration: Dur, seed: u64) -> Result<[Packets; 2], RunError> {
+        let seeds = (self.seeds).unwrap_or_else(|| {
+            let draw = |name| Stream::new(seed, name).below(u64::MAX);
+            ["on-off/up", "on-off/down"].map(draw)
+        });
+        let way = |rate: Rate, own| {
+            let sources = swell_workload::OnOff {
+                rate: rate.bps() as f64,
+                sizes: (self.sizes.iter())
+                    .map(|s| (u32::try_from(s.packet.0).unwrap_or(u32::MAX), s.share))
+                    .collect(),
+                sources: self.sources,
+                on: self.on,
+                off: self.off,
+                shape: self.shape,
+            };
+            match rate == Rate::default() {
+                true => Ok(Packets::default()),
+                false => (sources.packets(own, duration)).map_err(|e| {
+                    RunError::Failed(format!("background `{}`: {e}", self.name).into())
+                }),
+            }
+        };
+        Ok([
+            way(self.rate_up, seeds[0])?,
+            way(self.rate.fixed(), seeds[1])?,
+        ])
+    }
+}
+
+impl Keys for OnOff {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        if self.rate == RateSpec::Fixed(Rate::default()) && self.rate_up == Rate::default() {
+            found.silent(at.key("rate"));
+        }
+        found.sources(at.key("sources"), self.sources);
+        if self.on < Dur::from_micros(1) {
+            found.add(
+                at.key("on"),
+                format!("a source that is on for {} sends nothing", self.on),
+                "500ms is usual; off = \"0s\" makes sources that are always on",
+            );
+        }
+        if !(self.shape > 1.0 && self.shape <= 100.0) {
+            found.add(
+                at.key("shape"),
+                format!("a Pareto law of shape {} has no mean", self.shape),
+                "write more than 1 and at most 100; below 2 is self-similar",
+            );
+        }
+        self.check_periods(at, found);
+        self.check_sizes(at, found);
+        let mean: f64 = (self.sizes.iter())
+            .map(|s| s.packet.0 as f64 * s.share)
+            .sum();
+        let rate = self.rate.fixed().bps().max(self.rate_up.bps()) as f64;
+        let packets = rate / 8.0 / mean * at.duration.as_secs_f64();
+        if packets > PACKETS {
+            found.add(
+                at.key("rate"),
+                format!("{packets:.0} packets in a run are more than {PACKETS:.0}"),
+                "write a lower rate, larger packets or a shorter run",
+            );
+        }
+        found.access(at.key("access"), self.access);
+    }
+
+    fn rate(&self) -> Option<&RateSpec> {
+        Some(&self.rate)
+    }
+
+    fn load(&self) -> Option<LoadBasis> {
+        self.load
+    }
+
+    fn is_open_loop(&self) -> bool {
+        true
+    }
+
+    fn is_bursty(&self) -> bool {
+        true
+    }
+
+    fn asks(&self) -> Asked {
+        [
+            Some(("rate_up", self.rate_up)),
+            Some(("rate", self.rate.fixed())),
+        ]
+    }
+
+    fn is_unresponsive(&self) -> bool {
+        true
+    }
+
+    fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
+        let rate = match &self.rate {
+            RateSpec::Fixed(rate) => *rate,
+            RateSpec::Match(name) => {
+                let bps = with.measured.get(name).map_or(0.0, |m| m.down_bps);
+                Rate::from_bps_f64(bps)
+            }
+        };
+        Some(Traffic::OnOff(OnOff {
+            rate: RateSpec::Fixed(times(rate, with.pace)),
+            rate_up: times(self.rate_up, with.pace),
+            ..self.clone()
+        }))
+    }
+
+    fn measures(&self, _: bool) -> Vec<Measure> {
+        Vec::new()
+    }
+
+    fn describe(&self, _: Role) -> String {
+        format!(
+            "{} on/off sources of shape {}",
+            self.sources,
+            trimmed(self.shape)
+        )
+    }
+}
+
+impl Plays for OnOff {
+    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        let config = ReplayConfig {
+            left: path(self.delay, self.access),
+            right: path(self.delay, self.access),
+            ..ReplayConfig::exact(self.packets(at.duration, at.seed)?)
+        };
+        let machine = swell_workload::Replay::new(config);
+        Ok(Some((Box::new(machine), tcp(&TcpSettings::default()))))
+    }
+
+    fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
+        let (from, to) = (at.warmup, at.duration);
+        let ways = self.packets(to, at.seed)?;
+        let drawn =
+            ways.map(|way| (until(&way, to, None) - until(&way, from, None)) * 8.0 / at.seconds());
+        let mean = [self.rate_up, self.rate.fixed()].map(|r| r.bps() as f64);
+        Ok(Some(Offered { mean, drawn }))
+    }
+
+    fn class(&self, _: u32) -> String {
+        "on-off".to_owned()
+    }
+
+    fn delay(&self) -> Dur {
+        self.delay
+    }
+
+    fn plausible(&self, _: &Setting<'_>) -> Plausible {
+        let rates = [self.rate_up, self.rate.fixed()];
+        Plausible::of(rates.map(|r| r.bps() as f64), 1.0)
+    }
+}

@@ -1,0 +1,373 @@
+//! The packets of a capture at their own times.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, Rate, Stream, Warning};
+use swell_workload::{Packets, ReplayConfig};
+
+use super::Traffic;
+use super::contract::{
+    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
+    Slot, path,
+};
+use crate::backend::{Offered, RunError};
+use crate::file::check::Findings;
+use crate::file::{LoadBasis, RateSpec, TcpSettings, Transport, delay};
+use crate::measure::Measure;
+use crate::plan::Traces;
+use crate::simulate::transport::{carrier, tcp};
+use crate::store::{Measured, ModelFacts};
+
+/// Beyond it a trace is another trace.
+const STRETCH: RangeInclusive<f64> = 0.001..=1000.0;
+
+/// The packets of a capture at their own times, in both directions, whatever happens to them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// Path of a capture (pcap, pcapng, snoop; plain or compressed), relative to the experiment
+    /// file.
+    pub trace: String,
+    /// What carries the packets: datagrams of their sizes, or one TCP connection per direction that
+    /// is given them as writes at their times.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Mean rate of the down direction when the background is alone: the trace is stretched or
+    /// compressed in time to this. No packet is left out. Or `match:NAME`, the rate of that background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateSpec>,
+    /// Whether `rate` is what is sent or what the network carries of it. Default: offered, what is sent;
+    /// over TCP carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadBasis>,
+    /// Times are multiplied by this: 2 is half as fast. Default 1. Not together with `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<f64>,
+    /// Times are rounded up to multiples of this; 0s leaves them exact.
+    #[serde(default)]
+    pub grid: Dur,
+    /// Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
+    /// Default: drawn anew by every seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Dur>,
+    /// Whether the trace is over after its last packet. Default: it begins again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
+    /// Networks (CIDR) that are inside, on the left of the tapped link; all others are outside. Default:
+    /// what the capture says, by interfaces, directions and Ethernet addresses, or who talks to whom.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inside: Vec<String>,
+    /// Let the trace's up direction flow down and the other way round.
+    #[serde(default)]
+    pub reversed: bool,
+    /// One-way delay of the access path on each side of the bottleneck.
+    #[serde(default = "delay")]
+    pub delay: Dur,
+    /// Capacity of the access path on each side, both directions. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
+    /// The TCP that carries the packets, where TCP does.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+/// The packets of a trace, in the directions in which they are replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// Up and down: time since the first packet, network-layer bytes.
+    pub packets: [Packets; 2],
+    /// After how long it begins again.
+    pub period: Dur,
+}
+
+impl Trace {
+    /// Mean rates up and down, bits per second of network-layer bytes.
+    pub fn bps(&self) -> [f64; 2] {
+        let seconds = self.period.as_secs_f64();
+        self.packets.each_ref().map(|way| {
+            let bytes: u64 = way.iter().map(|p| u64::from(p.1)).sum();
+            bytes as f64 * 8.0 / seconds
+        })
+    }
+
+    /// Where in it a run with this seed begins.
+    pub(crate) fn phase(&self, seed: u64) -> Dur {
+        let mut stream = Stream::new(seed, "replay-phase");
+        Dur::from_nanos(stream.below(self.period.as_nanos()))
+    }
+}
+
+/// A trace in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayTraffic {
+    /// As in the file; `stretch`, `rate` and `reversed` are said below.
+    pub replay: Replay,
+    /// The trace.
+    pub trace: Arc<Trace>,
+    /// Times are multiplied by this.
+    pub stretch: f64,
+}
+
+impl Replay {
+    /// The trace that it names; or the key that is wrong, and why.
+    fn load(&self, base: &Path, traces: &Traces) -> Result<Input, (&'static str, Complaint)> {
+        let name = &self.trace;
+        let wrong = |message: String, hint: &str| {
+            let hint = (!hint.is_empty()).then(|| hint.to_owned());
+            ("trace", (message, hint))
+        };
+        let path = base.join(name);
+        if !path.is_file() {
+            return Err(wrong(
+                format!("no file is called `{name}`"),
+                "the path of a capture, relative to the experiment file",
+            ));
+        }
+        let mut inside = Vec::new();
+        for network in &self.inside {
+            let network = network.parse().map_err(|e| ("inside", (e, None)))?;
+            inside.push(network);
+        }
+        let capture = traces
+            .read(&path, &inside)
+            .map_err(|e| wrong(e.to_string(), ""))?;
+        if capture.packets.iter().all(|way| way.is_empty()) {
+            return Err(wrong(
+                format!("`{name}`: no packet leads from one side to the other"),
+                "",
+            ));
+        }
+        let trace = capture.trace(self.reversed);
+        let (period, length) = (capture.period, capture.length);
+        let [up, down] = trace.bps().map(Rate::from_bps_f64);
+        if self.rate.is_some() && down == Rate::default() {
+            return Err((
+                "rate",
+                (
+                    format!(
+                        "`{name}` has no packets in the down direction: no stretch makes them a rate"
+                    ),
+                    Some("`reversed = true` exchanges the directions; or give `stretch`".into()),
+                ),
+            ));
+        }
+        if let Some(phase) = self.phase
+            && phase >= period
+        {
+            return Err((
+                "phase",
+                (
+                    format!("a phase of {phase} lies beyond the trace's {length}"),
+                    None,
+                ),
+            ));
+        }
+        let source = std::fs::canonicalize(&path).unwrap_or(path);
+        Ok(Input {
+            facts: ModelFacts {
+                name: source
+                    .file_name()
+                    .map_or_else(|| name.clone(), |f| f.to_string_lossy().into_owned()),
+                source: source.display().to_string(),
+                hash: capture.hash.clone(),
+                note: format!(
+                    "{} packets up and {} down in {:.1} s, {:.3} and {:.3} Mbit/s",
+                    trace.packets[0].len(),
+                    trace.packets[1].len(),
+                    length.as_secs_f64(),
+                    up.as_mbit(),
+                    down.as_mbit(),
+                ),
+                warnings: capture.doubts,
+            },
+            data: Data::Trace(Arc::new(trace)),
+            copy: None,
+        })
+    }
+}
+
+impl Keys for Replay {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        found.scaled(at, self.rate.as_ref(), "stretch", self.stretch.is_some());
+        if let Some(k) = self.stretch {
+            found.within(
+                at.key("stretch"),
+                STRETCH,
+                k,
+                format!("a stretch of {k} is out of range"),
+                "write 0.001 to 1000; 2 is half as fast",
+            );
+        }
+        found.access(at.key("access"), self.access);
+        found.tcp(&at.key("tcp"), &self.tcp);
+    }
+
+    fn rate(&self) -> Option<&RateSpec> {
+        self.rate.as_ref()
+    }
+
+    fn load(&self) -> Option<LoadBasis> {
+        self.load
+    }
+
+    fn is_open_loop(&self) -> bool {
+        self.transport == Transport::Udp
+    }
+
+    fn is_bursty(&self) -> bool {
+        true
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::Speed(1.0 / self.stretch.unwrap_or(1.0))
+    }
+
+    fn reads(&self) -> Option<&'static str> {
+        Some("trace")
+    }
+
+    fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
+        let input = Replay::load(self, from.base, from.known)?;
+        // Relative to the run directory it would be another file.
+        self.trace.clone_from(&input.facts.source);
+        Ok(Some(input))
+    }
+
+    fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, _: u64) -> f64 {
+        match input {
+            Some(Data::Trace(trace)) => trace.bps()[1],
+            _ => 0.0,
+        }
+    }
+
+    fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
+        let Some(Data::Trace(trace)) = with.input else {
+            return None;
+        };
+        let own = self.stretch.unwrap_or(1.0);
+        Some(Traffic::Replay(ReplayTraffic {
+            replay: self.clone(),
+            trace: Arc::clone(trace),
+            stretch: with.pace.map_or(own, |speed| 1.0 / speed),
+        }))
+    }
+
+    fn measures(&self, _: bool) -> Vec<Measure> {
+        Vec::new()
+    }
+
+    fn describe(&self, _: Role) -> String {
+        let trace = self.trace.rsplit(['/', '\\']).next();
+        format!(
+            "replay of {} over {}",
+            trace.unwrap_or(&self.trace),
+            self.transport.word()
+        )
+    }
+}
+
+/// A trace stretched or compressed by more than this is doubtful: its bursts and its reactions to round
+/// trips have another length than anywhere.
+const STRETCHED: f64 = 2.0;
+
+impl Plays for ReplayTraffic {
+    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        let (replay, trace) = (&self.replay, &self.trace);
+        let config = ReplayConfig {
+            transport: carrier(replay.transport),
+            phase: replay.phase.unwrap_or_else(|| trace.phase(at.seed)),
+            period: (!replay.once).then_some(trace.period),
+            stretch: self.stretch,
+            grid: replay.grid,
+            left: path(replay.delay, replay.access),
+            right: path(replay.delay, replay.access),
+            ..ReplayConfig::exact(trace.packets.clone())
+        };
+        let machine = swell_workload::Replay::new(config);
+        Ok(Some((Box::new(machine), tcp(&replay.tcp))))
+    }
+
+    fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
+        let (replay, trace) = (&self.replay, &self.trace);
+        let phase = replay.phase.unwrap_or_else(|| trace.phase(at.seed));
+        let moment = |t: Dur| phase + t.scale(1.0 / self.stretch);
+        let drawn = trace.packets.each_ref().map(|way| {
+            let until = |t| until(way, t, (!replay.once).then_some(trace.period));
+            (until(moment(at.duration)) - until(moment(at.warmup))) * 8.0 / at.seconds()
+        });
+        let mean = trace.bps().map(|bps| bps / self.stretch);
+        Ok(Some(Offered { mean, drawn }))
+    }
+
+    fn doubts(&self, at: &Setting<'_>) -> Vec<Warning> {
+        let (role, name) = (at.role.word(), &self.replay.name);
+        let mut doubts = Vec::new();
+        let length = self.trace.period.scale(self.stretch);
+        if at.duration > length && !self.replay.once {
+            doubts.push(Warning::note(
+                "trace-repeats",
+                format!(
+                    "a run of {} is longer than the {:.1} s of the trace behind {role} `{name}`: it begins again",
+                    at.duration,
+                    length.as_secs_f64()
+                ),
+            ));
+        }
+        if self.replay.phase.is_some() && at.replication > 0 {
+            doubts.push(Warning::note(
+                "same-phase",
+                format!(
+                    "every replication of {role} `{name}` has the same packets at the same times: intervals do not cover other times of the trace"
+                ),
+            ));
+        }
+        if !(1.0 / STRETCHED..=STRETCHED).contains(&self.stretch) {
+            doubts.push(Warning::warning(
+                "stretched",
+                format!(
+                    "the times of {role} `{name}` are multiplied by {:.3}: bursts last as much longer or shorter than in the trace",
+                    self.stretch
+                ),
+            ));
+        }
+        doubts
+    }
+
+    fn class(&self, _: u32) -> String {
+        "replay".to_owned()
+    }
+
+    fn delay(&self) -> Dur {
+        self.replay.delay
+    }
+
+    fn plausible(&self, _: &Setting<'_>) -> Plausible {
+        Plausible::of(self.trace.bps().map(|r| r / self.stretch), 1.0)
+    }
+}
+
+/// Bytes of packets before `t`, which begin again after each `period`.
+pub(super) fn until(packets: &Packets, t: Dur, period: Option<Dur>) -> f64 {
+    let sum = |before: Dur| -> f64 {
+        let of = packets.iter().take_while(|p| p.0 < before);
+        of.map(|p| f64::from(p.1)).sum()
+    };
+    match period.map(Dur::as_nanos) {
+        Some(ns) if ns > 0 => {
+            let rounds = t.as_nanos() / ns;
+            rounds as f64 * sum(Dur::from_nanos(ns)) + sum(Dur::from_nanos(t.as_nanos() % ns))
+        }
+        _ => sum(t),
+    }
+}
