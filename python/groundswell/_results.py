@@ -26,6 +26,7 @@ TABLES = ("requests", "bins", "scales", "flows", "links")
 KEPT = {
     "waits": "run.keep.waits = true",
     "synchrony": "run.keep.synchrony = true",
+    "parts": "a background of kind mix, or run.together = true",
     "measures": "a program that reports measures ([[foreground.reported]])",
 }
 """Tables that a run has where its experiment keeps them, and what makes it."""
@@ -236,6 +237,11 @@ class Run:
     def synchrony(self) -> Frame:
         """Whether connections lose together."""
         return self.table("synchrony")
+
+    @property
+    def parts(self) -> Frame:
+        """Totals of each foreground and background, where there are several at once."""
+        return self.table("parts")
 
     @property
     def measures(self) -> Frame:

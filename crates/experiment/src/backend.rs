@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use swell_base::Dur;
+use swell_base::{Dur, derived};
 use swell_path::Deliveries;
 
 use crate::file::{Change, Link, Stack};
-use crate::kinds::{Role, Setting, Traffic};
+use crate::kinds::{Playing, Role, Setting};
 use crate::observe::{Cell, Observations};
 
 /// What runs a run: a simulator, an emulator, real hosts.
@@ -89,6 +89,17 @@ pub struct Offered {
     pub drawn: [f64; 2],
 }
 
+impl Offered {
+    /// What both offer together.
+    pub fn with(self, other: Offered) -> Offered {
+        let sum = |a: [f64; 2], b: [f64; 2]| [a[0] + b[0], a[1] + b[1]];
+        Offered {
+            mean: sum(self.mean, other.mean),
+            drawn: sum(self.drawn, other.drawn),
+        }
+    }
+}
+
 /// Mean rates of a background, bits per second of network-layer bytes.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MeasuredRates {
@@ -124,9 +135,11 @@ pub struct RunSpec {
     /// The delivery traces that links and changes name.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
     /// The application under study; `None` for the background alone.
-    pub foreground: Option<Traffic>,
-    /// The background.
-    pub background: Traffic,
+    pub foreground: Option<Playing>,
+    /// Other applications, which run at the same time.
+    pub beside: Vec<Playing>,
+    /// The parts of the background; none where there is none.
+    pub background: Vec<Playing>,
     /// The first part of the run: background alone, in no total. The foreground starts after it.
     pub warmup: Dur,
     /// Length of the run, warm-up included.
@@ -148,23 +161,44 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// What the foreground or the background must know of the run.
-    pub fn setting(&self, role: Role) -> Setting<'_> {
-        Setting {
-            role,
-            name: match role {
-                Role::Foreground => &self.cell.foreground,
-                Role::Background => &self.cell.background,
-            },
-            replication: self.cell.replication,
-            seed: self.cell.seed,
-            warmup: self.warmup,
-            duration: self.duration,
-            links: &self.links,
-            first_source: match role {
-                Role::Foreground => self.background.numbered_sources(),
-                Role::Background => 0,
-            },
+    /// The parts that play a role, with what each must know of the run: in the order of their names, so that the order
+    /// in the file changes nothing.
+    pub fn parts(&self, role: Role) -> Vec<(Setting<'_>, &Playing)> {
+        let mut all: Vec<&Playing> = match role {
+            Role::Foreground => self.foreground.iter().chain(&self.beside).collect(),
+            Role::Background => self.background.iter().collect(),
+        };
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut first_source = match role {
+            Role::Foreground => self.background.iter().map(|b| b.numbered_sources()).sum(),
+            Role::Background => 0,
+        };
+        let mut parts = Vec::with_capacity(all.len());
+        for (i, part) in all.into_iter().enumerate() {
+            let setting = Setting {
+                role,
+                name: &part.name,
+                replication: self.cell.replication,
+                seed: match i {
+                    0 => self.cell.seed,
+                    i => derived(self.cell.seed, PART + i as u64),
+                },
+                warmup: self.warmup,
+                duration: self.duration,
+                links: &self.links,
+                first_source,
+            };
+            first_source += part.numbered_sources();
+            parts.push((setting, part));
         }
+        parts
+    }
+
+    /// Whether there are several foregrounds or several parts of the background, which are counted one by one then.
+    pub fn is_mixed(&self) -> bool {
+        self.background.len() > 1 || !self.beside.is_empty()
     }
 }
+
+/// Which seeds the parts of a role draw from, but for the first.
+const PART: u64 = 1 << 41;

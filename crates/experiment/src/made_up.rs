@@ -52,15 +52,32 @@ impl Backend for MadeUp {
 
 /// What would be carried if it were proportional to sessions.
 fn offered(spec: &RunSpec) -> [f64; 2] {
-    let like = spec.background.plausible(&spec.setting(Role::Background));
-    like.bps.map(|carried| carried * like.grown)
+    let mut sum = [0.0; 2];
+    for (setting, part) in spec.parts(Role::Background) {
+        let like = part.plausible(&setting);
+        (0..2).for_each(|d| sum[d] += like.bps[d] * like.grown);
+    }
+    sum
 }
+
+/// What comes up and down, bits per second, and how bursty.
+fn load(spec: &RunSpec) -> ([f64; 2], f64) {
+    let (mut sum, mut burst) = ([0.0; 2], QUIET);
+    for (setting, part) in spec.parts(Role::Background) {
+        let like = part.plausible(&setting);
+        (0..2).for_each(|d| sum[d] += like.bps[d]);
+        burst = like.burst.max(burst);
+    }
+    (sum, burst)
+}
+
+/// How bursty no traffic is.
+const QUIET: f64 = 0.01;
 
 fn observe(spec: &RunSpec) -> Observations {
     let mut rng = Stream::new(spec.cell.seed, "made-up");
     let (warmup, end) = (spec.warmup.as_secs_f64(), spec.duration.as_secs_f64());
-    let like = spec.background.plausible(&spec.setting(Role::Background));
-    let (load, burst) = (like.bps, like.burst);
+    let (load, burst) = load(spec);
     let down = spec.links[1].rate.bps() as f64;
     let room = (down - load[1]).max(down * 0.05);
     let mut observed = Observations {

@@ -33,6 +33,8 @@ pub struct Observations {
     pub links: Vec<LinkTotals>,
     /// Table `waits`: waits at the bottleneck after warm-up, where the experiment keeps them.
     pub waits: Vec<Wait>,
+    /// Table `parts`: totals of each part after warm-up, where there are several.
+    pub parts: Vec<PartTotals>,
     /// Table `synchrony`: whether connections lose together, where the experiment keeps it.
     pub synchrony: Vec<Synchrony>,
     /// Table `measures`: what the foreground reported itself, in the order in which it did.
@@ -156,6 +158,29 @@ pub struct LinkTotals {
     pub dropped: [u64; 2],
     /// Packets dropped by reason: queue full, active queue management, loss.
     pub dropped_by: [u64; 3],
+}
+
+/// Totals of one part in one direction of the bottleneck, after warm-up. A packet of a real program is in no part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartTotals {
+    /// Its name in the experiment file.
+    pub part: String,
+    /// "foreground" or "background".
+    pub role: String,
+    /// 0 = up, 1 = down.
+    pub direction: u8,
+    /// Seconds observed.
+    pub duration: f64,
+    /// Bytes that arrived at the queue.
+    pub arrived: u64,
+    /// Packets that arrived at the queue.
+    pub arrived_packets: u64,
+    /// Bytes whose transmission began.
+    pub departed: u64,
+    /// Packets whose transmission began.
+    pub departed_packets: u64,
+    /// Packets dropped at the queue.
+    pub dropped: u64,
 }
 
 /// Packets that waited about equally long in the queue of one direction of the bottleneck, after warm-up:

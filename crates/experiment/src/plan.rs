@@ -14,7 +14,7 @@ use swell_path::{Deliveries, Fifo};
 use crate::backend::RunSpec;
 use crate::file::{self, File, Link, Problem, Problems};
 use crate::hash::Hash;
-use crate::kinds::{Files, Input, Part, Resolving, Traffic};
+use crate::kinds::{Files, Input, Part, Playing, Resolving, Role};
 use crate::observe::Cell;
 use crate::store::{Measured, ModelFacts};
 
@@ -29,7 +29,7 @@ pub struct Plan {
     pub source: String,
     /// The runs: foregrounds, then backgrounds, then replications, in the order of the file.
     pub cells: Vec<Cell>,
-    /// The models and traces that backgrounds have read, by background.
+    /// The models and traces that parts have read, by background; of a foreground under `foreground NAME`.
     pub inputs: BTreeMap<String, Input>,
     /// The packet-delivery traces of the network, by the path in the resolved file.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
@@ -58,23 +58,32 @@ impl Plan {
         let mut file = file::read(text, source)?;
         let mut inputs = BTreeMap::new();
         let mut problems: Vec<Problem> = Vec::new();
-        for (i, background) in file.background.iter_mut().enumerate() {
+        let seed = file.run.seed;
+        let mut read = |part: &mut Part, list: &str, i: usize, prefix: String, id: String| {
             let from = Files {
-                prefix: format!("{i}-"),
+                prefix,
                 base,
                 known,
-                seed: file.run.seed,
+                seed,
             };
-            match background.as_keys_mut().read(&from) {
+            match part.as_keys_mut().read(&from) {
                 Ok(Some(input)) => {
-                    inputs.insert(background.name().to_owned(), input);
+                    inputs.insert(id, input);
                 }
                 Ok(None) => {}
                 Err((key, (message, hint))) => {
-                    let key = format!("background[{i}].{key}");
+                    let key = format!("{list}[{i}].{key}");
                     problems.push(file::problem(text, &key, message, hint));
                 }
             }
+        };
+        for (i, part) in file.background.iter_mut().enumerate() {
+            let id = part.name().to_owned();
+            read(part, "background", i, format!("{i}-"), id);
+        }
+        for (i, part) in file.foreground.iter_mut().enumerate() {
+            let id = of_foreground(part.name());
+            read(part, "foreground", i, format!("foreground-{i}-"), id);
         }
         let deliveries = deliveries::resolve(&mut file.network, base, &mut |key, complaint| {
             problems.push(file::problem(text, &key, complaint.0, complaint.1));
@@ -129,6 +138,29 @@ impl Plan {
             .collect()
     }
 
+    /// The same in the order in which they can be measured: first those that need no others' rates.
+    pub(crate) fn measuring_stages(&self) -> Vec<Vec<&Part>> {
+        let mut stages: Vec<Vec<&Part>> = Vec::new();
+        for background in self.to_measure() {
+            let stage = self.depth(background);
+            stages.resize_with(stages.len().max(stage + 1), Vec::new);
+            stages[stage].push(background);
+        }
+        stages
+    }
+
+    /// How many others have to be measured one after the other before this one.
+    fn depth(&self, background: &Part) -> usize {
+        let parts = background.parts().iter().map(String::as_str);
+        let needed = parts.chain(background.matches());
+        let all = &self.file.background;
+        needed
+            .filter_map(|name| all.iter().find(|b| b.name() == name))
+            .map(|other| self.depth(other) + 1)
+            .max()
+            .unwrap_or(0)
+    }
+
     /// A run, everything said. `measured` holds what calibration found; a background that
     /// matches one not measured is silent.
     pub fn spec(&self, cell: &Cell, measured: &BTreeMap<String, Measured>) -> Option<RunSpec> {
@@ -140,14 +172,12 @@ impl Plan {
             .iter()
             .find(|f| f.name() == cell.foreground)?;
         let found = measured.get(background.name());
-        let pace = found.and_then(|m| m.sessions.or(m.speed).or(m.factor));
+        let pace = found.and_then(Measured::pace);
         let replication = cell.replication as usize;
         Some(RunSpec {
             cell: cell.clone(),
-            foreground: match foreground.is_none() {
-                true => None,
-                false => Some(self.traffic(foreground, None, None, measured, replication)),
-            },
+            foreground: self.foreground(foreground, measured, replication),
+            beside: self.beside(foreground, measured, replication),
             background: self.background(background, pace, measured, replication),
             ..self.bare(cell.clone())
         })
@@ -168,8 +198,13 @@ impl Plan {
             replication,
             seed: self.seed(replication),
         };
+        let mut parts = self.background(background, pace, measured, replication as usize);
+        // Its rate is that of its windows.
+        if background.parts().is_empty() {
+            parts.iter_mut().for_each(|part| part.active = None);
+        }
         RunSpec {
-            background: self.background(background, pace, measured, replication as usize),
+            background: parts,
             flows: false,
             waits: false,
             synchrony: false,
@@ -198,7 +233,8 @@ impl Plan {
             changes,
             deliveries: self.deliveries.clone(),
             foreground: None,
-            background: Traffic::none(),
+            beside: Vec::new(),
+            background: Vec::new(),
             warmup: self.file.run.warmup,
             duration: self.file.run.duration,
             bins: self.file.run.bins,
@@ -258,35 +294,88 @@ impl Plan {
         })
     }
 
+    /// The parts of a background. `pace` is that of a background of one part; others have theirs from `measured`.
     fn background(
         &self,
         background: &Part,
         pace: Option<f64>,
         measured: &BTreeMap<String, Measured>,
         replication: usize,
-    ) -> Traffic {
-        let input = self.inputs.get(background.name());
-        self.traffic(background, input, pace, measured, replication)
+    ) -> Vec<Playing> {
+        let leaves = self.file.leaves(background);
+        let one = |part: &Part| {
+            let own = match background.parts().is_empty() {
+                true => pace,
+                false => measured.get(part.name()).and_then(Measured::pace),
+            };
+            let input = self.inputs.get(part.name());
+            self.playing(Role::Background, part, input, own, measured, replication)
+        };
+        leaves.into_iter().filter_map(one).collect()
     }
 
-    fn traffic(
+    fn foreground(
         &self,
+        foreground: &Part,
+        measured: &BTreeMap<String, Measured>,
+        replication: usize,
+    ) -> Option<Playing> {
+        let input = self.inputs.get(&of_foreground(foreground.name()));
+        self.playing(
+            Role::Foreground,
+            foreground,
+            input,
+            None,
+            measured,
+            replication,
+        )
+    }
+
+    /// The other foregrounds, where all run at once.
+    fn beside(
+        &self,
+        foreground: &Part,
+        measured: &BTreeMap<String, Measured>,
+        replication: usize,
+    ) -> Vec<Playing> {
+        if !self.file.run.together {
+            return Vec::new();
+        }
+        let all = self.file.foreground.iter();
+        all.filter(|f| f.name() != foreground.name())
+            .filter_map(|f| self.foreground(f, measured, replication))
+            .collect()
+    }
+
+    /// A part in a run; `None` where there is no traffic.
+    fn playing(
+        &self,
+        role: Role,
         part: &Part,
         input: Option<&Input>,
         pace: Option<f64>,
         measured: &BTreeMap<String, Measured>,
         replication: usize,
-    ) -> Traffic {
+    ) -> Option<Playing> {
         let with = Resolving {
+            role,
             input: input.map(|input| &input.data),
             measured,
             replication,
             pace,
             delay: self.access_delay(part),
         };
-        let resolved = part.as_keys().resolve(&with);
-        resolved.unwrap_or_else(Traffic::none)
+        Some(Playing {
+            name: part.name().to_owned(),
+            traffic: part.as_keys().resolve(&with)?,
+            active: part.active(),
+        })
     }
+}
+
+/// What a foreground has read is under this name, whatever backgrounds are called.
+fn of_foreground(name: &str) -> String {
+    format!("foreground {name}")
 }
 
 fn cells(file: &File) -> Vec<Cell> {

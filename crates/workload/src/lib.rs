@@ -15,6 +15,7 @@
 //! | the same, of the packets of [`OnOff`] | background: on/off sources, self-similar together |
 //! | [`Sessions`] | background: sessions of files and datagram sources of a flow-level model |
 //! | [`Structural`] | background: users, sessions and exchanges of a learnt traffic model |
+//! | [`Windows`] | any of these, in windows of time only |
 //!
 //! A workload plays both ends of its connections ([`End`]); each end acts only on what that end
 //! could know.
@@ -29,6 +30,7 @@ mod sessions;
 mod sources;
 mod structural;
 mod web;
+mod windows;
 
 pub use greedy::{Greedy, GreedyConfig};
 pub use machine::{
@@ -43,3 +45,4 @@ pub use sources::Sources;
 pub use structural::Structural;
 pub use swell_traffic::{Wire, WireEnd};
 pub use web::{Web, WebConfig};
+pub use windows::{Window, Windows};

@@ -43,6 +43,8 @@ pub struct RequestRecord {
     pub retransmissions: u32,
     /// How it ended.
     pub outcome: Outcome,
+    /// Until when it was watched, where that was over before the run was.
+    pub watched_until: Option<Time>,
 }
 
 /// A connection or datagram flow of a background.

@@ -145,6 +145,7 @@ impl Web {
             bytes: fetch.received,
             retransmissions,
             outcome,
+            watched_until: None,
         }));
         client.index += 1;
     }

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use swell_base::{Dur, Time};
 use swell_experiment::backend::{Backend, MeasuredRates, RunError};
-use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
 use swell_experiment::{RunSpec, Simulator};
@@ -172,7 +171,7 @@ fn beginning(spec: &RunSpec) -> Result<(World, Cast), RunError> {
         packets: None,
         foreground: None,
         background: if real {
-            Traffic::none()
+            Vec::new()
         } else {
             spec.background.clone()
         },

@@ -90,7 +90,11 @@ pub(super) fn ports(foreground: &Traffic) -> Vec<PortConfig> {
 
 /// What stands in commands for something of the run.
 pub(super) fn placeholders(spec: &RunSpec, directory: &Path) -> BTreeMap<String, String> {
-    let hosts = spec.foreground.as_ref().map(everybody).unwrap_or_default();
+    let hosts = spec
+        .foreground
+        .as_ref()
+        .map(|f| everybody(f))
+        .unwrap_or_default();
     let addresses = hosts.into_iter().flat_map(|(name, [v4, v6])| {
         let six = (format!("{{{name}6}}"), v6.to_string());
         [(format!("{{{name}}}"), v4.to_string()), six]

@@ -121,6 +121,17 @@ impl Findings {
         }
     }
 
+    /// A foreground that takes its rate from a background.
+    pub fn no_match(&mut self, at: &Slot<'_>, rate: Option<&RateSpec>) {
+        if at.role == Role::Foreground && matches!(rate, Some(RateSpec::Match(_))) {
+            self.add(
+                at.key("rate"),
+                "a foreground takes no rate from a background",
+                "write a rate such as \"5Mbit\"",
+            );
+        }
+    }
+
     pub fn packet(&mut self, key: String, packet: Bytes) {
         // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
         if !(Bytes(29)..=Bytes(65_535)).contains(&packet) {
@@ -377,6 +388,14 @@ fn foregrounds(file: &File, found: &mut Findings) {
             key: &key,
         };
         foreground.as_keys().check(&at, found);
+        if let Some(active) = foreground.active() {
+            active.check(&at, found);
+            at.simulated_only(
+                "windows of a foreground are simulated only",
+                "write backend = \"simulated\", or leave `active` out",
+                found,
+            );
+        }
         if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay()) {
             let own: Dur = file.network.links().iter().map(|l| l.delay).sum();
             if own + delay * 4 != rtt {
@@ -410,6 +429,13 @@ fn run(file: &File, found: &mut Findings) {
                 "write backend = \"simulated\", or leave it out",
             );
         }
+    }
+    if run.together && file.backend != BackendKind::Simulated {
+        found.add(
+            "run.together",
+            "foregrounds run at the same time in simulated runs only",
+            "write backend = \"simulated\", or leave it out",
+        );
     }
     if !REPLICATIONS.contains(&run.replications) {
         found.add(

@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use swell_base::Dur;
 
 pub use crate::kinds::{
-    Background, Client, CommandLine, ConnectionUse, Delays, Direction, Foreground, Greedy,
-    Independence, Learnt, Measure, Nothing, Objects, OnOff, Parametric, Part, Peer, Place, Program,
-    Replay, Server, Sessions, Size, Web,
+    Active, Background, Client, CommandLine, ConnectionUse, Delays, Direction, Foreground, Greedy,
+    Independence, Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Place,
+    Program, Replay, Server, Sessions, Size, Web,
 };
 pub use backend::{BackendKind, Stack};
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
@@ -68,6 +68,9 @@ pub struct Run {
     pub warmup: Dur,
     /// Length of a run, warm-up included.
     pub duration: Dur,
+    /// Whether all foregrounds run at once, beside each background. Default: each by itself. Simulated only.
+    #[serde(skip_serializing_if = "is_default")]
+    pub together: bool,
     /// Replication r has seed + r, equal in every foreground and background.
     pub seed: u64,
     /// Bin width of the time series.
@@ -108,6 +111,7 @@ impl Default for Run {
             replications: 10,
             warmup: Dur::from_secs(10),
             duration: Dur::from_secs(120),
+            together: false,
             seed: 1,
             bins: Dur::from_millis(100),
             background_stack: Stack::default(),
@@ -128,6 +132,21 @@ impl Default for Keep {
 }
 
 impl File {
+    /// What a background consists of: of a mix its parts and theirs, by name, else itself.
+    pub fn leaves<'f>(&'f self, background: &'f Part) -> Vec<&'f Part> {
+        let mut leaves: Vec<&Part> = Vec::new();
+        let mut left = vec![background];
+        while let Some(part) = left.pop() {
+            if part.parts().is_empty() {
+                leaves.push(part);
+            }
+            let named = |name: &String| self.background.iter().find(|b| b.name() == name);
+            left.extend(part.parts().iter().filter_map(named).map(|b| &b.0));
+        }
+        leaves.sort_by_key(|part| part.name());
+        leaves
+    }
+
     /// The file as TOML with every default written out: what goes into the run directory.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self)

@@ -10,7 +10,7 @@ use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use swell_workload::{Access, Workload};
 
-use super::{Program, Trace, Traffic};
+use super::{Active, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{BackendKind, Link, LoadBasis, RateSpec};
@@ -169,6 +169,8 @@ impl Data {
 
 /// What is known when a part of a run is given its last numbers.
 pub(crate) struct Resolving<'p> {
+    /// What it is there for.
+    pub role: Role,
     /// What it has read.
     pub input: Option<&'p Data>,
     /// What calibration found, by background.
@@ -222,6 +224,16 @@ pub(crate) trait Keys {
     /// What calibration changes.
     fn pace(&self) -> Pace {
         Pace::Factor
+    }
+
+    /// When it sends, where that is not always.
+    fn active(&self) -> Option<Active> {
+        None
+    }
+
+    /// The backgrounds that it consists of; none where it is one itself.
+    fn parts(&self) -> &[String] {
+        &[]
     }
 
     /// What it asks of the link.

@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate, Stream, derived};
+use swell_base::{Dur, Rate, Stream};
 use swell_workload::GreedyConfig;
 
-use super::Traffic;
 use super::contract::{Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path};
-use super::packets::FOREGROUND;
+use super::packets::own_seed;
+use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
 use crate::file::{TcpSettings, delay};
@@ -55,6 +55,9 @@ pub struct Greedy {
     /// The TCP that carries them.
     #[serde(default)]
     pub tcp: TcpSettings,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
 }
 
 /// Delays of connections.
@@ -168,6 +171,10 @@ impl Keys for Greedy {
         Some(self.delay.longest())
     }
 
+    fn active(&self) -> Option<Active> {
+        self.active
+    }
+
     fn resolve(&self, _: &Resolving<'_>) -> Option<Traffic> {
         Some(Traffic::Greedy(self.clone()))
     }
@@ -200,10 +207,7 @@ impl Keys for Greedy {
 
 impl Plays for Greedy {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        let seed = match at.role {
-            Role::Foreground => derived(at.seed, FOREGROUND),
-            Role::Background => at.seed,
-        };
+        let seed = own_seed(at);
         // Without phases of their own, connections and replications would be one run repeated, and intervals
         // would have no width.
         let mut phases = Stream::new(seed, "greedy-phase");

@@ -10,11 +10,11 @@ use swell_base::{Dur, Rate, Warning};
 use swell_traffic::{Dependency, Knobs, Model, Network, Schedule};
 use swell_workload::Structural;
 
-use super::Traffic;
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
     Shown, Slot, trimmed,
 };
+use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::bundled;
 use crate::file::check::Findings;
@@ -68,6 +68,9 @@ pub struct Learnt {
     /// The TCP that users and servers run.
     #[serde(default)]
     pub tcp: TcpSettings,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
 }
 
 /// A dependency of the model that can be broken.
@@ -251,6 +254,10 @@ impl Keys for Learnt {
             Some(Data::Model(model)) => self.native(model, seed),
             _ => 0.0,
         }
+    }
+
+    fn active(&self) -> Option<Active> {
+        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

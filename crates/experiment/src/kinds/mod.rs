@@ -5,9 +5,11 @@
 //! implements [`Plays`]. The list below joins them. Nothing else in the workspace tells kinds apart: what must be
 //! known of one is a method of these traits.
 
+mod active;
 mod contract;
 mod greedy;
 mod learnt;
+mod mix;
 mod none;
 mod on_off;
 mod packets;
@@ -24,12 +26,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
+pub use active::Active;
 pub(crate) use contract::{
     Asked, Complaint, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Slot,
 };
 pub use contract::{Data, Input, Machine, Role, Setting, Shown};
 pub use greedy::{Delays, Direction, Greedy};
 pub use learnt::{Independence, Learnt, LearntTraffic};
+pub use mix::Mix;
 pub use none::Nothing;
 pub use on_off::{OnOff, Size};
 pub use packets::{Cbr, PacketsTraffic, Parametric, Poisson, Process};
@@ -44,7 +48,8 @@ use crate::store::Measured;
 
 /// The list of kinds: the name in files, what it may be, its keys, and what a run makes of them.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $roles:ident, $keys:ty => $traffic:ty;)*) => {
+    (@as $value:ident, $traffic:ty) => { $value };
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $roles:ident, $keys:ty $(=> $traffic:ty)?;)*) => {
         /// Traffic, as a file says it.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -76,13 +81,16 @@ macro_rules! kinds {
         /// Traffic in a run, everything said.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Traffic {
-            $($(#[$doc])* $variant($traffic),)*
+            $($(
+                #[doc = concat!("Of kind `", $name, "`.")]
+                $variant($traffic),
+            )?)*
         }
 
         impl Traffic {
             fn plays(&self) -> &dyn Plays {
                 match self {
-                    $(Traffic::$variant(traffic) => traffic,)*
+                    $($(Traffic::$variant(traffic) => kinds!(@as traffic, $traffic),)?)*
                 }
             }
         }
@@ -102,12 +110,12 @@ enum Roles {
 
 kinds! {
     /// Clients that fetch objects from a server, one after the other.
-    Web = "web", Foreground, Web => WebTraffic;
+    Web = "web", Either, Web => WebTraffic;
     /// A real program.
     Program = "program", Foreground, Program => ProgramTraffic;
     /// No traffic: as a background what slowdowns are measured against, as a foreground what shows the background by
     /// itself.
-    None = "none", Either, Nothing => Nothing;
+    None = "none", Either, Nothing;
     /// Traffic from a learnt model: users who wait for what they asked for.
     Learnt = "learnt", Background, Learnt => LearntTraffic;
     /// Packets of one size at exponential intervals.
@@ -117,17 +125,34 @@ kinds! {
     /// Sessions of files, from a flow-level model.
     Sessions = "sessions", Background, Sessions => SessionsTraffic;
     /// The packets of a capture at their own times.
-    Replay = "replay", Background, Replay => ReplayTraffic;
+    Replay = "replay", Either, Replay => ReplayTraffic;
     /// Endless connections.
     Greedy = "greedy", Either, Greedy => Greedy;
     /// Packets of many on/off sources: self-similar together.
-    OnOff = "on-off", Background, OnOff => OnOff;
+    OnOff = "on-off", Either, OnOff => OnOff;
+    /// Several backgrounds at once.
+    Mix = "mix", Background, Mix;
 }
 
 impl Part {
     /// The name it goes by in tables and pictures.
     pub fn name(&self) -> &str {
         self.keys().name()
+    }
+
+    /// The backgrounds that it consists of; none where it is one itself.
+    pub fn parts(&self) -> &[String] {
+        self.keys().parts()
+    }
+
+    /// When it sends, where that is not always.
+    pub fn active(&self) -> Option<Active> {
+        self.keys().active()
+    }
+
+    /// The share of the time from `from` to `to` in which it sends.
+    pub(crate) fn share(&self, from: Dur, to: Dur) -> f64 {
+        self.active().map_or(1.0, |active| active.share(from, to))
     }
 
     /// Whether there is no traffic.
@@ -291,10 +316,47 @@ impl Traffic {
     pub(crate) fn plausible(&self, at: &Setting<'_>) -> Plausible {
         self.plays().plausible(at)
     }
+}
 
-    /// No traffic.
-    pub fn none() -> Traffic {
-        Traffic::None(Nothing::default())
+/// A part of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Playing {
+    /// Its name.
+    pub name: String,
+    /// What it sends.
+    pub traffic: Traffic,
+    /// When, where that is not always.
+    pub active: Option<Active>,
+}
+
+impl Deref for Playing {
+    type Target = Traffic;
+    fn deref(&self) -> &Traffic {
+        &self.traffic
+    }
+}
+
+impl Playing {
+    /// Its machine; `None` where nothing is sent, or by a real program.
+    ///
+    /// # Errors
+    /// Where it cannot be built.
+    pub fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        match self.active {
+            Some(active) => active.machine(&self.traffic, at),
+            None => self.traffic.machine(at),
+        }
+    }
+
+    /// What it offers between the end of the warm-up and the end of the run, where that is known.
+    ///
+    /// # Errors
+    /// Where it cannot be built.
+    pub fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
+        match self.active {
+            Some(active) => active.offered(&self.traffic, at),
+            None => self.traffic.offered(at),
+        }
     }
 }
 

@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Traffic;
-use super::contract::{Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Shown, Slot};
-use crate::backend::RunError;
+use super::contract::{Keys, Resolving, Role, Shown, Slot};
 use crate::file::check::Findings;
 use crate::measure::Measure;
 
@@ -35,7 +34,7 @@ impl Keys for Nothing {
     }
 
     fn resolve(&self, _: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::None(self.clone()))
+        None
     }
 
     fn measures(&self, _: bool) -> Vec<Measure> {
@@ -52,19 +51,5 @@ impl Keys for Nothing {
 
     fn shown(&self) -> Shown {
         Shown::Reference
-    }
-}
-
-impl Plays for Nothing {
-    fn machine(&self, _: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        Ok(None)
-    }
-
-    fn class(&self, _: u32) -> String {
-        "parametric".to_owned()
-    }
-
-    fn plausible(&self, _: &Setting<'_>) -> Plausible {
-        Plausible::of([0.0, 0.0], 0.01)
     }
 }

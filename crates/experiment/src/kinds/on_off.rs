@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_workload::{Packets, ReplayConfig};
 
-use super::Traffic;
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, trimmed,
 };
-use super::packets::times;
+use super::packets::{own_seed, times};
 use super::replay::until;
+use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, RateSpec, TcpSettings, delay};
-use crate::measure::Measure;
+use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::simulate::transport::tcp;
 
 /// Packets of one direction of a run: they are drawn before it begins, 16 bytes each.
@@ -65,6 +65,9 @@ pub struct OnOff {
     /// Capacity of the access path on each side, both directions. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Rate>,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
 }
 
 /// A size of packets and how many have it.
@@ -138,7 +141,8 @@ impl OnOff {
     }
 
     /// The packets of a run, up and down.
-    fn packets(&self, duration: Dur, seed: u64) -> Result<[Packets; 2], RunError> {
+    fn packets(&self, at: &Setting<'_>) -> Result<[Packets; 2], RunError> {
+        let (duration, seed) = (at.duration, own_seed(at));
         let seeds = (self.seeds).unwrap_or_else(|| {
             let draw = |name| Stream::new(seed, name).below(u64::MAX);
             ["on-off/up", "on-off/down"].map(draw)
@@ -157,7 +161,7 @@ impl OnOff {
             match rate == Rate::default() {
                 true => Ok(Packets::default()),
                 false => (sources.packets(own, duration)).map_err(|e| {
-                    RunError::Failed(format!("background `{}`: {e}", self.name).into())
+                    RunError::Failed(format!("{} `{}`: {e}", at.role.word(), self.name).into())
                 }),
             }
         };
@@ -174,6 +178,12 @@ impl Keys for OnOff {
     }
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        at.simulated_only(
+            "packets as a foreground are simulated only",
+            "write backend = \"simulated\", or make them the background",
+            found,
+        );
+        found.no_match(at, Some(&self.rate));
         if self.rate == RateSpec::Fixed(Rate::default()) && self.rate_up == Rate::default() {
             found.silent(at.key("rate"));
         }
@@ -236,6 +246,10 @@ impl Keys for OnOff {
         true
     }
 
+    fn active(&self) -> Option<Active> {
+        self.active
+    }
+
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
         let rate = match &self.rate {
             RateSpec::Fixed(rate) => *rate,
@@ -251,8 +265,11 @@ impl Keys for OnOff {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
-        Vec::new()
+    fn measures(&self, waits: bool) -> Vec<Measure> {
+        match waits {
+            true => vec![GOODPUT, LOSS, DELAY],
+            false => vec![GOODPUT, LOSS],
+        }
     }
 
     fn describe(&self, _: Role) -> String {
@@ -269,7 +286,7 @@ impl Plays for OnOff {
         let config = ReplayConfig {
             left: path(self.delay, self.access),
             right: path(self.delay, self.access),
-            ..ReplayConfig::exact(self.packets(at.duration, at.seed)?)
+            ..ReplayConfig::exact(self.packets(at)?)
         };
         let machine = swell_workload::Replay::new(config);
         Ok(Some((Box::new(machine), tcp(&TcpSettings::default()))))
@@ -277,7 +294,7 @@ impl Plays for OnOff {
 
     fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
         let (from, to) = (at.warmup, at.duration);
-        let ways = self.packets(to, at.seed)?;
+        let ways = self.packets(at)?;
         let drawn =
             ways.map(|way| (until(&way, to, None) - until(&way, from, None)) * 8.0 / at.seconds());
         let mean = [self.rate_up, self.rate.fixed()].map(|r| r.bps() as f64);

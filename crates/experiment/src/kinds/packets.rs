@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate, derived};
 use swell_workload::{Law, ParametricConfig, Sources, Workload};
 
-use super::Traffic;
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, path,
 };
+use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, Pairing, RateSpec, TcpSettings, Transport, delay};
@@ -70,6 +70,9 @@ pub struct Parametric {
     /// The TCP that carries the packets, where TCP does.
     #[serde(default)]
     pub tcp: TcpSettings,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
 }
 
 fn sources() -> u32 {
@@ -129,13 +132,7 @@ impl Parametric {
             "write backend = \"simulated\", or make them the background",
             found,
         );
-        if at.role == Role::Foreground && matches!(self.rate, RateSpec::Match(_)) {
-            found.add(
-                at.key("rate"),
-                "a foreground takes no rate from a background",
-                "write a rate such as \"5Mbit\"",
-            );
-        }
+        found.no_match(at, Some(&self.rate));
         if let RateSpec::Fixed(rate) = self.rate
             && rate == Rate::default()
             && self.rate_up.unwrap_or_default() == Rate::default()
@@ -292,6 +289,10 @@ macro_rules! kind {
                 self.0.transport == Transport::Udp
             }
 
+            fn active(&self) -> Option<Active> {
+                self.0.active
+            }
+
             fn asks(&self) -> Asked {
                 self.0.asks()
             }
@@ -343,7 +344,15 @@ kind!(
 );
 
 /// Which seed a foreground draws from whose streams are called as a background's.
-pub(super) const FOREGROUND: u64 = 1 << 40;
+const FOREGROUND: u64 = 1 << 40;
+
+/// The seed of a part whose streams have the same names in foreground and background.
+pub(super) fn own_seed(at: &Setting<'_>) -> u64 {
+    match at.role {
+        Role::Foreground => derived(at.seed, FOREGROUND),
+        Role::Background => at.seed,
+    }
+}
 
 impl Plays for PacketsTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
@@ -362,12 +371,7 @@ impl Plays for PacketsTraffic {
         let machine: Box<dyn Workload> = if self.independent {
             Box::new(Sources::new(&config, at.first_source, at.seed))
         } else {
-            // A schedule of all sources has streams of the same names in foreground and background.
-            let seed = match at.role {
-                Role::Foreground => derived(at.seed, FOREGROUND),
-                Role::Background => at.seed,
-            };
-            Box::new(swell_workload::Parametric::new(config, seed))
+            Box::new(swell_workload::Parametric::new(config, own_seed(at)))
         };
         Ok(Some((machine, tcp(&self.tcp))))
     }

@@ -10,15 +10,16 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate, Stream, Warning};
 use swell_workload::{Packets, ReplayConfig};
 
-use super::Traffic;
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
     Slot, path,
 };
+use super::packets::own_seed;
+use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, RateSpec, TcpSettings, Transport, delay};
-use crate::measure::Measure;
+use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::plan::Traces;
 use crate::simulate::transport::{carrier, tcp};
 use crate::store::{Measured, ModelFacts};
@@ -76,6 +77,9 @@ pub struct Replay {
     /// The TCP that carries the packets, where TCP does.
     #[serde(default)]
     pub tcp: TcpSettings,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
 }
 
 /// The packets of a trace, in the directions in which they are replayed.
@@ -199,6 +203,12 @@ impl Keys for Replay {
     }
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        at.simulated_only(
+            "packets as a foreground are simulated only",
+            "write backend = \"simulated\", or make them the background",
+            found,
+        );
+        found.no_match(at, self.rate.as_ref());
         found.scaled(at, self.rate.as_ref(), "stretch", self.stretch.is_some());
         if let Some(k) = self.stretch {
             found.within(
@@ -251,11 +261,21 @@ impl Keys for Replay {
         }
     }
 
+    fn active(&self) -> Option<Active> {
+        self.active
+    }
+
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
         let Some(Data::Trace(trace)) = with.input else {
             return None;
         };
-        let own = self.stretch.unwrap_or(1.0);
+        // Calibration is for backgrounds: a foreground offers its rate.
+        let own = match (&self.rate, self.stretch) {
+            (Some(RateSpec::Fixed(rate)), _) if with.role == Role::Foreground => {
+                trace.bps()[1] / rate.bps() as f64
+            }
+            (_, stretch) => stretch.unwrap_or(1.0),
+        };
         Some(Traffic::Replay(ReplayTraffic {
             replay: self.clone(),
             trace: Arc::clone(trace),
@@ -263,8 +283,11 @@ impl Keys for Replay {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
-        Vec::new()
+    fn measures(&self, waits: bool) -> Vec<Measure> {
+        match waits {
+            true => vec![GOODPUT, LOSS, DELAY],
+            false => vec![GOODPUT, LOSS],
+        }
     }
 
     fn describe(&self, _: Role) -> String {
@@ -286,7 +309,7 @@ impl Plays for ReplayTraffic {
         let (replay, trace) = (&self.replay, &self.trace);
         let config = ReplayConfig {
             transport: carrier(replay.transport),
-            phase: replay.phase.unwrap_or_else(|| trace.phase(at.seed)),
+            phase: replay.phase.unwrap_or_else(|| trace.phase(own_seed(at))),
             period: (!replay.once).then_some(trace.period),
             stretch: self.stretch,
             grid: replay.grid,
@@ -300,7 +323,7 @@ impl Plays for ReplayTraffic {
 
     fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
         let (replay, trace) = (&self.replay, &self.trace);
-        let phase = replay.phase.unwrap_or_else(|| trace.phase(at.seed));
+        let phase = replay.phase.unwrap_or_else(|| trace.phase(own_seed(at)));
         let moment = |t: Dur| phase + t.scale(1.0 / self.stretch);
         let drawn = trace.packets.each_ref().map(|way| {
             let until = |t| until(way, t, (!replay.once).then_some(trace.period));

@@ -10,12 +10,12 @@ use swell_base::{Dur, Warning, derived};
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::SessionsConfig;
 
-use super::Traffic;
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
     Shown, Slot, access, trimmed,
 };
 use super::learnt::LESS;
+use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::bundled;
 use crate::file::check::Findings;
@@ -62,6 +62,9 @@ pub struct Sessions {
     /// The TCP that clients and servers run.
     #[serde(default)]
     pub tcp: TcpSettings,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
 }
 
 fn one() -> f64 {
@@ -190,6 +193,10 @@ impl Keys for Sessions {
             Some(Data::Flows(model)) => model.payload_rates()[1],
             _ => 0.0,
         }
+    }
+
+    fn active(&self) -> Option<Active> {
+        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

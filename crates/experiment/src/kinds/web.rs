@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
 use swell_workload::WebConfig;
 
-use super::Traffic;
 use super::contract::{
     Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
 };
+use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::TcpSettings;
 use crate::file::check::Findings;
@@ -51,6 +51,9 @@ pub struct Web {
     /// The TCP that clients and servers run.
     #[serde(default)]
     pub tcp: TcpSettings,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
 }
 
 fn request() -> Bytes {
@@ -176,6 +179,10 @@ impl Keys for Web {
 
     fn delay(&self) -> Option<Dur> {
         self.delay
+    }
+
+    fn active(&self) -> Option<Active> {
+        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

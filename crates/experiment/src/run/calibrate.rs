@@ -108,10 +108,9 @@ pub(super) fn calibrate(
         measured: BTreeMap::new(),
         warnings: Vec::new(),
     };
-    let (after, first): (Vec<_>, Vec<_>) =
-        (plan.to_measure().into_iter()).partition(|b| b.matches().is_some());
-    let pieces = pieces(plan, first.len() + after.len());
-    for stage in [first, after] {
+    let stages = plan.measuring_stages();
+    let pieces = pieces(plan, stages.iter().map(Vec::len).sum());
+    for stage in stages {
         let mut jobs: Vec<Job<'_>> = Vec::with_capacity(stage.len());
         for background in stage {
             jobs.push(begin(plan, background, &calibration.measured));

@@ -186,7 +186,7 @@ fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
     let spec = plan
         .spec(&results.runs[12].cell, &results.manifest.measured)
         .unwrap();
-    let Traffic::Poisson(packets) = spec.background else {
+    let Traffic::Poisson(packets) = &spec.background[0].traffic else {
         panic!("{spec:?}")
     };
     let rates = packets.rates;
@@ -323,7 +323,7 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
     // 20 Mbit/s times 40 ms are 100 000 bytes.
     assert_eq!(plan.links()[1].queue.to_string(), "100kB");
     let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
-    let Some(Traffic::Web(WebTraffic { delay, .. })) = spec.foreground else {
+    let Some(Traffic::Web(WebTraffic { delay, .. })) = spec.foreground.map(|f| f.traffic) else {
         panic!("a web foreground");
     };
     // 40 ms less twice 10 ms, over four crossings.
@@ -400,7 +400,7 @@ fn a_matched_rate_is_the_mean_or_that_of_the_seed() {
         let plan = plan(&scratch, text);
         let cells = plan.cells.iter().filter(|c| c.background == "poisson");
         let spec = cells.map(|cell| plan.spec(cell, &measured).unwrap().background);
-        spec.map(|background| match background {
+        spec.map(|background| match &background[0].traffic {
             Traffic::Poisson(p) | Traffic::Cbr(p) => p.rates.map(|r| r.bps()),
             other => panic!("{other:?}"),
         })
@@ -461,7 +461,7 @@ load = "carried"
         .find(|c| c.background == "bursts")
         .unwrap();
     let spec = plan.spec(cell, &measured).unwrap();
-    let Traffic::OnOff(bursts) = spec.background else {
+    let Traffic::OnOff(bursts) = &spec.background[0].traffic else {
         panic!("{spec:?}")
     };
     assert!((bursts.rate.fixed().bps() as f64 - learnt).abs() <= 1.0);

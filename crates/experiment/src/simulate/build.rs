@@ -7,9 +7,9 @@ use swell_path::{Capacity, Change, LinkConfig, Loss, NewQueue, Outage};
 use swell_tcp::Config;
 
 use super::discipline::discipline;
-use crate::backend::{RunError, RunSpec};
+use crate::backend::RunSpec;
 use crate::file;
-use crate::kinds::{Machine, Role};
+use crate::kinds::{Playing, Role};
 use crate::packets::Source;
 use crate::plan::counting_rate;
 
@@ -83,43 +83,26 @@ fn loss(loss: file::Loss) -> Loss {
     }
 }
 
-/// The machine of a run's foreground; `None` where there is none.
-pub(super) fn foreground(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
-    match &spec.foreground {
-        Some(foreground) => foreground.machine(&spec.setting(Role::Foreground)),
-        None => Ok(None),
+/// What a recorder of packets must know of a part, which has this TCP.
+pub(super) fn source(role: Role, part: &Playing, tcp: &Arc<Config>) -> Source {
+    Source {
+        tcp: Arc::clone(tcp),
+        classes: part.ports(),
+        // What iperf has used since its first version, and a web server's.
+        port: match role {
+            Role::Background => 5001,
+            Role::Foreground => 80,
+        },
     }
-}
-
-/// The machine of a run's background; `None` where there is none.
-pub(super) fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
-    spec.background.machine(&spec.setting(Role::Background))
-}
-
-/// What a recorder of packets must know of background and foreground, those that there are.
-pub(super) fn sources(spec: &RunSpec, tcp: [Option<&Arc<Config>>; 2]) -> Vec<Source> {
-    /// A web server's, and what iperf has used since its first version.
-    const PORTS: [u16; 2] = [5001, 80];
-    let classes = [
-        spec.background.ports(),
-        (spec.foreground.as_ref()).map_or_else(Vec::new, |f| f.ports()),
-    ];
-    let of = |(i, config): (usize, Option<&Arc<Config>>)| {
-        Some(Source {
-            tcp: Arc::clone(config?),
-            classes: classes[i].clone(),
-            port: PORTS[i],
-        })
-    };
-    tcp.into_iter().enumerate().filter_map(of).collect()
 }
 
 /// Doubts that the run's own description raises.
 pub(super) fn doubts(spec: &RunSpec) -> Vec<Warning> {
     let mut doubts = network_doubts(spec);
-    doubts.extend(spec.background.doubts(&spec.setting(Role::Background)));
-    if let Some(foreground) = &spec.foreground {
-        doubts.extend(foreground.doubts(&spec.setting(Role::Foreground)));
+    for role in [Role::Background, Role::Foreground] {
+        for (setting, part) in spec.parts(role) {
+            doubts.extend(part.doubts(&setting));
+        }
     }
     doubts
 }

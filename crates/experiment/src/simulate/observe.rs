@@ -1,15 +1,17 @@
 //! From a world that has run to the rows of the tables.
 
 use swell_base::{DropReason, Dur, Rate, Time};
-use swell_path::{Histogram, Ledger, Meter, mean_offered};
+use swell_path::{Ledger, Meter, Tally, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
 use swell_world::{Direction, World};
 
 use super::build::bottleneck as bottleneck_links;
+use super::stage::Added;
 use crate::backend::RunSpec;
+use crate::kinds::Role;
 use crate::observe::{
-    Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale, Synchrony, Wait,
+    Bin, Flow, LinkTotals, Observations, Outcome, PartTotals, Request, Scale, Synchrony, Wait,
 };
 
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
@@ -152,44 +154,80 @@ fn scales(meter: &Meter, direction: u8, spec: &RunSpec, fine: Dur) -> Vec<Scale>
     rows
 }
 
-/// How long packets of one kind waited in one direction.
-pub(super) struct Waited {
+/// What was counted of a part in one direction.
+pub(super) struct Counted {
     direction: u8,
-    traffic: &'static str,
-    waits: Histogram,
+    role: Role,
+    own: bool,
+    name: String,
+    tally: Tally,
 }
 
-/// What has waited so far of foreground and background, given as numbers of their workloads; nothing
-/// where no account is kept.
-pub(super) fn waited(world: &World, [foreground, background]: [Option<usize>; 2]) -> Vec<Waited> {
+/// What was counted so far, part by part; nothing where no account is kept.
+pub(super) fn counted(world: &World, parts: &[Added]) -> Vec<Counted> {
     let mut all = Vec::new();
     for direction in DIRECTIONS {
         let Some(census) = world.bottleneck(direction).census() else {
             continue;
         };
-        for (traffic, index) in [("foreground", foreground), ("background", background)] {
-            let Some(index) = index else { continue };
-            all.push(Waited {
-                direction: direction as u8,
-                traffic,
-                waits: census.tally(index as u32).waits,
-            });
+        // Foregrounds come first in the table of waits.
+        for role in [Role::Foreground, Role::Background] {
+            for added in parts.iter().filter(|p| p.role == role) {
+                all.push(Counted {
+                    direction: direction as u8,
+                    role,
+                    own: added.own,
+                    name: added.part.name.clone(),
+                    tally: census.tally(added.index as u32),
+                });
+            }
         }
     }
     all
 }
 
+/// Totals of parts between two looks; the first may be missing.
+pub(super) fn totals_of_parts(
+    before: &[Counted],
+    after: &[Counted],
+    spec: &RunSpec,
+) -> Vec<PartTotals> {
+    let duration = spec.duration.saturating_sub(spec.warmup).as_secs_f64();
+    let totals = |(i, now): (usize, &Counted)| {
+        let since = |of: fn(&Tally) -> u64| {
+            let earlier = before.get(i).map_or(0, |then| of(&then.tally));
+            of(&now.tally) - earlier
+        };
+        PartTotals {
+            part: now.name.clone(),
+            role: now.role.word().to_owned(),
+            direction: now.direction,
+            duration,
+            arrived: since(|t| t.arrived_bytes),
+            arrived_packets: since(|t| t.arrived),
+            departed: since(|t| t.sent_bytes),
+            departed_packets: since(|t| t.sent),
+            dropped: since(|t| t.dropped),
+        }
+    };
+    after.iter().enumerate().map(totals).collect()
+}
+
 /// What waited between two looks; the first may be missing.
-pub(super) fn waits(before: &[Waited], after: &[Waited]) -> Vec<Wait> {
+pub(super) fn waits(before: &[Counted], after: &[Counted]) -> Vec<Wait> {
     let mut rows = Vec::new();
     for (i, now) in after.iter().enumerate() {
+        // Those beside the foreground are neither.
+        if now.role == Role::Foreground && !now.own {
+            continue;
+        }
         let since = match before.get(i) {
-            Some(then) => now.waits.since(&then.waits),
-            None => now.waits.clone(),
+            Some(then) => now.tally.waits.since(&then.tally.waits),
+            None => now.tally.waits.clone(),
         };
         rows.extend(since.buckets().map(|(from, to, bucket)| Wait {
             direction: now.direction,
-            traffic: now.traffic.to_owned(),
+            traffic: now.role.word().to_owned(),
             from: from.as_secs_f64(),
             to: to.as_secs_f64(),
             packets: bucket.packets,
@@ -206,13 +244,12 @@ pub(super) fn waits(before: &[Waited], after: &[Waited]) -> Vec<Wait> {
 pub(super) type Acked = [u64; 2];
 
 /// Those so far of both directions; none where no account is kept.
-pub(super) fn acked(world: &World, who: [Option<usize>; 2]) -> [Acked; 2] {
+pub(super) fn acked(world: &World, parts: &[Added]) -> [Acked; 2] {
     DIRECTIONS.map(|direction| {
         let census = world.bottleneck(direction).census();
-        let tallies = who
-            .into_iter()
-            .flatten()
-            .filter_map(|i| Some(census?.tally(i as u32)));
+        let tallies = parts
+            .iter()
+            .filter_map(|p| Some(census?.tally(p.index as u32)));
         tallies.fold([0, 0], |sum, t| {
             [sum[0] + t.acks, sum[1] + t.compressed_acks]
         })
@@ -223,12 +260,12 @@ pub(super) fn acked(world: &World, who: [Option<usize>; 2]) -> [Acked; 2] {
 pub(super) fn synchrony(
     world: &World,
     spec: &RunSpec,
-    who: [Option<usize>; 2],
+    parts: &[Added],
     before: [Acked; 2],
 ) -> Vec<Synchrony> {
     let (from, to) = (Time::ZERO + spec.warmup, Time::ZERO + spec.duration);
     let mut rows = Vec::new();
-    let acks = before.into_iter().zip(acked(world, who));
+    let acks = before.into_iter().zip(acked(world, parts));
     for (direction, (earlier, now)) in DIRECTIONS.into_iter().zip(acks) {
         let Some(census) = world.bottleneck(direction).census() else {
             continue;
@@ -266,7 +303,7 @@ pub(super) fn requests(records: &[Record], end: f64) -> Vec<Request> {
                 last_byte: seconds(r.last_byte),
                 observed_until: match (r.outcome, r.last_byte) {
                     (workload::Outcome::Done, Some(last)) => last.as_secs_f64(),
-                    _ => end,
+                    _ => r.watched_until.map_or(end, Time::as_secs_f64),
                 },
                 bytes: r.bytes,
                 retransmissions: r.retransmissions,

@@ -6,9 +6,9 @@ use swell_workload::Record;
 use swell_world::World;
 
 use super::build;
-use super::observe::{self, Acked, Waited};
+use super::observe::{self, Acked, Counted};
 use crate::backend::{Offered, RunError, RunSpec};
-use crate::kinds::{Machine, Role};
+use crate::kinds::{Machine, Playing, Role};
 use crate::observe::{Observations, Request};
 use crate::packets::Recorder;
 
@@ -20,16 +20,25 @@ const FOREGROUND: &str = "foreground";
 
 /// Who plays in a world, and what was noted of it while it ran.
 pub struct Cast {
-    background: Option<usize>,
-    foreground: Option<usize>,
+    parts: Vec<Added>,
     recorder: Option<Recorder>,
     warm: Option<[Ledger; 2]>,
-    /// What had waited when the warm-up was over, where that is asked for.
-    waited: Vec<Waited>,
+    /// What was counted of parts when the warm-up was over, where that is asked for.
+    counted: Vec<Counted>,
     /// Acknowledgements until then, likewise.
     acked: [Acked; 2],
     /// Of a background that was played elsewhere.
     records: Vec<Record>,
+}
+
+/// A part that is in the world.
+pub(super) struct Added {
+    pub role: Role,
+    pub part: Playing,
+    /// The number of its workload.
+    pub index: usize,
+    /// Whether it is the foreground of this run, and not one beside it.
+    pub own: bool,
 }
 
 impl Cast {
@@ -37,38 +46,56 @@ impl Cast {
     /// foreground if it is a machine and not a real program.
     ///
     /// # Errors
-    /// Where a background cannot be built, or the file of packets cannot be created.
+    /// Where a part cannot be built, or the file of packets cannot be created.
     pub fn new(spec: &RunSpec) -> Result<(World, Cast), RunError> {
         let seed = spec.cell.seed;
         let mut world = World::new(&build::bottleneck(spec), seed);
         world.meter(FINE, spec.bins);
-        if spec.waits || spec.synchrony {
+        if spec.waits || spec.synchrony || spec.is_mixed() {
             world.take_census();
         }
-        let background = build::background(spec)?;
-        let foreground = build::foreground(spec)?;
+        let mut machines = Vec::new();
+        for role in [Role::Background, Role::Foreground] {
+            for (setting, part) in spec.parts(role) {
+                if let Some(machine) = part.machine(&setting)? {
+                    machines.push((role, part, machine));
+                }
+            }
+        }
         let recorder = match &spec.packets {
             None => None,
             Some(path) => {
-                let tcp = [&background, &foreground].map(|m| m.as_ref().map(|(_, tcp)| tcp));
-                let recorder = Recorder::create(path, build::sources(spec, tcp), seed)
+                let source = |(role, part, (_, tcp)): &(Role, &Playing, Machine)| {
+                    build::source(*role, part, tcp)
+                };
+                let sources = machines.iter().map(source).collect();
+                let recorder = Recorder::create(path, sources, seed)
                     .map_err(|e| RunError::Failed(e.into()))?;
                 world.set_tap(recorder.tap());
                 Some(recorder)
             }
         };
-        // In the order of `build::sources`.
-        let background = background.map(|(mut machine, tcp)| {
-            machine.keep_records(spec.flows);
-            world.add(machine, Tag::Background, tcp)
-        });
-        let foreground = foreground.map(|(machine, tcp)| world.add(machine, Tag::Foreground, tcp));
+        let mut parts = Vec::with_capacity(machines.len());
+        for (role, part, (mut machine, tcp)) in machines {
+            let tag = match role {
+                Role::Background => {
+                    machine.keep_records(spec.flows);
+                    Tag::Background
+                }
+                Role::Foreground => Tag::Foreground,
+            };
+            parts.push(Added {
+                role,
+                part: part.clone(),
+                index: world.add(machine, tag, tcp),
+                own: role == Role::Foreground && Some(part) == spec.foreground.as_ref(),
+            });
+        }
         let cast = Cast {
-            background,
-            foreground,
+            parts,
             recorder,
             warm: None,
-            waited: Vec::new(),
+            counted: Vec::new(),
             acked: Default::default(),
             records: Vec::new(),
         };
@@ -78,8 +105,8 @@ impl Cast {
     /// The warm-up is over: what the bottleneck drops from now on counts.
     pub fn warmed_up(&mut self, world: &World) {
         self.was_warm(observe::ledgers(world));
-        self.waited = observe::waited(world, [self.foreground, self.background]);
-        self.acked = observe::acked(world, [self.foreground, self.background]);
+        self.counted = observe::counted(world, &self.parts);
+        self.acked = observe::acked(world, &self.parts);
     }
 
     /// As [`Cast::warmed_up`], when somebody else has looked at the world then.
@@ -115,25 +142,35 @@ impl Cast {
         world.finish();
         let at_warmup = self.warm.unwrap_or_default();
         let mut observed = observe::bottleneck(world, spec, [&at_warmup, at_end], FINE);
-        let who = [self.foreground, self.background];
+        let counted = observe::counted(world, &self.parts);
         if spec.waits {
-            observed.waits = observe::waits(&self.waited, &observe::waited(world, who));
+            observed.waits = observe::waits(&self.counted, &counted);
+        }
+        if spec.is_mixed() {
+            observed.parts = observe::totals_of_parts(&self.counted, &counted, spec);
         }
         if spec.synchrony {
-            observed.synchrony = observe::synchrony(world, spec, who, self.acked);
+            observed.synchrony = observe::synchrony(world, spec, &self.parts, self.acked);
         }
-        let own = self.foreground.map(|index| world.take_records(index));
+        let foreground = self.parts.iter().find(|p| p.own);
+        let own = foreground.map(|p| world.take_records(p.index));
         let own = own.unwrap_or_default();
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());
         if spec.flows {
-            let mut records = self.records;
-            if let Some(index) = self.background {
-                records.extend(world.take_records(index));
+            // A background that was played elsewhere is of one part.
+            let class = |i| {
+                spec.background
+                    .first()
+                    .map_or_else(String::new, |b| b.class(i))
+            };
+            observed.flows = observe::flows(self.records, class);
+            for added in self.parts.iter().filter(|p| p.role == Role::Background) {
+                let records = world.take_records(added.index);
+                let rows = observe::flows(records, |i| added.part.class(i));
+                observed.flows.extend(rows);
             }
-            let class = |i| spec.background.class(i);
-            observed.flows = observe::flows(records, class);
-            let foreground = |_| FOREGROUND.to_owned();
-            observed.flows.extend(observe::flows(own, foreground));
+            let own_class = |_| FOREGROUND.to_owned();
+            observed.flows.extend(observe::flows(own, own_class));
         }
         observed.warnings.extend(build::doubts(spec));
         Ok(observed)
@@ -143,9 +180,15 @@ impl Cast {
 /// The machine of a run's background, with the TCP it asks for; `None` where there is no background.
 ///
 /// # Errors
-/// Where it cannot be built.
+/// Where it cannot be built, or has several parts.
 pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
-    build::background(spec)
+    match &spec.parts(Role::Background)[..] {
+        [] => Ok(None),
+        [(setting, part)] => part.machine(setting),
+        _ => Err(RunError::Failed(
+            "a mix of backgrounds is simulated only".into(),
+        )),
+    }
 }
 
 /// What a run's background offers, where that is known before it runs.
@@ -153,7 +196,17 @@ pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
 /// # Errors
 /// Where it cannot be built.
 pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
-    spec.background.offered(&spec.setting(Role::Background))
+    let mut sum: Option<Offered> = None;
+    for (setting, part) in spec.parts(Role::Background) {
+        let Some(own) = part.offered(&setting)? else {
+            return Ok(None);
+        };
+        sum = Some(match sum {
+            None => own,
+            Some(sum) => sum.with(own),
+        });
+    }
+    Ok(sum)
 }
 
 /// Rows of the table `requests`, in order of their starts, of requests that were watched until `end`, seconds.

@@ -4,6 +4,7 @@ use std::path::Path;
 mod changing;
 mod filler;
 mod greedy;
+mod mixes;
 mod replay;
 mod sessions;
 mod synchrony;

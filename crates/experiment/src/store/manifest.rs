@@ -94,6 +94,11 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// What calibration changed, as a multiple of what the model or the trace has, or of the rate that was asked for.
+    pub fn pace(&self) -> Option<f64> {
+        self.sessions.or(self.speed).or(self.factor)
+    }
+
     /// Rates up and down of one replication.
     pub fn each(&self, replication: usize) -> Option<[f64; 2]> {
         let of = |each: &[f64]| each.get(replication).copied();

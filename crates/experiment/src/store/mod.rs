@@ -7,6 +7,7 @@ mod error;
 mod join;
 mod live;
 mod manifest;
+mod parts;
 mod results;
 mod rows;
 mod table;
@@ -26,11 +27,13 @@ pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
 /// Names of the tables that are there only where an experiment keeps them, or has something for them.
-pub const KEPT: [&str; 3] = ["waits", "synchrony", "measures"];
+pub const KEPT: [&str; 4] = ["waits", "synchrony", "measures", "parts"];
 
 /// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
-    use crate::observe::{Bin, Flow, LinkTotals, MeasureSample, Request, Scale, Synchrony, Wait};
+    use crate::observe::{
+        Bin, Flow, LinkTotals, MeasureSample, PartTotals, Request, Scale, Synchrony, Wait,
+    };
     match table {
         "requests" => Some(table::all_columns::<Request>()),
         "bins" => Some(table::all_columns::<Bin>()),
@@ -39,6 +42,7 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
         "links" => Some(table::all_columns::<LinkTotals>()),
         "waits" => Some(table::all_columns::<Wait>()),
         "synchrony" => Some(table::all_columns::<Synchrony>()),
+        "parts" => Some(table::all_columns::<PartTotals>()),
         "measures" => Some(table::all_columns::<MeasureSample>()),
         _ => None,
     }

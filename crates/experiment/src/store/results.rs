@@ -8,7 +8,8 @@ use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
 use crate::observe::{
-    Bin, Cell, Flow, LinkTotals, MeasureSample, Observations, Request, Scale, Synchrony, Wait,
+    Bin, Cell, Flow, LinkTotals, MeasureSample, Observations, PartTotals, Request, Scale,
+    Synchrony, Wait,
 };
 
 /// A finished run directory.
@@ -137,6 +138,9 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     if runs.iter().any(|r| !r.observed.synchrony.is_empty()) {
         one::<Synchrony>(dir, runs, |o| &o.synchrony)?;
     }
+    if runs.iter().any(|r| !r.observed.parts.is_empty()) {
+        one::<PartTotals>(dir, runs, |o| &o.parts)?;
+    }
     if runs.iter().any(|r| !r.observed.measures.is_empty()) {
         one::<MeasureSample>(dir, runs, |o| &o.measures)?;
     }
@@ -203,6 +207,9 @@ pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
     }
     if dir.join(format!("{}.parquet", Synchrony::TABLE)).exists() {
         one::<Synchrony>(dir, &places, &mut runs, |o| &mut o.synchrony)?;
+    }
+    if dir.join(format!("{}.parquet", PartTotals::TABLE)).exists() {
+        one::<PartTotals>(dir, &places, &mut runs, |o| &mut o.parts)?;
     }
     if dir
         .join(format!("{}.parquet", MeasureSample::TABLE))

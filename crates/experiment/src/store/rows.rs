@@ -21,7 +21,7 @@ pub(super) const fn column(
 
 use Kind::{F64, OptionalF64, Text, U32, U64};
 
-const DIRECTION: Column = column(
+pub(super) const DIRECTION: Column = column(
     "direction",
     Text,
     "",
@@ -86,11 +86,11 @@ const fn in_32_bits(column: Column) -> Column {
     }
 }
 
-fn put_direction(values: &mut Columns, direction: u8) {
+pub(super) fn put_direction(values: &mut Columns, direction: u8) {
     values.text(if direction == 0 { "up" } else { "down" });
 }
 
-fn take_direction(values: &mut Columns) -> Option<u8> {
+pub(super) fn take_direction(values: &mut Columns) -> Option<u8> {
     match values.take_text().as_str() {
         "up" => Some(0),
         "down" => Some(1),

@@ -2,8 +2,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::observe::{
-    Bin, Cell, Flow, LinkTotals, MeasureSample, Observations, Outcome, Request, Scale, Synchrony,
-    Wait,
+    Bin, Cell, Flow, LinkTotals, MeasureSample, Observations, Outcome, PartTotals, Request, Scale,
+    Synchrony, Wait,
 };
 use crate::store::results::RunResult;
 
@@ -80,6 +80,17 @@ fn run(background: &str, replication: u32) -> RunResult {
                 bytes: 13,
                 squares: 14.5,
                 waited: 12.0 * x,
+            }],
+            parts: vec![PartTotals {
+                part: "down".into(),
+                role: "background".into(),
+                direction: 1,
+                duration: x,
+                arrived: 19,
+                arrived_packets: 20,
+                departed: 21,
+                departed_packets: 22,
+                dropped: 23,
             }],
             synchrony: vec![Synchrony {
                 direction: 0,

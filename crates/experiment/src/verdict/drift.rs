@@ -20,10 +20,14 @@ const REQUESTS: usize = 5;
 /// Less than this share of the capacity is no load.
 const NOTHING: f64 = 0.01;
 
-/// What drifts with `with` beside `alone`. Networks that change change everything, and are left alone.
+/// What drifts with `with` beside `alone`. Networks that change change everything, and traffic in
+/// windows is not meant to be steady: both are left alone.
 pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>) -> Vec<String> {
     let pairs = values::pairs(with, alone);
-    if pairs.len() < MIN_REPLICATIONS || !results.experiment.network.change.is_empty() {
+    let file = &results.experiment;
+    let parts = file.leaves(with.background);
+    let windows = parts.iter().any(|part| part.active().is_some());
+    if pairs.len() < MIN_REPLICATIONS || !file.network.change.is_empty() || windows {
         return Vec::new();
     }
     let name = with.background.name();

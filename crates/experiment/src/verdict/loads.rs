@@ -1,6 +1,7 @@
 //! Loads: what was requested of a background, what it offered, and what the bottleneck carried of it.
 
 use super::Condition;
+use crate::kinds::Part;
 use crate::observe::LinkTotals;
 use crate::store::Results;
 
@@ -63,9 +64,11 @@ impl Loads {
         let both = |bytes: &dyn Fn(&LinkTotals) -> u64| [0, 1].map(|d| mean(d, bytes));
         let offered = both(&|l| l.arrived[1]);
         let measured = results.manifest.measured.get(background.name());
-        let alone = measured.map(|m| [m.up_bps, m.down_bps]);
-        let fixed = background.fixed_bps(&results.manifest.measured);
+        let alone = alone(results, background);
+        let fixed = fixed(results, background);
         let open_loop = background.is_open_loop();
+        let run = &results.experiment.run;
+        let share = background.share(run.warmup, run.duration);
         let exact = fixed.is_some() && open_loop;
         // The rate is that of the mean over all draws; what heavy tails bring to these is in the intervals.
         let target =
@@ -73,7 +76,7 @@ impl Loads {
         Loads {
             requested: [0, 1].map(|d| match (fixed, target) {
                 (Some(fixed), _) => Some(fixed[d]),
-                (None, Some((asked, _))) if d == 1 => Some(asked),
+                (None, Some((asked, _))) if d == 1 => Some(asked * share),
                 _ => alone.map(|a| a[d]),
             }),
             own: [0, 1].map(|d| match alone {
@@ -162,6 +165,34 @@ impl Loads {
     fn counts(&self, direction: usize, bps: f64) -> bool {
         bps > IDLE * self.rates[direction]
     }
+}
+
+/// What a background carries when it has the network to itself, up and down, over a whole run; of several together
+/// the sum.
+fn alone(results: &Results, background: &Part) -> Option<[f64; 2]> {
+    let run = &results.experiment.run;
+    let measured = &results.manifest.measured;
+    if let Some(m) = measured.get(background.name()) {
+        let share = background.share(run.warmup, run.duration);
+        return Some([m.up_bps * share, m.down_bps * share]);
+    }
+    if background.parts().is_empty() {
+        return None;
+    }
+    let mut sum = [0.0; 2];
+    for part in results.experiment.leaves(background) {
+        let own = alone(results, part).or_else(|| fixed(results, part))?;
+        (0..2).for_each(|d| sum[d] += own[d]);
+    }
+    Some(sum)
+}
+
+/// What the file says exactly that a background offers over a whole run, up and down.
+fn fixed(results: &Results, background: &Part) -> Option<[f64; 2]> {
+    let run = &results.experiment.run;
+    let share = background.share(run.warmup, run.duration);
+    let bps = background.fixed_bps(&results.manifest.measured)?;
+    Some(bps.map(|bps| bps * share))
 }
 
 fn off(requested: f64, came: f64) -> f64 {

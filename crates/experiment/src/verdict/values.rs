@@ -5,7 +5,7 @@ use swell_stats::{KaplanMeier, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov};
 use super::judge::{Judgement, Statistic, enough};
 use super::{Condition, DECISIVE, bounded, request_times};
 use crate::measure::{Better, COMPLETION_TIME, GOODPUT, Measure, REQUEST_RATE, Source};
-use crate::observe::Outcome;
+use crate::observe::{Outcome, PartTotals};
 use crate::store::RunResult;
 
 /// Durations whose coefficient of variation is below this are set by the program, not by the network.
@@ -279,26 +279,67 @@ const WORD: u64 = 100;
 /// Whether most of what the foreground carried belongs to no response.
 fn most_bytes_are_in_no_request(pairs: &[(&RunResult, &RunResult)]) -> bool {
     let runs = || pairs.iter().flat_map(|p| [p.0, p.1]);
-    let links = || runs().flat_map(|r| &r.observed.links);
-    let packets: u64 = links().map(|l| l.arrived_packets[0]).sum();
-    let carried: u64 = links().map(|l| l.departed[0]).sum();
+    let counts = |run: &RunResult| {
+        if run.observed.parts.is_empty() {
+            let links = run.observed.links.iter();
+            return links
+                .map(|l| (l.arrived_packets[0], l.departed[0]))
+                .collect::<Vec<_>>();
+        }
+        let parts = run.observed.parts.iter();
+        let own = parts.filter(|p| p.role == "foreground" && p.part == run.cell.foreground);
+        own.map(|p| (p.arrived_packets, p.departed)).collect()
+    };
+    let (packets, carried) = runs()
+        .flat_map(counts)
+        .fold((0, 0), |sum: (u64, u64), c| (sum.0 + c.0, sum.1 + c.1));
     let payload = carried.saturating_sub(HEADERS * packets);
     let responses = runs().flat_map(|r| &r.observed.requests).map(|r| r.bytes);
     payload > ELSEWHERE * responses.sum::<u64>() && payload > WORD * packets
 }
 
-/// The foreground's network-layer bytes per second over the link, in the direction in which it sends most, bit/s.
+/// What the foreground of a run sent over the link in the direction in which it sends most.
+struct Own {
+    direction: u8,
+    duration: f64,
+    arrived_packets: u64,
+    departed: u64,
+    dropped: u64,
+}
+
+fn own(run: &RunResult) -> Option<Own> {
+    let observed = &run.observed;
+    let part = |p: &&PartTotals| p.role == "foreground" && p.part == run.cell.foreground;
+    // Beside others its own are counted apart.
+    let parts = observed.parts.iter().filter(part);
+    if let Some(main) = parts.max_by_key(|p| p.arrived) {
+        return Some(Own {
+            direction: main.direction,
+            duration: main.duration,
+            arrived_packets: main.arrived_packets,
+            departed: main.departed,
+            dropped: main.dropped,
+        });
+    }
+    let main = observed.links.iter().max_by_key(|l| l.arrived[0])?;
+    Some(Own {
+        direction: main.direction,
+        duration: main.duration,
+        arrived_packets: main.arrived_packets[0],
+        departed: main.departed[0],
+        dropped: main.dropped[0],
+    })
+}
+
+/// The foreground's network-layer bytes per second over the link, bit/s.
 fn link_rate(run: &RunResult) -> Option<f64> {
-    let links = run.observed.links.iter();
-    let main = links.max_by_key(|l| l.arrived[0])?;
-    (main.duration > 0.0).then(|| main.departed[0] as f64 * 8.0 / main.duration)
+    let main = own(run)?;
+    (main.duration > 0.0).then(|| main.departed as f64 * 8.0 / main.duration)
 }
 
 /// The value of `measure` in one run; `None` where the run does not tell.
 fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
-    // The direction in which the foreground sends most.
-    let main = observed.links.iter().max_by_key(|l| l.arrived[0]);
     let requests = &observed.requests;
     match measure.source {
         Source::RequestTimes => None,
@@ -320,18 +361,18 @@ fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
             let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);
             (!requests.is_empty()).then(|| n.count() as f64 / requests.len() as f64)
         }
-        Source::Loss => main.map(|l| match l.arrived_packets[0] {
+        Source::Loss => own(run).map(|own| match own.arrived_packets {
             0 => 0.0,
-            n => l.dropped[0] as f64 / n as f64,
+            n => own.dropped as f64 / n as f64,
         }),
         Source::Waits => {
-            let direction = main?.direction;
-            let own = observed
+            let direction = own(run)?.direction;
+            let waits = observed
                 .waits
                 .iter()
                 .filter(|w| w.direction == direction && w.traffic == "foreground");
             let (waited, packets) =
-                own.fold((0.0, 0u64), |(s, n), w| (s + w.waited, n + w.packets));
+                waits.fold((0.0, 0u64), |(s, n), w| (s + w.waited, n + w.packets));
             (packets > 0).then(|| waited / packets as f64)
         }
         Source::Samples => {

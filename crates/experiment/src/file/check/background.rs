@@ -1,7 +1,7 @@
 //! Impossible backgrounds.
 
-use super::super::File;
 use super::super::read::{suggest, unknown_name};
+use super::super::{File, Stack};
 use super::Findings;
 use crate::kinds::{Part, Role, Slot};
 
@@ -17,6 +17,9 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
         };
         let keys = background.as_keys();
         keys.check(&at, found);
+        if let Some(active) = background.active() {
+            active.check(&at, found);
+        }
         if keys.load().is_some() && keys.rate().is_none() {
             found.add(
                 key("load"),
@@ -24,8 +27,63 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
                 "write a rate, or leave `load` out",
             );
         }
+        if !keys.parts().is_empty() {
+            mixed(file, &names, background, &key("of"), found);
+            if file.run.background_stack != Stack::Simulated {
+                found.add(
+                    key("kind"),
+                    "a mix runs on simulated TCP only",
+                    "leave run.background_stack out",
+                );
+            }
+        }
         if let Some(target) = background.matches() {
             matching(file, &names, background, target, key("rate"), found);
+        }
+    }
+}
+
+/// Whether the parts of `background` are other backgrounds, each of them once.
+fn mixed(file: &File, names: &[&str], background: &Part, key: &str, found: &mut Findings) {
+    let mut seen: Vec<&str> = Vec::new();
+    // What is left to look at, with what led there.
+    let mut left: Vec<(&Part, Vec<&str>)> = vec![(background, Vec::new())];
+    while let Some((part, above)) = left.pop() {
+        for name in part.parts() {
+            let Some(next) = file.background.iter().find(|b| b.name() == name) else {
+                // Said where it is a mix itself.
+                if part.name() == background.name() {
+                    let (message, hint) = unknown_name("background", name, names);
+                    found.add(key, message, &hint);
+                }
+                continue;
+            };
+            if name == background.name() {
+                let way = [&above[..], &[part.name()], &[name]].concat();
+                return found.add(
+                    key,
+                    format!("`{name}` is a part of itself: {}", way.join(", ")),
+                    "name other backgrounds",
+                );
+            }
+            if above.contains(&name.as_str()) || part.name() == name {
+                continue; // A circle of others, which is said there.
+            }
+            if next.is_none() {
+                found.add(
+                    key,
+                    format!("`{name}` is no traffic, and adds nothing"),
+                    "leave it out",
+                );
+            } else if next.parts().is_empty() && seen.contains(&name.as_str()) {
+                found.add(
+                    key,
+                    format!("`{name}` is in it more than once"),
+                    "a background of its own, with another name, comes on top",
+                );
+            }
+            seen.push(name);
+            left.push((next, [&above[..], &[part.name()]].concat()));
         }
     }
 }

@@ -1,0 +1,162 @@
+//! Parts that send in windows of time only.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, derived};
+use swell_workload::{Window, Windows};
+
+use super::Traffic;
+use super::contract::{Machine, Setting, Slot};
+use crate::backend::{Offered, RunError};
+use crate::file::check::Findings;
+
+/// When a part sends. Each window begins like a run: learnt traffic with its sessions in progress, everything else
+/// as at its first packet. At its end connections are reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Active {
+    /// When the first window begins, since the beginning of the run, warm-up included.
+    #[serde(default)]
+    pub from: Dur,
+    /// Length of a window. Default: until the run is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Dur>,
+    /// From the end of a window to the beginning of the next. Default: there is one window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<Dur>,
+}
+
+/// Windows of one part in a run.
+const MOST: u64 = 10_000;
+
+/// Which seeds later windows draw from.
+const WINDOW: u64 = 1 << 42;
+
+impl Active {
+    /// The windows of a run of this length: beginnings and ends.
+    pub fn windows(&self, duration: Dur) -> Vec<(Dur, Dur)> {
+        let on = self.on.unwrap_or(duration);
+        let period = match self.off {
+            Some(off) => on + off,
+            None => duration,
+        };
+        let all = (0..MOST).map(|i| self.from + period * i);
+        all.take_while(|&begin| begin < duration && period > Dur::ZERO)
+            .map(|begin| (begin, (begin + on).min(duration)))
+            .collect()
+    }
+
+    /// The share of the time from `from` to `to` in which it sends.
+    pub fn share(&self, from: Dur, to: Dur) -> f64 {
+        let within = |(begin, end): (Dur, Dur)| end.saturating_sub(begin.max(from)).as_secs_f64();
+        let sent: f64 = self.windows(to).into_iter().map(within).sum();
+        sent / to.saturating_sub(from).as_secs_f64().max(1e-9)
+    }
+
+    /// Refuses windows in which nothing is sent.
+    pub(crate) fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        let key = |name: &str| at.key(&format!("active.{name}"));
+        if self.from >= at.duration {
+            found.add(
+                key("from"),
+                format!("it begins at {}, when the run is over", self.from),
+                "write less than `run.duration`",
+            );
+        }
+        if self.on == Some(Dur::ZERO) {
+            found.add(
+                key("on"),
+                "a window of no length",
+                "write for example \"5min\"",
+            );
+        }
+        match (self.on, self.off) {
+            (None, Some(_)) => found.add(
+                key("on"),
+                "`off` is the time between windows, and there is one window without end",
+                "write how long a window is",
+            ),
+            (_, Some(Dur::ZERO)) => found.add(
+                key("off"),
+                "windows without time between them are one window",
+                "leave `on` and `off` out",
+            ),
+            (Some(on), Some(off)) if at.duration.as_nanos() / (on + off).as_nanos() >= MOST => {
+                found.add(
+                    key("on"),
+                    format!("more than {MOST} windows in a run"),
+                    "write longer ones",
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// What `traffic` must know of each window.
+    fn settings<'r>(self, at: &Setting<'r>) -> impl Iterator<Item = (Dur, Setting<'r>)> {
+        let at = *at;
+        let all = self.windows(at.duration).into_iter().enumerate();
+        all.map(move |(i, (begin, end))| {
+            let setting = Setting {
+                seed: match i {
+                    0 => at.seed,
+                    i => derived(at.seed, WINDOW + i as u64),
+                },
+                warmup: at.warmup.saturating_sub(begin).min(end - begin),
+                duration: end - begin,
+                ..at
+            };
+            (begin, setting)
+        })
+    }
+
+    /// The machine of traffic that sends in these windows.
+    pub(super) fn machine(
+        self,
+        traffic: &Traffic,
+        at: &Setting<'_>,
+    ) -> Result<Option<Machine>, RunError> {
+        let mut windows = Vec::new();
+        let mut tcp = None;
+        for (begin, setting) in self.settings(at) {
+            if let Some((machine, own)) = traffic.machine(&setting)? {
+                let end = begin + setting.duration;
+                windows.push(Window {
+                    begin,
+                    // What the end of the run cuts off is left to it.
+                    end: (end < at.duration).then_some(end),
+                    machine,
+                });
+                tcp.get_or_insert(own);
+            }
+        }
+        Ok(tcp.map(|tcp| -> Machine { (Box::new(Windows::new(windows)), tcp) }))
+    }
+
+    /// What traffic offers that sends in these windows.
+    pub(super) fn offered(
+        self,
+        traffic: &Traffic,
+        at: &Setting<'_>,
+    ) -> Result<Option<Offered>, RunError> {
+        let mut sum = Offered {
+            mean: [0.0; 2],
+            drawn: [0.0; 2],
+        };
+        for (_, setting) in self.settings(at) {
+            let counted = setting.duration.saturating_sub(setting.warmup);
+            if counted == Dur::ZERO {
+                continue;
+            }
+            let Some(own) = traffic.offered(&setting)? else {
+                return Ok(None);
+            };
+            let share = counted.as_secs_f64() / at.seconds();
+            for d in 0..2 {
+                sum.mean[d] += own.mean[d] * share;
+                sum.drawn[d] += own.drawn[d] * share;
+            }
+        }
+        Ok(Some(sum))
+    }
+}

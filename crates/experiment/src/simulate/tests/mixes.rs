@@ -1,0 +1,243 @@
+//! Several backgrounds at once, several foregrounds at once, and parts that send in windows.
+
+use super::*;
+use crate::file::File;
+use crate::observe::{Bin, PartTotals};
+use crate::run::{self, Ended, Options};
+use crate::verdict::Verdict;
+
+/// An experiment with the foreground web and these backgrounds.
+fn file(backgrounds: &[&str], run: &str) -> String {
+    let backgrounds: String = (backgrounds.iter())
+        .map(|b| format!("[[background]]\n{b}\n"))
+        .collect();
+    format!(
+        r#"
+name = "mixes"
+[network]
+rate = "20Mbit"
+delay = "10ms"
+queue = "50ms"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "100kB"
+{backgrounds}
+[run]
+replications = 1
+warmup = "2s"
+duration = "12s"
+{run}
+"#
+    )
+}
+
+const DOWN: &str = "name = \"down\"\nkind = \"cbr\"\nrate = \"5Mbit\"";
+const UP: &str = "name = \"up\"\nkind = \"poisson\"\nrate = \"3Mbit\"\nrate_up = \"1Mbit\"";
+const BULK: &str = "name = \"bulk\"\nkind = \"greedy\"\nconnections = 3";
+const BURSTS: &str = "name = \"bursts\"\nkind = \"on-off\"\nrate = \"2Mbit\"";
+
+/// Everything that a run shows; NaN is equal to itself in it.
+fn seen(text: &str, cell: usize) -> String {
+    format!("{:?}", run_of(text, cell).1)
+}
+
+#[test]
+fn a_mix_of_one_is_that_one() {
+    for part in [DOWN, UP, BULK, BURSTS] {
+        let name = part.split('"').nth(1).expect("a name");
+        let mix = format!("name = \"mix\"\nkind = \"mix\"\nof = [\"{name}\"]");
+        let text = file(&[part, &mix], "");
+        assert_eq!(seen(&text, 0), seen(&text, 1), "{name}");
+    }
+}
+
+#[test]
+fn the_loads_of_a_mix_add_up_and_are_counted_part_by_part() {
+    let mix = "name = \"mix\"\nkind = \"mix\"\nof = [\"down\", \"up\"]";
+    let (_, observed) = run_of(&file(&[DOWN, UP, mix], ""), 2);
+    let of = |name: &str, direction: u8| -> PartTotals {
+        let rows = observed.parts.iter();
+        let mut own = rows.filter(|p| p.part == name && p.direction == direction);
+        own.next().cloned().expect("a row")
+    };
+    for direction in [0, 1] {
+        let link = &observed.links[usize::from(direction)];
+        let parts = [of("down", direction), of("up", direction)];
+        let sum: u64 = parts.iter().map(|p| p.arrived).sum();
+        // What arrives in the last instant before the warm-up's end is counted with it by one of the two.
+        let off = sum.abs_diff(link.arrived[1]);
+        assert!(off <= 3_000, "{sum} and {}", link.arrived[1]);
+    }
+    let bps = |p: &PartTotals| p.arrived as f64 * 8.0 / p.duration;
+    assert!((bps(&of("down", 1)) / 5e6 - 1.0).abs() < 0.01);
+    assert!((bps(&of("up", 1)) / 3e6 - 1.0).abs() < 0.1);
+    assert!((bps(&of("up", 0)) / 1e6 - 1.0).abs() < 0.15);
+    assert_eq!(of("down", 0).arrived, 0);
+}
+
+#[test]
+fn the_order_of_a_mix_changes_nothing() {
+    let mix = |of: &str| format!("name = \"mix\"\nkind = \"mix\"\nof = [{of}]");
+    let one = file(&[&mix("\"up\", \"bulk\", \"down\""), DOWN, UP, BULK], "");
+    let other = file(&[&mix("\"down\", \"up\", \"bulk\""), BULK, UP, DOWN], "");
+    assert_eq!(seen(&one, 0), seen(&other, 0));
+    // A mix within a mix is its parts.
+    let inner = "name = \"inner\"\nkind = \"mix\"\nof = [\"up\", \"down\"]";
+    let nested = file(&[&mix("\"inner\", \"bulk\""), inner, DOWN, UP, BULK], "");
+    assert_eq!(seen(&one, 0), seen(&nested, 0));
+}
+
+#[test]
+fn two_alike_are_not_one_twice() {
+    let [a, b] =
+        ["a", "b"].map(|n| format!("name = \"{n}\"\nkind = \"poisson\"\nrate = \"2Mbit\""));
+    let mix = "name = \"mix\"\nkind = \"mix\"\nof = [\"a\", \"b\"]";
+    let (_, observed) = run_of(&file(&[&a, &b, mix], ""), 2);
+    let down: Vec<&PartTotals> = observed.parts.iter().filter(|p| p.direction == 1).collect();
+    let of = |name: &str| down.iter().find(|p| p.part == name).expect("a row").arrived;
+    assert!(of("a") > 0 && of("b") > 0 && of("a") != of("b"));
+}
+
+fn background_bytes(bins: &[Bin], from: f64, to: f64) -> u64 {
+    bins.iter()
+        .filter(|b| b.direction == 1 && b.time >= from - 1e-9 && b.time < to - 1e-9)
+        .map(|b| b.arrived[1])
+        .sum()
+}
+
+#[test]
+fn windows_are_silent_outside() {
+    let parts = [
+        DOWN,
+        "name = \"bulk\"\nkind = \"greedy\"\nspread = \"0s\"",
+        "name = \"fetches\"\nkind = \"web\"\nobject = \"50kB\"",
+        BURSTS,
+    ];
+    for part in parts {
+        let text = format!("{part}\nactive = {{ from = \"1s\", on = \"3s\", off = \"2s\" }}");
+        let (_, observed) = run_of(&file(&[&text], ""), 0);
+        let bytes = |from, to| background_bytes(&observed.bins, from, to);
+        // What was sent at a window's end takes some time to arrive: the queue's, and a round trip.
+        for (from, to) in [(0.0, 1.0), (4.2, 6.0), (9.2, 11.0)] {
+            assert_eq!(bytes(from, to), 0, "{part}: {from} to {to}");
+        }
+        for (from, to) in [(1.0, 4.2), (6.0, 9.2), (11.0, 12.0)] {
+            assert!(bytes(from, to) > 50_000, "{part}: {from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn a_window_over_the_whole_run_is_the_run_without() {
+    for part in [DOWN, UP, BULK, BURSTS] {
+        let windowed = format!("{part}\nactive = {{}}");
+        let plain = seen(&file(&[part], ""), 0);
+        assert_eq!(plain, seen(&file(&[&windowed], ""), 0), "{part}");
+    }
+}
+
+#[test]
+fn learnt_traffic_begins_each_window_in_progress() {
+    let part = "name = \"users\"\nkind = \"learnt\"\nmodel = \"browsing\"\nsessions = 20\nactive = { from = \"2s\", on = \"2s\", off = \"3s\" }";
+    let (_, observed) = run_of(&file(&[part], ""), 0);
+    let bytes = |from, to| background_bytes(&observed.bins, from, to);
+    assert!(bytes(2.0, 4.0) > 0 && bytes(7.0, 9.0) > 0);
+    assert_eq!(bytes(5.0, 7.0), 0);
+}
+
+#[test]
+fn foregrounds_together_share_one_world_and_have_a_verdict_each() {
+    let cbr = "[[foreground]]\nname = \"cbr\"\nkind = \"cbr\"\nrate = \"2Mbit\"\n[[background]]";
+    let none = "name = \"none\"\nkind = \"none\"";
+    let text = file(&[none, BULK], "together = true").replacen("[[background]]", cbr, 1);
+    // Cells: web, then cbr, each against none and bulk.
+    let [web, own] = [1, 3].map(|cell| run_of(&text, cell));
+    assert_eq!(web.1.parts, own.1.parts, "one world");
+    assert_eq!(web.1.links, own.1.links);
+    assert!(!web.1.requests.is_empty() && own.1.requests.is_empty());
+
+    let scratch = tempfile::tempdir().expect("a directory");
+    let plan = Plan::resolve(&text, "test.toml", Path::new(".")).expect("a good file");
+    let options = Options {
+        dir: scratch.path().join("run"),
+        threads: 1,
+        fresh: true,
+        shard: None,
+    };
+    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
+    let Ended::Complete(results) = ended else {
+        panic!("not interrupted")
+    };
+    let verdict = Verdict::of(&results);
+    let measures = |i: usize| -> Vec<String> {
+        let judged = &verdict.foregrounds[i].backgrounds[1].judged;
+        judged.iter().map(|j| j.measure.clone()).collect()
+    };
+    assert!(
+        measures(0).contains(&"time".to_owned()),
+        "{:?}",
+        measures(0)
+    );
+    assert_eq!(measures(1), ["goodput", "loss"]);
+    // Its own bytes, not those of both.
+    let goodput = &verdict.foregrounds[1].backgrounds[1].judged[0];
+    let alone = goodput.without.expect("known").value;
+    assert!((alone / 2e6 - 1.0).abs() < 0.02, "{alone}");
+}
+
+/// What is wrong with a file of these backgrounds.
+fn wrong(backgrounds: &[&str]) -> Vec<String> {
+    let read: Result<File, _> = crate::file::read(&file(backgrounds, ""), "x");
+    let problems = read.expect_err("a mistake").problems;
+    problems
+        .into_iter()
+        .map(|p| format!("{}: {}", p.key, p.message))
+        .collect()
+}
+
+#[test]
+fn impossible_mixes_and_windows_are_refused() {
+    let mix = |name: &str, of: &str| format!("name = \"{name}\"\nkind = \"mix\"\nof = [{of}]");
+    assert_eq!(
+        wrong(&[&mix("m", "")]),
+        ["background[0].of: a mix of nothing"]
+    );
+    assert_eq!(
+        wrong(&[DOWN, &mix("m", "\"down\", \"uq\"")]),
+        ["background[1].of: unknown background `uq`"]
+    );
+    assert_eq!(
+        wrong(&[DOWN, &mix("m", "\"down\", \"down\"")]),
+        ["background[1].of: `down` is in it more than once"]
+    );
+    assert_eq!(
+        wrong(&[DOWN, &mix("m", "\"n\", \"down\""), &mix("n", "\"m\"")]),
+        [
+            "background[1].of: `m` is a part of itself: m, n, m",
+            "background[2].of: `n` is a part of itself: n, m, n",
+        ]
+    );
+    assert_eq!(
+        wrong(&[&mix("m", "\"m\"")]),
+        ["background[0].of: `m` is a part of itself: m, m"]
+    );
+    for (windows, message) in [
+        (
+            "from = \"12s\"",
+            "active.from: it begins at 12s, when the run is over",
+        ),
+        ("on = \"0s\"", "active.on: a window of no length"),
+        (
+            "on = \"1s\", off = \"0s\"",
+            "active.off: windows without time between them are one window",
+        ),
+        (
+            "on = \"1us\", off = \"1us\"",
+            "active.on: more than 10000 windows in a run",
+        ),
+    ] {
+        let found = wrong(&[&format!("{DOWN}\nactive = {{ {windows} }}")]);
+        assert_eq!(found, [format!("background[0].{message}")]);
+    }
+}
