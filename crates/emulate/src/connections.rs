@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use swell_base::{Dur, Time};
 
 use super::ip::{Header, TCP};
-use super::turns::{End, Exchange, Heard, Turns};
+use super::turns::{End, Exchange, Received, Turns};
 
 /// Bits of the TCP flags (RFC 9293 section 3.1).
 const FIN: u8 = 1;
@@ -180,13 +180,13 @@ impl Connections {
             inside.closed.get_or_insert(at);
         }
         let [client, server] = &inside.halves;
-        let heard = match (
+        let received = match (
             server.sent == server.received,
             inside.confirmed >= client.sent,
         ) {
-            (true, true) => Heard::All,
-            (true, false) => Heard::Unconfirmed,
-            (false, _) => Heard::NotAll,
+            (true, true) => Received::All,
+            (true, false) => Received::Unconfirmed,
+            (false, _) => Received::NotAll,
         };
         let half = &mut inside.halves[way];
         if segment.flags & SYN != 0 {
@@ -207,7 +207,7 @@ impl Connections {
             let new = to.saturating_sub(half.sent);
             half.sent = half.sent.max(to);
             if way == 0 && new > 0 {
-                inside.turns.asked(at, new, heard);
+                inside.turns.asked(at, new, received);
             }
         }
         if segment.flags & FIN != 0 {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use swell_base::{Dur, Time};
 
 use super::ip::{Header, UDP};
-use super::turns::{End, Exchange, Heard, Label, Outcome, Turns};
+use super::turns::{End, Exchange, Label, Outcome, Received, Turns};
 
 /// Protocol numbers and types of echo and reply (RFC 792, RFC 4443).
 const ICMP: u8 = 1;
@@ -138,7 +138,7 @@ impl Datagrams {
             let flow = &mut self.all[index];
             // By direction alone: whether more is on its way cannot be seen without sequence numbers.
             if flow.counts(datagram.len) {
-                flow.turns.asked(at, datagram.len, Heard::All);
+                flow.turns.asked(at, datagram.len, Received::All);
             }
             return;
         }
@@ -150,7 +150,7 @@ impl Datagrams {
         self.flows.insert(datagram.ends, self.all.len());
         let (_, client, id, server, _) = datagram.ends;
         let mut turns = Turns::of_datagrams(at, self.crossing);
-        turns.asked(at, datagram.len, Heard::All);
+        turns.asked(at, datagram.len, Received::All);
         self.all.push(Flow {
             client,
             kind: match echo {

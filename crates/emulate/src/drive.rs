@@ -22,7 +22,7 @@ use super::journal::{Entry, Journal};
 use super::load::{Load, Urgency, waited_for_processor};
 use super::pool::Pool;
 use super::table::Table;
-use super::talks::{Talk, Talks};
+use super::tracker::{Tracked, Tracker};
 use super::{Counts, Host, Options, Packets, Snapshot};
 use entrance::Staged;
 use swell_host::Nic;
@@ -66,12 +66,12 @@ struct Inside {
     pool: Pool,
     journal: Option<Journal<BufWriter<File>>>,
     journal_error: Option<io::Error>,
-    talks: Talks,
+    tracker: Tracker,
     packets: Option<Packets>,
     lateness: Lateness,
     counts: Counts,
     /// When each packet of those that leave together was due, and what it is part of.
-    due: Vec<(Time, Option<Talk>)>,
+    due: Vec<(Time, Option<Tracked>)>,
     /// Ports below this are of hosts with programs, the others of background.
     programs: u32,
     /// Arrivals so far.
@@ -89,7 +89,7 @@ pub struct Ended {
     /// What happened to packets at the edge of the world.
     pub counts: Counts,
     /// What the programs said to each other.
-    pub talks: Talks,
+    pub tracker: Tracker,
     /// How long the loop gave way to others, since it was too busy to be punctual; the wall's time.
     pub gave_way: Dur,
     /// How long the loop could have run and others had its processor; the wall's time.
@@ -124,7 +124,7 @@ impl Emulation {
             inside.journal = Some(Journal::new(BufWriter::new(File::create(path)?))?);
         }
         inside.packets = options.packets.take();
-        inside.talks = Talks::new(options.crossing);
+        inside.tracker = Tracker::new(options.crossing);
         inside.programs = hosts.len() as u32;
         let mut attached = Vec::new();
         let mut ports = Vec::new();
@@ -221,7 +221,7 @@ impl Emulation {
     fn leave(&mut self, clock: &Clock) {
         while self.leave_some(clock) == AT_ONCE {}
         let inside = &mut self.inside;
-        self.world.take_casualties(&mut |c| {
+        self.world.take_drops(&mut |c| {
             inside.counts.dropped += 1;
             let number = inside.pool.get(c.handle).number;
             inside.note(&Entry::Drop {
@@ -240,7 +240,7 @@ impl Emulation {
         while inside.due.len() < AT_ONCE
             && let Some(d) = self.world.take_delivery()
         {
-            let mut talk = None;
+            let mut tracked = None;
             let place = inside.pool.get(d.handle);
             let start = self.options.network(&place.bytes);
             if let Some(header) = start.and_then(|n| Header::of(&place.bytes[n..])) {
@@ -249,13 +249,13 @@ impl Emulation {
                     inside.counts.marked += 1;
                 }
                 if d.port.0 < inside.programs && !self.options.bridge {
-                    talk = inside.talks.received(d.at, &header, &place.bytes);
+                    tracked = inside.tracker.received(d.at, &header, &place.bytes);
                 }
             }
             let nic = &mut self.hosts[self.ports[d.port.0 as usize]].nic;
             inside.counts.refused += nic.write(&place.bytes, place.checksum);
             inside.counts.left += 1;
-            inside.due.push((d.at, talk));
+            inside.due.push((d.at, tracked));
             if let Some(packets) = &mut inside.packets
                 && d.port.0 < inside.programs
             {
@@ -276,11 +276,11 @@ impl Emulation {
                 inside.counts.refused += host.nic.flush();
             }
             let now = clock.now();
-            for &(at, talk) in &inside.due {
+            for &(at, tracked) in &inside.due {
                 let by = now.since(at);
                 inside.lateness.add(clock.outside(by));
-                if let Some(talk) = talk {
-                    inside.talks.left_late(talk, at, by);
+                if let Some(tracked) = tracked {
+                    inside.tracker.left_late(tracked, at, by);
                 }
             }
         }
@@ -335,7 +335,7 @@ impl Emulation {
             // Packets with stamps of the kernel's are not late for it; those that leave are measured in any case.
             let stamped = self.hosts.iter().all(|h| h.nic.stamps());
             if self.inside.lateness.back(clock.outside(over)) && !stamped {
-                self.inside.talks.stalled(now, over);
+                self.inside.tracker.stalled(now, over);
             }
             if spin == Dur::ZERO {
                 return Ok(());
@@ -399,7 +399,7 @@ impl Emulation {
             world: self.world,
             late: self.inside.lateness.late(),
             counts,
-            talks: self.inside.talks,
+            tracker: self.inside.tracker,
             gave_way: self.load.gave_way(),
             waited: waited_for_processor(),
             at,

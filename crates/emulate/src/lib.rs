@@ -23,7 +23,7 @@ mod pace;
 mod pool;
 mod replay;
 mod table;
-mod talks;
+mod tracker;
 mod turns;
 mod unreachable;
 
@@ -43,8 +43,8 @@ pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
 pub use load::Urgency;
 pub use pace::Pace;
 pub use replay::{first_difference, replay};
-pub use talks::{Said, Talks};
-pub use turns::{End, Exchange, Heard, Label, Outcome, Turns};
+pub use tracker::{Conversations, Tracker};
+pub use turns::{End, Exchange, Label, Outcome, Received, Turns};
 
 pub use swell_host::Late;
 use swell_host::Nic;

@@ -63,7 +63,7 @@ fn leave(world: &mut World, out: &mut Vec<Entry>) {
             ecn: d.ecn,
         });
     }
-    world.take_casualties(&mut |c| {
+    world.take_drops(&mut |c| {
         out.push(Entry::Drop {
             at: c.at,
             number: c.handle,

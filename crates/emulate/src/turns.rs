@@ -122,7 +122,7 @@ pub struct End {
 
 /// What the client had received when it sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// All that the server had sent, and the server all of the client's when it last sent data.
     All,
     /// Not all that the server had sent.
@@ -170,16 +170,16 @@ impl Turns {
     }
 
     /// The client sent new data.
-    pub fn asked(&mut self, at: Time, bytes: u64, heard: Heard) {
+    pub fn asked(&mut self, at: Time, bytes: u64, received: Received) {
         let answered = |e: &Exchange| e.first_byte.is_some();
-        if heard == Heard::All && self.current.as_ref().is_some_and(answered) {
+        if received == Received::All && self.current.as_ref().is_some_and(answered) {
             self.end(Outcome::Answered);
         }
         let current = self.current.get_or_insert_with(|| {
             self.lateness.restart();
             Exchange::new(at)
         });
-        if answered(current) || (heard == Heard::NotAll && current.pieces > 0) {
+        if answered(current) || (received == Received::NotAll && current.pieces > 0) {
             current.label = Label::Merged;
         }
         current.bytes[0] += bytes;

@@ -88,8 +88,8 @@ const LONGEST_SILENCE: Dur = Dur::from_millis(100);
 /// RFC 3168 section 5.
 const ECT0: u8 = 2;
 
-/// The states of RFC 9293 section 3.3.2 as far as they differ in what may happen; which side
-/// closed is told by the FINs.
+/// The states of RFC 9293 section 3.3.2 as far as they differ in what may happen; the FINs say which side
+/// closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// A client that has not sent its SYN.
@@ -104,7 +104,7 @@ pub(crate) enum State {
     Dead,
 }
 
-/// Events not yet polled, as bits in the order in which they are told.
+/// Events not yet polled, as bits in the order in which they are delivered.
 mod pending {
     pub(super) const CONNECTED: u8 = 1;
     pub(super) const DRAINED: u8 = 2;
@@ -183,16 +183,15 @@ impl Endpoint {
         ready
     }
 
-    /// Whether more data changes nothing but how much waits: some waits already, and what is written is sent as it
-    /// was written ([`Config::packets`]). Then it does not matter when the application writes the rest, as
-    /// long as it has when this is no longer so.
+    /// Whether more data would only lengthen the backlog: some data waits already, and each write starts its own segment
+    /// ([`Config::packets`]). Then later writes may be made later, as long as they are made before the backlog is gone.
     #[inline]
-    pub fn minds_no_writes(&self) -> bool {
-        self.send.minds_no_writes(&self.cfg) && self.send.front.state == State::Open
+    pub fn defers_writes(&self) -> bool {
+        self.send.defers_writes(&self.cfg) && self.send.front.state == State::Open
     }
 
-    /// As [`send`](Self::send), of `n` writes of so many bytes that were made while the endpoint [did not
-    /// mind](Self::minds_no_writes).
+    /// As [`send`](Self::send), for `n` writes of so many bytes that became due while the endpoint [deferred
+    /// them](Self::defers_writes).
     #[inline]
     pub fn feed(&mut self, bytes: u64, n: u32) {
         if !self.send.fin_queued && !self.is_closed() {
@@ -204,7 +203,7 @@ impl Endpoint {
     /// FIN waits for it, except at a server, which stops listening.
     pub fn close(&mut self) {
         if self.send.front.state == State::Listen {
-            self.finish(State::Dead); // nobody is connected; who tries will be refused
+            self.finish(State::Dead); // no client is connected; a later SYN is refused
         } else if !self.is_closed() {
             self.send.fin_queued = true;
             self.send.front.syn_due |= self.send.front.state == State::Idle;
@@ -222,8 +221,7 @@ impl Endpoint {
         self.finish(State::Dead);
     }
 
-    /// A segment arrived, with as many selective acknowledgements as it says; where it says none nobody looks at
-    /// them.
+    /// A segment arrived, with as many selective acknowledgements as it says. If it says none, `sacks` is not read.
     #[inline(always)]
     pub fn handle_segment(&mut self, now: Time, seg: &Segment, sacks: &SackBlocks) {
         if self.send.front.state != State::Open || seg.flags != Flags::ACK {
@@ -378,27 +376,27 @@ impl Endpoint {
         self.poll_timeout().is_some_and(|due| due <= now)
     }
 
-    /// Whether data waits that was never sent. As long as that is not sent, no acknowledgement can be of all that was
-    /// written, and [`poll`](Self::poll) will have nothing to say of any.
+    /// Whether data waits that was never sent. Until it is sent, no acknowledgement can cover everything that was
+    /// written, so [`poll`](Self::poll) has no such event.
     #[inline]
     pub fn is_backlogged(&self) -> bool {
         self.send.has_unsent() && self.send.front.state == State::Open
     }
 
-    /// Whether [`poll`](Self::poll) has something to say; where nobody wants to know what was received,
-    /// that is forgotten.
+    /// Whether [`poll`](Self::poll) has an event. Without `of_data`, bytes received are forgotten: the application does not
+    /// ask for them.
     #[inline]
-    pub fn has_news(&mut self, of_data: bool) -> bool {
+    pub fn has_events(&mut self, of_data: bool) -> bool {
         if !of_data {
-            self.recv.untold = 0;
+            self.recv.undelivered = 0;
         }
-        self.recv.untold > 0 || self.send.front.events != 0
+        self.recv.undelivered > 0 || self.send.front.events != 0
     }
 
     /// The next event. Call until `None`. Bytes received since the last call are one event.
     pub fn poll(&mut self) -> Option<Event> {
-        if self.recv.untold > 0 && self.send.front.events & pending::CONNECTED == 0 {
-            return Some(Event::Received(std::mem::take(&mut self.recv.untold)));
+        if self.recv.undelivered > 0 && self.send.front.events & pending::CONNECTED == 0 {
+            return Some(Event::Received(std::mem::take(&mut self.recv.undelivered)));
         }
         if self.send.front.events == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Simulated TCP endpoints: state machines that are handed segments and times, and hand out segments
+//! Simulated TCP endpoints: state machines that take segments and times, and return segments
 //! and deadlines. No payload is moved, only byte counts.
 //!
 //! Two types matter. A [`Config`] says what a TCP does; [`Config::linux`], [`Config::classic`],
@@ -64,7 +64,7 @@
 //! Congestion control is an enum moved by a few notifications: acknowledged, loss, idle. A new one
 //! is a file under `cc/`, a variant there and one in [`Algorithm`].
 //!
-//! The price of simplicity: both ends are told what a handshake would negotiate, so they must be
+//! The price of simplicity: both ends know what a handshake would negotiate, so they must be
 //! configured alike in [`Config::sack`]. An endpoint with nothing in flight takes 320 bytes and at
 //! most 100 more of kept buffer; what only losses and single profiles need comes on top where it is needed. Both ends
 //! and a world's tables stay below 1 KiB with Reno and the ns-2 profiles; with Vegas and Linux they do not.

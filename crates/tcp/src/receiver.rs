@@ -34,8 +34,8 @@ pub(crate) struct Receiver {
     pub(crate) nxt: u64,
     /// When a delayed acknowledgement must go; `Time::MAX` for none.
     pub(crate) deadline: Time,
-    /// Payload bytes taken in order that the application was not told of.
-    pub(crate) untold: u64,
+    /// Payload bytes received in order and not yet delivered to the application.
+    pub(crate) undelivered: u64,
     /// The receive buffer, where there is more to say of it than that it is empty and as large as at first.
     buffer: Option<Box<Buffer>>,
     /// Largest payload seen.
@@ -74,7 +74,7 @@ impl Receiver {
             quick: cfg.quick_acks,
             ack_now: false,
             deadline: Time::MAX,
-            untold: 0,
+            undelivered: 0,
         }
     }
 
@@ -137,7 +137,7 @@ impl Receiver {
             self.buffer = None;
         }
         let readable = self.nxt - before - u64::from(self.fin_taken);
-        self.untold += readable;
+        self.undelivered += readable;
     }
 
     /// Payload bytes taken in order: what was taken but the SYN, which has number 0, and the FIN.
@@ -167,7 +167,7 @@ impl Receiver {
             self.fill(cfg, now, seg);
             self.in_order(cfg, now, seg.seq.saturating_add(len), seg.len);
             self.taken(cfg, now);
-            self.untold += len;
+            self.undelivered += len;
         }
         expected
     }
@@ -279,7 +279,7 @@ impl Receiver {
         if cfg.ecn {
             self.echo &= !seg.flags.has(Flags::CWR);
             let marked = seg.ecn == CE;
-            // The first mark is told at once.
+            // The first mark is echoed at once.
             self.ack_now |= marked && !self.echo;
             self.echo |= marked;
         }

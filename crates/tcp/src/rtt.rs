@@ -77,7 +77,7 @@ pub(crate) struct Rtt {
     own: Own,
 }
 
-/// What is acknowledged and what is sent, by which round trips are told apart.
+/// What is acknowledged and what is sent, by which round trips are distinguished.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) una: u64,
@@ -102,7 +102,7 @@ impl Rtt {
         }
     }
 
-    /// A measured round trip of a segment sent once (Karn's algorithm, RFC 6298 section 3), or told by a time stamp.
+    /// A measured round trip of a segment sent once (Karn's algorithm, RFC 6298 section 3), or measured by a time stamp.
     #[inline]
     pub(crate) fn sample(&mut self, cfg: &Config, rtt: Dur, round: Round) {
         if cfg.min_rto_is_variance {

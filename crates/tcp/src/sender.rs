@@ -76,7 +76,7 @@ pub(crate) struct Counters {
 }
 
 /// The round trip that an echoed time stamp tells: a millisecond at least, which is what time stamps resolve. None is
-/// beyond the eight minutes that can be told from a time stamp of the future.
+/// beyond the eight minutes at which it would look like a time stamp of the future.
 fn round_trip(now: Time, echo: u32) -> Option<Dur> {
     let elapsed = u64::try_from(Stamps::since(millis(now), echo)).ok()?;
     Some(Dur::from_millis(elapsed.max(1)))
@@ -134,7 +134,7 @@ pub(crate) struct Sender {
     /// The first slow start is minded ([`Config::hystart`]) and not over.
     minded: bool,
     partial_acked: bool,
-    /// The peer is to be told that the window was reduced (CWR), with the next new data.
+    /// The next new data carries CWR: the window was reduced.
     pub(crate) cwr: bool,
     /// Of the endpoint: SYNs or SYN/ACKs sent.
     pub(crate) syns: u8,
@@ -775,7 +775,7 @@ impl Sender {
     fn grow(&mut self, cfg: &Config, now: Time, d: &Delivered) {
         if !self.window.is_plain() {
             let acked = self.acked(now, d);
-            if self.may_grow(cfg) || self.window.minds_delay() {
+            if self.may_grow(cfg) || self.window.reacts_to_delay() {
                 self.window.on_ack_measured(cfg, &acked);
             }
         } else {

@@ -1,11 +1,11 @@
-//! Having at hand what comes next.
+//! Prefetching for the events that come next.
 //!
-//! In a world of thousands of flows nearly every event finds what it is about in main memory, and one
-//! cache line is found by way of another. Of events that are known to come next these lines are therefore asked
-//! for, step by step: of one that is some events away its packet, of a nearer one the flow that the packet is of, and
-//! so on. Nothing waits for what was asked for in a step, and it is there when the next step reads it. Packets that
-//! arrive from a shared link come in a row, which is looked along in the same steps. Nothing is changed by it, nor does it
-//! matter if something else happens.
+//! In a world of thousands of flows nearly every event misses the caches several times, and each cache line leads to the
+//! next: event, packet, flow, endpoint. So the lines of upcoming events are prefetched in steps. For an event that is some
+//! events away it is the packet, for a nearer one the flow of the packet, and so on. No step waits for memory: a line is
+//! there when the next step reads it. Packets that arrive from a shared link follow each other and get the same steps.
+//!
+//! Prefetching changes no state. If the expected events do not come, only time is lost.
 
 use swell_base::fetch;
 use swell_path::Place;
@@ -17,7 +17,7 @@ use crate::wake::{Arrives, Due, Wake};
 use crate::world::World;
 
 /// Fewer events than this are not worth the effort.
-const CROWD: usize = 8;
+const LEAST: usize = 8;
 /// From one step to the next it is so many events: in their time memory answers.
 const APART: usize = 2;
 /// Steps of an event, and of a packet in a row.
@@ -35,7 +35,7 @@ pub(crate) struct Ahead {
     events: usize,
     /// Of the events looked at, the latest in the lowest bit, those that have more than the first step.
     long: u32,
-    /// Of each queue: packets looked at, and whom the latest of them reach.
+    /// For each queue: packets looked at, and the flows that the latest of them reach.
     rows: Vec<(usize, [Next; ROOM])>,
 }
 
@@ -66,7 +66,7 @@ impl World {
     #[inline]
     pub(crate) fn look_ahead(&mut self) {
         let events = self.links.queue.ahead().len();
-        if events >= CROWD && !self.links.off.has(FastPath::LookAhead) {
+        if events >= LEAST && !self.links.off.has(FastPath::LookAhead) {
             self.links.queue.look_on();
             self.ahead.long <<= 1;
             if events > self.ahead.events {
@@ -140,7 +140,7 @@ impl World {
                     }
                 }
             },
-            // Most timers of endpoints were put off since, and no more is asked than that.
+            // Most timers of endpoints have been postponed by then, and then only the flow is read.
             Due::Tcp { flow, end } if step <= 2 => {
                 let sends = false;
                 self.fetch_flow(Next { flow, end, sends }, step);
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// The same of the packet that reaches a host next over an access link that is no plain one.
+    /// The same for the packet that reaches a host next over an access link that is not plain.
     #[inline]
     fn fetch_other(&self, access: LinkIndex, step: usize) {
         if let Some(place) = self.links.next_at_host(access) {

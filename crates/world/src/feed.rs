@@ -1,12 +1,13 @@
-//! Sources that write to a connection in which data waits already.
+//! Sources that write to a connection with a backlog.
 //!
-//! A source that submits more than its connection can send would have an event for each of its writes, and all
-//! that comes of it is that more waits. Where the source says that its timer does nothing else
-//! ([`TimedWrite::alone`](swell_workload::TimedWrite::alone)) and the endpoint that [it would not
-//! mind](swell_tcp::Endpoint::minds_no_writes), the timer rests: what became due is written when the endpoint has
-//! sent all that waited, and the timer runs again once it is ahead of the present. Nothing else is to be seen
-//! of it: packets, and the numbers that sources draw, are the same. Only what happens at the very nanosecond at
-//! which a resting write is due may come before that write where it came after it.
+//! A source that submits more than its connection can send needs an event for each write, and each write only
+//! lengthens the backlog. With thousands of such sources these events are most of the work. So the timer is suspended if two
+//! conditions hold: it does nothing but write ([`TimedWrite::alone`](swell_workload::TimedWrite::alone)), and the
+//! endpoint [has a backlog](swell_tcp::Endpoint::defers_writes). The writes that became due are made when the endpoint has sent the backlog.
+//! The timer runs again once it is ahead of the present.
+//!
+//! Packets and the random numbers of sources are the same as without this. The one difference: an event at the very
+//! nanosecond of a suspended write may come before that write instead of after it.
 
 use swell_base::{EventQueue, Time, fetch};
 use swell_tcp::Endpoint;
@@ -14,13 +15,13 @@ use swell_tcp::Endpoint;
 use crate::wake::{Timers, Wake};
 use crate::worker::Workers;
 
-/// No feed.
+/// No suspended timer.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// How many writes are made up for at once: a few more than are needed now cost less than to come back for them.
+/// How many writes are made at once: a few more than are needed now cost less than another call.
 const SOME: u32 = 16;
 
-/// A timer that rests.
+/// A suspended timer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feed {
     /// When it would have been due.
@@ -35,7 +36,7 @@ pub(crate) fn is_of(handle: u32, end: u8) -> bool {
     handle != NONE && handle & 1 == u32::from(end)
 }
 
-/// All timers that rest.
+/// All suspended timers.
 #[derive(Debug, Default)]
 pub(crate) struct Feeds {
     feeds: Vec<Feed>,
@@ -43,7 +44,7 @@ pub(crate) struct Feeds {
 }
 
 impl Feeds {
-    /// Lets a timer rest that writes to this end of a connection; its handle.
+    /// Suspends a timer that writes to this end of a connection. Returns its handle.
     pub fn rest(&mut self, feed: Feed, end: u8) -> u32 {
         let place = match self.free.pop() {
             Some(place) => {
@@ -79,8 +80,8 @@ impl Feeds {
         }
     }
 
-    /// Writes what is needed of what became due; false if nothing did. If the endpoint would mind what is still to
-    /// come, the timer runs again.
+    /// Makes writes that became due until there is a backlog again. False if nothing was due. If there is still no backlog,
+    /// the timer runs again.
     #[inline(never)]
     pub fn catch_up(
         &mut self,
@@ -91,17 +92,18 @@ impl Feeds {
     ) -> bool {
         let feed = &mut self.feeds[(*handle >> 1) as usize];
         let mut wrote = false;
-        while !endpoint.minds_no_writes() && feed.write_some(endpoint, workers, now) {
+        while !endpoint.defers_writes() && feed.write_some(endpoint, workers, now) {
             wrote = true;
         }
-        if !endpoint.minds_no_writes() {
+        if !endpoint.defers_writes() {
             feed.run_again(timers, (now, queue));
             self.forget(handle);
         }
         wrote
     }
 
-    /// Writes all that became due, and the timer runs again: something else happens to the endpoint.
+    /// Makes all writes that became due and resumes the timer, because something else happens to the endpoint: its state
+    /// must be what it would be without suspension.
     #[inline(never)]
     pub fn go_on(
         &mut self,
@@ -118,8 +120,8 @@ impl Feeds {
 }
 
 impl Feed {
-    /// Writes some of what became due before `now`, whose own turn comes after what happens now; false if nothing
-    /// did.
+    /// Makes some of the writes that became due before `now`. A write due at `now` comes later, as its event would.
+    /// False if nothing was due.
     fn write_some(&mut self, endpoint: &mut Endpoint, workers: &mut Workers, now: Time) -> bool {
         if self.due >= now {
             return false;
@@ -132,7 +134,7 @@ impl Feed {
 
     fn run_again(&self, timers: &mut Timers, (now, queue): (Time, &mut EventQueue<Wake>)) {
         let wake = timers.set(self.workload, self.token);
-        // A machine whose timed writes have ended is asked once more, as any timer is.
+        // A source whose timed writes have ended is asked once more, as by any timer.
         queue.push(self.due.max(now), wake);
     }
 }

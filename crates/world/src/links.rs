@@ -1,14 +1,16 @@
 //! The links of a world.
 //!
 //! *Shared* links are where flows meet; each direction of one is a *queue* with a number of its own
-//! ([`crate::path`]). *Access* links lead from a host to a queue, or from a queue to a host. When a queue begins to
-//! transmit a packet that leaves it for an access link, the packet is put onto that link at once, with the instant of
-//! its arrival: nothing else feeds the link, so the order is right and the queue needs no event. A packet that leaves
-//! a queue for another one becomes an event, for others may reach that queue before it.
+//! ([`crate::path`]). *Access* links lead from a host to a queue, or from a queue to a host.
 //!
-//! When a packet has crossed a plain access link is known as it comes onto it: the event of its arrival is queued with
-//! it, and the link is not asked again. Other access links hold packets and have one wake-up in the event
-//! queue. Queues hold packets too, and are asked themselves when they are due next.
+//! The aim is few events per packet:
+//!
+//! * **From a queue to an access link: none.** When the transmission begins, the packet enters the access link at once,
+//!   with the instant of its arrival there. No other queue feeds this link, so the order is right.
+//! * **From a queue to another queue: one.** Packets of other queues may arrive there earlier.
+//! * **Over a plain access link: one**, the arrival at its end, which is known when the packet enters.
+//! * **Over other access links: one wake-up** for the link, not for each packet. These links hold their packets.
+//! * **Queues: none in the event queue.** Each has one next deadline ([`Soonest`]).
 
 use std::collections::BTreeSet;
 
@@ -31,17 +33,17 @@ pub(crate) struct Links {
     /// The world's events.
     pub queue: EventQueue<Wake>,
     pub paths: Paths,
-    /// Who sees what arrives at a shared link and what crosses one.
+    /// Taps that see what arrives at shared links and what crosses them.
     pub watches: Watches,
     /// Where the packets of all links lie.
     pub pool: PacketPool,
     queues: Vec<Link>,
-    /// When there is something to do on each queue. These are no events: a packet that reaches a host right after a
-    /// shared link would be one more each.
+    /// The next deadline of each queue. Events would cost one more for each packet that reaches a host right after a
+    /// shared link.
     due: Soonest,
     access: Vec<AccessLink>,
     free: Vec<LinkIndex>,
-    /// Access links that no flow uses any more: their places are given away once they are empty.
+    /// Access links that no flow uses any more. Their places are reused once they are empty.
     unused: BTreeSet<LinkIndex>,
     /// Fast paths that are switched off.
     pub off: Off,
@@ -56,11 +58,12 @@ pub(crate) struct Links {
 struct AccessLink {
     /// When the one wake-up queued for it is due; `MAX` if there is none.
     wake_at: Time,
-    /// The link where it is no plain one.
+    /// The link, if it is not plain.
     other: Option<Box<Link>>,
     /// The queue that it leads onto; `NONE` if it leads to a host.
     onto: LinkIndex,
-    /// How many sets of flows have used this place: packets of a former one do not enter.
+    /// How often this place was reused. A packet that carries an older number was bound for a former link and does not
+    /// enter.
     generation: u16,
     plain: PlainLink,
 }
@@ -98,7 +101,7 @@ impl Links {
         }
     }
 
-    /// Adds an access link of which more is asked than to carry packets.
+    /// Adds an access link that can do more than carry packets: it counts, or keeps what it drops.
     pub fn add_counting(&mut self, link: Link, onto: LinkIndex) -> LinkIndex {
         self.add(PlainLink::default(), Some(Box::new(link)), onto)
     }
@@ -199,7 +202,7 @@ impl Links {
         self.push(first, place);
     }
 
-    /// The same of a packet that is not there yet.
+    /// The same for a packet that is not in the pool yet.
     #[inline]
     pub fn put(&mut self, first: LinkIndex, packet: &Packet, bound: Bound) {
         let place = self.pool.spare();
@@ -287,7 +290,7 @@ impl Links {
         self.cross_last(index, begun, bound);
     }
 
-    /// The same where somebody looks on, or another queue may follow.
+    /// The same if there is a tap, or if another queue may follow.
     #[inline(never)]
     fn cross_seldom(&mut self, index: LinkIndex, begun: Begun, bound: Bound) {
         let Begun { arrival, place, .. } = begun;
@@ -361,7 +364,7 @@ impl Links {
         to_host
     }
 
-    /// What has crossed an access link that is no plain one goes onto its queue.
+    /// Packets that have crossed an access link that is not plain enter its queue.
     #[inline(never)]
     fn go_onto_queue(&mut self, index: LinkIndex) {
         let onto = self.access_mut(index).onto;
@@ -396,7 +399,7 @@ impl Links {
         place
     }
 
-    /// The same of an access link that is no plain one, after [`Links::due`]; a wake-up is queued.
+    /// The same for an access link that is not plain, after [`Links::due`]. A wake-up is queued.
     #[inline(never)]
     pub fn take_from_other(&mut self, index: LinkIndex) -> Option<Place> {
         let access = &mut self.access[(index - ACCESS) as usize];

@@ -1,7 +1,7 @@
 //! Paths: which links packets cross, and in which order.
 //!
 //! A link has two *queues*, one for each direction: queue `2 * link + direction`. A packet's *way* is the list of queues
-//! that it crosses from one host to the other. The way of a packet is noted with it, so a hop looks up no flow.
+//! that it crosses from one host to the other. A packet carries the number of its way, so a hop needs no lookup of its flow.
 
 use swell_base::Direction;
 use swell_path::{LinkConfig, Note};

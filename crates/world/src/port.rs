@@ -1,8 +1,8 @@
 //! Ports: where packets of real programs enter and leave the world.
 //!
-//! Whoever holds the bytes gives a packet a *handle* and gets that back with the instant at which the
-//! packet has crossed the world, or with the news that it was dropped: every handle comes back once.
-//! A port is a host behind an access path like any other, and its packets wait in the same queues.
+//! The caller keeps the bytes of a packet and gives the world a *handle*. The handle comes back exactly once: with the
+//! instant at which the packet has crossed the world ([`Delivery`]), or with the reason of its drop ([`PacketDrop`]).
+//! A port is a host with an access path like any other, and its packets wait in the same queues.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::flow::{AnyFlow, Flow, LinkIndex, NONE, Parties};
 use crate::path::PathId;
 use crate::world::World;
 
-/// With more ports than this it would take longer to see what each expects than to look at every event.
+/// With more ports than this, asking each port takes longer than waking for every event.
 const FEW: usize = 16;
 
 /// A port, numbered in the order in which they were added.
@@ -49,9 +49,9 @@ pub struct Delivery {
     pub ecn: u8,
 }
 
-/// A packet that will never leave the world.
+/// A packet of a port that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Casualty {
+pub struct PacketDrop {
     /// When it was dropped.
     pub at: Time,
     /// What it was injected with.
@@ -100,7 +100,7 @@ impl World {
             index
         };
         let up = link(access.delay, access.up, access.loss_up).map_or(NONE, |c| add(&c, UP, queue));
-        // Even without delay, so that it is known when something will arrive.
+        // Even without delay, so that `ports_due` can ask it when a packet arrives.
         let to = link(access.delay, access.down, access.loss_down).unwrap_or_default();
         let last = add(&to, DOWN, NONE);
         for any in 0..self.links.queues() {
@@ -115,8 +115,8 @@ impl World {
         Port(number)
     }
 
-    /// Opens a flow of packets between two ports at the two ends of one path; `None` where they are at one end, or
-    /// on different paths: nothing leads from one to the other. Queues that keep flows apart keep this apart.
+    /// Opens a flow of packets between two ports at the two ends of one path. `None` if they are at the same end or
+    /// on different paths: no way leads from one to the other. Disciplines that separate flows separate this one.
     pub fn join(&mut self, ports: [Port; 2], tag: Tag) -> Option<FlowId> {
         let [a, b] = ports.map(|p| self.ports.places[p.0 as usize]);
         if a.right == b.right || a.path != b.path {
@@ -184,13 +184,13 @@ impl World {
     }
 
     /// Packets of ports that were dropped since the last call.
-    pub fn take_casualties(&mut self, each: &mut dyn FnMut(Casualty)) {
+    pub fn take_drops(&mut self, each: &mut dyn FnMut(PacketDrop)) {
         for link in (0..self.links.queues()).chain(self.ports.dropping.iter().copied()) {
             let dropped = self.links.link_mut(link).map(Link::take_dropped);
             for (at, packet, reason) in dropped.unwrap_or_default() {
                 if self.flows.ports(packet.flow.0).is_some() {
                     self.ports.inside -= 1;
-                    each(Casualty {
+                    each(PacketDrop {
                         at,
                         handle: packet.seg.seq,
                         reason,
@@ -200,11 +200,11 @@ impl World {
         }
     }
 
-    /// Until when nothing leaves the world by a port, if nothing is injected before: somebody who
-    /// only waits for that need not advance the world earlier. `None` = nothing is inside.
+    /// No packet leaves the world by a port before this instant, unless one is injected. So the emulator can sleep until then: events
+    /// of simulated flows cause no wake-ups. `None`: no packet is inside.
     ///
-    /// What has begun to cross the last shared link of its way is known to the nanosecond; everything else has yet to
-    /// cross one.
+    /// The arrival of a packet that has begun to cross its last shared link is known to the nanosecond. Every other packet has
+    /// yet to cross a shared link, so it needs at least the shortest delay of one.
     pub fn ports_due(&self) -> Option<Time> {
         if self.ports.inside == 0 {
             return None;

@@ -41,7 +41,7 @@ impl Profiles {
 }
 
 fn variant_of(profile: &Config, window: u32, wire: &Wire, end: WireEnd) -> Config {
-    // Whether a profile has it is the user's choice; a host that lacks it stays without.
+    // The profile is the user's choice. A host that was seen without a feature does not get it.
     let sack = wire.sack != Some(false);
     let mut config = Config {
         sack: profile.sack && sack,

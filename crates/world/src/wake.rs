@@ -129,14 +129,14 @@ mod rank {
 /// were queued: bare acknowledgements arrive first, then other packets, then its timers are due, then workloads
 /// write.
 ///
-/// What is to be done on queues of shared links is in no event queue, since of each there is one thing that comes next
-/// ([`Links::next_due`](crate::links::Links::next_due)): packets that reach hosts right after a shared link come after
-/// what reaches other hosts at the same instant, in the order of the queues.
+/// Queues of shared links have no events, because each has a single next deadline
+/// ([`Links::next_due`](crate::links::Links::next_due)). Packets that reach hosts right after a shared link come after
+/// packets that reach other hosts at the same instant, in the order of the queues.
 ///
-/// Packets that reach queues come after everything else, in an order of their own. First comes the one before which
-/// its access link carried fewest: that host began to send last. It is the order of a simulator that queues a packet's
-/// arrival when its transmission begins, as ns-2 does, if packets are of one size. A packet from another queue counts
-/// as one before which none was carried. Then that of the link with the lower number.
+/// Packets that reach queues come last, in an order of their own. The first is the one whose access link carried the fewest packets
+/// right before it: that host began to send last. With packets of one size this is the order of a simulator such as ns-2,
+/// which schedules an arrival when its transmission begins. A packet from another queue counts as one with no packet
+/// before it. Among equals the link with the lower number comes first.
 impl Ranked for Wake {
     #[inline]
     fn rank(&self) -> u32 {

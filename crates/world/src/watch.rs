@@ -14,12 +14,12 @@ const ARRIVALS: usize = 2;
 pub(crate) struct Watches {
     /// By shared link.
     each: Vec<Option<Watch>>,
-    /// Whose packets they are, by flow, until none is on its way any more.
+    /// The two ends of each flow, until none of its packets is on the way.
     parties: Paged<Parties>,
 }
 
-/// Packets arrive at a link now. When their transmission begins it is known when they will have
-/// crossed it, and then they are shown again. Both directions are merged.
+/// A packet is shown when it arrives at a link, and again when it has crossed it. The second instant is known when the transmission
+/// begins, which is earlier, so crossings wait here until their time. Both directions are merged.
 struct Watch {
     tap: Box<dyn Tap>,
     /// Crossings by direction, then arrivals, each in the order of their instants.
@@ -30,7 +30,7 @@ struct Watch {
 
 struct Sight {
     at: Time,
-    /// Tells which came first of two at one instant: what makes another one happen is known before.
+    /// Orders sights at one instant: a cause is seen before its effect.
     number: u64,
     packet: Packet,
 }
@@ -85,7 +85,7 @@ impl Watches {
         }
     }
 
-    /// A flow begins, if there is a tap to be told of its packets.
+    /// A flow begins. Does nothing without a tap.
     pub fn opens(&mut self, flow: u32, parties: impl FnOnce() -> Parties) {
         if self.any() {
             self.parties.insert(flow, parties());

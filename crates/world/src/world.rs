@@ -27,7 +27,8 @@ use crate::worker::Workers;
 const UDP_HEADERS: [u32; 2] = [28, 48];
 /// Largest packet that a datagram is sent in.
 const MTU: u32 = 1500;
-/// How long the access links of a flow that is over are kept for packets still on the way.
+/// How long the access links of a closed flow are kept. Its last packets may still be on the way, and they need
+/// these links to arrive.
 const LINGER: Dur = Dur::from_secs(10);
 
 /// Links, paths over them, and the hosts, transports and workloads at the ends of these paths.
@@ -46,7 +47,7 @@ pub struct World {
     pub(crate) touched: Vec<(u32, u8)>,
     pub(crate) actions: Vec<Action>,
     probes: Vec<Probe>,
-    /// Somebody [takes a census](World::take_census).
+    /// A [census](World::take_census) is taken.
     counting: bool,
     pub(crate) ports: Ports,
     hops: u64,
@@ -98,7 +99,7 @@ impl World {
         self.links.next_at()
     }
 
-    /// Lets everything up to and including `until` happen.
+    /// Processes every event up to and including `until`, and brings the counts of all links up to date.
     pub fn advance(&mut self, until: Time) {
         self.happen(until);
         for queue in 0..self.links.queues() {
@@ -109,18 +110,20 @@ impl World {
         }
     }
 
-    /// As [`World::advance`], but the counts of a link may lag behind until the next event there. However
-    /// time is cut into calls, the same events happen in the same order, ties included: a journal is replayed
-    /// with this method.
+    /// As [`World::advance`], but the counts of a link may lag behind until its next event.
+    ///
+    /// The result does not depend on how time is divided into calls: the same events happen in the same order,
+    /// ties included. `advance` lacks this property, because it touches links. So the replay of a journal uses this method.
     pub fn happen(&mut self, until: Time) {
         self.run(until);
         self.links.now = self.links.now.max(until);
     }
 
-    /// Lets everything happen that is due by `until`. Of what is due at one instant shared links come after the events
-    /// of access links, and before timers.
+    /// Processes everything that is due by `until`. At one instant shared links come after the events of access
+    /// links and before timers. Shared links have no events in the queue: each has one next deadline, and
+    /// [`Links::next_due`] finds the earliest without an event for each packet.
     pub(crate) fn run(&mut self, until: Time) {
-        // What is due at the end of time never is.
+        // `Time::MAX` means never.
         let until = until.min(Time::MAX - Dur::from_nanos(1));
         loop {
             let (due, queue) = self.links.next_due();
@@ -163,13 +166,13 @@ impl World {
         }
     }
 
-    /// What workload `index` finished since the last call.
+    /// Records of what workload `index` finished since the last call.
     pub fn take_records(&mut self, index: usize) -> Vec<Record> {
         self.workers.machine_mut(index as u32).take_records()
     }
 
-    /// What both ends, client and server, know of connection `conn` of workload `index`; `None` where
-    /// it is no TCP connection or is gone.
+    /// Statistics of both ends, client and server, of connection `conn` of workload `index`. `None` if it is not a
+    /// TCP connection or is closed.
     pub fn tcp_stats(&self, index: usize, conn: Conn) -> Option<[Stats; 2]> {
         let flow = self.workers.flow(index as u32, conn)?;
         let ends = &self.flows.tcp(flow)?.transport.ends;
@@ -196,21 +199,21 @@ impl World {
         self.workers.open()
     }
 
-    /// Packets on the links that lie in the world's pool: all but those that wait in a discipline other than
-    /// drop tail. For checks; it takes time.
+    /// Packets in the world's pool: all packets on links, except those in a discipline other than drop tail, which
+    /// keeps its own. Slow: for checks.
     pub fn pooled(&self) -> usize {
         self.links.pool.in_use()
     }
 
-    /// Links that exist, each direction of a shared one and of an access path counted.
+    /// Number of links. Each direction of a shared link and of an access path counts.
     pub fn links(&self) -> usize {
         self.links.len()
     }
 
     // Packets.
 
-    /// Hands what has crossed a shared link as its last link to its endpoint, packet after packet, each with everything
-    /// that it causes.
+    /// Delivers packets that have crossed their last shared link and have no access link. Each packet causes
+    /// everything that it causes before the next one is looked at, because its consequences may reach this link again.
     #[inline]
     fn queue_due(&mut self, queue: LinkIndex) {
         self.links.advance(queue);
@@ -222,12 +225,12 @@ impl World {
         }
     }
 
-    /// The same of access links.
+    /// The same for access links that are not plain.
     #[inline]
     fn access_due(&mut self, access: LinkIndex) {
         if self.links.due(access) {
             while let Some(place) = self.links.take_from_other(access) {
-                // It was entered from a shared link without an event.
+                // Two hops: the packet entered from a shared link without an event of its own.
                 self.hops += 2;
                 self.arrive(place);
                 self.settle();
@@ -235,7 +238,8 @@ impl World {
         }
     }
 
-    /// A packet has crossed a plain access link at the end of its way, and the shared link before.
+    /// A packet has crossed a plain access link at the end of its way. The shared link before it counts here too: its
+    /// crossing had no event.
     #[inline]
     fn reach_host(&mut self, place: Place) {
         self.hops += 2;
@@ -254,15 +258,15 @@ impl World {
                 let endpoint = &mut flow.transport.ends[end];
                 let now = self.links.now;
                 if endpoint.take_expected(now, &packet.seg) {
-                    // Probes see nothing of it: what an end sends is as it was.
-                    if endpoint.only_acknowledges() && !endpoint.has_news(!flow.silent) {
+                    // The usual case of a bulk receiver. Probes are not asked: the sender's state is unchanged.
+                    if endpoint.only_acknowledges() && !endpoint.has_events(!flow.silent) {
                         return acknowledge(flow, end, place, &mut self.links);
                     }
                 } else {
                     let sacks = self.links.pool.sacks(place);
                     endpoint.handle_segment(now, &packet.seg, sacks);
                 }
-                // What is sent now takes the place, which is at hand.
+                // Released before the answer is sent: the answer then reuses this place, which is in the cache.
                 self.links.pool.release(place);
                 return self.answer(index, end as u8);
             }
@@ -284,14 +288,14 @@ impl World {
         self.links.pool.release(place);
     }
 
-    /// Tells the workload what came of a segment and sends what an end has to say to it.
+    /// Delivers the events of a segment to the workload, then sends what the endpoint has to send.
     #[inline(always)]
     fn answer(&mut self, index: u32, end: u8) {
         let Some(flow) = self.flows.tcp_mut(index) else {
             return;
         };
-        if flow.transport.ends[usize::from(end & 1)].has_news(!flow.silent) {
-            self.tell_news(index, end);
+        if flow.transport.ends[usize::from(end & 1)].has_events(!flow.silent) {
+            self.deliver_events(index, end);
             return self.transmit(index, end);
         }
         let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
@@ -316,7 +320,8 @@ impl World {
         self.settle();
     }
 
-    /// An end of a connection whose earliest wake-up is due now, and when that is.
+    /// The endpoint, if its earliest wake-up is due now, and the instant of that wake-up. Older wake-ups stay in the event queue
+    /// and are ignored here: removing them would cost more.
     #[inline]
     fn timed(&mut self, index: u32, end: u8, now: Time) -> Option<(&mut Endpoint, &mut Time)> {
         let pair = &mut self.flows.tcp_mut(index)?.transport;
@@ -325,7 +330,7 @@ impl World {
         (*wake_at == now).then_some((&mut pair.ends[e], wake_at))
     }
 
-    /// Lets workloads react to everything that happened and endpoints say what they have to say.
+    /// Lets workloads react to all events and endpoints send what follows, until nothing is left to do.
     #[inline]
     fn settle(&mut self) {
         if !self.touched.is_empty() || !self.inbox.is_empty() {
@@ -339,7 +344,7 @@ impl World {
             if let Some((flow, end)) = self.touched.pop() {
                 self.drain(flow, end);
             } else if let Some((workload, event)) = self.inbox.pop_front() {
-                self.tell(workload, event);
+                self.notify(workload, event);
             } else {
                 return;
             }
@@ -352,7 +357,7 @@ impl World {
             .then(|| self.workers.machine_mut(workload).timed_write(token))
             .flatten();
         let Some(write) = write else {
-            self.tell(workload, Event::Timer(token));
+            self.notify(workload, Event::Timer(token));
             return self.settle();
         };
         let due = self.links.now + write.pause;
@@ -364,7 +369,7 @@ impl World {
             let endpoint = &mut flow.transport.ends[write.end as usize];
             if endpoint.send(write.bytes) {
                 ready = Some(index);
-            } else if write.alone && flow.feed == feed::NONE && endpoint.minds_no_writes() {
+            } else if write.alone && flow.feed == feed::NONE && endpoint.defers_writes() {
                 let feed = Feed {
                     due,
                     token,
@@ -382,7 +387,7 @@ impl World {
         }
     }
 
-    fn tell(&mut self, workload: u32, event: Event) {
+    fn notify(&mut self, workload: u32, event: Event) {
         let machine = self.workers.machine_mut(workload);
         machine.handle(self.links.now, event, &mut self.actions);
         let mut done = 0;
@@ -401,20 +406,20 @@ impl World {
         self.actions.clear();
     }
 
-    /// Tells the workload what happened at an endpoint; what it answers goes out together with
-    /// what the endpoint itself has to say.
+    /// Delivers the events of an endpoint to its workload, then sends. The data that the workload writes leaves in the same
+    /// segments as the endpoint's own acknowledgement, as in a real host.
     #[inline]
     fn drain(&mut self, index: u32, end: u8) {
         if let Some(flow) = self.flows.tcp_mut(index)
-            && flow.transport.ends[usize::from(end)].has_news(!flow.silent)
+            && flow.transport.ends[usize::from(end)].has_events(!flow.silent)
         {
-            self.tell_news(index, end);
+            self.deliver_events(index, end);
         }
         self.transmit(index, end);
     }
 
     #[inline(never)]
-    fn tell_news(&mut self, index: u32, end: u8) {
+    fn deliver_events(&mut self, index: u32, end: u8) {
         let e = usize::from(end);
         let who = if end == 0 { End::Client } else { End::Server };
         loop {
@@ -439,7 +444,7 @@ impl World {
                     continue;
                 }
             };
-            self.tell(workload, event);
+            self.notify(workload, event);
         }
     }
 
@@ -455,7 +460,7 @@ impl World {
         }
     }
 
-    /// Shows an end of a connection to the probes that ask for it, and closes the connection if that is due.
+    /// Samples an endpoint for its probes, and closes the connection if both ends are closed.
     #[inline(never)]
     fn after_sending(&mut self, index: u32, end: u8, closed: bool) {
         if let Some(flow) = self.flows.tcp(index) {
@@ -471,7 +476,7 @@ impl World {
         }
     }
 
-    /// Does something to an endpoint; `act` says whether it may have something to say after that.
+    /// Applies `act` to an endpoint. It returns whether the endpoint may have something to send afterwards.
     #[inline]
     fn endpoint(&mut self, w: u32, conn: Conn, end: End, act: impl FnOnce(&mut Endpoint) -> bool) {
         let Some(index) = self.workers.flow(w, conn) else {
@@ -529,7 +534,8 @@ fn send_all(
     let endpoint = &mut pair.ends[e];
     loop {
         while !endpoint.is_quiet() {
-            // A segment is written where it will lie.
+            // The segment is written straight into its place in the pool: a copy per packet would cost more than all
+            // else here.
             let place = links.pool.spare();
             let (packet, sacks) = links.pool.parts_mut(place);
             let sent = endpoint.transmit_into(now, &mut packet.seg, sacks);
@@ -545,7 +551,7 @@ fn send_all(
                 break;
             }
         }
-        if !feed::is_of(flow.feed, end) || endpoint.minds_no_writes() {
+        if !feed::is_of(flow.feed, end) || endpoint.defers_writes() {
             break;
         }
         let at = (now, &mut links.queue);
@@ -563,8 +569,8 @@ fn send_all(
     pair.closed == [true; 2]
 }
 
-/// Sends an acknowledgement, which is all that an end has to send, and writes it over the packet in `place` that it is
-/// of.
+/// Sends an acknowledgement and nothing else. It overwrites the packet in `place` that it acknowledges, so no place is
+/// released and taken again.
 #[inline(always)]
 fn acknowledge(flow: &mut Flow<TcpPair>, end: usize, place: Place, links: &mut Links) {
     let endpoint = &mut flow.transport.ends[end];

@@ -7,7 +7,7 @@ use swell_base::{Dur, Rate, Stream, Tag, Time};
 use swell_path::{Discipline, LinkConfig, Loss};
 use swell_tcp::Config;
 use swell_workload::{Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Transport};
-use swell_world::{Casualty, Delivery, Port, PortConfig, World};
+use swell_world::{Delivery, PacketDrop, Port, PortConfig, World};
 
 fn bottleneck(discipline: Discipline, loss: Loss) -> LinkConfig {
     LinkConfig {
@@ -86,7 +86,7 @@ fn play(
     (mut world, ports): (World, [Port; 2]),
     list: &[(Time, bool, u16)],
     until: &mut dyn FnMut(&mut World, Time),
-) -> (Vec<Delivery>, Vec<Casualty>) {
+) -> (Vec<Delivery>, Vec<PacketDrop>) {
     let flow = world.join(ports, Tag::Foreground).expect("two sides");
     let (mut out, mut lost) = (Vec::new(), Vec::new());
     let end = Time::from_secs_f64(8.0);
@@ -97,7 +97,7 @@ fn play(
             world.inject(flow, back, size, 2, i as u64);
         }
         out.extend(std::iter::from_fn(|| world.take_delivery()));
-        world.take_casualties(&mut |c| lost.push(c));
+        world.take_drops(&mut |c| lost.push(c));
     }
     assert_eq!(world.inside(), 0, "everything has left");
     lost.sort_by_key(|c| (c.at, c.handle));
@@ -175,7 +175,7 @@ fn nothing_leaves_before_it_is_due() {
         world.happen(at);
         assert_eq!(world.take_delivery(), None, "left before it was due");
         world.inject(flow, back, size, 0, i as u64);
-        world.take_casualties(&mut |_| {});
+        world.take_drops(&mut |_| {});
     }
     assert!(out > 1000);
     // A wake-up for what leaves, and few in vain.

@@ -12,7 +12,7 @@ use super::Went;
 use super::play::{Done, Played};
 use super::programs::Exit;
 use super::requests::{self, is_client};
-use crate::{Connection, Ending, Said};
+use crate::{Connection, Conversations, Ending};
 use swell_host::Offload;
 
 pub(super) fn observe(
@@ -29,7 +29,7 @@ pub(super) fn observe(
     };
     let at_end = stage::ledgers(&played.world);
     let mut observed = played.cast.observe(&mut played.world, &spec, &at_end)?;
-    let said = played.said;
+    let conversations = played.conversations;
     if played.late {
         observed.warnings.push(Warning::warning(
             "emulator-late",
@@ -38,13 +38,13 @@ pub(super) fn observe(
     }
     observed
         .warnings
-        .extend(doubts(&played.went, said.unfollowed));
+        .extend(doubts(&played.went, conversations.unfollowed));
     observed.warnings.extend(played.doubts);
     observed.measures = played.measures;
     match (foreground.program(), played.done) {
         (Some(program), Done::Exits(exits)) => {
             let kept = !played.terminal;
-            programs(&mut observed, program, &exits, &said, length, kept);
+            programs(&mut observed, program, &exits, &conversations, length, kept);
         }
         (_, Done::Requests(requests, warnings)) => {
             observed.requests = requests;
@@ -59,11 +59,11 @@ fn programs(
     observed: &mut Observations,
     program: &Program,
     exits: &[Exit],
-    said: &Said,
+    conversations: &Conversations,
     length: Dur,
     kept: bool,
 ) {
-    let connections = &said.connections[..];
+    let connections = &conversations.connections[..];
     // A connection that was opened and closed without a word, as a probe does, asked for nothing.
     let asked = |c: &&Connection| c.bytes != [0, 0] || c.connected.is_none() || c.is_open();
     let from_here = connections.iter().filter(|c| is_client(c.client.0));
@@ -75,7 +75,7 @@ fn programs(
     };
     observed.requests = match program.measure {
         Measure::Requests => {
-            let (rows, warnings) = requests::requests(said);
+            let (rows, warnings) = requests::requests(conversations);
             observed.warnings.extend(warnings);
             rows
         }

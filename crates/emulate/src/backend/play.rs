@@ -21,7 +21,7 @@ use super::place::{Addresses, everybody, ports};
 use super::programs::{Exit, Programs, Server, ended_early};
 use super::requests;
 use super::{JOURNAL, Settings, Went, beginning, machine};
-use crate::{Emulation, HostUpdates, Options, Packets, Running, Said, Urgency};
+use crate::{Conversations, Emulation, HostUpdates, Options, Packets, Running, Urgency};
 use swell_host::scratch::Scratch;
 use swell_host::{Device, Host, HostConfig, Precision, Pressure, Rights, be_punctual};
 
@@ -54,7 +54,7 @@ pub(super) enum Done {
 pub(super) struct Played {
     pub world: World,
     pub cast: Cast,
-    pub said: Said,
+    pub conversations: Conversations,
     /// Lateness could have changed what it shows.
     pub late: bool,
     pub done: Done,
@@ -114,14 +114,14 @@ impl Play<'_> {
         if let Ok(ledgers) = told.warm.try_recv() {
             cast.was_warm(ledgers);
         }
-        let said = ended.talks.finish(ended.at);
+        let conversations = ended.tracker.finish(ended.at);
         let losses = hosts.iter().map(|h| Ok((h.name().to_owned(), h.losses()?)));
         let losses: io::Result<Vec<_>> = losses.collect();
         Ok(Played {
             world: ended.world,
             cast,
-            late: requests::too_late(&said, &ended.late),
-            said,
+            late: requests::too_late(&conversations, &ended.late),
+            conversations,
             done,
             measures,
             doubts,

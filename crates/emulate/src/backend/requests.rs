@@ -6,7 +6,7 @@ use swell_base::{Dur, Time, Warning};
 use swell_experiment::observe::{Outcome, Request};
 
 use super::place::CLIENT;
-use crate::{Connection, Ending, Exchange, Label, Late, Said};
+use crate::{Connection, Conversations, Ending, Exchange, Label, Late};
 
 /// More of the requests than this share could have been changed by lateness: the run decides nothing. It is
 /// half of what lies beyond the highest percentile that is judged.
@@ -22,9 +22,15 @@ pub(super) fn is_client(address: IpAddr) -> bool {
 }
 
 /// The exchanges that the client began, with the number of their conversation and in it.
-fn exchanges(said: &Said) -> impl Iterator<Item = (usize, usize, &Exchange)> {
-    let connections = said.connections.iter().map(|c| (c.client.0, &c.exchanges));
-    let datagrams = said.datagrams.iter().map(|d| (d.client, &d.exchanges));
+fn exchanges(conversations: &Conversations) -> impl Iterator<Item = (usize, usize, &Exchange)> {
+    let connections = conversations
+        .connections
+        .iter()
+        .map(|c| (c.client.0, &c.exchanges));
+    let datagrams = conversations
+        .datagrams
+        .iter()
+        .map(|d| (d.client, &d.exchanges));
     let ours = connections.chain(datagrams).filter(|c| is_client(c.0));
     ours.enumerate()
         .flat_map(|(c, (_, all))| all.iter().enumerate().map(move |(i, e)| (c, i, e)))
@@ -32,8 +38,8 @@ fn exchanges(said: &Said) -> impl Iterator<Item = (usize, usize, &Exchange)> {
 
 /// The requests of the client in the order in which they began, and what a reader must know of them. What
 /// nobody waited for is no request, and heartbeats are none beside others.
-pub(super) fn requests(said: &Said) -> (Vec<Request>, Vec<Warning>) {
-    let all: Vec<_> = exchanges(said)
+pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warning>) {
+    let all: Vec<_> = exchanges(conversations)
         .filter(|(_, _, e)| e.label.waits())
         .collect();
     let beats = all.iter().filter(|a| a.2.label == Label::Heartbeat).count();
@@ -43,7 +49,7 @@ pub(super) fn requests(said: &Said) -> (Vec<Request>, Vec<Warning>) {
         .filter(|a| !others || a.2.label != Label::Heartbeat)
         .map(|&(conversation, index, e)| row(conversation, index, e))
         .collect();
-    rows.extend(never_opened(said));
+    rows.extend(never_opened(conversations));
     rows.sort_by(|a, b| a.start.total_cmp(&b.start));
     let mut doubts = Vec::new();
     if all.iter().any(|a| a.2.label == Label::Merged) {
@@ -63,8 +69,8 @@ pub(super) fn requests(said: &Said) -> (Vec<Request>, Vec<Warning>) {
 
 /// Whether the emulator's lateness could have changed so much that the run must not decide anything: too many
 /// requests or, where packets show none, one packet in a hundred over a millisecond late (ModelNet's bound).
-pub(super) fn too_late(said: &Said, late: &Late) -> bool {
-    let waited = exchanges(said).filter(|(_, _, e)| e.label.waits());
+pub(super) fn too_late(conversations: &Conversations, late: &Late) -> bool {
+    let waited = exchanges(conversations).filter(|(_, _, e)| e.label.waits());
     let (mut all, mut changed) = (0u64, 0u64);
     for (_, _, e) in waited {
         all += 1;
@@ -115,13 +121,13 @@ fn answered_elsewhere(refused: &Connection, all: &[Connection]) -> bool {
 }
 
 /// Connections that the client could not open: requests that failed, or had not begun to be answered.
-fn never_opened(said: &Said) -> impl Iterator<Item = Request> {
-    let ours = said.connections.iter().enumerate();
+fn never_opened(conversations: &Conversations) -> impl Iterator<Item = Request> {
+    let ours = conversations.connections.iter().enumerate();
     let closed = ours.filter(|(_, c)| {
         is_client(c.client.0)
             && c.connected.is_none()
             && c.exchanges.is_empty()
-            && !answered_elsewhere(c, &said.connections)
+            && !answered_elsewhere(c, &conversations.connections)
     });
     closed.map(|(number, c): (usize, &Connection)| Request {
         client: number as u32,
@@ -169,11 +175,13 @@ mod tests {
     #[test]
     fn a_server_that_is_found_at_its_other_address_has_not_failed() {
         let found = |connections: Vec<Connection>| {
-            let said = Said {
+            let conversations = Conversations {
                 connections,
-                ..Said::default()
+                ..Conversations::default()
             };
-            never_opened(&said).map(|r| r.outcome).collect::<Vec<_>>()
+            never_opened(&conversations)
+                .map(|r| r.outcome)
+                .collect::<Vec<_>>()
         };
         // Over IPv6 nobody listens, over IPv4 somebody does.
         assert_eq!(

@@ -160,7 +160,7 @@ impl Inside {
         };
         let whole = wire.header.len() + wire.payload.len();
         if observed {
-            self.talks.sent(at, &header, wire.header, whole);
+            self.tracker.sent(at, &header, wire.header, whole);
         }
         let arrival = Arrival {
             at,

@@ -412,17 +412,17 @@ fn lateness_counts_once_in_a_crossing() {
     let ms = Dur::from_millis;
     let at = |t: u64| Time::ZERO + ms(t);
     let mut turns = Turns::new(Time::ZERO, ms(10));
-    turns.asked(at(1), 10, Heard::All);
+    turns.asked(at(1), 10, Received::All);
     for t in 1..10 {
         turns.left_late(at(t), ms(t));
     }
     turns.left_late(at(30), ms(2));
     turns.answered(at(31), 10);
     // The latest of the first ten, which may have delayed the one after.
-    turns.asked(at(40), 10, Heard::All);
+    turns.asked(at(40), 10, Received::All);
     turns.left_late(at(50), Dur::from_micros(5));
     turns.answered(at(51), 10);
-    turns.asked(at(60), 10, Heard::All);
+    turns.asked(at(60), 10, Received::All);
     let late: Vec<Dur> = turns.take().iter().map(|e| e.late).collect();
     assert_eq!(late, [ms(11), Dur::from_micros(5)]);
 }

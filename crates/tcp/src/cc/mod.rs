@@ -137,7 +137,7 @@ impl Window {
     }
 
     /// Whether acknowledgements matter to it though the window is not in use: it may have to shrink.
-    pub(crate) fn minds_delay(&self) -> bool {
+    pub(crate) fn reacts_to_delay(&self) -> bool {
         matches!(
             self.control.as_deref(),
             Some(Control::Ledbat(_) | Control::Lp(_) | Control::Nice(_))

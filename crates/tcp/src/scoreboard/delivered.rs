@@ -26,7 +26,7 @@ pub(crate) struct Delivered {
     pub(crate) last_late: bool,
     /// A segment sent once was delivered after one with a higher sequence number.
     pub(crate) reordered: bool,
-    /// One-way delay that the acknowledgement told, microseconds; zero for none.
+    /// One-way delay that the acknowledgement reported, microseconds; zero for none.
     pub(crate) one_way: u32,
     /// Highest sequence number delivered before this acknowledgement.
     before: u64,

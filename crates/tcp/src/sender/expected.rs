@@ -44,7 +44,7 @@ impl Sender {
     }
 
     /// Whether what is sent next is new data, if anything: something is in flight and nothing is known to be lost, and
-    /// nobody minds when the window is the limit.
+    /// this is harmless while the window is the limit.
     #[inline]
     pub(crate) fn sends_briskly(&self, cfg: &Config) -> bool {
         self.simple

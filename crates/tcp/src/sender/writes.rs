@@ -148,9 +148,9 @@ impl Sender {
         self.writes.add(&mut self.active, rest, 1);
     }
 
-    /// See [`Endpoint::minds_no_writes`](crate::Endpoint::minds_no_writes).
+    /// See [`Endpoint::defers_writes`](crate::Endpoint::defers_writes).
     #[inline]
-    pub(crate) fn minds_no_writes(&self, cfg: &Config) -> bool {
+    pub(crate) fn defers_writes(&self, cfg: &Config) -> bool {
         // In ns-2 a write ends the limit that an acknowledgement sets to a burst.
         let free = !self.ns2 || self.burst == NO_LIMIT;
         // BBR notes when all was sent.

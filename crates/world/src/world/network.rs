@@ -1,4 +1,4 @@
-//! The network of a world: its shared links, paths over them, and who counts there.
+//! The network of a world: its shared links, paths over them, meters and taps.
 
 use std::collections::VecDeque;
 

@@ -9,7 +9,7 @@ use super::turns::Chain;
 
 /// Follows all packets of the programs.
 #[derive(Debug, Default)]
-pub struct Talks {
+pub struct Tracker {
     connections: Connections,
     datagrams: Datagrams,
     /// Lateness over the whole run.
@@ -18,7 +18,7 @@ pub struct Talks {
 
 /// What a packet is part of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Talk {
+pub(crate) enum Tracked {
     /// A TCP connection.
     Connection(usize),
     /// A flow of datagrams.
@@ -29,7 +29,7 @@ pub(crate) enum Talk {
 
 /// What was said.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct Conversations {
     /// TCP connections, in the order in which they were opened.
     pub connections: Vec<Connection>,
     /// Flows of datagrams, in the order in which they began.
@@ -40,10 +40,10 @@ pub struct Said {
     pub late: Dur,
 }
 
-impl Talks {
+impl Tracker {
     /// For a network that a packet takes at least `crossing` to cross.
-    pub fn new(crossing: Dur) -> Talks {
-        Talks {
+    pub fn new(crossing: Dur) -> Tracker {
+        Tracker {
             connections: Connections::new(crossing),
             datagrams: Datagrams::new(crossing),
             lateness: Chain::new(crossing),
@@ -59,27 +59,27 @@ impl Talks {
     }
 
     /// A packet reached a host.
-    pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<Talk> {
-        let talk = match header.protocol {
+    pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<Tracked> {
+        let tracked = match header.protocol {
             TCP => self
                 .connections
                 .received(at, header, packet)
-                .map(Talk::Connection),
+                .map(Tracked::Connection),
             _ => self
                 .datagrams
                 .received(at, header, packet)
-                .map(Talk::Datagrams),
+                .map(Tracked::Datagrams),
         };
-        Some(talk.unwrap_or(Talk::Other))
+        Some(tracked.unwrap_or(Tracked::Other))
     }
 
     /// A packet that was due at `at` left `by` too late.
-    pub(crate) fn left_late(&mut self, talk: Talk, at: Time, by: Dur) {
+    pub(crate) fn left_late(&mut self, tracked: Tracked, at: Time, by: Dur) {
         self.lateness.add(at, by);
-        match talk {
-            Talk::Connection(index) => self.connections.left_late(index, at, by),
-            Talk::Datagrams(index) => self.datagrams.left_late(index, at, by),
-            Talk::Other => {}
+        match tracked {
+            Tracked::Connection(index) => self.connections.left_late(index, at, by),
+            Tracked::Datagrams(index) => self.datagrams.left_late(index, at, by),
+            Tracked::Other => {}
         }
     }
 
@@ -91,8 +91,8 @@ impl Talks {
     }
 
     /// All of it, watched until `end`.
-    pub fn finish(self, end: Time) -> Said {
-        Said {
+    pub fn finish(self, end: Time) -> Conversations {
+        Conversations {
             unfollowed: self.connections.unfollowed + self.datagrams.unfollowed,
             connections: self.connections.finish(end),
             datagrams: self.datagrams.finish(end),
