@@ -424,6 +424,13 @@ impl Config {
         (self.timestamps | self.recv_tuning) && !self.stamps()
     }
 
+    /// Whether acknowledgements say which segment they answer (TSecr of RFC 7323). Where one-way delays are measured, the
+    /// same field of a simulated segment holds those.
+    #[inline]
+    pub(crate) fn echoes(&self) -> bool {
+        self.timestamps && !self.stamps()
+    }
+
     /// Whether the receive window is tuned. The stamps that this takes are used otherwise where one-way
     /// delays are measured.
     #[inline]

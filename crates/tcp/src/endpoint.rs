@@ -600,10 +600,10 @@ impl Endpoint {
         let timeouts = self.send.counters().rtos;
         // The answer to the first SYN shows that those after it were not needed (`tcp_try_undo_spurious_syn`).
         let echo = seg.stamps.echo();
-        let first = self.cfg.timestamps && Stamps::since(echo, millis(sent)) == 0;
+        let first = self.cfg.echoes() && Stamps::since(echo, millis(sent)) == 0;
         if timeouts == 0 && self.send.syns == 1 {
             self.send.sample(&self.cfg, sent, now);
-        } else if self.cfg.timestamps {
+        } else if self.cfg.echoes() {
             self.send.sample_by_echo(&self.cfg, now, echo);
         } else if timeouts > 0 || !self.send.is_ns2() {
             self.send.rtt.after_handshake_timeout();

@@ -677,7 +677,7 @@ impl Sender {
             self.marked(cfg, now, ack);
         }
         let echo = seg.stamps.echo();
-        let mut d = self.board.account(cfg.timestamps.then_some(echo));
+        let mut d = self.board.account(cfg.echoes().then_some(echo));
         if moved > 0 {
             self.board.ack(ack, &mut d);
             self.una = ack;
@@ -729,7 +729,7 @@ impl Sender {
         let acked = d.oldest.filter(|_| !d.any_resent);
         match acked.or(d.oldest_sacked) {
             Some(sent) => Some(now.since(sent)),
-            None if moved > 0 && cfg.timestamps => round_trip(now, echo),
+            None if moved > 0 && cfg.echoes() => round_trip(now, echo),
             None => None,
         }
     }
@@ -774,8 +774,9 @@ impl Sender {
     #[inline]
     fn grow(&mut self, cfg: &Config, now: Time, d: &Delivered) {
         if !self.window.is_plain() {
-            let acked = self.acked(now, d);
-            if self.may_grow(cfg) || self.window.reacts_to_delay() {
+            let limited = self.may_grow(cfg);
+            let acked = self.acked(now, d, limited);
+            if limited || self.window.reacts_to_delay() {
                 self.window.on_ack_measured(cfg, &acked);
             }
         } else {
@@ -792,7 +793,7 @@ impl Sender {
     }
 
     /// For the algorithms that look at more than losses.
-    fn acked(&self, now: Time, d: &Delivered) -> Acked {
+    fn acked(&self, now: Time, d: &Delivered, limited: bool) -> Acked {
         let newest = d.last_sent.filter(|&(_, _, resent)| !resent);
         Acked {
             now,
@@ -802,6 +803,7 @@ impl Sender {
             rtt: newest.map(|(sent, ..)| now.since(sent)),
             min_rtt: self.rtt.min().unwrap_or(Dur::ZERO),
             one_way: (d.one_way > 0).then(|| Dur::from_micros(u64::from(d.one_way))),
+            limited,
             flight: self.in_flight(),
             una: self.una,
             nxt: self.nxt,

@@ -53,8 +53,10 @@ impl Lp {
             };
         }
         let inferring = a.now < self.infers_until;
-        // The paper learns the span of delays in slow start.
-        let early = *cwnd >= *ssthresh && self.smooth > self.min + DELTA * (self.max - self.min);
+        // The paper learns the span of delays in slow start, which a loss ends. A window that the receiver or the
+        // application limits loses nothing, however long its queue: then the span is what has been seen.
+        let learning = *cwnd < *ssthresh && a.limited;
+        let early = !learning && self.smooth > self.min + DELTA * (self.max - self.min);
         // A sign counts once per round trip: the delay seen before the reduction is still under way.
         if early && a.now >= self.acted + a.srtt {
             self.acted = a.now;
@@ -67,6 +69,6 @@ impl Lp {
             self.infers_until = a.now + a.srtt * INFERENCE;
             return false;
         }
-        !inferring
+        !inferring && a.limited
     }
 }

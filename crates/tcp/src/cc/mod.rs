@@ -35,6 +35,8 @@ pub(crate) struct Acked {
     pub(crate) min_rtt: Dur,
     /// One-way delay of the segment that was answered.
     pub(crate) one_way: Option<Dur>,
+    /// The window was in use, so that it may grow (RFC 7661).
+    pub(crate) limited: bool,
     /// Bytes in flight now, and sequence numbers.
     pub(crate) flight: u64,
     pub(crate) una: u64,

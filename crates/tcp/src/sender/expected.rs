@@ -33,7 +33,7 @@ impl Sender {
         self.una = seg.ack;
         let rtt = match sent_once {
             Some(sent) if cfg.rtt_every_ack => Some(now.since(sent)),
-            None if cfg.rtt_every_ack && cfg.timestamps => round_trip(now, seg.stamps.echo()),
+            None if cfg.rtt_every_ack && cfg.echoes() => round_trip(now, seg.stamps.echo()),
             _ => None,
         };
         self.advance(cfg, now, rtt);

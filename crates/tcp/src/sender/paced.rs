@@ -55,7 +55,7 @@ impl Sender {
         if let Some((sent, end, _)) = d.last_sent {
             let acked = Acked {
                 lost,
-                ..self.acked(now, d)
+                ..self.acked(now, d, true)
             };
             self.window.bbr_ack(cfg, &acked, (sent, end));
         }

@@ -94,7 +94,7 @@ impl Sender {
     /// Whether the acknowledgement answers what was sent before the first retransmission (`tcp_packet_delayed`).
     pub(super) fn is_delayed(&self, cfg: &Config, echo: u32) -> bool {
         let since = self.undo().and_then(|u| u.since);
-        cfg.timestamps && since.is_some_and(|since| Stamps::since(echo, since) < 0)
+        cfg.echoes() && since.is_some_and(|since| Stamps::since(echo, since) < 0)
     }
 
     fn all_twice(&self) -> bool {

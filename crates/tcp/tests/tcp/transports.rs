@@ -168,6 +168,43 @@ fn those_that_give_way_fill_an_idle_path() {
     }
 }
 
+/// They also give way where the receiver's window, and no loss, ends their growth: Reno's queue of half a second is theirs too
+/// if they wait for a loss before they look at delays.
+#[test]
+fn those_that_give_way_do_so_below_a_small_receive_window() {
+    let queue = |algorithm| {
+        let cfg = Config {
+            recv_buffer: 65_535,
+            recv_tuning: false,
+            ..linux(algorithm)
+        };
+        let mut net = Net::new(cfg, ms(20))
+            .rate(Rate::from_bps(1_000_000))
+            .queue(ms(2000))
+            .app(greedy);
+        net.run_until(Time::from_secs_f64(30.0));
+        let before = net.ends[CLIENT].stats().delivered;
+        let mut sum = 0.0;
+        for k in 0..3000 {
+            net.run_until(Time::from_secs_f64(30.0 + f64::from(k) * 0.01));
+            sum += net.backlog(SERVER).as_millis_f64();
+        }
+        let bytes = net.ends[CLIENT].stats().delivered - before;
+        (sum / 3000.0, bytes as f64 * 8.0 / (30.0 * 1e6 * HEADERS))
+    };
+    assert!(queue(Algorithm::NewReno).0 > 400.0);
+    for algorithm in [
+        Algorithm::Lp,
+        Algorithm::Nice,
+        Algorithm::Ledbat,
+        Algorithm::LedbatPlusPlus,
+    ] {
+        let (mean, share) = queue(algorithm);
+        assert!(mean < 120.0, "{algorithm:?}: {mean} ms");
+        assert!(share > 0.6, "{algorithm:?}: {share}");
+    }
+}
+
 /// Westwood's threshold after a lone loss is what fills the path without a queue; Reno's is half the
 /// window, which on a path without buffers is half the rate.
 #[test]
@@ -264,4 +301,25 @@ fn a_mark_is_echoed_until_it_is_answered() {
         echo(5, ce, Flags::CWR),
         "a new mark on the segment that answers the old one"
     );
+}
+
+/// A modem's buffer of 64 KiB before 384 kbit/s: the losses of slow start are real, and what is measured in place of echoed time
+/// stamps must not make them look spurious. From then on the queue stays short.
+#[test]
+fn those_that_measure_one_way_delays_take_losses_for_losses() {
+    for algorithm in [Algorithm::Lp, Algorithm::Ledbat] {
+        let mut net = Net::new(linux(algorithm), ms(20))
+            .rate(Rate::from_bps(384_000))
+            .queue(ms(1365))
+            .app(greedy);
+        net.run_until(Time::from_secs_f64(20.0));
+        let before = net.ends[SERVER].stats().recoveries;
+        let mut sum = 0.0;
+        for k in 0..1000 {
+            net.run_until(Time::from_secs_f64(20.0 + f64::from(k) * 0.1));
+            sum += net.backlog(SERVER).as_millis_f64();
+        }
+        assert_eq!(net.ends[SERVER].stats().recoveries, before, "{algorithm:?}");
+        assert!(sum / 1000.0 < 250.0, "{algorithm:?}: {} ms", sum / 1000.0);
+    }
 }
