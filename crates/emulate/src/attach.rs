@@ -1,4 +1,4 @@
-//! Hosts that share a device and have an address and an access path each, of their own and for a time.
+//! Hosts that share a device. Each has its own address and access path for a time.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use swell_workload::Access;
 use swell_world::{Port, PortConfig, World};
 
-/// Tells the loop which address stands for which host. What was told before a packet was sent is known
-/// when it is read.
+/// Tells the loop which address stands for which host. An update that is made before a packet is sent takes effect
+/// before the packet is read.
 #[derive(Clone, Debug, Default)]
 pub struct HostUpdates(Arc<Pending>);
 
@@ -129,7 +129,7 @@ impl AttachedHosts {
         (port, new)
     }
 
-    /// What is still on its way to the address arrives there.
+    /// Packets on the way to the address still arrive.
     fn detach(&mut self, address: IpAddr) {
         if let Some(at) = self.present.iter().position(|(a, ..)| *a == address) {
             let (_, config, port) = self.present.swap_remove(at);

@@ -3,11 +3,11 @@
 use swell_base::{Dur, Time};
 use swell_host::clock::{epoch, monotonic};
 
-/// Nothing waits longer in the buffer of a socket.
+/// No packet waits longer in the buffer of a socket.
 const OLDEST: u64 = 1_000_000_000;
 
-/// World time against `CLOCK_MONOTONIC`, which no one sets. Where it is *stretched*, a second of the
-/// world takes longer than a second: seen from outside, rates are divided and delays multiplied.
+/// World time against `CLOCK_MONOTONIC`, which cannot be set. In *stretched* time a second of the
+/// world takes longer than a second: rates are divided and delays multiplied.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Nanoseconds of the monotonic clock at which the world was at `start`.
@@ -35,8 +35,8 @@ impl Clock {
         self.start + gone
     }
 
-    /// The world's time when the wall's clock showed so many nanoseconds since the Unix epoch, a moment ago. A clock that
-    /// was set meanwhile is no reason to look far back.
+    /// The world's time when the wall's clock showed so many nanoseconds since the Unix epoch, a moment ago. The result is
+    /// never far in the past, even if the clock was set in between.
     pub fn stamped(&self, epoch_nanos: u64) -> Time {
         let age = epoch().saturating_sub(epoch_nanos);
         let now = self.now();

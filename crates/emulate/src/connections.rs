@@ -21,7 +21,7 @@ const MOST: usize = 1 << 20;
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It had not when the run ended.
+    /// It was open when the run ended.
     Open,
     /// Both sides closed it.
     Closed,
@@ -62,7 +62,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Whether it had not begun to end when the run did.
+    /// Whether neither side had begun to close it when the run ended.
     pub fn is_open(&self) -> bool {
         self.ending == Ending::Open
     }
@@ -88,7 +88,7 @@ struct Inside {
     turns: Turns,
     /// What the server had of the client's data when it sent the latest data that arrived.
     confirmed: u64,
-    /// Where the latest data from the server ended that was pushed (PSH): the end of something.
+    /// Where the server's latest pushed data (PSH) ended: the end of a write.
     pushed: u64,
     /// The client closed or reset it.
     closed: Option<Time>,

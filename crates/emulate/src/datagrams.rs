@@ -17,14 +17,14 @@ const REPLY: [u8; 2] = [0, 129];
 /// A QUIC client's first datagram has at least this much payload (RFC 9000 section 14.1).
 const INITIAL: u64 = 1200;
 /// A QUIC packet that only acknowledges is no longer than this: short header, 8-byte connection ID, one
-/// ACK frame of a few ranges and the tag (RFC 9000 sections 17.3.1 and 19.3). What is shorter neither
-/// begins a request nor ends an answer.
+/// ACK frame of a few ranges and the tag (RFC 9000 sections 17.3.1 and 19.3). A shorter
+/// datagram neither begins a request nor ends an answer.
 const ACKNOWLEDGEMENT: u64 = 60;
 
 /// More flows and echoes than this are counted and not followed.
 const MOST: usize = 1 << 20;
 
-/// Who talks to whom: the opener first. Of echoes, the ports are identifier and sequence number.
+/// The two ends of a flow, the opener first. For echoes the ports are identifier and sequence number.
 type Ends = (u8, IpAddr, u16, IpAddr, u16);
 
 /// Follows datagrams.
@@ -57,7 +57,7 @@ enum Kind {
 /// What a flow of datagrams asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
-    /// Who sent the first datagram.
+    /// The end that sent the first datagram.
     pub client: IpAddr,
     /// Payload that arrived at the server and at the client; none of echoes.
     pub bytes: [u64; 2],
@@ -146,7 +146,7 @@ impl Datagrams {
             self.unfollowed += 1;
             return;
         }
-        // An echo with the number of an old one begins anew.
+        // An echo that reuses a number starts a new request.
         self.flows.insert(datagram.ends, self.all.len());
         let (_, client, id, server, _) = datagram.ends;
         let mut turns = Turns::of_datagrams(at, self.crossing);
@@ -189,7 +189,7 @@ impl Datagrams {
     /// Packets that hosts sent before `at` may have entered `by` too late.
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
         for flow in &mut self.all {
-            // An echo that is answered has nothing to wait for.
+            // An answered echo can no longer be delayed.
             if !(matches!(flow.kind, Kind::Echo(..)) && flow.turns.has_answer()) {
                 flow.turns.left_late(at, by);
             }

@@ -29,9 +29,9 @@ use swell_host::Nic;
 use swell_host::clock::{monotonic, timespec};
 use swell_host::{Late, Lateness};
 
-/// Packets that leave together at most: the kernel takes what is of one connection as one.
+/// Packets that are written together, at most. The kernel takes those of one connection as one super-packet.
 const AT_ONCE: usize = 64;
-/// The world is not left alone for longer than this, so that catching up is quick.
+/// Longest sleep. After a longer one the world would have much to catch up, and the next packet would be late.
 const LONGEST_SLEEP: Dur = Dur::from_millis(5);
 /// How often a snapshot is published.
 const SNAPSHOT: Dur = Dur::from_millis(100);
@@ -88,11 +88,11 @@ pub struct Ended {
     pub late: Late,
     /// What happened to packets at the edge of the world.
     pub counts: Counts,
-    /// What the programs said to each other.
+    /// The connections and datagram flows between the programs.
     pub tracker: Tracker,
-    /// How long the loop gave way to others, since it was too busy to be punctual; the wall's time.
+    /// How long the loop ran without real-time priority because it was too busy; wall-clock time.
     pub gave_way: Dur,
-    /// How long the loop could have run and others had its processor; the wall's time.
+    /// How long the loop was ready to run while others had its processor; wall-clock time.
     pub waited: Dur,
     /// World time at which it ended.
     pub at: Time,
@@ -112,11 +112,10 @@ struct Shared {
 }
 
 impl Emulation {
-    /// Attaches hosts to a world, whose time may already have passed: what was then simulated is the
-    /// warm-up.
+    /// Attaches hosts to a world. If the world's time is not zero, the time before was the warm-up.
     ///
     /// # Errors
-    /// Where a journal cannot be created, or cannot tell what happens.
+    /// If a journal cannot be created or written.
     pub fn new(mut world: World, hosts: Vec<Host>, mut options: Options) -> io::Result<Emulation> {
         let mut table = Table::default();
         let mut inside = Inside::default();
@@ -287,7 +286,7 @@ impl Emulation {
         inside.due.len()
     }
 
-    /// Where packets are coalesced and the look at `last` found some, sleeps until the next look or a call.
+    /// If packets are coalesced, and there were some at `last`, sleeps until the next look or a call to stop.
     fn rest(&mut self, last: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
         let busy = std::mem::take(&mut self.inside.busy);
         let more = self.hosts.iter().any(|h| h.ready);
@@ -306,7 +305,7 @@ impl Emulation {
         Ok(())
     }
 
-    /// Sleeps until `due`, a packet or a call.
+    /// Sleeps until `due`, a packet, or a call to stop.
     fn wait(&mut self, due: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
         if self.hosts.iter().any(|h| h.ready) {
             return Ok(());
@@ -332,7 +331,8 @@ impl Emulation {
             }
             let now = clock.now();
             let over = now.since(due);
-            // Packets with stamps of the kernel's are not late for it; those that leave are measured in any case.
+            // With the kernel's stamps, packets still enter at their own instants, so a stall does not delay them.
+            // Departures are measured in any case.
             let stamped = self.hosts.iter().all(|h| h.nic.stamps());
             if self.inside.lateness.back(clock.outside(over)) && !stamped {
                 self.inside.tracker.stalled(now, over);
@@ -351,7 +351,7 @@ impl Emulation {
         Ok(())
     }
 
-    /// No one knows whether they have something: they are read.
+    /// After a sleep without `poll` on the devices: any of them may have packets.
     fn ask_all(&mut self) {
         for host in &mut self.hosts {
             host.ready = true;
@@ -424,7 +424,7 @@ impl Running {
         self.clock.now()
     }
 
-    /// How things stand, at most a tenth of a second ago.
+    /// The state, at most a tenth of a second old.
     pub fn snapshot(&self) -> Snapshot {
         let snapshot = self.shared.snapshot.lock();
         snapshot.unwrap_or_else(PoisonError::into_inner).clone()
@@ -455,17 +455,17 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.shared.call();
         if let Some(thread) = self.thread.take() {
-            // What it has to say was not asked for.
+            // Its result is not needed.
             let _ = thread.join();
         }
     }
 }
 
-/// Sleeps for a span of the wall's time or until one of them is ready, and tells whether one is.
+/// Sleeps for a span of wall-clock time, or until a descriptor is ready. Returns whether one is.
 fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<bool> {
     let before = monotonic();
     let answer = poll(fds, Some(&timespec(span)));
-    // No more than was asked for: what comes on top, others took.
+    // At most the requested span: in the rest the thread was ready, and others had the processor.
     load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
     match answer {
         Ok(ready) => Ok(ready > 0),

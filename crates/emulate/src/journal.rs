@@ -32,7 +32,7 @@ const RECORD: usize = 24;
 
 /// The kind of a record that says of a port.
 const PORT: u8 = 5;
-/// What is read when the time is over is stamped then: later than the end, by a stall at most.
+/// A packet that is read after the end is stamped then: later than the end by at most a stall.
 const LONGEST_STALL: Dur = Dur::from_secs(60);
 /// No path is longer.
 const LONGEST_DELAY: Dur = Dur::from_secs(3600);
@@ -66,7 +66,7 @@ pub enum Entry {
     },
     /// A packet left the world.
     Departure {
-        /// When it was to leave; not when the machine got round to it.
+        /// When it was due, not when the machine wrote it.
         at: Time,
         /// Number of the arrival.
         number: u64,
@@ -111,7 +111,7 @@ pub enum JournalError {
     /// It is something else, or of another version.
     #[error("this is no journal of version {VERSION}")]
     Foreign,
-    /// A record makes no sense.
+    /// A record is invalid.
     #[error("byte {offset} of the journal: {reason}")]
     Bad {
         /// Where the record begins.
@@ -218,8 +218,8 @@ fn encode_path(access: &Access) -> [u8; 2 * RECORD] {
 pub struct Recorded {
     /// Its entries, an end last.
     pub entries: Vec<Entry>,
-    /// It was written to its end. One of a run that was killed, or on a disk that was full, ends earlier: it is
-    /// what is certain of it, up to an instant by which everything that left is there.
+    /// It was written to its end. The journal of a killed run, or on a full disk, ends earlier. Then the entries are the certain
+    /// part: up to an instant by which every departure is present.
     pub whole: bool,
 }
 
@@ -261,8 +261,8 @@ pub fn read(source: &mut dyn Read, until: Time) -> Result<Recorded, JournalError
     Ok(Recorded { entries, whole })
 }
 
-/// Leaves of a journal without an end what is certain. In it stand, look by look, what came, what left and
-/// what was dropped: where something came after that, all is there that had to leave before.
+/// Cuts a journal without an end to its certain part. The loop writes arrivals, then departures, then drops, again and
+/// again. So before each arrival every earlier departure is present.
 fn certain(entries: &mut Vec<Entry>) {
     let arrives = |e: &Entry| matches!(e, Entry::Arrival { .. });
     let leaves = |e: &Entry| matches!(e, Entry::Departure { .. } | Entry::Drop { .. });

@@ -1,12 +1,11 @@
 //! The emulator: a world, driven against the clock, with real programs at its ports.
 //!
-//! It knows nothing of links: it takes packets in, stamps them, lets the world advance, and lets out
-//! what has crossed it. What the world says is to happen at an instant happens a little later here;
-//! by how much is measured for every packet ([`Late`]), and it never adds up, since departures follow
-//! from the world's time and not from the machine's.
+//! It has no model of a link. It reads packets, stamps them, advances the world, and writes the packets that have
+//! crossed it. A packet leaves a little later than the world says. This lateness is measured for every packet
+//! ([`Late`]). It does not add up, because departures follow from the world's time and not from the machine's.
 //!
-//! With a journal of what came in and when, the same world can be run again in virtual time and must
-//! let out the same packets at the same instants ([`replay`]).
+//! With a journal of arrivals the same world can be run again in virtual time. It must then release the same packets at the
+//! same instants ([`replay`]).
 
 mod attach;
 pub mod backend;
@@ -59,10 +58,10 @@ pub struct Host {
     pub nic: Box<dyn Nic>,
 }
 
-/// What is done once, at an instant of the world.
+/// Called once, at an instant of the world.
 pub type Then = Option<(Time, Box<dyn FnOnce(&World) + Send>)>;
 
-/// Who asks the scheduler.
+/// Asks the operating system's scheduler.
 pub type Schedule = Box<dyn FnMut(Urgency) + Send>;
 
 /// How to run.
@@ -72,8 +71,8 @@ pub struct Options {
     pub pace: Pace,
     /// A second of the world takes this many seconds; below 1 counts as 1.
     pub stretch: f64,
-    /// The least that a packet takes from one host to another across the world: a bound on what lateness can
-    /// have changed hangs on it.
+    /// The shortest time that a packet takes from one host to another. The bound on the effect of lateness depends on
+    /// it: a packet that another one causes leaves at least this much later.
     pub crossing: Dur,
     /// The two hosts are the ends of a bridge: frames with their Ethernet headers cross from each to the other, whatever
     /// their addresses.
@@ -86,14 +85,15 @@ pub struct Options {
     pub packets: Option<Packets>,
     /// Addresses that come and go, each with a port of its own.
     pub updates: Option<HostUpdates>,
-    /// Somebody who looks at the world when it has come to an instant.
+    /// Called when the world has reached an instant.
     pub then: Then,
-    /// Told on the thread that drives the world what to ask of the scheduler: first of all, and whenever that changes.
+    /// Called on the thread that drives the world with what to ask of the scheduler: at the start, and at every
+    /// change.
     pub schedule: Option<Schedule>,
 }
 
 impl Options {
-    /// Where in what a device reads and writes the IP packet begins, if it is one.
+    /// The offset of the IP packet in what a device reads and writes; `None` if it holds none.
     fn network(&self, bytes: &[u8]) -> Option<usize> {
         match self.bridge {
             true => swell_host::network(bytes),
@@ -115,20 +115,19 @@ pub struct Counts {
     pub marked: u64,
     /// Went to a host on the same side, without crossing the bottleneck.
     pub local: u64,
-    /// Were for an address that nobody has; their senders were told.
+    /// Were for an unknown address; their senders got an ICMP error.
     pub unroutable: u64,
-    /// Were for a group of hosts, of which there is none.
+    /// Were for a multicast group; no host is in one.
     pub multicast: u64,
-    /// Were no IP packets.
+    /// Were not IP packets.
     pub strange: u64,
-    /// Were not taken by the host that they were for.
+    /// Were refused by the kernel of the receiving host.
     pub refused: u64,
-    /// Were lost before they entered, since the machine was too slow: a loss that the network did not
-    /// intend.
+    /// Were lost before they entered, because the machine was too slow. The network did not ask for this loss.
     pub lost: u64,
 }
 
-/// How an emulation stands.
+/// The state of an emulation.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// World time.

@@ -1,14 +1,14 @@
-//! How busy the loop is, and what follows for how it waits and what it asks of the scheduler.
+//! How busy the loop is, and so how it waits and which priority it asks for.
 //!
-//! Spinning pays while there is little else to do. A busy loop that spins takes the processor from the programs whose
-//! packets it carries, and one with a real-time priority is stopped for 50 ms of each second once it leaves less than a
-//! twentieth of its time (`sched_rt_runtime_us`, sched(7)). So a busy loop neither spins nor insists.
+//! Spinning helps an idle loop. A busy loop that spins takes the processor from the programs whose packets it carries.
+//! With a real-time priority it is even stopped for 50 ms of each second, if it leaves less than a twentieth of the time
+//! to others (`sched_rt_runtime_us`, sched(7)). So a busy loop neither spins nor keeps its priority.
 
 use std::fs;
 
 use swell_base::Dur;
 
-/// What is judged at once.
+/// Length of a window of measurement.
 const WINDOW: Dur = Dur::from_millis(20);
 /// Work below this share of a window leaves room to spin.
 const IDLE: f64 = 0.4;
@@ -19,13 +19,13 @@ const CALM: f64 = 0.6;
 /// Of the average share, what the last window counts: five windows are a tenth of a second.
 const LAST: f64 = 0.2;
 
-/// What the loop wants of the scheduler.
+/// What the loop needs from the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Urgency {
     /// To run as soon as something is due.
     #[default]
     Punctual,
-    /// Its share of a processor, as everyone: it has more to do than fits beside others.
+    /// An ordinary share of a processor: it has more work than real-time priority allows.
     Fair,
 }
 
@@ -86,7 +86,7 @@ impl Load {
         let share = |part: u64| part as f64 / span as f64;
         let awake = 1.0 - share(self.slept).min(1.0);
         self.spin = awake - share(self.spun) < IDLE;
-        // One stall is one window, however long: it says that others were busy.
+        // One stall is one window, however long: it shows that others were busy, not this loop.
         self.awake += LAST * (awake - self.awake);
         if self.urgency == Urgency::Fair {
             self.fair += span;

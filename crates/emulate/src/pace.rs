@@ -2,8 +2,8 @@
 
 use swell_base::Dur;
 
-/// Where asked to be precise, the last part of a wait is spent looking at the clock. Waking takes 12
-/// to 17 us on a virtual machine, and more than that would only heat.
+/// With `Precise`, the last part of a wait is spent spinning. A wake-up takes 12 to 17 us on a virtual machine, so
+/// spinning for longer than this would waste power.
 const SPIN: Dur = Dur::from_micros(50);
 
 /// What a wake-up may cost, against how exact it is.
@@ -24,7 +24,7 @@ impl Pace {
     /// The longest that packets may be made to wait: a run in which that many are later is marked.
     pub const MOST: Dur = Dur::from_millis(1);
 
-    /// What of a wait is spent looking at the clock.
+    /// The part of a wait that is spent spinning.
     pub(super) fn spin(self) -> Dur {
         match self {
             Pace::Precise => SPIN,
@@ -32,7 +32,7 @@ impl Pace {
         }
     }
 
-    /// How long nobody is looked after, once something was done.
+    /// How long devices are not read after a look that found packets.
     pub(super) fn rest(self) -> Option<Dur> {
         match self {
             Pace::Coalesced(rest) => Some(rest.min(Pace::MOST)),

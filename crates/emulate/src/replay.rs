@@ -6,8 +6,8 @@ use swell_world::World;
 use super::journal::Entry;
 use super::table::{Table, tag};
 
-/// Feeds the arrivals of a journal to a world, as fast as it goes, and returns everything that then
-/// happens at its ports, in the order of the journal. The world must be what the recorded one was when
+/// Feeds the arrivals of a journal to a world in virtual time. Returns everything that then
+/// happens at its ports, in the order of a journal. The world must be what the recorded one was when
 /// its clock was started, without ports.
 pub fn replay(world: &mut World, entries: &[Entry]) -> Vec<Entry> {
     let mut table = Table::default();
@@ -98,7 +98,7 @@ pub fn first_difference(recorded: &[Entry], repeated: &[Entry]) -> Option<[Optio
         .find(|[x, y]| x != y && !past(*x, end) && !past(*y, end))
 }
 
-/// A drop is known as soon as a queue decides it, which may be before its time has come.
+/// A drop is known when a queue decides it, which may be earlier than its instant.
 fn past(entry: Option<Entry>, end: Option<Time>) -> bool {
     match (entry, end) {
         (Some(Entry::Departure { at, .. } | Entry::Drop { at, .. }), Some(end)) => at > end,

@@ -1,4 +1,4 @@
-//! Which port an address is behind, and which flow a packet belongs to.
+//! The port of each address, and the flow of each packet.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,8 +9,8 @@ use swell_world::{Port, World};
 
 use super::ip::Header;
 
-/// As many flows as this between two ports are kept apart, as by the kernel's FQ-CoDel (RFC 8290
-/// section 4.1.1): more share, and the table cannot grow.
+/// Flows between two ports that are distinguished, as many as by the kernel's FQ-CoDel (RFC 8290 section 4.1.1). A fixed
+/// number, so that programs cannot make the table grow.
 const BUCKETS: usize = 1024;
 
 /// Routes and flows.
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// What packets count as, that pass between two programs or have a host of the background at an end.
+/// Packets between two programs are foreground. All others have a background host at one end.
 pub(crate) fn tag(observed: bool) -> Tag {
     if observed {
         Tag::Foreground

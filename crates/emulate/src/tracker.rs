@@ -1,4 +1,4 @@
-//! What programs say to each other, over whatever transport.
+//! Follows the connections and datagram flows of the programs, by their packets.
 
 use swell_base::{Dur, Time};
 
@@ -27,7 +27,7 @@ pub(crate) enum Tracked {
     Other,
 }
 
-/// What was said.
+/// What was followed.
 #[derive(Clone, Debug, Default)]
 pub struct Conversations {
     /// TCP connections, in the order in which they were opened.
@@ -36,7 +36,7 @@ pub struct Conversations {
     pub datagrams: Vec<Conversation>,
     /// Connections and flows beyond what is followed.
     pub unfollowed: u64,
-    /// By how much the emulator's lateness can have delayed the last packet, at most.
+    /// The most by which the emulator's lateness can have delayed the last packet.
     pub late: Dur,
 }
 
@@ -83,7 +83,7 @@ impl Tracker {
         }
     }
 
-    /// The loop was away for `by`: packets that hosts sent meanwhile entered late, of whichever conversation.
+    /// The loop was stalled for `by`. Packets that hosts sent in this time entered late, and any conversation may have one.
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
         self.lateness.add(at, by);
         self.connections.stalled(at, by);

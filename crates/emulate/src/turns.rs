@@ -5,8 +5,8 @@
 //! the contents is read, so encrypted traffic is timed like any other. Requests that overlap (pipelining,
 //! HTTP/2, QUIC) merge into one, which says so where the overlap shows.
 //!
-//! This is the part that TCP connections and datagram flows share: it sees new data only. Whoever feeds it
-//! has taken retransmissions out, by sequence numbers.
+//! This part is shared by TCP connections and datagram flows. It sees new data only: the caller
+//! removes retransmissions, by sequence numbers.
 
 use swell_base::{Dur, Time};
 
@@ -34,9 +34,9 @@ pub enum Label {
     Merged,
     /// Small both ways and periodic: it keeps a connection alive.
     Heartbeat,
-    /// Data that nobody answered and nobody had to: an upload without a reply, a stream.
+    /// Data that needs no answer and got none: an upload without a reply, a stream.
     OneWay,
-    /// The last words before the client closed, which left no time for an answer.
+    /// Data right before the client closed: no answer could have arrived in time.
     Farewell,
 }
 
@@ -53,7 +53,7 @@ impl Label {
         }
     }
 
-    /// Whether somebody waited for an answer.
+    /// Whether the client waited for an answer.
     pub fn waits(self) -> bool {
         !matches!(self, Label::OneWay | Label::Farewell)
     }
@@ -247,7 +247,7 @@ impl Turns {
     pub fn take(&mut self) -> Vec<Exchange> {
         let mut all = std::mem::take(&mut self.done);
         if self.streams || all.iter().all(|e| e.first_byte.is_none()) {
-            // Whoever waits for an answer does not go on sending.
+            // A client that waits for an answer does not go on sending.
             let stream = |e: &&mut Exchange| e.first_byte.is_none() && e.pieces > STREAM;
             for e in all.iter_mut().filter(stream) {
                 e.label = Label::OneWay;
@@ -266,7 +266,7 @@ const TINY: u64 = 128;
 /// And comes at most this often.
 const PERIOD: Dur = Dur::from_secs(1);
 /// So many in a row, at equal distances, make heartbeats.
-const BEATS: usize = 3;
+const HEARTBEATS: usize = 3;
 
 /// Labels exchanges that are tiny both ways, far apart, and come at equal distances: within a tenth of each
 /// other's, as timers are.
@@ -285,7 +285,7 @@ fn label_heartbeats(all: &mut [Exchange]) {
             period.get_or_insert(gap);
             to += 1;
         }
-        if to + 1 >= from + BEATS {
+        if to + 1 >= from + HEARTBEATS {
             for e in &mut all[from..=to] {
                 e.label = Label::Heartbeat;
             }
@@ -294,12 +294,11 @@ fn label_heartbeats(all: &mut [Exchange]) {
     }
 }
 
-/// By how much packets that leave late can delay the end of an exchange.
+/// A bound on how much late packets can delay the end of an exchange.
 ///
-/// A delay passes from a packet to another only where the second was sent because of the first, and then
-/// they leave at least one crossing of the network apart. So among packets that are due within one
-/// crossing at most one is in the chain that ends with the last byte: of each such span the latest counts,
-/// and spans add up.
+/// The end of an exchange depends on a chain of packets, each sent because of the one before. Two
+/// packets of a chain leave at least one crossing of the network apart. So of the packets that are due within one
+/// crossing at most one is in the chain. The bound takes the latest packet of each such span, and adds up the spans.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chain {
     crossing: Dur,

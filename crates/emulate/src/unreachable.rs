@@ -1,4 +1,4 @@
-//! What a router says of a packet for which it has no route.
+//! The ICMP error of a router that has no route for a packet.
 
 use super::ip::Header;
 use swell_host::{Checksum, Wire};
@@ -12,7 +12,7 @@ const ICMPV6: u8 = 58;
 
 /// The ICMP message "network unreachable" (RFC 792; RFC 4443 section 3.1, "no route to destination") for a
 /// packet, from the address that it was for; `None` for an ICMP error, which is not answered (RFC 1122 section 3.2.2; RFC
-/// 4443 section 2.4). Echo requests are: `ping` says what it is told.
+/// 4443 section 2.4). Echo requests are answered: `ping` prints the error.
 pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
     let mut whole = [wire.header, wire.payload].concat();
     let echo = match header.protocol {

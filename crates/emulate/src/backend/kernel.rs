@@ -91,7 +91,7 @@ impl KernelBackground {
         Ok(Some((background, [users, servers])))
     }
 
-    /// Who tells the emulation of the updates.
+    /// The updates for the emulation.
     pub fn updates(&self) -> HostUpdates {
         self.updates.clone()
     }
@@ -155,7 +155,7 @@ impl Drop for Playing {
     }
 }
 
-/// Passes on to the emulation what the carrier tells.
+/// Forwards the carrier's updates to the emulation.
 struct Updates(HostUpdates);
 
 impl Paths for Updates {

@@ -31,7 +31,7 @@ pub use programs::Exit;
 
 use play::Play;
 
-/// Somebody who wants to be told.
+/// A callback.
 pub type Listener<T> = Option<Box<dyn Fn(&T) + Sync>>;
 
 /// How the emulator runs.
@@ -45,7 +45,7 @@ pub struct Settings {
     pub stretch: f64,
     /// A run that was too late is repeated with time stretched, at most to this.
     pub stretch_to: f64,
-    /// A run that was too late is repeated as it is so often, where time is not stretched.
+    /// How often a run that was too late is repeated, if time is not stretched.
     pub repeats: u32,
     /// Keep a journal of each run, by which it can be repeated in virtual time.
     pub record: bool,
@@ -53,15 +53,15 @@ pub struct Settings {
     pub terminal: bool,
     /// Where the packets of the programs are written; else where the run's specification says.
     pub packets: Option<PathBuf>,
-    /// Shown how a run goes on.
+    /// Called with the state of a run while it goes on.
     pub watch: Listener<Snapshot>,
-    /// Told how each run of a client ended.
+    /// Called when a run of a client has ended.
     pub ended: Listener<Exit>,
-    /// Told how a run went on the machine.
+    /// Called with the conditions of a run on this machine.
     pub went: Listener<Went>,
 }
 
-/// How a run went on the machine.
+/// The conditions of a run on this machine.
 #[derive(Clone, Debug)]
 pub struct Went {
     /// Lateness of its packets.
@@ -76,9 +76,9 @@ pub struct Went {
     pub stretch: f64,
     /// How long the run took.
     pub wall: Duration,
-    /// How long the thread that drives the world gave way to others, since it was too busy to be punctual.
+    /// How long the thread that drives the world ran without real-time priority because it was too busy.
     pub gave_way: Dur,
-    /// How long that thread could have run and others had its processor.
+    /// How long that thread was ready to run while others had its processor.
     pub waited: Dur,
     /// What others took from the machine's processors meanwhile.
     pub pressure: Pressure,
@@ -107,7 +107,7 @@ impl Backend for Emulator {
         "emulated"
     }
 
-    /// One: two would have to share the processors, and be late.
+    /// One: two runs would share the processors and be late.
     fn at_once(&self) -> usize {
         1
     }
@@ -152,7 +152,7 @@ impl Backend for Emulator {
         }
     }
 
-    /// A background alone has no real part: it is measured in virtual time.
+    /// A background alone has no real program, so it is measured in virtual time.
     fn measure(
         &self,
         spec: &RunSpec,
@@ -177,7 +177,7 @@ fn beginning(spec: &RunSpec) -> Result<(World, Cast), RunError> {
         },
         ..spec.clone()
     })?;
-    // A real background warms up in real time, a simulated one as fast as it goes.
+    // A background over kernel sockets warms up in real time, a simulated one as fast as possible.
     if !real {
         world.advance(Time::ZERO + spec.warmup);
         cast.warmed_up(&world);

@@ -1,4 +1,4 @@
-//! From a run that was played to the rows of the tables.
+//! From an emulated run to the rows of the tables.
 
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
@@ -64,7 +64,7 @@ fn programs(
     kept: bool,
 ) {
     let connections = &conversations.connections[..];
-    // A connection that was opened and closed without a word, as a probe does, asked for nothing.
+    // A connection without data, such as a probe's, is not a request.
     let asked = |c: &&Connection| c.bytes != [0, 0] || c.connected.is_none() || c.is_open();
     let from_here = connections.iter().filter(|c| is_client(c.client.0));
     let from_here: Vec<&Connection> = from_here.filter(asked).collect();
@@ -242,7 +242,7 @@ fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
     doubts
 }
 
-/// What a counter of [`HostLoss`](swell_host::HostLoss) says of a run.
+/// The meaning of a counter of [`HostLoss`](swell_host::HostLoss).
 fn meaning(counter: &str) -> &'static str {
     match counter {
         "Udp.RcvbufErrors" | "Udp6RcvbufErrors" => {

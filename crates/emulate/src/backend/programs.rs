@@ -19,7 +19,7 @@ use super::serve::Serving;
 use crate::Running;
 use swell_host::{Host, Listening, Process, Program, Stream};
 
-/// What a program gets between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How a run of a client ended.
@@ -93,7 +93,7 @@ impl<'p> Programs<'p> {
         }))
     }
 
-    /// Waits until somebody listens on `port`, as the host's tables of sockets say.
+    /// Waits until a socket listens on `port`, according to the host's socket tables.
     fn await_ready(
         &self,
         host: &Host,
@@ -114,7 +114,7 @@ impl<'p> Programs<'p> {
             if (self.play.cancelled)() {
                 return Err(RunError::Cancelled);
             }
-            // One that ends well may have left a daemon behind.
+            // One that exits with 0 may have started a daemon.
             if let Some(status) = process.try_wait().map_err(failed)?
                 && !status.success()
             {
@@ -227,7 +227,7 @@ impl<'p> Programs<'p> {
     }
 }
 
-/// Who serves; it ends with this value.
+/// A server; dropping it ends it.
 pub(super) enum Server {
     Ours(Serving),
     Theirs(Started),
@@ -241,7 +241,8 @@ pub(super) struct Started {
     log: PathBuf,
 }
 
-/// Of servers that failed while their client ran: what they last said. One that ended well had nothing more to do.
+/// Warnings about servers that failed while their client ran, with their last output. A server that exited with 0 had
+/// finished.
 pub(super) fn ended_early(servers: Vec<Server>) -> Vec<Warning> {
     let doubt = |mut server: Server| {
         let Server::Theirs(started) = &mut server else {
@@ -264,7 +265,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         match self {
             Server::Ours(serving) => serving.stop(),
-            // It ends with its host in any case; this lets it write what it has to say.
+            // It ends with its host in any case; a signal lets it write its last output first.
             Server::Theirs(started) => {
                 let _ = end(&mut started.process);
             }
@@ -294,7 +295,7 @@ fn command(
     program
 }
 
-/// A program that says more than this is not read to the end.
+/// Output beyond this is not read.
 const MOST: u64 = 64 << 20;
 
 /// What a program wrote to a file; nothing where it did not.

@@ -8,15 +8,15 @@ use swell_experiment::observe::{Outcome, Request};
 use super::place::CLIENT;
 use crate::{Connection, Conversations, Ending, Exchange, Label, Late};
 
-/// More of the requests than this share could have been changed by lateness: the run decides nothing. It is
-/// half of what lies beyond the highest percentile that is judged.
+/// If lateness could have changed more than this share of the requests, the run decides nothing. It is half of the
+/// share beyond the highest percentile that is judged.
 const LATE: f64 = 0.025;
 /// Lateness could have changed a request if it can have delayed its end by more than this share of its
-/// time: half of the verdict's margin, the other half left to packets that were read late, which nobody
-/// can measure.
+/// time. This is half of the verdict's margin. The other half is for packets that were read late, which cannot be
+/// measured.
 const CHANGED: f64 = 0.05;
 
-/// Whether somebody at the client's addresses asked.
+/// Whether the request came from one of the client's addresses.
 pub(super) fn is_client(address: IpAddr) -> bool {
     CLIENT.contains(&address)
 }
@@ -36,8 +36,8 @@ fn exchanges(conversations: &Conversations) -> impl Iterator<Item = (usize, usiz
         .flat_map(|(c, (_, all))| all.iter().enumerate().map(move |(i, e)| (c, i, e)))
 }
 
-/// The requests of the client in the order in which they began, and what a reader must know of them. What
-/// nobody waited for is no request, and heartbeats are none beside others.
+/// The requests of the client in the order in which they began, with warnings. Data that needs no answer is not a
+/// request. Heartbeats are requests only if there are no others.
 pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warning>) {
     let all: Vec<_> = exchanges(conversations)
         .filter(|(_, _, e)| e.label.waits())
@@ -183,12 +183,12 @@ mod tests {
                 .map(|r| r.outcome)
                 .collect::<Vec<_>>()
         };
-        // Over IPv6 nobody listens, over IPv4 somebody does.
+        // No server listens over IPv6, one does over IPv4.
         assert_eq!(
             found(vec![connection(1, 0, false), connection(0, 11, true)]),
             []
         );
-        // Nobody does at either.
+        // None over either.
         let refused = vec![connection(1, 0, false), connection(0, 11, false)];
         assert_eq!(found(refused), [Outcome::Failed; 2]);
         // What is answered much later, or was before, is another request.

@@ -1,4 +1,4 @@
-//! How packets come in: read, put in the order in which they came, and shown to the world.
+//! How packets enter: read, sorted by arrival, and injected into the world.
 
 use std::io;
 
@@ -30,8 +30,9 @@ pub(super) struct Staged {
 }
 
 impl Emulation {
-    /// Takes in what hosts have sent, in the order in which it came. Returns the instant up to which nothing can come any
-    /// more: that of the last packet of a host that has more to read.
+    /// Injects what hosts have sent, in the order of arrival. Returns the horizon: the world must not advance beyond it.
+    /// A host that has more to read may have packets right after the last one that was read. So packets of other hosts with
+    /// later stamps wait for the next call.
     pub(super) fn take_in(&mut self, clock: &Clock) -> io::Result<Time> {
         let mut horizon = Time::MAX;
         for host in 0..self.hosts.len() {
@@ -53,7 +54,7 @@ impl Emulation {
         Ok(horizon)
     }
 
-    /// Reads what a host has sent; where there may be more, when the last of it came.
+    /// Reads what a host has sent. If there may be more, returns when the last packet came.
     fn stage(&mut self, host: usize, clock: &Clock) -> io::Result<Option<Time>> {
         let mut last = None;
         for _ in 0..BATCH {
@@ -76,7 +77,8 @@ impl Emulation {
             if read == 0 {
                 return Ok(None);
             }
-            // After the read: a clock read before it is older than the packet. What already happened stays.
+            // The clock is read after the packet: a stamp taken before the read could be older than the packet. A stamp is never
+            // earlier than the world's time, because the past of the world is fixed.
             let at = match nic.stamp() {
                 Some(stamp) => clock.stamped(stamp),
                 None => clock.now(),
@@ -127,8 +129,8 @@ impl Emulation {
 }
 
 impl Inside {
-    /// A packet enters the world. What does not is returned where something is to be written at once:
-    /// the packet itself to a host on the same side, or to the sender that there is no route.
+    /// A packet enters the world. A packet that does not enter may need an immediate write, which is returned:
+    /// the packet itself to a host on the same side, or an ICMP error to the sender.
     pub(super) fn enter(
         &mut self,
         world: &mut World,
@@ -143,7 +145,7 @@ impl Inside {
         };
         let Some(to) = table.port(header.destination) else {
             if header.destination.is_multicast() {
-                // Kernels look for neighbours and routers; there are none.
+                // Kernels look for neighbours and routers by multicast; there are none.
                 self.counts.multicast += 1;
                 return None;
             }
@@ -174,8 +176,8 @@ impl Inside {
         None
     }
 
-    /// A frame crosses to the other end of the bridge, whatever is in it. Headers of the link layer count for nothing, as
-    /// the rates of links have it.
+    /// A frame crosses to the other end of the bridge, whatever it holds. Its size is without the link-layer header, because
+    /// rates of links count network-layer bytes.
     fn cross(
         &mut self,
         world: &mut World,
@@ -189,7 +191,7 @@ impl Inside {
         let header = start.and_then(|n| Header::of(&wire.header[n..]));
         let bucket = header.as_ref().map_or(0, bucket);
         let Some(flow) = table.flow(world, from, to, bucket, tag(true)) else {
-            // Both ends are on different sides.
+            // Cannot happen: the two ends of a bridge are on different sides.
             return;
         };
         let whole = wire.header.len() + wire.payload.len();
@@ -241,7 +243,7 @@ impl Inside {
     }
 }
 
-/// What the world is told of a packet.
+/// What the world and the journal get of a packet.
 struct Arrival {
     at: Time,
     from: Port,

@@ -33,17 +33,20 @@
 //! long each transfer takes.
 //!
 //! **How many sessions.** In each interval as many as the model was tuned to, times [`Playback::load`]; what
-//! rounding leaves over is carried to the next. A session that goes on into the next interval keeps its
-//! rhythm, but its source and destination are drawn anew ("we choose a source and destination address for
-//! each active session at the start of each interval", section 4.1). One that is no longer wanted starts
-//! nothing more; transfers under way are never cut. A session begins with the residual life of a gap, as if
-//! it had always been active. What was not seen of the first and of the last interval is not played. Under [`Profile::Harpoon`] it is as in the released program: up to a second of
-//! jitter, then a whole gap, and an end after the length of an interval.
+//! rounding leaves over is carried to the next. A session that continues into the next interval keeps its
+//! gaps, but its source and destination are drawn anew ("we choose a source and destination address for
+//! each active session at the start of each interval", section 4.1). When an interval needs fewer
+//! sessions, the surplus ones start no more transfers. Transfers in progress are never cut.
+//!
+//! A session begins with the residual life of a gap, as if it had always been active. Otherwise every session would begin
+//! with a transfer, and intervals with a peak. The parts of the first and last interval that the records did not see are not
+//! played. Under [`Profile::Harpoon`] sessions behave as in the released program: up to a second of jitter, then a whole gap,
+//! and an end after the length of an interval.
 //!
 //! **What the draws are.** Gaps, sizes up and sizes down are stratified ([`super::Stratified`]) over as many draws
-//! as an interval has transfers: each transfer is a draw of its law, and those of an interval together
-//! follow it more closely than independent ones would, so that the volumes of heavy-tailed sizes are met
-//! within the interval. Under the released program's profile they are independent.
+//! as an interval has transfers. Each transfer is a draw of its distribution. All transfers of an interval together
+//! follow it more closely than independent draws would. Without this, a few heavy-tailed sizes would decide the volume of
+//! an interval. Under the released program's profile draws are independent.
 //!
 //! **Hosts** are ranks, 0 the most popular. A pool of addresses smaller than the model's number of hosts
 //! folds them: rank modulo the size of the pool.
@@ -68,10 +71,10 @@ use udp::UdpPlan;
 const MAX_SESSIONS: u64 = 1 << 20;
 /// Datagram sources that come one by one while all intervals are played once.
 const MAX_ARRIVALS: u64 = 1 << 31;
-/// Sessions that carry more than so many times the bytes of a model, or less, were not tuned to them.
+/// If sessions carry this many times the bytes of a model, or as much less, they were not tuned to the model.
 const MEANT: f64 = 1.25;
-/// The rate at which a network is taken to carry large files: the quantile of those that were seen, whose others
-/// have paused.
+/// The quantile of the observed rates that is taken for the network's rate of large files. Slower transfers have paused,
+/// so their rate says nothing about the network.
 const FAST: f64 = 0.999;
 /// The shortest interval that is played.
 const SHORTEST: Dur = Dur::from_millis(1);
@@ -90,12 +93,12 @@ pub struct Playback {
     /// Waits between the transfers of a session per one of the model's. Fewer transfers, unless `load`
     /// goes up with it.
     pub gaps: f64,
-    /// How long transfers take per what they took the fastest of the model's clients: 0 where the network is so
-    /// much faster that it does not matter. It tells which intervals a large file is expected to load.
+    /// Duration of transfers, relative to that of the model's fastest clients. 0: the network is so much faster that
+    /// durations do not matter. It decides which intervals a large file is expected to load.
     pub durations: f64,
     /// The interval to begin with.
     pub first: usize,
-    /// After the last interval comes the first, for ever.
+    /// After the last interval the first one follows, without end.
     pub cycle: bool,
 }
 
@@ -114,10 +117,10 @@ impl Default for Playback {
     }
 }
 
-/// Why a model cannot be played so.
+/// Why a model cannot be played with these settings.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// A factor that is none.
+    /// A factor that is not a positive number.
     #[error("{what} {value} is not between 0.000001 and 1000000")]
     Factor {
         /// Which one.
@@ -187,7 +190,7 @@ impl Plan {
     /// `model` as `playback` says.
     ///
     /// # Errors
-    /// When a factor is no positive number of a sensible size, or there is nothing to play.
+    /// If a factor is not a positive number of a sensible size, or there is nothing to play.
     pub fn new(model: &FlowModel, playback: &Playback) -> Result<Plan, PlanError> {
         for (what, value) in [
             ("load", playback.load),
@@ -260,12 +263,12 @@ impl Plan {
         self.interval
     }
 
-    /// How many intervals there are before the end, or before it all begins anew.
+    /// Number of intervals before the end, or in a cycle.
     pub fn intervals(&self) -> usize {
         self.sessions.len()
     }
 
-    /// How long it takes; `None` if it goes round for ever.
+    /// How long it takes; `None` if it cycles without end.
     pub fn length(&self) -> Option<Dur> {
         (!self.cycle).then(|| self.round())
     }
@@ -275,8 +278,7 @@ impl Plan {
         self.of(&self.sessions, self.index(at))
     }
 
-    /// Transfers that are expected to start in interval `index`: what a generator that keeps its schedule comes to
-    /// in the mean.
+    /// Transfers that are expected to start in interval `index`: the mean of a generator that keeps its schedule.
     pub fn expected(&self, index: u64) -> f64 {
         let Some(gaps) = self.gaps.as_ref().filter(|_| self.down.is_some()) else {
             return 0.0;
@@ -285,9 +287,8 @@ impl Plan {
         self.of(&self.sessions, index) as f64 * each
     }
 
-    /// The bytes of the model's intervals, brought to the sessions and times as played. Where the model's
-    /// sessions are not meant to carry them (someone else has set their number, or they are those of the
-    /// released program), what they carry in the mean instead.
+    /// The bytes of the model's intervals, scaled to the sessions and times as played. If the model's sessions were not
+    /// tuned to these bytes (their number was set by hand, or by the released program), the mean of what the sessions carry.
     fn volumes_of(&self, model: &FlowModel) -> Vec<f64> {
         let meant = (1.0 / MEANT..MEANT).contains(&model.carried());
         if self.profile == Profile::Harpoon || !meant {
@@ -313,17 +314,17 @@ impl Plan {
         self.starts_at(index + 1).since(self.starts_at(index))
     }
 
-    /// How many sources and how many destinations there are: ranks stay below. At least one of each.
+    /// Number of sources and of destinations; ranks are below these. At least one of each.
     pub fn hosts(&self) -> [u64; 2] {
         [&self.sources, &self.destinations].map(|r| r.hosts.max(1))
     }
 
-    /// Whose arithmetic it follows.
+    /// The profile whose arithmetic it follows.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// The interval that is played at `at`; those of a plan that goes round are counted on.
+    /// The interval that is played at `at`. In a cycle, numbers go on.
     pub fn index(&self, at: Time) -> u64 {
         let n = self.sessions.len() as u64;
         let round = self.round().as_nanos();
@@ -363,7 +364,7 @@ impl Plan {
     }
 }
 
-/// Whole numbers whose sums stay within a half of those of `wanted`. A zero stays zero.
+/// Rounds so that running sums stay within a half of those of `wanted`. Zeros stay zero.
 fn whole(wanted: impl Iterator<Item = f64>) -> Vec<u64> {
     let mut left = 0.0;
     wanted

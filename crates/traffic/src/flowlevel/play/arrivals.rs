@@ -1,23 +1,23 @@
-//! Datagram sources of no known kind: which one begins when, and how much of it is played.
+//! Datagram sources of kind `other`: which one begins when, and how much of it is played.
 //!
 //! Sources are numbered, in order of the intervals in which they begin. Start and rank of a source follow from
-//! its number and the seed of the round, so that no list of them is kept. The rank chooses volume and lifetime
-//! together: what is large takes long.
+//! its number and the seed of the round, so no list of them is kept: there may be 2^31. The rank chooses volume and
+//! lifetime together, because large transfers take long.
 //!
-//! A source sends at the rate that it had in the records, however much intervals are compressed. So one that
-//! lasts longer than the whole round sends for the length of the round, and there are as many more of those as
-//! the records had at any one time. The round is a circle: what its end cuts off a source is played at its
-//! beginning. The load is that of the records from the first moment to the last, without a source that starts
-//! late and has to hurry.
+//! A source sends at the rate that it had in the records, however much intervals are compressed. A source that lasts
+//! longer than the whole round sends for the length of the round, and there are as many such sources as the records had
+//! at any one time. The round is a circle: the part of a source beyond its end is played at its beginning. So the load is
+//! that of the records from the first moment to the last. The alternative, sending a late source's volume in the rest of
+//! the round, would raise the load towards the end.
 
 use swell_base::{Dur, Stream, Time, derived};
 
 use super::super::law::{Law, permuted};
 use super::Plan;
 
-/// Sources whose starts are drawn at a time: the queue holds no more of them than this.
+/// Sources whose starts are drawn at a time. It bounds the queue.
 pub(super) const BLOCK: u64 = 1_024;
-/// Parts of the ranks that are told apart where long sources are more frequent than short ones.
+/// Parts into which ranks are divided if long sources are more frequent than short ones.
 const CELLS: usize = 1_024;
 
 /// Numbers of sources per interval, and their laws.

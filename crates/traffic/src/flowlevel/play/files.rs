@@ -1,16 +1,17 @@
-//! Which files each interval carries: the law's own quantiles, given out so that volumes are met.
+//! Which files each interval carries: quantiles of the distribution, assigned so that volumes are met.
 //!
-//! Heavy-tailed sizes that are drawn independently miss the volume of an interval by what its few largest
-//! files happen to be. Here a plan of N transfers has N files, one from each N-th part of the law, as the
-//! trace had its own. The large ones are given to intervals one by one, largest first, each to an interval
-//! that still lacks so much, with a probability in proportion to what it lacks. How long it takes to transfer
-//! is told by the rates of the records: it begins so early in its interval that it ends there even on a
-//! network half as fast; if it cannot, what goes on into the intervals after it is counted there, and after the
-//! last in the next round, if there is one. The others,
-//! each less than a five-hundredth of an interval, are stratified within every interval, and their law is tilted
-//! (a density of `1 + t (2 u - 1)` over its quantiles `u`) by as much as meets the rest of the volume. Tilts of
-//! intervals cancel as far as their volumes are those of the law together, so that the sizes of the plan follow
-//! it. What cannot be met is carried to the next interval.
+//! With independent draws of heavy-tailed sizes the few largest files decide the volume of an interval, so volumes are
+//! missed. Here a plan of N transfers has N files, one from each N-th part of the distribution, as the trace had.
+//!
+//! **Large files** are assigned to intervals one by one, the largest first. Each goes to an interval that still lacks as
+//! much, with a probability proportional to what it lacks. The rates of the records say how long a transfer takes. A file
+//! begins early enough to end in its interval even on a network half as fast. If it is too long for that, its bytes count
+//! in the intervals in which they are sent, and after the last interval in the next round, if there is one.
+//!
+//! **Small files**, each less than a five-hundredth of an interval, are stratified within every interval. Their
+//! distribution is tilted to meet the rest of the volume: it gets a density of `1 + t (2 u - 1)` over its quantiles `u`.
+//! The tilts of all intervals cancel if the volumes together are those of the distribution, so the sizes of the whole
+//! plan still follow it. A remainder is carried to the next interval.
 
 use swell_base::{Stream, derived};
 
@@ -24,11 +25,11 @@ pub(super) use remaining::Remaining;
 mod deficit;
 mod remaining;
 
-/// A file of so small a part of a middling interval is not planned one by one.
+/// A file below this part of a median interval is not planned individually.
 const SMALL: f64 = 0.002;
-/// Files that are planned one by one, at most.
+/// Largest number of files that are planned individually.
 const MOST: f64 = 65_536.0;
-/// Parts of the law below the large files that are told apart to know how much a tilt changes.
+/// Parts into which the distribution below the large files is divided, to compute the effect of a tilt.
 const PARTS: usize = 512;
 /// The mean of an interval's small files is changed by no more than this part of it.
 const TILTED: f64 = 0.3;
@@ -63,7 +64,7 @@ struct Wanted {
     /// Files, and how many of those are large ones.
     files: u64,
     large: u64,
-    /// How the law of the others is tilted, so that they sum up to what is still lacked.
+    /// Tilt of the distribution of the other files: their sum is then what the interval still lacks.
     tilt: f64,
 }
 
@@ -110,7 +111,7 @@ impl Files {
         files
     }
 
-    /// Files from which size on are large: small ones must not matter to an interval.
+    /// Chooses the size above which files are large: a single small file must not matter to an interval.
     fn choose_border(&mut self, law: &Law, volumes: &[f64], all: u64) {
         let mut busy: Vec<f64> = volumes.iter().copied().filter(|&v| v > 0.0).collect();
         if busy.is_empty() || all == 0 {
@@ -174,17 +175,17 @@ impl Files {
     /// What the small files of each interval are to carry.
     fn settle(&mut self, plan: &Plan, lacks: &mut [f64], mean: f64) {
         let small = |w: &Wanted| (w.files - w.large) as f64;
-        // What an interval in which nothing begins lacks, the one before should have sent.
+        // In an interval in which no file begins, nothing can be sent: the one before must send its bytes.
         for i in (1..lacks.len()).rev() {
             if small(&self.intervals[i]) == 0.0 {
                 lacks[i - 1] += std::mem::take(&mut lacks[i]);
             }
         }
-        // Half of the time that bytes take is what is late by the end of an interval, in the mean.
+        // At the end of an interval the files in progress are half sent, in the mean: these bytes come late.
         let each = self.parts.iter().sum::<f64>();
         let late = self.parts.iter().map(|s| s * s * plan.pace).sum::<f64>();
         let late = if each > 0.0 { late / each / 2.0 } else { 0.0 };
-        // By which part of it a tilt of one changes the mean.
+        // Relative change of the mean by a tilt of one.
         let ranks = (0..PARTS).map(|i| 2.0 * (i as f64 + 0.5) / PARTS as f64 - 1.0);
         let slope = self
             .parts
@@ -209,7 +210,8 @@ impl Files {
             if slope > 0.0 {
                 wanted.tilt = (volume / expected - 1.0) / slope;
             }
-            // An error of a whole interval is no rounding, and would drown the next.
+            // Limited to one interval: a larger remainder would not be a rounding error, and it would distort the next
+            // interval.
             carried = ((wanted_bytes - volume) * (1.0 - share)).clamp(-expected, expected);
             before = volume * share;
         }
@@ -219,7 +221,8 @@ impl Files {
         }
     }
 
-    /// Takes from all tilts what they have in common, up to what chance would do to the law.
+    /// Removes the mean of all tilts, except for what chance alone could produce. Otherwise the sizes of the whole plan would
+    /// deviate from the distribution.
     fn keep_the_law(&mut self) {
         let sum = |of: fn(&Wanted) -> f64| self.intervals.iter().map(of).sum::<f64>();
         let small = sum(|w| (w.files - w.large) as f64);
@@ -230,7 +233,7 @@ impl Files {
         // A tilt of t takes the distribution of small files t / 4 from the uniform one, where u is a half; the
         // largest distance of n independent draws is 0.87 / sqrt(n) in the mean (Kolmogorov's law).
         let most = (4.0 * 0.87 / 2.0) * files.sqrt() / small;
-        // What is cut off at the ends needs another pass.
+        // Clamping at -1 and 1 changes the mean again, so the correction is repeated.
         for _ in 0..8 {
             let common = |w: &Wanted| (w.files - w.large) as f64 * w.tilt;
             let common = self.intervals.iter().map(common).sum::<f64>() / small;

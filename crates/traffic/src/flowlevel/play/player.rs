@@ -26,8 +26,8 @@ pub struct Transfer {
     pub up: u64,
     /// Payload that the server sends then, bytes; at least 1 if `up` is 0.
     pub down: u64,
-    /// The session's last transfer was between the same two hosts: whoever keeps connections may send this
-    /// on the last one if it is idle. In the records every transfer had a connection of its own.
+    /// The session's last transfer was between the same two hosts. A driver that keeps connections may reuse the last
+    /// one if it is idle. In the records every transfer had its own connection.
     pub kept: bool,
 }
 
@@ -123,7 +123,7 @@ struct Session {
     interval: u64,
     source: u64,
     destination: u64,
-    /// It starts nothing later: only in the released program.
+    /// It starts no transfer after this: only under the released program's profile.
     ends: Time,
 }
 
@@ -190,8 +190,8 @@ impl Player {
         }
     }
 
-    /// What is due at `now` or was before, in order of its own time; `None` if nothing is, yet. Asking late
-    /// changes when one learns, not what happens: who likes to plan ahead may ask for a later time than it is.
+    /// What is due at `now` or was due earlier, in order of its own time; `None` if nothing is due. The result does not
+    /// depend on when it is asked for. So a driver may plan ahead with a later `now`.
     pub fn pop(&mut self, now: Time) -> Option<Due> {
         loop {
             let border = (!self.over())
@@ -219,12 +219,12 @@ impl Player {
         }
     }
 
-    /// Goes on with another plan from `now` on, such as another load of the same model: sessions beyond its
-    /// number end, new ones begin, the others go on. It continues with the interval that `now` is in; sources
-    /// of datagrams follow when they end, or with the next interval.
+    /// Continues with another plan from `now` on, such as another load of the same model. Surplus sessions
+    /// end, new ones begin, the others go on. It continues in the interval of `now`. Sources of datagrams follow when they
+    /// end, or with the next interval.
     pub fn change(&mut self, plan: Plan, now: Time) {
         let same_kinds = plan.udp.len() == self.udp.len();
-        // What is under way stays as large as it is.
+        // Transfers in progress keep their sizes.
         let scale = self.plan.playback.sizes / plan.playback.sizes;
         self.before
             .iter_mut()
@@ -273,7 +273,7 @@ impl Player {
         let index = self.next;
         self.next += 1;
         if self.plan.is_over(index) && self.plan.profile == Profile::Fixed {
-            // Only sessions are left in the queue, waiting to see that they are no longer wanted.
+            // Only surplus sessions are left in the queue.
             self.queue = EventQueue::new();
         }
         self.shuffle(index);
@@ -411,13 +411,13 @@ impl Player {
             return None;
         }
         if at > session.ends {
-            // Only here does the released program see that a session is over, or no longer wanted.
+            // The released program notices only here that a session is over or surplus.
             let wanted = self.share.part(self.plan.sessions(at));
             if self.active > wanted {
                 self.active -= 1;
                 self.free.insert(place);
             } else {
-                // The released program's sessions draw for themselves.
+                // In the released program each session draws independently.
                 self.begin_session(place, at, 0.0, 0.0);
             }
             return None;

@@ -3,8 +3,8 @@
 //! As for TCP, an interval has as many sources as it takes to carry its bytes: its share of the kind's
 //! bytes (by the sources that were alive in it) over what a source carries. Constant-rate, periodic and
 //! exponential sources follow one another in as many places as that, each with a lifetime, a spacing and
-//! a size of datagrams of its own. Sources of no known kind come one by one ([`super::arrivals`]), each with a
-//! volume and a lifetime of equal rank, and spread the one over the other.
+//! a size of datagrams of its own. Sources of kind `other` come one by one ([`super::arrivals`]). Each spreads its volume
+//! evenly over its lifetime; both have the same rank in their distributions.
 
 use swell_base::{Dur, Stream, Time};
 
@@ -108,7 +108,7 @@ impl Iterator for Pacer {
         self.next = at
             + match self.source.kind {
                 UdpKind::ConstantRate | UdpKind::Periodic => self.source.spacing,
-                // What counts its exchanges ends with them, and in time.
+                // A source with a number of exchanges ends after the last one, and never later than its lifetime.
                 UdpKind::Other => self.source.until.since(at) / (self.left + 1),
                 UdpKind::Exponential => wait(self.source.spacing, &mut self.stream),
             };
@@ -282,7 +282,7 @@ impl UdpPlan {
         let [up, down] = self.each;
         let all = up.0 + down.0;
         let exchanges = (in_all * up.0.max(down.0) / all.max(1e-9)).max(1.0) as u64;
-        // The volume is met whatever rounding did to the number of exchanges.
+        // Sizes absorb the rounding of the number of exchanges, so that the volume is met.
         let most = up.0.max(down.0).max(1e-9);
         let per = [up.0 / most, down.0 / most];
         let each = volume / exchanges as f64 / (per[0] * up.1 + per[1] * down.1).max(1e-9);
@@ -290,7 +290,7 @@ impl UdpPlan {
             datagrams,
             payload: self.payload(each, relative),
         });
-        // Both pieces round at the same number, so that together they have all exchanges.
+        // Both pieces round at the same number. Together they have every exchange once.
         let rounding = stream.uniform();
         let before_cut = |share: f64| ((exchanges as f64 * share + rounding) as u64).min(exchanges);
         let (exchanges, lasts) = match piece {

@@ -1,8 +1,8 @@
-//! What intervals lack of their volumes while large files are given to them.
+//! What intervals still lack of their volumes while large files are assigned to them.
 //!
-//! A file loads the intervals in which it is under way. The first [`NEAR`] of them are told at once; what it
-//! loads after those is kept as differences from interval to interval, so that a file costs the same however
-//! long it takes, and told after 1, 2, 4, 8 ... files.
+//! A file loads the intervals in which it is in progress. The first [`NEAR`] of them are updated at once. Its load on later
+//! ones is kept as differences between neighbouring intervals, so that the cost of a file does not depend on how long it
+//! takes. These differences are applied after 1, 2, 4, 8 ... files.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,16 @@ use swell_base::Stream;
 
 use super::super::Plan;
 
-/// Intervals that a file is looked at in, one by one.
+/// Intervals of a file that are updated one by one.
 const NEAR: usize = 32;
-/// Looks at intervals of a plan. After those, files are looked at in the interval in which they begin.
+/// Bound on the work of a plan, in updates of intervals. Beyond it only the interval in which a file begins is updated.
 const WORK: u64 = 1 << 22;
-/// Tries to find an interval that lacks as much as a file has.
+/// Attempts to find an interval that lacks as much as a file has.
 const TRIES: usize = 16;
 /// Large files begin in this part of their interval, so that they are played even if fewer transfers than
 /// expected happen to start.
 const EARLY: f64 = 0.95;
-/// Times what a large file is expected to take: room for it to the end of its interval.
+/// A large file begins this many times its expected duration before the end of its interval.
 const ROOM: f64 = 2.0;
 
 /// A file that looks for an interval.
@@ -43,7 +43,7 @@ pub(super) struct Deficit {
     tree: Vec<f64>,
     /// By what they lack; bits of non-negative numbers are in the order of the numbers.
     order: BTreeSet<(u64, usize)>,
-    /// What files do to intervals that they were not looked at in, and to the next round.
+    /// Load of files on intervals that are not updated yet, and on the next round.
     far: Far,
     next: Far,
     steps: u64,
@@ -68,10 +68,9 @@ impl Deficit {
         deficit
     }
 
-    /// What intervals lack now, and what was counted on to be sent in the next round, if the plan goes round;
-    /// empty if nothing is.
+    /// What intervals lack now, and the load on the next round if the plan cycles; empty if there is none.
     pub(super) fn finish(mut self) -> (Vec<f64>, Vec<f64>) {
-        self.tell_far();
+        self.apply_far();
         let mut next = Vec::new();
         if self.next.any {
             next = vec![0.0; self.lacks.len()];
@@ -150,7 +149,7 @@ impl Deficit {
             }
         }
         if (rank + 1).is_power_of_two() {
-            self.tell_far();
+            self.apply_far();
         }
     }
 
@@ -189,7 +188,7 @@ impl Deficit {
     }
 
     /// Takes what files far from where they begin do to intervals.
-    fn tell_far(&mut self) {
+    fn apply_far(&mut self) {
         if !self.far.any {
             return;
         }
