@@ -127,7 +127,7 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     let payload_len = if declared != 0 {
         declared
     } else {
-        // A jumbogram (RFC 2675), or a BIG TCP packet whose length nobody wrote, or truly nothing.
+        // A jumbogram (RFC 2675), or a BIG TCP packet without a length, or an empty packet.
         match jumbo_len(h[6], rest) {
             Some(n) if n > 0xffff && n <= room.saturating_sub(40) => n,
             Some(_) => return Err(Skip::BadIp),

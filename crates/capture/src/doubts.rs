@@ -6,7 +6,7 @@ use swell_base::Warning;
 
 impl Counts {
     /// What was skipped or looks odd, in sentences with the numbers in them. Cut packets, backward
-    /// steps and undecoded transports are left to whoever knows whether they matter.
+    /// steps and undecoded transports are left to the caller, who knows whether they matter.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
         let records = self.records;

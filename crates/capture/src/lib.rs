@@ -42,7 +42,7 @@
 //!   cooked (both versions), raw IP, BSD loopback. [`LinkType::SUPPORTED`] has them all; frames of
 //!   others are skipped and counted by number.
 //! * **Above**: IPv4, IPv6 with extension headers, jumbograms and offloaded packets without a
-//!   length, TCP with options, UDP; ICMP, fragments and other protocols are told apart.
+//!   length, TCP with options, UDP; ICMP, fragments and other protocols are distinguished.
 //!
 //! # What is written
 //!
@@ -55,9 +55,9 @@
 //! are not verified: captures on the sending host rarely have them. Times are not put in order. A
 //! damaged file is read up to the damage, not beyond: there is no resynchronisation.
 //!
-//! # The price of it
+//! # Cost
 //!
-//! Packets are handed out by value, one by one, through one buffer that the file is read into: no
+//! Packets are returned by value, one by one, through one buffer that the file is read into: no
 //! memory map, so that a pipe, a compressed file and a file cut while it is read all take the same
 //! path. A frame is looked at once. `cargo bench -p swell-capture` says what that costs.
 

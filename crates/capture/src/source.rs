@@ -45,7 +45,7 @@ const MAGIC: usize = 6;
 /// What a decoder asks of the file at once.
 const CHUNK: usize = 128 * 1024;
 
-/// zstd's own limit for decoders that were not told otherwise: windows of 2^27 bytes.
+/// zstd's own limit for decoders by default: windows of 2^27 bytes.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
 /// Over three times what `xz -9` needs.

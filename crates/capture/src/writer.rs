@@ -39,7 +39,7 @@ pub struct Record<'a> {
 pub struct WriteError {
     /// The file, if it has a name.
     pub file: Option<Box<str>>,
-    /// Bytes handed over before, some of which may not have got to the file.
+    /// Bytes written before; some may not have reached the file.
     pub offset: u64,
     /// Why.
     #[source]

@@ -80,7 +80,7 @@ impl FlowLearner {
         self.configurator.add(&convert(record));
     }
 
-    /// Adds a doubt that whoever reads the records has.
+    /// Adds a doubt of the reader of the records.
     pub fn doubt(&mut self, warning: Warning) {
         self.doubts.push(warning);
     }

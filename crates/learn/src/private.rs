@@ -37,7 +37,7 @@ use counts::Histogram;
 pub struct Private {
     /// What one session can change: a factor of `exp(epsilon)` on the probability of any model.
     pub epsilon: f64,
-    /// The seed of the noise, 128 bits. Drawn from the system's entropy and thrown away: who knows it can take
+    /// The seed of the noise, 128 bits. Drawn from the system's entropy and thrown away: anyone who knows it can take
     /// the noise off.
     pub seed: [u64; 2],
 }
@@ -49,7 +49,7 @@ pub fn release(learnt: &Model, private: &Private) -> Model {
     synthesis::model(&counts, learnt, private)
 }
 
-/// Uniform numbers that nobody can foretell who lacks either half of the seed.
+/// Uniform numbers that cannot be predicted without both halves of the seed.
 #[derive(Debug)]
 struct Secret([Stream; 2]);
 

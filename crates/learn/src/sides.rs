@@ -66,7 +66,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// What told the sides.
+/// The evidence by which the sides were decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Basis {
     /// Networks named by the user.
@@ -75,19 +75,19 @@ pub(crate) enum Basis {
     Doors,
     /// Ethernet addresses.
     Stations,
-    /// Who talks to whom, and from where.
+    /// Which hosts exchange packets, and which ones open connections.
     #[default]
     Talk,
 }
 
-/// More ways into a capture than this say nothing.
+/// More doors than this are not evidence.
 const MOST_DOORS: usize = 8;
-/// More Ethernet addresses than this are no longer told apart.
+/// More Ethernet addresses than this are not distinguished.
 const MOST_STATIONS: usize = 4096;
 /// Share of the evidence that may contradict a division before it is not believed.
 const ODD: f64 = 0.05;
 
-/// What one host's packets said.
+/// The evidence from one host's packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
     /// Doors by which its packets, and those to it, came in.
@@ -103,7 +103,7 @@ pub(crate) struct Evidence {
     doors: Vec<(u32, Heading)>,
     stations: Stations,
     heard: Vec<Heard>,
-    /// Once decided: whether who sends there is inside.
+    /// After the decision: whether senders at this door or station are inside.
     door_inside: Vec<Option<bool>>,
     station_inside: Vec<Option<bool>>,
     pub(crate) basis: Basis,
@@ -200,7 +200,7 @@ impl Evidence {
         }
     }
 
-    /// A division of the hosts into two sides, by host; `None` where nothing speaks clearly.
+    /// A division of the hosts into two sides, by host. `None` if the evidence is not clear.
     pub(crate) fn divide(&mut self) -> Option<Vec<Option<bool>>> {
         if let Some(doors) = self.divide_doors() {
             self.basis = Basis::Doors;
@@ -223,7 +223,8 @@ impl Evidence {
         Some(sides)
     }
 
-    /// Doors are on one side each, if hosts whose packets come in by one get theirs by others.
+    /// Each door (an interface and direction of the capture) is on one side. This holds if a host sends by some doors and
+    /// receives by others.
     fn divide_doors(&self) -> Option<Vec<Option<bool>>> {
         if !(2..=MOST_DOORS).contains(&self.doors.len()) {
             return None;
@@ -235,7 +236,7 @@ impl Evidence {
         if all == 0 || odd as f64 > ODD * all as f64 {
             return None;
         }
-        // One door's senders are `true`; who gets by it is on the other side. Each round carries a
+        // Senders at the first door are `true`; receivers at it are on the other side. Each round carries a
         // side at least one door further.
         let first = two_way().next()?.sends.trailing_zeros() as usize;
         let mut sides = vec![None; self.doors.len()];

@@ -230,7 +230,7 @@ impl Users {
         }
     }
 
-    /// Looks at one user, in turn: ends the session of one who has been silent for longer than the
+    /// Looks at one user, in turn: ends the session if the user has been silent for longer than the
     /// session time-out and has nothing open.
     #[inline]
     pub(crate) fn tick(&mut self, now: u64, done: &mut impl FnMut(Session)) {

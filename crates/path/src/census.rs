@@ -14,8 +14,8 @@ pub struct Census {
     /// Group of each flow.
     groups: Vec<u32>,
     tallies: Vec<Tally>,
-    /// Packets waiting, by flow, as (sequence number, acknowledgement, arrival): what a packet
-    /// itself has no room for.
+    /// Waiting packets by flow, as (sequence number, acknowledgement, arrival). Packets themselves have no field for
+    /// this.
     waiting: Vec<VecDeque<(u64, u64, Time)>>,
     /// Arrival and beginning of transmission of the latest pure acknowledgement, by flow.
     last_ack: Vec<Option<(Time, Time)>>,
@@ -181,8 +181,7 @@ const NOTHING: Bucket = Bucket {
 };
 
 impl Census {
-    /// Puts a flow into a group, before its first packet. Flows that nobody puts anywhere are in
-    /// group 0.
+    /// Assigns a flow to a group, before its first packet. Other flows are in group 0.
     pub fn assign(&mut self, flow: u32, group: u32) {
         let i = flow as usize;
         if self.groups.len() <= i {

@@ -8,7 +8,7 @@ use swell_base::{Bytes, Dur, Rate, Time};
 /// Nanobits in a byte: a link of one bit per second carries one in a nanosecond.
 pub(crate) const BYTE: u64 = 8_000_000_000;
 
-/// Digits of the largest stamp, and some room.
+/// Digits of the largest stamp, and some more.
 const LINE: usize = 24;
 /// Most milliseconds with deliveries that a trace may have: 80 MB, and hours of a fast link.
 const MOST: usize = 10_000_000;
@@ -92,7 +92,7 @@ impl Deliveries {
     /// Reads a trace: a stamp on each line. Memory is bounded whatever comes.
     ///
     /// # Errors
-    /// Where a line is no stamp, stamps go back, nothing is there, or too much.
+    /// If a line is not a stamp, stamps go back, or the trace is empty or too long.
     pub fn read(mut input: impl BufRead) -> Result<Deliveries, DeliveriesError> {
         let mut instants: Vec<(u32, u32)> = Vec::new();
         let mut text = Vec::with_capacity(LINE + 1);

@@ -41,7 +41,7 @@ impl<A: Element, B: Element> Element for Chain<A, B> {
     }
 
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
-        // Everything the first lets go by `now` is the second's input before its output is asked.
+        // Every departure of the first by `now` enters the second before the second is asked for output.
         while let Some((at, packet)) = self.first.pop(now) {
             self.second.push(at, packet);
         }

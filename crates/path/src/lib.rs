@@ -21,13 +21,13 @@
 //! assert_eq!(link.poll_at(), Some(Time::from_nanos(26_200_000)));
 //! ```
 //!
-//! **A queue is what waits; a delay line is what flies.** Packets in transmission or propagating
+//! **A queue holds waiting packets; a delay line holds propagating ones.** Packets in transmission or propagating
 //! count against no limit. Rates count network-layer bytes plus a per-packet overhead that is
 //! zero unless set.
 //!
-//! Used as an element a link keeps its packets itself. Whoever has many links lets them share a
+//! Used as an element, a link keeps its packets itself. Many links share a
 //! [`PacketPool`]: a packet stays in its [`Place`] from one drop-tail link to the next
-//! ([`Link::accept`], [`Link::begin`]); a [`PlainLink`] is the commonest link, which says when a packet arrives
+//! ([`Link::accept`], [`Link::begin`]). A [`PlainLink`] is the most frequent kind: it says when a packet arrives
 //! and leaves the rest to the caller.
 //!
 //! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact
@@ -35,7 +35,7 @@
 //!
 //! What every element promises, and the shared tests in `tests/contract.rs` check:
 //!
-//! * polling late changes when we learn, never what happened;
+//! * polling late changes when events are learnt, never the events;
 //! * a departure is never earlier than its arrival, and departures never go back in time;
 //! * in = out + held + dropped, at every instant; nothing held if and only if `poll_at` is `None`;
 //! * at one instant departures come before arrivals: a queue has room for a packet that arrives

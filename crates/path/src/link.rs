@@ -56,9 +56,9 @@ impl Default for LinkConfig {
 pub struct Begun {
     /// When the packet arrives at the far end.
     pub arrival: Time,
-    /// The packet,
+    /// The packet.
     pub place: Place,
-    /// and what was noted with it: who only needs this does not look where the packet lies.
+    /// Its note: a caller that needs only this does not touch the memory of the packet.
     pub note: Note,
 }
 
@@ -68,14 +68,14 @@ pub struct Begun {
 /// its arrival at the far end, so a packet costs one wake-up per link. The queue is brought up to
 /// date, each dequeue at its own instant, whenever the link is touched.
 ///
-/// A link is used in one of two ways, and never in both. As an [`Element`], by itself, it keeps its packets in a
-/// pool of its own: `push`, `poll_at`, `pop` and [`Link::backlog`]. Among many it takes and gives places of a pool
-/// that they share: the methods that are handed a [`PacketPool`], which is always the same. In that case
-/// `poll_at` knows nothing ([`Link::due`] does), and debug builds panic when one of those four is called while
-/// it holds packets. What is counted ([`Element::ledger`], meter, census, marks) is the same in both.
+/// A link is used in one of two ways, never in both. As an [`Element`] it keeps its packets in its own pool: `push`,
+/// `poll_at`, `pop` and [`Link::backlog`]. With many links it works on places of a shared pool: the methods with a
+/// [`PacketPool`] argument, which must always be the same pool. Then [`Link::due`] takes the place of `poll_at`, and
+/// debug builds panic if one of those four is called while the link holds packets. Counts ([`Element::ledger`], meter,
+/// census, marks) are the same in both.
 ///
-/// The order of the fields is the order of use: what a packet needs that finds the link idle comes
-/// first, then what one needs that waits. With thousands of links that is what a hop costs.
+/// Fields are in the order of use: first those for a packet that finds the link idle, then those for one that
+/// waits. With thousands of links, cache misses are most of the cost of a hop.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Link {
@@ -92,7 +92,7 @@ pub struct Link {
     flight: VecDeque<(Time, Place)>,
     arrived: u64,
     departed: u64,
-    /// What few links have.
+    /// Features that few links have.
     extra: Option<Box<Extra>>,
     /// Bits per second; zero = transmission takes no time, or how much it takes changes.
     rate: u64,
@@ -104,14 +104,14 @@ pub struct Link {
     own: PacketPool,
 }
 
-/// Link-layer bytes, loss, and somebody who counts.
+/// Link-layer bytes, loss, and counters.
 #[derive(Clone, Debug, Default)]
 struct Extra {
     overhead: u64,
     loss: Option<LossProcess>,
     meter: Option<Meter>,
     census: Option<Census>,
-    /// What was dropped and has not been taken, where somebody wants it.
+    /// Dropped packets that have not been taken, if they are kept.
     lost: Option<Vec<(Time, Packet, DropReason)>>,
     /// The course of a link that changes.
     varied: Option<Box<Varied>>,
@@ -143,7 +143,7 @@ impl Link {
         let queue = AnyQdisc::new(&config.discipline, &outlet, seed, name);
         Link {
             free_at: Time::ZERO,
-            // Of a link that changes the shortest there will be: callers wait at most so long.
+            // For a link that changes, its shortest delay ever: callers wait at most this long.
             delay: varied_delay.unwrap_or(config.delay),
             per_byte: if rate > 0 && BYTE.is_multiple_of(rate) {
                 BYTE / rate
@@ -249,8 +249,8 @@ impl Link {
         self.queue.marked() + before.unwrap_or(0)
     }
 
-    /// Begins the next transmission due by `now`, if there is one that the wire does not lose. The packet has left the link if the caller says so ([`Link::leaves`]);
-    /// else it is to be left [under way](Link::flies).
+    /// Begins the next transmission due by `now`, if there is one that the wire does not lose. The caller must then either
+    /// take the packet ([`Link::leaves`]) or leave it in the link ([`Link::flies`]).
     #[inline]
     pub fn begin(&mut self, pool: &mut PacketPool, now: Time) -> Option<Begun> {
         if self.waiting > 0 && self.free_at <= now {
@@ -349,9 +349,9 @@ impl Link {
         Some(end + self.delay)
     }
 
-    /// A packet arrives that lies in a pool, always the same one. If its transmission begins at once, when it
-    /// arrives at the far end, as of [`Link::begin`]. To be called when everything due by `at` has begun; if it
-    /// gives nothing, something else may have become due.
+    /// A packet arrives. If its transmission begins at once, returns when it arrives at the far end, as
+    /// [`Link::begin`]. Call it only when everything due by `at` has begun. If it returns `None`, another transmission may
+    /// have become due.
     #[inline(always)]
     pub fn accept(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
         self.arrived += 1;
@@ -359,7 +359,7 @@ impl Link {
             return self.accept_any(pool, at, place);
         }
         if self.free_at < at {
-            // The serializer was idle: a new busy period owes nothing.
+            // The serializer was idle: the remainder of the last busy period is void.
             self.free_at = at;
             self.carry = 0;
         }
@@ -440,8 +440,8 @@ impl Link {
         self.flight.push_back((arrival, place));
     }
 
-    /// A packet whose transmission has begun is the caller's from now on. A caller that always takes a packet
-    /// saves the wake-up for it; it must touch the link by [`Link::touch_at`].
+    /// A packet whose transmission has begun is the caller's from now on. This saves a wake-up for its arrival. The
+    /// caller must touch the link by [`Link::touch_at`].
     #[inline]
     pub fn leaves(&mut self) {
         self.departed += 1;
@@ -465,8 +465,8 @@ impl Link {
         }
     }
 
-    /// Until when nothing happens that a caller of [`Link::begin`] must attend to: a packet
-    /// that it left in the link arrives, or one that it will be given could be due.
+    /// When a caller of [`Link::begin`] must call again: the next packet in the link arrives, or a waiting one could
+    /// arrive.
     #[inline]
     pub fn touch_at(&self) -> Option<Time> {
         self.next_arrival()
@@ -476,7 +476,7 @@ impl Link {
     /// [`Element::poll_at`] of a link whose packets lie in `pool`.
     #[inline]
     pub fn due(&self) -> Option<Time> {
-        // What was in transmission may have been lost on the wire while more waits behind it.
+        // The packet in transmission may have been lost on the wire while others wait.
         self.next_arrival()
             .or_else(|| (self.waiting > 0).then_some(self.free_at))
     }
@@ -493,7 +493,7 @@ impl Link {
         self.flight.iter().map(|&(_, place)| place)
     }
 
-    /// The packet under way that will be the first when so many more have arrived.
+    /// The packet with `n` others under way before it.
     #[inline]
     pub fn behind(&self, n: usize) -> Option<Place> {
         Some(self.flight.get(n)?.1)

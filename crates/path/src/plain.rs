@@ -1,4 +1,4 @@
-//! The commonest link, computed ahead.
+//! The most frequent kind of link, computed in advance.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use swell_base::{Dur, QueueLimit, Stream, Time, fetch};
 use crate::link::BYTE;
 use crate::{Discipline, LinkConfig, Loss, LossProcess};
 
-/// A [`Link`](crate::Link) without anything that few have: drop tail by bytes, a constant rate, a
-/// delay, independent loss, nobody who counts. Nothing that comes later changes when a packet of such a link arrives, so it
-/// is known at once; the link does not hold packets and is not asked when they arrive.
+/// A [`Link`](crate::Link) with common features only: drop tail by bytes, a constant rate, a delay, independent
+/// loss, no counters. Later packets do not change when a packet of such a link arrives. So the arrival is known at
+/// once, the link holds no packets, and it needs no wake-up. A learnt model has hundreds of thousands of such links.
 ///
-/// It takes and drops what a `Link` does, to the nanosecond.
+/// It accepts and drops the same packets as a `Link`, at the same nanoseconds.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct PlainLink {
@@ -26,13 +26,12 @@ pub struct PlainLink {
     per_byte: u32,
     /// Packets before the last one in this busy period.
     before: u32,
-    // Up to here what every packet needs.
-    /// Bytes of the packets that found the link busy, and whose transmission had not begun when the last of them
-    /// came.
+    // Every packet needs the fields above; they share a cache line.
+    /// Sizes of the packets that waited when the last one of them arrived.
     row: VecDeque<u16>,
-    /// When the transmission of the first of them begins,
+    /// When the transmission of the first of them begins.
     begins: Time,
-    /// and what the division left over by then.
+    /// The remainder of the division at that time.
     begins_carry: u64,
     /// Loss on the wire, if there is any; few links of a network lose packets, all of a learnt model's may.
     loss: Option<Box<LossProcess>>,
@@ -115,7 +114,7 @@ impl PlainLink {
     /// Transmits where the rate does not divide.
     #[inline(never)]
     fn transmit_seldom(&mut self, size: u16, idle: bool) {
-        // A new busy period owes nothing.
+        // The remainder of the last busy period is void.
         let carry = if idle { 0 } else { self.carry };
         let (took, carry) = self.transmission(size, carry);
         self.free_at += took;
@@ -137,7 +136,7 @@ impl PlainLink {
         (Dur::from_nanos(work / self.rate), work % self.rate)
     }
 
-    /// A packet finds the link busy: whether there is room.
+    /// A packet finds the link busy. Returns whether it fits into the queue.
     #[inline(never)]
     fn wait(&mut self, at: Time, size: u16) -> bool {
         while let Some(&first) = self.row.front()

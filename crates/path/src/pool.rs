@@ -10,7 +10,7 @@ const END: u32 = u32::MAX;
 pub struct Place(u32);
 
 impl Place {
-    /// Its number, for who keeps it in a word.
+    /// Its number, for callers that pack it into a word.
     #[inline]
     pub fn number(self) -> u32 {
         self.0
@@ -27,10 +27,10 @@ impl Place {
 /// long as it waits in drop-tail queues alone (the other disciplines hold packets themselves); queues are
 /// rows of places.
 ///
-/// The place left last is taken next: what is touched is as much memory as packets are under way now. With
-/// thousands of links that is the difference between cache and memory.
+/// The place that was released last is taken next. So the memory in use is proportional to the packets under way now, and
+/// stays in the cache.
 ///
-/// Whoever takes a packet off the last link must [release](Self::release) its place. Debug builds check that only
+/// The caller that takes a packet off its last link must [release](Self::release) its place. Debug builds check that only
 /// places in use are released, read and queued.
 #[derive(Clone, Debug)]
 pub struct PacketPool {
@@ -55,7 +55,7 @@ struct Slot {
     in_use: bool,
 }
 
-/// What the caller wants to have at hand with a packet ([`Head::note`]).
+/// A word that the caller stores with a packet ([`Head::note`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note(pub u64);
 
@@ -158,7 +158,7 @@ impl PacketPool {
         &self.sacks[place.0 as usize]
     }
 
-    /// A copy of the whole packet in a place that is in use, for who keeps it or hands it on.
+    /// A copy of the whole packet in a place that is in use.
     #[inline]
     pub fn copy(&self, place: Place) -> Packet {
         let head = *self.packet(place);

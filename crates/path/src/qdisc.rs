@@ -14,7 +14,7 @@ use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream};
 
 use crate::PacketPool;
 use crate::pool::Place;
-use fifo::Row;
+use fifo::PlaceQueue;
 pub(crate) use fifo::Waiting;
 
 pub use classifier::Classifier;
@@ -49,12 +49,12 @@ impl Backlog {
     }
 }
 
-/// A queueing discipline. `now` never decreases from call to call. A packet handed in is at every
-/// instant in one of four states: waiting ([`Qdisc::backlog`]), given out by `dequeue`, refused by
-/// `enqueue`, or handed to `dropped`.
+/// A queueing discipline. `now` never decreases from call to call. Every packet is at every
+/// instant in one of four states: waiting ([`Qdisc::backlog`]), returned by `dequeue`, refused by
+/// `enqueue`, or passed to `dropped`.
 pub trait Qdisc {
-    /// Accepts a packet or refuses it, saying why. Packets that must make room, if any, are handed
-    /// to `dropped`; the new one may be among them, accepted first and dropped at once.
+    /// Accepts a packet, or refuses it with a reason. Packets that are dropped to make room are passed
+    /// to `dropped`. The new one may be among them.
     fn enqueue(
         &mut self,
         now: Time,
@@ -62,8 +62,8 @@ pub trait Qdisc {
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason>;
 
-    /// The next packet to transmit. Packets that the discipline drops on the way are handed to
-    /// `dropped`; it may drop all it has and give none.
+    /// The next packet to transmit. Packets that the discipline drops instead are passed to
+    /// `dropped`. It may drop all of them and return `None`.
     fn dequeue(&mut self, now: Time, dropped: &mut dyn FnMut(Packet, DropReason))
     -> Option<Packet>;
 
@@ -112,11 +112,11 @@ pub struct Outlet {
 /// The disciplines in front of a link's serializer. The hot one takes packets where they lie.
 #[derive(Clone, Debug)]
 pub(crate) enum AnyQdisc {
-    Fifo(Row),
+    Fifo(PlaceQueue),
     Other(Other),
 }
 
-/// The others, which are handed packets and hand them out.
+/// The others, which store packets themselves.
 #[derive(Clone, Debug)]
 pub(crate) enum Other {
     Red(Box<Red>),
@@ -133,7 +133,7 @@ impl AnyQdisc {
         // Not the name itself: that is the stream of the link's losses.
         let stream = || Stream::new(seed, &format!("{name}/queue"));
         AnyQdisc::Other(match d {
-            Discipline::Fifo => return AnyQdisc::Fifo(Row::new(outlet.limit, outlet.rate)),
+            Discipline::Fifo => return AnyQdisc::Fifo(PlaceQueue::new(outlet.limit, outlet.rate)),
             Discipline::Red(c) => Other::Red(Box::new(Red::new(c, outlet, stream()))),
             Discipline::Priority(c) => Other::Priority(Box::new(Priority::new(c, outlet))),
             Discipline::Drr(c) => Other::Drr(Box::new(Drr::new(c, outlet, stream()))),
@@ -214,9 +214,8 @@ impl AnyQdisc {
         }
     }
 
-    /// Gives up what waits, one packet after the other in the order of service, to a discipline that
-    /// takes over. It is asked at the beginning of time: no packet has waited then, and no discipline
-    /// finds a reason to drop one. Afterwards it is of no more use.
+    /// Returns the next waiting packet in the order of service, for a discipline that takes over. It dequeues at time zero:
+    /// then no packet has waited, so no discipline drops one. Do not use it for anything else afterwards.
     pub(crate) fn give_up(
         &mut self,
         pool: &mut PacketPool,
@@ -249,7 +248,7 @@ impl Other {
         }
     }
 
-    // Out of line, so that what is inlined into a link is the FIFO and one call.
+    // Not inlined, so that a link contains the FIFO and one call.
 
     #[cold]
     #[inline(never)]
@@ -290,6 +289,6 @@ mod tests {
 
     #[test]
     fn the_choice_of_a_discipline_costs_a_fifo_a_word_at_most() {
-        assert!(size_of::<AnyQdisc>() <= size_of::<Row>() + 8);
+        assert!(size_of::<AnyQdisc>() <= size_of::<PlaceQueue>() + 8);
     }
 }

@@ -1,4 +1,4 @@
-//! The serializer of a link that changes: when a transmission ends is worked out ahead, through every
+//! The serializer of a link that changes. The end of a transmission is computed in advance, through every
 //! change until then.
 
 use swell_base::{Dur, Rate, Stream, Time};
@@ -7,8 +7,8 @@ use crate::deliveries::{BYTE, Position};
 use crate::schedule::Timeline;
 use crate::{Capacity, Change, Deliveries, LinkConfig, LossProcess};
 
-/// Through so many changes in a row a transmission is followed. One that is not over by then, or could
-/// not begin, never is: nobody waits for a link that changes every nanosecond of a century.
+/// Bound on the changes through which a transmission is followed. One that is not over by then counts as never over. So
+/// the work is bounded, even for a link that changes every nanosecond.
 const PATIENCE: u32 = 10_000_000;
 
 #[derive(Clone, Debug)]
@@ -57,15 +57,15 @@ impl Wire {
         }
     }
 
-    /// The idle serializer is asked for at `at`: when may a transmission begin? `free_at` is what it
-    /// said last, not later than `at`.
+    /// When a transmission may begin on a serializer that is idle at `at`. `free_at` is its last answer, not later than
+    /// `at`.
     pub fn wake(&mut self, at: Time, free_at: Time) -> Time {
         if at == Time::MAX {
             return Time::MAX;
         }
         self.reach(at);
         if free_at < at {
-            // A new busy period owes nothing.
+            // The remainder of the last busy period is void.
             self.carry = 0;
         }
         if let Supply::Deliveries(position) = &mut self.supply {
@@ -75,7 +75,7 @@ impl Wire {
         self.ready(at)
     }
 
-    /// Transmits `bytes` from `start` on, which is when it said that it would be ready.
+    /// Transmits `bytes` from `start` on, the instant that it gave as ready.
     pub fn send(&mut self, start: Time, bytes: u64) -> Sent {
         const NEVER: Sent = Sent {
             end: Time::MAX,

@@ -181,7 +181,7 @@ fn band(
     let mut times: Vec<f64> = (0..=BAND_POINTS)
         .filter_map(|i| all.quantile(i as f64 / BAND_POINTS as f64))
         .collect();
-    // The last completion, which is no quantile where requests are unfinished.
+    // The last completion; it is not a quantile if requests are unfinished.
     times.extend(all.steps().last().map(|s| s.value));
     times.dedup();
     let shares: Vec<(f64, Vec<f64>)> = groups
@@ -309,7 +309,7 @@ fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
         .iter()
         .filter(|b| b.direction == direction);
     let place = |time: f64| (time / bin).round().max(0.0) as usize;
-    // Bins beyond the run's end are no part of it, whatever a table says.
+    // Bins beyond the run's end do not count, whatever a table says.
     let most = place(seconds) + 1;
     let count = rows
         .clone()

@@ -80,9 +80,9 @@ pub struct MeasureRow {
 /// A measure with one background.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MeasureCell {
-    /// Its value; none where it cannot be told.
+    /// Its value; `None` if it is not known.
     pub value: Option<Interval>,
-    /// With this background over without; none for the reference, and where it cannot be told.
+    /// With this background over without; `None` for the reference, and if it is not known.
     pub ratio: Option<Interval>,
     /// Whether a difference beyond the margin is shown.
     pub differs: bool,

@@ -1,4 +1,4 @@
-//! The network as a small drawing: a dumbbell, who sits where, what the bottleneck is.
+//! The network as a small drawing: a dumbbell with its hosts and its bottleneck.
 
 use crate::chart::{Canvas, begin};
 use crate::data::NetworkData;

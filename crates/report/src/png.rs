@@ -13,7 +13,7 @@ const LARGEST: u32 = 4096;
 /// Why a picture could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// The text is no SVG picture.
+    /// The text is not an SVG picture.
     #[error("no SVG picture: {0}")]
     Svg(#[from] resvg::usvg::Error),
     /// The picture has no area or too much of it.
@@ -41,7 +41,7 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
 /// the warning says where there are none, and the bytes may differ between machines.
 ///
 /// # Errors
-/// Where `svg` is no picture, or one of more than 4096 pixels on a side.
+/// If `svg` is not a picture, or has more than 4096 pixels on a side.
 pub fn png(svg: &str, scale: f32) -> Result<(Vec<u8>, Option<Warning>), PngError> {
     let mut options = Options {
         fontdb: Arc::clone(&FONTS),

@@ -1,4 +1,4 @@
-//! Charts as Vega-Lite specifications, for whoever wants to change a figure.
+//! Charts as Vega-Lite specifications, so that a figure can be changed.
 //!
 //! A specification holds the data of the chart and no picture: notebooks, editors and Altair read it. Values are in base
 //! units (seconds, bytes, bits per second, shares from 0 to 1). Colours and dashes are those of the SVG files.

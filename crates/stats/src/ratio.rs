@@ -71,7 +71,7 @@ impl PairedRatio {
             return None;
         }
         let exact = |values: &[Value]| values.iter().all(|v| matches!(v, Value::Exact(_)));
-        // Groups as small as they can be with every quantile told; single replications where none are.
+        // The smallest groups in which every quantile is known; single replications if there are none.
         let largest = (n / MIN_REPLICATIONS).max(1);
         let mut found = None;
         for size in 1..=largest {

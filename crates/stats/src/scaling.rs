@@ -54,7 +54,7 @@ pub enum FitError {
     },
 }
 
-/// A fit worse than this is no line.
+/// A fit worse than this is not a line.
 const Q_MIN: f64 = 0.05;
 /// Q that still rises by this factor with the next onset has not levelled off.
 const Q_RISE: f64 = 10.0;

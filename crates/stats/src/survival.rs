@@ -102,7 +102,7 @@ impl KaplanMeier {
             let done = items[i..i + same].iter().filter(|o| o.complete).count() as f64;
             if done > 0.0 {
                 survival *= 1.0 - done / at_risk;
-                // Greenwood's sum is infinite where nobody survives, but the product S^2 * sum is zero.
+                // Greenwood's sum is infinite where none survives, but the product S^2 * sum is zero.
                 if done < at_risk {
                     greenwood += done / (at_risk * (at_risk - done));
                 }

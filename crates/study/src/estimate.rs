@@ -28,7 +28,7 @@ impl Estimate {
         Some(Estimate::known(value, sd.unwrap_or(0.0), values.len()))
     }
 
-    /// From a mean and a standard deviation that somebody else found over `n` values.
+    /// From a mean and a standard deviation that another simulator gave over `n` values.
     pub fn known(value: f64, sd: f64, n: usize) -> Estimate {
         let interval = (n > 1).then(|| ends(value, sd, n));
         Estimate {

@@ -1,4 +1,4 @@
-//! The Harpoon study: traffic learnt from its flow records and played back, beside itself.
+//! The Harpoon study: traffic learnt from its flow records and played back, compared with the original.
 //!
 //! After J. Sommers & P. Barford, "Self-configuring network traffic generation" (IMC 2004). Users of a
 //! structural model cross a link on which a router exports flow records; a flow-level model is made of

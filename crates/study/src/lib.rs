@@ -1,4 +1,4 @@
-//! Studies: what is run, by which rules claims are judged, and what somebody else's simulator gave in the same
+//! Studies: what is run, by which rules claims are judged, and what another simulator gave in the same
 //! runs. Founding papers are rerun so, and studies of one's own.
 //!
 //! A study is a file ([`file`]) that names experiments, what varies, measures, claims and figures. The program carries

@@ -1,7 +1,7 @@
 //! Router benchmarking (section 6 of the Harpoon paper): learnt traffic against a constant-spacing packet generator, with
 //! a kernel's forwarding under test.
 //!
-//! Here is what is run, how counts become numbers, and what the paper's claims say of those. Who plays a run is handed
+//! Here is what is run, how counts become numbers, and what the paper's claims say of those. The player of a run gets
 //! over ([`bench::Player`]): it takes real time and a real kernel, which are not of this room.
 
 pub mod bench;

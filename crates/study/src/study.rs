@@ -24,7 +24,7 @@ pub struct Study {
     pub command: String,
     /// Facts about the run: name and value.
     pub facts: Vec<(String, String)>,
-    /// What the simulator is called whose numbers stand beside ours; empty where there is none.
+    /// The name of the reference simulator; empty if there is none.
     pub reference: String,
     /// Measured as time went by, so that the same command gives other numbers.
     pub real_time: bool,

@@ -55,9 +55,9 @@ pub(crate) struct Domain {
 const LATE: u32 = 10_000;
 
 /// Reads export messages of any exporters and protocols (RFC 5470: a Collecting Process): NetFlow 1,
-/// 5, 7 and 9, IPFIX and sFlow 5. It opens no socket: whoever does hands over what it receives.
+/// 5, 7 and 9, IPFIX and sFlow 5. It opens no socket: the caller does, and passes what it receives.
 ///
-/// Exporters are told apart by address and observation domain, not by port, as RFC 3954 section 5.1
+/// Exporters are distinguished by address and observation domain, not by port, as RFC 3954 section 5.1
 /// has it: some send templates and data from different ports.
 ///
 /// ```

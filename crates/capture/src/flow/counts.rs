@@ -6,7 +6,7 @@ use super::{FlowRecord, Protocol, Sampling};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FlowSkip {
-    /// A packet of a capture that is no flow export.
+    /// A packet of a capture that is not a flow export.
     NotAnExport,
     /// A message of a version that is not read.
     Version,
@@ -109,7 +109,7 @@ impl FlowSkip {
 pub struct Skipped {
     /// How often.
     pub times: u64,
-    /// Byte offset of the first: in the file, of the packet in a capture, or in the message handed
+    /// Byte offset of the first: in the file, of the packet in a capture, or in the message passed
     /// over.
     pub first_at: u64,
 }
@@ -123,7 +123,7 @@ pub struct SamplingSeen {
     pub records: u64,
 }
 
-/// Kinds of sampling told apart; records beyond count in `other_samplings`.
+/// Kinds of sampling that are distinguished; other records count in `other_samplings`.
 const MOST_SAMPLINGS: usize = 64;
 
 /// Counts over flow records, valid after every record and after an error.
@@ -175,7 +175,7 @@ pub struct FlowCounts {
     pub first: i64,
     /// The latest end of a record; `i64::MIN` without records.
     pub last: i64,
-    /// Records under samplings beyond the 64 told apart.
+    /// Records under samplings beyond the 64 that are distinguished.
     pub other_samplings: u64,
     samplings: Vec<SamplingSeen>,
     skipped: [Skipped; FlowSkip::ALL.len()],

@@ -387,7 +387,7 @@ pub(crate) fn packet_into(
     true
 }
 
-/// Between whom a packet goes, as the key of a flow has it.
+/// The two ends of a packet, as in the key of a flow.
 pub(crate) fn describe(packet: &Packet, frame: &Frame<'_>, record: &mut FlowRecord) {
     let ip = ip_payload(frame);
     (record.src, record.dst) = (packet.src, packet.dst);

@@ -28,7 +28,7 @@ pub(crate) fn frame(
     }
 }
 
-/// The payload of a UDP datagram as far as it was captured, who sent it, and whether it went to one
+/// The payload of a UDP datagram as far as it was captured, its sender, and whether it went to one
 /// of the usual ports.
 fn payload<'a>(frame: &Frame<'a>) -> Option<(std::net::IpAddr, bool, &'a [u8])> {
     let packet = dissect(frame).ok()?;

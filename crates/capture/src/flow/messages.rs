@@ -9,7 +9,7 @@ use super::{FlowRecord, sets, sflow, v5};
 use crate::error::Problem;
 use crate::window::Window;
 
-/// What an exporter is called whose address a file does not give.
+/// The name of an exporter without an address in the file.
 pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// No message is longer, for none is longer than a datagram.

@@ -57,7 +57,7 @@ impl Default for Metering {
 /// Counts over metered packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterCounts {
-    /// Frames handed over.
+    /// Frames received.
     pub frames: u64,
     /// Frames that sampling left out.
     pub left_out: u64,

@@ -2,12 +2,12 @@
 //!
 //! [`FlowReader`] reads a file, whatever it is: a capture of export messages, an IPFIX file, one of
 //! nfdump's, a table. [`CollectingProcess`] takes messages one by one and [`MeteringProcess`]
-//! frames, for whoever receives them; [`IpfixWriter`] writes records. [`FlowCounts`] says what was
+//! frames, for a caller that receives them; [`IpfixWriter`] writes records. [`FlowCounts`] says what was
 //! read, what was skipped and why, and which samplings were in force. `docs/flow-records.md` has the
 //! formats, and what is not read. [`holds_flow_records`] tells such files from captures of packets.
 //!
 //! Nothing panics, memory is bounded by [`Limits`] whatever strangers send, and what cannot be known
-//! of a record is told apart from zero.
+//! of a record differs from zero.
 
 mod collect;
 mod counts;

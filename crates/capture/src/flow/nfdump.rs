@@ -64,7 +64,7 @@ pub(crate) struct Nfdump {
     /// Where the block under way began, and what of it is left in the file, if it is not packed.
     place: u64,
     left: usize,
-    /// What is left hides behind a record whose size cannot be.
+    /// The rest cannot be found: a record has an impossible size.
     hidden: bool,
     /// A packed block's content, and how far it has been read.
     plain: Vec<u8>,

@@ -111,7 +111,7 @@ impl<'a> FlowReader<'a> {
     ///
     /// # Errors
     /// If the first bytes cannot be read or are those of no format that holds flow records. A
-    /// capture without any is no error here: only its end shows.
+    /// capture without any is not an error here: that shows only at its end.
     pub fn new(source: impl Read + Send + 'a) -> Result<FlowReader<'a>, FlowError> {
         FlowReader::start(None, source, Limits::default())
     }

@@ -91,9 +91,9 @@ impl FlowRecord {
 /// The other direction of a biflow: what went from `dst` to `src`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reverse {
-    /// Time of its first packet; that of the record where it is not told apart.
+    /// Time of its first packet; that of the record if it has none of its own.
     pub first: i64,
-    /// Time of its last packet; that of the record where it is not told apart.
+    /// Time of its last packet; that of the record if it has none of its own.
     pub last: i64,
     /// Its packets.
     pub packets: u64,
@@ -126,7 +126,7 @@ pub enum EndReason {
     ActiveTimeout,
     /// The exporter saw its end: FIN or RST.
     EndOfFlow,
-    /// The metering process was told to stop.
+    /// The metering process was stopped.
     ForcedEnd,
     /// The flow cache was full.
     LackOfResources,
@@ -185,7 +185,7 @@ pub struct Sampling {
     pub interval: f64,
     /// Where the interval was found.
     pub source: SamplingSource,
-    /// Whether whoever wrote the record has multiplied its counters by the interval already.
+    /// Whether the exporter or collector has multiplied the counters by the interval already.
     pub scaled: bool,
 }
 

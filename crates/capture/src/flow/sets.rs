@@ -301,7 +301,7 @@ fn learn(
     }
     for set in process.waiting.take((domain, id)) {
         process.counts.sets_late += 1;
-        // Places in a set that has waited are not told apart.
+        // Offsets within a set that waited for its template are not known.
         let began = set.at.saturating_sub(process.base()) as usize;
         decode(process, domain, id, &set.clock, &set.data, began, out);
     }

@@ -85,7 +85,7 @@ pub(crate) fn is_message(bytes: &[u8]) -> bool {
 }
 
 /// Reads a datagram. It carries no time but uptime: its records have that of its arrival. The agent
-/// it names is the exporter, whoever has forwarded it.
+/// it names is the exporter, even if another host forwarded it.
 pub(crate) fn message(
     process: &mut CollectingProcess,
     _from: IpAddr,

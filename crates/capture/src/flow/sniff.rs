@@ -16,7 +16,7 @@ pub fn holds_flow_records(head: &[u8]) -> bool {
     if !matches!(reader.format(), FlowFormat::Capture(_)) {
         return true;
     }
-    // The head ends somewhere: that it breaks off there is no damage.
+    // The head is cut at a fixed length: an incomplete end is not damage.
     while reader
         .next_records()
         .is_ok_and(|records| !records.is_empty())

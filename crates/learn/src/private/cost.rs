@@ -19,7 +19,7 @@ const MOST_BINS: u64 = 36_000;
 const MOMENTS: usize = 3;
 
 /// How far a protected model is from the one as learnt. It is made of the trace itself, without noise: it is
-/// for who holds the trace, and in no model.
+/// for the holder of the trace only, and in no model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
     /// Wasserstein distances of the binary logarithms, octaves, of quantities that both models have.

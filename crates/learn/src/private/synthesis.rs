@@ -1,4 +1,4 @@
-//! From noisy counts to a model. All that it takes from the trace beside the counts counts as known.
+//! From noisy counts to a model. Everything else that it takes from the trace is assumed to be public.
 
 use swell_base::{Dur, Rate, Stream, Warning};
 use swell_traffic::{

@@ -12,7 +12,7 @@ const SHARE: f64 = 0.75;
 /// The windows that one end offered, and whether the largest is a cap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// The largest, bytes; 0: none was seen that can be told.
+    /// The largest, bytes; 0: not known.
     pub(super) largest: u32,
     /// The largest that its scale allows, bytes.
     potential: u32,
@@ -97,7 +97,7 @@ mod tests {
     fn a_window_that_held_a_transfer_back_is_a_cap() {
         // A window a round trip, ten times.
         assert_eq!(cap(10, |_| 64_000, 2, |_| 64_000), 64_000);
-        // What a slower transfer would have done, nobody knows.
+        // A slower transfer does not show how far the window would have grown.
         assert_eq!(cap(10, |_| 30_000, 2, |_| 64_000), 0xffff << 2);
         assert_eq!(cap(10, |_| 30_000, 0, |_| 64_000), 0xffff);
         // Nor is it known of one that ends when the window has been filled once.

@@ -1,8 +1,8 @@
 //! A link that changes on a schedule.
 //!
-//! Everything that happens between two packets that are touched happens at its own instant, as if
-//! somebody had watched: the end of a transmission is worked out ahead through the changes of rate
-//! that lie on the way ([`Wire`]), and the queue is exchanged between the dequeues before and after.
+//! Every change takes effect at its own instant, although the link is touched only when packets arrive or leave. The
+//! end of a transmission is computed in advance through the changes of rate ([`Wire`]). The queue is replaced between the
+//! dequeues before and after the change.
 
 use swell_base::{DropReason, Dur, Packet, Time};
 
@@ -13,11 +13,11 @@ use crate::schedule::Timeline;
 use crate::wire::Wire;
 use crate::{Outlet, PacketPool};
 
-/// What a link that changes has besides.
+/// The additional state of a link that changes.
 #[derive(Clone, Debug)]
 pub(super) struct Varied {
     wire: Wire,
-    /// Changes of the queue, with what they must be told.
+    /// Changes of the queue, with the facts that they need.
     queues: Timeline,
     exchanged: u64,
     seed: u64,
@@ -87,8 +87,8 @@ impl Link {
         at: Time,
         place: Place,
     ) -> Option<Time> {
-        // Nobody has looked since the last transmission began; what the packet finds waiting is what waits in
-        // the queue of this instant.
+        // Changes of the queue may have become due since the last transmission began. The packet must meet the queue of
+        // this instant.
         while self.exchange(pool, at) {}
         if let Some(extra) = &mut self.extra {
             extra.arrival(at, pool.packet(place), &self.queue);
@@ -122,7 +122,7 @@ impl Link {
                 continue;
             }
             if start > now || start == Time::MAX {
-                // What stands still for good keeps what it has.
+                // A link that never transmits again keeps its packets.
                 break;
             }
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
@@ -186,7 +186,7 @@ impl Link {
         if !sent.lost {
             varied.last = arrival;
         }
-        // What never leaves is in no bin.
+        // A packet that never leaves is in no bin.
         if sent.end < Time::MAX {
             extra.leaves(sent.end, packet, sent.lost);
             if sent.lost {

@@ -6,7 +6,7 @@ use swell_base::{FlowId, Head, Tag, derived};
 /// the last means the last.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Classifier {
-    /// By whose traffic it is.
+    /// Foreground or background.
     Tag {
         /// Class of the application under study.
         foreground: u16,
@@ -37,7 +37,7 @@ impl Classifier {
                 after.checked_sub(1).map_or(0, |i| usize::from(ranges[i].1))
             }
             Classifier::Hash => {
-                // Both directions apart. Index 0 would give the salt itself.
+                // The directions differ. Index 0 would give the salt itself.
                 let flow = u64::from(packet.flow.0) << 1 | u64::from(packet.way);
                 return (derived(salt, flow + 1) % classes as u64) as usize;
             }

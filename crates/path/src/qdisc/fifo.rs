@@ -12,7 +12,7 @@ use crate::{Note, PacketPool};
 /// First in, first out with a limit on what waits: packets, bytes or time at the link's rate.
 #[derive(Clone, Debug)]
 pub struct Fifo {
-    row: Row,
+    row: PlaceQueue,
     pool: PacketPool,
 }
 
@@ -22,7 +22,7 @@ impl Fifo {
     /// counts as unlimited here.
     pub fn new(limit: QueueLimit, rate: Option<Rate>) -> Fifo {
         Fifo {
-            row: Row::new(limit, rate),
+            row: PlaceQueue::new(limit, rate),
             pool: PacketPool::default(),
         }
     }
@@ -61,15 +61,15 @@ impl Qdisc for Fifo {
     }
 }
 
-/// What a [`Fifo`] does, to packets that lie in a pool: a link's own queue where nothing else is asked for.
+/// A [`Fifo`] of packets that lie in a shared pool: the queue of a link without another discipline.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct PlaceQueue {
     queue: VecDeque<Waiting>,
     waiting: Backlog,
     bound: Bound,
 }
 
-/// What a queue and who takes from it needs of a packet that waits, which may lie in main memory by then.
+/// The facts about a waiting packet that the queue and its caller need. The packet itself may have left the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub place: Place,
@@ -78,10 +78,10 @@ pub(crate) struct Waiting {
     pub note: Note,
 }
 
-impl Row {
+impl PlaceQueue {
     /// As [`Fifo::new`].
-    pub fn new(limit: QueueLimit, rate: Option<Rate>) -> Row {
-        Row {
+    pub fn new(limit: QueueLimit, rate: Option<Rate>) -> PlaceQueue {
+        PlaceQueue {
             queue: VecDeque::new(),
             waiting: Backlog::default(),
             bound: Bound::new(limit, rate),

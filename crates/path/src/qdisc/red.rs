@@ -284,7 +284,7 @@ impl Red {
         self.waiting.push_back(packet);
     }
 
-    /// Makes `packet` or another one go because there is no room or the average is too high.
+    /// Drops `packet` or another one, because the queue is full or the average is too high.
     fn force(
         &mut self,
         packet: Packet,

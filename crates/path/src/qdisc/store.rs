@@ -28,7 +28,7 @@ impl Bound {
         Bound { packets, bytes }
     }
 
-    /// Whether `packet` finds no room beside what waits.
+    /// Whether `packet` does not fit.
     #[inline]
     pub fn refuses(&self, waiting: Backlog, packet: &Head) -> bool {
         waiting.packets >= self.packets || waiting.bytes + u64::from(packet.size) > self.bytes

@@ -40,7 +40,7 @@ pub struct BarGroup {
 /// Grouped bars with intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarChart {
-    /// For the reader who cannot see it, and the title of a file of its own.
+    /// Alternative text, and the title of a file of its own.
     pub title: String,
     /// What it shows, in a sentence.
     pub description: String,
@@ -59,7 +59,7 @@ pub struct BarChart {
 }
 
 impl BarChart {
-    /// Logarithmic where factors above 8 must be told from factors near one.
+    /// Logarithmic if there are factors above 8: those near one stay visible.
     pub(crate) fn axis(&self, pixels: f64) -> Axis {
         let values = || {
             self.groups

@@ -45,7 +45,7 @@ pub struct Strip {
 /// Strips that share a time axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// For the reader who cannot see it, and written above.
+    /// Alternative text, and the heading.
     pub title: String,
     /// What it shows, in a sentence.
     pub description: String,

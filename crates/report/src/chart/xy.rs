@@ -43,7 +43,7 @@ pub struct Curve {
 /// Curves over two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct XyChart {
-    /// For the reader who cannot see it, and the title of a file of its own.
+    /// Alternative text, and the title of a file of its own.
     pub title: String,
     /// What it shows, in a sentence.
     pub description: String,

@@ -6,7 +6,7 @@ use super::points::wrong;
 use super::source::{Source, Wrong};
 use crate::{Estimate, Line};
 
-/// Runs of a picture: each may take as long as it took before, and more curves than these nobody tells apart.
+/// Runs of a picture: each may take as long as it took before, and more curves than these cannot be distinguished.
 const MOST: usize = 20;
 
 /// The lines of a figure of points in one column.
@@ -48,7 +48,7 @@ pub(super) fn lines(
         name += &at;
         for (k, (label, text)) in figure.points.iter().enumerate() {
             let points = (source.points)(i, text)?;
-            // A line has its colour in every picture of the figure; the runs of the only one are told apart.
+            // A line has its colour in every picture of the figure; the runs of a single line get different colours.
             let place = match lines {
                 [_] => drawn.len(),
                 _ => k + figure.points.len() * lines.iter().position(|l| *l == line).unwrap_or(0),

@@ -149,7 +149,7 @@ fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Wa
     }
 }
 
-/// Asks every claim of numbers of the right shape; that runs are not there is no mistake.
+/// Evaluates every claim on made-up numbers. Missing runs are not an error.
 pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Problems> {
     for column in 0..compiled.file.column.len() {
         let engine = asking(compiled, numbers, Some(numbers), column);

@@ -1,4 +1,4 @@
-//! Our numbers beside somebody else's, one by one.
+//! Our numbers and the reference's, one by one.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::units::written;
 use crate::words;
 use crate::{Estimate, Section, Table};
 
-/// One number of ours beside theirs.
+/// One number of ours and of the reference.
 pub(super) struct Comparison {
     runs: String,
     measure: usize,

@@ -286,7 +286,7 @@ fn picture(figure: &Figure, column: Option<&Column>, lines: Vec<Line>) -> Pictur
     }
 }
 
-/// The curve beside the lines, over their range; none where it asks for runs that are not there.
+/// The reference curve over the range of the lines; `None` if it needs runs that do not exist.
 fn reference(
     compiled: &Compiled,
     numbers: &Numbers,

@@ -18,7 +18,7 @@ pub struct Group {
     pub(super) column: usize,
     pub(super) line: usize,
     pub(super) axes: Vec<f64>,
-    /// What `swell run` would be told with `--set`.
+    /// The values of `swell run --set`.
     pub assignments: Vec<String>,
     /// The foreground that is run.
     pub foreground: String,

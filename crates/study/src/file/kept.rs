@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Kept {
-    /// The file beside a table of runs.
+    /// The file that belongs to a table of runs.
     pub(super) fn beside(runs: &Path) -> PathBuf {
         runs.with_extension("points.csv")
     }
@@ -84,7 +84,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Takes up what shards kept beside a file that is open, and removes their files.
+    /// Merges the files of shards into an open file, and removes them.
     pub(super) fn join(&self, shards: &[PathBuf]) -> io::Result<()> {
         for path in shards {
             let old = fs::read_to_string(path)?;

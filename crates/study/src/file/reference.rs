@@ -1,4 +1,4 @@
-//! Numbers that somebody else has for the same runs, as a table.
+//! Reference numbers: those of another simulator for the same runs, as a table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::group::Group;
 use super::texts::Texts;
 use crate::Estimate;
 
-/// Numbers by combination: ours, or somebody else's.
+/// Numbers by combination: ours, or the reference's.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Numbers {
     pub rows: Vec<Row>,
@@ -37,7 +37,7 @@ pub(super) fn key(place: (usize, usize), axes: &[f64]) -> Key {
     (place, bits.collect())
 }
 
-/// What of somebody else's numbers is held against ours.
+/// Which of the reference's numbers are compared with ours.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparable {
     /// None where nothing is.

@@ -148,7 +148,7 @@ fn place(position: rhai::Position, text: &str) -> String {
     }
 }
 
-/// An error that is no mistake of the expression: there are no such runs.
+/// An error that is not a fault of the expression: the runs do not exist.
 pub(super) fn not_there<T>(what: impl Into<String>) -> Result<T> {
     let thrown = Dynamic::from(NotThere(what.into()));
     Err(EvalAltResult::ErrorRuntime(thrown, rhai::Position::NONE).into())

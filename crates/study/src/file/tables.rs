@@ -119,7 +119,7 @@ const NOTHING: Synchrony = Synchrony {
 };
 
 impl Direction {
-    /// The bins that begin at `from` or later. Times are sums of widths: a billionth is no time.
+    /// The bins that begin at `from` or later. Times are sums of widths, so a billionth is ignored.
     pub(super) fn bins(&self) -> impl Iterator<Item = &Bin> {
         self.bins.iter().filter(|b| b.time >= self.from - 1e-9)
     }

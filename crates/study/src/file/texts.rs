@@ -11,7 +11,7 @@ pub(super) struct Texts {
     base: PathBuf,
     /// What the program carries; else they are read.
     carried: Option<&'static [(&'static str, &'static str)]>,
-    /// What `swell study` is told to run the study.
+    /// The arguments of `swell study` that run the study.
     pub called: String,
 }
 
@@ -26,7 +26,7 @@ pub fn quoted(path: &Path) -> String {
 }
 
 impl Texts {
-    /// What lies beside a study file, and that file's own name.
+    /// The files in the folder of a study file, and that file's own name.
     pub(super) fn beside(study: &Path) -> (Texts, String) {
         let name = study.file_name().unwrap_or(study.as_os_str());
         let texts = Texts {

@@ -21,7 +21,7 @@ const CLIENT_PORTS: u32 = 60_000;
 /// The exporter, in the world that it looks at.
 pub struct Exporter(Arc<Mutex<State>>);
 
-/// What an exporter reports, for who runs the world.
+/// What an exporter reports to the caller that runs the world.
 pub struct Reports(Arc<Mutex<State>>);
 
 /// One direction of a connection as its packets show it, times in nanoseconds.

@@ -13,7 +13,7 @@ pub struct Capacity {
     pub sessions: u64,
     /// Sessions that were active.
     pub active: u64,
-    /// Transfers of theirs that were done, and that failed.
+    /// Transfers that were done, and that failed.
     pub done: u64,
     /// See there.
     pub failed: u64,
@@ -25,7 +25,7 @@ pub struct Capacity {
     pub idle: [f64; 2],
     /// Sessions before and after the load was doubled while playing.
     pub reloaded: Option<[u64; 2]>,
-    /// Both had stopped when told to.
+    /// Both stopped when asked to.
     pub stopped: bool,
 }
 

@@ -214,7 +214,7 @@ fn table_claims<'a>() -> [Claim<AtTable<'a>>; 7] {
     ]
 }
 
-/// A generator with bursts or other sizes, beside the evenly spaced one of 1500 bytes.
+/// A generator with bursts or other sizes, compared with the evenly spaced one of 1500 bytes.
 struct Varied<'a> {
     results: &'a Results<'a>,
     mix: Mix,

@@ -23,7 +23,7 @@ impl<'a> Results<'a> {
         self.runs.iter().map(|r| r.0)
     }
 
-    /// Whether what was to be sent was sent: of who could not send its load, nothing is said but what it did.
+    /// Whether the load was sent as planned. If not, the run is reported but not judged.
     pub fn is_fair(&self, bench: Bench) -> bool {
         self.get(bench, "short").is_some_and(|short| short <= SHORT)
     }

@@ -39,7 +39,7 @@ impl Samplers {
             _ => {
                 let id = super::u64_at(r, 8)? as i64;
                 let [packets, space] = [LE.u32_at(r, 16)?, LE.u32_at(r, 20)?].map(f64::from);
-                // No packet in any number of them is no sampling.
+                // Zero packets in any number is not a sampling.
                 (LE.u16_at(r, 4)?, id, (packets + space) / packets)
             }
         };

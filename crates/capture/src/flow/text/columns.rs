@@ -298,7 +298,7 @@ impl Row {
         Ok(())
     }
 
-    /// Packets and bytes of Argus's columns: of the source, and of the destination where they can be told apart.
+    /// Packets and bytes of Argus's columns: of the source, and of the destination if they are separate.
     /// Two of "source", "destination" and "both" give the third.
     fn argus(&self) -> Option<([u64; 2], Option<[u64; 2]>)> {
         let third = |i: usize| match (self.forward[i], self.backward[i], self.total[i]) {

@@ -32,7 +32,7 @@ pub struct RedConfig {
     pub mark_below: Option<f64>,
     /// Which packet goes when the drop is forced.
     pub victim: RedVictim,
-    /// Whose bookkeeping.
+    /// Which description of the algorithm.
     pub dialect: RedDialect,
 }
 
@@ -194,7 +194,7 @@ pub enum RedVictim {
     Random,
 }
 
-/// Whose bookkeeping RED follows. They differ in where the count of packets since the last drop
+/// The description that RED follows. They differ in where the count of packets since the last drop
 /// begins, in how sizes and idle times enter, and in whether a queue of one packet is spared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RedDialect {
