@@ -53,6 +53,9 @@ pub(crate) struct Data {
     pub(crate) write: bool,
     /// Bytes of the other direction that its sender says it has got.
     pub(crate) got: u64,
+    /// Since when its sender may have been free to send it, if it had it: when the acknowledgement of what was sent before
+    /// would have passed without queues beyond the tap; 0 where that is not known.
+    pub(crate) free: u64,
 }
 
 /// What passed of one direction so far.
@@ -108,7 +111,13 @@ impl Chunks {
         let fresh = match way.last {
             None => true,
             Some(last) => {
-                (data.settled || data.write) && (after > way.got || at.saturating_sub(last) > quiet)
+                let since = if data.write {
+                    last
+                } else {
+                    last.max(data.free)
+                };
+                (data.settled || data.write)
+                    && (after > way.got || at.saturating_sub(since) > quiet)
             }
         };
         let begins = match (fresh, data.write && way.write <= AT_ONCE) {
@@ -154,6 +163,8 @@ impl Chunks {
             let way = &mut self.ways[usize::from(down)];
             way.bytes = way.bytes.saturating_add(bytes);
             way.write = way.write.saturating_add(bytes);
+            // While data are sent again, what comes after them waits for TCP and not for the application.
+            way.last = Some(at);
             if i + 1 == n {
                 c.last = at;
             }
@@ -165,6 +176,7 @@ impl Chunks {
                 settled: true,
                 write: false,
                 got: 0,
+                free: 0,
             };
             self.push(&data, 0);
         }

@@ -7,9 +7,10 @@
 
 use crate::tcp::LEAST_GAP;
 
-/// A step ahead of more than this has to be borne out by the next packet; a step back of more than this,
-/// by several, is the clock's.
+/// A step ahead of more than this has to be borne out by the next packet.
 const FAR: i64 = 60_000_000_000;
+/// A step back of more than this, by several, is the clock's: captures from several interfaces are merged closer.
+const BACK: i64 = 5_000_000_000;
 /// Silence longer than this was not observed: the clock was set, or captures were joined.
 const DAY: i64 = 86_400_000_000_000;
 /// What is left of such a silence, where there was a trace before it: longer than any session's.
@@ -128,7 +129,7 @@ impl Clock {
         }
         self.odd.backward += 1;
         self.odd.backward_most = self.odd.backward_most.max(step.unsigned_abs());
-        self.behind = if step < -FAR { self.behind + 1 } else { 0 };
+        self.behind = if step < -BACK { self.behind + 1 } else { 0 };
         if self.behind >= AGREE {
             self.set(origin.saturating_add(step), step);
         }

@@ -3,8 +3,9 @@
 use swell_base::{Dur, Severity, Warning};
 use swell_capture::{Packet, Transport};
 
-use crate::doubts::sides_voted;
+use crate::doubts::{repeated, sides_voted};
 use crate::hosts::{Hosts, group};
+use crate::repeats::Repeats;
 use crate::sides::Network;
 
 /// Silence longer than this is told: the clock was set, or captures were joined.
@@ -20,6 +21,8 @@ pub struct Directions {
     pub duration: Dur,
     /// Packets between two hosts of one side: they are in neither direction.
     pub left_out: u64,
+    /// Packets that the trace holds twice: they count once.
+    pub repeated: u64,
     /// Longest time without a packet.
     pub silence: Dur,
     /// Groups of hosts that nothing ties together and whose sides were a vote each, and their hosts.
@@ -69,6 +72,7 @@ impl Directions {
             });
         }
         doubts.extend(sides_voted(self.voted));
+        doubts.extend(repeated(self.repeated));
         if self.silence > SILENCE {
             doubts.push(Warning::warning(
                 "silence",
@@ -88,6 +92,7 @@ impl Directions {
 #[derive(Debug)]
 pub struct Splitter {
     hosts: Hosts,
+    repeats: Repeats,
     /// Whether a host's side follows from its own traffic, by host.
     placed: Vec<bool>,
     packets: Vec<Seen>,
@@ -118,6 +123,7 @@ impl Splitter {
     pub fn with_inside(inside: Vec<Network>) -> Splitter {
         Splitter {
             hosts: Hosts::new(inside),
+            repeats: Repeats::new(),
             placed: Vec::new(),
             packets: Vec::new(),
         }
@@ -125,6 +131,9 @@ impl Splitter {
 
     /// Takes the next packet. Some 24 bytes of it are kept.
     pub fn push(&mut self, p: &Packet) {
+        if self.repeats.again(p) {
+            return;
+        }
         let from = self.hosts.id(p.src);
         let to = if group(p.dst) {
             NOBODY
@@ -168,7 +177,10 @@ impl Splitter {
     pub fn finish(mut self) -> Directions {
         self.hosts.decide();
         self.packets.sort_by_key(|p| p.time);
-        let mut directions = Directions::default();
+        let mut directions = Directions {
+            repeated: self.repeats.packets,
+            ..Directions::default()
+        };
         let Some(first) = self.packets.first().map(|p| p.time) else {
             return directions;
         };

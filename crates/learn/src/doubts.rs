@@ -12,6 +12,8 @@ use crate::tcp::Tracked;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) clock: Oddities,
+    /// Packets that the capture holds twice.
+    pub(crate) repeated: u64,
     pub(crate) icmp: u64,
     pub(crate) fragments: u64,
     pub(crate) truncated: u64,
@@ -34,6 +36,8 @@ pub(crate) struct Counts {
     pub(crate) with_data: u64,
     /// Connections too long to keep all their turns.
     pub(crate) merged: u64,
+    /// Mean delay in the tapped link's queues that was taken out of round trips to the left and to the right.
+    pub(crate) queues: [Dur; 2],
     /// Client and server paths.
     pub(crate) sides: [SideCounts; 2],
 }
@@ -113,6 +117,19 @@ fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
 
 /// A distance of sizes beyond which a sample is doubtful, octaves.
 const MUCH: f64 = 0.1;
+
+/// Packets that a capture holds twice.
+pub(crate) fn repeated(packets: u64) -> Option<Warning> {
+    (packets > 0).then(|| {
+        Warning::warning(
+            "repeated-capture",
+            format!(
+                "{packets} packets are in the file twice, with the same stamps: captures were joined that overlap; \
+                 they count once"
+            ),
+        )
+    })
+}
 
 /// Where neither the user nor the capture says which side hosts are on.
 pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
@@ -209,6 +226,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         }
     }
     clock(&c.clock, &mut w);
+    w.extend(repeated(c.repeated));
     let mut left = 0.0;
     let mut udp = 0.0;
     let mut application = 0.0;
@@ -285,6 +303,17 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
                  times alone, one after the other, and are played with the congestion control and the handshake \
                  of the profile's TCP",
                 percent(quic, application)
+            ),
+        ));
+    }
+    if c.queues != [Dur::ZERO; 2] {
+        let queues = c.queues.map(|d| d.as_secs_f64() * 1e3);
+        w.push(Warning::note(
+            "link-queue",
+            format!(
+                "all hosts answered late at the same times, by {:.1} ms left of the tap and {:.1} ms right of it in the \
+                 mean: the queue of the tapped link, which is taken out of round trips",
+                queues[0], queues[1]
             ),
         ));
     }

@@ -23,6 +23,7 @@ impl Learner {
             self.take(&leapt);
         }
         self.counts.clock = self.clock.odd;
+        self.counts.repeated = self.repeats.packets;
         for i in 0..self.table.slots() {
             self.close(i);
         }
@@ -40,16 +41,21 @@ impl Learner {
         for s in &mut sessions {
             paths.place(s);
         }
-        let [client_paths, server_paths] =
-            paths.finish(&self.hosts, &mut self.counts, self.options.apart);
+        let [(client_paths, of_clients), (server_paths, of_servers)] =
+            paths.finish(&self.hosts, &self.passing, &mut self.counts, &self.options);
+        // Pauses were seen with the tapped link in them.
+        let seen = |of: &[Path], taken: &[Dur], i: u32| Path {
+            rtt: of[i as usize].rtt + taken[i as usize],
+            ..of[i as usize]
+        };
         for s in &mut sessions {
-            let client = &client_paths[s.client as usize];
+            let client = &seen(&client_paths, &of_clients, s.client);
             for g in &mut s.groups {
                 // The user saw the last response, and the next SYN passed the tap, half a client-side
                 // round trip later each.
                 g.think = g.think.saturating_sub(client.rtt);
                 for c in &mut g.connections {
-                    let server = &server_paths[c.server as usize];
+                    let server = &seen(&server_paths, &of_servers, c.server);
                     let [client, server] = [line(client, &c.wire, 0), line(server, &c.wire, 1)];
                     correct(&mut c.exchange, &client, &server);
                 }

@@ -16,11 +16,12 @@ const RESERVOIR: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reservoir {
     pub(crate) seen: u32,
-    kept: Vec<u32>,
+    /// Values, and when they were seen, milliseconds.
+    pub(crate) kept: Vec<(u32, u32)>,
 }
 
 impl Reservoir {
-    fn push(&mut self, value: u32, rng: &mut Stream) {
+    fn push(&mut self, value: (u32, u32), rng: &mut Stream) {
         self.seen = self.seen.saturating_add(1);
         if self.kept.len() < RESERVOIR {
             // Most hosts are met once.
@@ -36,9 +37,10 @@ impl Reservoir {
         }
     }
 
-    /// The `q`-quantile of what is kept, as the nearest rank; `None` if nothing is.
-    pub(crate) fn quantile(&self, q: f64) -> Option<u32> {
-        let mut sorted = self.kept.clone();
+    /// The `q`-quantile of what is kept, as the nearest rank; `None` if nothing is. `corrected` makes of a value and
+    /// its time what counts.
+    pub(crate) fn quantile(&self, q: f64, corrected: impl Fn(u32, u32) -> u32) -> Option<u32> {
+        let mut sorted: Vec<u32> = self.kept.iter().map(|&(v, at)| corrected(v, at)).collect();
         sorted.sort_unstable();
         let last = sorted.len().checked_sub(1)?;
         Some(sorted[(q * last as f64).round() as usize])
@@ -52,7 +54,7 @@ impl Reservoir {
         let mut logs: Vec<f64> = self
             .kept
             .iter()
-            .map(|&v| f64::from(v.max(1)).ln())
+            .map(|&(v, _)| f64::from(v.max(1)).ln())
             .collect();
         logs.sort_by(f64::total_cmp);
         let mut part = &logs[..];
@@ -446,9 +448,10 @@ impl Hosts {
         self.hosts[root as usize].inside ^ opposite
     }
 
-    /// Records a sample: microseconds or kbit/s.
-    pub(crate) fn sample(&mut self, id: u32, kind: Sample, value: u64) {
-        let value = u32::try_from(value).unwrap_or(u32::MAX);
+    /// Records a sample of this time, nanoseconds: microseconds or kbit/s.
+    pub(crate) fn sample(&mut self, id: u32, kind: Sample, value: u64, at: u64) {
+        let value = [value, at / 1_000_000].map(|v| u32::try_from(v).unwrap_or(u32::MAX));
+        let value = (value[0], value[1]);
         let m = self.hosts[id as usize].measured.get_or_insert_default();
         let reservoir = m.samples[kind as usize].get_or_insert_default();
         if self.stand_ins.is_empty() {

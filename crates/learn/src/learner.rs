@@ -10,6 +10,8 @@ use crate::hosts::{Hosts, Sample, group};
 use crate::load::Bins;
 use crate::options::Options;
 use crate::ports::{class, quic, server_first};
+use crate::queue::Passing;
+use crate::repeats::Repeats;
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::udp::Flow as UdpFlow;
@@ -18,6 +20,8 @@ use crate::users::Users;
 /// An attempt that nobody answers is over when no further SYN can come (Linux `tcp_syn_retries` = 6:
 /// pauses up to 64 s).
 const UNANSWERED: u64 = 75_000_000_000;
+/// Most that a datagram carries over IPv4 (RFC 768, RFC 791).
+const MAX_DATAGRAM: u32 = 65_507;
 /// After its end a TCP connection waits this long for stragglers before it is written down …
 const LINGER: u64 = 2_000_000_000;
 /// … and its ports are remembered this long, so that what still comes is not taken for a new one.
@@ -30,6 +34,7 @@ pub struct Learner {
     preview: Vec<Packet>,
     pub(crate) previewing: bool,
     pub(crate) clock: Clock,
+    pub(crate) repeats: Repeats,
     /// A packet stamped far ahead of those before it.
     pub(crate) leapt: Option<Box<Packet>>,
     pub(crate) now: u64,
@@ -39,6 +44,7 @@ pub struct Learner {
     pub(crate) users: Users,
     pub(crate) thinner: Thinner,
     pub(crate) bins: Bins,
+    pub(crate) passing: Passing,
     pub(crate) totals: Totals,
     pub(crate) counts: Counts,
     pub(crate) doubts: Vec<Warning>,
@@ -62,6 +68,7 @@ impl Learner {
             preview: Vec::new(),
             previewing: options.preview > 0,
             clock: Clock::default(),
+            repeats: Repeats::new(),
             leapt: None,
             now: 0,
             table: Table::new(),
@@ -70,6 +77,7 @@ impl Learner {
             users: Users::new(p.group_timeout, p.session_timeout, budget),
             thinner: Thinner::new(budget, 0),
             bins: Bins::new(),
+            passing: Passing::default(),
             totals: Totals::default(),
             counts: Counts::default(),
             doubts: Vec::new(),
@@ -80,6 +88,9 @@ impl Learner {
     /// Takes the next packet of the capture.
     #[inline]
     pub fn push(&mut self, packet: &Packet) {
+        if self.repeats.again(packet) {
+            return;
+        }
         if !self.previewing {
             return self.process(packet);
         }
@@ -268,19 +279,21 @@ impl Learner {
         {
             self.users.active(place, self.now);
         }
+        self.passing
+            .add(self.now, usize::from(!left), news.sent, news.lost);
         if let Some((end, handshake, rtt)) = news.rtt {
             let kind = if handshake {
                 Sample::Handshake
             } else {
                 Sample::Data
             };
-            self.hosts.sample(hosts[end], kind, rtt / 1000);
+            self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
         }
         if let Some(rate) = news.up {
-            self.hosts.sample(hosts[from], Sample::Up, rate);
+            self.hosts.sample(hosts[from], Sample::Up, rate, self.now);
         }
         if let Some(rate) = news.down {
-            self.hosts.sample(hosts[from], Sample::Down, rate);
+            self.hosts.sample(hosts[from], Sample::Down, rate, self.now);
         }
         left
     }
@@ -343,7 +356,8 @@ impl Learner {
                     (dst_port, src_port)
                 };
                 let class = class(true, client_port, server_port);
-                let flow = UdpFlow::new(self.now, quic(class));
+                let begins = self.now > self.options.udp_idle.as_nanos();
+                let flow = UdpFlow::new(self.now, quic(class).then_some(begins));
                 self.table.get_mut(i).state = State::Udp(Box::new(flow));
                 self.totals.udp_flows += 1;
                 self.begin(i, class);
@@ -360,6 +374,8 @@ impl Learner {
                 flow.overtaken = Some(flow.progress());
             }
             let quiet = self.options.parameters.quiet.as_nanos();
+            // No model holds a larger one; it takes a jumbogram or a lie.
+            let payload = payload.min(MAX_DATAGRAM);
             flow.push(self.now, from_a == s.client_is_a, payload, quiet);
         }
         if let Some(place) = s.place {
@@ -481,7 +497,8 @@ impl Learner {
                 if let Some(talk) = flow.talk.as_ref().filter(|_| talk.is_some()) {
                     for (end, rtt) in [(1, talk.rtt[0]), (0, talk.rtt[1])] {
                         if let Some(rtt) = rtt {
-                            self.hosts.sample(hosts[end], Sample::Data, rtt / 1000);
+                            self.hosts
+                                .sample(hosts[end], Sample::Data, rtt / 1000, flow.start);
                         }
                     }
                 }

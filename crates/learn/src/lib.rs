@@ -69,6 +69,8 @@ mod passed;
 mod paths;
 mod ports;
 pub mod private;
+mod queue;
+mod repeats;
 mod sides;
 mod table;
 mod tcp;

@@ -26,6 +26,9 @@ pub struct Options {
     pub apart: bool,
     /// Networks that are inside, on the left of the link; all others are outside. Empty: packets tell.
     pub inside: Vec<Network>,
+    /// Propagation delay of the tapped link itself, there and back, where it lies between the tap and some of the
+    /// hosts: it is taken out of round trips, since whoever plays the model has a link of their own.
+    pub link_rtt: Dur,
     /// Packets held back at the beginning, to find out which side of the tap hosts are on before
     /// the first byte is counted.
     pub preview: usize,
@@ -46,6 +49,7 @@ impl Default for Options {
             budget: Options::items(1_000_000),
             apart: false,
             inside: Vec::new(),
+            link_rtt: Dur::ZERO,
             preview: 50_000,
         }
     }

@@ -6,6 +6,10 @@
 //! second full-sized segment should have forced at once; queues and late acknowledgements still make
 //! some of them too long and nothing makes them too short, so their 10th percentile counts.
 //!
+//! *The tapped link.* Its own queue and its length are in these times, too, and whoever plays the model has a link of their
+//! own. All hosts beyond it wait in its queue at the same time, so what was common to them then is
+//! taken out ([`queue`](crate::queue)); queues elsewhere are each host's own and stay. The length has to be told.
+//!
 //! *Capacity.* Pairs that kept their spacing agree with each other; those that queues spread or
 //! squeezed, or that a capture stamped in one interrupt, lie anywhere. So the value where they are
 //! densest counts, their mode (Dovrolis, Ramanathan & Moore, IEEE/ACM ToN 12(6), 2004), and only where
@@ -27,6 +31,8 @@ use swell_traffic::{Path, Session};
 use crate::doubts::Counts;
 use crate::hosts::{Hosts, Measured, Sample};
 use crate::index::Index;
+use crate::options::Options;
+use crate::queue::{Passing, Queue};
 
 /// Samples from which on an RTT is called sound (Swing).
 const SOUND_RTT: u32 = 5;
@@ -42,6 +48,9 @@ const SYNS: (Bytes, Bytes) = (Bytes(60), Bytes(56));
 const FULL: (Bytes, Bytes) = (Bytes(1500), Bytes(52));
 /// Where only data acknowledgements tell the RTT.
 const DATA_QUANTILE: f64 = 0.1;
+
+/// Paths, and what of the tapped link was taken out of each round trip.
+type Found = (Vec<Path>, Vec<Dur>);
 
 /// Hosts of one role in order of first use.
 #[derive(Debug)]
@@ -91,19 +100,64 @@ impl Paths {
         }
     }
 
-    /// Client paths and server paths. `apart`: each by its own packets, nothing borrowed or shared.
-    pub(crate) fn finish(self, hosts: &Hosts, counts: &mut Counts, apart: bool) -> [Vec<Path>; 2] {
+    /// Client paths and server paths, and what of the tapped link was taken out of each round trip. `apart`: each by its
+    /// own packets, nothing borrowed or shared.
+    pub(crate) fn finish(
+        self,
+        hosts: &Hosts,
+        passing: &Passing,
+        counts: &mut Counts,
+        options: &Options,
+    ) -> [Found; 2] {
         let mut rng = Stream::new(0, "learn-borrow");
-        let mut side = 0;
-        self.roles.map(|role| {
-            let paths = match apart {
-                true => each_by_itself(&role, hosts),
-                false => paths(&role, hosts, &mut rng, &mut counts.sides[side]),
-            };
-            side += 1;
-            paths
+        if options.apart {
+            return self.roles.map(|role| each_by_itself(&role, hosts));
+        }
+        // What lies left and right of the tap.
+        let beyond = [false, true].map(|right| {
+            let mut here: Vec<u32> = (self.roles.iter().flat_map(|r| &r.hosts))
+                .filter(|h| h.2 == right)
+                .map(|h| h.0)
+                .collect();
+            here.sort_unstable();
+            here.dedup();
+            let measured = here
+                .into_iter()
+                .filter_map(|h| Some((h, hosts.measured(h)?)));
+            Queue::of(measured, passing, usize::from(right))
+        });
+        counts.queues = beyond.each_ref().map(Queue::mean);
+        let mut sides = counts.sides.iter_mut();
+        let mut found = self.roles.map(|role| {
+            let mut unused = SideCounts::default();
+            let side = sides.next().unwrap_or(&mut unused);
+            (paths(&role, hosts, &beyond, &mut rng, side), role)
+        });
+        let shares = shares(options.link_rtt, &found);
+        found.each_mut().map(|((paths, taken), role)| {
+            for ((path, own), host) in paths.iter_mut().zip(&mut *taken).zip(&role.hosts) {
+                let share = shares[usize::from(host.2)].min(path.rtt);
+                path.rtt -= share;
+                *own += share;
+            }
+            (std::mem::take(paths), std::mem::take(taken))
         })
     }
+}
+
+/// How much of the link's round trip lies left and right of the tap: half each, and what is more than the
+/// nearest host's on the other.
+fn shares(link: Dur, found: &[(Found, Role); 2]) -> [Dur; 2] {
+    let nearest = [false, true].map(|right| {
+        let all = found
+            .iter()
+            .flat_map(|((paths, _), role)| paths.iter().zip(&role.hosts));
+        let here = all.filter(|(p, h)| h.2 == right && p.rtt_samples > 0);
+        here.map(|(p, _)| p.rtt).min().unwrap_or(Dur::ZERO)
+    });
+    let left = (link / 2).min(nearest[0]);
+    let right = (link - left).min(nearest[1]);
+    [(link - right).min(nearest[0]), right]
 }
 
 /// What is known about the paths of one role.
@@ -117,32 +171,48 @@ pub(crate) struct SideCounts {
     pub(crate) by_data: u64,
 }
 
-fn each_by_itself(role: &Role, hosts: &Hosts) -> Vec<Path> {
+fn each_by_itself(role: &Role, hosts: &Hosts) -> Found {
     let nothing = Measured::default();
+    let none = Queue::default();
     let own = |h: &(u32, u32, bool)| hosts.measured(h.0).unwrap_or(&nothing);
-    role.hosts
+    let paths = role
+        .hosts
         .iter()
-        .map(|h| own_path(own(h), [0.0; 2]).0)
-        .collect()
+        .map(|h| own_path(h.0, own(h), [0.0; 2], &none).path);
+    (paths.collect(), vec![Dur::ZERO; role.hosts.len()])
 }
 
-fn paths(role: &Role, hosts: &Hosts, rng: &mut Stream, counts: &mut SideCounts) -> Vec<Path> {
+/// The paths of one role, and what the tapped link's queue added to their round trips.
+fn paths(
+    role: &Role,
+    hosts: &Hosts,
+    beyond: &[Queue; 2],
+    rng: &mut Stream,
+    counts: &mut SideCounts,
+) -> Found {
     let mut sums = [[0.0f64; 2]; 2];
-    for m in role.hosts.iter().filter_map(|h| hosts.measured(h.0)) {
-        for (sum, [packets, lost]) in sums.iter_mut().zip([m.sent, m.received]) {
+    for h in &role.hosts {
+        let Some(m) = hosts.measured(h.0) else {
+            continue;
+        };
+        let own = beyond[usize::from(h.2)].elsewhere;
+        for ((sum, [packets, lost]), share) in sums.iter_mut().zip([m.sent, m.received]).zip(own) {
             if packets > 0 {
                 let weight = f64::from(packets).min(PRIOR);
                 sum[0] += weight;
-                sum[1] += weight * f64::from(lost.min(packets)) / f64::from(packets);
+                sum[1] += weight * share * f64::from(lost.min(packets)) / f64::from(packets);
             }
         }
     }
     let pooled = sums.map(|[packets, lost]| if packets > 0.0 { lost / packets } else { 0.0 });
     let nothing = Measured::default();
-    let own: Vec<(Path, bool)> = role
+    let own: Vec<Own> = role
         .hosts
         .iter()
-        .map(|h| own_path(hosts.measured(h.0).unwrap_or(&nothing), pooled))
+        .map(|h| {
+            let measured = hosts.measured(h.0).unwrap_or(&nothing);
+            own_path(h.0, measured, pooled, &beyond[usize::from(h.2)])
+        })
         .collect();
     let lines = [false, true].map(|right| {
         let here = || {
@@ -152,49 +222,60 @@ fn paths(role: &Role, hosts: &Hosts, rng: &mut Stream, counts: &mut SideCounts) 
                 .filter(move |(h, _)| h.2 == right)
         };
         [
-            line(here().filter_map(|(_, (p, _))| p.up)),
-            line(here().filter_map(|(_, (p, _))| p.down)),
+            line(here().filter_map(|(_, o)| o.path.up)),
+            line(here().filter_map(|(_, o)| o.path.down)),
         ]
     });
     // Donors of round trips, altogether and by class.
     let donors: Vec<usize> = (0..own.len())
-        .filter(|&i| own[i].0.rtt_samples > 0)
+        .filter(|&i| own[i].path.rtt_samples > 0)
         .collect();
     let mut alike: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for &d in &donors {
         alike.entry(role.hosts[d].1).or_default().push(d);
     }
     let mut paths = Vec::with_capacity(own.len());
-    for (i, &(mut path, by_data)) in own.iter().enumerate() {
+    let mut taken = Vec::with_capacity(own.len());
+    for (i, o) in own.iter().enumerate() {
+        let (mut path, mut queue) = (o.path, o.queue);
         counts.hosts += 1;
-        counts.by_data += u64::from(by_data);
+        counts.by_data += u64::from(o.by_data);
         let [up, down] = lines[usize::from(role.hosts[i].2)];
         (path.up, path.down) = (path.up.or(up), path.down.or(down));
         if path.rtt_samples == 0 {
             counts.borrowed += 1;
             let from = alike.get(&role.hosts[i].1).unwrap_or(&donors);
             if let Some(&donor) = from.get(rng.below(from.len() as u64) as usize) {
-                path.rtt = own[donor].0.rtt;
+                (path.rtt, queue) = (own[donor].path.rtt, own[donor].queue);
             }
         } else if path.rtt_samples < SOUND_RTT {
             counts.few += 1;
         }
         paths.push(path);
+        taken.push(queue);
     }
-    paths
+    (paths, taken)
 }
 
-/// The path as measured, and whether its RTT rests on data. `pooled`:
-/// shares lost from and to the hosts of this role.
-fn own_path(m: &Measured, pooled: [f64; 2]) -> (Path, bool) {
-    let (by_data, timed) = match (m.get(Sample::Handshake), m.get(Sample::Data)) {
-        (None, Some(data)) => (true, data.quantile(DATA_QUANTILE).zip(Some(data.seen))),
-        (handshake, _) => (
-            false,
-            handshake.and_then(|h| h.quantile(0.5).zip(Some(h.seen))),
-        ),
+/// A host by its own packets.
+struct Own {
+    path: Path,
+    /// What the tapped link's queue added to its round trips.
+    queue: Dur,
+    /// Its round trip rests on data.
+    by_data: bool,
+}
+
+/// The path as measured. `pooled`: shares lost from and to the hosts of this role.
+fn own_path(host: u32, m: &Measured, pooled: [f64; 2], beyond: &Queue) -> Own {
+    let (by_data, timed, q) = match (m.get(Sample::Handshake), m.get(Sample::Data)) {
+        (None, Some(data)) => (true, Some(data), DATA_QUANTILE),
+        (handshake, _) => (false, handshake, 0.5),
     };
-    let (rtt, rtt_samples) = timed.unwrap_or((0, 0));
+    let as_seen = timed.and_then(|t| t.quantile(q, |v, _| v)).unwrap_or(0);
+    let rtt = timed.and_then(|t| t.quantile(q, |v, at| v - beyond.of_all(host, at).min(v)));
+    let (rtt, rtt_samples) = (rtt.unwrap_or(0), timed.map_or(0, |t| t.seen));
+    let queue = Dur::from_micros(u64::from(as_seen.saturating_sub(rtt)));
     let rate = |kind: Sample| {
         let r = m.get(kind)?;
         r.mode()
@@ -204,7 +285,7 @@ fn own_path(m: &Measured, pooled: [f64; 2]) -> (Path, bool) {
     let seen = |kind: Sample| m.get(kind).map_or(0, |r| r.seen);
     let loss = |[packets, lost]: [u32; 2], d: usize| {
         let packets = f64::from(packets);
-        let lost = f64::from(lost).min(packets);
+        let lost = f64::from(lost).min(packets) * beyond.elsewhere[d];
         share((lost + PRIOR * pooled[d]) / (packets + PRIOR))
     };
     let [up, down] = [rate(Sample::Up), rate(Sample::Down)];
@@ -222,7 +303,11 @@ fn own_path(m: &Measured, pooled: [f64; 2]) -> (Path, bool) {
         capacity_samples: seen(Sample::Up).saturating_add(seen(Sample::Down)),
         loss_samples: m.sent[0].saturating_add(m.received[0]),
     };
-    (path, by_data)
+    Own {
+        path,
+        queue,
+        by_data,
+    }
 }
 
 /// Hosts with a capacity of their own from which on they may show a line that all share.

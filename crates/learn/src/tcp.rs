@@ -60,6 +60,10 @@ pub(crate) struct News {
     pub(crate) down: Option<u64>,
     /// It moved data the tap had not seen, or asked once more for a connection.
     pub(crate) data: bool,
+    /// It held data, and how many packets before it turned out to have been lost: of its sender on their way to
+    /// the tap, and of the other end beyond it.
+    pub(crate) sent: u64,
+    pub(crate) lost: [u64; 2],
 }
 
 /// Most SYN times kept of one attempt.
@@ -187,6 +191,7 @@ impl Tracked {
         let round_trip = self.round_trip();
         let quiet = self.pause(quiet);
         let to = 1 - from;
+        let counted = self.counted(from);
         let down = from == 1;
         self.halves[to].interrupted();
 
@@ -197,6 +202,7 @@ impl Tracked {
             let by = By {
                 pure: h.payload == 0 && !h.has(Header::FIN),
                 full: self.halves[to].sizes.full(allowed),
+                stamp: h.options.timestamps.map(|t| t.0),
                 round_trip: self.rtt[to].unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
             };
@@ -216,6 +222,7 @@ impl Tracked {
                     settled: false,
                     write: false,
                     got: 0,
+                    free: 0,
                 };
                 self.chunks.push(&data, quiet);
                 news.data = true;
@@ -231,7 +238,7 @@ impl Tracked {
             least_gap: self.least_gap,
         };
         let half = &mut self.halves[from];
-        let settled = half.settled() && settled_by_tap;
+        let settled = half.settled() && settled_by_tap && half.knew(h.options.timestamps);
         match half.segment(at, ip_len, h, &around, &mut news) {
             Seen::Nothing => {}
             Seen::Again => self.chunks.late(down, 0, at),
@@ -250,6 +257,7 @@ impl Tracked {
                     true => self.halves[to].bytes_before(h.ack),
                     false => 0,
                 };
+                let receiver = self.rtt[from].unwrap_or(0);
                 let data = Data {
                     down,
                     bytes,
@@ -257,6 +265,7 @@ impl Tracked {
                     settled,
                     write,
                     got,
+                    free: self.halves[from].acked_at.saturating_sub(receiver),
                 };
                 self.chunks.push(&data, quiet);
                 news.data = true;
@@ -289,7 +298,16 @@ impl Tracked {
                 self.halves[from].window.offered(h.window, shift, acked);
             }
         }
+        let [sent, before, beyond] = self.counted(from);
+        news.sent = sent - counted[0];
+        news.lost = [before - counted[1], beyond - counted[2]];
         news
+    }
+
+    /// Data packets of an end, those lost on their way to the tap, and those of the other end lost beyond it.
+    fn counted(&self, from: usize) -> [u64; 3] {
+        let [own, other] = [&self.halves[from], &self.halves[1 - from]];
+        [own.packets, own.lost_before, other.lost_beyond]
     }
 
     fn syn(&mut self, from: usize, at: u64, ip_len: u32, h: &Header, news: &mut News) {

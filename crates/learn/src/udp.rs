@@ -36,9 +36,10 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(start: u64, quic: bool) -> Flow {
+    /// `quic`: it may be, and whether it began in the trace.
+    pub(crate) fn new(start: u64, quic: Option<bool>) -> Flow {
         Flow {
-            talk: quic.then(Box::default),
+            talk: quic.map(|begins| Box::new(Talk::new(begins))),
             start,
             last: start,
             ..Flow::default()

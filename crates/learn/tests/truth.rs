@@ -5,7 +5,7 @@ mod synth;
 
 use swell_base::Dur;
 use swell_learn::{Learner, Options};
-use swell_traffic::{Exchange, Marginals, Model, Quantity};
+use swell_traffic::{Exchange, Marginals, Model, Quantity, Session};
 use synth::{Exchanges, Host, Tap};
 
 fn learn(tap: Tap) -> Model {
@@ -396,5 +396,49 @@ fn time_outs_count_from_the_last_data() {
             (sessions, groups),
             "{silence} ms"
         );
+    }
+}
+
+/// The tapped link's own length is told, and is in no path: half of it on either side of the tap, or all beyond where the
+/// hosts on one side are next to it. Pauses are the same.
+#[test]
+fn the_links_own_length_is_taken_out() {
+    let learnt = |client: Dur, server: Dur, link: Dur| {
+        let mut tap = Tap::new();
+        let page = Exchanges {
+            turns: vec![(300, ms(15), 5_000, ms(700)), (400, ms(25), 20_000, ms(0))],
+            ..Exchanges::default()
+        };
+        for i in 1..6 {
+            let at = Dur::from_secs(10 * u64::from(i));
+            let further = Dur::from_millis(u64::from(i) - 1);
+            tap.connection(
+                at,
+                Host::client(i, client + further),
+                Host::server(i, server),
+                &page,
+            );
+        }
+        let mut learner = Learner::new(Options {
+            link_rtt: link,
+            ..Options::default()
+        });
+        tap.packets().iter().for_each(|p| learner.push(p));
+        learner.finish()
+    };
+    let near = |a: Dur, b: Dur| (a.as_secs_f64() - b.as_secs_f64()).abs() < 0.001;
+    for (client, server, left, right) in [(12, 50, 2, 40), (1, 50, 0, 31)] {
+        let m = learnt(ms(client), ms(server), ms(20));
+        let (c, s) = (m.client_paths[0].rtt, m.server_paths[0].rtt);
+        assert!(near(c, ms(left)) && near(s, ms(right)), "{c} {s}");
+        let plain = learnt(ms(client), ms(server), ms(0));
+        let exchanges = |of: &Model| -> Vec<Exchange> {
+            of.sessions
+                .iter()
+                .flat_map(Session::connections)
+                .map(|x| x.exchange.clone())
+                .collect()
+        };
+        assert_eq!(exchanges(&m), exchanges(&plain));
     }
 }

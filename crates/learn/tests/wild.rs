@@ -5,6 +5,7 @@ mod packets;
 
 use packets::{learnt, packets};
 use proptest::prelude::*;
+use swell_capture::Packet;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
@@ -24,7 +25,16 @@ proptest! {
         times in 1..20usize,
     ) {
         let mut one = packets(&data);
-        let many: Vec<_> = (0..times).flat_map(|_| one.clone()).collect();
+        let stamps = || one.iter().map(|p| p.time);
+        let span = stamps().max().unwrap_or(0) - stamps().min().unwrap_or(0) + 1_000;
+        let many: Vec<_> = (0..times as i64)
+            .flat_map(|k| {
+                one.iter().map(move |p| Packet {
+                    time: p.time + k * span,
+                    ..*p
+                })
+            })
+            .collect();
         learnt(&many, 50);
         one.reverse();
         learnt(&one, 50);

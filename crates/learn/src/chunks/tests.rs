@@ -15,6 +15,7 @@ fn push(c: &mut Chunks, down: bool, bytes: u64, at: u64, settled: bool) {
         settled,
         write: false,
         got: u64::MAX,
+        free: 0,
     };
     c.push(&data, QUIET);
 }
@@ -50,6 +51,54 @@ fn requests_and_responses_with_their_pauses() {
         e,
         Exchange::Sequential(vec![turn(100, 10, 1_500, 1_000), turn(200, 20, 10, 0)])
     );
+}
+
+#[test]
+fn a_time_out_of_tcp_splits_no_unit() {
+    let turns = |again: Option<u64>| {
+        let mut c = Chunks::default();
+        push(&mut c, false, 100, 0, true);
+        push(&mut c, true, 5_000, 60 * MS, true);
+        if let Some(at) = again {
+            c.late(true, 0, at);
+        }
+        // All before was acknowledged, and the silence is longer than QUIET.
+        push(&mut c, true, 9_000, 900 * MS, true);
+        let Exchange::Sequential(turns) = c.exchange(0).0 else {
+            panic!("one after the other")
+        };
+        turns.iter().map(|t| t.response).collect::<Vec<u64>>()
+    };
+    assert_eq!(turns(None), [5_000, 9_000]);
+    assert_eq!(turns(Some(860 * MS)), [14_000]);
+    // Whoever is silent long after the last retransmission has thought.
+    assert_eq!(turns(Some(300 * MS)), [5_000, 9_000]);
+}
+
+#[test]
+fn a_queue_beyond_the_tap_splits_no_unit() {
+    let turns = |free: u64| {
+        let mut c = Chunks::default();
+        push(&mut c, false, 100, 0, true);
+        push(&mut c, true, 5_000, 60 * MS, true);
+        // The sender waited for acknowledgements, which came late.
+        let data = Data {
+            down: true,
+            bytes: 9_000,
+            at: 900 * MS,
+            settled: true,
+            write: false,
+            got: 0,
+            free,
+        };
+        c.push(&data, QUIET);
+        let Exchange::Sequential(turns) = c.exchange(0).0 else {
+            panic!("one after the other")
+        };
+        turns.iter().map(|t| t.response).collect::<Vec<u64>>()
+    };
+    assert_eq!(turns(100 * MS), [5_000, 9_000]);
+    assert_eq!(turns(880 * MS), [14_000]);
 }
 
 #[test]
@@ -105,6 +154,7 @@ fn concurrent_data_becomes_two_chains() {
                 settled: i == 0,
                 write: false,
                 got: 0,
+                free: 0,
             };
             c.push(&data, QUIET);
         }
@@ -140,6 +190,7 @@ fn units_of_a_chain_wait_for_what_their_sender_had_got() {
             settled,
             write: false,
             got,
+            free: 0,
         };
         c.push(&data, QUIET);
     }
@@ -171,6 +222,7 @@ fn writes_inside_a_unit_keep_their_places() {
             settled: at == 0,
             write,
             got: 0,
+            free: 0,
         };
         c.push(&data, QUIET);
     }
@@ -183,6 +235,7 @@ fn writes_inside_a_unit_keep_their_places() {
             settled: false,
             write,
             got: 0,
+            free: 0,
         };
         c.push(&data, QUIET);
     }

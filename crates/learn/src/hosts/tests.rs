@@ -3,17 +3,18 @@ use super::*;
 fn reservoir(values: impl IntoIterator<Item = u32>, seed: u64) -> Reservoir {
     let mut r = Reservoir::default();
     let mut rng = Stream::new(seed, "reservoir");
-    values.into_iter().for_each(|v| r.push(v, &mut rng));
+    values.into_iter().for_each(|v| r.push((v, 0), &mut rng));
     r
 }
 
 #[test]
 fn quantiles_are_nearest_ranks() {
     let r = reservoir((0..11).map(|i| 10 * (i * 7 % 11)), 1);
-    let found = [0.0, 0.04, 0.06, 0.5, 0.94, 0.96, 1.0].map(|q| r.quantile(q));
+    let found = [0.0, 0.04, 0.06, 0.5, 0.94, 0.96, 1.0].map(|q| r.quantile(q, |v, _| v));
     assert_eq!(found, [0, 0, 10, 50, 90, 100, 100].map(Some));
-    assert_eq!(reservoir([7], 1).quantile(0.5), Some(7));
-    assert_eq!(reservoir([], 1).quantile(0.5), None);
+    assert_eq!(r.quantile(0.5, |v, at| v / 2 + at), Some(25));
+    assert_eq!(reservoir([7], 1).quantile(0.5, |v, _| v), Some(7));
+    assert_eq!(reservoir([], 1).quantile(0.5, |v, _| v), None);
 }
 
 /// Where most agree, however far off the others are; equal factors are equal distances.
@@ -43,13 +44,15 @@ fn what_is_kept_is_a_fair_sample() {
     for seed in 0..seeds {
         let r = reservoir(0..n, seed);
         assert_eq!((r.seen, r.kept.len()), (n, RESERVOIR));
-        r.kept.iter().for_each(|&v| kept[(v / 64) as usize] += 1);
+        r.kept
+            .iter()
+            .for_each(|&(v, _)| kept[(v / 64) as usize] += 1);
     }
     // Of 64 values a tenth of the time each, 300 times: 1920, standard deviation 42.
     assert!(kept.iter().all(|k| k.abs_diff(1_920) < 170), "{kept:?}");
     // What fits is kept whole.
-    let few: Vec<u32> = (0..RESERVOIR as u32).collect();
-    assert_eq!(reservoir(few.iter().copied(), 1).kept, few);
+    let few: Vec<(u32, u32)> = (0..RESERVOIR as u32).map(|v| (v, 0)).collect();
+    assert_eq!(reservoir(few.iter().map(|f| f.0), 1).kept, few);
 }
 
 /// With stand-ins, what is kept of a host does not depend on the others.
@@ -62,9 +65,9 @@ fn stand_ins_are_sampled_by_themselves() {
         assert!(a != b && hosts.apart(0, real) == a);
         for i in 0..500 {
             for k in 0..others {
-                hosts.sample(b, Sample::Data, 1_000 * k + i);
+                hosts.sample(b, Sample::Data, 1_000 * k + i, 0);
             }
-            hosts.sample(a, Sample::Data, i);
+            hosts.sample(a, Sample::Data, i, 0);
         }
         let own = hosts.measured(a).and_then(|m| m.get(Sample::Data));
         own.expect("samples").kept.clone()

@@ -61,7 +61,7 @@ impl Seen {
         self.session(class, client, &[server], inside);
         for &(kind, value, times) in samples {
             for _ in 0..times {
-                self.hosts.sample(server, kind, value);
+                self.hosts.sample(server, kind, value, 0);
             }
         }
         server
@@ -70,7 +70,18 @@ impl Seen {
     /// Server paths, and what is said of them.
     fn finish(self, apart: bool) -> (Vec<Path>, SideCounts) {
         let mut counts = Counts::default();
-        let [_, servers] = self.paths.finish(&self.hosts, &mut counts, apart);
+        let options = Options {
+            apart,
+            ..Options::default()
+        };
+        let passing = Passing::default();
+        let [_, (servers, taken)] = self
+            .paths
+            .finish(&self.hosts, &passing, &mut counts, &options);
+        assert!(
+            taken.iter().all(|&t| t == Dur::ZERO),
+            "nobody waits beyond the tap"
+        );
         (servers, counts.sides[1])
     }
 }
@@ -101,11 +112,11 @@ fn round_trips_of_handshakes_and_of_data() {
     // 10, 11, … 60 ms, in no order: the sixth of 51 has a tenth of the others below it.
     for i in 0..51u64 {
         seen.hosts
-            .sample(by_data, Sample::Data, 10_000 + 1_000 * (i * 20 % 51));
+            .sample(by_data, Sample::Data, 10_000 + 1_000 * (i * 20 % 51), 0);
     }
     let both = seen.server(0, false, &[(Sample::Data, 10_000, 9)]);
     for rtt in [90_000, 30_000, 40_000] {
-        seen.hosts.sample(both, Sample::Handshake, rtt);
+        seen.hosts.sample(both, Sample::Handshake, rtt, 0);
     }
     seen.server(0, false, &[(Sample::Handshake, 50_000, 4)]);
     seen.server(0, false, &[(Sample::Handshake, 60_000, 5)]);

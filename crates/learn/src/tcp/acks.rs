@@ -38,8 +38,9 @@ impl Acks {
             Some((end, sent)) => offset == end && at.saturating_sub(sent) <= by.round_trip + PROMPT,
             None => bytes <= full,
         };
-        if !self.over {
-            if by.pure && alone {
+        // One that data took along at once says nothing: the end may have been about to acknowledge, or to wait.
+        if !self.over && (by.pure || !alone) {
+            if alone {
                 self.quick = self.quick.saturating_add(1);
             } else {
                 self.over = true;

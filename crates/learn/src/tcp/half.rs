@@ -45,6 +45,10 @@ pub(crate) struct Half {
     next: u64,
     /// Offset up to which the other end has acknowledged.
     acked: u64,
+    /// When that was, nanoseconds.
+    pub(super) acked_at: u64,
+    /// The timestamp of the acknowledgement that left nothing unacknowledged.
+    settled_by: Option<u32>,
     /// A packet of this direction was seen.
     seen: bool,
     syn: bool,
@@ -94,6 +98,8 @@ pub(super) struct By {
     pub(super) pure: bool,
     /// Payload of a full segment of the direction acknowledged.
     pub(super) full: u32,
+    /// Its time stamp.
+    pub(super) stamp: Option<u32>,
     /// From the tap to its sender and back, nanoseconds.
     pub(super) round_trip: u64,
     /// Shortest spacing that the capture's clock tells, nanoseconds.
@@ -172,6 +178,15 @@ impl Half {
         self.acked >= self.next
     }
 
+    /// Whether the sender of a segment with these timestamps knew that everything was acknowledged: what it echoes is the
+    /// last that it had got (RFC 7323 section 4.3). Acknowledgements may wait in a queue beyond the tap.
+    pub(super) fn knew(&self, timestamps: Option<(u32, u32)>) -> bool {
+        match self.settled_by.zip(timestamps) {
+            Some((by, (_, echo))) => echo.wrapping_sub(by) as i32 >= 0,
+            None => true,
+        }
+    }
+
     /// Offset up to which the other end has acknowledged.
     pub(super) fn acked(&self) -> u64 {
         self.acked
@@ -223,6 +238,8 @@ impl Half {
         }
         let before = self.acked;
         self.acked = offset;
+        self.acked_at = at;
+        self.settled_by = by.stamp.filter(|_| offset >= self.next);
         self.unacked_packets = 0;
         if !self.seen && offset > self.next {
             let bytes = offset - self.next.max(before);

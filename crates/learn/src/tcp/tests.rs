@@ -1,3 +1,5 @@
+use swell_traffic::Exchange;
+
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -147,6 +149,16 @@ fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
     data(&mut lone, 9, 0, 100, 40 * MS);
     lone.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
     assert_eq!(lone.wire(true).ends[0].quick_acks, Some(255));
+    // Data that takes an acknowledgement along at once tells nothing of how the end acknowledges; late, it does.
+    for (answer, quick) in [(46, 255), (100, 0)] {
+        let mut chat = open(1, 9);
+        data(&mut chat, 9, 0, 100, 40 * MS);
+        let along = header(Header::ACK, 2, 110, 50);
+        chat.packet(0, answer * MS, 102, &along, QUIET);
+        data(&mut chat, 9, 100, 100, 140 * MS);
+        chat.packet(0, 144 * MS, 52, &header(Header::ACK, 52, 210, 0), QUIET);
+        assert_eq!(chat.wire(false).ends[0].quick_acks, Some(quick));
+    }
 }
 
 #[test]
@@ -264,4 +276,40 @@ fn repeated_syns_give_no_round_trip() {
     assert_eq!(t.packet(1, 1_030 * MS, 60, &syn_ack, QUIET).rtt, None);
     assert!(!t.attempt());
     assert_eq!(t.syns, [0, 1_000 * MS]);
+}
+
+/// Acknowledgements that wait in a queue beyond the tap: the sender, cut off from them, goes on late and has thought of
+/// nothing. Time stamps tell that it had not got them.
+#[test]
+fn what_waits_for_acknowledgements_is_no_new_unit() {
+    let turns = |echo: u32| {
+        let mut t = open(1, 9);
+        let stamped = |flags, seq, ack, len, stamps| {
+            let mut h = header(flags, seq, ack, len);
+            h.options.timestamps = Some(stamps);
+            h
+        };
+        let request = stamped(Header::ACK, 2, 10, 100, (500, 400));
+        t.packet(0, 40 * MS, 152, &request, QUIET);
+        for i in 0..4 {
+            let segment = stamped(Header::ACK, 10 + 1_000 * i, 102, 1_000, (450, 500));
+            t.packet(1, 75 * MS, 1_052, &segment, QUIET);
+        }
+        for i in 1..5 {
+            let ack = stamped(Header::ACK, 102, 10 + 1_000 * i, 0, (510 + i, 450));
+            t.packet(0, (80 + u64::from(i)) * MS, 52, &ack, QUIET);
+        }
+        let late = stamped(Header::ACK, 10 + 4_000, 102, 1_000, (700, echo));
+        t.packet(1, 900 * MS, 1_052, &late, QUIET);
+        let Exchange::Sequential(turns) = t.chunks.exchange(0).0 else {
+            panic!("one after the other")
+        };
+        turns
+            .iter()
+            .map(|turn| turn.response)
+            .filter(|&r| r > 0)
+            .collect::<Vec<u64>>()
+    };
+    assert_eq!(turns(511), [5_000]);
+    assert_eq!(turns(514), [4_000, 1_000], "it had got them all");
 }

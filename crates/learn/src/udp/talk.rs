@@ -19,6 +19,8 @@ const MOST: usize = 2_048;
 const PER_TURN: u64 = 3;
 /// Turns below which that does not matter.
 const FEW: usize = 30;
+/// A client pads its first datagram to so many bytes at least (RFC 9000 section 14.1).
+const INITIAL: u32 = 1200;
 /// What TCP's header takes more than UDP's.
 const BESIDE: u32 = 12;
 /// A first answer later than this times nothing.
@@ -55,6 +57,10 @@ pub(crate) struct Talk {
     pub(crate) rtt: [Option<u64>; 2],
     /// When the first datagram of the server passed.
     answered: Option<u64>,
+    /// It began with a client's datagram of the least size that QUIC allows.
+    initial: bool,
+    /// It began in the trace: longer before it than a flow may be silent there was none of it.
+    begins: bool,
     /// Datagrams with data, and without, of the client and of the server; the largest payloads.
     data: [u64; 2],
     short: [u64; 2],
@@ -62,9 +68,17 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
+    pub(crate) fn new(begins: bool) -> Talk {
+        Talk {
+            begins,
+            ..Talk::default()
+        }
+    }
+
     pub(crate) fn push(&mut self, at: u64, from_client: bool, payload: u32, quiet: u64) {
         let end = usize::from(!from_client);
         self.time(at, from_client);
+        self.initial |= self.turns.is_empty() && from_client && payload >= INITIAL;
         self.largest[end] = self.largest[end].max(payload);
         if payload < LEAST && self.answered.is_some() {
             self.short[end] += 1;
@@ -139,13 +153,27 @@ impl Talk {
         [0, 1].map(|end| self.turns.iter().map(|t| t[end].bytes).sum())
     }
 
+    /// Whether the server sends most of it unasked, and the flow did not begin as QUIC does. What was asked for before the
+    /// trace is not known.
+    fn streams(&self) -> bool {
+        let known = &self.turns[usize::from(!self.begins).min(self.turns.len())..];
+        let (mut asked, mut sent) = (0, 0);
+        for [request, response] in known {
+            let asks = request.bytes >= u64::from(LEAST - BESIDE);
+            asked += if asks { response.bytes } else { 0 };
+            sent += response.bytes;
+        }
+        !self.initial && 2 * asked < sent
+    }
+
     /// The exchange and what its packets look like over TCP; `None` where it is not one of requests and
-    /// responses.
+    /// responses: both ends talk at once, or the server sends most of it without having been asked and nothing shows that
+    /// this is QUIC, which is always under congestion control (RFC 9002 section 7).
     pub(crate) fn finish(&self, ipv6: bool) -> Option<(Exchange, Wire)> {
         let datagrams: u64 = self.data.iter().sum();
         let asks = self.turns.first().is_some_and(|t| t[0].datagrams > 0);
         let calls = self.turns.len() > FEW && datagrams < PER_TURN * self.turns.len() as u64;
-        if !asks || self.rtt[0].is_none() || self.data[1] == 0 || calls {
+        if !asks || self.rtt[0].is_none() || self.data[1] == 0 || calls || self.streams() {
             return None;
         }
         let since = |later: u64, earlier: u64| Dur::from_nanos(later.saturating_sub(earlier));
@@ -286,6 +314,25 @@ mod tests {
             call.push((20 * k + 9) * MS, false, 172, QUIET);
         }
         assert!(call.finish(false).is_none());
+        // The same server that nobody asked, where the flow began like none of QUIC.
+        let stream = |begins: bool, first: u32, bursts: u64| {
+            let mut stream = Talk::new(begins);
+            stream.push(0, true, first, QUIET);
+            for burst in 0..bursts {
+                for k in 0..200 {
+                    let at = (20 + 10_000 * burst + 5 * k) * MS;
+                    stream.push(at, false, 1_250, QUIET);
+                    if k % 10 == 9 {
+                        stream.push(at, true, 40, QUIET);
+                    }
+                }
+            }
+            stream.finish(false).is_some()
+        };
+        assert!(!stream(true, 40, 5) && !stream(true, 40, 1));
+        assert!(stream(true, 1_200, 5), "QUIC is under congestion control");
+        // What was under way before the trace may have been asked for, the bursts after it were not.
+        assert!(stream(false, 40, 1) && !stream(false, 40, 2));
         let mut nobody = Talk::default();
         nobody.push(0, true, 1_212, QUIET);
         nobody.push(1_000 * MS, true, 1_212, QUIET);

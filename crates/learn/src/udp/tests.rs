@@ -5,7 +5,7 @@ const MS: u64 = 1_000_000;
 
 /// A flow of (time in nanoseconds, from the client, payload).
 fn learn(packets: &[(u64, bool, u32)]) -> Datagrams {
-    let mut f = Flow::new(packets[0].0, false);
+    let mut f = Flow::new(packets[0].0, None);
     for &(at, client, bytes) in packets {
         f.push(at, client, bytes, 0);
     }

@@ -47,7 +47,8 @@ fn packet(b: &[u8; EACH], time: &mut i64) -> Packet {
         2 | 3 => Transport::Udp {
             src_port,
             dst_port,
-            payload,
+            // What fits into a datagram over IPv4.
+            payload: payload.min(65_507),
         },
         _ => Transport::Tcp(Tcp {
             src_port,
@@ -97,8 +98,14 @@ pub fn learnt(packets: &[Packet], preview: usize) -> Model {
     let again = Model::from_slice(model.to_json().as_bytes()).expect("and can be read");
     assert_eq!(again, model);
     let passed: u64 = packets.iter().map(|p| u64::from(p.ip_len)).sum();
-    assert_eq!(model.totals.bytes.iter().sum::<u64>(), passed);
-    assert_eq!(model.load.bytes.iter().flatten().sum::<u64>(), passed);
+    let counted = model.totals.bytes.iter().sum::<u64>();
+    assert_eq!(model.load.bytes.iter().flatten().sum::<u64>(), counted);
+    if model.warnings.iter().any(|w| w.code == "repeated-capture") {
+        // What was there twice counts once.
+        assert!(counted < passed);
+        return model;
+    }
+    assert_eq!(counted, passed);
     // Datagrams are all in flows, to the byte.
     let sent: u64 = packets
         .iter()

@@ -45,6 +45,10 @@ pub(crate) struct LearnArgs {
     /// directions and Ethernet addresses, or who talks to whom. For packets only.
     #[arg(long, value_name = "CIDR")]
     pub inside: Vec<swell_learn::Network>,
+    /// Propagation delay of the tapped link itself, there and back, where the tap is before or behind it: experiments add
+    /// that of their own link, so it is taken out of round trips. For packets only.
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub link_rtt: swell_base::Dur,
     /// Size of the model file if it is compressed, in kB, at most 4000: sessions are left out beyond it,
     /// and others stand for them. For packets only.
     #[arg(long, value_name = "KB", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=4000))]
