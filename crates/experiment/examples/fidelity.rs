@@ -1,4 +1,6 @@
-//! The table of docs/fidelity.md: `fidelity [--seeds N] TRACE...`. `scripts/fidelity` runs it.
+//! The table of docs/fidelity.md: `fidelity [--seeds N] [--only TEXT] [--certify] TRACE...`. `scripts/fidelity` runs it, in
+//! the repository. With `--only` it takes traces with the text in their paths, and lists what is missed. `--certify` writes what
+//! came out into the bundled models' files.
 //!
 //! Each trace is learnt, or played from the bundled model that was learnt from it; played with every seed; and held
 //! against what came back.
@@ -10,20 +12,26 @@ use swell_capture::Reader;
 use swell_experiment::fidelity::{Fidelity, Playback, Row, compare, halves, regenerate};
 use swell_experiment::{Traces, bundled};
 use swell_learn::{Learner, Options};
-use swell_traffic::Model;
+use swell_traffic::{Certificate, Model};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where the bundled models are.
+const MODELS: &str = "models";
 
 /// Counts: they are within 5 % or inside the trace's own interval.
 const COUNTS: usize = 6;
 
 fn main() -> Result<(), Failed> {
-    let (mut seeds, mut traces) = (5u64, Vec::new());
+    let (mut seeds, mut only, mut certify) = (5u64, String::new(), false);
+    let mut traces = Vec::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} wants a value"));
         match arg.as_str() {
             "--seeds" => seeds = value()?.parse()?,
+            "--only" => only = value()?,
+            "--certify" => certify = true,
             trace => traces.push(PathBuf::from(trace)),
         }
     }
@@ -35,12 +43,29 @@ fn main() -> Result<(), Failed> {
     )?;
     writeln!(out, "|---|{}", "---:|".repeat(13))?;
     for trace in traces {
+        if !trace.to_string_lossy().contains(&only) {
+            continue;
+        }
         let (model, bundled) = model(&trace)?;
         // A capture that breaks off is learnt as far as it goes; what its halves are is not known.
         let capture = Traces::default().read(&trace, &[]);
         let apart = capture.map_or([f64::NAN; 2], |c| halves(&c));
         let fidelity = compare(&model, &play(&model, seeds)?, Some(apart));
         writeln!(out, "{}", line(&trace, bundled.as_deref(), &fidelity))?;
+        if let Some(name) = bundled.filter(|_| certify) {
+            let mut certified = model;
+            certified.provenance.certificate = Some(certificate(&fidelity));
+            let mut bytes = Vec::new();
+            certified.write(&mut bytes, true)?;
+            std::fs::write(Path::new(MODELS).join(format!("{name}.json.zst")), bytes)?;
+        }
+        for row in fidelity.rows.iter().filter(|r| !r.met && !only.is_empty()) {
+            writeln!(
+                out,
+                "    {}: {} for {}",
+                row.quantity, row.regenerated, row.trace
+            )?;
+        }
         out.flush()?;
     }
     Ok(())
@@ -53,8 +78,10 @@ fn model(trace: &Path) -> Result<(Model, Option<String>), Failed> {
         .ok_or("no file name")?
         .to_string_lossy()
         .into_owned();
+    // As they are in the repository, which may be newer than what this program carries.
     for name in bundled::models() {
-        let model = Model::from_slice(bundled::model(name).unwrap_or_default())?;
+        let model = std::fs::read(Path::new(MODELS).join(format!("{name}.json.zst")))?;
+        let model = Model::from_slice(&model)?;
         if model.provenance.sources == [file.as_str()] {
             return Ok((model, Some(name.to_owned())));
         }
@@ -135,4 +162,34 @@ fn line(trace: &Path, bundled: Option<&str>, fidelity: &Fidelity) -> String {
     cells.extend(compared.iter().map(|of| distance(of)));
     cells.push(format!("{met} of {}", fidelity.rows.len()));
     format!("| {} |", cells.join(" | "))
+}
+
+fn certificate(fidelity: &Fidelity) -> Certificate {
+    // What did not come back at all is infinitely far, which the file cannot say.
+    let rounded = |x: f64| (x.min(99.0) * 1000.0).round() / 1000.0;
+    let energies = ["left to right", "right to left"].map(|way| {
+        let name = format!("energy of bytes {way}");
+        fidelity.rows.iter().find(|r| r.quantity.starts_with(&name))
+    });
+    let known = |x: f64| x.is_finite().then(|| rounded(x));
+    let w1 = fidelity.rows.iter().filter_map(|r| {
+        let of = r
+            .quantity
+            .strip_prefix("distance of ")?
+            .strip_suffix(" [octaves]")?;
+        Some((of.to_owned(), rounded(r.regenerated)))
+    });
+    let counts = fidelity.rows[..COUNTS].iter().filter(|r| r.trace > 0.0);
+    Certificate {
+        made_by: concat!("swell ", env!("CARGO_PKG_VERSION")).into(),
+        seeds: fidelity.seeds as u64,
+        met: fidelity.rows.iter().filter(|r| r.met).count() as u64,
+        rows: fidelity.rows.len() as u64,
+        energy: energies.map(|e| e.map_or(99.0, |r| rounded(r.regenerated))),
+        halves: energies.map(|e| e.and_then(|r| known(r.trace))),
+        w1: w1.collect(),
+        counts: counts
+            .map(|r| (r.quantity.clone(), rounded(r.regenerated / r.trace)))
+            .collect(),
+    }
 }

@@ -62,6 +62,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
                 name,
                 parameters,
                 inside: args.inside.clone(),
+                link_rtt: args.link_rtt,
                 budget: Options::items(args.budget * 1000),
                 apart: args.private.is_some(),
                 ..Options::default()
@@ -224,6 +225,7 @@ fn provenance(files: &[PathBuf], note: String) -> Provenance {
         note,
         thinning: None,
         private: None,
+        certificate: None,
     }
 }
 

@@ -138,6 +138,7 @@ fn models(json: bool) -> Result<(), Fail> {
                 serde_json::json!({
                     "name": name, "kind": "packets", "note": m.provenance.note, "duration_s": m.duration.as_secs_f64(),
                     "mean_bps": show::mean_bps(m), "sessions": m.sessions.len(), "warnings": m.warnings,
+                    "fidelity": m.provenance.certificate,
                 })
             })
             .chain(of_flows)

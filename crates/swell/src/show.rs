@@ -219,6 +219,7 @@ pub(crate) fn summary(model: &Model) -> serde_json::Value {
         "client_paths": model.client_paths.len(),
         "server_paths": model.server_paths.len(),
         "classes": model.classes.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
+        "fidelity": model.provenance.certificate,
     })
 }
 

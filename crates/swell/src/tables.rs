@@ -283,8 +283,11 @@ pub(crate) fn models(listed: &[(&str, Model)]) -> String {
     }
     let notes: Vec<String> = listed
         .iter()
-        .filter(|(_, m)| !m.provenance.note.is_empty())
-        .map(|(name, m)| wrapped(&format!("{name}: {}", m.provenance.note)))
+        .filter_map(|(name, m)| {
+            let parts = [m.provenance.note.clone(), fidelity(m).unwrap_or_default()];
+            let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+            (!parts.is_empty()).then(|| wrapped(&format!("{name}: {}", parts.join("; "))))
+        })
         .collect();
     format!("{table}\n{SIDES}\n\n{}", notes.join("\n"))
 }
@@ -341,8 +344,39 @@ pub(crate) fn model(model: &Model) -> String {
     }
     text += &table.to_string();
     text += "\n";
+    if let Some(fidelity) = fidelity(model) {
+        text += &wrapped(&fidelity);
+        text += "\n";
+    }
     text += &wrapped(&reveals(model));
     text
+}
+
+/// What the model's certificate says, in a sentence.
+fn fidelity(model: &Model) -> Option<String> {
+    let c = model.provenance.certificate.as_ref()?;
+    let halves = c
+        .halves
+        .map(|h| h.map_or("?".into(), |h| format!("{h:.1}")));
+    let list = |of: &[(String, f64)], say: &dyn Fn(f64) -> String| {
+        let said: Vec<String> = of
+            .iter()
+            .map(|(name, x)| format!("{name} {}", say(*x)))
+            .collect();
+        said.join(", ")
+    };
+    let mut text = format!(
+        "fidelity ({}, {} seeds): {} of {} quantities met; energies {:.1} and {:.1} dB off, halves of the trace {} and {}",
+        c.made_by, c.seeds, c.met, c.rows, c.energy[0], c.energy[1], halves[0], halves[1]
+    );
+    if !c.w1.is_empty() {
+        text += &format!("; off by octaves: {}", list(&c.w1, &|x| format!("{x:.2}")));
+    }
+    text += &format!(
+        "; {}",
+        list(&c.counts, &|x| format!("{:+.1} %", 100.0 * (x - 1.0)))
+    );
+    Some(text)
 }
 
 /// What a model tells of its trace, in sentences.

@@ -55,6 +55,32 @@ pub struct Provenance {
     /// The epsilon of a model made with noise, so that no session of the trace is betrayed by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private: Option<f64>,
+    /// How near what is played comes to the trace, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Certificate>,
+}
+
+/// What came out when the model was played and held against its trace (`docs/fidelity.md`). It is of the program
+/// that made it: another version may play otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    /// Program and version.
+    pub made_by: String,
+    /// Seeds played.
+    pub seeds: u64,
+    /// Quantities that are met, of how many.
+    pub met: u64,
+    /// Quantities compared.
+    pub rows: u64,
+    /// Mean distance of the wavelet energies over the octaves from 2 ms to 8 s, left to right and right to left, dB.
+    pub energy: [f64; 2],
+    /// The same between two halves of the trace, where there are two.
+    pub halves: [Option<f64>; 2],
+    /// Wasserstein distances of distributions, octaves, by quantity.
+    pub w1: Vec<(String, f64)>,
+    /// What came back over what there was, by quantity: bytes, packets, connections, flows.
+    pub counts: Vec<(String, f64)>,
 }
 
 /// Sessions that stand for others ([`crate::Thinner`]), and how far the sample is from the whole.

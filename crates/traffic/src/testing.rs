@@ -267,6 +267,16 @@ pub fn any_model() -> impl Strategy<Value = Model> {
                             w1_bytes: f64::from(u8::from(w.1)),
                         }),
                         private: warnings.get(1).map(|w| if w.1 { 0.5 } else { 3.0 }),
+                        certificate: warnings.first().map(|w| Certificate {
+                            made_by: name.clone(),
+                            seeds: t[0],
+                            met: 1,
+                            rows: 2,
+                            energy: [0.5, f64::from(u8::from(w.1))],
+                            halves: [Some(0.25), None],
+                            w1: vec![(name.clone(), 0.25)],
+                            counts: vec![(name.clone(), 1.0)],
+                        }),
                     },
                     name,
                     warnings: warnings

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use swell_base::Dur;
 use swell_capture::{LinkType, Reader, Record, Writer};
 use swell_experiment::observe::{Observations, Outcome};
 use swell_experiment::{Backend as _, Plan, Simulator, Traces};
@@ -57,6 +58,8 @@ pub struct Table {
     rows: Vec<Row>,
     /// Mbit/s down of A and of each predictor in the network of the tap.
     loads: Vec<f64>,
+    /// Mbit/s down while the tap was open.
+    tapped: f64,
 }
 
 struct Row {
@@ -72,7 +75,7 @@ type Answer = (Vec<Vec<Observation>>, f64);
 /// Why something could not be run.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-/// Hosts on the left in packet files: who taps a link knows its sides.
+/// Hosts on the left in packet files: who taps a link knows its sides, and its length.
 pub const INSIDE: [&str; 2] = ["10.0.0.0/8", "fd00::/8"];
 
 /// Warm-up, seconds.
@@ -144,6 +147,7 @@ impl Inquiry {
             world: world.name,
             rows: rows.collect(),
             loads: (1..columns).map(|w| found[&(0, w)].1).collect(),
+            tapped: taps.iter().map(|t| t.rates[1]).sum::<f64>() / seeds.len() as f64 / 1e6,
         }))
     }
 
@@ -162,6 +166,7 @@ impl Inquiry {
         let mut learner = Learner::new(Options {
             name: world.name.into(),
             inside: inside?,
+            link_rtt: Dur::from_millis(2 * u64::from(Setting::default().delay)),
             ..Options::default()
         });
         let mut reader = Reader::open(&packets)?;
@@ -283,8 +288,8 @@ impl Table {
     /// Every change.
     pub fn details(&self) -> String {
         let mut text = format!(
-            "### {}\n\nDown in the network of the tap: A {:.2}",
-            self.world, self.loads[0]
+            "### {}\n\nDown in the network of the tap: {:.2} alone; beside the fetches A {:.2}",
+            self.world, self.tapped, self.loads[0]
         );
         for (name, load) in PREDICTORS.iter().zip(&self.loads[1..]) {
             let _ = write!(text, ", {name} {load:.2}");

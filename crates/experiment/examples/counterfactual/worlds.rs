@@ -23,7 +23,13 @@ pub struct World {
 }
 
 /// Names of all worlds.
-pub const NAMES: [&str; 4] = ["access-link", "isi-2pm", "quic-video", "kept-and-long"];
+pub const NAMES: [&str; 5] = [
+    "access-link",
+    "isi-2pm",
+    "quic-video",
+    "udp-video",
+    "kept-and-long",
+];
 
 /// The world of this name; what is made up for it is written into `scratch`.
 pub fn world(name: &'static str, scratch: &Path) -> Result<World, Failed> {
@@ -38,7 +44,8 @@ pub fn world(name: &'static str, scratch: &Path) -> Result<World, Failed> {
         "access-link" => (name.to_owned(), scaled(name, 5.0)?, [10.0, 10.0]),
         // Its users send three times what they fetch.
         "isi-2pm" => (name.to_owned(), scaled(name, 5.0)?, [32.0, 10.0]),
-        "quic-video" => (made(video())?, 1.0, [10.0, 10.0]),
+        "quic-video" => (made(video(name, quic))?, 1.0, [10.0, 10.0]),
+        "udp-video" => (made(video(name, stream))?, 1.0, [10.0, 10.0]),
         "kept-and-long" => (made(kept_and_long())?, 1.0, [10.0, 10.0]),
         _ => {
             return Err(format!("no world is called `{name}`; one of {}", NAMES.join(", ")).into());
@@ -137,36 +144,20 @@ fn user(
     });
 }
 
-/// Sixty views of one to three minutes, ten at a time in the mean. Each sends 625 kB within a second and is silent
-/// for about nine: 5 Mbit/s together.
-fn video() -> Model {
-    let mut model = empty("quic-video", "quic", true);
+/// Sixty views of one to three minutes, ten at a time in the mean: 625 kB, then nine seconds of silence, 5 Mbit/s together.
+/// `view` makes one of the silences before its segments.
+fn video(name: &str, view: impl Fn(&[f64]) -> Exchange) -> Model {
+    let mut model = empty(name, "quic", true);
     let mut rng = Stream::new(1, "counterfactual/video");
     for _ in 0..60 {
         let start = Dur::from_secs_f64(rng.uniform() * (LENGTH - 180) as f64);
-        let segments = 6 + rng.below(9);
-        let mut runs = [Vec::new(), Vec::new()];
-        for i in 0..segments {
-            let silence = if i == 0 {
-                0.02
-            } else {
-                8.0 + 2.0 * rng.uniform()
-            };
-            // Acknowledgements, one of ten packets, begin and end as the data do.
-            for (way, packets, size) in [(0, 50, 40), (1, 500, 1250)] {
-                runs[way].push(Run {
-                    pause: Dur::from_secs_f64(silence),
-                    span: Dur::from_secs(1),
-                    packets,
-                    bytes: u64::from(packets * size),
-                    sizes: [size, size],
-                });
-            }
-        }
-        let exchange = Exchange::Datagrams(Datagrams {
-            packets: Vec::new(),
-            runs,
-        });
+        let silences: Vec<f64> = (0..6 + rng.below(9))
+            .map(|i| match i {
+                0 => 0.02,
+                _ => 8.0 + 2.0 * rng.uniform(),
+            })
+            .collect();
+        let exchange = view(&silences);
         let rtt = Dur::from_millis(20 + rng.below(60));
         user(
             &mut model,
@@ -178,6 +169,44 @@ fn video() -> Model {
     }
     model.sessions.sort_by_key(|s| s.start);
     model
+}
+
+/// Segments that the player asks for, as QUIC carries them: under congestion control.
+fn quic(silences: &[f64]) -> Exchange {
+    let think = |i: usize| {
+        silences
+            .get(i + 1)
+            .map_or(Dur::ZERO, |&s| Dur::from_secs_f64(s))
+    };
+    let turns = (0..silences.len()).map(|i| Turn {
+        request: 400,
+        server_think: Dur::from_millis(20),
+        response: 625_000,
+        client_think: think(i),
+    });
+    Exchange::Sequential(turns.collect())
+}
+
+/// Segments that come within a second each, whatever the network does. Nobody asks for them, though they come from QUIC's
+/// port: the learner has to tell.
+fn stream(silences: &[f64]) -> Exchange {
+    let mut runs = [Vec::new(), Vec::new()];
+    for &silence in silences {
+        // Reports of what arrived, one of ten packets, begin and end as the data do.
+        for (way, packets, size) in [(0, 50, 40), (1, 500, 1250)] {
+            runs[way].push(Run {
+                pause: Dur::from_secs_f64(silence),
+                span: Dur::from_secs(1),
+                packets,
+                bytes: u64::from(packets * size),
+                sizes: [size, size],
+            });
+        }
+    }
+    Exchange::Datagrams(Datagrams {
+        packets: Vec::new(),
+        runs,
+    })
 }
 
 /// Six downloads that outlast every run, at 400 kbit/s each because their lines are no faster, and 20 users who keep
