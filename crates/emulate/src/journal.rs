@@ -109,7 +109,7 @@ pub enum JournalError {
     #[error("the journal cannot be read: {0}")]
     Io(#[from] io::Error),
     /// It is something else, or of another version.
-    #[error("this is no journal of version {VERSION}")]
+    #[error("this is not a journal of version {VERSION}")]
     Foreign,
     /// A record is invalid.
     #[error("byte {offset} of the journal: {reason}")]
@@ -327,7 +327,7 @@ fn port(r: &[u8], rest: &[u8]) -> Result<Entry, &'static str> {
         if (0.0..=1.0).contains(&p) {
             Ok(p)
         } else {
-            Err("a loss that is no probability")
+            Err("a loss that is not a probability")
         }
     };
     let delay = Dur::from_nanos(word(r, 12));

@@ -83,7 +83,7 @@ impl HostConfig {
         }
         for (path, _) in &self.sysctls {
             if path.split('/').any(|part| part == ".." || part.is_empty()) {
-                return wrong(format!("`{path}` is no path below /proc/sys/net"));
+                return wrong(format!("`{path}` is not a path below /proc/sys/net"));
             }
         }
         Ok(())

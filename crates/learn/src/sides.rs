@@ -38,7 +38,7 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let wrong = || format!("`{text}` is no network such as 192.0.2.0/24 or 2001:db8::/32");
+        let wrong = || format!("`{text}` is not a network such as 192.0.2.0/24 or 2001:db8::/32");
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),

@@ -44,7 +44,7 @@ pub struct Deliveries {
 pub enum DeliveriesError {
     /// A line is not a whole number of milliseconds.
     #[error(
-        "line {line}: `{text}` is no whole number of milliseconds within a day (0 to 86400000)"
+        "line {line}: `{text}` is not a whole number of milliseconds within a day (0 to 86400000)"
     )]
     NoStamp {
         /// From 1.

@@ -20,7 +20,7 @@ pub enum PrefixError {
     #[error("`{0}` is not an address: a prefix is written like 10.1.0.0/16 or fd01::/64")]
     Address(String),
     /// Not a length.
-    #[error("`/{0}` is no prefix length: it is 0 to 32 for IPv4 and 0 to 128 for IPv6")]
+    #[error("`/{0}` is not a prefix length: it is 0 to 32 for IPv4 and 0 to 128 for IPv6")]
     Length(String),
 }
 

@@ -54,7 +54,7 @@ impl Settings {
             warnings.push(Warning::warning(
                 "tcp-settings-not-applied",
                 format!(
-                    "a kernel socket cannot be told {}; the kernel's own behaviour is in effect",
+                    "a kernel socket has no setting for {}; the kernel's own behaviour is in effect",
                     fixed.join(", ")
                 ),
             ));

@@ -70,7 +70,7 @@ impl FlowSkip {
     /// The reason in words, for a table.
     pub const fn text(self) -> &'static str {
         match self {
-            FlowSkip::NotAnExport => "packets that are no flow export",
+            FlowSkip::NotAnExport => "packets that are not flow exports",
             FlowSkip::Version => "messages of a version that is not read",
             FlowSkip::BadMessage => "messages whose header contradicts their length",
             FlowSkip::CutMessage => "messages that end before what they announce",

@@ -17,7 +17,7 @@ use swell_sockets::{Carrier, CarrierConfig};
 /// Runs the foreground's machine between the two hosts until the world's time is over.
 pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<Done, RunError> {
     let Some((machine, tcp)) = play.foreground.over_sockets(Dur::ZERO) else {
-        return Err(failed("this foreground is no machine"));
+        return Err(failed("this foreground is not a built-in workload"));
     };
     let end = Time::ZERO + play.spec.duration;
     let stop = AtomicBool::new(false);

@@ -90,7 +90,7 @@ fn programs(
         observed.requests = ran();
         observed.warnings.push(Warning::warning(
             "no-request",
-            "the client asked nobody for anything that the packets show: its runs are measured instead",
+            "no request of the client shows in its packets: its runs are measured instead",
         ));
     }
     if program.measure == Measure::Connections && from_here.is_empty() {
@@ -218,10 +218,7 @@ fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
     if c.unroutable > 0 {
         doubts.push(Warning::note(
             "unroutable-packets",
-            format!(
-                "{} packets were for addresses that nobody has",
-                c.unroutable
-            ),
+            format!("{} packets were for unknown addresses", c.unroutable),
         ));
     }
     if went.offload == Offload::Pass {

@@ -111,7 +111,7 @@ async fn object(request: Request) -> Response {
             return format!("{sent}\n").into_response();
         }
         let text = format!(
-            "there is no file {name} in the directory that is served, and it is no size such as 1MB\n"
+            "there is no file {name} in the served directory, and it is not a size such as 1MB\n"
         );
         return (StatusCode::NOT_FOUND, text).into_response();
     };

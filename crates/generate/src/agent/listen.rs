@@ -47,7 +47,7 @@ pub enum AgentError {
     #[error("the token has {0} bytes: make one of at least 16, such as by `openssl rand -hex 16`")]
     Token(usize),
     /// Without TLS everybody on the way could read the token.
-    #[error("{0} is no loopback address: plain HTTP is for those alone; leave TLS on")]
+    #[error("{0} is not a loopback address: plain HTTP works on those alone; leave TLS on")]
     Plain(SocketAddr),
     /// The certificate is of no use.
     #[error(transparent)]

@@ -190,7 +190,7 @@ impl Runs {
             let address: SocketAddr = t
                 .address
                 .parse()
-                .map_err(|_| format!("servers: `{}` is no address and port", t.address))?;
+                .map_err(|_| format!("servers: `{}` is not an address and port", t.address))?;
             Ok(Target {
                 address,
                 datagrams: t.datagrams,

@@ -28,7 +28,7 @@ pub enum TlsError {
     #[error("the certificate: {0}")]
     Certificate(String),
     /// Not a fingerprint.
-    #[error("`{0}` is no fingerprint: it is the 64 hexadecimal digits that the agent printed")]
+    #[error("`{0}` is not a fingerprint: it is the 64 hexadecimal digits that the agent printed")]
     Fingerprint(String),
 }
 

@@ -349,7 +349,7 @@ fn sessions(
     if overflown > 0 {
         seen.doubts.push(Warning::warning(
             "tap-overflown",
-            format!("{overflown} packets were not seen by a tap; runs of losses are not told"),
+            format!("{overflown} packets were not seen by a tap; runs of losses are not reported"),
         ));
     } else {
         seen.lost = into.lost(&out);
@@ -381,7 +381,7 @@ fn reconcile(bed: &Testbed, first: &Sample, seen: &mut Seen) -> Result<(), Bench
         seen.lost.clear();
         seen.doubts.push(Warning::warning(
             "losses-not-told",
-            format!("{known} packets did not come out, and {counted} were counted as lost: runs of losses are not told"),
+            format!("{known} packets did not come out, and {counted} were counted as lost: runs of losses are not reported"),
         ));
     }
     Ok(())

@@ -95,9 +95,7 @@ impl Testbed {
         let mut tell = |why: String| {
             self.doubts.push(Warning::warning(
                 "router-not-separate",
-                format!(
-                    "{why}: what the router's processor did is not told from what the hosts did"
-                ),
+                format!("{why}: the router's processor time cannot be separated from the hosts'"),
             ));
         };
         let allowed = match sched_getaffinity(None) {

@@ -19,8 +19,8 @@ fn errors_say_the_line() {
     for (text, error) in [
         ("", "the trace is empty"),
         ("0\n0\n", "the last stamp is 0"),
-        ("1\n\n2\n", "line 2: `` is no whole number"),
-        ("1\n2\n-3\n", "line 3: `-3` is no whole number"),
+        ("1\n\n2\n", "line 2: `` is not a whole number"),
+        ("1\n2\n-3\n", "line 3: `-3` is not a whole number"),
         ("+1\n", "line 1: `+1`"),
         ("1 2\n", "line 1: `1 2`"),
         ("1.5\n", "line 1: `1.5`"),

@@ -180,6 +180,6 @@ fn explained(compiled: &Compiled, row: &Row, wrong: Wrong) -> Wrong {
 }
 
 fn none(key: &'static str, found: &Dynamic) -> Wrong {
-    let why = format!("a {} is no number", found.type_name());
+    let why = format!("a {} is not a number", found.type_name());
     (key, Trouble::Wrong(why))
 }

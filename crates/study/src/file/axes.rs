@@ -63,7 +63,7 @@ fn list<'v>(key: &str, values: impl IntoIterator<Item = &'v f64>) -> Result<(), 
         };
         if !value.is_finite() {
             return Err(wrong(
-                format!("{value} is no value of an axis"),
+                format!("{value} is not a value of an axis"),
                 "write a finite number",
             ));
         }

@@ -216,7 +216,7 @@ fn measures(
             None if found.is_unit() => f64::NAN,
             None => match found.as_bool() {
                 Ok(b) => f64::from(u8::from(b)),
-                Err(kind) => return Err(fail(&format!("a {kind} is no number"))),
+                Err(kind) => return Err(fail(&format!("a {kind} is not a number"))),
             },
         };
         // What follows from a number that means nothing does not either.

@@ -318,7 +318,7 @@ fn reference(
             found => found.map_err(|t| ("reference", t))?,
         };
         let none = || {
-            let why = format!("a {} is no number", found.type_name());
+            let why = format!("a {} is not a number", found.type_name());
             ("reference", Trouble::Wrong(why))
         };
         let y = script::estimate(&found).ok_or_else(none)?;

@@ -68,7 +68,7 @@ fn text(cell: &CellSpec, found: &Dynamic) -> Result<String, Wrong> {
         return Ok(written(cell.unit, e.value));
     }
     let kind = |kind| {
-        let why = format!("a {kind} is no number and no text");
+        let why = format!("a {kind} is neither a number nor a text");
         ("cell", Trouble::Wrong(why))
     };
     found.clone().into_string().map_err(kind)

@@ -112,11 +112,11 @@ pub(super) fn check(study: &StudyFile, origin: &Origin) -> Result<(), StudyError
                 );
             }
             if *in_expressions && !is_word(name) {
-                let message = format!("`{name}` is no name that expressions can use");
+                let message = format!("`{name}` is not a name that expressions can use");
                 return fail(key, message, WORDS);
             }
             if !plain(name) {
-                return fail(key, format!("`{name}` is no name"), letters);
+                return fail(key, format!("`{name}` is not a name"), letters);
             }
         }
     }
@@ -171,7 +171,7 @@ pub(super) fn check(study: &StudyFile, origin: &Origin) -> Result<(), StudyError
         for name in with.keys() {
             let key = format!("{place}.{name}");
             if !is_word(name) {
-                let message = format!("`{name}` is no name that expressions can use");
+                let message = format!("`{name}` is not a name that expressions can use");
                 return fail(key, message, WORDS);
             }
             for (what, taken) in [("an axis", axes), ("a measure", &lists[3].1)] {

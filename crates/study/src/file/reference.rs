@@ -169,7 +169,7 @@ fn field(study: &StudyFile, name: &str) -> Result<Field, String> {
         _ => {
             let known = axis.map(Field::Axis).or(measure(name).map(Field::Mean));
             let known = known.or_else(|| deviation().map(Field::Deviation));
-            known.ok_or_else(|| format!("`{name}` is no key, axis or measure of the study"))?
+            known.ok_or_else(|| format!("`{name}` is not a key, axis or measure of the study"))?
         }
     })
 }
@@ -195,7 +195,7 @@ fn row(study: &StudyFile, fields: &[Field], line: &str) -> Result<Row, String> {
     for (field, text) in fields.iter().zip(texts) {
         let number = || -> Result<f64, String> {
             let x: Option<f64> = text.parse().ok().filter(|x: &f64| x.is_finite());
-            x.ok_or_else(|| format!("`{text}` is no number"))
+            x.ok_or_else(|| format!("`{text}` is not a number"))
         };
         match field {
             Field::Column => {

@@ -169,7 +169,7 @@ pub(super) fn number(value: &Dynamic) -> Option<f64> {
 
 /// True or false: what rules, conditions and filters answer.
 pub(super) fn truth(value: &Dynamic) -> std::result::Result<bool, Trouble> {
-    let wrong = |kind| format!("a {kind} is no answer: write what is true or false");
+    let wrong = |kind| format!("a {kind} is not an answer: write what is true or false");
     value.as_bool().map_err(|kind| Trouble::Wrong(wrong(kind)))
 }
 
@@ -288,7 +288,10 @@ fn asked(context: &NativeCallContext<'_>, f: &FnPtr, run: &Dynamic) -> Result<f6
 fn ranked(found: &Dynamic) -> Result<f64> {
     match estimate(found) {
         Some(e) => Ok(e.value),
-        None => wrong(format!("{} is no number to choose by", found.type_name())),
+        None => wrong(format!(
+            "{} is not a number to choose by",
+            found.type_name()
+        )),
     }
 }
 

@@ -139,7 +139,7 @@ impl Direction {
     fn synchrony(&self) -> Result<&Synchrony, &'static str> {
         match &self.synchrony {
             None => Err(
-                "losses are not told apart: write keep = { synchrony = true } under [run] of the experiment",
+                "losses of single flows are not kept: write keep = { synchrony = true } under [run] of the experiment",
             ),
             Some(_) if self.from != self.warmup => Err(
                 "how connections lose together is known of the whole run after the warm-up only",

@@ -47,7 +47,7 @@ fn closing(text: &str) -> Option<usize> {
 fn written(value: &Dynamic) -> Result<String, Trouble> {
     if let Some(x) = script::number(value) {
         if !x.is_finite() {
-            return Err(Trouble::Wrong(format!("{x} is no number to set")));
+            return Err(Trouble::Wrong(format!("{x} is not a number to set")));
         }
         return Ok(x.to_string());
     }

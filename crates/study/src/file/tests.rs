@@ -162,12 +162,12 @@ fn errors_have_their_place_and_say_what_to_do() {
         (
             "at = { load = [1] }",
             "quick = { load = [nan] }",
-            &["NaN is no value of an axis", "key line[1].quick.load[0]"],
+            &["NaN is not a value of an axis", "key line[1].quick.load[0]"],
         ),
         (
             "name = \"load\"",
             "name = \"up\"",
-            &["no name that expressions can use"],
+            &["not a name that expressions can use"],
         ),
         (
             "name = \"codel\"",
@@ -260,7 +260,7 @@ fn errors_have_their_place_and_say_what_to_do() {
 
 #[test]
 fn names_that_expressions_know_are_not_given_twice() {
-    let no_name = "no name that expressions can use";
+    let no_name = "not a name that expressions can use";
     for name in ["seconds", "run", "runs", "reference"] {
         for (of, key) in [
             ("load", "key axis[0].name"),
@@ -478,8 +478,12 @@ fn numbers_are_held_against_a_reference() {
             "slow,fifi,1,",
             "line 2: no line is called `fifi`",
         ),
-        ("arrived_sd", "arived_sd", "line 1: `arived_sd` is no key"),
-        ("1e9", "much", "line 3: `much` is no number"),
+        (
+            "arrived_sd",
+            "arived_sd",
+            "line 1: `arived_sd` is not a key",
+        ),
+        ("1e9", "much", "line 3: `much` is not a number"),
         (
             "slow,fifo,0.5",
             "slow,fifo,1",

@@ -97,7 +97,7 @@ pub(super) fn check(study: &StudyFile) -> Result<(), (String, String)> {
                 }
                 Scalar::Switch(_) | Scalar::Text(_) if bounded => {
                     let key = if option.from.is_some() { "from" } else { "to" };
-                    return wrong(key, format!("`{name}` is no number and has no bounds"));
+                    return wrong(key, format!("`{name}` is not a number and has no bounds"));
                 }
                 _ => {}
             }
@@ -138,7 +138,7 @@ pub(super) fn set(
             };
             return Err(wrong(format!("the study has no option `{name}`: {hint}")));
         };
-        let to = like(own, text).map_err(|kind| wrong(format!("`{text}` is no {kind}")))?;
+        let to = like(own, text).map_err(|kind| wrong(format!("`{text}` is not {kind}")))?;
         if let Scalar::Number(x) = to
             && !option.takes(x)
         {
@@ -168,7 +168,7 @@ fn like(own: &Scalar, text: &str) -> Result<Scalar, &'static str> {
             .map_err(|_| "true or false"),
         Scalar::Number(_) => {
             let number: Option<f64> = text.parse().ok().filter(|x: &f64| x.is_finite());
-            number.map(Scalar::Number).ok_or("number")
+            number.map(Scalar::Number).ok_or("a number")
         }
         Scalar::Text(_) => Ok(Scalar::Text(text.to_owned())),
     }

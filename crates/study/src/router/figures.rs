@@ -159,7 +159,7 @@ fn cost(r: &Results<'_>) -> Picture {
         name: "cost-by-table".to_owned(),
         title: "Processor time per packet by size of the table".to_owned(),
         caption: "Time of the router's processor that neither programs nor idleness had, over the packets that left it \
-                  either way: receiving, route, queue and cable, which cannot be told apart. The fewer packets, the more \
+                  either way: receiving, route, queue and cable, which cannot be separated. The fewer packets, the more \
                   of them pay for a wake-up."
             .to_owned(),
         x: axis("routes", Unit::Plain, true),

@@ -96,17 +96,17 @@ fn errors_say_where_and_why() {
         (
             "\"class\":1",
             "\"class\":3",
-            "sessions[1].class: 3 is no index into `classes`, which has 3",
+            "sessions[1].class: 3 is not an index into `classes`, which has 3",
         ),
         (
             "\"client\":0",
             "\"client\":1",
-            "sessions[0].client: 1 is no index",
+            "sessions[0].client: 1 is not an index",
         ),
         (
             "\"server\":0",
             "\"server\":9",
-            "sessions[0].groups[0].connections[0]: server: 9 is no index",
+            "sessions[0].groups[0].connections[0]: server: 9 is not an index",
         ),
         (
             "\"start\":2000000",

@@ -187,7 +187,7 @@ fn parse(text: &[u8]) -> Result<FlowModel, ModelError> {
         return Err(ModelError::invalid(
             "format",
             format!(
-                "{}, not \"{FORMAT}\": this is no flow-level model",
+                "{}, not \"{FORMAT}\": this is not a flow-level model",
                 shown(head.format)
             ),
         ));

@@ -493,7 +493,7 @@ fn files_are_read_back_and_bad_ones_refused_with_reason() {
         (
             "swell-flow-model",
             "swell-run",
-            "this is no flow-level model",
+            "this is not a flow-level model",
         ),
         ("\"version\":1", "\"version\":9", "reads version 1"),
         (

@@ -37,7 +37,7 @@ pub enum XmlError {
     Syntax(String),
     /// Something else.
     #[error(
-        "the root element is <{0}>, not <harpoon_plugins>: this is no configuration of Harpoon"
+        "the root element is <{0}>, not <harpoon_plugins>: this is not a configuration of Harpoon"
     )]
     Other(String),
     /// A list or an attribute that does not hold what it should.

@@ -73,9 +73,9 @@ fn values_that_the_study_does_not_have_are_refused() {
         (&["base=1e300"], "--with base=1e300: base is 0.5 to 8"),
         // What stands there already is asked for too.
         (&["base=1", " base = 2"], "`base` is set already"),
-        (&["base=many"], "`many` is no number"),
-        (&["base=inf"], "`inf` is no number"),
-        (&["fast=1"], "`1` is no true or false"),
+        (&["base=many"], "`many` is not a number"),
+        (&["base=inf"], "`inf` is not a number"),
+        (&["fast=1"], "`1` is not true or false"),
         (&["base=2", "base=3"], "`base` is set already"),
     ] {
         let error = of(&text, with).expect_err(why);
@@ -114,7 +114,7 @@ fn options_are_of_values_that_are_there() {
         (
             "name = \"fast\"\nto = 0.5",
             "option[0].to",
-            "`fast` is no number",
+            "`fast` is not a number",
         ),
     ] {
         let text = STUDY.replace("base = 1", "base = 1, fast = true");

@@ -171,7 +171,9 @@ fn index(i: u32, len: usize, list: &str) -> Result<(), String> {
     if (i as usize) < len {
         Ok(())
     } else {
-        Err(format!("{i} is no index into `{list}`, which has {len}"))
+        Err(format!(
+            "{i} is not an index into `{list}`, which has {len}"
+        ))
     }
 }
 

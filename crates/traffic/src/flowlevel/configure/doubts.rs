@@ -20,7 +20,7 @@ pub(super) fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec
     }
     if without_flags > 0 {
         doubts.push(Warning::note("no-flags", format!(
-            "{without_flags} records have no TCP flags: connections are told apart by silence, their ends \
+            "{without_flags} records have no TCP flags: connections are separated by silence, their ends \
              and clients inferred from times and ports"
         )));
     }
