@@ -39,7 +39,7 @@ impl Worker {
             destination: ends.to.ip(),
             ..Flow::default()
         };
-        // The header is the front of what goes up; the end of an upload is told by one byte where the
+        // The header is the front of what goes up; the end of an upload is marked by one byte where the
         // connection stays.
         let request = [due.up.max(HEADER as u64), due.down.max(u64::from(keep))];
         if let Some(token) = kept {
@@ -123,7 +123,7 @@ impl Worker {
         self.client_sends(token);
     }
 
-    /// The kernel has news of a client's connection.
+    /// The kernel reports an event of a client's connection.
     pub fn client_news(&mut self, token: u64, flags: EventFlags) {
         let at = self.since_begun();
         let Some(conn) = self.conns.get_mut(token) else {
@@ -150,7 +150,7 @@ impl Worker {
                 self.client_sends(token);
             }
             State::Receiving => self.client_receives(token, flags),
-            // The server closed what was kept, or sent what nobody asked for.
+            // The server closed a kept connection, or sent data without a request.
             State::Idle if flags.intersects(EventFlags::RDHUP | EventFlags::IN) => {
                 let session = conn.session;
                 self.forget(token);
@@ -258,12 +258,12 @@ impl Worker {
                         self.over(token, Outcome::Done);
                         return;
                     }
-                    // Behind the last byte there is only the FIN, of which the kernel has told already.
+                    // After the last byte there is only the FIN, which the kernel has reported already.
                     if left == 0 && flags.contains(EventFlags::RDHUP) {
                         self.over(token, Outcome::Done);
                         return;
                     }
-                    // Nothing more was there; of what comes now there will be news.
+                    // No more data was there; for later data there will be an event.
                     if left > 0 && n < asked && !flags.contains(EventFlags::RDHUP) {
                         return;
                     }

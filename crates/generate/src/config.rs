@@ -1,4 +1,4 @@
-//! What a generator is told before it runs.
+//! The configuration of a generator.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,7 +14,7 @@ pub struct Config {
     /// What all parties of the run share.
     pub key: Key,
     /// How long a party may be silent before the others take it for gone. Everything that was asked of a
-    /// generator ends when nobody has renewed it for this long.
+    /// generator ends when it has not been renewed for this long.
     pub lease: Dur,
     /// Congestion controls that connections take turns in, by the kernel's names; none: the kernel's
     /// default. All parties have the same.

@@ -267,7 +267,7 @@ impl Worker {
                 Err(_) => {}
             }
         }
-        // The next news of this socket may be long in coming.
+        // The next event of this socket may come late.
         self.ready.push_back(token | SOURCE);
     }
 

@@ -152,7 +152,7 @@ impl Worker {
             };
             self.say(token, &hello.encode(&key));
         }
-        // Bounded: nobody has to say more than a header and a few bytes.
+        // Bounded: a message is a header and a few bytes.
         for _ in 0..64 {
             let Some((stage, party)) = self.leases.all.get(&token).map(|l| (l.stage, l.party))
             else {
@@ -246,12 +246,12 @@ impl Worker {
     fn say(&mut self, token: u64, bytes: &[u8]) {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         if let Some(conn) = self.conns.get_mut(token) {
-            // What the kernel cannot take now is a byte that nobody hears: the lease decides.
+            // If the kernel cannot take the byte now, it is lost. That is harmless: the lease decides.
             let _ = send(&conn.fd, bytes, flags);
         }
     }
 
-    /// Says that we are here, and finds who is not.
+    /// Sends a sign of life, and finds peers that have sent none.
     pub fn lease_look(&mut self, now: Time) {
         let lease = self.shared.config.lease;
         if now >= self.leases.next {

@@ -60,9 +60,9 @@
 //! connection on which each shows the other that it has the key, without saying it, and the server what addresses
 //! it agreed to be sent traffic at. A server gives nothing to an address that no client of the run has, to a
 //! client without a lease, to a request without the key. When a lease breaks or is silent for the length of
-//! the lease, everything between the two ends, and a run that nobody renews ends as a whole.
+//! the lease, everything between the two ends, and a run whose lease is not renewed ends as a whole.
 //!
-//! The key of transfers is not secret from whoever reads packets between the hosts. With it and an address of
+//! The key of transfers is visible to anyone who can read packets between the hosts. With it and an address of
 //! the run's clients they could have the server send to that address while the run lasts.
 //!
 //! # Not done

@@ -158,7 +158,7 @@ impl Traffic for ClosedPart {
     }
 }
 
-/// Something to be played by whoever holds it.
+/// A part of a plan, for the thread that holds it.
 pub type SharedPlan = Arc<dyn Plan>;
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ impl Addresses {
     /// From texts like `10.1.0.0/16`.
     ///
     /// # Errors
-    /// For the first that is no prefix.
+    /// For the first that is not a prefix.
     pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Addresses, PrefixError> {
         let prefixes = texts.iter().map(|t| t.as_ref().parse());
         Ok(Addresses {

@@ -96,7 +96,7 @@ impl Run {
                     }
                 }
             })?);
-            // One that does not say anything has panicked, and told so by itself.
+            // A thread without a message has panicked, and has reported that itself.
             match told.recv().unwrap_or(Err(Errno::CANCELED)) {
                 Ok(()) => {}
                 Err(error @ (Errno::ADDRINUSE | Errno::ACCESS)) => {
@@ -142,7 +142,7 @@ impl Run {
         self.shared.tell(&Command::Plan(plan));
     }
 
-    /// The run may last for `span` from now on, if nobody renews it again.
+    /// The run may last for `span` from now on, unless it is renewed again.
     pub fn renew(&self, span: Dur) {
         self.shared.renew(span);
     }
@@ -153,7 +153,7 @@ impl Run {
         played.all(|p| p.load(Ordering::Acquire))
     }
 
-    /// Whether it ended because nobody renewed it.
+    /// Whether it ended because its lease was not renewed.
     pub fn is_expired(&self) -> bool {
         self.shared.expired.load(Ordering::Acquire)
     }
@@ -202,7 +202,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         self.shared.tell(&Command::Stop);
         for thread in self.threads.drain(..) {
-            // A panic of its own was told by the thread.
+            // The thread has reported its own panic.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The server's side: whoever may ask gets what they ask for.
+//! The server's side: a request with the run's key is answered.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -98,7 +98,7 @@ impl Worker {
                 Err(Errno::AGAIN) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                     self.counts.without_descriptors += 1;
-                    // Until it is looked at again there is no other look: at most one is in the queue.
+                    // At most one look at a connection is in the queue.
                     let paused = std::mem::replace(&mut answerer.pausing, true);
                     if !paused {
                         let at = self.now() + RETRY;
@@ -275,7 +275,7 @@ impl Worker {
         }
     }
 
-    /// Closes the connection of somebody who has no business here.
+    /// Closes the connection of a stranger.
     fn refuse(&mut self, token: u64) {
         self.counts.strangers += 1;
         self.forget(token);
@@ -290,7 +290,7 @@ impl Worker {
         conn.party = r.client;
         conn.keep = r.keep;
         conn.to_receive = r.up;
-        // The end of an upload is told by one byte where the connection stays.
+        // The end of an upload is marked by one byte if the connection stays.
         conn.to_send = r.down.max(u64::from(r.keep));
         conn.progress = seconds(now);
         conn.state = if r.up > 0 {

@@ -15,7 +15,7 @@ use super::flow::{Flow, FlowLog};
 use super::plan::SharedPlan;
 use swell_host::clock::monotonic;
 
-/// What a thread is told while it runs.
+/// Commands for a thread while it runs.
 #[derive(Clone)]
 pub(super) enum Command {
     Start,
@@ -34,7 +34,7 @@ pub(super) struct Shared {
     origin: u64,
     /// When the play began, since the run was made; `u64::MAX`: it has not.
     begun: AtomicU64,
-    /// When everything ends unless somebody renews it.
+    /// When everything ends unless the lease is renewed.
     lease: AtomicU64,
     /// The lease ran out.
     pub expired: AtomicBool,
@@ -114,7 +114,7 @@ impl Shared {
     pub fn begin(&self) {
         let now = self.now().as_nanos();
         let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
-        // Had somebody else been first, it has begun.
+        // If another thread was first, it has begun already.
         let _ = self.begun.compare_exchange(u64::MAX, now, set, get);
     }
 
@@ -133,7 +133,7 @@ impl Shared {
         over
     }
 
-    /// The bell of a thread: for that thread, and for who makes the run.
+    /// The bell of a thread: for that thread, and for the maker of the run.
     pub fn bell(&self, thread: u16) -> BorrowedFd<'_> {
         self.threads[usize::from(thread)].bell.as_fd()
     }

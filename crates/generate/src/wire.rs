@@ -2,7 +2,7 @@
 //! handshake of a lease.
 //!
 //! All numbers are big-endian. Who knows the run's key may ask for transfers, from an address and under a
-//! lease that were agreed on; the key goes only to who has shown that it has it already.
+//! lease that were agreed on; the key is sent only to a peer that has proved that it has it already.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// Bytes of every message on a connection that is no payload.
+/// Bytes of every message on a connection before its payload.
 pub const HEADER: usize = 48;
 /// Bytes at the front of every datagram.
 pub const DATAGRAM: usize = 18;
@@ -18,7 +18,7 @@ pub const DATAGRAM: usize = 18;
 /// Says what this is, and which version of it.
 const MAGIC: [u8; 4] = *b"SWG1";
 
-/// What all parties of a run share and nobody else knows.
+/// A secret that all parties of a run share.
 #[derive(Clone, Copy)]
 pub struct Key([u8; 16]);
 
@@ -165,7 +165,7 @@ impl Message {
         out
     }
 
-    /// What was received; `None` for anything that is no message of this version, and for a request
+    /// What was received; `None` for anything that is not a message of this version, and for a request
     /// without the key.
     pub fn decode(bytes: &[u8; HEADER], key: &Key) -> Option<Message> {
         if bytes[..4] != MAGIC {

@@ -142,9 +142,9 @@ pub(super) const DATAGRAMS: u64 = LISTENER | 1;
 const SINK: usize = 1 << 20;
 /// One write takes at most so much.
 pub(super) const CHUNK: usize = 256 << 10;
-/// So many news are taken from the kernel at once.
+/// Events taken from the kernel at once.
 const NEWS: usize = 512;
-/// So many timers go before the kernel is asked for news.
+/// Timers that run before the kernel is asked for events.
 const TIMERS: usize = 128;
 /// So many connections are looked at in one look: a hundred thousand would take milliseconds.
 const AT_A_LOOK: usize = 10_000;
@@ -339,7 +339,7 @@ impl Worker {
         }
     }
 
-    /// Looks at everything that nobody tells about.
+    /// Looks at everything that causes no event.
     fn look(&mut self, now: Time) {
         self.lease_look(now);
         let second = seconds(now);

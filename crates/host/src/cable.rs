@@ -51,7 +51,7 @@ fn lay(a: (&Host, CableEnd), b: (&Host, CableEnd)) -> io::Result<()> {
 fn plug_in(host: &Host, own: CableEnd, other: CableEnd) -> io::Result<()> {
     let mut netlink = host.netlink.lock().unwrap_or_else(PoisonError::into_inner);
     let index = netlink.index(own.device)?;
-    // Neither end asks for the other's hardware address, which is its own: who asks early is not answered.
+    // Hardware addresses are set in advance: a request that comes too early would not be answered.
     let attributes = vec![LinkAttribute::Address(HARDWARE.to_vec())];
     netlink.set_link(index, LinkFlags::Up | LinkFlags::Noarp, attributes)?;
     netlink.add_address(index, own.address)?;

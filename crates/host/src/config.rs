@@ -34,7 +34,7 @@ pub struct HostConfig {
     /// buffer each round trip.
     pub tcp_buffers: u64,
     /// The executable that calls [`helper_main`](super::helper_main) first of all: this one, unless this
-    /// process is somebody else's, such as a Python interpreter.
+    /// process belongs to another program, such as a Python interpreter.
     pub helper: PathBuf,
 }
 

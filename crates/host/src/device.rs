@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// What the kernel of a host may leave to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offload {
-    /// The kernel hands over super-packets, as it does to a network card, and [`Nic::read`] cuts them:
+    /// The kernel delivers super-packets, as it does to a network card, and [`Nic::read`] cuts them:
     /// the world sees what the wire would carry, the host pays no more than with a real card. What it
     /// receives at once is put together, as a card does too.
     #[default]
@@ -58,7 +58,7 @@ pub struct Device {
     way: Way,
     /// Frames that the packet socket of a veth had no room for.
     overflown: Cell<u64>,
-    /// Behind a cell, for whoever only looks at the counters.
+    /// In a cell, so that counters can be read without mutable access.
     netlink: RefCell<Netlink>,
     index: u32,
     mtu: usize,
@@ -83,7 +83,7 @@ impl Device {
         let way = match config.kind {
             Some(DeviceKind::Tun) => tun()?,
             Some(DeviceKind::Veth) => veth()?,
-            // The reason why there is no TUN device is the more useful one.
+            // The reason for the missing TUN device is the more useful one.
             None => tun().or_else(|e| veth().map_err(|_| e))?,
         };
         let index = netlink.index(DEVICE_NAME)?;
@@ -175,7 +175,7 @@ impl Nic for Device {
     }
 
     /// A partial checksum is passed on as it is, and the host takes the packet for verified. Packets that go on
-    /// where the one before ends are handed over with it.
+    /// where the one before ends are written with it.
     fn write(&mut self, packet: &[u8], checksum: Checksum) -> u64 {
         let refused = match self.offload {
             Offload::Segment if self.train.push(packet, checksum) => return 0,

@@ -9,7 +9,7 @@ pub enum Error {
     /// Own user namespaces are refused, and the caller is not root.
     #[error("this user may not make network namespaces: {reason}\nhint: {advice}, or run as root")]
     Refused {
-        /// What the kernel says no to, as far as it can be told.
+        /// What the kernel refuses, as far as it is known.
         reason: String,
         /// What would change that.
         advice: String,
@@ -64,7 +64,7 @@ pub enum Error {
     },
 }
 
-/// Something the device handed over that is no packet.
+/// The device delivered something that is not a packet.
 impl From<SegmentError> for io::Error {
     fn from(error: SegmentError) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidData, error)

@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A step that failed, to be told to the other side.
+/// A step that failed, to be reported to the other side.
 pub struct Failed {
     /// What was being done.
     pub step: String,

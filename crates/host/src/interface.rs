@@ -57,7 +57,7 @@ impl InterfaceFacts {
     /// Those of an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// Where there is no such interface.
+    /// If there is no such interface.
     pub fn of(name: &str) -> io::Result<InterfaceFacts> {
         let mut netlink = Netlink::open()?;
         let index = netlink.index(name)?;
@@ -217,7 +217,7 @@ impl Nic for Interface {
         }
     }
 
-    /// As [`Device`](super::Device) does; a tagged frame, and what is no IP packet, leave alone.
+    /// As [`Device`](super::Device) does; a tagged frame, and one without an IP packet, is written alone.
     fn write(&mut self, frame: &[u8], checksum: Checksum) -> u64 {
         let Some((prefix, packet)) = frame
             .split_at_checked(ETHERNET)

@@ -32,7 +32,7 @@ impl Default for Lateness {
 /// Lateness in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Late {
-    /// Things that happened: packets that left, transfers begun, timers told.
+    /// Events: packets that left, transfers that began, timers that ran.
     pub count: u64,
     /// Median.
     pub p50: Dur,

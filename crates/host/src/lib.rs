@@ -31,7 +31,7 @@
 //! clean up, and two emulations cannot meet.
 //!
 //! *Not promised*: a host keeps programs from the network, not from the machine. Files are shared except
-//! for /run and the files of name resolution, and who is root outside is root inside.
+//! for /run and the files of name resolution, and root outside is root inside.
 
 mod cable;
 pub mod clock;
@@ -167,7 +167,7 @@ impl Host {
         self.beside(false, || Ok(work()))
     }
 
-    /// A descriptor of its network namespace, for whoever makes sockets there.
+    /// A descriptor of its network namespace, to make sockets there.
     ///
     /// # Errors
     /// Where this process has no more descriptors.

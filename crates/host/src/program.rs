@@ -37,7 +37,7 @@ impl From<File> for Stream {
 pub struct Program {
     /// The program, looked up in PATH, and its arguments.
     pub argv: Vec<OsString>,
-    /// Variables set beside those of this process.
+    /// Variables set in addition to those of this process.
     pub env: Vec<(OsString, OsString)>,
     /// Working directory; the one of this process where there is none.
     pub directory: Option<PathBuf>,

@@ -60,7 +60,7 @@ fn enter_user_namespace() -> Result<(), Error> {
     keep_for_helpers().map_err(|e| refused(e.into()))
 }
 
-/// What the helpers need that are executed from here: executing drops every other capability of a user who
+/// The capabilities of helpers that are executed from here. Executing drops every other capability of a user who
 /// is not root (capabilities(7), "Transformation of capabilities during execve").
 const FOR_HELPERS: [CapabilitySet; 3] = [
     CapabilitySet::SYS_ADMIN,

@@ -30,7 +30,7 @@ impl Host {
     /// Sends what is for each of the prefixes to the neighbour `via` on a cable.
     ///
     /// # Errors
-    /// Where there is no such cable, or the kernel refuses a route.
+    /// If there is no such cable, or the kernel refuses a route.
     pub fn add_routes(
         &self,
         device: &str,
@@ -47,7 +47,7 @@ impl Host {
     /// Limits what leaves by a cable.
     ///
     /// # Errors
-    /// Where there is no such cable, or the kernel has no `tbf`.
+    /// If there is no such cable, or the kernel has no `tbf`.
     pub fn limit(&self, device: &str, bucket: &TokenBucket) -> Result<(), Error> {
         self.over(
             device,
@@ -59,7 +59,7 @@ impl Host {
     /// Packets that the limit of a cable has dropped.
     ///
     /// # Errors
-    /// Where there is no such cable.
+    /// If there is no such cable.
     pub fn limit_drops(&self, device: &str) -> Result<u64, Error> {
         self.over(device, "read what a queue dropped", Netlink::queue_drops)
     }
@@ -67,7 +67,7 @@ impl Host {
     /// The number of a device.
     ///
     /// # Errors
-    /// Where there is no such device.
+    /// If there is no such device.
     pub fn device_index(&self, device: &str) -> Result<u32, Error> {
         self.over(device, "find a device", |_, index| Ok(index))
     }
@@ -75,7 +75,7 @@ impl Host {
     /// What a cable has carried.
     ///
     /// # Errors
-    /// Where there is no such cable.
+    /// If there is no such cable.
     pub fn counters(&self, device: &str) -> Result<Counters, Error> {
         let s = self.over(device, "read counters", Netlink::statistics)?;
         Ok(Counters {
@@ -87,11 +87,11 @@ impl Host {
         })
     }
 
-    /// Nothing larger than a packet of the wire is sent through a cable; else the kernel hands over trains of up to
+    /// Nothing larger than a packet of the wire is sent through a cable; else the kernel sends super-packets of up to
     /// 64 KiB, which a queue counts as one.
     ///
     /// # Errors
-    /// Where there is no such cable, or the kernel refuses.
+    /// If there is no such cable, or the kernel refuses.
     pub fn send_single_packets(&self, device: &str) -> Result<(), Error> {
         self.over(device, "have single packets sent", |netlink, index| {
             let one = vec![LinkAttribute::GsoMaxSegs(1)];

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// What the names of all of them begin with. Earlier versions sweep away what begins with `swell-`, locked or not.
 const PREFIX: &str = "swell.";
 
-/// A directory for what nobody keeps. It is removed with this value; if the process is killed, the next
+/// A temporary directory. It is removed with this value; if the process is killed, the next
 /// one that makes a directory removes it.
 #[derive(Debug)]
 pub struct Scratch {
@@ -52,7 +52,7 @@ impl Scratch {
         };
         match opened.try_lock() {
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // A file system without locks: nobody can sweep there either.
+            // A file system without locks: no process can sweep there.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let mine = opened.metadata()?;
@@ -86,7 +86,7 @@ fn name() -> String {
     format!("{PREFIX}{}-{nanos}-{number}", std::process::id())
 }
 
-/// Directories of ours in `place`, whoever made them.
+/// Directories of this program in `place`, of any process.
 fn all(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).ok();
     let ours = |e: &fs::DirEntry| {
@@ -107,7 +107,7 @@ pub fn sweep() -> usize {
 
 fn sweep_in(place: &Path) -> usize {
     let removed = |path: &PathBuf| {
-        // Nobody who lives holds it; it stays locked until it is gone.
+        // No living process holds it. It stays locked until it is removed.
         let lock = File::open(path).ok()?;
         lock.try_lock().ok()?;
         fs::remove_dir_all(path).ok()

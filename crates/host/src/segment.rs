@@ -4,7 +4,7 @@
 //! (virtio 1.2 section 5.1.6.2). A queue, a loss process or a meter must see what the wire would carry, so
 //! [`segment`] shows each packet with its own header. Nothing of the payload is copied.
 //!
-//! [`datagrams`] does the same to UDP payloads that a program handed over as one (udp(7), `UDP_SEGMENT`). A TUN device does
+//! [`datagrams`] does the same to UDP payloads that a program wrote as one (udp(7), `UDP_SEGMENT`). A TUN device does
 //! not ask for that offload, a virtual Ethernet device always has it.
 //!
 //! *Not done*: the extended ECN semantics of AccECN, which the device does not negotiate.

@@ -1,4 +1,4 @@
-//! What the kernel tells of a host's sockets and of what it lost, in the tables below /proc/net.
+//! The kernel's tables of a host's sockets and losses, below /proc/net.
 
 use std::fs;
 use std::io;

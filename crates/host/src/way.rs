@@ -80,7 +80,7 @@ impl Way {
         ];
         netlink.set_link(other, LinkFlags::Up | LinkFlags::Noarp, attributes)?;
         // Without ARP a device writes its own address as destination (net/ipv4/arp.c, `arp_constructor`), which is not the
-        // other end's: the stack there takes such frames for somebody else's, and only the packet socket sees them.
+        // other end's: the stack there ignores such frames, and only the packet socket sees them.
         netlink.set_link(ours, LinkFlags::Noarp, Vec::new())?;
         let socket = sys::packet_socket(other)?;
         let mut addresses = [0; 12];

@@ -13,7 +13,7 @@ use swell_workload::Access;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix(IpNet);
 
-/// Why a text is no prefix.
+/// Why a text is not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// Not an address.

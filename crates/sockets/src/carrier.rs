@@ -1,4 +1,4 @@
-//! The loop: timers, the kernel's news, workloads.
+//! The loop: timers, the kernel's events, workloads.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -58,7 +58,7 @@ pub enum Ended {
 pub struct Carrier {
     pub(super) epoll: OwnedFd,
     epoch: Option<Instant>,
-    /// The instant that what is being told happened at.
+    /// The instant of the event that is being delivered.
     pub(super) at: Time,
     pub(super) sides: [SideState; 2],
     pub(super) paths: Option<Box<dyn Paths>>,
@@ -123,11 +123,11 @@ pub(super) const LISTENER: u64 = 1 << 63;
 const SINK: usize = 1 << 20;
 /// One write takes at most so much; at least a datagram.
 const PAYLOAD: usize = 256 << 10;
-/// So many news are taken from the kernel at once.
+/// Events taken from the kernel at once.
 const NEWS: usize = 512;
-/// So many timers go before the kernel is asked for news.
+/// Timers that run before the kernel is asked for events.
 const TIMERS: usize = 256;
-/// Timers that are further apart are not told without a look at what the kernel has to say in between,
+/// Between timers that are further apart than this, the kernel is asked for events,
 /// however late the loop is: what one of them sends may long have arrived.
 const SPAN: Dur = Dur::from_millis(1);
 /// How often the flag is looked at when nothing happens.
@@ -179,7 +179,7 @@ impl Carrier {
         Ok(carrier)
     }
 
-    /// Adds a workload whose connections are like `tcp`, as far as sockets can be told. It begins when
+    /// Adds a workload whose connections are like `tcp`, as far as sockets can be configured. It begins when
     /// the carrier next runs. Returns its number.
     ///
     /// # Errors
@@ -214,7 +214,7 @@ impl Carrier {
     /// Runs until `until`, or until `stop` is set, which is noticed within 50 ms.
     ///
     /// # Errors
-    /// When the kernel cannot be asked for news.
+    /// If the kernel cannot be asked for events.
     pub fn run(&mut self, until: Time, stop: &AtomicBool) -> Result<Ended, SocketsError> {
         self.epoch.get_or_insert_with(Instant::now);
         // The kernel wakes sleepers up to 50 us late to save energy (prctl(2), PR_SET_TIMERSLACK).
@@ -337,8 +337,8 @@ impl Carrier {
         }
     }
 
-    /// Lets due timers go before anything that happens now is told, unless the loop is behind: then
-    /// the next ones may have to do with what is told now.
+    /// Runs due timers before anything that happens now is delivered, unless the loop is late: then
+    /// the next ones may depend on what is delivered now.
     #[inline]
     fn catch_up(&mut self, until: Time, behind: &mut bool) {
         let now = self.now();
@@ -359,7 +359,7 @@ impl Carrier {
             if n == 0 {
                 last = until.min(due + SPAN);
             }
-            // A timer is told the instant it was set for, however late it is: its workload's next pause
+            // A timer is delivered with the instant it was set for, however late it is: its workload's next pause
             // runs from there, so that no rate drifts by the lateness of each wake-up.
             self.at = due;
             match wake {
@@ -405,7 +405,7 @@ impl Carrier {
         }
     }
 
-    /// Something happened that a workload is to be told in its turn.
+    /// An event for a workload, to be delivered in its turn.
     #[inline]
     pub(super) fn post(&mut self, worker: u32, event: Event) {
         self.inbox.push_back((worker, event));

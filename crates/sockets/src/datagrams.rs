@@ -20,7 +20,7 @@ const READS: u32 = 64;
 /// Largest payload of a datagram: 65 535 bytes of packet without headers of IPv4 and UDP, and of
 /// payload without that of UDP (RFC 8200).
 const LARGEST: [u32; 2] = [65_507, 65_527];
-/// Buffers of a datagram socket: what arrives while the loop is elsewhere is no loss of the
+/// Buffers of a datagram socket: what arrives while the loop is elsewhere is not a loss of the
 /// network's. Capped by `net.core.rmem_max` and `wmem_max` where the privilege to go beyond is missing.
 const BUFFER: usize = 1 << 20;
 /// How long a forgotten flow's sockets swallow what is still on the way, which would else be answered
@@ -79,7 +79,7 @@ impl Carrier {
                 return;
             };
             let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
-            // The length is told and the bytes are not copied.
+            // The kernel returns the length; the bytes are not copied.
             match recv(fd, &mut self.sink[..0], flags).map(|(_, n)| n) {
                 Ok(n) => {
                     s.ends[end].received += n as u64;

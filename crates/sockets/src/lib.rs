@@ -2,8 +2,8 @@
 //! and UDP.
 //!
 //! A [`Carrier`] holds both ends of every connection of its workloads. It connects from the address
-//! of the client's host to the address of the server's, writes and reads real bytes, and tells each
-//! end what the kernel tells it. The two sides may be in two network namespaces ([`Sockets`]), with whatever
+//! of the client's host to the address of the server's, writes and reads real bytes, and reports to each
+//! end what the kernel reports. The two sides may be in two network namespaces ([`Sockets`]), with whatever
 //! network between them.
 //!
 //! ```
@@ -39,10 +39,10 @@
 //!   it is acknowledged (`SOF_TIMESTAMPING_TX_ACK`), which arrives in the socket's error queue and
 //!   wakes the loop; no connection is polled. Should the kernel have no memory for a notice, a look at those
 //!   that wait, once a second, finds out, and it is counted.
-//! * **Timers** are told the instant they were set for; everything else carries the instant at which it was
+//! * **Timers** are delivered with the instant they were set for; everything else carries the instant at which it was
 //!   observed. Otherwise each pause of a source would be longer by the lateness of a wake-up, and its
-//!   rate lower. How late they were told is in the [`Report`]. Whatever was caused by something
-//!   carries a later instant; of two events that have nothing to do with each other, one told
+//!   rate lower. Their lateness is in the [`Report`]. Whatever was caused by something
+//!   carries a later instant; of two independent events, one delivered
 //!   later may carry an earlier instant when the loop is behind.
 //! * **Nothing is left behind**: sockets linger for no time, so that what is open when the carrier is dropped
 //!   or the process dies is reset. A connection that both ends have closed ends as usual, and its client's
@@ -52,15 +52,15 @@
 //!
 //! * Access paths ([`Access`](swell_workload::Access)) are not applied. [`Paths`] learns which address has
 //!   which, so that an emulator can; without one, a warning says so.
-//! * Of a TCP configuration the socket is told congestion control, segment size, cap of the receive
+//! * Of a TCP configuration the socket gets congestion control, segment size, cap of the receive
 //!   window, Nagle's algorithm and the number of SYN retries; a warning names what differs otherwise.
 //!   `TCP_MAXSEG` works on both directions of a connection, so the larger size of the two is set, and
 //!   how an end delays acknowledgements is the kernel's business. A cap on a server's window is set
 //!   when the connection is accepted: the first window offered is the kernel's.
 //! * A datagram larger than the path's MTU is fragmented by IP and arrives as one, or not at all; in a
 //!   world its parts are datagrams of their own.
-//! * [`silent`](swell_workload::Open::silent) connections are not told `Drained` either.
-//! * The server end of a client that was refused, or gave up before it was connected, is told nothing: there is
+//! * [`silent`](swell_workload::Open::silent) connections get no `Drained` either.
+//! * The server end of a client that was refused, or gave up before it was connected, gets no event: there is
 //!   none. `Closed` follows the last `Reset`.
 
 mod addresses;

@@ -29,13 +29,13 @@ pub struct Counts {
     pub failed: u64,
     /// Connections and datagram flows for which there were no descriptors.
     pub without_descriptors: u64,
-    /// Connections that came from somebody else; closed at once.
+    /// Connections from strangers; closed at once.
     pub strangers: u64,
     /// Connections begun under the number of one that was open.
     pub numbers_in_use: u64,
     /// Connections that should have been IPv6, where a side has no such addresses.
     pub ipv6_as_ipv4: u64,
-    /// Hosts with an access path that nobody applied.
+    /// Hosts with an access path that was not applied.
     pub access_not_applied: u64,
     /// Receive windows that could not be capped.
     pub windows_not_capped: u64,
@@ -50,7 +50,7 @@ pub struct Counts {
 pub struct Report {
     /// What happened how often.
     pub counts: Counts,
-    /// How late timers were told.
+    /// Lateness of timers.
     pub late: Late,
     /// What to know before trusting the results.
     pub warnings: Vec<Warning>,

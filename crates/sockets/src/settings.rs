@@ -1,4 +1,4 @@
-//! What of a TCP configuration a kernel socket can be told, and what not.
+//! Which settings of a TCP configuration a kernel socket has.
 
 use std::os::fd::BorrowedFd;
 
@@ -35,7 +35,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// What can be told of `config`, and a warning that names the rest.
+    /// The settings of `config` that sockets have, and a warning that names the rest.
     pub fn of(config: &Config) -> (Settings, Vec<Warning>) {
         let mut warnings = Vec::new();
         let congestion = module(config.algorithm);

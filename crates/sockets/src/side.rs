@@ -8,7 +8,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Prefix;
 
-/// Makes sockets. A socket stays in the network namespace it was made in, so whoever makes it decides
+/// Makes sockets. A socket stays in the network namespace it was made in, so its maker decides
 /// where a host is.
 ///
 /// A closure from address family and type to a socket is one. Sockets need not be non-blocking.

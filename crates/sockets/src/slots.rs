@@ -12,7 +12,7 @@ use swell_host::sys::tcp as sys;
 pub(super) mod bits {
     /// The handshake is complete.
     pub const CONNECTED: u16 = 1;
-    /// The other end's FIN was told.
+    /// The other end's FIN was reported.
     pub const EOF: u16 = 1 << 1;
     /// The workload wants no more sent.
     pub const CLOSING: u16 = 1 << 2;
@@ -20,7 +20,7 @@ pub(super) mod bits {
     pub const FIN_SENT: u16 = 1 << 3;
     /// Reset, refused, given up or aborted.
     pub const DEAD: u16 = 1 << 4;
-    /// Something was sent whose acknowledgement is to be told.
+    /// Data was sent whose acknowledgement is to be reported.
     pub const DRAINING: u16 = 1 << 5;
     /// It was so already when the carrier last looked at all connections.
     pub const STALE: u16 = 1 << 6;
@@ -28,7 +28,7 @@ pub(super) mod bits {
     pub const READY: u16 = 1 << 7;
     /// A FIN was seen behind what is still to be read.
     pub const FIN_SEEN: u16 = 1 << 8;
-    /// The end of the data was read, behind which the FIN is to be told.
+    /// The end of the data was read; the FIN is to be reported next.
     pub const FIN_READ: u16 = 1 << 9;
     /// There may be more to read.
     pub const MORE: u16 = 1 << 10;
@@ -101,7 +101,7 @@ pub(super) struct Slot {
     pub silent: bool,
     pub ipv6: bool,
     pub client_side: Side,
-    /// Counts the uses of the slot, so that late news of an earlier one is known.
+    /// Counts the uses of the slot, so that a late event of an earlier use is recognised.
     pub generation: u32,
     pub worker: u32,
     pub conn: Conn,
@@ -191,7 +191,7 @@ impl Slots {
     }
 }
 
-/// A generation fits the 30 bits that a token has for it beside the mark of a listener.
+/// A generation fits the 30 bits that a token has for it, next to the mark of a listener.
 const GENERATIONS: u32 = (1 << 30) - 1;
 
 const NEW: Half = Half {

@@ -30,7 +30,7 @@ pub(super) struct Listener {
 /// Handshakes may be so many at a time; the kernel caps it at `net.core.somaxconn`, 4096 as it comes.
 const BACKLOG: i32 = 4096;
 /// After so many connections begun the waiting ones are accepted: a workload may begin thousands at one
-/// instant, and over loopback they are all there before the kernel is next asked for news.
+/// instant, and over loopback they are all there before the kernel is next asked for events.
 const BURST: u32 = 512;
 /// So many are accepted, so many reads and so many writes are made at one end, before others have
 /// their turn.
@@ -97,7 +97,7 @@ impl Carrier {
     }
 
     /// Has the kernel tell what happens at a socket, each thing once: a reader that is closed to would
-    /// otherwise be news for ever, and waiting for room to write would take a call each time.
+    /// otherwise be an event without end, and waiting for room to write would take a call each time.
     pub(super) fn watch(&self, fd: BorrowedFd<'_>, slot: u32, end: usize) -> Result<()> {
         let what = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = epoll::EventData::new_u64(self.slots.token(slot, end));
@@ -232,7 +232,7 @@ impl Carrier {
         self.flush(slot, end);
     }
 
-    /// The kernel has news of a connection.
+    /// The kernel reports an event of a connection.
     pub(super) fn tcp_news(&mut self, slot: u32, end: usize, flags: EventFlags) {
         let half = &mut self.slots.at(slot).ends[end];
         if half.has(bits::DEAD) || half.fd.is_none() {
@@ -447,7 +447,7 @@ impl Carrier {
             };
             let n = half.pending.min(self.payload.len() as u64) as usize;
             let part = &self.payload[..n];
-            // Only whoever listens wants to know when the last of it has arrived.
+            // Only a workload that listens needs to know when the last byte has arrived.
             let asks = n as u64 == half.pending && !s.silent;
             let sent = if asks {
                 sys::send_asking(fd, part)

@@ -17,7 +17,7 @@ pub struct Status {
     pub program: String,
     /// Its version. Controller and agents must have the same.
     pub version: String,
-    /// Where it wants to be sent traffic, if it was told; else where the controller reaches it, or the first
+    /// Where it receives traffic, if that is configured; else where the controller reaches it, or the first
     /// address of its pool.
     pub address: Option<String>,
     /// Prefixes of addresses that its sockets may have; none: its host's own.
@@ -32,9 +32,9 @@ pub struct Status {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRun {
-    /// What all parties of the run share and nobody else knows: 32 hexadecimal digits.
+    /// A secret that all parties of the run share: 32 hexadecimal digits.
     pub key: String,
-    /// The run ends when nobody has renewed it for so many seconds: 0.5 to 60.
+    /// The run ends when it has not been renewed for so many seconds: 0.5 to 60.
     pub lease_s: f64,
     /// Congestion controls that connections take turns in, by the kernel's names; none: its default.
     #[serde(default)]
@@ -174,7 +174,7 @@ pub struct Change {
     /// Something else is played from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficPart>,
-    /// The run ends when nobody renews it for so many seconds from now on: 0.5 to 60.
+    /// The run ends when it is not renewed for so many seconds from now on: 0.5 to 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_s: Option<f64>,
 }
@@ -186,7 +186,7 @@ pub struct RunView {
     pub id: u64,
     /// `server` or `client`.
     pub part: String,
-    /// `waiting` for its start, `playing`, `played` to its end, `stopped`, or `expired` because nobody renewed
+    /// `waiting` for its start, `playing`, `played` to its end, `stopped`, or `expired` because its lease was not renewed
     /// it.
     pub state: String,
     /// TCP port of a server, else 0.

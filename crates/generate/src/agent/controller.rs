@@ -239,7 +239,7 @@ fn runtime() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
     std::thread::Builder::new()
         .name("controller".into())
         .spawn(move || {
-            // It is dropped, not told anything.
+            // It is dropped without a message.
             let _ = runtime.block_on(stopped);
             // An attempt to reach an agent that is gone is not waited for.
             runtime.shutdown_background();

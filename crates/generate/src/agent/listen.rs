@@ -1,4 +1,4 @@
-//! An agent: it listens, and answers who has the token.
+//! An agent: it listens, and answers requests with a valid token.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -32,7 +32,7 @@ pub struct AgentConfig {
     pub identity: Option<Identity>,
     /// Where it wants to be sent traffic, if not where its controller reaches it.
     pub address: Option<String>,
-    /// Addresses that its sockets may have, beside those of its host.
+    /// Addresses that its sockets may have, in addition to those of its host.
     pub pool: Addresses,
     /// The port at which it is sent traffic; 0: the kernel chooses one for every run.
     pub port: u16,
@@ -146,7 +146,7 @@ impl Agent {
         })
     }
 
-    /// Answers until `stopped` is told something or dropped, or the process is asked to terminate; then ends
+    /// Answers until `stopped` gets a message or is dropped, or the process is asked to terminate; then ends
     /// all runs.
     ///
     /// # Errors
@@ -234,6 +234,6 @@ async fn talk(
         None => router,
     };
     let service = TowerToHyperService::new(router);
-    // Whoever was at the other end has been told, or is gone.
+    // The other end has been notified, or is gone.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }

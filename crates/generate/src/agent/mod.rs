@@ -1,8 +1,8 @@
 //! The control plane of live generation: an agent on each host, and the controller that drives them.
 //!
 //! An [`Agent`] serves a small HTTP/JSON interface, described by itself as OpenAPI ([`openapi`]). Every request
-//! needs the token that agent and controller share; without it nothing happens, and nothing is told. Over
-//! TLS, with a certificate that is given or that the agent makes and whose fingerprint it tells; plain HTTP on
+//! needs the token that agent and controller share; without it nothing happens, and nothing is revealed. Over
+//! TLS, with a certificate that is given or that the agent makes and whose fingerprint it prints; plain HTTP on
 //! loopback addresses alone. No code is ever uploaded: a run is a model's statistics and a few numbers.
 //!
 //! A [`Controller`] asks the servers' agents, then the clients', has them agree with each other, starts them,

@@ -23,7 +23,7 @@ impl From<&str> for Address {
     }
 }
 
-/// What is to be played between whom.
+/// What is to be played, and between which hosts.
 #[derive(Clone)]
 pub struct Order {
     /// Agents that are clients.

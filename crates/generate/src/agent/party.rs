@@ -32,7 +32,7 @@ pub struct Standing {
     pub silent: Duration,
 }
 
-/// When somebody last asked for anything: who has stopped asking must not keep traffic going.
+/// When the last request came: a controller that stopped asking must not keep traffic going.
 #[derive(Clone)]
 pub(super) struct Attention(Arc<Mutex<Instant>>);
 
@@ -279,7 +279,7 @@ async fn visit(remote: &mut Remote, run: u64, change: &Change, seen: &Mutex<Seen
         remote.call(Method::PATCH, &path, Some(change)).await;
     if let Err(error) = changed {
         lock(seen).trouble = Some(error.to_string());
-        // A run that is over takes no change, but tells how it ended.
+        // A finished run takes no change, but reports how it ended.
         if !matches!(error, RemoteError::Refused { .. }) {
             return;
         }

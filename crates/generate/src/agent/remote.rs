@@ -226,7 +226,7 @@ impl Remote {
     ) -> Result<(HeaderMap, Bytes), RemoteError> {
         let kept = self.sender.is_some();
         let mut answer = self.timed(&method, path, &body).await;
-        // Asking for a run twice would give two; who did not answer in time would not answer now.
+        // A second request would make a second run. An agent that did not answer in time would not answer now.
         if kept && method != Method::POST && matches!(answer, Some(Err(_))) {
             self.sender = None;
             answer = self.timed(&method, path, &body).await;

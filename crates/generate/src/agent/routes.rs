@@ -30,7 +30,7 @@ pub(super) const FIRST: &str = "swell-first";
 
 pub(super) struct Shared {
     pub runs: Runs,
-    /// SHA-256 of the token: two digests are of one length, so that comparing tells nothing about it.
+    /// SHA-256 of the token: two digests are of one length, so that a comparison reveals nothing about it.
     pub token: [u8; 32],
 }
 
@@ -215,7 +215,7 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     answer
 }
 
-/// What a metric is, for who reads the page.
+/// What a metric is, for readers of the page.
 fn help(name: &str) -> String {
     match name {
         "runs" => "Runs that the agent has.".into(),

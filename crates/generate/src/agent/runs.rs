@@ -15,7 +15,7 @@ use swell_host::clock::monotonic;
 
 /// Runs that an agent has at most, those included that are over and not deleted.
 const MOST: usize = 64;
-/// What is over is forgotten after this, if nobody deletes it.
+/// A finished run is forgotten after this, if it is not deleted before.
 const KEPT: Dur = Dur::from_secs(600);
 /// Flows that wait to be fetched: a hundred bytes each.
 const ROOM: usize = 500_000;

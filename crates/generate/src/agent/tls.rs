@@ -45,7 +45,7 @@ pub fn fingerprint(certificate: &[u8]) -> String {
 }
 
 impl Identity {
-    /// A new one that nobody has signed. Whoever wants to know that it is the agent's compares the
+    /// A new self-signed one. To know that it is the agent's, compare the
     /// fingerprint.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A client that trusts whoever an authority in these files vouches for.
+/// A client that trusts certificates signed by an authority in these files.
 pub(super) fn trusting_authorities(path: &Path) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {

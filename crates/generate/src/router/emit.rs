@@ -14,7 +14,7 @@ use swell_host::be_punctual;
 use swell_host::sys::batch::{self as sys, AT_ONCE, Numbered};
 use swell_host::{Late, Lateness};
 
-/// The discard service (RFC 863), where nobody expects an answer.
+/// The discard service (RFC 863), which does not answer.
 pub const PORT: u16 = 9;
 /// Headers of IPv4 and UDP.
 const HEADERS: u16 = 28;
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Over the loopback, to the discard port of addresses that nobody else uses.
+    /// Over the loopback, to the discard port of unused addresses.
     #[test]
     fn what_a_pattern_says_arrives_with_its_numbers_and_sizes() {
         let Ok(receiver) = UdpSocket::bind(("127.77.0.0", PORT)) else {

@@ -32,10 +32,10 @@
 //! * **Its processor** is the machine's last. What comes in by its cables is handled there (receive packet steering), what
 //!   the hosts send, receive and count on the others. So what that processor does in interrupts is forwarding:
 //!   receiving, looking up the route, queueing, handing over to the cable. It cannot be split further, and on a machine
-//!   with one processor not be told from the hosts at all.
+//!   with one processor not be separated from the hosts at all.
 //! * **What was lost** is known packet by packet: of a [`Pattern`] by the numbers in its datagrams, of TCP by two taps,
 //!   one on the source's cable and one on the sink's.
-//! * **TCP sends single packets**: the trains of up to 64 KiB that the kernel would hand over are no traffic of a wire.
+//! * **TCP sends single packets**: super-packets of up to 64 KiB do not occur on a wire.
 //!
 //! *Not done*: IPv6; several routers in a row; a limit on the way back.
 
@@ -372,7 +372,7 @@ fn linger(bed: &Testbed) -> Result<(), BenchError> {
     }
 }
 
-/// Packets that are known to be lost are as many as the counters say, or who looked missed some.
+/// The lost packets must be as many as the counters say. If not, the tap missed some.
 fn reconcile(bed: &Testbed, first: &Sample, seen: &mut Seen) -> Result<(), BenchError> {
     seen.end = bed.sample(Time::ZERO)?.since(first);
     let counted = seen.end.queue_drops + seen.end.not_taken + seen.end.sink_missed;

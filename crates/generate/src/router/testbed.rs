@@ -102,7 +102,7 @@ impl Testbed {
             Ok(set) => set,
             Err(error) => return tell(format!("processors cannot be chosen ({error})")),
         };
-        // What is steered is told by a number of 32 bits.
+        // Steering is configured by a number of 32 bits.
         let mine: Vec<usize> = (0..32).filter(|&cpu| allowed.is_set(cpu)).collect();
         let [others @ .., last] = mine.as_slice() else {
             return tell("no processor is known".into());

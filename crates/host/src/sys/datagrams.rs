@@ -315,7 +315,7 @@ fn storage_of(address: &SocketAddr) -> libc::sockaddr_storage {
 pub fn own_descriptors(kept: &[BorrowedFd<'_>]) -> bool {
     let mut kept: Vec<libc::c_uint> = kept
         .iter()
-        // A descriptor is no negative number.
+        // A descriptor is never negative.
         .filter_map(|fd| fd.as_raw_fd().try_into().ok())
         .collect();
     kept.sort_unstable();

@@ -239,7 +239,7 @@ const BUFFER: libc::c_int = 32 << 20;
 /// Gives the calling thread namespaces of its own.
 pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
-    // SAFETY: only unsharing the table of file descriptors is unsafe, and nobody asks for that.
+    // SAFETY: only unsharing the table of file descriptors is unsafe, and that is not requested here.
     unsafe { rustix::thread::unshare_unsafe(flags - UnshareFlags::FILES) }
 }
 

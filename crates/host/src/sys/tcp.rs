@@ -64,7 +64,7 @@ pub fn set_syn_retries(fd: BorrowedFd<'_>, times: u8) -> Result<()> {
     set(fd, libc::SOL_TCP, libc::TCP_SYNCNT, c_int::from(times))
 }
 
-/// Acknowledgements asked for by [`send_asking`] are told through the error queue, without the data
+/// Acknowledgements asked for by [`send_asking`] are reported through the error queue, without the data
 /// (`Documentation/networking/timestamping.rst`, `SOF_TIMESTAMPING_OPT_TSONLY`).
 pub fn report_acknowledgements(fd: BorrowedFd<'_>) -> Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_TSONLY;
