@@ -87,7 +87,7 @@ impl Carrier {
                     self.counts.datagrams_received += 1;
                     self.counts.bytes += n as u64;
                     if !silent {
-                        self.post(worker, Event::Datagram(conn, who(end), n as u32));
+                        self.post(worker, Event::Datagram(conn, who(end), n as u32, None));
                     }
                 }
                 Err(Errno::AGAIN) => return,

@@ -192,7 +192,7 @@ fn datagrams_of_every_size_arrive() {
         let total: u32 = sizes.iter().sum();
         run_until(&mut carrier, || {
             let got = log.sum(|e| match e {
-                Event::Datagram(_, _, n) => u64::from(*n),
+                Event::Datagram(_, _, n, _) => u64::from(*n),
                 _ => 0,
             });
             got == 2 * u64::from(total)
@@ -203,7 +203,7 @@ fn datagrams_of_every_size_arrive() {
         let events = log.take();
         for end in [End::Client, End::Server] {
             let got = events.iter().filter_map(|e| match e {
-                Event::Datagram(_, at, n) if *at == end => Some(*n),
+                Event::Datagram(_, at, n, _) if *at == end => Some(*n),
                 _ => None,
             });
             assert_eq!(got.collect::<Vec<_>>(), parts);

@@ -38,7 +38,7 @@ pub use machine::{
 };
 pub use on_off::{OnOff, TooManyPackets};
 pub use parametric::{Law, Parametric, ParametricConfig, Transport};
-pub use record::{FlowRecord, Outcome, Record, RequestRecord};
+pub use record::{FlowRecord, Outcome, Record, RequestRecord, Sample};
 pub use replay::{Packets, Replay, ReplayConfig};
 pub use sessions::{Sessions, SessionsConfig};
 pub use sources::Sources;

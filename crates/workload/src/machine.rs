@@ -3,7 +3,7 @@
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::Wire;
 
-use crate::Record;
+use crate::{Record, Sample};
 
 /// IPv4 and TCP headers with timestamps in bytes (RFC 7323), as the `linux` profile sends them. Sources
 /// that follow a schedule take them off a packet's size where TCP carries it, whatever its profile: what is
@@ -44,8 +44,9 @@ pub enum Event {
     Closed(Conn, Info),
     /// The answer to [`Action::Ask`].
     Info(Conn, Info),
-    /// A datagram of that many payload bytes arrived at this end.
-    Datagram(Conn, End, u32),
+    /// A datagram of that many payload bytes arrived at this end. With its number among all packets that the flow
+    /// sent, from 0, where the carrier knows it: kernel sockets do not.
+    Datagram(Conn, End, u32, Option<u64>),
 }
 
 /// What a workload wants done.
@@ -186,6 +187,11 @@ pub trait Workload: Send {
 
     /// What was finished since the last call, for the tables, in order of completion.
     fn take_records(&mut self) -> Vec<Record>;
+
+    /// Values of measures since the last call, of those that rate what they see themselves.
+    fn take_samples(&mut self) -> Vec<Sample> {
+        Vec::new()
+    }
 
     /// The run ends: what was begun and is not finished becomes a record too. `info` knows the
     /// transport facts of connections that are still there.

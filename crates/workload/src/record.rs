@@ -65,3 +65,14 @@ pub struct FlowRecord {
     /// Segments retransmitted by both ends.
     pub retransmissions: u32,
 }
+
+/// A value of a measure that a workload took itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Name of the measure.
+    pub measure: &'static str,
+    /// The value, in the unit of the measure.
+    pub value: f64,
+    /// Of when it is.
+    pub at: Time,
+}

@@ -331,7 +331,7 @@ impl Workload for Sessions {
             }
             Event::Connected(conn, end) => self.connected(conn, end, actions),
             Event::Received(conn, end, n) => self.received(conn, end, n, actions),
-            Event::Datagram(conn, end, n) => self.datagram(conn, end, n, actions),
+            Event::Datagram(conn, end, n, _) => self.datagram(conn, end, n, actions),
             Event::Eof(conn, end) => self.eof(conn, end, actions),
             Event::Info(conn, info) => self.record(conn, Some(now), info),
             Event::Reset(conn, _) => {

@@ -381,7 +381,7 @@ impl Workload for Structural {
                     });
                 }
             }
-            Event::Datagram(conn, end, n) => {
+            Event::Datagram(conn, end, n, _) => {
                 if let Some(live) = self.flows.get_mut(conn.0) {
                     live.received[end as usize] += u64::from(n);
                     self.play(conn, now, actions, |s, steps| s.datagram(end, steps));

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use swell_base::{Dur, Time};
 
-use crate::{Action, Conn, Event, FlowRecord, Info, Outcome, Record, RequestRecord, Workload};
+use crate::{
+    Action, Conn, Event, FlowRecord, Info, Outcome, Record, RequestRecord, Sample, Workload,
+};
 
 /// Opens the next window.
 const OPEN: u64 = 0;
@@ -40,6 +42,7 @@ pub struct Windows {
     timers: Timers,
     keep: bool,
     records: Vec<Record>,
+    samples: Vec<Sample>,
     scratch: Vec<Action>,
 }
 
@@ -93,6 +96,7 @@ impl Windows {
             timers: Timers::default(),
             keep: true,
             records: Vec::new(),
+            samples: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -176,6 +180,11 @@ impl Windows {
         let records = open.machine.take_records().into_iter();
         self.records
             .extend(records.map(|r| until(later(r, since), at)));
+        let samples = open.machine.take_samples().into_iter();
+        self.samples.extend(samples.map(|s| Sample {
+            at: s.at + since,
+            ..s
+        }));
         open.conns
     }
 
@@ -212,7 +221,9 @@ impl Windows {
                 }
                 Event::Info(inner(conn)?, info)
             }
-            Event::Datagram(conn, end, bytes) => Event::Datagram(inner(conn)?, end, bytes),
+            Event::Datagram(conn, end, bytes, number) => {
+                Event::Datagram(inner(conn)?, end, bytes, number)
+            }
         })
     }
 
@@ -300,6 +311,10 @@ impl Workload for Windows {
             all.extend(records.map(|r| later(r, since)));
         }
         all
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
     }
 
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {

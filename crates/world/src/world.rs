@@ -9,7 +9,7 @@ use std::sync::Arc;
 use swell_base::{Dur, FlowId, Paged, Tag, Time};
 use swell_path::Place;
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
-use swell_workload::{Action, Conn, End, Event, Record, Workload};
+use swell_workload::{Action, Conn, End, Event, Record, Sample, Workload};
 
 use crate::access::Accesses;
 use crate::ahead::Ahead;
@@ -171,6 +171,11 @@ impl World {
         self.workers.machine_mut(index as u32).take_records()
     }
 
+    /// Values of measures that workload `index` took since the last call.
+    pub fn take_samples(&mut self, index: usize) -> Vec<Sample> {
+        self.workers.machine_mut(index as u32).take_samples()
+    }
+
     /// Statistics of both ends, client and server, of connection `conn` of workload `index`. `None` if it is not a
     /// TCP connection or is closed.
     pub fn tcp_stats(&self, index: usize, conn: Conn) -> Option<[Stats; 2]> {
@@ -275,7 +280,7 @@ impl World {
                 flow.transport.received[end] += u64::from(len);
                 if !flow.silent {
                     let end = if end == 0 { End::Client } else { End::Server };
-                    let event = Event::Datagram(flow.conn, end, len);
+                    let event = Event::Datagram(flow.conn, end, len, Some(packet.seg.seq));
                     self.inbox.push_back((flow.workload, event));
                 }
             }

@@ -9,7 +9,7 @@ use super::build;
 use super::observe::{self, Acked, Counted};
 use crate::backend::{Offered, RunError, RunSpec};
 use crate::kinds::{Machine, Playing, Role};
-use crate::observe::{Observations, Request};
+use crate::observe::{MeasureSample, Observations, Request};
 use crate::packets::Recorder;
 
 /// Bin width of the counts behind the log-scale diagrams.
@@ -155,6 +155,14 @@ impl Cast {
         let foreground = self.parts.iter().find(|p| p.own);
         let own = foreground.map(|p| world.take_records(p.index));
         let own = own.unwrap_or_default();
+        let samples = foreground.map(|p| world.take_samples(p.index));
+        observed.measures = (samples.unwrap_or_default().into_iter())
+            .map(|s| MeasureSample {
+                measure: s.measure.to_owned(),
+                value: s.value,
+                at: s.at.as_secs_f64(),
+            })
+            .collect();
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());
         if spec.flows {
             // A background that was played elsewhere is of one part.

@@ -78,7 +78,7 @@ impl Workload for Observed {
                 s.received[e as usize] += n;
                 (Some(c), s)
             }
-            Event::Datagram(c, e, n) => {
+            Event::Datagram(c, e, n, _) => {
                 let mut s = story(c);
                 s.datagrams[e as usize].push(n);
                 (Some(c), s)

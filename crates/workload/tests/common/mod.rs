@@ -71,7 +71,7 @@ impl<W: Workload> Ideal<W> {
                 self.after(d * 2, Event::Drained(conn, end));
             }
             Action::SendDatagram(conn, end, n) => {
-                self.after(d, Event::Datagram(conn, other(end), n));
+                self.after(d, Event::Datagram(conn, other(end), n, None));
             }
             Action::Close(conn, end) => {
                 if self.closed.insert((conn, end)) {
