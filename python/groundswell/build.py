@@ -34,6 +34,7 @@ from typing import Literal, TypeAlias
 from groundswell._table import Table
 
 __all__ = [
+    "Active",
     "Adaptation",
     "BackendKind",
     "Background",
@@ -43,6 +44,7 @@ __all__ = [
     "CbrForeground",
     "Change",
     "Client",
+    "Codec",
     "CodelQdisc",
     "CommandLine",
     "CongestionControl",
@@ -70,12 +72,14 @@ __all__ = [
     "Loss",
     "Measure",
     "Measure2",
+    "MixBackground",
     "Network",
     "NoneBackground",
     "NoneForeground",
     "NoneLoss",
     "Objects",
     "OnOffBackground",
+    "OnOffForeground",
     "OutagePackets",
     "Pairing",
     "Peer",
@@ -94,6 +98,7 @@ __all__ = [
     "RedQdisc",
     "RedSet",
     "ReplayBackground",
+    "ReplayForeground",
     "Reported",
     "Run",
     "Server",
@@ -107,6 +112,9 @@ __all__ = [
     "Transport",
     "Vegas",
     "Victim",
+    "VoiceBackground",
+    "VoiceForeground",
+    "WebBackground",
     "WebForeground",
     "Weight",
     "WeightRule",
@@ -129,6 +137,14 @@ Better: TypeAlias = Literal[
 
 Bytes: TypeAlias = "str"
 """Such as "1MB"."""
+
+Codec: TypeAlias = Literal[
+    "g711",
+    "g711-plain",
+    "g729a",
+]
+"""A codec of speech. `g711`: 64 kbit/s, lost packets concealed (ITU-T G.711 appendix I). `g711-plain`:
+64 kbit/s, lost packets silent. `g729a`: 8 kbit/s (ITU-T G.729 annex A)."""
 
 CommandLine: TypeAlias = "str | Sequence[str]"
 """A command: a string for the shell (`/bin/sh -c`), or a list of a program and its arguments."""
@@ -344,6 +360,21 @@ each."""
 
 
 @dataclass(kw_only=True)
+class Active(Table):
+    """When a part sends. Each window begins like a run: learnt traffic with its sessions in progress,
+    everything else as at its first packet. At its end connections are reset."""
+
+    from_: Dur | None = None
+    """When the first window begins, since the beginning of the run, warm-up included. Default: 0ns."""
+
+    off: Dur | None = None
+    """From the end of a window to the beginning of the next. Default: there is one window."""
+
+    on: Dur | None = None
+    """Length of a window. Default: until the run is over."""
+
+
+@dataclass(kw_only=True)
 class Adaptation(Table):
     """How adaptive RED moves its probability."""
 
@@ -365,8 +396,48 @@ class Adaptation(Table):
 
 
 @dataclass(kw_only=True)
+class WebBackground(Table):
+    """Clients that fetch objects from a server, one after the other."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    clients: int | None = None
+    """Clients, each on its own access path. Default: 1."""
+
+    connection: ConnectionUse | None = None
+    """Whether each request opens a connection. Default: new."""
+
+    count: int | None = None
+    """Requests per client. Default: as many as fit into the run."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    kind: Literal["web"] = "web"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    object: Objects
+    """Size of the objects; of several, each request takes the next in turn."""
+
+    request: Bytes | None = None
+    """Bytes of a request. Default: 300B."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that clients and servers run."""
+
+    think: Dur | None = None
+    """Pause between the end of one object and the next request. Default: 0ns."""
+
+
+@dataclass(kw_only=True)
 class NoneBackground(Table):
-    """No background: what slowdowns are measured against."""
+    """No traffic: as a background what slowdowns are measured against, as a foreground what shows the
+    background by itself."""
 
     kind: Literal["none"] = "none"
     """Which kind; it decides what other keys there are."""
@@ -381,6 +452,9 @@ class LearntBackground(Table):
 
     access: Rate | None = None
     """Access capacity of every client, both directions. Default: the model's, host by host."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
 
     independent: Sequence[Independence] | None = None
     """Dependencies of the model to break, to see what they do."""
@@ -430,6 +504,9 @@ class PoissonBackground(Table):
 
     access: Rate | None = None
     """Capacity of every access path on the left, both directions. Default: unlimited."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
@@ -483,6 +560,9 @@ class CbrBackground(Table):
     access: Rate | None = None
     """Capacity of every access path on the left, both directions. Default: unlimited."""
 
+    active: Active | None = None
+    """When it sends. Default: always."""
+
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
 
@@ -532,6 +612,9 @@ class CbrBackground(Table):
 class SessionsBackground(Table):
     """Sessions of files, from a flow-level model."""
 
+    active: Active | None = None
+    """When it sends. Default: always."""
+
     compression: float | None = None
     """How many times faster the model's intervals follow one another; the rate stays. Default: 1.0."""
 
@@ -576,6 +659,9 @@ class ReplayBackground(Table):
 
     access: Rate | None = None
     """Capacity of the access path on each side, both directions. Default: unlimited."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
@@ -633,6 +719,9 @@ class GreedyBackground(Table):
     access: Rate | None = None
     """Capacity of every access path, on each side and in both directions. Default: unlimited."""
 
+    active: Active | None = None
+    """When it sends. Default: always."""
+
     connections: int | None = None
     """How many, in each direction that they take. Default: 1."""
 
@@ -674,6 +763,9 @@ class OnOffBackground(Table):
     access: Rate | None = None
     """Capacity of the access path on each side, both directions. Default: unlimited."""
 
+    active: Active | None = None
+    """When it sends. Default: always."""
+
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
 
@@ -712,6 +804,58 @@ class OnOffBackground(Table):
 
     sources: int | None = None
     """Sources per direction. Default: 50."""
+
+
+@dataclass(kw_only=True)
+class VoiceBackground(Table):
+    """Voice calls, rated by the E-model."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    buffer: Dur | None = None
+    """How long the first packet of a spurt waits before it is played: later ones may be late by so
+    much. Default: 60ms."""
+
+    calls: int | None = None
+    """Calls at the same time, all through the run. Default: 1."""
+
+    codec: Codec | None = None
+    """The codec, with what the E-model knows of it. Default: g711."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    frame: Dur | None = None
+    """Speech in a packet. Default: 20ms."""
+
+    kind: Literal["voice"] = "voice"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    pause: Dur | None = None
+    """Mean pause between two spurts of a speaker. 0s: each talks all the time, in spurts without
+    pauses. Default: 1.587s."""
+
+    talk: Dur | None = None
+    """Mean length of a talk spurt. Default: 1.004s."""
+
+
+@dataclass(kw_only=True)
+class MixBackground(Table):
+    """Several backgrounds at once."""
+
+    kind: Literal["mix"] = "mix"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    of: Sequence[str]
+    """Names of other backgrounds, which flow together. Their order does not matter."""
 
 
 @dataclass(kw_only=True)
@@ -786,6 +930,9 @@ class Deliveries(Table):
 @dataclass(kw_only=True)
 class WebForeground(Table):
     """Clients that fetch objects from a server, one after the other."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
 
     clients: int | None = None
     """Clients, each on its own access path. Default: 1."""
@@ -871,11 +1018,26 @@ class ProgramForeground(Table):
 
 
 @dataclass(kw_only=True)
+class NoneForeground(Table):
+    """No traffic: as a background what slowdowns are measured against, as a foreground what shows the
+    background by itself."""
+
+    kind: Literal["none"] = "none"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+
+@dataclass(kw_only=True)
 class PoissonForeground(Table):
-    """Packets of one size at exponential intervals, whose throughput and loss are studied."""
+    """Packets of one size at exponential intervals."""
 
     access: Rate | None = None
     """Capacity of every access path on the left, both directions. Default: unlimited."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
@@ -929,6 +1091,9 @@ class CbrForeground(Table):
     access: Rate | None = None
     """Capacity of every access path on the left, both directions. Default: unlimited."""
 
+    active: Active | None = None
+    """When it sends. Default: always."""
+
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
 
@@ -975,11 +1140,73 @@ class CbrForeground(Table):
 
 
 @dataclass(kw_only=True)
+class ReplayForeground(Table):
+    """The packets of a capture at their own times."""
+
+    access: Rate | None = None
+    """Capacity of the access path on each side, both directions. Default: unlimited."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    grid: Dur | None = None
+    """Times are rounded up to multiples of this; 0s leaves them exact. Default: 0ns."""
+
+    inside: Sequence[str] | None = None
+    """Networks (CIDR) that are inside, on the left of the tapped link; all others are outside.
+    Default: what the capture says, by interfaces, directions and Ethernet addresses, or who talks
+    to whom."""
+
+    kind: Literal["replay"] = "replay"
+    """Which kind; it decides what other keys there are."""
+
+    load: LoadBasis | None = None
+    """Whether `rate` is what is sent or what the network carries of it. Default: offered, what is
+    sent; over TCP carried."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    once: bool | None = None
+    """Whether the trace is over after its last packet. Default: it begins again."""
+
+    phase: Dur | None = None
+    """Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
+    Default: drawn anew by every seed."""
+
+    rate: RateSpec | None = None
+    """Mean rate of the down direction when the background is alone: the trace is stretched or
+    compressed in time to this. No packet is left out. Or `match:NAME`, the rate of that background."""
+
+    reversed: bool | None = None
+    """Let the trace's up direction flow down and the other way round. Default: false."""
+
+    stretch: float | None = None
+    """Times are multiplied by this: 2 is half as fast. Default 1. Not together with `rate`."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that carries the packets, where TCP does."""
+
+    trace: str
+    """Path of a capture (pcap, pcapng, snoop; plain or compressed), relative to the experiment file."""
+
+    transport: Transport | None = None
+    """What carries the packets: datagrams of their sizes, or one TCP connection per direction that is
+    given them as writes at their times. Default: udp."""
+
+
+@dataclass(kw_only=True)
 class GreedyForeground(Table):
-    """Endless connections: what they take, and what they do to the background, is studied."""
+    """Endless connections."""
 
     access: Rate | None = None
     """Capacity of every access path, on each side and in both directions. Default: unlimited."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
 
     connections: int | None = None
     """How many, in each direction that they take. Default: 1."""
@@ -1016,14 +1243,91 @@ class GreedyForeground(Table):
 
 
 @dataclass(kw_only=True)
-class NoneForeground(Table):
-    """No foreground: what the background is like by itself."""
+class OnOffForeground(Table):
+    """Packets of many on/off sources: self-similar together."""
 
-    kind: Literal["none"] = "none"
+    access: Rate | None = None
+    """Capacity of the access path on each side, both directions. Default: unlimited."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    kind: Literal["on-off"] = "on-off"
+    """Which kind; it decides what other keys there are."""
+
+    load: LoadBasis | None = None
+    """Whether `rate` is what is sent or what the network carries of it. Default: offered."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    off: Dur | None = None
+    """Mean time for which it is off. 0s: never; then all packets have exponential intervals. Default:
+    2s."""
+
+    on: Dur | None = None
+    """Mean time for which a source is on. Default: 500ms."""
+
+    rate: RateSpec
+    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate
+    of that background."""
+
+    rate_up: Rate | None = None
+    """Mean rate of the up direction. Default: none."""
+
+    seeds: Sequence[int] | None = None
+    """Seeds of the up and of the down direction: every run then has the same packets, those that
+    Python's generator gives with these seeds. Default: drawn anew by every seed of the run."""
+
+    shape: float | None = None
+    """Shape of the Pareto law of both times, above 1. Default: 1.4."""
+
+    sizes: Sequence[Size] | None = None
+    """Network-layer sizes of packets, each drawn by itself."""
+
+    sources: int | None = None
+    """Sources per direction. Default: 50."""
+
+
+@dataclass(kw_only=True)
+class VoiceForeground(Table):
+    """Voice calls, rated by the E-model."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    buffer: Dur | None = None
+    """How long the first packet of a spurt waits before it is played: later ones may be late by so
+    much. Default: 60ms."""
+
+    calls: int | None = None
+    """Calls at the same time, all through the run. Default: 1."""
+
+    codec: Codec | None = None
+    """The codec, with what the E-model knows of it. Default: g711."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    frame: Dur | None = None
+    """Speech in a packet. Default: 20ms."""
+
+    kind: Literal["voice"] = "voice"
     """Which kind; it decides what other keys there are."""
 
     name: str
     """The name it goes by in tables and pictures."""
+
+    pause: Dur | None = None
+    """Mean pause between two spurts of a speaker. 0s: each talks all the time, in spurts without
+    pauses. Default: 1.587s."""
+
+    talk: Dur | None = None
+    """Mean length of a talk spurt. Default: 1.004s."""
 
 
 @dataclass(kw_only=True)
@@ -1435,6 +1739,10 @@ class Run(Table):
     seed: int | None = None
     """Replication r has seed + r, equal in every foreground and background. Default: 1."""
 
+    together: bool | None = None
+    """Whether all foregrounds run at once, beside each background. Default: each by itself. Simulated
+    only."""
+
     warmup: Dur | None = None
     """The first part of a run: background alone, counted in no total. The foreground starts when it is
     over. Default: 10s."""
@@ -1580,7 +1888,8 @@ class Experiment(Table):
 
 
 Background: TypeAlias = (
-    NoneBackground
+    WebBackground
+    | NoneBackground
     | LearntBackground
     | PoissonBackground
     | CbrBackground
@@ -1588,16 +1897,21 @@ Background: TypeAlias = (
     | ReplayBackground
     | GreedyBackground
     | OnOffBackground
+    | VoiceBackground
+    | MixBackground
 )
 """Background traffic."""
 
 Foreground: TypeAlias = (
     WebForeground
     | ProgramForeground
+    | NoneForeground
     | PoissonForeground
     | CbrForeground
+    | ReplayForeground
     | GreedyForeground
-    | NoneForeground
+    | OnOffForeground
+    | VoiceForeground
 )
 """An application under study."""
 

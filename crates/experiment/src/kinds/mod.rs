@@ -16,6 +16,7 @@ mod packets;
 mod program;
 mod replay;
 mod sessions;
+mod voice;
 mod web;
 
 use std::borrow::Cow;
@@ -40,6 +41,7 @@ pub use packets::{Cbr, PacketsTraffic, Parametric, Poisson, Process};
 pub use program::{Client, CommandLine, Measure, Peer, Place, Program, ProgramTraffic, Server};
 pub use replay::{Replay, ReplayTraffic, Trace};
 pub use sessions::{Sessions, SessionsTraffic};
+pub use voice::{Codec, Voice, VoiceTraffic};
 pub use web::{ConnectionUse, Objects, Web, WebTraffic};
 
 use crate::backend::{Offered, RunError};
@@ -130,6 +132,8 @@ kinds! {
     Greedy = "greedy", Either, Greedy => Greedy;
     /// Packets of many on/off sources: self-similar together.
     OnOff = "on-off", Either, OnOff => OnOff;
+    /// Voice calls, rated by the E-model.
+    Voice = "voice", Either, Voice => VoiceTraffic;
     /// Several backgrounds at once.
     Mix = "mix", Background, Mix;
 }

@@ -8,6 +8,7 @@ mod mixes;
 mod replay;
 mod sessions;
 mod synchrony;
+mod voice;
 
 use super::*;
 use crate::Plan;

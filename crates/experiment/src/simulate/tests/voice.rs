@@ -1,0 +1,74 @@
+//! Calls, rated by the E-model.
+
+use super::*;
+
+fn scores(background: &str, cell: usize) -> Observations {
+    let text = format!(
+        r#"
+name = "calls"
+[network]
+rate = "5Mbit"
+delay = "10ms"
+queue = "300ms"
+[[foreground]]
+name = "voice"
+kind = "voice"
+calls = 20
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+{background}
+[run]
+replications = 1
+warmup = "2s"
+duration = "22s"
+"#
+    );
+    run_of(&text, cell).1
+}
+
+fn values(observed: &Observations, measure: &str) -> Vec<f64> {
+    let rows = observed.measures.iter().filter(|m| m.measure == measure);
+    rows.map(|m| m.value).collect()
+}
+
+#[test]
+fn calls_are_as_good_as_delay_and_loss_allow() {
+    let heavy = "name = \"heavy\"\nkind = \"greedy\"\nconnections = 4";
+    let [alone, beside] = [0, 1].map(|cell| scores(heavy, cell));
+    let mos = values(&alone, "MOS");
+    // Forty speakers, 2.6 s from spurt to spurt, 20 s less what is not judged at the end.
+    assert!((200..=330).contains(&mos.len()), "{}", mos.len());
+    assert_eq!(mos.len(), values(&alone, "unplayed").len());
+    assert!(alone.measures.iter().all(|m| (2.0..22.0).contains(&m.at)));
+    assert!(alone.requests.is_empty());
+    // 20 ms of speech, 20 ms of way and 60 ms of buffer: R = 93.2 - 0.024 * 100 = 90.8, a score of 1 + 3.178 + 0.180.
+    assert!(mos.iter().all(|m| (m - 4.358).abs() < 0.001), "{mos:?}");
+    assert!(values(&alone, "unplayed").iter().all(|&x| x == 0.0));
+    // The load is that of its packets: 80 kbit/s each, 1004 of 2591 ms.
+    let down = &alone.links[1];
+    let bps = down.arrived[0] as f64 * 8.0 / down.duration;
+    assert!(
+        (bps / (20.0 * 80e3 * 1004.0 / 2591.0) - 1.0).abs() < 0.15,
+        "{bps}"
+    );
+
+    // A full queue of 300 ms: late, though most is played.
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    let (with, without) = (mean(&values(&beside, "MOS")), mean(&mos));
+    assert!(with < without - 0.3, "{with} and {without}");
+}
+
+#[test]
+fn calls_may_be_a_background() {
+    let text = FILE.replace(
+        "name = \"cbr\"\nkind = \"cbr\"\nrate = \"5Mbit\"",
+        "name = \"calls\"\nkind = \"voice\"\ncalls = 50",
+    );
+    let (_, observed) = run_of(&text, 2);
+    assert!(observed.measures.is_empty() && !observed.requests.is_empty());
+    assert!(observed.links.iter().all(|l| l.arrived[1] > 0));
+    let class = |f: &crate::observe::Flow| f.class == "voice";
+    assert_eq!(observed.flows.iter().filter(|f| class(f)).count(), 100);
+}
