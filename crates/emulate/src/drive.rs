@@ -96,6 +96,9 @@ pub struct Ended {
     pub waited: Dur,
     /// World time at which it ended.
     pub at: Time,
+    /// The hosts' devices, and with them their addresses, stay as long as this does: who asks a little later, being late
+    /// itself, gets no answer instead of an error, and has not failed.
+    _hosts: Vec<Attached>,
 }
 
 /// An emulation that runs.
@@ -403,6 +406,7 @@ impl Emulation {
             gave_way: self.load.gave_way(),
             waited: waited_for_processor(),
             at,
+            _hosts: self.hosts,
         })
     }
 }

@@ -294,6 +294,8 @@ fn neighbours_reach_each_other_without_the_bottleneck_and_time_ends_by_itself() 
     while !running.is_over() && begun.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(5));
     }
+    // Who is late itself and asks after the end finds a network that is silent, not one that is gone.
+    one.send(&packet(1, 2, 100, 78)).unwrap();
     let ended = running.stop().unwrap();
     assert_eq!(ended.at, Time::from_secs_f64(0.6));
     let mut seen = Vec::new();
