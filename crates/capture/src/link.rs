@@ -16,7 +16,7 @@ impl LinkType {
     pub const ETHERNET: LinkType = LinkType(1);
     /// PPP, with or without HDLC-like framing.
     pub const PPP: LinkType = LinkType(9);
-    /// Raw IP, as some systems number it in the files they write.
+    /// Raw IP, as libpcap numbers it in memory and some systems in the files they write.
     pub const RAW_BSD: LinkType = LinkType(12);
     /// Raw IP, as OpenBSD numbers it.
     pub const RAW_OPENBSD: LinkType = LinkType(14);

@@ -34,6 +34,10 @@ use swell_world::{Parties, Tap};
 use headers::Headers;
 pub use headers::Source;
 
+/// Raw IP by the number that libpcap has in memory. It holds the number in the file of a second interface against that of
+/// the first in memory (`sf-pcapng.c`, up to 1.10), and with 101, which the registry has, tcpdump opens nothing.
+const LINK: LinkType = LinkType::RAW_BSD;
+
 /// Writes every packet that arrives at the bottleneck to a file.
 #[derive(Clone, Debug)]
 pub struct Recorder {
@@ -50,7 +54,7 @@ impl Recorder {
         let application = concat!("Groundswell ", env!("CARGO_PKG_VERSION"));
         let mut writer = Writer::create(path, application)?;
         for name in ["bottleneck/up", "bottleneck/down"] {
-            writer.interface(name, LinkType::RAW, header::LONGEST as u32)?;
+            writer.interface(name, LINK, header::LONGEST as u32)?;
         }
         Ok(Recorder {
             state: Arc::new(Mutex::new(State {

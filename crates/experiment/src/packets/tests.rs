@@ -286,6 +286,32 @@ fn profiles() -> [(&'static str, Config); 6] {
     ]
 }
 
+/// libpcap wants all interfaces of a file to be of one type, and compares the file's number with its own.
+#[test]
+fn tcpdump_reads_both_interfaces() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("two.pcapng");
+    let recorder = Recorder::create(&path, Vec::new(), 1).unwrap();
+    recorder.finish().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let mut types = Vec::new();
+    let mut at = 0;
+    while at + 10 <= bytes.len() {
+        let word = |i: usize| u32::from_le_bytes(bytes[at + i..at + i + 4].try_into().unwrap());
+        if word(0) == 1 {
+            types.push(word(8) & 0xffff);
+        }
+        at += word(4) as usize;
+    }
+    // DLT_RAW of pcap/dlt.h on all systems but OpenBSD.
+    assert_eq!(types, [12, 12]);
+    let ran = Command::new("tcpdump").arg("-nr").arg(&path).output();
+    if let Ok(ran) = ran {
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{said}");
+    }
+}
+
 /// tshark calls a segment that advances nothing "out of order", not "retransmission", where less time
 /// than the handshake's round trip has passed since the last one that did (3 ms without a handshake),
 /// whether or not it has seen the same bytes before (`tcp_analyze_sequence_number` of Wireshark 4.0).
