@@ -37,6 +37,8 @@ pub struct Measure {
     /// Where its values come from.
     pub source: Source,
     /// Whether it may show by itself that nothing differs.
+    pub sufficient: bool,
+    /// Whether it is what the question is about: [`Reported::primary`].
     pub primary: bool,
 }
 
@@ -94,6 +96,14 @@ pub struct Reported {
     /// Ratios are of values plus this. For counts that may be zero, such as errors: what is not worth speaking of.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub floor: f64,
+    /// Whether the question is about this measure. Of many measures some differ by chance, which costs all of them
+    /// power; primary ones pay for themselves only. The others may still decide, where they are clear.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub primary: bool,
+}
+
+fn is_false(x: &bool) -> bool {
+    !x
 }
 
 fn is_zero(x: &f64) -> bool {
@@ -110,7 +120,8 @@ impl Reported {
             censored: false,
             floor: self.floor,
             source: Source::Samples,
-            primary: true,
+            sufficient: true,
+            primary: self.primary,
         }
     }
 }
@@ -123,7 +134,21 @@ pub const COMPLETION_TIME: Measure = Measure {
     censored: true,
     floor: 0.0,
     source: Source::RequestTimes,
-    primary: true,
+    sufficient: true,
+    primary: false,
+};
+
+/// Mean of the times from a request's start to its last byte; one value per run. Where few requests take most of a run's
+/// time, percentiles say nothing of them.
+pub const MEAN_TIME: Measure = Measure {
+    name: Cow::Borrowed("mean time"),
+    unit: Cow::Borrowed("s"),
+    better: Better::Lower,
+    censored: false,
+    floor: 0.0,
+    source: Source::RequestTimes,
+    sufficient: false,
+    primary: false,
 };
 
 /// Network-layer bytes of the foreground that left the bottleneck per second, in the direction in which it
@@ -135,7 +160,8 @@ pub const GOODPUT: Measure = Measure {
     censored: false,
     floor: 0.0,
     source: Source::Goodput,
-    primary: true,
+    sufficient: true,
+    primary: false,
 };
 
 /// Requests that were done per second; one value per run.
@@ -146,7 +172,8 @@ pub const REQUEST_RATE: Measure = Measure {
     censored: false,
     floor: 0.0,
     source: Source::RequestRate,
-    primary: true,
+    sufficient: true,
+    primary: false,
 };
 
 /// Share of the foreground's packets that the bottleneck dropped, in the direction in which it sends most; one
@@ -158,7 +185,8 @@ pub const LOSS: Measure = Measure {
     censored: false,
     floor: 0.01,
     source: Source::Loss,
-    primary: true,
+    sufficient: true,
+    primary: false,
 };
 
 /// Mean time from a packet's arrival at the bottleneck to its arrival behind it, where the experiment keeps
@@ -170,7 +198,8 @@ pub const DELAY: Measure = Measure {
     censored: false,
     floor: 0.0,
     source: Source::Waits,
-    primary: true,
+    sufficient: true,
+    primary: false,
 };
 
 /// Share of the requests that failed; one value per run. Ratios are of one hundredth plus this: a tenth of a percent
@@ -182,12 +211,14 @@ pub const FAILURES: Measure = Measure {
     censored: false,
     floor: 0.01,
     source: Source::RequestFailures,
+    sufficient: false,
     primary: false,
 };
 
 /// The names of the measures that need no definition.
-pub const BUILT_IN: [&str; 6] = [
+pub const BUILT_IN: [&str; 7] = [
     "time",
+    "mean time",
     "failures",
     "goodput",
     "request rate",

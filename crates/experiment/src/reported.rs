@@ -397,7 +397,7 @@ fn split(unit: &str) -> (f64, &str) {
 impl FromStr for Reported {
     type Err = Wrong;
 
-    /// Reads `NAME [(UNIT[, higher][, floor X])]: PATTERN`, `NAME ...: json:PATH` and `NAME ...: jsonl`.
+    /// Reads `NAME [(UNIT[, higher][, primary][, floor X])]: PATTERN`, `NAME ...: json:PATH` and `NAME ...: jsonl`.
     fn from_str(text: &str) -> Result<Reported, Wrong> {
         const FORM: &str =
             r"write 'NAME (UNIT): PATTERN', such as 'p99 (ms): Latency\s+([\d.]+)ms'";
@@ -408,6 +408,7 @@ impl FromStr for Reported {
         let mut better = Better::Lower;
         let mut unit = "";
         let mut floor = 0.0;
+        let mut primary = false;
         let mut rest = &text[cut..];
         if let Some(inside) = rest.strip_prefix('(') {
             let (words, after) =
@@ -418,6 +419,7 @@ impl FromStr for Reported {
                 match word {
                     "higher" => better = Better::Higher,
                     "lower" => better = Better::Lower,
+                    "primary" => primary = true,
                     _ if word.starts_with("floor ") => {
                         floor = word["floor ".len()..].trim().parse().unwrap_or(f64::NAN);
                         if !(floor >= 0.0 && floor.is_finite()) {
@@ -459,6 +461,7 @@ impl FromStr for Reported {
             pattern,
             json,
             floor,
+            primary,
         };
         check(&reported)?;
         Ok(reported)

@@ -71,7 +71,7 @@ pub use ecdf::Ecdf;
 pub use moments::{cov, kurtosis, mean, sd, variance};
 pub use octave::{EnergyDistance, Octave, energies, pool};
 pub use permutation::{PValue, Permutation};
-pub use ratio::{Known, PairedRatio, holm};
+pub use ratio::{Known, PairedRatio, hommel};
 pub use replications::{MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications};
 pub use scaling::{FitError, MIN_COEFFICIENTS, Scaling};
 pub use sketch::{SKETCH_ERROR, Sketch};

@@ -1,7 +1,7 @@
 //! Laws of paired ratios, over random replications with unfinished requests.
 
 use proptest::prelude::*;
-use swell_stats::{Known, Observation, PairedRatio, holm};
+use swell_stats::{Known, Observation, PairedRatio, hommel};
 
 /// Replications of observations: values within a factor of 1000, one in eight a lower bound.
 fn runs(n: usize) -> impl Strategy<Value = Vec<Vec<Observation>>> {
@@ -117,16 +117,31 @@ proptest! {
         }
     }
 
-    /// Corrected p-values are no smaller, at most one, and in the same order.
+    /// Corrected p-values are no smaller, at most one, in the same order, and those of all sets at once.
     #[test]
-    fn holms_correction_only_raises(ps in prop::collection::vec(0.0f64..1.0, 0..12)) {
-        let adjusted = holm(&ps);
+    fn hommels_correction_is_the_closure(ps in prop::collection::vec(0.0f64..1.0, 0..8)) {
+        let adjusted = hommel(&ps);
         prop_assert_eq!(adjusted.len(), ps.len());
         for (i, (raw, own)) in ps.iter().zip(&adjusted).enumerate() {
             prop_assert!(own >= raw && *own <= 1.0);
             for (j, other) in ps.iter().enumerate() {
                 prop_assert!(raw > other || adjusted[i] <= adjusted[j]);
             }
+            // Every set that holds it, by Simes.
+            let hardest = (0u32..1 << ps.len())
+                .filter(|set| set & (1 << i) != 0)
+                .map(|set| {
+                    let mut members: Vec<f64> = (0..ps.len())
+                        .filter(|k| set & (1 << k) != 0)
+                        .map(|k| ps[k])
+                        .collect();
+                    members.sort_by(f64::total_cmp);
+                    let size = members.len() as f64;
+                    let ranked = members.iter().zip(1..);
+                    ranked.map(|(p, rank)| p * size / f64::from(rank)).fold(1.0, f64::min)
+                })
+                .fold(0.0, f64::max);
+            prop_assert!((own - hardest).abs() < 1e-12, "{own} {hardest} of {ps:?}");
         }
     }
 }

@@ -41,6 +41,7 @@ fn a_definition_has_a_name_a_unit_a_direction_and_a_place() {
     assert_eq!((&*plain.name, &*plain.unit), ("p99", ""));
     assert_eq!(plain.better, Better::Lower);
     assert_eq!(plain.pattern.as_deref(), Some(r"Latency\s+([\d.]+)ms"));
+    assert!(!plain.primary && read(r"p99 (ms, primary): (\d+)").primary);
     let rate = read(r"request throughput (requests/s, higher): Requests/sec:\s+([\d.]+)");
     assert_eq!(
         (&*rate.name, &*rate.unit),

@@ -77,9 +77,12 @@ impl Results {
         foreground: &'r str,
         background: &'r str,
     ) -> impl Iterator<Item = &'r RunResult> {
-        self.runs
-            .iter()
-            .filter(move |r| r.cell.foreground == foreground && r.cell.background == background)
+        let own =
+            |r: &&RunResult| r.cell.foreground == foreground && r.cell.background == background;
+        let mut all: Vec<&RunResult> = self.runs.iter().filter(own).collect();
+        // Replications are paired by their place, whatever the order in which they ran.
+        all.sort_by_key(|r| r.cell.replication);
+        all.into_iter()
     }
 
     /// Names of the foregrounds, in the order of the file.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use swell_stats::{
-    Estimate, Known as Part, MIN_TAIL_SAMPLES, Observation, PairedRatio, holm, mean, sd, t_quantile,
+    Estimate, Known as Part, MIN_TAIL_SAMPLES, Observation, PairedRatio, hommel, mean, sd,
+    t_quantile,
 };
 
 use super::ratios::without_interval;
@@ -28,9 +29,12 @@ pub struct Judgement {
     pub unit: String,
     /// Which direction is better.
     pub better: Better,
+    /// Whether the question is about it.
+    pub primary: bool,
     /// What is compared of it.
     pub statistic: Statistic,
-    /// It with the background and without: the mean over runs of what each run says. `None` where one cannot tell.
+    /// It with the background and without: a percentile of all runs together, or the mean over runs of what each
+    /// says. `None` where it cannot be told.
     pub with: Option<Estimate>,
     /// Likewise without.
     pub without: Option<Estimate>,
@@ -46,7 +50,7 @@ pub struct Judgement {
     pub replications_wanted: Option<usize>,
     /// Whether it may show by itself that nothing differs.
     #[serde(skip)]
-    primary: bool,
+    sufficient: bool,
     #[serde(skip)]
     paired: PairedRatio,
 }
@@ -56,22 +60,22 @@ impl Judgement {
         measure: &Measure,
         statistic: Statistic,
         paired: PairedRatio,
-        [with, without]: [&[f64]; 2],
+        [with, without]: [Option<Estimate>; 2],
     ) -> Judgement {
-        let replications = with.len();
         Judgement {
-            with: over_runs(with),
-            without: over_runs(without),
+            with,
+            without,
             measure: measure.name.to_string(),
             unit: measure.unit.to_string(),
             better: measure.better,
+            primary: measure.primary,
             statistic,
-            ratio: estimate(&paired, replications),
+            ratio: estimate(&paired, paired.replications()),
             p_above: paired.p_above(1.0 + MARGIN),
             p_below: paired.p_below(1.0 / (1.0 + MARGIN)),
             equal: paired.equivalent(MARGIN, 1.0 - LEVEL),
             replications_wanted: paired.replications_for(MARGIN),
-            primary: measure.primary,
+            sufficient: measure.sufficient,
             paired,
         }
     }
@@ -81,6 +85,15 @@ impl Judgement {
         self.p_above.min(self.p_below) <= 1.0 - LEVEL
     }
 
+    /// Whether it says something of the bad end, where percentiles near the middle do not.
+    pub(super) fn tells_of_bad_days(&self) -> bool {
+        match self.statistic {
+            Statistic::Percentile(p) => p.max(1.0 - p) >= TAIL,
+            // How many requests fail says nothing of the others.
+            Statistic::Mean => self.sufficient,
+        }
+    }
+
     /// Whether the shown difference is for the worse.
     pub fn worse(&self) -> bool {
         self.differs() && (self.p_above <= self.p_below) == (self.better == Better::Lower)
@@ -88,7 +101,7 @@ impl Judgement {
 }
 
 /// The mean over runs with Student's interval; a single run has none.
-fn over_runs(values: &[f64]) -> Option<Estimate> {
+pub(super) fn over_runs(values: &[f64]) -> Option<Estimate> {
     let value = mean(values).filter(|m| m.is_finite())?;
     let n = values.len() as f64;
     let half = match sd(values) {
@@ -122,20 +135,37 @@ pub(super) fn estimate(paired: &PairedRatio, replications: usize) -> Estimate {
     }
 }
 
-/// Corrects the p-values of all judgements of one question together (Holm).
+/// What primary measures have of the errors that are allowed, where some are and some are not.
+const PRIMARY: f64 = 0.8;
+
+/// Corrects the p-values of all judgements of one question together: both sides of each, and all of them (Hommel). Primary
+/// ones are a family of their own, so that what is measured beside them costs them little.
 pub(super) fn correct<'j>(judgements: impl Iterator<Item = &'j mut Judgement>) {
     let all: Vec<&mut Judgement> = judgements.collect();
-    let ps: Vec<f64> = all
-        .iter()
-        .flat_map(|j| {
-            [
+    let (primary, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|j| j.primary);
+    let share = match (primary.is_empty(), others.is_empty()) {
+        (false, false) => PRIMARY,
+        _ => 1.0,
+    };
+    for (family, alpha) in [
+        (primary, share),
+        (others, if share < 1.0 { 1.0 - share } else { 1.0 }),
+    ] {
+        let sides = |j: &Judgement| {
+            let (above, below) = (
                 j.paired.p_above(1.0 + MARGIN),
                 j.paired.p_below(1.0 / (1.0 + MARGIN)),
-            ]
-        })
-        .collect();
-    for (judgement, pair) in all.into_iter().zip(holm(&ps).chunks_exact(2)) {
-        (judgement.p_above, judgement.p_below) = (pair[0], pair[1]);
+            );
+            (above.min(below), above <= below)
+        };
+        let ps: Vec<f64> = family.iter().map(|j| (2.0 * sides(j).0).min(1.0)).collect();
+        for (judgement, p) in family.into_iter().zip(hommel(&ps)) {
+            let p = (p / alpha).min(1.0);
+            (judgement.p_above, judgement.p_below) = match sides(judgement).1 {
+                true => (p, 1.0),
+                false => (1.0, p),
+            };
+        }
     }
 }
 
@@ -152,14 +182,11 @@ const TAIL: f64 = 0.9;
 /// The answer that `judgements` give: yes where any shows a difference, no where all show that there is none, those of
 /// the tail among them.
 pub(super) fn answer(judgements: &[Judgement]) -> Answer {
-    let tail = |j: &Judgement| match j.statistic {
-        Statistic::Percentile(p) => p.max(1.0 - p) >= TAIL,
-        // How many requests fail, say, tells nothing of the others.
-        Statistic::Mean => j.primary,
-    };
     if judgements.iter().any(Judgement::differs) {
         Answer::Yes
-    } else if judgements.iter().any(tail) && judgements.iter().all(|j| j.equal) {
+    } else if judgements.iter().any(Judgement::tells_of_bad_days)
+        && judgements.iter().all(|j| j.equal)
+    {
         Answer::No
     } else {
         Answer::Unclear

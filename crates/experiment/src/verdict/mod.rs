@@ -6,7 +6,7 @@
 //! ([`swell_stats::PairedRatio`]). Unfinished requests are lower bounds (right-censored), failed ones are slower
 //! than everything.
 //!
-//! * *Matters*: a ratio beyond the margin, for the worse or the better, at the 5 % level after Holm's correction
+//! * *Matters*: a ratio beyond the margin, for the worse or the better, at the 5 % level after Hommel's correction
 //!   over all that is judged of a foreground.
 //! * *Does not matter*: the 90 % intervals of all that is judged lie within the margin, with five replications
 //!   or more, everything that was asked could be judged, the load was there ([`loads`]) and nothing drifted
@@ -37,6 +37,7 @@ use loads::Loads;
 pub use ratios::Known;
 use ratios::{bounded, without_interval};
 use values::Asked;
+pub use words::Paragraph;
 
 /// The percentiles of slowdowns.
 pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
@@ -81,8 +82,10 @@ pub struct ForegroundVerdict {
     pub parametric_enough: Option<Answer>,
     /// How sure we are.
     pub sureness: Sureness,
-    /// All of it in plain English: one sentence per question.
+    /// The answers in plain English: a sentence or two per question.
     pub sentence: String,
+    /// The same with what it rests on: a paragraph per question.
+    pub paragraphs: Vec<Paragraph>,
     /// What to doubt about these figures.
     pub doubts: Vec<Warning>,
 }
@@ -241,6 +244,8 @@ struct Condition<'r> {
     runs: Vec<Option<&'r RunResult>>,
     /// Request times of all runs.
     times: Vec<Vec<Observation>>,
+    /// Percentiles of all of them together, by [`PERCENTILES`], seconds.
+    seconds: Vec<Option<Estimate>>,
 }
 
 fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> ForegroundVerdict {
@@ -249,10 +254,15 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     let listed = &results.experiment.background;
     let conditions: Vec<Condition<'r>> = listed
         .iter()
-        .map(|background| Condition {
-            background,
-            runs: validity::runs(results, name, background.name()),
-            times: request_observations(results, name, background.name()),
+        .map(|background| {
+            let times = request_observations(results, name, background.name());
+            let seconds = pooled(&bootstrap, &times, &PERCENTILES);
+            Condition {
+                background,
+                runs: validity::runs(results, name, background.name()),
+                times,
+                seconds,
+            }
         })
         .collect();
     let file = &results.experiment;
@@ -263,6 +273,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             .collect(),
         program: own().any(|f| f.program().is_some()),
         end: file.run.duration.as_secs_f64(),
+        bootstrap,
     };
     let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
@@ -271,7 +282,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             let alone = reference
                 .map(|r| &conditions[r])
                 .filter(|alone| alone.background.name() != with.background.name());
-            background(results, name, &asked, with, alone, &bootstrap)
+            background(results, name, &asked, with, alone)
         })
         .collect();
     judge::correct(backgrounds.iter_mut().flat_map(|b| &mut b.judged));
@@ -297,10 +308,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     }
 
     let matters = any(backgrounds.iter().filter_map(|b| b.matters));
-    let parametric_enough = (!comparisons.is_empty()).then(|| {
-        // Enough where one of them is.
-        any(comparisons.iter().map(|c| c.enough))
-    });
+    let parametric_enough = enough(&comparisons);
     let doubts = doubts::of_foreground(results, name, &backgrounds, &conditions);
     let sureness = sureness(&backgrounds, &comparisons, heavy + doubts::heavy(&doubts));
     let mut verdict = ForegroundVerdict {
@@ -316,15 +324,18 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         parametric_enough,
         sureness,
         sentence: String::new(),
+        paragraphs: Vec::new(),
         doubts,
     };
-    verdict.sentence = words::sentence(&verdict);
+    verdict.paragraphs = words::paragraphs(&verdict);
     if results.manifest.backend == MadeUp::NAME {
-        verdict.sentence = format!(
-            "A dry run: nothing was simulated, and every number here is made up. {}",
-            verdict.sentence
+        verdict.paragraphs[0].text.insert_str(
+            0,
+            "A dry run: nothing was simulated, and every number here is made up. ",
         );
     }
+    let texts: Vec<&str> = verdict.paragraphs.iter().map(|p| &*p.text).collect();
+    verdict.sentence = texts.join(" ");
     verdict
 }
 
@@ -334,7 +345,6 @@ fn background(
     asked: &Asked,
     with: &Condition<'_>,
     alone: Option<&Condition<'_>>,
-    bootstrap: &Bootstrap,
 ) -> BackgroundVerdict {
     let name = with.background.name();
     let count = |outcome| {
@@ -345,13 +355,12 @@ fn background(
             .count()
     };
     let times = swell_stats::Replications::censored(&with.times);
-    let seconds = bootstrap.quantiles(&times, &PERCENTILES);
     let quantiles: Vec<Quantile> = PERCENTILES
         .iter()
-        .zip(seconds)
-        .map(|(&p, seconds)| Quantile {
+        .zip(&with.seconds)
+        .map(|(&p, &seconds)| Quantile {
             p,
-            seconds: seconds.map(without_interval),
+            seconds,
             slowdown: alone.and_then(|alone| slowdown(with, alone, p, asked.end)),
         })
         .collect();
@@ -380,6 +389,18 @@ fn background(
         judged: found.judged,
         open: found.open,
     }
+}
+
+/// Percentiles of observations, all replications together, with bootstrap intervals over replications. What is not finite
+/// is not known.
+fn pooled(
+    bootstrap: &Bootstrap,
+    groups: &[Vec<Observation>],
+    percentiles: &[f64],
+) -> Vec<Option<Estimate>> {
+    let all = swell_stats::Replications::censored(groups);
+    let found = bootstrap.quantiles(&all, percentiles);
+    found.into_iter().map(|e| e.map(without_interval)).collect()
 }
 
 /// The ratio of percentile `p` with one condition over another, of the runs that may decide.
@@ -432,6 +453,21 @@ fn any(answers: impl Iterator<Item = Answer>) -> Answer {
     } else {
         Answer::Unclear
     }
+}
+
+/// Whether parametric traffic is enough: for all that is learnt, by any of those that match it.
+fn enough(comparisons: &[Comparison]) -> Option<Answer> {
+    let mut learnt: Vec<&str> = comparisons.iter().map(|c| &*c.learnt).collect();
+    learnt.dedup();
+    let of = |name: &str| {
+        any(comparisons
+            .iter()
+            .filter(|c| c.learnt == name)
+            .map(|c| c.enough))
+    };
+    // All of them: none for which it is not.
+    let lacking = learnt.into_iter().map(|name| of(name).inverted());
+    (!comparisons.is_empty()).then(|| any(lacking).inverted())
 }
 
 fn sureness(

@@ -4,6 +4,7 @@ use crate::observe::{Cell, LinkTotals, Observations, Request};
 use crate::store::{Manifest, RunResult};
 use crate::test_support::experiment;
 
+mod laws;
 mod open;
 
 /// Results in which requests take `base` seconds times 1..2 alone, stretched by `stretch` of the
@@ -68,6 +69,13 @@ fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
     }
 }
 
+/// Everything that is said.
+fn full_text(v: &ForegroundVerdict) -> String {
+    let each = v.paragraphs.iter();
+    let each = each.map(|p| format!("{}\n{}", p.text, p.lines.join("\n")));
+    each.collect::<Vec<String>>().join("\n")
+}
+
 fn verdict(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> ForegroundVerdict {
     Verdict::of(&results(replications, stretch))
         .foregrounds
@@ -93,15 +101,14 @@ fn a_stretch_by_two_is_a_slowdown_of_two_at_every_percentile() {
     assert_eq!(v.backgrounds[2].load_bps[1], 8e6);
     assert_eq!(v.parametric_enough, Some(Answer::Yes));
     assert!(
-        v.sentence.contains("2.00 times (2.00 to 2.00)"),
+        full_text(&v).contains("2.00 times (2.00 to 2.00)"),
         "{}",
-        v.sentence
+        full_text(&v)
     );
     assert!(
-        v.sentence
-            .contains("Poisson traffic of the same mean rate is enough"),
+        full_text(&v).contains("Poisson traffic of the same mean rate is enough"),
         "{}",
-        v.sentence
+        full_text(&v)
     );
 }
 
@@ -120,10 +127,9 @@ fn a_longer_tail_makes_poisson_insufficient_though_medians_agree() {
     assert!((ratio(0.5) - 1.0).abs() < 1e-9);
     assert!((ratio(0.95) - 2.0).abs() < 1e-9);
     assert!(
-        v.sentence
-            .contains("Poisson traffic of the same mean rate is not enough"),
+        full_text(&v).contains("Poisson traffic of the same mean rate is not enough"),
         "{}",
-        v.sentence
+        full_text(&v)
     );
 }
 
@@ -132,10 +138,9 @@ fn a_stretch_within_the_margin_does_not_matter() {
     let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 1.05 });
     assert_eq!(v.matters, Answer::No);
     assert!(
-        v.sentence
-            .contains("does not matter to web here, within 10 %"),
+        full_text(&v).contains("does not matter to web here, within 10 %"),
         "{}",
-        v.sentence
+        full_text(&v)
     );
 }
 
@@ -147,7 +152,11 @@ fn a_stretch_at_the_margin_is_not_settled() {
         _ => 1.065 + 0.06 * (rank * 7919.0).fract(),
     });
     assert_eq!(v.matters, Answer::Unclear, "{v:?}");
-    assert!(v.sentence.contains("is not settled"), "{}", v.sentence);
+    assert!(
+        full_text(&v).contains("is not settled"),
+        "{}",
+        full_text(&v)
+    );
 }
 
 #[test]
@@ -166,7 +175,11 @@ fn unfinished_requests_are_lower_bounds_not_fast_ones() {
         "{:?}",
         v.doubts
     );
-    assert!(v.sentence.contains("did not finish"), "{}", v.sentence);
+    assert!(
+        full_text(&v).contains("did not finish"),
+        "{}",
+        full_text(&v)
+    );
 }
 
 /// Failed fetches have no last byte. Two in five behind Poisson: the median is that of the
@@ -205,7 +218,7 @@ fn failed_requests_are_slower_than_everything() {
 #[test]
 fn a_starved_application_is_slowed_down_at_least_so_many_times() {
     let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 1e6 });
-    assert_eq!(v.matters, Answer::Yes, "{}", v.sentence);
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
     let median = v.backgrounds[2].quantiles[1];
     assert_eq!(median.seconds, None);
     let slowdown = median.slowdown.unwrap();
@@ -213,8 +226,8 @@ fn a_starved_application_is_slowed_down_at_least_so_many_times() {
         panic!("{slowdown:?}")
     };
     assert!((130.0..=10.6 / 0.075).contains(&low), "{low}");
-    let said = "with learnt (8.0 Mbit/s down, 0.0 up) not one of 1000 requests finished; the median request takes at least";
-    assert!(v.sentence.contains(said), "{}", v.sentence);
+    let said = "learnt matters: not one of 1000 requests finished; median at least ×1";
+    assert!(full_text(&v).contains(said), "{}", full_text(&v));
     // Both starve it: which one more is beyond what was watched.
     assert_eq!(v.parametric_enough, Some(Answer::Unclear));
 }
@@ -223,9 +236,10 @@ fn a_starved_application_is_slowed_down_at_least_so_many_times() {
 fn a_parametric_background_is_not_enough_where_only_one_of_the_two_starves() {
     for (starving, words) in [("learnt", "at least"), ("poisson", "at most")] {
         let v = verdict(10, |kind, _| if kind == starving { 1e6 } else { 1.0 });
-        assert_eq!(v.parametric_enough, Some(Answer::No), "{}", v.sentence);
-        let (_, enough) = v.sentence.split_once("is not enough: with learnt").unwrap();
-        assert!(enough.contains(words), "{}", v.sentence);
+        assert_eq!(v.parametric_enough, Some(Answer::No), "{}", full_text(&v));
+        let said = full_text(&v);
+        let (_, enough) = said.split_once("is not enough: with learnt").unwrap();
+        assert!(enough.contains(words), "{}", full_text(&v));
     }
 }
 
@@ -241,8 +255,12 @@ fn one_replication_has_no_intervals_and_settles_nothing() {
         }
         assert!((q.slowdown.unwrap().value - 2.0).abs() < 1e-9);
     }
-    assert!(v.sentence.contains("gives no intervals"), "{}", v.sentence);
-    assert!(!v.sentence.contains("±"), "{}", v.sentence);
+    assert!(
+        full_text(&v).contains("gives no intervals"),
+        "{}",
+        full_text(&v)
+    );
+    assert!(!full_text(&v).contains("±"), "{}", full_text(&v));
 }
 
 #[test]
@@ -263,10 +281,10 @@ fn the_sentence_covers_both_directions() {
         _ => 1.0,
     });
     assert_eq!(v.parametric_enough, Some(Answer::No));
-    let (_, enough) = v.sentence.split_once("is not enough: with learnt").unwrap();
+    let said = full_text(&v);
+    let (_, enough) = said.split_once("is not enough: with learnt").unwrap();
     assert!(enough.contains("the median request takes 0.6"), "{enough}");
     assert!(enough.contains("takes 2.00 times"), "{enough}");
-    assert!(v.sentence.contains("Mbit/s down, 0.0 up"), "{}", v.sentence);
 }
 
 #[test]
@@ -278,24 +296,28 @@ fn every_background_is_judged_and_named() {
     };
     assert_eq!((of("poisson"), of("learnt")), (Answer::Yes, Answer::No));
     assert_eq!(v.matters, Answer::Yes);
-    for said in ["with poisson", "with learnt", "which is within 10 %"] {
-        assert!(v.sentence.contains(said), "{}", v.sentence);
+    for said in ["poisson matters: ", "learnt does not matter: median ×1.00"] {
+        assert!(full_text(&v).contains(said), "{}", full_text(&v));
     }
 }
 
 #[test]
 fn what_becomes_faster_is_not_within_the_margin() {
     let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 0.62 });
-    assert_eq!(v.matters, Answer::Yes, "{}", v.sentence);
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
     assert!(!v.backgrounds[1].judged[0].worse());
-    assert!(!v.sentence.contains("does not matter"), "{}", v.sentence);
+    assert!(
+        !full_text(&v).contains("does not matter"),
+        "{}",
+        full_text(&v)
+    );
 }
 
 #[test]
 fn few_replications_never_show_that_nothing_matters() {
     for n in 1..MIN_REPLICATIONS as u32 {
         let v = verdict(n, |_, _| 1.0);
-        assert_eq!(v.matters, Answer::Unclear, "{}", v.sentence);
+        assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
         assert_eq!(v.parametric_enough, Some(Answer::Unclear));
     }
 }
@@ -308,7 +330,7 @@ fn too_few_requests_for_the_tail_do_not_show_that_nothing_matters() {
     }
     let v = Verdict::of(&results).foregrounds.remove(0);
     assert_eq!(v.backgrounds[1].judged.len(), 1);
-    assert_eq!(v.matters, Answer::Unclear, "{}", v.sentence);
+    assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
     // Where the median alone shows a difference, that is an answer.
     for run in &mut results.runs {
         for r in run
@@ -321,7 +343,7 @@ fn too_few_requests_for_the_tail_do_not_show_that_nothing_matters() {
         }
     }
     let then = Verdict::of(&results).foregrounds.remove(0);
-    assert_eq!(then.matters, Answer::Yes, "{}", then.sentence);
+    assert_eq!(then.matters, Answer::Yes, "{}", full_text(&then));
 }
 
 #[test]
@@ -346,9 +368,9 @@ fn late_runs_decide_nothing() {
     let then = Verdict::of(&results).foregrounds.remove(0);
     assert_eq!(then.backgrounds[1].matters, Some(Answer::Unclear));
     assert!(
-        then.sentence.contains("2 of 6 runs were late"),
+        full_text(&then).contains("2 of 6 runs were late"),
         "{}",
-        then.sentence
+        full_text(&then)
     );
     assert_eq!(then.backgrounds[2].matters, Some(Answer::Yes));
 }
@@ -372,8 +394,12 @@ fn a_missed_load_is_no_basis_for_an_answer() {
     assert_eq!(v.backgrounds[1].matters, Some(Answer::No));
     assert_eq!(v.parametric_enough, Some(Answer::Unclear));
     let said = "8.00 Mbit/s of learnt were requested and 0.01 carried";
-    assert!(v.sentence.contains(said), "{}", v.sentence);
-    assert!(v.sentence.contains("their loads differ"), "{}", v.sentence);
+    assert!(full_text(&v).contains(said), "{}", full_text(&v));
+    assert!(
+        full_text(&v).contains("their loads differ"),
+        "{}",
+        full_text(&v)
+    );
 }
 
 #[test]
@@ -389,9 +415,9 @@ fn an_application_that_fails_without_background_is_not_judged() {
     let v = Verdict::of(&results).foregrounds.remove(0);
     assert_eq!(v.matters, Answer::Unclear);
     assert!(
-        v.sentence.contains("100 % of the requests fail"),
+        full_text(&v).contains("100 % of the requests fail"),
         "{}",
-        v.sentence
+        full_text(&v)
     );
     // Nothing requested, nothing said.
     for run in &mut results.runs {
@@ -400,9 +426,9 @@ fn an_application_that_fails_without_background_is_not_judged() {
     let then = Verdict::of(&results).foregrounds.remove(0);
     assert_eq!(then.matters, Answer::Unclear);
     assert!(
-        then.sentence.contains("nothing was measured"),
+        full_text(&then).contains("nothing was measured"),
         "{}",
-        then.sentence
+        full_text(&then)
     );
 }
 
@@ -425,9 +451,9 @@ fn where_durations_are_constant_rates_are_judged() {
     assert_eq!(&*goodput.measure, "goodput");
     assert!((goodput.ratio.value - 0.25).abs() < 1e-9 && goodput.worse());
     assert!(
-        v.sentence.contains("goodput is 0.25 times"),
+        full_text(&v).contains("goodput is 0.25 times"),
         "{}",
-        v.sentence
+        full_text(&v)
     );
 }
 
@@ -441,7 +467,11 @@ fn few_replications_are_doubted_once() {
             .count(),
         1
     );
-    assert!(v.sentence.contains("2 replications"), "{}", v.sentence);
+    assert!(
+        full_text(&v).contains("2 replications"),
+        "{}",
+        full_text(&v)
+    );
     assert!(v.sureness.warnings > 0);
 }
 
@@ -456,7 +486,11 @@ fn without_a_background_of_kind_none_there_is_no_slowdown() {
             .iter()
             .all(|b| b.quantiles.iter().all(|q| q.slowdown.is_none()))
     );
-    assert!(v.sentence.contains("cannot be told"), "{}", v.sentence);
+    assert!(
+        full_text(&v).contains("cannot be told"),
+        "{}",
+        full_text(&v)
+    );
 }
 
 #[test]
@@ -490,10 +524,87 @@ fn a_program_that_streams_is_judged_by_what_it_carries() {
         run.observed.links[0].departed[0] = if alone { 1_000_000 } else { 400_000 };
     }
     let v = Verdict::of(&results).foregrounds.remove(0);
-    assert_eq!(v.matters, Answer::Yes, "{}", v.sentence);
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
     assert!(
-        v.sentence.contains("goodput is 0.40 times"),
+        full_text(&v).contains("goodput is 0.40 times"),
         "{}",
-        v.sentence
+        full_text(&v)
     );
+}
+
+/// With many backgrounds the answer is one or two sentences, and each background has a line.
+#[test]
+fn many_backgrounds_are_a_short_answer_and_a_line_each() {
+    let mut results = results(6, |kind, rank| match kind {
+        "none" => 1.0,
+        "poisson" => 1.02,
+        _ => 1.5 + rank,
+    });
+    for i in 0..4 {
+        let name = format!("other-{i}");
+        let copies: Vec<RunResult> = results
+            .of("web", "poisson")
+            .map(|r| {
+                let mut run = r.clone();
+                run.cell.background = name.clone();
+                run
+            })
+            .collect();
+        results.runs.extend(copies);
+        let text = experiment(6).replace("name = \"poisson\"", &format!("name = \"{name}\""));
+        let other = file::read(&text, "x").unwrap().background.remove(1);
+        results.experiment.background.push(other);
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    let [first, second, sure] = &v.paragraphs[..] else {
+        panic!("{v:?}")
+    };
+    let whole = "Background traffic matters to web here: with learnt the p95 takes 2.4";
+    assert!(first.text.starts_with(whole), "{}", first.text);
+    let tally = " as long as without it. Of 6 backgrounds 1 matters and 5 do not.";
+    assert!(first.text.ends_with(tally), "{}", first.text);
+    assert_eq!(first.lines.len(), 6);
+    assert!(first.lines[0].starts_with("learnt matters: median ×"));
+    let line = "other-3 does not matter: median ×1.02 (1.02–1.02), p90 ×1.02 (1.02–1.02)";
+    assert!(first.lines.iter().any(|l| l.starts_with("other-3")));
+    assert!(first.lines[5].len() <= line.len(), "{}", first.lines[5]);
+    assert_eq!(second.lines.len(), 5);
+    assert!(sure.lines.is_empty());
+    assert!(v.sentence.chars().count() < 600, "{}", v.sentence);
+}
+
+/// Two learnt backgrounds: Poisson is enough for one of them, and that is not enough.
+#[test]
+fn parametric_traffic_is_enough_where_it_is_for_every_learnt_one() {
+    let mut results = results(6, |kind, _| if kind == "none" { 1.0 } else { 1.5 });
+    let copies = |of: &Results, from: &str, to: &str, factor: f64| -> Vec<RunResult> {
+        of.of("web", from)
+            .map(|r| {
+                let mut run = r.clone();
+                run.cell.background = to.into();
+                for request in &mut run.observed.requests {
+                    request.last_byte =
+                        request.start + factor * (request.last_byte - request.start);
+                    request.observed_until = request.last_byte;
+                }
+                run
+            })
+            .collect()
+    };
+    let worse = copies(&results, "learnt", "worse", 2.0);
+    let its = copies(&results, "poisson", "its", 1.0);
+    results.runs.extend(worse.into_iter().chain(its));
+    let text = experiment(6)
+        .replace("name = \"poisson\"", "name = \"its\"")
+        .replace("name = \"learnt\"", "name = \"worse\"")
+        .replace("match:learnt", "match:worse");
+    let others = file::read(&text, "x").unwrap().background;
+    results
+        .experiment
+        .background
+        .extend(others.into_iter().skip(1));
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    let each: Vec<Answer> = v.comparisons.iter().map(|c| c.enough).collect();
+    assert_eq!(each, [Answer::Yes, Answer::No]);
+    assert_eq!(v.parametric_enough, Some(Answer::No), "{}", full_text(&v));
 }

@@ -1,11 +1,13 @@
 //! The values of measures, run by run.
 
-use swell_stats::{KaplanMeier, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov};
+use swell_stats::{Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean};
 
-use super::judge::{Judgement, Statistic, enough};
-use super::{Condition, DECISIVE, bounded, request_times};
-use crate::measure::{Better, COMPLETION_TIME, GOODPUT, Measure, REQUEST_RATE, Source};
-use crate::observe::{Outcome, PartTotals};
+use super::judge::{Judgement, Statistic, enough, over_runs};
+use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_times};
+use crate::measure::{
+    BUILT_IN, Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
+};
+use crate::observe::{Outcome, PartTotals, Request};
 use crate::store::RunResult;
 
 /// Durations whose coefficient of variation is below this are set by the program, not by the network.
@@ -22,6 +24,8 @@ pub(super) struct Asked {
     pub program: bool,
     /// Length of a run, seconds.
     pub end: f64,
+    /// Intervals of percentiles of many runs together.
+    pub bootstrap: Bootstrap,
 }
 
 /// What was found of two conditions.
@@ -64,7 +68,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
         match measure.source {
             Source::RequestTimes => {
                 let (over, under) = times(with, without, asked.end);
-                request_times_of(asked, &pairs, &over, &under, &mut found);
+                request_times_of(asked, &pairs, [&over, &under], [with, without], &mut found);
             }
             Source::RequestFailures => {
                 if pairs.iter().any(|p| failed(p.0) || failed(p.1)) {
@@ -72,13 +76,37 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                 }
             }
             Source::Samples => match distributions(measure, &pairs) {
-                Some((over, under)) => found.percentiles(measure, &over, &under),
+                Some((over, under)) => {
+                    let own = [&over, &under].map(|of| levels(asked, measure, of));
+                    found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
+                }
                 None => found.mean(measure, &pairs, value),
             },
             Source::RequestRate | Source::Goodput | Source::Loss | Source::Waits => {
                 found.mean(measure, &pairs, value);
             }
         }
+    }
+    if !found.judged.is_empty() && !found.judged.iter().any(Judgement::tells_of_bad_days) {
+        let requests = |side: fn(&(&RunResult, &RunResult)) -> usize| pairs.iter().map(side).sum();
+        let fewer: usize = usize::min(
+            requests(|p| p.0.observed.requests.len()),
+            requests(|p| p.1.observed.requests.len()),
+        );
+        let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
+        found.open.push(format!(
+            "{fewer} requests are too few for p90, which wants {wanted:.0}"
+        ));
+    }
+    found
+}
+
+/// Percentiles of all runs together, of values that have the floor added.
+fn levels(asked: &Asked, measure: &Measure, of: &[Vec<Observation>]) -> Vec<Option<Estimate>> {
+    let mut found = pooled(&asked.bootstrap, of, &asked_for(measure));
+    for e in found.iter_mut().flatten() {
+        let bare = |x: f64| x - measure.floor;
+        (e.value, e.low, e.high) = (bare(e.value), bare(e.low), bare(e.high));
     }
     found
 }
@@ -87,8 +115,8 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
 fn request_times_of(
     asked: &Asked,
     pairs: &[(&RunResult, &RunResult)],
-    over: &[Vec<Observation>],
-    under: &[Vec<Observation>],
+    [over, under]: [&[Vec<Observation>]; 2],
+    conditions: [&Condition<'_>; 2],
     found: &mut Found,
 ) {
     let runs = over.len() + under.len();
@@ -107,53 +135,68 @@ fn request_times_of(
         ));
         return;
     }
+    found.open.extend(more_are_cut_off(over, under));
     if durations_are_constant(over, under) {
         // The program runs for so long: what it got done in that time is what may differ.
         for rate in [GOODPUT, REQUEST_RATE] {
             found.mean(&rate, pairs, value);
         }
+        found.open.extend(paces_itself(asked, pairs));
         return;
     }
     if most_bytes_are_in_no_request(pairs) {
+        if !most_bytes_pass_during_requests(pairs) {
+            found.open.extend(paces_itself(asked, pairs));
+        }
         // As of a program that asks once and then streams: its requests are not what it does.
         found.mean(&GOODPUT, pairs, |_, run| link_rate(run));
     } else if asked.program && bytes_differ(pairs) {
         // As of a download that stops after so many seconds: it takes as long, and gets less.
         found.mean(&GOODPUT, pairs, value);
     }
-    found.percentiles(&COMPLETION_TIME, over, under);
+    if asked.program && (few_take_most(over) || few_take_most(under)) {
+        found.mean(&MEAN_TIME, pairs, |_, run| {
+            let took = run.observed.requests.iter();
+            let took: Vec<f64> = took.map(|r| r.observed_until - r.start).collect();
+            mean(&took)
+        });
+    }
+    // Of all runs together, as tables and pictures have it.
+    found.percentiles(&COMPLETION_TIME, over, under, |i| {
+        let p = PERCENTILES.iter().position(|&p| p == DECISIVE[i]);
+        conditions.map(|c| p.and_then(|p| c.seconds[p]))
+    });
+}
+
+/// The percentiles that a measure is judged by: those of [`DECISIVE`], at its bad end.
+fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
+    DECISIVE.map(|bad| match measure.better {
+        Better::Lower => bad,
+        Better::Higher => 1.0 - bad,
+    })
 }
 
 impl Found {
-    /// Judges the median and the bad end of a measure of which runs hold many values.
+    /// Judges the median and the bad end of a measure of which runs hold many values. `levels` are the percentiles
+    /// themselves.
     fn percentiles(
         &mut self,
         measure: &Measure,
         over: &[Vec<Observation>],
         under: &[Vec<Observation>],
+        levels: impl Fn(usize) -> [Option<Estimate>; 2],
     ) {
-        for bad in DECISIVE {
-            let p = match measure.better {
-                Better::Lower => bad,
-                Better::Higher => 1.0 - bad,
-            };
+        for (i, p) in asked_for(measure).into_iter().enumerate() {
             if !enough(over, p) || !enough(under, p) {
                 continue;
             }
             match PairedRatio::of(over, under, p) {
                 Some(ratio) => {
                     let statistic = Statistic::Percentile(p);
-                    // Of a run that does not reach it nothing is known: then the mean is not either.
-                    let of = |runs: &[Vec<Observation>]| -> Vec<f64> {
-                        let each = runs.iter().map(|r| KaplanMeier::new(r.iter().copied()));
-                        each.map(|km| km.quantile(p).unwrap_or(f64::NAN) - measure.floor)
-                            .collect()
-                    };
-                    let levels = [&*of(over), &*of(under)];
-                    self.judged
-                        .push(Judgement::new(measure, statistic, ratio, levels));
+                    let judgement = Judgement::new(measure, statistic, ratio, levels(i));
+                    self.judged.push(judgement);
                 }
-                None if bad == 0.5 => self.open.push(format!(
+                None if p == 0.5 => self.open.push(format!(
                     "the median of {} is beyond what was watched, with and without traffic",
                     measure.name
                 )),
@@ -196,7 +239,7 @@ impl Found {
         let [over, under] = [0, 1].map(|i| -> Vec<f64> { halves[i].iter().map(floored).collect() });
         match PairedRatio::of_values(&over, &under) {
             Some(ratio) => {
-                let levels = [&*halves[0], &*halves[1]];
+                let levels = halves.map(|own| over_runs(&own));
                 self.judged
                     .push(Judgement::new(measure, Statistic::Mean, ratio, levels));
             }
@@ -254,15 +297,15 @@ fn durations_are_constant(over: &[Vec<Observation>], under: &[Vec<Observation>])
 
 /// Whether a request that is done gets more or less with one condition than with the other.
 fn bytes_differ(pairs: &[(&RunResult, &RunResult)]) -> bool {
-    let mean = |runs: &mut dyn Iterator<Item = &RunResult>| {
+    let each = |runs: &mut dyn Iterator<Item = &RunResult>| {
         let done = runs
             .flat_map(|r| &r.observed.requests)
             .filter(|r| r.outcome == Outcome::Done);
         let (bytes, n) = done.fold((0.0, 0.0), |(b, n), r| (b + r.bytes as f64, n + 1.0));
         bytes / n
     };
-    let over = mean(&mut pairs.iter().map(|p| p.0));
-    let under = mean(&mut pairs.iter().map(|p| p.1));
+    let over = each(&mut pairs.iter().map(|p| p.0));
+    let under = each(&mut pairs.iter().map(|p| p.1));
     // Not so where nothing is done: NaN differs from nothing.
     (over - under).abs() > OTHER_BYTES * over.max(under)
 }
@@ -296,6 +339,76 @@ fn most_bytes_are_in_no_request(pairs: &[(&RunResult, &RunResult)]) -> bool {
     let payload = carried.saturating_sub(HEADERS * packets);
     let responses = runs().flat_map(|r| &r.observed.requests).map(|r| r.bytes);
     payload > ELSEWHERE * responses.sum::<u64>() && payload > WORD * packets
+}
+
+/// Where this much more of the requests is unfinished than without traffic, it is not the end of the runs that cut them
+/// off.
+const MORE_CUT_OFF: f64 = 0.1;
+
+/// Kaplan and Meier's estimate holds where what is cut off would have gone on like the rest. What hangs would not.
+fn more_are_cut_off(over: &[Vec<Observation>], under: &[Vec<Observation>]) -> Option<String> {
+    let count = |of: &[Vec<Observation>]| {
+        let all = of.iter().flatten();
+        (all.clone().filter(|o| !o.complete).count(), all.count())
+    };
+    let ((with, n), (without, m)) = (count(over), count(under));
+    let share = |k: usize, of: usize| k as f64 / of as f64;
+    (share(with, n) - share(without, m) > MORE_CUT_OFF)
+        .then(|| format!("{with} of {n} requests did not finish with it, {without} of {m} without"))
+}
+
+/// Whether the requests that no percentile tells of, one in twenty, take more than half of the time: as of a program that
+/// asks for many small things and one large one.
+fn few_take_most(of: &[Vec<Observation>]) -> bool {
+    let mut times: Vec<f64> = of.iter().flatten().map(|o| o.value).collect();
+    times.sort_by(|a, b| b.total_cmp(a));
+    let all: f64 = times.iter().sum();
+    let few = (times.len() as f64 * (1.0 - DECISIVE[2])).ceil() as usize;
+    let longest: f64 = times.iter().take(few.max(of.len())).sum();
+    2 * few.max(of.len()) < times.len() && 2.0 * longest > all
+}
+
+/// A stream that takes less than this share of a link that it has for itself is not held back by the link.
+const PACED: f64 = 0.5;
+
+/// What is carried of a stream that sends at a pace of its own is the same whether it comes in time or not: with a call or
+/// a feed that is the question. No packet tells when the application wanted it; what the program says itself may.
+fn paces_itself(asked: &Asked, pairs: &[(&RunResult, &RunResult)]) -> Option<String> {
+    let itself = |m: &Measure| BUILT_IN.iter().all(|name| *name != m.name);
+    let reports = asked.measures.iter().any(itself);
+    let shares = pairs.iter().filter_map(|p| {
+        let main = own(p.1)?;
+        let links = &p.1.observed.links;
+        let link = links.iter().find(|l| l.direction == main.direction)?;
+        Some(main.departed as f64 * 8.0 / main.duration / link.rate)
+    });
+    let shares: Vec<f64> = shares.filter(|s| s.is_finite()).collect();
+    let idle = mean(&shares).is_some_and(|share| share < PACED);
+    (asked.program && idle && !reports).then(|| {
+        "it sends at a pace of its own, and how late that comes is not measured (--measure)".into()
+    })
+}
+
+/// Whether most of what the foreground carries passes while it waits for an answer, as an upload does: then it is in time
+/// where the answer is.
+fn most_bytes_pass_during_requests(pairs: &[(&RunResult, &RunResult)]) -> bool {
+    let (mut during, mut all) = (0, 0);
+    for run in pairs.iter().flat_map(|p| [p.0, p.1]) {
+        let observed = &run.observed;
+        let mut times: Vec<f64> = observed.bins.iter().map(|b| b.time).collect();
+        times.sort_by(f64::total_cmp);
+        times.dedup();
+        let widths = times.windows(2).map(|w| w[1] - w[0]);
+        let width = widths.reduce(f64::min).unwrap_or(0.0);
+        for bin in &observed.bins {
+            let meets = |r: &Request| r.start <= bin.time + width && r.observed_until >= bin.time;
+            all += bin.departed[0];
+            if observed.requests.iter().any(meets) {
+                during += bin.departed[0];
+            }
+        }
+    }
+    2 * during > all
 }
 
 /// What the foreground of a run sent over the link in the direction in which it sends most.
@@ -382,7 +495,7 @@ fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
                 .filter(|s| s.measure == measure.name)
                 .map(|s| s.value)
                 .collect();
-            swell_stats::mean(&own)
+            mean(&own)
         }
     }
 }

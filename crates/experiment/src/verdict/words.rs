@@ -1,104 +1,320 @@
-//! The verdict in plain English.
+//! The verdict in plain English: a short answer to each question and, where one sentence does not hold what it rests on, a
+//! line for each background.
 
+use serde::Serialize;
 use swell_stats::Estimate;
 
 use super::judge::{Judgement, Statistic};
 use super::ratios::Known;
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, validity};
-use crate::measure::Better;
+use crate::measure::{Better, COMPLETION_TIME};
 
-/// One sentence per question: does it matter, is a parametric one enough, how sure are we.
-pub(super) fn sentence(v: &ForegroundVerdict) -> String {
-    let mut said = Vec::new();
+/// An answer, and a line for each background that it rests on, where the answer does not name them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Paragraph {
+    /// The answer, in one or two sentences.
+    pub text: String,
+    /// Empty where the text says everything.
+    pub lines: Vec<String>,
+}
+
+/// What is said in one sentence takes no more characters: four lines of a terminal.
+const SENTENCE: usize = 320;
+
+/// A paragraph per question: does it matter, is a parametric one enough, how sure are we.
+pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
+    let mut said = vec![matters(v)];
     if v.sureness.tentative() {
-        said.push(format!(
-            "With only {} all of this is tentative.",
+        let warning = format!(
+            "With only {} all of this is tentative. ",
             count(v.sureness.replications, "replication")
-        ));
+        );
+        said[0].text.insert_str(0, &warning);
     }
-    said.push(matters(v));
     if let Some(enough) = v.parametric_enough {
         said.push(parametric(v, enough));
     }
-    said.push(sure(v));
-    said.join(" ")
+    said.push(Paragraph {
+        text: sure(v),
+        lines: Vec::new(),
+    });
+    said
 }
 
-fn matters(v: &ForegroundVerdict) -> String {
-    let name = &v.foreground;
-    if v.reference.is_none() {
-        return format!(
-            "Whether background traffic matters to {name} cannot be told: there is no background of kind none to compare with."
-        );
+/// A background, or two that are compared: what sentences and lines need of them.
+struct Side<'v> {
+    /// Whether it differs from what it is compared with.
+    answer: Answer,
+    judged: &'v [Judgement],
+    withheld: &'v [String],
+    open: &'v [String],
+    /// "with learnt"
+    with: String,
+    /// What of it was carried.
+    load: String,
+    /// Said before figures.
+    first: String,
+    /// "without it"
+    than: String,
+    /// The line's beginning: "learnt matters"
+    line: String,
+}
+
+impl Side<'_> {
+    /// The figures for a sentence.
+    fn figures(&self) -> String {
+        let all: Vec<&Judgement> = self.judged.iter().collect();
+        format!("{} {}", phrases(&telling(&all)), self.than)
     }
-    // Those that give the answer first, each in the order of the file.
-    let mut judged: Vec<(&BackgroundVerdict, Answer)> = v
-        .backgrounds
-        .iter()
-        .filter_map(|b| Some((b, b.matters?)))
-        .collect();
-    judged.sort_by_key(|&(_, answer)| answer != v.matters);
-    if judged.is_empty() {
-        return format!("There is nothing beside {name} that could slow it down.");
-    }
-    let each: Vec<String> = judged.iter().map(|&(b, answer)| one(b, answer)).collect();
-    let each = each.join("; ");
-    match v.matters {
-        Answer::Yes => format!("Background traffic matters to {name} here: {each}."),
-        Answer::No => format!(
-            "Background traffic does not matter to {name} here, within {}: {each}.",
-            percent(MARGIN)
-        ),
-        Answer::Unclear => {
-            format!("Whether background traffic matters to {name} is not settled: {each}.")
+
+    /// What is said of it in a sentence.
+    fn clause(&self) -> String {
+        let with = format!("{}{}{}", self.with, self.load, self.first);
+        if !self.withheld.is_empty() {
+            return format!("{with} it cannot be told: {}", self.withheld.join(", "));
+        }
+        if self.judged.is_empty() {
+            return format!("{with} nothing could be compared{}", self.reasons());
+        }
+        let figures = format!("{with} {}", self.figures());
+        match self.answer {
+            Answer::Yes => figures,
+            Answer::No => format!(
+                "{figures}, which is within {}{}",
+                percent(MARGIN),
+                self.up_to()
+            ),
+            Answer::Unclear => format!("{figures}, which settles nothing{}", self.reasons()),
         }
     }
+
+    /// What is said of it in a line of its own.
+    fn line(&self) -> String {
+        let mut text = self.line.clone();
+        if !self.withheld.is_empty() {
+            return format!("{text}: {}", self.withheld.join(", "));
+        }
+        if self.answer == Answer::No {
+            text += &self.up_to();
+        }
+        if self.judged.is_empty() {
+            return format!("{text}: nothing could be compared{}", self.reasons());
+        }
+        let all: Vec<&Judgement> = self.judged.iter().collect();
+        let figures: Vec<String> = telling(&all).into_iter().map(short).collect();
+        let reasons = match self.answer {
+            Answer::Unclear => self.reasons(),
+            _ => String::new(),
+        };
+        format!("{text}:{} {}{reasons}", self.first, figures.join(", "))
+    }
+
+    /// Up to which percentile it was judged, where not all were.
+    fn up_to(&self) -> String {
+        let largest = validity::judged_up_to(self.judged);
+        largest.map_or_else(String::new, |p| format!(" up to p{:.0}", p * 100.0))
+    }
+
+    fn reasons(&self) -> String {
+        match self.open {
+            [] => String::new(),
+            open => format!(": {}", open.join(", ")),
+        }
+    }
+
+    /// What carries its answer: the surest difference, or else the largest.
+    fn strongest(&self) -> Option<&Judgement> {
+        let differs = self.judged.iter().any(Judgement::differs);
+        let shown = self.judged.iter().filter(|j| !differs || j.differs());
+        shown.max_by(|a, b| strength(a).total_cmp(&strength(b)))
+    }
 }
 
-/// What is said of one background.
-fn one(b: &BackgroundVerdict, answer: Answer) -> String {
-    let with = format!("with {} ({})", b.background, load(b));
+/// How large a difference is: the end of its interval that is nearer to none, where it is shown.
+fn strength(j: &Judgement) -> f64 {
+    let known = match (j.differs(), j.ratio.value > 1.0) {
+        (true, true) => j.ratio.low,
+        (true, false) => j.ratio.high,
+        (false, _) => j.ratio.value,
+    };
+    known.ln().abs()
+}
+
+/// The paragraph on `sides`, which are not empty: all in one sentence where it is a short one, else the answer with the
+/// figure that carries it, and a line for each.
+fn paragraph(
+    sides: &[Side<'_>],
+    answer: Answer,
+    [claim, open]: [&str; 2],
+    tally: Option<String>,
+) -> Paragraph {
+    let each: Vec<String> = sides.iter().map(Side::clause).collect();
+    let whole = format!("{claim}: {}.", each.join("; "));
+    if whole.chars().count() <= SENTENCE || sides.len() == 1 {
+        return Paragraph {
+            text: whole,
+            lines: Vec::new(),
+        };
+    }
+    let reasons = |s: &Side<'_>| [s.withheld, s.open].concat().join(", ");
+    // What is open for a reason is not open for its figure.
+    let most = sides
+        .iter()
+        .filter(|s| s.answer == answer && (answer != Answer::Unclear || reasons(s).is_empty()))
+        .filter_map(|s| Some((s, s.strongest()?)))
+        .max_by(|a, b| strength(a.1).total_cmp(&strength(b.1)));
+    let undecided = || sides.iter().filter(|s| s.answer == Answer::Unclear);
+    let first = undecided()
+        .map(|s| (s, reasons(s)))
+        .find(|r| !r.1.is_empty());
+    let mut text = match (answer, most) {
+        (Answer::Unclear, None) => match first {
+            Some((_, reason)) if undecided().all(|s| reasons(s) == reason) => {
+                format!("{claim}: {reason}.")
+            }
+            Some((side, reason)) => format!("{claim}: {}, {reason}.", side.with),
+            None => format!("{claim}."),
+        },
+        (Answer::Yes, Some((side, j))) => {
+            format!("{claim}: {} {} {}.", side.with, phrases(&[j]), side.than)
+        }
+        (_, Some((side, j))) => format!(
+            "{claim}: {open} is {}, where {} {}.",
+            side.with,
+            phrases(&[j]),
+            side.than
+        ),
+        (_, None) => format!("{claim}."),
+    };
+    if let Some(tally) = tally {
+        text += &format!(" {tally}");
+    }
+    Paragraph {
+        text,
+        lines: sides.iter().map(Side::line).collect(),
+    }
+}
+
+fn matters(v: &ForegroundVerdict) -> Paragraph {
+    let name = &v.foreground;
+    let alone = |text| Paragraph {
+        text,
+        lines: Vec::new(),
+    };
+    if v.reference.is_none() {
+        return alone(format!(
+            "Whether background traffic matters to {name} cannot be told: there is no background of kind none to compare with."
+        ));
+    }
+    // Those that give the answer first, each in the order of the file.
+    let mut sides: Vec<Side<'_>> = v
+        .backgrounds
+        .iter()
+        .filter_map(|b| Some(side(b, b.matters?)))
+        .collect();
+    sides.sort_by_key(|s| s.answer != v.matters);
+    if sides.is_empty() {
+        return alone(format!(
+            "There is nothing beside {name} that could slow it down."
+        ));
+    }
+    let claim = match v.matters {
+        Answer::Yes => format!("Background traffic matters to {name} here"),
+        Answer::No => format!(
+            "Background traffic does not matter to {name} here, within {}",
+            percent(MARGIN)
+        ),
+        Answer::Unclear => format!("Whether background traffic matters to {name} is not settled"),
+    };
+    let no = match v.matters {
+        Answer::Yes => ["does not", "do not"],
+        _ => ["does not matter", "do not matter"],
+    };
+    let tally = tally(&sides, ["matters", "matter"], no);
+    paragraph(&sides, v.matters, [&claim, "the largest change"], tally)
+}
+
+/// "Of 8 backgrounds 1 matters, 5 do not and 2 are not settled."
+fn tally(sides: &[Side<'_>], yes: [&str; 2], no: [&str; 2]) -> Option<String> {
+    let part = |answer: Answer, [one, more]: [&str; 2]| {
+        let n = sides.iter().filter(|s| s.answer == answer).count();
+        (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { more }))
+    };
+    let parts: Vec<String> = [
+        part(Answer::Yes, yes),
+        part(Answer::No, no),
+        part(Answer::Unclear, ["is not settled", "are not settled"]),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let (last, before) = parts.split_last()?;
+    // Where all are alike the claim says it.
+    (!before.is_empty()).then(|| {
+        format!(
+            "Of {} backgrounds {} and {last}.",
+            sides.len(),
+            before.join(", ")
+        )
+    })
+}
+
+fn side(b: &BackgroundVerdict, answer: Answer) -> Side<'_> {
     let nothing = b.requests > 0 && b.unfinished + b.failed == b.requests;
-    let none = match nothing {
+    let said = match answer {
+        Answer::Yes => "matters",
+        Answer::No => "does not matter",
+        Answer::Unclear => "is not settled",
+    };
+    let first = match nothing {
         true => format!(" not one of {} finished;", count(b.requests, "request")),
         false => String::new(),
     };
-    if !b.withheld.is_empty() {
-        return format!("{with}{none} it cannot be told: {}", b.withheld.join(", "));
-    }
-    if b.judged.is_empty() {
-        return format!("{with}{none} nothing could be compared");
-    }
-    let figures = format!("{with}{none} {} without it", figures(&b.judged));
-    match answer {
-        Answer::Yes => figures,
-        Answer::No => match validity::judged_up_to(&b.judged) {
-            Some(p) => format!(
-                "{figures}, which is within {} up to p{:.0}",
-                percent(MARGIN),
-                p * 100.0
-            ),
-            None => format!("{figures}, which is within {}", percent(MARGIN)),
-        },
-        Answer::Unclear if b.open.is_empty() => format!("{figures}, which settles nothing"),
-        Answer::Unclear => format!("{figures}, which settles nothing: {}", b.open.join(", ")),
+    let low = [1, 0]
+        .into_iter()
+        .filter_map(|d| {
+            Some(format!(
+                "{} {}",
+                below(b.load_bps[d], b.requested_bps[d])?,
+                WAYS[d]
+            ))
+        })
+        .collect::<Vec<String>>();
+    let low = match low.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", low.join(", ")),
+    };
+    Side {
+        answer,
+        judged: &b.judged,
+        withheld: &b.withheld,
+        open: &b.open,
+        with: format!("with {}", b.background),
+        load: format!(" ({})", load(b)),
+        first,
+        than: "without it".into(),
+        line: format!("{}{low} {said}", b.background),
     }
 }
 
+/// Directions of the link.
+const WAYS: [&str; 2] = ["up", "down"];
+
 /// A load this far below what was requested is said beside it.
 const BELOW: f64 = 0.75;
+
+/// "1.2 of 8.0 Mbit/s", where much more was requested than carried.
+fn below(carried: f64, requested: Option<f64>) -> Option<String> {
+    // A tenth of a Mbit/s is what figures here resolve.
+    let asked = requested.filter(|&r| carried < BELOW * r && r - carried > 1e5)?;
+    Some(format!("{:.1} of {:.1} Mbit/s", carried / 1e6, asked / 1e6))
+}
 
 /// What was carried of a background, and what of it was requested where that is much more.
 fn load(b: &BackgroundVerdict) -> String {
     let way = |d: usize| {
         let carried = b.load_bps[d];
-        match b.requested_bps[d] {
-            // A tenth of a Mbit/s is what figures here resolve.
-            Some(asked) if carried < BELOW * asked && asked - carried > 1e5 => {
-                format!("{:.1} of {:.1} Mbit/s", carried / 1e6, asked / 1e6)
-            }
-            _ => format!("{:.1}", carried / 1e6),
-        }
+        below(carried, b.requested_bps[d]).unwrap_or_else(|| format!("{:.1}", carried / 1e6))
     };
     let down = way(1);
     let unit = if down.ends_with("bit/s") {
@@ -111,8 +327,8 @@ fn load(b: &BackgroundVerdict) -> String {
 
 /// The smallest and the largest ratio among those that show a difference, or else among all: with responsive traffic the
 /// median may be better and the tail worse.
-fn figures(judged: &[Judgement]) -> String {
-    let differs = judged.iter().any(Judgement::differs);
+fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
+    let differs = judged.iter().any(|j| j.differs());
     // What goes the other way is said beside it, whether it is shown or not.
     let better = |j: &Judgement| (j.ratio.value < 1.0) == (j.better == Better::Lower);
     let far = |j: &Judgement| (j.ratio.value.ln()).abs() > MARGIN.ln_1p();
@@ -122,84 +338,133 @@ fn figures(judged: &[Judgement]) -> String {
     };
     let shown: Vec<&Judgement> = judged
         .iter()
+        .copied()
         .filter(|j| !differs || j.differs() || against(j))
         .collect();
     let by_value = |a: &&&Judgement, b: &&&Judgement| a.ratio.value.total_cmp(&b.ratio.value);
-    let (Some(least), Some(most)) = (shown.iter().min_by(by_value), shown.iter().max_by(by_value))
+    let (Some(&least), Some(&most)) =
+        (shown.iter().min_by(by_value), shown.iter().max_by(by_value))
     else {
-        return String::new();
-    };
-    let said = |j: &Judgement| format!("{} {}", subject(j), times(&j.ratio));
-    let unit = match most.statistic {
-        Statistic::Percentile(_) => "as long as",
-        Statistic::Mean => "that",
+        return Vec::new();
     };
     if least.statistic == most.statistic && least.measure == most.measure {
-        format!("{} {unit}", said(most))
+        vec![most]
     } else {
-        format!("{} and {} {unit}", said(least), said(most))
+        vec![least, most]
     }
+}
+
+/// "the median request takes 1.2 times (1.1 to 1.3) and the p90 takes 2 times (1.8 to 2.2) as long as"
+fn phrases(judged: &[&Judgement]) -> String {
+    let last = judged.len().saturating_sub(1);
+    let each: Vec<String> = judged
+        .iter()
+        .enumerate()
+        .map(|(i, j)| {
+            let unit = match (is_time(j), i == last) {
+                // The same unit is said once.
+                (time, false) if time == is_time(judged[last]) => "",
+                (true, false) => " as long",
+                (true, true) => " as long as",
+                (false, _) => " that",
+            };
+            format!("{} {}{unit}", subject(j), times(&j.ratio))
+        })
+        .collect();
+    each.join(" and ")
+}
+
+fn is_time(j: &Judgement) -> bool {
+    j.measure == COMPLETION_TIME.name
 }
 
 fn subject(j: &Judgement) -> String {
     match j.statistic {
-        Statistic::Percentile(0.5) => "the median request takes".into(),
-        Statistic::Percentile(p) => format!("the p{:.0} takes", p * 100.0),
+        Statistic::Percentile(0.5) if is_time(j) => "the median request takes".into(),
+        Statistic::Percentile(p) if is_time(j) => format!("the p{:.0} takes", p * 100.0),
+        Statistic::Percentile(0.5) => format!("the median of {} is", j.measure),
+        Statistic::Percentile(p) => format!("the p{:.0} of {} is", p * 100.0, j.measure),
         Statistic::Mean => format!("{} is", j.measure),
     }
 }
 
-fn parametric(v: &ForegroundVerdict, enough: Answer) -> String {
-    let each: Vec<String> = v.comparisons.iter().map(compared).collect();
-    let each = each.join("; ");
-    let mut kinds: Vec<&str> = v.comparisons.iter().map(|c| kind(c.kind)).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let kinds = kinds.join(" or ");
-    match enough {
-        Answer::Yes => {
-            let ones: Vec<&str> = v
-                .comparisons
-                .iter()
-                .filter(|c| c.enough == Answer::Yes)
-                .map(|c| kind(c.kind))
-                .collect();
-            format!(
-                "{} traffic of the same mean rate is enough here, within {}: {each}.",
-                ones.join(" or "),
-                percent(MARGIN)
-            )
-        }
-        Answer::No => format!("{kinds} traffic of the same mean rate is not enough: {each}."),
-        Answer::Unclear => format!(
-            "Whether {kinds} traffic of the same mean rate is enough is not settled: {each}."
+/// "p90 ×2.53 (2.30–2.77)"
+fn short(j: &Judgement) -> String {
+    let name = match j.statistic {
+        Statistic::Percentile(0.5) if is_time(j) => "median".into(),
+        Statistic::Percentile(p) if is_time(j) => format!("p{:.0}", p * 100.0),
+        Statistic::Percentile(p) => format!("{} p{:.0}", j.measure, p * 100.0),
+        Statistic::Mean => j.measure.clone(),
+    };
+    let e = &j.ratio;
+    let factor = match Known::of(e) {
+        Known::AtLeast(low) => format!("at least ×{}", digits(low)),
+        Known::AtMost(high) => format!("at most ×{}", digits(high)),
+        Known::Value => format!("×{}", digits(e.value)),
+        Known::Interval => format!(
+            "×{} ({}–{})",
+            digits(e.value),
+            digits(e.low),
+            digits(e.high)
         ),
+    };
+    format!("{name} {factor}")
+}
+
+fn digits(x: f64) -> String {
+    match x {
+        x if x >= 100.0 => format!("{x:.0}"),
+        x if x >= 10.0 => format!("{x:.1}"),
+        _ => format!("{x:.2}"),
     }
 }
 
-/// What a comparison rests on.
-fn compared(c: &Comparison) -> String {
-    if !c.withheld.is_empty() {
-        return format!(
-            "{} and {} cannot be compared: {}",
-            c.learnt,
-            c.parametric,
-            c.withheld.join(", ")
-        );
-    }
-    if c.judged.is_empty() {
-        return format!("{} and {} cannot be compared", c.learnt, c.parametric);
-    }
-    let open = match c.open.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", c.open.join(", ")),
+fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {
+    let mut sides: Vec<(Side<'_>, &Comparison)> =
+        v.comparisons.iter().map(|c| (compared(c), c)).collect();
+    sides.sort_by_key(|s| s.1.enough != enough);
+    let mut kinds: Vec<&str> = v
+        .comparisons
+        .iter()
+        .filter(|c| enough != Answer::Yes || c.enough == Answer::Yes)
+        .map(|c| kind(c.kind))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let kinds = kinds.join(" or ");
+    let claim = match enough {
+        Answer::Yes => format!(
+            "{kinds} traffic of the same mean rate is enough here, within {}",
+            percent(MARGIN)
+        ),
+        Answer::No => format!("{kinds} traffic of the same mean rate is not enough"),
+        Answer::Unclear => {
+            format!("Whether {kinds} traffic of the same mean rate is enough is not settled")
+        }
     };
-    format!(
-        "with {} {} with {}{open}",
-        c.learnt,
-        figures(&c.judged),
-        c.parametric
-    )
+    let sides: Vec<Side<'_>> = sides.into_iter().map(|s| s.0).collect();
+    let differ = enough.inverted();
+    paragraph(&sides, differ, [&claim, "the largest difference"], None)
+}
+
+/// What a comparison rests on.
+fn compared(c: &Comparison) -> Side<'_> {
+    let line = match c.enough {
+        Answer::Yes => format!("{} is enough for {}", c.parametric, c.learnt),
+        Answer::No => format!("{} is not enough for {}", c.parametric, c.learnt),
+        Answer::Unclear => format!("{} for {} is not settled", c.parametric, c.learnt),
+    };
+    Side {
+        answer: c.enough.inverted(),
+        judged: &c.judged,
+        withheld: &c.withheld,
+        open: &c.open,
+        with: format!("with {}", c.learnt),
+        load: String::new(),
+        first: String::new(),
+        than: format!("with {}", c.parametric),
+        line,
+    }
 }
 
 /// More replications than this are no advice.
@@ -239,7 +504,7 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// "2.10 times (1.80 to 2.40) as long", "at least 5.1 times as long".
+/// "2.10 times (1.80 to 2.40)", "at least 5.1 times".
 fn times(e: &Estimate) -> String {
     match Known::of(e) {
         Known::AtLeast(low) => format!("at least {low:.2} times"),

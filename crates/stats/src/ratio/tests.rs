@@ -101,10 +101,17 @@ fn what_cannot_be_paired_has_no_ratio() {
 }
 
 #[test]
-fn holm_steps_down() {
-    assert_eq!(holm(&[0.01, 0.04, 0.03]), [0.03, 0.06, 0.06]);
-    assert_eq!(holm(&[0.6, 0.5]), [1.0, 1.0]);
-    assert!(holm(&[]).is_empty());
+fn hommel_corrects_as_the_closure_of_simes_tests_does() {
+    // R: p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "hommel") and two more.
+    let near = |ps: &[f64], want: &[f64]| {
+        for (got, expected) in hommel(ps).iter().zip(want) {
+            assert!((got - expected).abs() < 1e-12, "{ps:?}: {:?}", hommel(ps));
+        }
+    };
+    near(&[0.01, 0.02, 0.03, 0.04, 0.05], &[0.05; 5]);
+    near(&[0.01, 0.04, 0.03], &[0.03, 0.04, 0.04]);
+    near(&[0.6, 0.5], &[0.6, 0.6]);
+    assert!(hommel(&[]).is_empty());
 }
 
 /// Standard normal.
