@@ -61,8 +61,15 @@ class Verdict:
 
     @property
     def sentences(self) -> list[str]:
-        """The answer for each application."""
+        """The answer for each application, without the lines on single backgrounds."""
         return [str(f["sentence"]) for f in self.raw["foregrounds"]]
+
+    @property
+    def lines(self) -> dict[str, list[str]]:
+        """What the answer rests on, a line for each background, by application; empty where the sentence says everything."""
+        return {
+            f["foreground"]: [str(line) for p in f["paragraphs"] for line in p["lines"]] for f in self.raw["foregrounds"]
+        }
 
     @property
     def matters(self) -> dict[str, str]:
@@ -125,7 +132,10 @@ class Verdict:
         return pl.DataFrame(rows, schema={**schema, "matters": pl.String, "replications": pl.Int64})
 
     def __str__(self) -> str:
-        return "\n\n".join(self.sentences)
+        return "\n\n".join(
+            "\n".join(line for p in f["paragraphs"] for line in (p["text"], *(f"  {own}" for own in p["lines"])))
+            for f in self.raw["foregrounds"]
+        )
 
     def __repr__(self) -> str:
         return f"<Verdict {self.matters}>"

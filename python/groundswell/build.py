@@ -1712,6 +1712,11 @@ class Reported(Table):
     second, if there is one, the value's unit, from which it is converted:
     `Latency\\s+([\\d.]+)(us|ms|s)`."""
 
+    primary: bool | None = None
+    """Whether the question is about this measure. Of many measures some differ by chance, which costs
+    all of them power; primary ones pay for themselves only. The others may still decide, where they
+    are clear."""
+
     unit: str | None = None
     """Unit of its values, for tables and pictures: `ms`, `requests/s`."""
 

@@ -16,7 +16,7 @@ use swell_stats::{Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, p
 
 use crate::data::{
     BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, Load,
-    MeasureCell, MeasureRow, QUANTILES, ReportData, Series,
+    MeasureCell, MeasureRow, QUANTILES, ReportData, Said, Series,
 };
 use crate::human::Quantity;
 use crate::palette::Role;
@@ -35,7 +35,14 @@ pub fn report_data(results: &Results, verdict: &Verdict) -> ReportData {
         verdict: verdict
             .foregrounds
             .iter()
-            .map(|f| f.sentence.clone())
+            .map(|f| {
+                let paragraphs = f.paragraphs.iter();
+                let said = paragraphs.map(|p| Said {
+                    text: p.text.clone(),
+                    lines: p.lines.clone(),
+                });
+                said.collect()
+            })
             .collect(),
         doubts: doubts(results, verdict),
         network: facts::network(results),
@@ -293,6 +300,22 @@ fn load(runs: &[&RunResult], direction: u8, verdict: &BackgroundVerdict) -> Load
     }
 }
 
+/// What of the warm-up is shown before a program starts.
+const SHOWN_BEFORE: f64 = 0.1;
+
+/// When pictures of a run begin, seconds: before a program starts there is nothing of it to be seen, and its runs are short.
+fn beginning(results: &Results, run: &RunResult) -> f64 {
+    let file = &results.experiment;
+    let mut own = file
+        .foreground
+        .iter()
+        .filter(|f| f.name() == run.cell.foreground);
+    match own.any(|f| f.program().is_some()) {
+        true => file.run.warmup.as_secs_f64() * (1.0 - SHOWN_BEFORE),
+        false => 0.0,
+    }
+}
+
 /// One direction of one run. A bin that the table lacks stays empty.
 fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
     let bin = results.experiment.run.bins.as_secs_f64();
@@ -309,6 +332,7 @@ fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
         .iter()
         .filter(|b| b.direction == direction);
     let place = |time: f64| (time / bin).round().max(0.0) as usize;
+    let first = place(beginning(results, run));
     // Bins beyond the run's end do not count, whatever a table says.
     let most = place(seconds) + 1;
     let count = rows
@@ -316,11 +340,12 @@ fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
         .map(|b| place(b.time).saturating_add(1))
         .max()
         .unwrap_or(0)
-        .min(most);
+        .min(most)
+        .saturating_sub(first);
     let empty = || [vec![0.0; count], vec![0.0; count]];
     let mut series = Series {
         replication: run.cell.replication,
-        start: 0.0,
+        start: first as f64 * bin,
         bin,
         used: empty(),
         queue_mean: vec![f64::NAN; count],
@@ -328,10 +353,9 @@ fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
         dropped: empty(),
     };
     for row in rows {
-        let i = place(row.time);
-        if i >= count {
+        let Some(i) = place(row.time).checked_sub(first).filter(|&i| i < count) else {
             continue;
-        }
+        };
         for tag in [0, 1] {
             series.used[tag][i] = row.departed[tag] as f64 * 8.0 / (bin * rate);
             series.dropped[tag][i] = f64::from(row.dropped[tag]) / bin;

@@ -23,7 +23,7 @@ pub struct ReportData {
     pub note: String,
     /// The answer for each application: does background matter, is a parametric one enough, how
     /// sure are we.
-    pub verdict: Vec<String>,
+    pub verdict: Vec<Vec<Said>>,
     /// What to doubt, warnings first.
     pub doubts: Vec<Doubt>,
     /// The backgrounds, in the order of the experiment.
@@ -36,6 +36,15 @@ pub struct ReportData {
     pub experiment: String,
     /// How to get the same tables again.
     pub rerun: Rerun,
+}
+
+/// An answer, with a line for each background where they are many.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    /// The answer.
+    pub text: String,
+    /// What it rests on; may be empty.
+    pub lines: Vec<String>,
 }
 
 /// A doubt, and how many runs share it.

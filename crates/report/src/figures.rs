@@ -425,10 +425,13 @@ fn timelines_of(
     }
     let side = ["up", "down"][direction];
     let caption = format!(
-        "Replication {}, {side} direction, the whole run with its warm-up: share of the capacity \
-         used by the foreground (dark) and the background, the queue that arriving packets found \
-         (mean, and highest in pale), and packets dropped. Equal axes throughout.",
-        first.replication
+        "Replication {}, {side} direction, {}: share of the capacity used by the \
+         foreground (dark) and the background, the queue that arriving packets found (mean, and highest in pale), and packets dropped. Equal axes throughout.",
+        first.replication,
+        match first.start > 0.0 {
+            true => "from the end of the warm-up on",
+            false => "the whole run with its warm-up",
+        }
     );
     let figure_id = match (nth, direction) {
         (0, 1) => format!("{id}-time"),

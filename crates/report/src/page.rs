@@ -180,12 +180,19 @@ pub fn page(data: &ReportData) -> String {
         .collect();
     let answers = data.verdict.iter().enumerate();
     let answers: Vec<Value> = answers
-        .map(|(i, sentence)| {
+        .map(|(i, said)| {
             let parts = data
                 .foregrounds
                 .get(i)
                 .map_or_else(Vec::new, |f| answer(data, f, i, &slots));
-            context! { sentence => clean(sentence), parts => Value::from(Serde(parts)) }
+            let said: Vec<Value> = said
+                .iter()
+                .map(|p| {
+                    let lines: Vec<String> = p.lines.iter().map(|l| clean(l)).collect();
+                    context! { text => clean(&p.text), lines => lines }
+                })
+                .collect();
+            context! { said => said, parts => Value::from(Serde(parts)) }
         })
         .collect();
     html(
@@ -225,11 +232,13 @@ fn answer(
     parts
 }
 
+/// More backgrounds than this stand below each other: side by side they are wider than the page.
+const SIDE_BY_SIDE: usize = 4;
+
 /// Every measure with every background.
 fn measure_table(data: &ReportData, foreground: &ForegroundData) -> Table {
-    let mut head = vec!["Measure"];
-    head.extend(data.backgrounds.iter().map(|b| b.name.as_str()));
-    let mut table = Table::new(&head);
+    let names: Vec<&str> = data.backgrounds.iter().map(|b| b.name.as_str()).collect();
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
     for row in &foreground.measures {
         let show = |value: f64| {
             let number = row.quantity.show(value, 3);
@@ -253,8 +262,25 @@ fn measure_table(data: &ReportData, foreground: &ForegroundData) -> Table {
             };
             Cell::text(value).small(small)
         }));
-        table.rows.push(cells);
+        rows.push(cells);
     }
+    if names.len() <= SIDE_BY_SIDE {
+        let mut table = Table::new(&[&["Measure"], &names[..]].concat());
+        table.rows = rows;
+        return table;
+    }
+    let measures: Vec<&str> = foreground
+        .measures
+        .iter()
+        .map(|m| m.name.as_str())
+        .collect();
+    let mut table = Table::new(&[&["Background"], &measures[..]].concat());
+    table.rows = (0..names.len())
+        .map(|b| {
+            let cells = rows.iter().filter_map(|row| row.get(b + 1)).cloned();
+            std::iter::once(Cell::text(names[b])).chain(cells).collect()
+        })
+        .collect();
     table
 }
 
@@ -291,9 +317,9 @@ fn foreground_section(
     let parts = vec![
         Part {
             heading: "Completion times".into(),
-            text: "Quantiles of the completion time. Below each: how many times as long as \
-                   without background, with the 95 % bootstrap interval over replications; for \
-                   the reference itself, the interval of the time."
+            text: "Quantiles of the completion time of all runs together. Below each: how many \
+                   times as long as without background, the geometric mean over runs with its \
+                   95 % interval; for the reference itself, the bootstrap interval of the time."
                 .into(),
             tables: vec![quantile_table(data, foreground, slots)],
             ..Part::default()

@@ -69,7 +69,7 @@ pub fn study_html(study: &Study) -> String {
         report => true,
         answers => sentences(study)
             .into_iter()
-            .map(|sentence| context! { sentence => sentence })
+            .map(|text| context! { said => vec![context! { text => text }] })
             .collect::<Vec<minijinja::Value>>(),
         grave => !doubts(true).is_empty(),
         doubts => [doubts(true), doubts(false)].concat(),

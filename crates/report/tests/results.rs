@@ -3,6 +3,7 @@
 mod common;
 
 use common::results;
+use swell_experiment::verdict::Statistic;
 use swell_experiment::{Results, Verdict};
 use swell_report::chart::Canvas;
 use swell_report::{cdf_svg, lsd_svg, network_svg, png, render, report_data, slowdown_svg, write};
@@ -54,6 +55,14 @@ fn tables_show_the_figures_of_the_verdict() {
                 assert_eq!(shown_time, q.seconds.map(|s| s.value));
                 let shown_slowdown = condition.slowdown[i].map(|t| t.value);
                 assert_eq!(shown_slowdown, q.slowdown.map(|s| s.value));
+            }
+            // And what is judged is the same percentile.
+            for j in background.judged.iter().filter(|j| j.measure == "time") {
+                let Statistic::Percentile(p) = j.statistic else {
+                    panic!("{j:?}")
+                };
+                let q = background.quantiles.iter().find(|q| q.p == p).unwrap();
+                assert_eq!((j.with, Some(j.ratio)), (q.seconds, q.slowdown));
             }
             // The distribution function agrees with the median of the table, to one sample.
             let median = background.quantiles[1].seconds.unwrap().value;

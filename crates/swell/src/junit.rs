@@ -7,8 +7,8 @@ use swell_experiment::Verdict;
 use swell_experiment::verdict::Answer;
 
 use crate::fail::Fail;
-use crate::out;
 use crate::threshold::Threshold;
+use crate::{out, tables};
 
 /// What became of a test case.
 enum Outcome {
@@ -63,7 +63,7 @@ fn cases(verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Case> {
                 class: foreground.foreground.clone(),
                 name: format!("against {}", b.background),
                 outcome,
-                output: foreground.sentence.clone(),
+                output: tables::answers(foreground).trim_end().into(),
             });
         }
     }

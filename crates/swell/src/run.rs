@@ -208,8 +208,7 @@ fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::slowdowns(foreground));
-        out::data(&tables::wrapped(&foreground.sentence));
-        out::data("");
+        out::data(&tables::answers(foreground));
     }
     out::data(&format!("report: {}", page.display()));
 }

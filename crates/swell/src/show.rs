@@ -128,7 +128,7 @@ fn run(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::slowdowns(foreground));
-        out::data(&tables::wrapped(&foreground.sentence));
+        out::data(tables::answers(foreground).trim_end());
     }
     Ok(())
 }

@@ -205,19 +205,40 @@ fn shortened(text: &str, most: usize) -> String {
 
 /// Text in lines of 80 columns.
 pub(crate) fn wrapped(text: &str) -> String {
-    let mut lines = vec![String::new()];
+    indented(text, "", "")
+}
+
+/// Text in lines of 80 columns, of which the first begins with `first` and the others with `rest`.
+fn indented(text: &str, first: &str, rest: &str) -> String {
+    let mut lines = vec![first.to_owned()];
+    let mut begun = false;
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is always a last line");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(word.into());
+        if begun && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(format!("{rest}{word}"));
         } else {
-            if !line.is_empty() {
+            if begun {
                 line.push(' ');
             }
             line.push_str(word);
         }
+        begun = true;
     }
     lines.join("\n")
+}
+
+/// The answers for a foreground: a paragraph for each question, with a line for each background where they are many.
+pub(crate) fn answers(v: &ForegroundVerdict) -> String {
+    let mut text = String::new();
+    for paragraph in &v.paragraphs {
+        text += &wrapped(&paragraph.text);
+        text.push('\n');
+        for line in &paragraph.lines {
+            text += &indented(line, "  ", "    ");
+            text.push('\n');
+        }
+    }
+    text
 }
 
 /// A ledger: claims in rows, circumstances in columns. `reference` is what the simulator is called whose
@@ -575,4 +596,19 @@ pub(crate) fn emulation_json(w: &Went) -> serde_json::Value {
         },
         "backlog_drops": w.pressure.backlog_drops,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_to_80_columns_and_go_on_indented() {
+        let text = indented(&"word ".repeat(40), "  ", "    ");
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|l| l.chars().count() <= WIDTH), "{text}");
+        assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"));
+        assert_eq!(text.split_whitespace().count(), 40);
+        assert_eq!(wrapped("two words"), "two words");
+    }
 }

@@ -271,8 +271,7 @@ fn say(args: &UnderArgs, results: &Results, verdict: &Verdict, seen: &Seen) {
         for foreground in &verdict.foregrounds {
             out::warnings(&foreground.doubts);
             out::data(&tables::slowdowns(foreground));
-            out::data(&tables::wrapped(&foreground.sentence));
-            out::data("");
+            out::data(&tables::answers(foreground));
         }
     } else if !args.quiet {
         // The program's own output has standard output to itself.

@@ -106,6 +106,23 @@ fn every_picture_is_drawn_for_both_widths_with_its_own_ids_and_numbers_behind_it
 }
 
 #[test]
+fn many_backgrounds_are_a_line_each_and_stand_below_each_other() {
+    let few = page(&sample::report(&NAMES));
+    assert!(few.contains("<li>campus matters: median ×1.40"));
+    assert!(few.contains("<th scope=\"col\">Measure</th><th scope=\"col\">none</th>"));
+    let names = ["none", "a", "b", "c", "d", "campus"];
+    let many = page(&sample::report(&names));
+    let (_, table) = many
+        .split_once("<th scope=\"col\">Background</th><th scope=\"col\">time, p95</th>")
+        .unwrap();
+    let (table, _) = table.split_once("</table>").unwrap();
+    assert_eq!(table.matches("<tr>").count(), names.len());
+    for name in names {
+        assert!(table.contains(&format!("<td>{name}</td>")), "{table}");
+    }
+}
+
+#[test]
 fn the_page_fetches_nothing() {
     // The name of the SVG namespace looks like an address and is none.
     let page = page(&sample::report(&NAMES)).replace("http://www.w3.org/2000/svg", "");
@@ -144,7 +161,10 @@ fn hostile_names_stay_text_everywhere() {
     let text = evil.to_owned();
     data.title = text.clone();
     data.note = text.clone();
-    data.verdict = vec![text.clone()];
+    data.verdict = vec![vec![crate::data::Said {
+        text: text.clone(),
+        lines: vec![text.clone()],
+    }]];
     data.experiment = text.clone();
     data.rerun.command = text.clone();
     data.rerun.facts = vec![(text.clone(), text.clone())];

@@ -44,8 +44,9 @@ pub(crate) struct UnderArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
     pub compare: Option<u32>,
     /// With --compare: a measure that the program reports itself, as 'NAME (UNIT): PATTERN', such as
-    /// 'p99 (ms): Latency\s+([\d.]+)(us|ms|s)'; (UNIT, higher) where more is better. Or 'NAME: json:PATH' for a
-    /// JSONPath into its standard output, or 'NAME: jsonl' for lines of {dir}/measures.jsonl. Again for more.
+    /// 'p99 (ms): Latency\s+([\d.]+)(us|ms|s)'; (UNIT, higher) where more is better, (UNIT, primary) where it is what
+    /// the question is about. Or 'NAME: json:PATH' for a JSONPath into its standard output, or 'NAME: jsonl' for lines
+    /// of {dir}/measures.jsonl. Again for more.
     #[arg(long, value_name = "MEASURE", requires = "compare")]
     pub measure: Vec<swell_experiment::measure::Reported>,
     /// With --compare: exit with code 5 if this holds of any background, such as
