@@ -137,7 +137,8 @@ const MOS: Measure = Measure {
     censored: false,
     floor: 0.0,
     source: Source::Samples,
-    primary: true,
+    sufficient: true,
+    primary: false,
 };
 
 /// Share of the packets of a run's spurts that are lost, or too late to be played. Ratios are of one hundredth plus
@@ -149,7 +150,8 @@ const UNPLAYED: Measure = Measure {
     censored: false,
     floor: 0.01,
     source: Source::Samples,
-    primary: true,
+    sufficient: true,
+    primary: false,
 };
 
 /// Calls of a run.
