@@ -173,6 +173,50 @@ mod tests {
         assert_eq!((c.odd.far_off, c.odd.far_off_most), (1, 3_981 * S as u64));
     }
 
+    /// Both sides of every limit: a minute ahead, five seconds back, eight packets, a day.
+    #[test]
+    fn limits() {
+        let c = clock((0..20).map(|i| i * S));
+        assert!(c.leaps(79 * S + 1) && !c.leaps(79 * S));
+        let mut borne = clock([0, S]);
+        assert!(!borne.far_off(500 * S, 440 * S) && borne.far_off(500 * S, 440 * S - 1));
+        let set = |back: i64, times: i64| {
+            clock(
+                (0..200)
+                    .map(|i| i * S)
+                    .chain((0..times).map(|i| 199 * S - back + i)),
+            )
+            .odd
+            .set
+        };
+        assert_eq!([set(6 * S, 7), set(6 * S, 8), set(6 * S, 12)], [0, 1, 1]);
+        assert_eq!([set(5 * S, 20), set(5 * S + 30, 8)], [0, 1]);
+        assert_eq!(
+            [clock([0, DAY]).odd.set, clock([0, DAY + 1]).odd.set],
+            [0, 1]
+        );
+        // From the ninth packet on ten minutes are left of what was taken out.
+        let joined = |n: i64| clock((0..n).map(|i| i * S).chain([2 * DAY])).now();
+        assert_eq!(joined(7), 6 * S as u64);
+        assert_eq!(joined(8), (7 + 600) * S as u64);
+    }
+
+    /// What a spacing must have to be right to a tenth: ten ticks of the clock, and ten microseconds.
+    #[test]
+    fn ticks_are_found() {
+        for (stamps, gap) in [
+            ([1_020_000_000, 3_030_000_000], 100_000_000),
+            ([1_021_000_000, 3_030_000_000], 10_000_000),
+            ([1_020_000_000, 3_031_000_000], 10_000_000),
+            ([1_020_001_000, 3_030_000_000], 10_000),
+            ([1_020_000_001, 3_030_000_000], 10_000),
+        ] {
+            let mut c = Clock::default();
+            stamps.into_iter().for_each(|s| c.ticks(s));
+            assert_eq!(c.least_gap(), gap, "{stamps:?}");
+        }
+    }
+
     #[test]
     fn a_clock_that_was_set_neither_stretches_nor_stops_time() {
         let year = 365 * DAY;

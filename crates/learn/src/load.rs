@@ -92,3 +92,38 @@ impl Bins {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    /// Bins of a millisecond for the diagram, doubled until two hours of them are enough; of 100 ms for the load, or of
+    /// as many as make 3000 of the trace.
+    #[test]
+    fn bins_are_as_fine_as_they_may_be() {
+        for (seconds, bin, fine) in [
+            (10, 100, 1),
+            (300, 100, 1),
+            (301, 101, 1),
+            (600, 200, 1),
+            (7_199, 2_400, 1),
+            (7_200, 2_400, 2),
+            (14_400, 4_800, 4),
+        ] {
+            let mut bins = Bins::new();
+            bins.add(0, 0, 100);
+            bins.add(seconds * S, 1, 200);
+            bins.add(seconds * S, 1, 30);
+            let load = bins.finish(seconds * S);
+            let found = [load.bin, load.lsd_bin].map(|d| d.as_nanos());
+            assert_eq!(found, [bin, fine].map(|ms| ms * 1_000_000), "{seconds} s");
+            assert!(load.bytes[0].len() as u64 <= 3_001);
+            assert_eq!(load.bytes[0][0], 100);
+            assert_eq!(load.bytes[1].last(), Some(&230));
+            let sums = [0, 1].map(|d| load.bytes[d].iter().sum::<u64>());
+            assert_eq!(sums, [100, 230]);
+        }
+    }
+}

@@ -112,6 +112,24 @@ fn interfaces_decide() {
     found(&packets, &[]);
 }
 
+/// Up to eight interfaces tell, more do not.
+#[test]
+fn many_interfaces_say_nothing() {
+    for (ports, tell) in [(8, true), (9, false)] {
+        let mut packets = site();
+        for p in &mut packets {
+            let IpAddr::V4(far) = (if at_site(p.src) { p.dst } else { p.src }) else {
+                panic!("{p:?}");
+            };
+            // The site's packets come in by the first, others by one that their network has.
+            let other = 1 + u32::from(far.octets()[1]) % (ports - 1);
+            p.interface = if at_site(p.src) { 0 } else { other };
+        }
+        let voted = split(&packets, &[]).1;
+        assert_eq!(voted, !tell, "{ports} interfaces");
+    }
+}
+
 /// A router's interface, whose capture says what it sent and what it received.
 #[test]
 fn directions_decide() {

@@ -169,3 +169,71 @@ fn known_users_are_found_again() {
     }
     assert!((18..=22).contains(&found), "{found} of 20 users");
 }
+
+/// Bytes of UDP flows to port 443, of the client and of the server: of whole datagrams, and as they are played where the
+/// flow is one of requests and responses. Datagrams of less than 64 bytes carry neither, once the server has answered;
+/// of the others TCP's header takes 12 bytes more. Counted by tshark, flow by flow.
+fn quic_flows(path: &std::path::Path) -> Option<Vec<[[u64; 2]; 2]>> {
+    let fields = ["udp.stream", "udp.dstport", "udp.length"];
+    let mut command = std::process::Command::new("tshark");
+    command.arg("-r").arg(path).args(["-Y", "udp.port == 443"]);
+    command.args(["-T", "fields", "-E", "separator=;"]);
+    fields.iter().for_each(|f| {
+        command.args(["-e", f]);
+    });
+    let Ok(out) = command.output() else {
+        assert!(std::env::var_os("CI").is_none(), "tshark is missing");
+        common::say("skipped: tshark is missing");
+        return None;
+    };
+    let mut flows = std::collections::BTreeMap::<u64, ([[u64; 2]; 2], bool)>::new();
+    for line in String::from_utf8_lossy(&out.stdout).lines() {
+        let row: Vec<u64> = line
+            .split(';')
+            .map(|x| x.parse().expect("a number"))
+            .collect();
+        let (end, payload) = (usize::from(row[1] != 443), row[2] - 8);
+        let (sums, answered) = flows.entry(row[0]).or_default();
+        *answered |= end == 1;
+        sums[0][end] += payload;
+        if payload >= 64 || !*answered {
+            sums[1][end] += payload.saturating_sub(12);
+        }
+    }
+    Some(flows.into_values().map(|f| f.0).collect())
+}
+
+/// Real QUIC: the bytes of each flow are those that tshark counts, as requests and responses or as datagrams, and no
+/// think time is longer than its flow.
+#[test]
+fn quic_is_what_tshark_counts() {
+    for (name, talks) in [("youtube-quic", 3), ("quic", 9)] {
+        let Some(path) = trace(&format!("proto/{name}.pcap")) else {
+            return;
+        };
+        let Some(mut flows) = quic_flows(&path) else {
+            return;
+        };
+        let m = learn(&path);
+        let mut seen = 0;
+        for c in m.sessions.iter().flat_map(|s| s.connections()) {
+            let (kind, bytes) = match &c.exchange {
+                Exchange::Datagrams(d) => (0, d.bytes()),
+                Exchange::Sequential(_) => (1, c.exchange.bytes()),
+                other => panic!("{other:?}"),
+            };
+            // A request that is only acknowledgements counts as one byte.
+            let same =
+                |f: &[[u64; 2]; 2]| (0..2).all(|end| f[kind][end].max(1) == bytes[end].max(1));
+            if let Some(i) = flows.iter().position(same) {
+                flows.swap_remove(i);
+                seen += kind;
+            }
+        }
+        assert!(flows.is_empty(), "{name}: not found: {flows:?}");
+        assert!(
+            seen >= talks,
+            "{name}: {seen} flows are requests and responses"
+        );
+    }
+}

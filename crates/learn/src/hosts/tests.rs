@@ -101,3 +101,28 @@ fn addresses_are_told_apart() {
     }
     assert_eq!(bits(ip("1.2.3.4")), bits(ip("::ffff:1.2.3.4")));
 }
+
+/// Where two groups of hosts turn out to be tied the other way, the smaller one was wrong.
+#[test]
+fn the_smaller_group_changes_sides() {
+    for swapped in [false, true] {
+        let mut hosts = Hosts::new(Vec::new());
+        let [a, b, c, d] = [1u8, 2, 3, 4].map(|i| hosts.id(IpAddr::from([8, 8, i, 1])));
+        hosts.across(a, b);
+        hosts.across(a, c);
+        assert!(hosts.inside(a, true) && hosts.inside(d, true));
+        assert!(!hosts.inside(b, true) && !hosts.inside(c, true));
+        // A flow between two that are inside.
+        match swapped {
+            false => hosts.across(a, d),
+            true => hosts.across(d, a),
+        }
+        assert_eq!((hosts.turned, hosts.conflicts), (1, 0));
+        assert!(hosts.inside(a, true) && !hosts.inside(d, true) && !hosts.inside(b, true));
+        // Once more says nothing new; a flow within a side contradicts.
+        hosts.across(a, d);
+        assert_eq!((hosts.turned, hosts.conflicts), (1, 0));
+        hosts.across(b, c);
+        assert_eq!((hosts.turned, hosts.conflicts), (1, 1));
+    }
+}

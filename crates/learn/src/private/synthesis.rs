@@ -415,16 +415,59 @@ fn pause_bin(bin: usize) -> [u64; 2] {
 mod tests {
     use super::*;
 
-    /// Of two thousand histograms of nothing but noise none says anything but what is ordinary.
+    /// Of twenty thousand histograms of nothing but noise none says anything but what is ordinary.
     #[test]
     fn noise_alone_says_nothing() {
         let mut secret = Secret::new([3, 4], "test");
-        for i in 0..2_000 {
+        for i in 0..20_000 {
             let scale = [0.3, 2.0, 40.0][i % 3];
             let cells: Vec<i64> = (0..SIZES * SIZES).map(|_| secret.noise(scale)).collect();
             let law = Law::new(&cells, scale, 7);
             let before = law.mass[..7].iter().all(|&m| m == 0.0);
             assert!(before && law.mass[7] == law.total, "histogram {i}");
         }
+    }
+
+    /// What a tap would see of a session: segments of 1448 bytes behind 52, and two more packets each way.
+    #[test]
+    fn totals_are_those_of_a_tap() {
+        let turn = Turn {
+            request: 1_448,
+            response: 1_449,
+            ..Turn::default()
+        };
+        let connection = Connection {
+            gap: Dur::ZERO,
+            server: 0,
+            exchange: Exchange::Sequential(vec![turn]),
+            client_window: 0,
+            server_window: 0,
+            wire: Wire::default(),
+            writes: Default::default(),
+            left_censored: false,
+            right_censored: false,
+            overlap: None,
+        };
+        let session = |outside| Session {
+            class: 0,
+            start: Dur::ZERO,
+            weight: 2.0,
+            client: 0,
+            outside,
+            groups: vec![Group {
+                think: Dur::ZERO,
+                connections: vec![connection.clone()],
+            }],
+        };
+        let classes = [Class {
+            name: "http".into(),
+            udp: false,
+        }];
+        let (up, down) = (1_448 + 3 * 52, 1_449 + 4 * 52);
+        let found = totals(&[session(false)], &classes);
+        assert_eq!((found.packets, found.bytes), ([6, 8], [2 * up, 2 * down]));
+        assert_eq!((found.tcp_connections, found.udp_flows), (2, 0));
+        let other = totals(&[session(true)], &classes);
+        assert_eq!((other.packets, other.bytes), ([8, 6], [2 * down, 2 * up]));
     }
 }

@@ -351,4 +351,36 @@ mod tests {
         let n = 3 * MOST as u64;
         assert_eq!(talk.bytes(), [before[0] + 100 * n, before[1] + 1_000 * n]);
     }
+
+    /// A flow that the server begins, one that it answers after seconds, and one that it only acknowledges are no
+    /// requests and responses.
+    #[test]
+    fn what_nobody_asked_or_answered_is_no_talk() {
+        let first = |from_client: bool, later: u64, payload: u32| {
+            let mut talk = Talk::default();
+            talk.push(0, from_client, 1_212, QUIET);
+            talk.push(later * MS, !from_client, payload, QUIET);
+            talk.push((later + 5) * MS, true, 312, QUIET);
+            talk.push((later + 60) * MS, false, payload, QUIET);
+            talk.finish(false).is_some()
+        };
+        assert!(first(true, 40, 1_212));
+        assert!(!first(false, 40, 1_212));
+        assert!(first(true, 3_000, 1_212) && !first(true, 3_001, 1_212));
+        assert!(first(true, 40, 64) && !first(true, 40, 63));
+    }
+
+    /// A silence of the server's of more than one and a half round trips and a delayed acknowledgement is its own: here
+    /// 66 and 40 ms.
+    #[test]
+    fn pauses_longer_than_the_networks_are_the_servers() {
+        for (silence, turns) in [(105, 4), (106, 4), (107, 5)] {
+            let mut talk = page(&[10, 1]);
+            talk.push((2_055 + silence) * MS, false, 1_212, QUIET);
+            let Some((Exchange::Sequential(found), _)) = talk.finish(false) else {
+                panic!("no turns");
+            };
+            assert_eq!(found.len(), turns, "{silence} ms");
+        }
+    }
 }

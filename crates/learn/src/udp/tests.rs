@@ -97,6 +97,31 @@ fn sizes_stay_apart() {
     assert!(again.iter().filter(|p| p.2 == 100).count() >= 37_000);
 }
 
+/// What joining two runs moves, by hand: bytes times the time by which even spacing puts them elsewhere.
+#[test]
+fn joining_runs_moves_bytes() {
+    let part = |times: [u64; 2], packets: u64, bytes: u64, moved: f64| Part {
+        first: times[0],
+        last: times[1],
+        packets,
+        bytes,
+        sizes: [10 * packets as u32; 2],
+        moved,
+    };
+    // Packets at 0, 10 and 40 come at 0, 20 and 40: the first run's last 10 too late.
+    let joined = part([0, 10], 2, 100, 3.0).with(&part([40, 40], 1, 50, 4.0));
+    assert_eq!(joined.moved, 3.0 + 4.0 + 100.0 * 10.0);
+    assert_eq!((joined.first, joined.last), (0, 40));
+    assert_eq!((joined.packets, joined.bytes), (3, 150));
+    assert_eq!(joined.sizes, [10, 20]);
+    // At 100, 130 and 140: the second run's first 10 too early.
+    let early = part([100, 100], 1, 100, 0.0).with(&part([130, 140], 2, 50, 0.0));
+    assert_eq!(early.moved, 50.0 * 10.0);
+    // Even spacing moves nothing.
+    let even = part([5, 25], 3, 9, 0.0).with(&part([35, 45], 2, 9, 0.0));
+    assert_eq!((even.moved, even.packets), (0.0, 5));
+}
+
 proptest! {
     /// Whatever comes, bytes, packets and duration stay, per direction, and time goes on.
     #[test]

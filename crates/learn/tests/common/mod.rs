@@ -36,6 +36,6 @@ pub fn made(name: &str) -> Option<PathBuf> {
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
-fn say(text: &str) {
+pub fn say(text: &str) {
     eprintln!("{text}");
 }
