@@ -166,4 +166,23 @@ mod tests {
         assert!(Ecdf::default().points(10).is_empty());
         assert!(Ecdf::new(vec![1.0]).points(0).is_empty());
     }
+
+    #[test]
+    fn moments_by_hand() {
+        let e = Ecdf::new(vec![8.0, 1.0, 4.0, 3.0]);
+        assert_eq!(e.mean(), Some(4.0));
+        // Squares of 4, -3, 0 and -1 over three.
+        let sd = (26.0f64 / 3.0).sqrt();
+        assert!((e.sd().expect("four samples") - sd).abs() < 1e-12);
+        assert!((e.cov().expect("four samples") - sd / 4.0).abs() < 1e-12);
+        assert_eq!(
+            [0.9, 1.0, 3.5, 8.0].map(|x| e.cdf(x)),
+            [0.0, 0.25, 0.5, 1.0]
+        );
+        let nothing = Ecdf::new(Vec::new());
+        assert_eq!(
+            (nothing.mean(), nothing.sd(), nothing.cdf(1.0)),
+            (None, None, 0.0)
+        );
+    }
 }

@@ -188,4 +188,18 @@ mod tests {
             (None, None)
         );
     }
+
+    #[test]
+    fn means_are_exact() {
+        let mut s = Sketch::new();
+        assert_eq!(s.mean(), None);
+        for x in [0.0, 1.0, 2.5, 4.5] {
+            s.add(x);
+        }
+        assert_eq!((s.mean(), s.count()), (Some(2.0), 4));
+        let mut other = Sketch::new();
+        other.add(12.0);
+        s.merge(&other);
+        assert_eq!((s.mean(), s.count()), (Some(4.0), 5));
+    }
 }
