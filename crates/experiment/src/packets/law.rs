@@ -18,6 +18,8 @@ use swell_world::World;
 use super::{Recorder, Source};
 use crate::test_support;
 
+mod quic;
+
 const USERS: u32 = 60;
 
 /// Receive windows, both ends': below and above what 16 bits hold, alike and unlike.
