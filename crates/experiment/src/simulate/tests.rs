@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+mod access;
 mod changing;
 mod filler;
 mod greedy;
