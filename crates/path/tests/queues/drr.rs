@@ -186,3 +186,72 @@ fn a_queue_that_runs_empty_saves_nothing_up() {
     order.extend((0..4).map(|_| q.dequeue(Time::ZERO, &mut never).map(|p| p.flow.0)));
     assert_eq!(order, [0, 1, 0, 1, 0, 1].map(Some));
 }
+
+/// A full discipline drops the last packet of the queue that holds most bytes then, whatever it has sent before.
+#[test]
+fn the_longest_queue_loses_its_last_packet() {
+    for seed in 0..20 {
+        let mut rng = Stream::new(seed, "full");
+        let narrow = Outlet {
+            limit: QueueLimit::Packets(20),
+            ..outlet()
+        };
+        let mut q = Drr::new(&config(1_500, &[]), &narrow, Stream::new(1, "drr"));
+        // Number and size of the packets that wait.
+        let mut waiting: Vec<Vec<(u64, u64)>> = vec![Vec::new(); 4];
+        let (mut drops, mut sent) = (0, 0);
+        for i in 0..2_000 {
+            if rng.chance(0.45) {
+                if let Some(p) = q.dequeue(Time::ZERO, &mut never) {
+                    let own = &mut waiting[p.flow.0 as usize];
+                    assert_eq!(own.remove(0), (p.seg.seq, u64::from(p.size)));
+                    sent += 1;
+                }
+                continue;
+            }
+            let (k, size) = (rng.below(4) as usize, rng.below(1_460) + 40);
+            waiting[k].push((i, size));
+            let mut lost = Vec::new();
+            let p = packet(k as u32, i, size as u16);
+            let taken = q.enqueue(Time::ZERO, p, &mut |victim, reason| {
+                assert_eq!(reason, DropReason::QueueFull);
+                lost.push((victim.flow.0 as usize, victim.seg.seq));
+            });
+            assert_eq!(taken, Ok(()));
+            if waiting.iter().map(Vec::len).sum::<usize>() > 20 {
+                let bytes = |of: &Vec<(u64, u64)>| of.iter().map(|w| w.1).sum::<u64>();
+                let longest = (0..4)
+                    .rev()
+                    .max_by_key(|&c| bytes(&waiting[c]))
+                    .unwrap_or(0);
+                let last = waiting[longest].pop().map(|w| (longest, w.0));
+                assert_eq!(lost, last.into_iter().collect::<Vec<_>>(), "seed {seed}");
+                drops += 1;
+            } else {
+                assert!(lost.is_empty());
+            }
+        }
+        assert!(drops > 50 && sent > 500, "{drops} dropped, {sent} sent");
+    }
+}
+
+/// An emptied queue saves nothing up, neither bytes nor its turn.
+#[test]
+fn an_emptied_queue_begins_anew() {
+    let mut q = drr(&config(1_500, &[]));
+    let put = |to: &mut Drr, k: u32, n: u64, size: u16| {
+        assert_eq!(
+            to.enqueue(Time::ZERO, packet(k, n, size), &mut never),
+            Ok(())
+        );
+    };
+    let next = |from: &mut Drr| from.dequeue(Time::ZERO, &mut never).map(|p| p.flow.0);
+    put(&mut q, 0, 0, 40);
+    assert_eq!([next(&mut q), next(&mut q)], [Some(0), None]);
+    for n in 1..4 {
+        put(&mut q, 1, n, 1_500);
+        put(&mut q, 0, n, 1_500);
+    }
+    let order: Vec<_> = std::iter::from_fn(|| next(&mut q)).collect();
+    assert_eq!(order, [1, 0, 1, 0, 1, 0]);
+}
