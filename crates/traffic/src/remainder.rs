@@ -2,7 +2,7 @@
 
 use swell_base::Dur;
 
-use crate::timeline::{GroupTimes, Groups, Network, Span, Timeline};
+use crate::timeline::{GroupTimes, Groups, INITIAL_WINDOW, Network, Span, Timeline, full};
 use crate::{Connection, Datagrams, Exchange, Group, Model, Run, Session, Turn, Unit, Write};
 
 /// A session in progress when a run begins.
@@ -16,6 +16,9 @@ pub struct Entered {
     pub age: Dur,
     /// What is left of the group that it is in; `None` between two groups.
     pub rest: Option<Group>,
+    /// Of each connection of that, whether it was established before: its congestion windows, segments of the
+    /// client and of the server.
+    pub under_way: Vec<Option<[u32; 2]>>,
     /// The group that comes next; as many as there are where none does.
     pub group: u32,
     /// What is left of the pause before that, where it is in that pause.
@@ -42,18 +45,22 @@ impl Entered {
             .iter()
             .position(|g| g.ends > age)
             .unwrap_or(all);
-        let entered = |rest, group: usize, pause| Entered {
-            session: index,
-            copy,
-            age,
-            rest,
-            group: group as u32,
-            pause,
+        let entered = |left: Option<Left>, group: usize, pause| {
+            let (rest, under_way) = left.map_or((None, Vec::new()), |l| (Some(l.0), l.1));
+            Entered {
+                session: index,
+                copy,
+                age,
+                rest,
+                under_way,
+                group: group as u32,
+                pause,
+            }
         };
         let parts = || session.groups.iter().zip(&times.groups);
         let beside = rest(model, session, parts().take(here), age, network);
         let mut found = Vec::new();
-        if !beside.connections.is_empty() {
+        if !beside.0.connections.is_empty() {
             found.push(entered(Some(beside), all, Dur::ZERO));
         }
         match times.groups.get(here) {
@@ -70,20 +77,22 @@ impl Entered {
     }
 }
 
-/// What is left of groups: what is left of connections in progress, begun anew at once, and those that
-/// come.
+/// What is left of groups, and of each of its connections the congestion windows, where it is in progress.
+type Left = (Group, Vec<Option<[u32; 2]>>);
+
+/// What is left of groups: what is left of connections in progress, at once, and those that come.
 fn rest<'m>(
     model: &Model,
     session: &Session,
     groups: impl Iterator<Item = (&'m Group, &'m GroupTimes)>,
     age: Dur,
     network: &Network,
-) -> Group {
-    let mut left: Vec<(Dur, Connection)> = Vec::new();
+) -> Left {
+    let mut left: Vec<(Dur, Connection, Option<[u32; 2]>)> = Vec::new();
     for (group, times) in groups {
         for (c, &(start, end)) in group.connections.iter().zip(&times.connections) {
             if start > age {
-                left.push((start - age, c.clone()));
+                left.push((start - age, c.clone(), None));
             } else if end > age {
                 let course = Timeline::of(model, session, c, network);
                 left.extend(cut(c, &course, age - start));
@@ -92,28 +101,30 @@ fn rest<'m>(
     }
     left.sort_by_key(|l| l.0);
     let mut before = Dur::ZERO;
-    for (at, c) in &mut left {
+    for (at, c, _) in &mut left {
         c.gap = *at - before;
         before = *at;
     }
-    Group {
+    let (connections, windows) = left.into_iter().map(|l| (l.1, l.2)).unzip();
+    let group = Group {
         think: Dur::ZERO,
-        connections: left.into_iter().map(|l| l.1).collect(),
-    }
+        connections,
+    };
+    (group, windows)
 }
 
-/// What is left of a connection at `age`, and how long until it has to be opened. A TCP connection is
-/// opened anew at once, and its handshake is taken out of the pause that it is in.
-fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection)> {
+/// What is left of a connection at `age`, how long until it has to be opened, and its congestion windows where
+/// it is a TCP connection that goes on.
+fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection, Option<[u32; 2]>)> {
+    let tcp = matches!(
+        c.exchange,
+        Exchange::Sequential(_) | Exchange::Concurrent { .. }
+    );
     // The handshake is the beginning of the whole.
-    if age < course.rtt
-        && matches!(
-            c.exchange,
-            Exchange::Sequential(_) | Exchange::Concurrent { .. }
-        )
-    {
-        return Some((Dur::ZERO, c.clone()));
+    if tcp && age < course.rtt {
+        return Some((Dur::ZERO, c.clone(), None));
     }
+    let windows = tcp.then(|| [0, 1].map(|end| window(c, course, end, age)));
     let (wait, exchange) = match &c.exchange {
         Exchange::Sequential(turns) => (Dur::ZERO, cut_turns(turns, course, age)?),
         Exchange::Concurrent { up, down } => (Dur::ZERO, cut_chains([up, down], course, age)),
@@ -152,7 +163,28 @@ fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection)>
             overlap,
             ..c.clone()
         },
+        windows,
     ))
+}
+
+/// Segments that an end may have under way at `age`: what its transfer sends in a round trip in the mean, or
+/// where none is in progress, an initial window.
+fn window(c: &Connection, course: &Timeline, end: usize, age: Dur) -> u32 {
+    let here = in_flight(course, end, age).next();
+    let rtt = course.rtt.as_secs_f64();
+    let long = here.and_then(|s| {
+        let takes = (s.to - s.from - course.rtt / 2).as_secs_f64();
+        (takes > rtt && rtt > 0.0).then(|| s.bytes as f64 / full(c, end) as f64 * rtt / takes)
+    });
+    long.map_or(INITIAL_WINDOW as u32, |segments| {
+        (segments.ceil() as u32).max(2)
+    })
+}
+
+/// What an end has begun to send by `age` and the other has not got.
+fn in_flight(course: &Timeline, end: usize, age: Dur) -> impl Iterator<Item = &Span> {
+    let spans = course.spans.iter();
+    spans.filter(move |s| s.end == end && s.from <= age && s.to > age)
 }
 
 /// Bytes of a span sent by `age`: in proportion to time, all but one where it is not over.
@@ -166,17 +198,34 @@ fn sent(span: &Span, age: Dur) -> u64 {
 
 fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<Exchange> {
     let here = course.spans.iter().find(|s| s.to > age)?;
-    let of_unit = course
-        .spans
-        .iter()
-        .filter(|s| (s.end, s.unit) == (here.end, here.unit));
-    let left: u64 = of_unit
+    // What the same end sent by itself meanwhile is sent together with that.
+    let (first, end) = (here.unit, here.end);
+    let flying = in_flight(course, end, age);
+    let (last, arrives) = flying.fold((first, age), |(unit, to), s| {
+        (unit.max(s.unit), to.max(s.to))
+    });
+    let units = |from: usize, to: usize| {
+        let spans = course.spans.iter();
+        spans.filter(move |s| s.end == end && (from..=to).contains(&s.unit))
+    };
+    let left: u64 = units(first, last)
         .map(|s| s.bytes - sent(s, age))
         .fold(0, u64::saturating_add);
-    let pause = here.from - age - course.rtt;
-    let turn = turns[here.unit];
-    let mut rest = Vec::with_capacity(turns.len() - here.unit + 1);
-    if here.end == 0 {
+    let pause = here.from - age;
+    let mut turn = turns[last];
+    // A pause after what has left has begun to run.
+    let then = units(last + 1, last + 1).next();
+    let then = then.filter(|s| s.from < arrives);
+    if let (Some(next), Some(then)) = (turns.get(last + 1), then) {
+        let until = then.from - age - pause;
+        match end {
+            0 if turn.response == 0 && next.request > 0 => turn.client_think = until,
+            1 if next.request == 0 => turn.client_think = until - next.server_think,
+            _ => {}
+        }
+    }
+    let mut rest = Vec::with_capacity(turns.len() - last + 1);
+    if end == 0 {
         if pause > Dur::ZERO {
             rest.push(Turn {
                 client_think: pause,
@@ -195,43 +244,69 @@ fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<Exchange> {
             ..turn
         });
     }
-    rest.extend_from_slice(&turns[here.unit + 1..]);
+    rest.extend_from_slice(&turns[last + 1..]);
     Some(Exchange::Sequential(rest))
 }
 
+/// Where an end is in its chain: its first unit that has not arrived, and its first that it has not begun to
+/// send. What lies between is sent as one.
+fn places(units: &[Unit], course: &Timeline, end: usize, age: Dur) -> (usize, usize) {
+    let mine = || course.spans.iter().filter(|s| s.end == end);
+    let arrived = mine().take_while(|s| s.to <= age).last();
+    let first = mine()
+        .find(|s| s.to > age)
+        .map_or_else(|| arrived.map_or(0, |s| s.unit + 1), |s| s.unit);
+    let begun = mine().filter(|s| s.from <= age).map(|s| s.unit + 1).max();
+    (first, begun.unwrap_or(first).clamp(first, units.len()))
+}
+
 fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> Exchange {
-    // How many units of each end have arrived.
-    let done = [0, 1].map(|end| {
-        let mut over = 0;
-        for s in course.spans.iter().filter(|s| s.end == end) {
-            if s.to > age {
-                return s.unit;
-            }
-            over = s.unit + 1;
-        }
-        over
-    });
+    let at = [0, 1].map(|end| places(chains[end], course, end, age));
     let [up, down] = [0, 1].map(|end| {
-        let mut units = chains[end][done[end]..].to_vec();
-        for unit in &mut units {
-            unit.after = unit.after.saturating_sub(done[1 - end] as u32);
-        }
-        let mut spans = course
-            .spans
-            .iter()
-            .filter(|s| (s.end, s.unit) == (end, done[end]));
-        if let (Some(first), Some(unit)) = (spans.clone().next(), units.first_mut()) {
-            if first.from <= age {
-                unit.bytes = spans
-                    .clone()
+        let (first, next) = at[end];
+        let spans = |unit: usize| {
+            let all = course.spans.iter();
+            all.filter(move |s| (s.end, s.unit) == (end, unit))
+        };
+        // How many units of the other end as it goes on are these of the whole.
+        let (arrived, begun) = at[1 - end];
+        let heard = |after: u32| match after as usize {
+            n if n <= arrived => 0,
+            n if n <= begun => 1,
+            n => (n - begun + usize::from(begun > arrived)) as u32,
+        };
+        let mut units = Vec::with_capacity(chains[end].len() - first);
+        if next > first {
+            let all = (first..next).flat_map(spans);
+            let waits = spans(first).find(|s| s.to > age);
+            units.push(Unit {
+                pause: waits.map_or(Dur::ZERO, |s| s.from - age),
+                bytes: all
                     .map(|s| s.bytes - sent(s, age))
-                    .fold(0, u64::saturating_add);
-                let next = spans.find(|s| s.to > age);
-                unit.pause = next.map_or(Dur::ZERO, |s| s.from - age - course.rtt);
-            } else if unit.after == 0 {
-                unit.pause = first.from - age - course.rtt;
-            }
+                    .fold(0, u64::saturating_add),
+                after: 0,
+            });
         }
+        let arrives = in_flight(course, end, age).map(|s| s.to).max();
+        let coming = chains[end][next..]
+            .iter()
+            .enumerate()
+            .map(|(i, unit)| Unit {
+                after: heard(unit.after),
+                pause: match spans(next).next() {
+                    // A pause that has begun to run: after what has left, or what has arrived.
+                    Some(s)
+                        if i == 0
+                            && heard(unit.after) == 0
+                            && (first == next || arrives.is_some_and(|to| s.from < to)) =>
+                    {
+                        s.from - age
+                    }
+                    _ => unit.pause,
+                },
+                ..*unit
+            });
+        units.extend(coming);
         units
     });
     Exchange::Concurrent { up, down }

@@ -10,6 +10,11 @@ use swell_base::{Dur, Rate};
 
 use crate::{Connection, Datagrams, Exchange, Model, Session, Turn, Unit, Write};
 
+use pace::Pace;
+pub(crate) use pace::{ACK_DELAY, INITIAL_WINDOW, IPV6_MORE, ack_every, full, header, quick_acks};
+
+mod pace;
+
 /// The network between the access paths, as far as it decides how long an exchange takes. The default
 /// takes no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,135 +49,12 @@ pub(crate) struct Timeline {
     pub end: Dur,
     /// Round trip from end to end.
     pub rtt: Dur,
+    /// Seconds between full segments of the client, and of the server, that the narrowest link makes.
+    pub gaps: [f64; 2],
 }
 
-/// Payload of a full segment where the model does not say.
-pub(crate) const FULL: u64 = 1448;
-/// Segments of the initial window (RFC 6928).
-const INITIAL_WINDOW: u64 = 10;
 /// After its last SYN, an attempt lasts so much longer than a round trip.
 const GIVEN_UP: Dur = Dur::from_secs(1);
-
-/// Payload of a full segment of an end.
-pub(crate) fn full(connection: &Connection, end: usize) -> u64 {
-    match connection.wire.ends[end].mss {
-        0 => FULL,
-        mss => u64::from(mss),
-    }
-}
-
-/// Linux's shortest time-out above the round trip, seconds (`TCP_RTO_MIN`), and the first of a SYN (RFC 6298).
-const RTO_MIN: f64 = 0.2;
-const SYN_RTO: f64 = 1.0;
-
-/// How fast the two ends of a connection send.
-struct Pace {
-    /// Round trip, seconds.
-    rtt: f64,
-    /// The handshake, with the SYNs that are expected to be lost, seconds.
-    handshake: f64,
-    /// Share of the segments that are lost on the way, from the client and from the server.
-    loss: [f64; 2],
-    /// Payload of their segments.
-    segment: [u64; 2],
-    /// Bytes per second from the client and from the server.
-    rate: [f64; 2],
-    /// Congestion windows, bytes.
-    window: [f64; 2],
-}
-
-impl Pace {
-    fn new(model: &Model, session: &Session, connection: &Connection, network: &Network) -> Pace {
-        let client = model.client_paths.get(session.client as usize);
-        let server = model.server_paths.get(connection.server as usize);
-        let rtt = [client, server]
-            .into_iter()
-            .flatten()
-            .fold(network.rtt, |sum, path| sum + path.rtt)
-            .as_secs_f64();
-        let capacity = |rate: Option<Rate>| match rate {
-            Some(rate) if rate.bps() > 0 => rate.bps() as f64 / 8.0,
-            _ => f64::INFINITY,
-        };
-        let loss = [(client, server), (server, client)].map(|(sender, receiver)| {
-            let delivered = sender.map_or(1.0, |p| 1.0 - p.loss_up)
-                * receiver.map_or(1.0, |p| 1.0 - p.loss_down);
-            (1.0 - delivered).min(MOST_LOSS)
-        });
-        let of = |end: usize| {
-            let (sender, receiver) = match end {
-                0 => (client, server),
-                _ => (server, client),
-            };
-            let link = network.rates[usize::from((end == 1) != session.outside)];
-            let window = match [connection.server_window, connection.client_window][end] {
-                0 => f64::INFINITY,
-                bytes => f64::from(bytes) / rtt,
-            };
-            capacity(sender.and_then(|p| p.up))
-                .min(capacity(receiver.and_then(|p| p.down)))
-                .min(capacity(link))
-                .min(window)
-                .min(under_loss(full(connection, end), rtt, loss[end]))
-        };
-        let syns = 1.0 - (1.0 - loss[0]) * (1.0 - loss[1]);
-        Pace {
-            rtt,
-            handshake: rtt + syns * SYN_RTO,
-            loss,
-            segment: [0, 1].map(|end| full(connection, end)),
-            rate: [of(0), of(1)],
-            window: [0, 1].map(|end| (INITIAL_WINDOW * full(connection, end)) as f64),
-        }
-    }
-
-    /// Seconds from the first byte's leaving to the last one's arrival.
-    fn transfer(&mut self, end: usize, bytes: u64) -> f64 {
-        let (mut left, mut time) = (bytes as f64, 0.0);
-        let window = &mut self.window[end];
-        while left > *window && *window < self.rate[end] * self.rtt {
-            left -= *window;
-            time += self.rtt;
-            *window *= 2.0;
-        }
-        // A path without limit and without delay takes no time.
-        let steady = if self.rate[end].is_finite() {
-            left / self.rate[end]
-        } else {
-            0.0
-        };
-        time + steady + self.rtt / 2.0 + self.stalls(end, bytes)
-    }
-
-    /// Seconds of time-outs that a transfer is expected to have: a loss ends in one where fewer than three
-    /// segments follow in the window, and those that follow are longer (Padhye et al., SIGCOMM 1998, eq. 29).
-    fn stalls(&self, end: usize, bytes: u64) -> f64 {
-        let (p, segment) = (self.loss[end], self.segment[end].max(1));
-        if p <= 0.0 {
-            return 0.0;
-        }
-        let segments = bytes.div_ceil(segment) as f64;
-        let window = (self.rate[end] * self.rtt / segment as f64).max(1.0);
-        let ends_so = (3.0 / window.min(segments)).min(1.0);
-        segments * p * ends_so * (1.0 + 32.0 * p * p) * (self.rtt + RTO_MIN)
-    }
-}
-
-/// More loss than this is taken for this: nothing would ever arrive.
-const MOST_LOSS: f64 = 0.5;
-
-/// What TCP gets through independent loss, bytes per second: the larger of Reno's mean window, the square
-/// root of 3/(2p) segments (Mathis et al., CCR 27(3), 1997), and CUBIC's (RFC 9438, section 5.1).
-fn under_loss(segment: u64, rtt: f64, loss: f64) -> f64 {
-    if loss <= 0.0 || rtt <= 0.0 {
-        return f64::INFINITY;
-    }
-    let reno = (1.5 / loss).sqrt();
-    // 1.054 (rtt / p)^(3/4) segments.
-    let root = (rtt / loss).sqrt();
-    let cubic = 1.054 * root * root.sqrt();
-    segment as f64 * reno.max(cubic) / rtt
-}
 
 /// Where an end is in its list of writes.
 #[derive(Default)]
@@ -212,88 +94,178 @@ impl Pen {
 
 struct Course<'m> {
     pace: Pace,
+    connection: &'m Connection,
     pens: [Pen; 2],
-    writes: &'m [Vec<Write>; 2],
+    /// Segments sent.
+    segments: [f64; 2],
+    /// What is under way: when it arrives, and its bytes.
+    under_way: [Vec<(Dur, u64)>; 2],
     spans: Vec<Span>,
 }
 
+/// A unit on its way.
+#[derive(Clone, Copy)]
+struct Sent {
+    /// When its last write was made, and when its last byte arrives.
+    written: Dur,
+    arrived: Dur,
+    /// When its last byte leaves, where that is so soon after it was written that the sender need not
+    /// wait for acknowledgements.
+    left: Option<Dur>,
+    /// When it is acknowledged.
+    acked: Dur,
+}
+
 impl Course<'_> {
-    /// `end` sends a unit from `from` on: when the last byte arrives.
-    fn send(&mut self, end: usize, unit: usize, bytes: u64, from: Dur) -> Dur {
+    /// `end` sends a unit from `from` on.
+    fn send(&mut self, end: usize, unit: usize, bytes: u64, from: Dur) -> Sent {
         if bytes == 0 {
-            return from;
+            return Sent {
+                written: from,
+                arrived: from,
+                left: Some(from),
+                acked: from,
+            };
         }
-        let pieces = self.pens[end].pieces(bytes, &self.writes[end]);
-        let whole = Dur::from_secs_f64(self.pace.transfer(end, bytes));
-        let last = pieces.last().map_or(Dur::ZERO, |p| p.0);
-        if pieces.len() == 1 || whole > last {
+        let pieces = self.pens[end].pieces(bytes, &self.connection.writes[end]);
+        let start = from.as_secs_f64();
+        let one = self.pace.clone().transfer(end, bytes, start);
+        let whole = Dur::from_secs_f64(one);
+        let (last, last_bytes) = pieces.last().map_or((Dur::ZERO, bytes), |p| *p);
+        let written = from + last;
+        self.under_way[end].retain(|u| u.0 > written);
+        let mut arrived = from;
+        let single = pieces.len() == 1 || whole > last;
+        if single {
+            self.pace.transfer(end, bytes, start);
+            arrived = from + whole;
             self.spans.push(Span {
                 from,
-                to: from + whole,
+                to: arrived,
                 end,
                 unit,
                 bytes,
             });
-            return from + whole;
+            let share = 1.0 - last.as_secs_f64() / one.max(f64::MIN_POSITIVE);
+            self.under_way[end].push((arrived, (bytes as f64 * share) as u64));
+        } else {
+            for (i, &(at, piece)) in pieces.iter().enumerate() {
+                let takes = self.pace.transfer(end, piece, start + at.as_secs_f64());
+                let until = pieces.get(i + 1).map_or(Dur::MAX, |next| next.0 - at);
+                arrived = from + at + Dur::from_secs_f64(takes).min(until);
+                self.spans.push(Span {
+                    from: from + at,
+                    to: arrived,
+                    end,
+                    unit,
+                    bytes: piece,
+                });
+                if arrived > written {
+                    self.under_way[end].push((arrived, piece));
+                }
+            }
         }
-        let mut arrived = from;
-        for (i, &(at, piece)) in pieces.iter().enumerate() {
-            let takes = Dur::from_secs_f64(self.pace.transfer(end, piece));
-            let until = pieces.get(i + 1).map_or(Dur::MAX, |next| next.0 - at);
-            arrived = from + at + takes.min(until);
-            self.spans.push(Span {
-                from: from + at,
-                to: arrived,
-                end,
-                unit,
-                bytes: piece,
-            });
+        let full = full(self.connection, end);
+        let segments = bytes.div_ceil(full) as f64;
+        self.segments[end] += segments;
+        let receiver = 1 - end;
+        let odd = segments % ack_every(self.connection, receiver) != 0.0;
+        let held = odd && self.segments[end] > quick_acks(self.connection, receiver);
+        let under_way: u64 = self.under_way[end].iter().map(|u| u.1).sum();
+        let at_once = last_bytes <= full || under_way <= self.pace.at_once[end];
+        let back = self.pace.rtt / 2.0 + if held { ACK_DELAY } else { 0.0 };
+        Sent {
+            written,
+            arrived,
+            left: at_once.then(|| written + Dur::from_secs_f64(self.pace.leaves(end, last_bytes))),
+            acked: arrived + Dur::from_secs_f64(back),
         }
-        arrived
+    }
+
+    /// When an end goes on by itself that pauses after a unit. The pause runs from when the unit has left, but
+    /// what does not fit a window is known to have left when it is acknowledged.
+    fn after(&self, sent: Sent, pause: Dur) -> Dur {
+        let own = Dur::from_secs_f64(self.pace.own_rtt / 2.0);
+        match sent.left {
+            Some(left) => left + pause,
+            None => sent.acked.max(sent.arrived + pause - own),
+        }
     }
 
     fn turns(&mut self, turns: &[Turn]) -> Dur {
         let mut at = Dur::from_secs_f64(self.pace.handshake);
+        let mut end = at;
+        // The server goes on by itself.
+        let mut continues = None;
         for (i, turn) in turns.iter().enumerate() {
-            at = self.send(0, i, turn.request, at);
+            let next = turns.get(i + 1);
+            let mut request = None;
+            if turn.request > 0 {
+                let sent = self.send(0, i, turn.request, at);
+                at = sent.arrived;
+                request = Some(sent);
+            }
             if turn.response > 0 {
-                at = self.send(1, i, turn.response, at + turn.server_think);
+                let from = continues.take().unwrap_or(at + turn.server_think);
+                let sent = self.send(1, i, turn.response, from);
+                at = sent.arrived;
+                match next {
+                    Some(n) if n.request == 0 && n.response > 0 => {
+                        let pause = turn.client_think + n.server_think;
+                        continues = Some(self.after(sent, pause));
+                    }
+                    Some(_) => at += turn.client_think,
+                    None => {}
+                }
+            } else if let Some(n) = next {
+                at = match request {
+                    Some(sent) if n.request > 0 => self.after(sent, turn.client_think),
+                    Some(sent) => self.after(Sent { left: None, ..sent }, turn.client_think),
+                    None => at + turn.client_think,
+                };
             }
-            if i + 1 < turns.len() {
-                at += turn.client_think;
-            }
+            end = end.max(at);
         }
-        at
+        end
     }
 
     /// Both ends at once: each unit is sent when what it waits for has happened.
     fn both(&mut self, chains: [&[Unit]; 2]) -> Dur {
         let begun = Dur::from_secs_f64(self.pace.handshake);
-        let half = Dur::from_secs_f64(self.pace.rtt) / 2;
+        let none = Sent {
+            written: begun,
+            arrived: begun,
+            left: Some(begun),
+            acked: begun,
+        };
         let mut next = [0usize; 2];
-        // When the last unit was sent, and when each has arrived.
-        let mut sent = [begun; 2];
+        // The last unit of each end, and when each has arrived.
+        let mut sent = [none; 2];
         let mut arrived = [Vec::new(), Vec::new()];
         loop {
             let mut moved = false;
             for end in 0..2 {
                 while let Some(unit) = chains[end].get(next[end]) {
                     let before = next[end].checked_sub(1).map_or(0, |i| chains[end][i].after);
-                    let heard = match unit.after as usize {
-                        after if unit.after > before => arrived[1 - end].get(after - 1).copied(),
-                        _ => Some(Dur::ZERO),
+                    let from = match unit.after as usize {
+                        after if unit.after > before => {
+                            let heard = arrived[1 - end].get(after - 1).copied();
+                            let Some(heard) = heard else { break };
+                            sent[end].written.max(heard) + unit.pause
+                        }
+                        _ => self.after(sent[end], unit.pause),
                     };
-                    let Some(heard) = heard else { break };
-                    let from = sent[end].max(heard) + unit.pause;
-                    let to = self.send(end, next[end], unit.bytes, from);
-                    sent[end] = if unit.bytes > 0 { to - half } else { from };
-                    arrived[end].push(to);
+                    let now = self.send(end, next[end], unit.bytes, from);
+                    // Bytes arrive in order.
+                    let last = arrived[end].last().copied().unwrap_or(begun);
+                    arrived[end].push(now.arrived.max(last));
+                    sent[end] = now;
                     next[end] += 1;
                     moved = true;
                 }
             }
             if !moved {
-                let last = |a: &Vec<Dur>| a.iter().copied().max().unwrap_or(begun);
+                let last = |a: &Vec<Dur>| a.last().copied().unwrap_or(begun);
                 return last(&arrived[0]).max(last(&arrived[1]));
             }
         }
@@ -330,10 +302,13 @@ impl Timeline {
     ) -> Timeline {
         let pace = Pace::new(model, session, connection, network);
         let rtt = Dur::from_secs_f64(pace.rtt);
+        let gaps = [0, 1].map(|end| full(connection, end) as f64 / pace.path[end]);
         let mut course = Course {
             pace,
+            connection,
             pens: Default::default(),
-            writes: &connection.writes,
+            segments: [0.0; 2],
+            under_way: Default::default(),
             spans: Vec::new(),
         };
         let (spans, end) = match &connection.exchange {
@@ -363,7 +338,12 @@ impl Timeline {
             }
             Exchange::Datagrams(d) => datagrams(d),
         };
-        Timeline { spans, end, rtt }
+        Timeline {
+            spans,
+            end,
+            rtt,
+            gaps,
+        }
     }
 }
 

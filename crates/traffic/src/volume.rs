@@ -3,19 +3,15 @@
 use swell_base::Dur;
 
 use crate::schedule::Schedule;
-use crate::timeline::{Groups, Network, Timeline, full};
+use crate::timeline::{Groups, IPV6_MORE, Network, Timeline, full, header};
 use crate::{Connection, Exchange, Model, Session, Unit};
 
-/// Headers of IPv4 and TCP; IPv6 has 20 bytes more.
-const TCP_HEADERS: f64 = 40.0;
-/// Of IPv4 and UDP.
+/// Headers of IPv4 and UDP.
 const UDP_HEADERS: f64 = 28.0;
-/// TCP's timestamps, padded (RFC 7323, appendix A).
-const TIMESTAMPS: f64 = 12.0;
 /// Options of a SYN beside the timestamps, as Linux sends them: MSS, SACK permitted and window scale, padded.
 const SYN_OPTIONS: f64 = 8.0;
-/// Segments that Linux acknowledges one by one at first, where the model does not say.
-const QUICK_ACKS: f64 = 16.0;
+/// Less than this share is taken for this: nothing would ever arrive.
+const LEAST: f64 = 0.05;
 /// Network-layer bytes of what stands for a SYN that nobody answers, and for a RST.
 const ATTEMPT: [f64; 2] = [60.0, 40.0];
 
@@ -143,12 +139,6 @@ pub(crate) struct Piece {
     bytes: [f64; 2],
 }
 
-/// A direction's acknowledgements so far.
-struct Acks {
-    quick: f64,
-    every: f64,
-}
-
 /// What `connection` puts on the link between the access paths: segments with their headers,
 /// acknowledgements, handshake and end. What is lost before the link does not reach it, what is lost behind
 /// it passes twice.
@@ -159,7 +149,7 @@ pub(crate) fn on_the_link(
     network: &Network,
 ) -> Vec<Piece> {
     let course = Timeline::of(model, session, connection, network);
-    let v6 = if connection.wire.ipv6 { 20.0 } else { 0.0 };
+    let v6 = if connection.wire.ipv6 { IPV6_MORE } else { 0.0 };
     let paths = [
         model.client_paths.get(session.client as usize),
         model.server_paths.get(connection.server as usize),
@@ -186,80 +176,74 @@ pub(crate) fn on_the_link(
             pieces
         }
         Exchange::Attempt { refused, .. } => {
-            let mut pieces: Vec<Piece> = (course.spans.iter())
-                .map(|s| Piece {
-                    from: s.from,
-                    to: s.from,
-                    bytes: [ATTEMPT[0] + v6, 0.0],
-                })
-                .collect();
-            if let (true, Some(last)) = (refused, pieces.last_mut()) {
-                last.bytes[1] = ATTEMPT[1] + v6;
-            }
-            pieces
+            let answer = if *refused { ATTEMPT[1] + v6 } else { 0.0 };
+            let attempts = course.spans.iter().map(|s| Piece {
+                from: s.from,
+                to: s.from,
+                bytes: [ATTEMPT[0] + v6, answer],
+            });
+            attempts.collect()
         }
         Exchange::Sequential(_) | Exchange::Concurrent { .. } => {
-            segments(connection, &course, v6, [lost(0), lost(1)])
+            segments(connection, &course, [lost(0), lost(1)])
         }
     }
 }
 
-fn segments(c: &Connection, course: &Timeline, v6: f64, lost: [[f64; 2]; 2]) -> Vec<Piece> {
-    let stamps = if c.wire.timestamps.unwrap_or(true) {
-        TIMESTAMPS
-    } else {
-        0.0
-    };
-    let header = TCP_HEADERS + v6 + stamps;
-    let mut acks = [0, 1].map(|end| {
-        let end = &c.wire.ends[end];
-        Acks {
-            quick: match end.quick_acks {
-                Some(u8::MAX) => f64::INFINITY,
-                Some(n) => f64::from(n),
-                None => QUICK_ACKS,
-            },
-            every: if end.ack_every > 0 {
-                f64::from(end.ack_every)
-            } else {
-                2.0
-            },
-        }
-    });
+fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece> {
+    let header = header(c);
     let syn = header + SYN_OPTIONS;
-    // Handshake: SYN and ACK, SYN-ACK. End: each side's FIN and the other's ACK.
+    let passes = lost.map(|[before, _]| 1.0 - before);
+    let arrives = lost.map(|[before, behind]| ((1.0 - before) * (1.0 - behind)).max(LEAST));
+    // A SYN is sent until its answer arrives, and answered whenever it does.
+    let again = [1.0 / (arrives[0] * arrives[1]), 1.0 / arrives[1]];
+    // Handshake: SYN and ACK, SYN-ACK. End: the client's FIN, the server's, which acknowledges it, and an ACK.
     let mut pieces = vec![
         Piece {
             from: Dur::ZERO,
             to: course.rtt,
-            bytes: [syn + header, syn],
+            bytes: [
+                (syn * again[0] + header) * passes[0],
+                syn * again[1] * passes[1],
+            ],
         },
         Piece {
             // At once: a session is over at its connections' end, and nothing of it may come after.
             from: course.end,
             to: course.end,
-            bytes: [2.0 * header; 2],
+            bytes: [
+                (again[0] + 1.0) * header * passes[0],
+                again[1] * header * passes[1],
+            ],
         },
     ];
     for s in &course.spans {
-        let segments = s.bytes.div_ceil(full(c, s.end).max(1)) as f64;
-        let [_, behind] = lost[s.end];
-        // Sent until it arrives: of what comes to the link a share is lost behind it.
-        let again = 1.0 / (1.0 - behind).max(0.05);
+        let full = full(c, s.end).max(1);
+        let segments = s.bytes.div_ceil(full) as f64;
+        // Sent until it arrives: of what comes to the link a share is lost behind it. The last segment is sent
+        // again where its acknowledgement was lost.
+        let times = passes[s.end] / arrives[s.end];
+        let last = (s.bytes as f64).min(full as f64) + header;
+        let in_vain = 1.0 / arrives[1 - s.end] - 1.0;
+        let all = s.bytes as f64 + segments * header;
         let mut bytes = [0.0; 2];
-        bytes[s.end] = (s.bytes as f64 + segments * header) * again;
-        let receiver = &mut acks[1 - s.end];
-        let quick = segments.min(receiver.quick);
-        receiver.quick -= quick;
-        let answers = quick + (segments - quick) / receiver.every;
-        // An acknowledgement comes to the link if its segment arrived and it is not lost on the way.
-        bytes[1 - s.end] = answers * header * (1.0 - lost[1 - s.end][0]);
+        bytes[s.end] = all * times + last * in_vain * passes[s.end];
         pieces.push(Piece {
             from: s.from,
             to: s.to,
             bytes,
         });
     }
+    // An acknowledgement comes to the link if its segment arrived and it is not lost on the way.
+    pieces.extend(acks::of(c, course).into_iter().map(|a| {
+        let mut bytes = [0.0; 2];
+        bytes[a.end] = a.count * header * (1.0 - lost[a.end][0]);
+        Piece {
+            from: a.from,
+            to: a.to.min(course.end),
+            bytes,
+        }
+    }));
     pieces
 }
 
@@ -357,6 +341,7 @@ impl Schedule {
     }
 }
 
+mod acks;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]

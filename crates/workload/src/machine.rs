@@ -120,6 +120,9 @@ pub struct Open {
     pub server_window: u32,
     /// Headers, segment sizes and acknowledgements where they are known; the rest is the profile's.
     pub wire: Wire,
+    /// The connection was established before the world began: it has no handshake, and the client's and the
+    /// server's congestion windows hold so many segments. Kernel sockets, which cannot begin so, connect.
+    pub under_way: Option<[u32; 2]>,
     /// [`Event::Received`] and [`Event::Datagram`] are not wanted: what arrives is counted in
     /// [`Info::received`] only. For sources that nothing answers, which would do no more than count.
     pub silent: bool,

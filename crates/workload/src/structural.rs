@@ -21,6 +21,10 @@ pub struct Structural {
     next_start: usize,
     /// Sessions in progress at the beginning, and how long each still pauses.
     entered: Vec<(Visit, Dur)>,
+    /// Congestion windows of connections in progress then, by session of the model from `whole` on: those are
+    /// what is left of others.
+    under_way: Vec<Vec<Option<[u32; 2]>>>,
+    whole: u32,
     /// Sessions under way.
     visits: Paged<Visit>,
     /// How many have begun.
@@ -74,6 +78,8 @@ impl Structural {
     /// Plays `schedule` of `model` (with the knobs already applied to it: `Model::varied`).
     pub fn new(mut model: Arc<Model>, schedule: &Schedule) -> Structural {
         let mut entered = Vec::with_capacity(schedule.entered.len());
+        let mut under_way = Vec::new();
+        let sessions = model.sessions.len() as u32;
         for e in &schedule.entered {
             let mut visit = Visit {
                 session: e.session,
@@ -98,6 +104,7 @@ impl Structural {
                 visit.session = model.sessions.len() as u32;
                 visit.group = 0;
                 model.sessions.push(rest);
+                under_way.push(e.under_way.clone());
             }
             entered.push((visit, e.pause));
         }
@@ -106,6 +113,8 @@ impl Structural {
             starts: schedule.starts.clone(),
             next_start: 0,
             entered,
+            under_way,
+            whole: sessions,
             visits: Paged::default(),
             begun: 0,
             flows: Paged::default(),
@@ -237,6 +246,7 @@ impl Structural {
         let client = model.client_paths.get(session.client as usize);
         let server = model.server_paths.get(connection.server as usize);
         let rtt = [client, server].map(|path| path.map_or(Dur::ZERO, |p| p.rtt));
+        let up = [client, server].map(|path| positive(path?.up));
         let live = Box::new(Live {
             visit: v,
             class: session.class,
@@ -244,7 +254,7 @@ impl Structural {
             received: [0; 2],
             finished: false,
             passed: false,
-            script: Script::new(Arc::clone(&self.model), place, rtt),
+            script: Script::new(Arc::clone(&self.model), place, rtt, up),
         });
         self.flows.insert(conn.0, live);
         let host =
@@ -258,6 +268,7 @@ impl Structural {
             client_window: connection.client_window,
             server_window: connection.server_window,
             wire: connection.wire,
+            under_way: self.windows(place),
             silent: false,
         });
         match connection.exchange {
@@ -276,6 +287,13 @@ impl Structural {
         ) {
             self.play(conn, now, actions, Script::begin);
         }
+    }
+
+    /// Congestion windows of a connection that was in progress when the run began.
+    fn windows(&self, place: Place) -> Option<[u32; 2]> {
+        let left = place.session.checked_sub(self.whole)?;
+        let windows = self.under_way.get(left as usize)?;
+        *windows.get(place.connection as usize)?
     }
 
     /// Lets the script of `conn` react and does what it says.
@@ -427,11 +445,14 @@ impl Workload for Structural {
     }
 }
 
+fn positive(rate: Option<Rate>) -> Option<Rate> {
+    rate.filter(|r| r.bps() > 0)
+}
+
 fn access(path: Option<&Path>, key: u64) -> Access {
     let Some(path) = path else {
         return Access::default();
     };
-    let positive = |r: Option<Rate>| r.filter(|r| r.bps() > 0);
     Access {
         delay: path.rtt / 2,
         up: positive(path.up),

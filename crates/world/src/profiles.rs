@@ -4,10 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swell_tcp::Config;
-use swell_workload::{Wire, WireEnd};
+use swell_workload::{Open, Wire, WireEnd};
 
-/// What a connection may have of its own: receive window, timestamps, SACK, IPv6, the end.
-type Key = (u32, Option<bool>, Option<bool>, bool, (u16, Option<u8>, u8));
+/// What a connection may have of its own: receive window, timestamps, SACK, IPv6, the end, the congestion
+/// window that it goes on with.
+type Key = (
+    u32,
+    Option<bool>,
+    Option<bool>,
+    bool,
+    (u16, Option<u8>, u8),
+    Option<u32>,
+);
 
 /// The profile of a workload and its variants made so far.
 pub(crate) struct Profiles {
@@ -23,20 +31,31 @@ impl Profiles {
         }
     }
 
-    /// The configuration of end `end` of a connection whose receive window there is capped (0: it
-    /// is not).
-    pub fn of(&mut self, cap: u32, wire: &Wire, end: usize) -> Arc<Config> {
+    /// The configuration of end `end` of a connection.
+    pub fn of(&mut self, open: &Open, end: usize) -> Arc<Config> {
         let profile = &self.profile;
+        // 0: it is not capped.
+        let cap = [open.client_window, open.server_window][end];
+        let wire = &open.wire;
         let capped = cap != 0 && cap < profile.recv_buffer;
-        if !capped && *wire == Wire::default() {
+        let begun = open.under_way.map(|windows| windows[end]);
+        if !capped && *wire == Wire::default() && begun.is_none() {
             return Arc::clone(profile);
         }
         let window = if capped { cap } else { profile.recv_buffer };
         let e = wire.ends[end];
         let own = (e.mss, e.quick_acks, e.ack_every);
-        let key = (window, wire.timestamps, wire.sack, wire.ipv6, own);
+        let key = (window, wire.timestamps, wire.sack, wire.ipv6, own, begun);
         let variant = self.variants.entry(key);
-        Arc::clone(variant.or_insert_with(|| Arc::new(variant_of(profile, window, wire, e))))
+        Arc::clone(variant.or_insert_with(|| {
+            let mut config = variant_of(profile, window, wire, e);
+            if let Some(segments) = begun {
+                config.handshake = false;
+                config.initial_window = segments;
+                config.initial_ssthresh = Some(segments);
+            }
+            Arc::new(config)
+        }))
     }
 }
 

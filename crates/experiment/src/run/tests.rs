@@ -248,7 +248,8 @@ fn a_rate_out_of_reach_is_a_doubt() {
     assert!(said.contains("the network carries no more"), "{said}");
     // What is played offers what was asked for, and no more.
     let learnt = &results.manifest.measured["learnt"];
-    assert!(learnt.expected_bps.unwrap() < 5.1e6, "{learnt:?}");
+    // The share of a few draws times the mean of all: near the 5 Mbit/s that are carried, not at them.
+    assert!(learnt.expected_bps.unwrap() < 5.2e6, "{learnt:?}");
     let nominal = 8e6 / read_model(&plan).rates()[1];
     assert!(
         (learnt.sessions.unwrap() / nominal - 1.0).abs() < 1e-6,

@@ -150,7 +150,7 @@ fn windows_add_up() {
         client_think: Dur::ZERO,
     }];
     let mut m = model(Dur::from_secs(10), vec![one(Exchange::Sequential(turns))]);
-    m.client_paths[0].down = Some(swell_base::Rate::from_bps(1_448_000));
+    m.client_paths[0].down = Some(swell_base::Rate::from_bps(1_500_000));
     let schedule = Schedule {
         starts: vec![Start {
             at: Time::ZERO + Dur::from_secs(2),
@@ -170,7 +170,7 @@ fn windows_add_up() {
         let parts: f64 = (0..600).map(|i| volume(100 * i, 100 * i + 100)[d]).sum();
         assert!((parts / whole[d] - 1.0).abs() < 1e-9);
     }
-    // 1 448 000 bits per second of payload: 125 segments of 1500 bytes.
+    // 1 500 000 bits per second: 125 segments of 1500 bytes.
     for from in [3_000, 4_500, 9_000] {
         let second = volume(from, from + 1_000)[1];
         assert!((second / 187_500.0 - 1.0).abs() < 0.01, "{second}");

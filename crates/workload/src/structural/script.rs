@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Time};
+use swell_base::{Dur, Rate, Time};
 use swell_traffic::{Connection, Cursor, Exchange, Model, Unit};
 
 use crate::End;
@@ -36,6 +36,8 @@ pub(super) struct Script {
     place: Place,
     /// Round trips between the link where pauses were seen and the client, and the server.
     rtt: [Dur; 2],
+    /// Capacities of the client's and the server's access paths away from them.
+    up: [Option<Rate>; 2],
     /// Next turn, chunk or SYN, by end where both go on their own.
     next: [u32; 2],
     /// The next datagram of a flow, and how far the flow has been walked through.
@@ -98,13 +100,14 @@ const SYN: u32 = 32;
 const RST: u32 = 12;
 
 impl Script {
-    pub fn new(model: Arc<Model>, place: Place, rtt: [Dur; 2]) -> Script {
+    pub fn new(model: Arc<Model>, place: Place, rtt: [Dur; 2], up: [Option<Rate>; 2]) -> Script {
         let awaited_by_next = awaited(connection(&model, place));
         Script {
             awaited_by_next,
             model,
             place,
             rtt,
+            up,
             next: [0; 2],
             received: [0; 2],
             awaited: [0; 2],
@@ -226,10 +229,10 @@ impl Script {
         // The pause runs, on the link where it was seen, from the passing of the last data: half
         // a round trip before `end` could see it arrive. An acknowledgement that was delayed took
         // longer, and the pause has run for that long, too.
-        let write = &self.writes[end as usize];
-        if write.left > 0 {
+        if self.writes[end as usize].left > 0 {
             return;
         }
+        self.writes[end as usize].leaving = Dur::ZERO;
         let arrived = self.arrived[1 - end as usize];
         let waited = now.since(arrived) + self.rtt() / 2;
         match (exchange(&model, self.place), self.state) {
@@ -358,7 +361,7 @@ impl Script {
         let before = before.map_or(0, |i| own[i as usize].after);
         let pause = match sent {
             _ if unit.after > before => unit.pause,
-            Some(sent) => unit.pause - sent,
+            Some(sent) => unit.pause + self.writes[e].leaving - sent,
             None => return,
         };
         self.pausing[e] = true;

@@ -53,8 +53,8 @@ impl World {
             Action::Connect(conn, open) => {
                 let tcp = self.workers.profiles(workload);
                 let ends = [
-                    Endpoint::client(tcp.of(open.client_window, &open.wire, 0)),
-                    Endpoint::server(tcp.of(open.server_window, &open.wire, 1)),
+                    Endpoint::client(tcp.of(&open, 0)),
+                    Endpoint::server(tcp.of(&open, 1)),
                 ];
                 let pair = TcpPair {
                     ends,

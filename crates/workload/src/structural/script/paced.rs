@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::Dur;
+use swell_base::{Bytes, Dur};
 use swell_traffic::{Connection, Exchange, Turn};
 
 use super::{ANSWER, NEXT_TURN, Script, State, Step, WRITE_DOWN, WRITE_UP, connection};
@@ -13,6 +13,8 @@ use crate::End;
 const SEND_BUFFER: u64 = 256 << 10;
 /// Payload of a full segment where the model does not say.
 const FULL: u64 = 1448;
+/// Segments of an initial window (RFC 6928): so much leaves without waiting for acknowledgements.
+const AT_ONCE: u64 = 10;
 
 /// One end's unit under way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +28,8 @@ pub(super) struct PacedWrite {
     since: u64,
     /// Bytes written altogether.
     written: u64,
+    /// How long after it was written the last of it has left the host, where that is known.
+    pub leaving: Dur,
 }
 
 /// The token with which an end writes on.
@@ -96,36 +100,52 @@ impl Script {
         steps.push(Step::Wait(gap, more(end)));
     }
 
-    /// If the next unit of turns is the same end's, waits for it from now.
+    /// If the next unit of turns is the same end's, waits for it from when the last has left.
     fn goes_on(&mut self, turns: &[Turn], end: End, steps: &mut Vec<Step>) {
         let here = self.next[0] as usize;
         let (Some(turn), Some(next)) = (turns.get(here), turns.get(here + 1)) else {
             return;
         };
+        let leaving = self.writes[end as usize].leaving;
         match end {
             End::Client if turn.response == 0 && next.request > 0 => {
                 self.state = State::Idle;
-                steps.push(Step::Wait(turn.client_think, NEXT_TURN));
+                steps.push(Step::Wait(leaving + turn.client_think, NEXT_TURN));
             }
             End::Server if next.request == 0 && next.response > 0 => {
                 self.state = State::Idle;
                 self.next[0] += 1;
-                steps.push(Step::Wait(turn.client_think + next.server_think, ANSWER));
+                let pause = turn.client_think + next.server_think;
+                steps.push(Step::Wait(leaving + pause, ANSWER));
             }
             _ => {}
         }
     }
 
-    /// The unit is written, last a piece of `bytes`. What fits one segment has left at once: where
-    /// the same end goes on by itself, its pause runs from now, not from the acknowledgement.
+    /// The unit is written, last a piece of `bytes`. What fits a window with all that is under way leaves at
+    /// once: where the same end goes on by itself, its pause runs from then, not from the acknowledgement.
     fn wrote(&mut self, connection: &Connection, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let full = match connection.wire.ends[end as usize].mss {
             0 => FULL,
             mss => u64::from(mss),
         };
+        let window = match [connection.server_window, connection.client_window][end as usize] {
+            0 => u64::MAX,
+            most => u64::from(most),
+        };
+        let up = self.up[end as usize];
         let there = self.received[1 - end as usize];
-        let under_way = self.writes[end as usize].written.saturating_sub(there);
-        let sent = (bytes <= full && under_way <= SEND_BUFFER).then_some(Dur::ZERO);
+        let write = &mut self.writes[end as usize];
+        let under_way = write.written.saturating_sub(there);
+        let at_once = match bytes <= full {
+            true => SEND_BUFFER,
+            false => window.min(AT_ONCE * full),
+        };
+        let sent = (under_way <= at_once).then_some(Dur::ZERO);
+        write.leaving = match sent {
+            Some(_) => up.map_or(Dur::ZERO, |rate| rate.transmit(Bytes(bytes))),
+            None => Dur::ZERO,
+        };
         match &connection.exchange {
             Exchange::Concurrent { .. } => self.next_unit(end, sent, steps),
             Exchange::Sequential(turns) if sent.is_some() => self.goes_on(turns, end, steps),
