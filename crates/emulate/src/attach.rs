@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swell_workload::Access;
-use swell_world::{Port, PortConfig, World};
+use swell_world::{PathId, Port, PortConfig, World};
 
 /// Tells the loop which address stands for which host. An update that is made before a packet is sent takes effect
 /// before the packet is read.
 #[derive(Clone, Debug, Default)]
-pub struct HostUpdates(Arc<Pending>);
+pub struct HostUpdates {
+    pending: Arc<Pending>,
+    /// The path at whose ends the hosts are.
+    path: PathId,
+}
 
 #[derive(Debug, Default)]
 struct Pending {
@@ -27,7 +31,15 @@ struct Update {
 }
 
 impl HostUpdates {
-    /// From now on `address`, on the right of the bottleneck or on the left, stands for a host behind
+    /// Of hosts at the ends of a path.
+    pub fn on(path: PathId) -> HostUpdates {
+        HostUpdates {
+            path,
+            ..HostUpdates::default()
+        }
+    }
+
+    /// From now on `address`, at the right end of the path or at the left, stands for a host behind
     /// `access`.
     pub fn attach(&self, right: bool, address: IpAddr, access: &Access) {
         self.push(Update {
@@ -48,12 +60,12 @@ impl HostUpdates {
 
     fn push(&self, updates: Update) {
         let mut all = self
-            .0
+            .pending
             .updates
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         all.push(updates);
-        self.0.waiting.store(true, Ordering::Release);
+        self.pending.waiting.store(true, Ordering::Release);
     }
 }
 
@@ -82,15 +94,15 @@ impl AttachedHosts {
         world: &mut World,
         mut each: impl FnMut(IpAddr, Port, Option<PortConfig>),
     ) {
-        let Some(updates) = &self.updates else {
+        let Some(updates) = self.updates.clone() else {
             return;
         };
-        if !updates.0.waiting.swap(false, Ordering::Acquire) {
+        let (pending, path) = (updates.pending, updates.path);
+        if !pending.waiting.swap(false, Ordering::Acquire) {
             return;
         }
         let updates = std::mem::take(
-            &mut *updates
-                .0
+            &mut *pending
                 .updates
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
@@ -98,7 +110,13 @@ impl AttachedHosts {
         for update in updates {
             match update.access {
                 Some(access) => {
-                    let (port, new) = self.attach(world, update.right, update.address, access);
+                    let config = PortConfig {
+                        path,
+                        right: update.right,
+                        // The key names the host, and says nothing of its path.
+                        access: Access { key: 0, ..access },
+                    };
+                    let (port, new) = self.attach(world, update.address, config);
                     each(update.address, port, new);
                 }
                 None => self.detach(update.address),
@@ -109,17 +127,9 @@ impl AttachedHosts {
     fn attach(
         &mut self,
         world: &mut World,
-        right: bool,
         address: IpAddr,
-        access: Access,
+        config: PortConfig,
     ) -> (Port, Option<PortConfig>) {
-        // The key names the host, and says nothing of its path.
-        let access = Access { key: 0, ..access };
-        let config = PortConfig {
-            right,
-            access,
-            ..PortConfig::default()
-        };
         let free = self.free.iter().position(|(c, _)| *c == config);
         let (port, new) = match free {
             Some(at) => (self.free.swap_remove(at).1, None),

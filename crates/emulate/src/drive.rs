@@ -362,7 +362,8 @@ impl Emulation {
     }
 
     fn publish(&mut self, now: Time, shared: &Shared) {
-        let links = [Direction::Up, Direction::Down].map(|d| self.world.bottleneck(d));
+        let watched = self.options.watched;
+        let links = [Direction::Up, Direction::Down].map(|d| self.world.link(watched, d));
         let seen = |i: usize| {
             let mut sums = [0; 2];
             for bin in links[i].meter().map_or(&[][..], |m| &m.bins) {

@@ -15,7 +15,7 @@
 //! | 2–3 | size | – | – | – | – |
 //! | 4–11 | time, ns | time, ns | time, ns | time, ns | time, ns |
 //! | 12–19 | from and to port (u32 each) | number of the arrival | number of the arrival | – | delay, ns |
-//! | 20–23 | bucket (u16), – | – | – | – | – |
+//! | 20–23 | bucket (u16), – | – | – | – | path (u16), – |
 //!
 //! A port goes on for two more records: capacity from the host and to it in bit/s (u64, 0 = unlimited), loss
 //! from it and to it (f64), and nothing.
@@ -24,7 +24,7 @@ use std::io::{self, Read, Write};
 
 use swell_base::{DropReason, Dur, Rate, Time};
 use swell_workload::Access;
-use swell_world::{Port, PortConfig};
+use swell_world::{PathId, Port, PortConfig};
 
 const MAGIC: &[u8; 8] = b"SWELLJNL";
 const VERSION: u32 = 2;
@@ -192,6 +192,7 @@ fn encode(entry: &Entry) -> [u8; RECORD] {
         } => {
             let flags = u8::from(config.right) | u8::from(program) << 1;
             put(PORT, flags, at, config.access.delay.as_nanos());
+            r[20..22].copy_from_slice(&config.path.number().to_le_bytes());
         }
     }
     r
@@ -346,7 +347,7 @@ fn port(r: &[u8], rest: &[u8]) -> Result<Entry, &'static str> {
                 loss_down: loss(24)?,
                 key: 0,
             },
-            ..PortConfig::default()
+            path: PathId::of_number(u16::from_le_bytes([r[20], r[21]])),
         },
         program: r[1] & 2 != 0,
     })

@@ -77,6 +77,8 @@ pub struct Options {
     /// The two hosts are the ends of a bridge: frames with their Ethernet headers cross from each to the other, whatever
     /// their addresses.
     pub bridge: bool,
+    /// The link that [`Snapshot`] speaks of, by its number in the world.
+    pub watched: usize,
     /// World time at which it ends by itself.
     pub until: Option<Time>,
     /// Where to keep a journal.
@@ -132,13 +134,13 @@ pub struct Counts {
 pub struct Snapshot {
     /// World time.
     pub at: Time,
-    /// Network-layer bytes that have crossed the bottleneck up and down: foreground, background.
+    /// Network-layer bytes that have crossed the watched link up and down: foreground, background.
     pub carried: [[u64; 2]; 2],
     /// Packets of programs that are in the world.
     pub inside: u64,
     /// Simulated connections that are open.
     pub flows: usize,
-    /// Packets dropped at the bottleneck, up and down.
+    /// Packets dropped at the watched link, up and down.
     pub dropped: [u64; 2],
     /// Lateness so far.
     pub late: Late,

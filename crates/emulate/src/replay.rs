@@ -1,7 +1,7 @@
 //! A recorded run, repeated in virtual time.
 
 use swell_base::Time;
-use swell_world::World;
+use swell_world::{PathId, PortConfig, World};
 
 use super::journal::Entry;
 use super::table::{Table, tag};
@@ -24,7 +24,12 @@ pub fn replay(world: &mut World, entries: &[Entry]) -> Vec<Entry> {
                 world.happen(at);
                 leave(world, &mut out);
                 out.push(*entry);
-                world.add_port(&config);
+                // A journal of another network names paths that are not there; what leaves then differs.
+                let path = match world.has_path(config.path) {
+                    true => config.path,
+                    false => PathId::default(),
+                };
+                world.add_port(&PortConfig { path, ..config });
                 programs.push(program);
             }
             Entry::Arrival {

@@ -1,14 +1,14 @@
 //! What runs a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use swell_base::{Dur, derived};
 use swell_path::Deliveries;
 
-use crate::file::{Change, Link, Stack};
-use crate::kinds::{Playing, Role, Setting};
+use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
+use crate::kinds::{Playing, Role, Setting, Way};
 use crate::observe::{Cell, Observations};
 
 /// What runs a run: a simulator, an emulator, real hosts.
@@ -39,7 +39,7 @@ pub trait Backend: Sync {
     ) -> Result<Observations, RunError>;
 
     /// Mean rates of the background when it has the network to itself (`spec.foreground` is
-    /// `None`): network-layer bytes that left the bottleneck after the warm-up.
+    /// `None`): network-layer bytes that left the slowest link of its path after the warm-up.
     ///
     /// # Errors
     /// As [`run`](Backend::run).
@@ -50,22 +50,34 @@ pub trait Backend: Sync {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<MeasuredRates, RunError> {
         let observed = self.run(spec, progress, cancelled)?;
-        let mean = |direction: u8| {
-            let totals = observed.links.iter().find(|l| l.direction == direction);
-            totals.map_or(0.0, |l| match l.duration > 0.0 {
+        let totals = |queue: Queue| {
+            let name = &spec.links[queue.link].name;
+            let mut links = observed.links.iter();
+            links.find(|l| l.link == *name && l.direction == queue.direction)
+        };
+        let [up_bps, down_bps] = spec.slowest().map(|queue| {
+            totals(queue).map_or(0.0, |l| match l.duration > 0.0 {
                 true => l.departed[1] as f64 * 8.0 / l.duration,
                 false => 0.0,
             })
-        };
-        let sum = |of: fn(&crate::observe::LinkTotals) -> u64| {
-            observed.links.iter().map(of).sum::<u64>() as f64
-        };
-        let arrived = sum(|l| l.arrived_packets[1]);
+        });
+        let ways = spec.background.iter().flat_map(|part| {
+            let queues = [false, true].map(|down| queues(&part.path, down));
+            queues.into_iter()
+        });
+        let ways: Vec<Vec<Queue>> = ways.collect();
+        // What enters a path arrives at its first link.
+        let first: BTreeSet<Queue> = ways.iter().map(|way| way[0]).collect();
+        let crossed: BTreeSet<Queue> = ways.iter().flatten().copied().collect();
+        let arrived = first.into_iter().filter_map(totals);
+        let arrived = arrived.map(|l| l.arrived_packets[1]).sum::<u64>() as f64;
+        let dropped = crossed.into_iter().filter_map(totals);
+        let dropped = dropped.map(|l| l.dropped[1]).sum::<u64>() as f64;
         Ok(MeasuredRates {
-            up_bps: mean(0),
-            down_bps: mean(1),
+            up_bps,
+            down_bps,
             lost: match arrived > 0.0 {
-                true => sum(|l| l.dropped[1]) / arrived,
+                true => dropped / arrived,
                 false => 0.0,
             },
         })
@@ -107,7 +119,7 @@ pub struct MeasuredRates {
     pub up_bps: f64,
     /// Right to left: towards the clients.
     pub down_bps: f64,
-    /// Share of the packets that were dropped at the bottleneck, both directions.
+    /// Share of the packets that were dropped on its way, both directions.
     pub lost: f64,
 }
 
@@ -127,11 +139,8 @@ pub enum RunError {
 pub struct RunSpec {
     /// Which run. Random streams come from its seed.
     pub cell: Cell,
-    /// The bottleneck's up and down direction. Queues are in packets, bytes or time, never BDP.
-    pub links: [Link; 2],
-    /// How the two directions change. Queues are in packets, bytes or time, and said with discipline
-    /// and limit; delivery traces have their phases.
-    pub changes: [Vec<Change>; 2],
+    /// The links.
+    pub links: Vec<Duplex>,
     /// The delivery traces that links and changes name.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
     /// The application under study; `None` for the background alone.
@@ -160,7 +169,73 @@ pub struct RunSpec {
     pub output: Option<PathBuf>,
 }
 
+/// A link of a run, everything said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Duplex {
+    /// The name by which tables know it.
+    pub name: Arc<str>,
+    /// Up and down, as they are at first. Queues are in packets, bytes or time, never BDP.
+    pub directions: [Link; 2],
+    /// How the two directions change. Queues are in packets, bytes or time, and said with discipline
+    /// and limit; delivery traces have their phases.
+    pub changes: [Vec<Change>; 2],
+}
+
 impl RunSpec {
+    /// A direction of a link as it is at first.
+    pub fn link(&self, queue: Queue) -> &Link {
+        &self.links[queue.link].directions[usize::from(queue.direction)]
+    }
+
+    /// Both directions of the links of a path.
+    pub fn along<'s>(&'s self, path: &'s [Hop]) -> impl Iterator<Item = &'s Link> {
+        path.iter().flat_map(|hop| &self.links[hop.link].directions)
+    }
+
+    /// Where a path has its lowest rates at first: on the way from its clients, and on the way to them.
+    ///
+    /// # Panics
+    /// Where the path has no link.
+    pub fn narrowest(&self, path: &[Hop]) -> [Queue; 2] {
+        [false, true].map(|down| {
+            let narrowest = narrowest(path, down, |queue| self.link(queue).rate);
+            narrowest.expect("a path has a link")
+        })
+    }
+
+    /// The same of all that the background crosses.
+    pub fn slowest(&self) -> [Queue; 2] {
+        let hops: Vec<Hop> = self
+            .background
+            .iter()
+            .flat_map(|part| part.path.clone())
+            .collect();
+        match hops.is_empty() {
+            true => self.narrowest(&self.foreground_path()),
+            false => self.narrowest(&hops),
+        }
+    }
+
+    /// The links that the foreground crosses; all where there is no foreground.
+    pub fn foreground_path(&self) -> Vec<Hop> {
+        let own = self.foreground.as_ref().map(|part| part.path.clone());
+        own.unwrap_or_else(|| {
+            let hop = |link| Hop {
+                link,
+                reversed: false,
+            };
+            (0..self.links.len()).map(hop).collect()
+        })
+    }
+
+    /// What a path is to those on it.
+    fn way(&self, path: &[Hop]) -> Way {
+        Way {
+            rates: self.narrowest(path).map(|queue| self.link(queue).rate),
+            round_trip: self.along(path).map(|l| l.delay).sum(),
+        }
+    }
+
     /// The parts that play a role, with what each must know of the run: in the order of their names, so that the order
     /// in the file changes nothing.
     pub fn parts(&self, role: Role) -> Vec<(Setting<'_>, &Playing)> {
@@ -185,7 +260,7 @@ impl RunSpec {
                 },
                 warmup: self.warmup,
                 duration: self.duration,
-                links: &self.links,
+                way: self.way(&part.path),
                 first_source,
             };
             first_source += part.numbered_sources();

@@ -1,8 +1,11 @@
 //! A dry run: plausible numbers out of thin air, to try a plan or a pipeline without a network.
 
+use std::sync::Arc;
+
 use swell_base::{Stream, Warning};
 
 use crate::backend::{Backend, Offered, RunError, RunSpec};
+use crate::file::{Queue, queues};
 use crate::kinds::Role;
 use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
 
@@ -78,7 +81,8 @@ fn observe(spec: &RunSpec) -> Observations {
     let mut rng = Stream::new(spec.cell.seed, "made-up");
     let (warmup, end) = (spec.warmup.as_secs_f64(), spec.duration.as_secs_f64());
     let (load, burst) = load(spec);
-    let down = spec.links[1].rate.bps() as f64;
+    let [_, narrowest] = spec.narrowest(&spec.foreground_path());
+    let down = spec.link(narrowest).rate.bps() as f64;
     let room = (down - load[1]).max(down * 0.05);
     let mut observed = Observations {
         warnings: vec![Warning::warning(
@@ -90,7 +94,8 @@ fn observe(spec: &RunSpec) -> Observations {
     if let Some(foreground) = &spec.foreground
         && let Some(fetches) = foreground.fetches()
     {
-        let own: f64 = spec.links.iter().map(|l| l.delay.as_secs_f64()).sum();
+        let own = spec.along(&foreground.path);
+        let own: f64 = own.map(|l| l.delay.as_secs_f64()).sum();
         let rtt = own + 4.0 * foreground.delay().as_secs_f64();
         for client in 0..fetches.clients {
             let mut now = warmup;
@@ -126,23 +131,42 @@ fn observe(spec: &RunSpec) -> Observations {
             .requests
             .sort_by(|a, b| a.start.total_cmp(&b.start));
     }
-    for direction in [0u8, 1] {
-        let side = usize::from(direction);
+    let crossed = |down| {
+        spec.background
+            .iter()
+            .flat_map(move |part| queues(&part.path, down))
+    };
+    let ways = [false, true].map(|down| crossed(down).collect::<Vec<Queue>>());
+    let each = 0..spec.links.len();
+    for queue in each.flat_map(|link| [0, 1].map(|direction| Queue { link, direction })) {
+        let direction = queue.direction;
+        let link = &spec.links[queue.link].name;
+        // The load flows on the links of its paths alone.
+        let flows = |d: usize| {
+            if ways[d].contains(&queue) {
+                load[d]
+            } else {
+                0.0
+            }
+        };
+        let mean_bps = flows(0) + flows(1);
         let width = spec.bins.as_secs_f64();
         let bins = (end / width) as u32;
         let mut totals = LinkTotals {
+            link: Arc::clone(link),
             direction,
-            rate: spec.links[side].rate.bps() as f64,
+            rate: spec.link(queue).rate.bps() as f64,
             duration: end - warmup,
             ..LinkTotals::default()
         };
         for i in 0..bins {
             let time = f64::from(i) * width;
-            let mean = load[side] * width / 8.0;
+            let mean = mean_bps * width / 8.0;
             let bytes = (mean * (1.0 + burst * (rng.uniform() - 0.5))) as u64;
             let packets = (bytes / 1000) as u32;
             observed.bins.push(Bin {
                 time,
+                link: Arc::clone(link),
                 direction,
                 arrived: [0, bytes],
                 arrived_packets: [0, packets],
@@ -164,13 +188,14 @@ fn observe(spec: &RunSpec) -> Observations {
         observed.links.push(totals);
         for octave in 1..=8u32 {
             observed.scales.push(Scale {
+                link: Arc::clone(link),
                 direction,
                 traffic: "background".into(),
                 quantity: "bytes".into(),
                 octave,
                 timescale: 0.001 * f64::from(1u32 << octave),
                 n: u64::from(4096u32 >> octave),
-                energy: load[side] * (1.0 + burst * f64::from(octave)),
+                energy: mean_bps * (1.0 + burst * f64::from(octave)),
             });
         }
     }

@@ -1,5 +1,7 @@
 //! What one run leaves behind: the rows of the result tables.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
@@ -23,15 +25,15 @@ pub struct Cell {
 pub struct Observations {
     /// Table `requests`: one row per foreground request, in order of their starts.
     pub requests: Vec<Request>,
-    /// Table `bins`: the bottleneck over time, in bins, both directions.
+    /// Table `bins`: the links over time, in bins, both directions.
     pub bins: Vec<Bin>,
-    /// Table `scales`: wavelet energies of the bottleneck's arrivals.
+    /// Table `scales`: wavelet energies of the links' arrivals.
     pub scales: Vec<Scale>,
     /// Table `flows`: background connections, and those of a foreground of packets.
     pub flows: Vec<Flow>,
-    /// Table `links`: totals of the bottleneck after warm-up.
+    /// Table `links`: totals of the links after warm-up.
     pub links: Vec<LinkTotals>,
-    /// Table `waits`: waits at the bottleneck after warm-up, where the experiment keeps them.
+    /// Table `waits`: waits at the links after warm-up, where the experiment keeps them.
     pub waits: Vec<Wait>,
     /// Table `parts`: totals of each part after warm-up, where there are several.
     pub parts: Vec<PartTotals>,
@@ -41,6 +43,19 @@ pub struct Observations {
     pub measures: Vec<MeasureSample>,
     /// Doubts.
     pub warnings: Vec<Warning>,
+}
+
+impl Observations {
+    /// What was observed of one link; what belongs to none is as it is.
+    pub fn of_link(mut self, link: &str) -> Observations {
+        self.bins.retain(|row| &*row.link == link);
+        self.scales.retain(|row| &*row.link == link);
+        self.links.retain(|row| &*row.link == link);
+        self.waits.retain(|row| &*row.link == link);
+        self.parts.retain(|row| &*row.link == link);
+        self.synchrony.retain(|row| &*row.link == link);
+        self
+    }
 }
 
 /// How a request ended.
@@ -79,11 +94,13 @@ pub struct Request {
     pub outcome: Outcome,
 }
 
-/// One bin of one direction of the bottleneck. Bytes are network-layer bytes.
+/// One bin of one direction of a link. Bytes are network-layer bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bin {
     /// Start of the bin, seconds since the start of the run.
     pub time: f64,
+    /// Name of the link.
+    pub link: Arc<str>,
     /// 0 = up (left to right), 1 = down (right to left: towards the foreground's clients).
     pub direction: u8,
     /// Bytes that arrived at the queue, foreground and background.
@@ -100,9 +117,11 @@ pub struct Bin {
     pub queue_mean: f64,
 }
 
-/// Energy of the bottleneck's arrivals at one octave.
+/// Energy of a link's arrivals at one octave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
+    /// Name of the link.
+    pub link: Arc<str>,
     /// 0 = up, 1 = down.
     pub direction: u8,
     /// "background" or "all".
@@ -139,9 +158,11 @@ pub struct Flow {
     pub retransmissions: u32,
 }
 
-/// Totals of one direction of the bottleneck, after warm-up.
+/// Totals of one direction of a link, after warm-up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkTotals {
+    /// Name of the link.
+    pub link: Arc<str>,
     /// 0 = up, 1 = down.
     pub direction: u8,
     /// Capacity, bits per second.
@@ -160,13 +181,15 @@ pub struct LinkTotals {
     pub dropped_by: [u64; 3],
 }
 
-/// Totals of one part in one direction of the bottleneck, after warm-up. A packet of a real program is in no part.
+/// Totals of one part in one direction of a link, after warm-up. A packet of a real program is in no part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartTotals {
     /// Its name in the experiment file.
     pub part: String,
     /// "foreground" or "background".
     pub role: String,
+    /// Name of the link.
+    pub link: Arc<str>,
     /// 0 = up, 1 = down.
     pub direction: u8,
     /// Seconds observed.
@@ -183,10 +206,12 @@ pub struct PartTotals {
     pub dropped: u64,
 }
 
-/// Packets that waited about equally long in the queue of one direction of the bottleneck, after warm-up:
+/// Packets that waited about equally long in the queue of one direction of a link, after warm-up:
 /// from arrival to the beginning of transmission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
+    /// Name of the link.
+    pub link: Arc<str>,
     /// 0 = up, 1 = down.
     pub direction: u8,
     /// "foreground" or "background".
@@ -205,10 +230,12 @@ pub struct Wait {
     pub waited: f64,
 }
 
-/// Whether connections lose together at one direction of the bottleneck, and whether its queue compresses
+/// Whether connections lose together at one direction of a link, and whether its queue compresses
 /// acknowledgements, after warm-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Synchrony {
+    /// Name of the link.
+    pub link: Arc<str>,
     /// 0 = up, 1 = down.
     pub direction: u8,
     /// Connections and datagram flows that sent anything this way.

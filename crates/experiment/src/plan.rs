@@ -11,8 +11,8 @@ use std::sync::Arc;
 use swell_base::{Bytes, Dur, QueueLimit};
 use swell_path::{Deliveries, Fifo};
 
-use crate::backend::RunSpec;
-use crate::file::{self, File, Link, Problem, Problems};
+use crate::backend::{Duplex, RunSpec};
+use crate::file::{self, File, Link, LinkKeys, Problem, Problems, Route};
 use crate::hash::Hash;
 use crate::kinds::{Files, Input, Part, Playing, Resolving, Role};
 use crate::observe::Cell;
@@ -85,7 +85,14 @@ impl Plan {
             let id = of_foreground(part.name());
             read(part, "foreground", i, format!("foreground-{i}-"), id);
         }
-        let deliveries = deliveries::resolve(&mut file.network, base, &mut |key, complaint| {
+        let preset = file.write_out();
+        let named = file.links.iter_mut().enumerate();
+        let named = named.map(|(i, link)| match preset {
+            true => ("network".to_owned(), &mut link.keys),
+            false => (format!("links[{i}]"), &mut link.keys),
+        });
+        let only = [("network".to_owned(), &mut file.network.link)].into_iter();
+        let deliveries = deliveries::resolve(only.chain(named), base, &mut |key, complaint| {
             problems.push(file::problem(text, &key, complaint.0, complaint.1));
         });
         if !problems.is_empty() {
@@ -218,19 +225,23 @@ impl Plan {
 
     fn bare(&self, cell: Cell) -> RunSpec {
         let phase = deliveries::phase(&self.deliveries, cell.seed);
-        let links = self.links().map(|mut link| {
-            if let Some(spec) = &mut link.deliveries {
-                deliveries::begin(spec, &self.deliveries, phase);
+        let rtt = self.rtt();
+        let links = self.file.links().into_iter().zip(self.links());
+        let links = links.map(|(file, mut duplex)| {
+            for link in &mut duplex.directions {
+                if let Some(spec) = &mut link.deliveries {
+                    deliveries::begin(spec, &self.deliveries, phase);
+                }
             }
-            link
+            let changes = [0, 1].map(|d| {
+                let (all, link) = (&file.keys.change, &duplex.directions[d]);
+                deliveries::changes(all, d, link, rtt, &self.deliveries, phase)
+            });
+            Duplex { changes, ..duplex }
         });
-        let all = &self.file.network.change;
-        let changes = [0, 1]
-            .map(|d| deliveries::changes(all, d, &links[d], self.rtt(), &self.deliveries, phase));
         RunSpec {
             cell,
-            links,
-            changes,
+            links: links.collect(),
             deliveries: self.deliveries.clone(),
             foreground: None,
             beside: Vec::new(),
@@ -247,9 +258,9 @@ impl Plan {
         }
     }
 
-    /// One-way access delay on each side of the bottleneck.
+    /// One-way access delay at each end of the path.
     fn access_delay(&self, foreground: &Part) -> Dur {
-        let own: Dur = self.file.network.links().iter().map(|l| l.delay).sum();
+        let own = self.file.round_trip(&foreground.route());
         match (foreground.delay(), self.file.network.rtt) {
             (Some(delay), _) => delay,
             // A round trip crosses both access paths twice.
@@ -260,38 +271,27 @@ impl Plan {
 
     /// The longest round-trip propagation delay of a foreground, or the network's `rtt`.
     pub fn rtt(&self) -> Dur {
-        let own: Dur = self.file.network.links().iter().map(|l| l.delay).sum();
-        self.file.network.rtt.unwrap_or_else(|| {
-            self.file
-                .foreground
+        let file = &self.file;
+        file.network.rtt.unwrap_or_else(|| {
+            file.foreground
                 .iter()
                 .filter(|f| !f.is_none())
-                .map(|f| own + self.access_delay(f) * 4)
+                .map(|f| file.round_trip(&f.route()) + self.access_delay(f) * 4)
                 .max()
-                .unwrap_or(own)
+                .unwrap_or_else(|| file.round_trip(&Route::default()))
         })
     }
 
-    /// The bottleneck, with queues in packets, bytes or time.
-    pub fn links(&self) -> [Link; 2] {
+    /// The links as they are at first, with queues in packets, bytes or time.
+    pub fn links(&self) -> Vec<Duplex> {
         let rtt = self.rtt();
-        let chosen = self.file.network.queues_given();
-        let mut directions = chosen.into_iter();
-        self.file.network.links().map(|mut link| {
-            let rate = link.rate;
-            let given = directions.next().unwrap_or(true);
-            let limits = std::iter::once(&mut link.queue).chain(link.qdisc.limits_mut());
-            for limit in limits {
-                if let QueueLimit::Bdp(k) = *limit {
-                    *limit = Fifo::bdp(k, rate, rtt);
-                }
-            }
-            // A queue that nobody chose does not decide a slow or short link by holding nothing.
-            if let (false, QueueLimit::Bytes(bytes)) = (given, &mut link.queue) {
-                *bytes = Bytes(bytes.0.max(file::LEAST_QUEUE));
-            }
-            link
-        })
+        let links = self.file.links().into_iter();
+        let links = links.map(|link| Duplex {
+            directions: directions(&link.keys, rtt),
+            name: link.name.into(),
+            changes: Default::default(),
+        });
+        links.collect()
     }
 
     /// The parts of a background. `pace` is that of a background of one part; others have theirs from `measured`.
@@ -369,8 +369,29 @@ impl Plan {
             name: part.name().to_owned(),
             traffic: part.as_keys().resolve(&with)?,
             active: part.active(),
+            path: self.file.hops(&part.route()),
         })
     }
+}
+
+/// The two directions of a link, with queues in packets, bytes or time.
+fn directions(keys: &LinkKeys, rtt: Dur) -> [Link; 2] {
+    let mut chosen = keys.queues_given().into_iter();
+    keys.directions().map(|mut link| {
+        let rate = link.rate;
+        let given = chosen.next().unwrap_or(true);
+        let limits = std::iter::once(&mut link.queue).chain(link.qdisc.limits_mut());
+        for limit in limits {
+            if let QueueLimit::Bdp(k) = *limit {
+                *limit = Fifo::bdp(k, rate, rtt);
+            }
+        }
+        // A queue that nobody chose does not decide a slow or short link by holding nothing.
+        if let (false, QueueLimit::Bytes(bytes)) = (given, &mut link.queue) {
+            *bytes = Bytes(bytes.0.max(file::LEAST_QUEUE));
+        }
+        link
+    })
 }
 
 /// What a foreground has read is under this name, whatever backgrounds are called.

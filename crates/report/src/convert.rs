@@ -4,9 +4,9 @@ mod facts;
 
 use std::collections::BTreeMap;
 
-use swell_base::{Severity, Warning};
+use swell_base::{Rate, Severity, Warning};
 use swell_experiment::Results;
-use swell_experiment::file::{Background, Foreground};
+use swell_experiment::file::{Background, Bottleneck, File, Foreground, NamedLink, Part, Queue};
 use swell_experiment::kinds::Shown;
 use swell_experiment::store::RunResult;
 use swell_experiment::verdict::{
@@ -15,8 +15,8 @@ use swell_experiment::verdict::{
 use swell_stats::{Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, pool, sd};
 
 use crate::data::{
-    BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, Load,
-    MeasureCell, MeasureRow, QUANTILES, ReportData, Said, Series,
+    BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, LinkLoad,
+    LinkWay, Load, MeasureCell, MeasureRow, QUANTILES, ReportData, Said, Series,
 };
 use crate::human::Quantity;
 use crate::palette::Role;
@@ -138,6 +138,7 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
     let groups = verdict::request_observations(results, foreground, background);
     let all = KaplanMeier::new(groups.iter().flatten().copied());
     let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
+    let shown = shown(&results.experiment, foreground, background);
     let mut condition = Condition {
         replications: verdict.replications,
         samples: verdict.requests,
@@ -145,12 +146,13 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
         failed: verdict.failed,
         steps: all.steps().iter().map(|s| (s.value, s.cdf)).collect(),
         band: band(&groups, &all, &bootstrap),
-        energies: [0, 1].map(|direction| energies(&runs, direction)),
-        load: [0, 1].map(|direction| load(&runs, direction, verdict)),
+        energies: shown.each_ref().map(|queue| energies(&runs, queue)),
+        load: [0, 1].map(|d| load(&runs, (d, &shown[d]), verdict)),
+        links: links(&results.experiment, &runs),
         series: runs
             .iter()
             .take(SHOWN)
-            .map(|run| [0, 1].map(|direction| series(results, run, direction)))
+            .map(|run| shown.each_ref().map(|queue| series(results, run, queue)))
             .collect(),
         ..Condition::default()
     };
@@ -165,6 +167,56 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
         condition.slowdown[i] = q.slowdown.map(interval);
     }
     condition
+}
+
+/// What of the network is shown of a background, up and down: the slowest link of its path; without a background that of
+/// the foreground's.
+fn shown(file: &File, foreground: &str, background: &str) -> [Bottleneck; 2] {
+    let mut backgrounds = file.background.iter();
+    let mut foregrounds = file.foreground.iter();
+    let background = backgrounds.find(|b| b.name() == background && !b.is_none());
+    let foreground = || foregrounds.find(|f| f.name() == foreground).map(|f| &f.0);
+    let part: Option<&Part> = background.map(|b| &b.0).or_else(foreground);
+    let narrowest = part.and_then(|part| file.narrowest(part));
+    narrowest.unwrap_or_else(|| {
+        [0, 1].map(|direction| Bottleneck {
+            link: String::new(),
+            queue: Queue { link: 0, direction },
+            rate: Rate::default(),
+        })
+    })
+}
+
+/// What crossed each link, where there are several.
+fn links(file: &File, runs: &[&RunResult]) -> Vec<LinkLoad> {
+    let all = file.links();
+    if all.len() < 2 {
+        return Vec::new();
+    }
+    let of = |name: &str, direction: u8| {
+        let rows: Vec<_> = runs
+            .iter()
+            .flat_map(|r| &r.observed.links)
+            .filter(|l| &*l.link == name && l.direction == direction && l.duration > 0.0)
+            .collect();
+        let used = |tag: usize| -> Vec<f64> {
+            let share = rows
+                .iter()
+                .map(|l| l.departed[tag] as f64 * 8.0 / l.duration / l.rate);
+            share.collect()
+        };
+        let arrived: u64 = rows.iter().flat_map(|l| l.arrived_packets).sum();
+        let dropped: u64 = rows.iter().flat_map(|l| l.dropped).sum();
+        LinkWay {
+            used: [0, 1].map(|tag| mean(&used(tag)).unwrap_or(f64::NAN)),
+            dropped: dropped as f64 / arrived.max(1) as f64,
+        }
+    };
+    let one = |link: &NamedLink| LinkLoad {
+        name: link.name.clone(),
+        ways: [0, 1].map(|direction| of(&link.name, direction)),
+    };
+    all.iter().map(one).collect()
 }
 
 fn interval(e: Estimate) -> Interval {
@@ -220,7 +272,7 @@ fn band(
 }
 
 /// Bytes of the background, all replications joined.
-fn energies(runs: &[&RunResult], direction: u8) -> Vec<Energy> {
+fn energies(runs: &[&RunResult], queue: &Bottleneck) -> Vec<Energy> {
     let mut timescales: BTreeMap<u32, f64> = BTreeMap::new();
     let series: Vec<Vec<Octave>> = runs
         .iter()
@@ -230,7 +282,9 @@ fn energies(runs: &[&RunResult], direction: u8) -> Vec<Energy> {
                 .scales
                 .iter()
                 .filter(|s| {
-                    s.direction == direction && s.traffic == "background" && s.quantity == "bytes"
+                    queue.is(&s.link, s.direction)
+                        && s.traffic == "background"
+                        && s.quantity == "bytes"
                 })
                 .map(|s| {
                     timescales.insert(s.octave, s.timescale);
@@ -260,11 +314,15 @@ fn energies(runs: &[&RunResult], direction: u8) -> Vec<Energy> {
         .collect()
 }
 
-fn load(runs: &[&RunResult], direction: u8, verdict: &BackgroundVerdict) -> Load {
+fn load(
+    runs: &[&RunResult],
+    (way, queue): (usize, &Bottleneck),
+    verdict: &BackgroundVerdict,
+) -> Load {
     let links: Vec<_> = runs
         .iter()
         .flat_map(|r| &r.observed.links)
-        .filter(|l| l.direction == direction && l.duration > 0.0)
+        .filter(|l| queue.is(&l.link, l.direction) && l.duration > 0.0)
         .collect();
     let rates = |tag: usize| -> Vec<f64> {
         links
@@ -284,7 +342,6 @@ fn load(runs: &[&RunResult], direction: u8, verdict: &BackgroundVerdict) -> Load
             .sum::<f64>()
     };
     let arrived = total(|l| l.arrived_packets);
-    let way = usize::from(direction);
     Load {
         requested: verdict.requested_bps[way],
         carried: verdict.load_bps[way],
@@ -316,13 +373,11 @@ fn beginning(results: &Results, run: &RunResult) -> f64 {
     }
 }
 
-/// One direction of one run. A bin that the table lacks stays empty.
-fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
+/// One direction of a link in one run. A bin that the table lacks stays empty.
+fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
     let bin = results.experiment.run.bins.as_secs_f64();
     let seconds = results.experiment.run.duration.as_secs_f64();
-    let rate = results.experiment.network.links()[usize::from(direction)]
-        .rate
-        .bps() as f64;
+    let rate = queue.rate.bps() as f64;
     if bin <= 0.0 || rate <= 0.0 {
         return Series::default();
     }
@@ -330,7 +385,7 @@ fn series(results: &Results, run: &RunResult, direction: u8) -> Series {
         .observed
         .bins
         .iter()
-        .filter(|b| b.direction == direction);
+        .filter(|b| queue.is(&b.link, b.direction));
     let place = |time: f64| (time / bin).round().max(0.0) as usize;
     let first = place(beginning(results, run));
     // Bins beyond the run's end do not count, whatever a table says.

@@ -135,12 +135,32 @@ pub struct Condition {
     pub steps: Vec<(f64, f64)>,
     /// (seconds, lower share, upper share): its band over replications.
     pub band: Vec<(f64, f64, f64)>,
-    /// Energy of the background's arrivals at the bottleneck's two queues, up then down.
+    /// Energy of the background's arrivals at the slowest link of its path, up then down.
     pub energies: [Vec<Energy>; 2],
     /// Rates and drops at the bottleneck, up then down.
     pub load: [Load; 2],
     /// The first replications over time, each up then down.
     pub series: Vec<[Series; 2]>,
+    /// What crossed each link, where there are several.
+    pub links: Vec<LinkLoad>,
+}
+
+/// A link of several, means over replications after the warm-up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkLoad {
+    /// Its name.
+    pub name: String,
+    /// Up, then down.
+    pub ways: [LinkWay; 2],
+}
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkWay {
+    /// Share of the capacity that the foreground and the background used.
+    pub used: [f64; 2],
+    /// Share of the arrived packets that were dropped.
+    pub dropped: f64,
 }
 
 /// A point of a log-scale diagram.
@@ -208,6 +228,10 @@ pub struct NetworkData {
     pub up: Vec<String>,
     /// Down direction, likewise; equal to `up` on a symmetric link.
     pub down: Vec<String>,
+    /// The link that is drawn: its name, where there are several.
+    pub drawn: String,
+    /// Every link, where there are several: its name, then its directions as `up` and `down` say them.
+    pub links: Vec<(String, Vec<String>, Vec<String>)>,
     /// Round-trip propagation delay of the applications' paths.
     pub rtt: String,
 }

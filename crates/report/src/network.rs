@@ -113,7 +113,7 @@ pub fn svg(network: &NetworkData, canvas: &Canvas) -> String {
                 .text(&fit(text, 11.5, room));
         };
         if up == down {
-            write(middle - 14.0, "title", "bottleneck, each direction");
+            write(middle - 14.0, "title", &heading(network));
             write(middle + 24.0, "note", &down);
         } else {
             write(middle - 30.0, "title", "up →");
@@ -131,6 +131,14 @@ pub fn svg(network: &NetworkData, canvas: &Canvas) -> String {
     svg.finish()
 }
 
+/// What the link is called that is drawn.
+fn heading(network: &NetworkData) -> String {
+    match network.drawn.as_str() {
+        "" => "bottleneck, each direction".into(),
+        name => format!("{name}, the slowest of {} links", network.links.len()),
+    }
+}
+
 /// Pixels the drawing needs at this width.
 pub(crate) fn height(network: &NetworkData, width: f64) -> f64 {
     let boxes = box_height(network.clients.len()) + box_height(network.users.len()) + 26.0;
@@ -145,7 +153,7 @@ pub(crate) fn height(network: &NetworkData, width: f64) -> f64 {
 fn below(network: &NetworkData) -> Vec<String> {
     let (up, down) = (network.up.join(" · "), network.down.join(" · "));
     let mut lines = if up == down {
-        vec!["bottleneck, each direction".into(), down]
+        vec![heading(network), down]
     } else {
         vec!["up →".into(), up, "← down".into(), down]
     };

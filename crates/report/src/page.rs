@@ -7,7 +7,7 @@ use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
 use crate::chart::Canvas;
-use crate::data::{Doubt, ForegroundData, Interval, Load, QUANTILES, ReportData};
+use crate::data::{Doubt, ForegroundData, Interval, Load, NetworkData, QUANTILES, ReportData};
 use crate::human::{Quantity, count, significant};
 use crate::{figures, network, palette};
 
@@ -430,9 +430,61 @@ fn network_section(data: &ReportData) -> Section {
         what: "“Up” is left to right, “down” right to left: towards the clients.".into(),
         parts: vec![Part {
             figures: vec![figure],
+            tables: link_table(&data.network).into_iter().collect(),
             ..Part::default()
         }],
     }
+}
+
+/// The links, where there are several.
+fn link_table(network: &NetworkData) -> Option<Table> {
+    if network.links.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(&["Link", "up", "down"]);
+    for (name, up, down) in &network.links {
+        table.rows.push(vec![
+            Cell::text(name),
+            Cell::text(up.join(" · ")),
+            Cell::text(down.join(" · ")),
+        ]);
+    }
+    Some(table)
+}
+
+/// What of every link was used with each background, where there are several.
+fn use_table(data: &ReportData, foreground: &ForegroundData, slots: &[usize]) -> Option<Table> {
+    if foreground.conditions.iter().all(|c| c.links.is_empty()) {
+        return None;
+    }
+    let mut table = Table::new(&[
+        "Background",
+        "link",
+        "used down",
+        "of it background",
+        "dropped down",
+        "used up",
+        "of it background",
+        "dropped up",
+    ]);
+    let conditions = data.backgrounds.iter().zip(&foreground.conditions);
+    for ((background, condition), &slot) in conditions.zip(slots) {
+        for link in &condition.links {
+            let mut row = vec![
+                Cell::text(&background.name).slot(slot),
+                Cell::text(&link.name),
+            ];
+            for way in link.ways.iter().rev() {
+                row.extend([
+                    Cell::text(Quantity::Share.show(way.used[0] + way.used[1], 3)),
+                    Cell::text(Quantity::Share.show(way.used[1], 3)),
+                    Cell::text(format!("{}\u{a0}%", significant(way.dropped * 100.0, 2))),
+                ]);
+            }
+            table.rows.push(row);
+        }
+    }
+    Some(table)
 }
 
 fn load_section(data: &ReportData, slots: &[usize]) -> Section {
@@ -488,7 +540,9 @@ fn load_section(data: &ReportData, slots: &[usize]) -> Section {
             } else {
                 String::new()
             },
-            tables: vec![table],
+            tables: std::iter::once(table)
+                .chain(use_table(data, foreground, slots))
+                .collect(),
             ..Part::default()
         });
     }
@@ -496,7 +550,7 @@ fn load_section(data: &ReportData, slots: &[usize]) -> Section {
         id: "loads".into(),
         title: "Measured loads".into(),
         what:
-            "At the bottleneck’s queues after the warm-up, network-layer bytes. Requested is what \
+            "At the queues of the slowest link that a background crosses, after the warm-up, network-layer bytes. Requested is what \
                the experiment asks for, or what the background carries alone; offered is what \
                arrives beside the application, with the standard deviation over replications; \
                carried is what leaves. A background that waits for its answers sends less when \

@@ -89,6 +89,7 @@ pub(crate) fn report(names: &[&str]) -> ReportData {
                 .map(Into::into)
                 .to_vec(),
             rtt: "foreground RTT 30 ms without queueing".into(),
+            ..NetworkData::default()
         },
         experiment: "name = \"web-20mbit\"\n\n[network]\nrate = \"20Mbit\"\n".into(),
         rerun: Rerun {
@@ -205,6 +206,7 @@ fn condition(i: usize) -> Condition {
             dropped: 0.002 * i as f64,
         }),
         series: vec![[series(i, 0), series(i, 1)], [series(i, 2), series(i, 3)]],
+        links: Vec::new(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::emulation::EmulationArgs;
 use crate::fail::Fail;
 use crate::under::args::LinkArgs;
 use crate::under::experiment;
-use crate::under::line::Line;
+use crate::under::line::{Line, rates};
 use crate::{interrupt, out, tables};
 
 /// How long a bridge stands where nothing is said.
@@ -58,7 +58,7 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         .first()
         .and_then(|cell| plan.spec(cell, &Default::default()));
     let spec = spec.ok_or_else(|| Fail::failed("the link has no run"))?;
-    let line = Arc::new(Line::new(plan.links().map(|l| l.rate), args.quiet || json));
+    let line = Arc::new(Line::new(rates(&plan), args.quiet || json));
     let settings = Settings {
         packets: args.pcap.clone(),
         watch: Some(Box::new({

@@ -17,7 +17,7 @@ use swell_experiment::{Plan, Results, Verdict};
 use swell_host::Rights;
 use swell_host::scratch::Scratch;
 
-use self::line::Line;
+use self::line::{Line, rates};
 use crate::cli::UnderArgs;
 use crate::fail::Fail;
 use crate::{interrupt, junit, out, report, tables};
@@ -50,7 +50,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
 
     let seen = std::sync::Arc::new(Mutex::new(Seen::default()));
     let line = std::sync::Arc::new(Line::new(
-        plan.links().map(|l| l.rate),
+        rates(&plan),
         args.quiet || json || args.compare.is_none(),
     ));
     let compared = args.compare.is_some();

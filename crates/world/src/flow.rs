@@ -21,7 +21,7 @@ pub struct Parties {
     pub class: u32,
     /// Keys of the client's and the server's access paths: equal keys, equal hosts.
     pub hosts: [u64; 2],
-    /// The client is on the right.
+    /// The client is on the right of the link that is looked at.
     pub from_right: bool,
     /// A TCP connection, not a datagram flow.
     pub tcp: bool,

@@ -30,6 +30,18 @@ pub struct Hop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub(crate) u16);
 
+impl PathId {
+    /// Its number: paths are numbered from 0, the default one, in the order in which they were added.
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The path of a number, which a world may not [have](crate::World::has_path).
+    pub fn of_number(number: u16) -> PathId {
+        PathId(number)
+    }
+}
+
 /// The number of a way.
 type WayId = u16;
 
@@ -82,6 +94,11 @@ impl Paths {
         });
         self.paths.push(ways);
         Some(PathId((self.paths.len() - 1) as u16))
+    }
+
+    /// Whether there is such a path.
+    pub fn has(&self, path: PathId) -> bool {
+        usize::from(path.0) < self.paths.len()
     }
 
     /// The ways of a path: from the left and from the right end.

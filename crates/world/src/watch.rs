@@ -32,6 +32,8 @@ struct Sight {
     at: Time,
     /// Orders sights at one instant: a cause is seen before its effect.
     number: u64,
+    /// It crosses the link from left to right.
+    up: bool,
     packet: Packet,
 }
 
@@ -59,7 +61,7 @@ impl Watches {
     #[inline(never)]
     pub fn arrives(&mut self, queue: LinkIndex, at: Time, packet: Packet) {
         if let Some(watch) = self.of(queue) {
-            watch.note(ARRIVALS, at, packet);
+            watch.note((ARRIVALS, queue), at, packet);
         }
     }
 
@@ -68,7 +70,7 @@ impl Watches {
     #[inline(never)]
     pub fn crosses(&mut self, queue: LinkIndex, at: Time, packet: Packet) {
         if let Some(watch) = self.of(queue) {
-            watch.note(queue as usize % 2, at, packet);
+            watch.note((queue as usize % 2, queue), at, packet);
         }
     }
 
@@ -99,11 +101,12 @@ impl Watches {
 }
 
 impl Watch {
-    fn note(&mut self, place: usize, at: Time, packet: Packet) {
+    fn note(&mut self, (place, queue): (usize, LinkIndex), at: Time, packet: Packet) {
         self.count += 1;
         self.seen[place].push_back(Sight {
             at,
             number: self.count,
+            up: queue % 2 == 0,
             packet,
         });
     }
@@ -118,13 +121,18 @@ impl Watch {
         while let Some((at, _, place)) = heads(&self.seen)
             && at <= now
         {
-            let Some(Sight { packet, .. }) = self.seen[place].pop_front() else {
+            let Some(Sight { packet, up, .. }) = self.seen[place].pop_front() else {
                 return;
             };
             let Some(parties) = parties.get(packet.flow.0) else {
                 continue;
             };
             let to_server = packet.way == 0;
+            // Sides are those of the link, which a path may cross from its right end.
+            let parties = &Parties {
+                from_right: to_server != up,
+                ..*parties
+            };
             if place == ARRIVALS {
                 self.tap.arrival(at, parties, to_server, &packet);
             } else {

@@ -43,7 +43,7 @@ impl Bridge<'_> {
         let [left, right] = self.ends.map(open);
         let ends = [left?, right?];
         // The background warms up before anybody can send.
-        let (world, _) = beginning(self.spec)?;
+        let (world, _, ways) = beginning(self.spec)?;
         let begin = world.now();
         let packets = self.settings.packets.as_ref();
         let packets = packets.map(|path| Packets::create(path, &self.ends, begin));
@@ -52,6 +52,7 @@ impl Bridge<'_> {
             pace: self.settings.pace,
             stretch: self.settings.stretch,
             bridge: true,
+            watched: self.spec.narrowest(&self.spec.foreground_path())[1].link,
             until: Some(Time::ZERO + self.spec.duration),
             packets: packets.transpose().map_err(failed)?.map(Packets::of_frames),
             schedule: Some(Box::new(move |urgency| {
@@ -71,7 +72,7 @@ impl Bridge<'_> {
                         up: Some(FIRST_HOP),
                         ..Access::default()
                     },
-                    ..PortConfig::default()
+                    path: ways.foreground,
                 },
                 prefixes: Vec::new(),
                 nic: Box::new(nic),

@@ -14,7 +14,7 @@ use swell_experiment::file::{Place, Stack};
 use swell_experiment::stage;
 use swell_tcp::Config;
 use swell_workload::{Access, Record, Workload};
-use swell_world::PortConfig;
+use swell_world::{PathId, PortConfig};
 
 use super::place::networks;
 use super::play::{Play, failed, of_sockets, tell_namespace};
@@ -48,9 +48,12 @@ pub(super) fn real(spec: &RunSpec) -> Result<bool, RunError> {
 }
 
 impl KernelBackground {
-    /// Makes the hosts, and what the emulation attaches of them; `None` where the run's background is
+    /// Makes the hosts, and what the emulation attaches of them at the ends of a path; `None` where the run's background is
     /// simulated, or there is none.
-    pub fn new(play: &Play<'_>) -> Result<Option<(KernelBackground, [crate::Host; 2])>, RunError> {
+    pub fn new(
+        play: &Play<'_>,
+        path: PathId,
+    ) -> Result<Option<(KernelBackground, [crate::Host; 2])>, RunError> {
         if play.spec.background_stack == Stack::Simulated {
             return Ok(None);
         }
@@ -72,6 +75,7 @@ impl KernelBackground {
             let attached = crate::Host {
                 port: PortConfig {
                     right: side == Place::Right,
+                    path,
                     ..PortConfig::default()
                 },
                 prefixes: networks.to_vec(),
@@ -85,7 +89,7 @@ impl KernelBackground {
             machine,
             tcp,
             hosts: [left, right],
-            updates: HostUpdates::default(),
+            updates: HostUpdates::on(path),
             end: Time::ZERO + play.spec.duration,
         };
         Ok(Some((background, [users, servers])))

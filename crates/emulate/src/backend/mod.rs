@@ -20,7 +20,7 @@ use swell_experiment::backend::{Backend, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::Cast;
 use swell_experiment::{RunSpec, Simulator};
-use swell_world::World;
+use swell_world::{Hop, PathId, World};
 
 use crate::{Counts, Entry, Late, Pace, Snapshot};
 use swell_host::{HostLoss, Offload, Precision, Pressure, Rights};
@@ -163,9 +163,17 @@ impl Backend for Emulator {
     }
 }
 
+/// The paths of a run whose hosts have ports.
+#[derive(Clone, Copy, Debug)]
+struct Ways {
+    foreground: PathId,
+    /// Of a background over kernel sockets.
+    background: PathId,
+}
+
 /// The world of a run when its clock is started: a recorded run is repeated from here. The foreground
 /// comes in by ports.
-fn beginning(spec: &RunSpec) -> Result<(World, Cast), RunError> {
+fn beginning(spec: &RunSpec) -> Result<(World, Cast, Ways), RunError> {
     let real = kernel::real(spec)?;
     let (mut world, mut cast) = Cast::new(&RunSpec {
         packets: None,
@@ -177,12 +185,25 @@ fn beginning(spec: &RunSpec) -> Result<(World, Cast), RunError> {
         },
         ..spec.clone()
     })?;
+    let mut path = |hops: &[Hop]| {
+        let path = world.add_path(hops);
+        path.ok_or_else(|| RunError::Failed("a path that is none".into()))
+    };
+    let foreground = path(&spec.foreground_path())?;
+    let background = match spec.background.first() {
+        Some(part) if real => path(&part.path)?,
+        _ => foreground,
+    };
+    let ways = Ways {
+        foreground,
+        background,
+    };
     // A background over kernel sockets warms up in real time, a simulated one as fast as possible.
     if !real {
         world.advance(Time::ZERO + spec.warmup);
         cast.warmed_up(&world);
     }
-    Ok((world, cast))
+    Ok((world, cast, ways))
 }
 
 /// Repeats a run from its journal in virtual time, and says what differs: nothing, unless the journal,
@@ -191,7 +212,7 @@ fn beginning(spec: &RunSpec) -> Result<(World, Cast), RunError> {
 /// # Errors
 /// Where the journal or the run does not fit.
 pub fn replay(spec: &RunSpec, entries: &[Entry]) -> Result<Option<[Option<Entry>; 2]>, RunError> {
-    let (mut world, _) = beginning(spec)?;
+    let (mut world, ..) = beginning(spec)?;
     let repeated = crate::replay(&mut world, entries);
     Ok(crate::first_difference(entries, &repeated))
 }

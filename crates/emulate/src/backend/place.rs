@@ -10,7 +10,7 @@ use swell_experiment::RunSpec;
 use swell_experiment::file;
 use swell_experiment::kinds::Traffic;
 use swell_workload::Access;
-use swell_world::PortConfig;
+use swell_world::{PathId, PortConfig};
 
 /// A host's addresses.
 pub type Addresses = [IpAddr; 2];
@@ -71,8 +71,8 @@ pub(super) fn everybody(foreground: &Traffic) -> Vec<(String, Addresses)> {
 /// once arrive one after the other.
 pub(super) const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
 
-/// The port of every host of a run, in the order of [`everybody`].
-pub(super) fn ports(foreground: &Traffic) -> Vec<PortConfig> {
+/// The port of every host of a run at the ends of its path, in the order of [`everybody`].
+pub(super) fn ports(foreground: &Traffic, path: PathId) -> Vec<PortConfig> {
     let delay = foreground.delay();
     let peers = foreground.program().map_or(&[][..], |p| &p.host[..]);
     let peers = peers.iter().map(|p| p.side == file::Place::Right);
@@ -83,7 +83,7 @@ pub(super) fn ports(foreground: &Traffic) -> Vec<PortConfig> {
             up: Some(FIRST_HOP),
             ..Access::default()
         },
-        ..PortConfig::default()
+        path,
     };
     [false, true].into_iter().chain(peers).map(port).collect()
 }

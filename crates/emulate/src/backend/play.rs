@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
+use swell_experiment::file::Hop;
 use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::{MeasureSample, Request};
-use swell_experiment::stage::{self, Cast};
-use swell_path::Ledger;
+use swell_experiment::stage::{self, Cast, Ledgers};
 use swell_tcp::Config;
-use swell_world::World;
+use swell_world::{PathId, World};
 
 use super::kernel::{KernelBackground, Playing};
 use super::place::{Addresses, everybody, ports};
@@ -71,7 +71,7 @@ pub(super) struct Played {
 /// What the emulation tells while it runs.
 struct Told {
     /// What the links had carried when the world was warm.
-    warm: Receiver<[Ledger; 2]>,
+    warm: Receiver<Ledgers>,
     /// What the kernel granted.
     precision: Receiver<Precision>,
 }
@@ -79,9 +79,9 @@ struct Told {
 impl Play<'_> {
     pub fn play(&self) -> Result<Played, RunError> {
         let place = Place::new(self.spec.output.as_deref()).map_err(failed)?;
-        let (kernel, theirs) = KernelBackground::new(self)?.unzip();
-        let (world, mut cast) = beginning(self.spec)?;
-        let (hosts, mut attached) = self.hosts()?;
+        let (world, mut cast, ways) = beginning(self.spec)?;
+        let (kernel, theirs) = KernelBackground::new(self, ways.background)?.unzip();
+        let (hosts, mut attached) = self.hosts(ways.foreground)?;
         let programs = self.programs(&place, &hosts)?;
         attached.extend(theirs.into_iter().flatten());
         let updates = kernel.as_ref().map(KernelBackground::updates);
@@ -143,9 +143,9 @@ impl Play<'_> {
     }
 
     /// The hosts with a name, client and server first, and what the emulation attaches of them.
-    fn hosts(&self) -> Result<(Vec<Host>, Vec<crate::Host>), RunError> {
+    fn hosts(&self, path: PathId) -> Result<(Vec<Host>, Vec<crate::Host>), RunError> {
         let all = everybody(self.foreground);
-        let places = ports(self.foreground).into_iter().zip(&all);
+        let places = ports(self.foreground, path).into_iter().zip(&all);
         let made: Result<Vec<_>, RunError> = places
             .map(|(port, (name, addresses))| {
                 let (host, nic) = self.host(name, *addresses, &all)?;
@@ -193,9 +193,12 @@ impl Play<'_> {
     /// bandwidth-delay products, since kernels count what their memory costs, about twice the data, and a queue can
     /// double the round trip.
     fn buffers(&self) -> u64 {
-        let delays: Dur = self.spec.links.iter().map(|l| l.delay).sum();
+        let path = self.spec.foreground_path();
+        let delays: Dur = self.spec.along(&path).map(|l| l.delay).sum();
         let round_trip = (delays + self.foreground.delay() * 4).as_secs_f64();
-        let rate = self.spec.links.iter().map(|l| l.rate.bps()).max();
+        let narrowest = self.spec.narrowest(&path);
+        let rates = narrowest.map(|q| self.spec.link(q).rate.bps());
+        let rate = rates.into_iter().max();
         let bytes = rate.unwrap_or(0) as f64 / 8.0 * round_trip * 4.0;
         (bytes as u64).min(MOST_BUFFER)
     }
@@ -240,6 +243,7 @@ impl Play<'_> {
             stretch: self.stretch,
             crossing: self.crossing(),
             bridge: false,
+            watched: self.spec.narrowest(&self.spec.foreground_path())[1].link,
             until: Some(Time::ZERO + self.spec.duration),
             journal: self.settings.record.then(|| place.path().join(JOURNAL)),
             packets: packets.transpose().map_err(failed)?,
@@ -266,9 +270,14 @@ impl Play<'_> {
 
     /// The least that a packet takes from host to host at any time of the run.
     fn crossing(&self) -> Dur {
-        let changes = self.spec.changes.iter().flatten().filter_map(|c| c.delay);
-        let delays = self.spec.links.iter().map(|l| l.delay).chain(changes);
-        delays.min().unwrap_or(Dur::ZERO) + self.foreground.delay() * 2
+        let least = |hop: &Hop| {
+            let link = &self.spec.links[hop.link];
+            let changes = link.changes.iter().flatten().filter_map(|c| c.delay);
+            let delays = link.directions.iter().map(|l| l.delay).chain(changes);
+            delays.min().unwrap_or(Dur::ZERO)
+        };
+        let links: Dur = self.spec.foreground_path().iter().map(least).sum();
+        links + self.foreground.delay() * 2
     }
 
     /// Starts a real background, and waits until it is warm.
@@ -285,7 +294,8 @@ impl Play<'_> {
 
     /// What a client's end makes its kernel say has yet to cross.
     fn wait_for_last_words(&self, running: &Running) {
-        let crossing: Dur = self.spec.links.iter().map(|l| l.delay).sum();
+        let path = self.spec.foreground_path();
+        let crossing: Dur = self.spec.along(&path).map(|l| l.delay).sum();
         let crossing = (crossing + self.foreground.delay() * 4).scale(self.stretch);
         let last = running.now() + crossing + Dur::from_nanos(LOOK.as_nanos() as u64);
         while !running.is_over() && running.now() < last {

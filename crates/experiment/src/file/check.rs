@@ -2,8 +2,10 @@
 
 mod background;
 mod change;
+mod links;
 mod qdisc;
 mod rates;
+mod routes;
 
 use std::ops::RangeInclusive;
 
@@ -38,8 +40,9 @@ const BINS: u64 = 10_000_000;
 pub(super) fn check(file: &File) -> Vec<Impossible> {
     let mut found = Findings(Vec::new());
     names(file, &mut found);
-    network(file, &mut found);
+    links::check(file, &mut found);
     change::changes(file, &mut found);
+    routes::check(file, &mut found);
     foregrounds(file, &mut found);
     background::backgrounds(file, &mut found);
     rates::check(file, &mut found);
@@ -289,76 +292,6 @@ fn names(file: &File, found: &mut Findings) {
     }
 }
 
-fn network(file: &File, found: &mut Findings) {
-    let network = &file.network;
-    for (side, link) in ["up", "down"].into_iter().zip(network.links()) {
-        let overrides = if side == "up" {
-            &network.up
-        } else {
-            &network.down
-        };
-        let place = |key: &str, own: bool| match own {
-            true => format!("network.{side}.{key}"),
-            false => format!("network.{key}"),
-        };
-        type Has = fn(&super::LinkOverrides) -> bool;
-        let own = |has: Has| overrides.as_ref().is_some_and(has);
-        // What both directions share is reported once.
-        let skip = |has: Has| side == "down" && !own(has) && !network.up.as_ref().is_some_and(has);
-
-        let own_rate = own(|o| o.rate.is_some());
-        if own_rate || network.rate.is_some() {
-            if link.rate == Rate::default() && !skip(|o| o.rate.is_some()) {
-                found.add(
-                    place("rate", own_rate),
-                    "a link of rate 0 carries nothing",
-                    "",
-                );
-            }
-        } else if link.deliveries.is_none() {
-            found.add(
-                "network.rate",
-                format!("the {side} direction has no rate"),
-                "write for example rate = \"20Mbit\" under [network], or deliveries = a file",
-            );
-        }
-        let own_queue = own(|o| o.queue.is_some());
-        if !skip(|o| o.queue.is_some()) {
-            found.limit(place("queue", own_queue), link.queue);
-        }
-        let own_qdisc = own(|o| o.qdisc.is_some());
-        if !skip(|o| o.qdisc.is_some()) {
-            qdisc::check(&place("qdisc", own_qdisc), &link.qdisc, found);
-        }
-        let own_overhead = own(|o| o.overhead.is_some());
-        if !skip(|o| o.overhead.is_some()) && link.overhead > OVERHEAD {
-            found.add(
-                place("overhead", own_overhead),
-                format!(
-                    "an overhead of {} per packet is out of range",
-                    link.overhead
-                ),
-                "write 0B to 65535B; Ethernet adds 18B, or 38B with preamble and gap",
-            );
-        }
-        let own_loss = own(|o| o.loss.is_some());
-        if !skip(|o| o.loss.is_some()) {
-            let key = |name: &str| format!("{}.{name}", place("loss", own_loss));
-            loss(key, link.loss, found);
-        }
-    }
-    let propagation: Dur = network.links().iter().map(|l| l.delay).sum();
-    if let Some(rtt) = network.rtt
-        && rtt < propagation
-    {
-        found.add(
-            "network.rtt",
-            format!("a round trip of {rtt} is shorter than the bottleneck's own {propagation}"),
-            "the bottleneck's `delay` is one-way; both directions count",
-        );
-    }
-}
-
 /// Probabilities that are none; `key` makes their keys.
 fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
     match loss {
@@ -397,7 +330,7 @@ fn foregrounds(file: &File, found: &mut Findings) {
             );
         }
         if let (Some(rtt), Some(delay)) = (file.network.rtt, foreground.delay()) {
-            let own: Dur = file.network.links().iter().map(|l| l.delay).sum();
+            let own = file.round_trip(&foreground.route());
             if own + delay * 4 != rtt {
                 found.add(
                     key("delay"),

@@ -7,10 +7,12 @@ mod backend;
 mod change;
 pub(crate) mod check;
 mod network;
+mod preset;
 mod problem;
 pub mod qdisc;
 mod rate;
 mod read;
+mod route;
 mod shape;
 mod tcp;
 
@@ -26,12 +28,14 @@ pub use crate::kinds::{
 pub use backend::{BackendKind, Stack};
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
 pub(crate) use network::LEAST_QUEUE;
-pub use network::{Link, LinkOverrides, Loss, Network};
+pub use network::{Link, LinkKeys, LinkOverrides, Loss, NamedLink, Network};
+pub use preset::{Preset, PresetSpec};
 pub use problem::{Problem, Problems};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub(crate) use rate::{ACCESS_DELAY, delay};
 pub use rate::{LoadBasis, Pairing, RateSpec, Transport};
 pub use read::{override_keys, problem, read, read_as, schema, schema_of, suggest, unknown_name};
+pub use route::{Bottleneck, Hop, Queue, Route, narrowest, queues};
 pub use tcp::{CongestionControl, TcpProfile, TcpSettings, Vegas};
 
 /// An experiment: applications under study, crossed with background traffic, on one network.
@@ -46,8 +50,12 @@ pub struct File {
     /// What runs it.
     #[serde(default)]
     pub backend: BackendKind,
-    /// The network: one bottleneck, shared by everybody.
+    /// The network: one bottleneck, shared by everybody, or what holds for all `[[links]]`.
+    #[serde(default)]
     pub network: Network,
+    /// The links, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<NamedLink>,
     /// The applications under study. Each is run against each background.
     pub foreground: Vec<Foreground>,
     /// The background traffic. Slowdowns are given against the background of kind `none`.

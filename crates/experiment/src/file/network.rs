@@ -5,21 +5,50 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
 use super::change::{Change, Deliveries, DeliveriesSpec};
+use super::preset::PresetSpec;
 use super::qdisc::{Qdisc, QdiscSpec};
 
-/// A dumbbell: foreground clients and background users on the left, servers on the right, one
-/// bottleneck between. "Up" is left to right, "down" right to left: towards the clients.
+/// The network of an experiment: one link, the links of a preset, or, with `[[links]]`, what holds for all of them.
+/// Foreground clients and background users are on the left, servers on the right. "Up" is left to right, "down" right
+/// to left: towards the clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// Rate of the bottleneck, both directions.
+    /// Several links at once, by the name of a common topology or as a table with `kind` and parameters. Keys of a link
+    /// beside it change its links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<PresetSpec>,
+    /// Round-trip propagation delay of the foreground's paths, end to end; what BDP counts with.
+    /// Default: the longest that the foregrounds' access delays make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Dur>,
+    /// The link, if there is only one: the bottleneck.
+    #[serde(flatten)]
+    pub link: LinkKeys,
+}
+
+/// A link of a network of several. Its left end is towards the clients of a path that names it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NamedLink {
+    /// The name by which paths and tables know it. Random losses are drawn under it.
+    pub name: String,
+    /// The link itself.
+    #[serde(flatten)]
+    pub keys: LinkKeys,
+}
+
+/// A link in both directions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkKeys {
+    /// Rate of the link, both directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// A packet-delivery trace instead of a rate, both directions. A `rate` beside it is what limits
     /// in time and BDP count with; default: the trace's mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<DeliveriesSpec>,
-    /// One-way propagation delay of the bottleneck, both directions. Default 10ms.
+    /// One-way propagation delay of the link, both directions. Default 10ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
     /// How much the queue holds, both directions: packets, bytes, time at the link's rate, or
@@ -31,17 +60,13 @@ pub struct Network {
     /// Default fifo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc: Option<QdiscSpec>,
-    /// Random loss on the bottleneck, both directions. Default none.
+    /// Random loss on the link, both directions. Default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
     /// Link-layer bytes per packet that the rate counts on top of the network-layer bytes.
     /// Default 0B: the rate counts network-layer bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Bytes>,
-    /// Round-trip propagation delay of the foreground's paths, end to end; what BDP counts with.
-    /// Default: the longest that the foregrounds' access delays make.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Dur>,
     /// What differs in the up direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<LinkOverrides>,
@@ -56,7 +81,7 @@ pub struct Network {
 /// What a queue holds at least where nothing is said, bytes: ten packets of 1500.
 pub(crate) const LEAST_QUEUE: u64 = 15_000;
 
-impl Network {
+impl LinkKeys {
     /// Whether the limit of the queue was chosen, up and down.
     pub(crate) fn queues_given(&self) -> [bool; 2] {
         let own = |side: &Option<LinkOverrides>| side.as_ref().is_some_and(|o| o.queue.is_some());
@@ -64,7 +89,7 @@ impl Network {
     }
 }
 
-/// What differs in one direction of the bottleneck.
+/// What differs in one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkOverrides {
@@ -122,7 +147,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// One direction of the bottleneck, everything said.
+/// One direction of a link, everything said.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Link {
     /// Rate; with `deliveries` the one that limits in time and BDP count with.
@@ -145,10 +170,10 @@ pub struct Link {
 /// One-way propagation delay where the file says nothing.
 const DELAY: Dur = Dur::from_millis(10);
 
-impl Network {
+impl LinkKeys {
     /// The up and the down direction, in this order, at the start of a run. A missing rate is zero:
     /// the check of the file refuses it, and resolving it fills in the mean of a delivery trace.
-    pub fn links(&self) -> [Link; 2] {
+    pub fn directions(&self) -> [Link; 2] {
         // A direction's own rate replaces the common trace, and the other way round.
         let carries = |side: Option<&'_ LinkOverrides>| {
             let own = side.map(|o| (o.rate, o.deliveries.clone()));

@@ -1,5 +1,6 @@
 mod change;
 mod filler;
+mod links;
 mod mistakes;
 mod programs;
 mod rates;
@@ -123,7 +124,7 @@ fn a_resolved_file_reads_back_as_itself() {
 
 #[test]
 fn directions_override_what_both_share() {
-    let [up, down] = read(GOOD, "x").unwrap().network.links();
+    let [up, down] = read(GOOD, "x").unwrap().network.link.directions();
     assert_eq!(up.rate, Rate::from_bps(2_000_000));
     assert_eq!(up.queue, QueueLimit::Packets(20));
     assert_eq!(down.rate, Rate::from_bps(20_000_000));
@@ -133,7 +134,7 @@ fn directions_override_what_both_share() {
 
 #[test]
 fn each_direction_has_its_discipline() {
-    let [up, down] = read(RICH, "x").unwrap().network.links();
+    let [up, down] = read(RICH, "x").unwrap().network.link.directions();
     assert_eq!(up.qdisc, Qdisc::FqCodel(qdisc::FqCodel::default()));
     let Qdisc::Red(red) = down.qdisc else {
         panic!("{:?}", down.qdisc)
@@ -180,7 +181,10 @@ fn keys_can_be_set_from_the_command_line() {
     ])
     .unwrap();
     let file = read(&text, "x").unwrap();
-    assert_eq!(file.network.links()[1].rate, Rate::from_bps(5_000_000));
+    assert_eq!(
+        file.network.link.directions()[1].rate,
+        Rate::from_bps(5_000_000)
+    );
     assert_eq!(file.run.replications, 2);
     let Part::Learnt(learnt) = &file.background[1].0 else {
         panic!("{:?}", file.background[1])

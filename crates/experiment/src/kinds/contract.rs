@@ -13,7 +13,7 @@ use swell_workload::{Access, Workload};
 use super::{Active, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{BackendKind, Link, LoadBasis, RateSpec};
+use crate::file::{BackendKind, LoadBasis, RateSpec, Route};
 use crate::measure::Measure;
 use crate::plan::Traces;
 use crate::store::{Measured, ModelFacts};
@@ -231,6 +231,11 @@ pub(crate) trait Keys {
         None
     }
 
+    /// Which links it crosses.
+    fn route(&self) -> Route {
+        Route::default()
+    }
+
     /// The backgrounds that it consists of; none where it is one itself.
     fn parts(&self) -> &[String] {
         &[]
@@ -324,10 +329,19 @@ pub struct Setting<'r> {
     pub warmup: Dur,
     /// Length of the run.
     pub duration: Dur,
-    /// The bottleneck up and down.
-    pub links: &'r [Link; 2],
+    /// What it meets on its way.
+    pub way: Way,
     /// The number of its first independent source: others have those before.
     pub first_source: u32,
+}
+
+/// The links that a part crosses, as one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Way {
+    /// Lowest rates, from its clients and to them.
+    pub rates: [Rate; 2],
+    /// Propagation there and back, without access paths.
+    pub round_trip: Dur,
 }
 
 impl Setting<'_> {

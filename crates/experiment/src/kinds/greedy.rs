@@ -12,7 +12,7 @@ use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
-use crate::file::{TcpSettings, delay};
+use crate::file::{Route, TcpSettings, delay};
 use crate::measure::{GOODPUT, Measure};
 use crate::simulate::transport::tcp;
 
@@ -58,6 +58,9 @@ pub struct Greedy {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
 }
 
 /// Delays of connections.
@@ -171,6 +174,10 @@ impl Keys for Greedy {
         Some(self.delay.longest())
     }
 
+    fn route(&self) -> Route {
+        self.route.clone()
+    }
+
     fn active(&self) -> Option<Active> {
         self.active
     }
@@ -267,7 +274,7 @@ impl Plays for Greedy {
             Direction::Down => [0.0, 1.0],
             Direction::Both => [1.0, 1.0],
         };
-        let rate = |d: usize| at.links[d].rate.bps() as f64 * 0.9 * ways[d];
+        let rate = |d: usize| at.way.rates[d].bps() as f64 * 0.9 * ways[d];
         Plausible::of([rate(0), rate(1)], 0.5)
     }
 }

@@ -18,7 +18,7 @@ use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::bundled;
 use crate::file::check::Findings;
-use crate::file::{self, LoadBasis, RateSpec, TcpSettings};
+use crate::file::{self, LoadBasis, RateSpec, Route, TcpSettings};
 use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::before::met;
@@ -71,6 +71,9 @@ pub struct Learnt {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
 }
 
 /// A dependency of the model that can be broken.
@@ -256,6 +259,10 @@ impl Keys for Learnt {
         }
     }
 
+    fn route(&self) -> Route {
+        self.route.clone()
+    }
+
     fn active(&self) -> Option<Active> {
         self.active
     }
@@ -301,7 +308,7 @@ impl LearntTraffic {
     fn schedule(&self, at: &Setting<'_>) -> Result<(Model, Schedule, Network), RunError> {
         let played = self.model.varied(&self.knobs, at.seed);
         let offered = played.rates().map(|bps| bps * self.knobs.sessions);
-        let network = met(at.links, offered);
+        let network = met(at.way, offered);
         let schedule = Schedule::draw(&played, &self.knobs, at.seed, at.duration, &network)
             .map_err(|e| RunError::Failed(e.into()))?;
         Ok((played, schedule, network))

@@ -31,7 +31,7 @@ pub use active::Active;
 pub(crate) use contract::{
     Asked, Complaint, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Slot,
 };
-pub use contract::{Data, Input, Machine, Role, Setting, Shown};
+pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
 pub use greedy::{Delays, Direction, Greedy};
 pub use learnt::{Independence, Learnt, LearntTraffic};
 pub use mix::Mix;
@@ -45,7 +45,7 @@ pub use voice::{Codec, Voice, VoiceTraffic};
 pub use web::{ConnectionUse, Objects, Web, WebTraffic};
 
 use crate::backend::{Offered, RunError};
-use crate::file::{LoadBasis, RateSpec};
+use crate::file::{Hop, LoadBasis, RateSpec, Route};
 use crate::store::Measured;
 
 /// The list of kinds: the name in files, what it may be, its keys, and what a run makes of them.
@@ -152,6 +152,11 @@ impl Part {
     /// When it sends, where that is not always.
     pub fn active(&self) -> Option<Active> {
         self.keys().active()
+    }
+
+    /// Which links it crosses.
+    pub fn route(&self) -> Route {
+        self.keys().route()
     }
 
     /// The share of the time from `from` to `to` in which it sends.
@@ -331,6 +336,8 @@ pub struct Playing {
     pub traffic: Traffic,
     /// When, where that is not always.
     pub active: Option<Active>,
+    /// The links that it crosses, from its clients to its servers.
+    pub path: Vec<Hop>,
 }
 
 impl Deref for Playing {

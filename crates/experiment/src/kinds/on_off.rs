@@ -13,7 +13,7 @@ use super::replay::until;
 use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, RateSpec, TcpSettings, delay};
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, delay};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::simulate::transport::tcp;
 
@@ -68,6 +68,9 @@ pub struct OnOff {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
 }
 
 /// A size of packets and how many have it.
@@ -244,6 +247,10 @@ impl Keys for OnOff {
 
     fn is_unresponsive(&self) -> bool {
         true
+    }
+
+    fn route(&self) -> Route {
+        self.route.clone()
     }
 
     fn active(&self) -> Option<Active> {

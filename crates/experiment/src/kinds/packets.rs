@@ -14,7 +14,7 @@ use super::contract::{
 use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, Pairing, RateSpec, TcpSettings, Transport, delay};
+use crate::file::{LoadBasis, Pairing, RateSpec, Route, TcpSettings, Transport, delay};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::simulate::transport::{carrier, tcp};
 use crate::store::Measured;
@@ -73,6 +73,9 @@ pub struct Parametric {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
 }
 
 fn sources() -> u32 {
@@ -287,6 +290,10 @@ macro_rules! kind {
 
             fn is_open_loop(&self) -> bool {
                 self.0.transport == Transport::Udp
+            }
+
+            fn route(&self) -> Route {
+                self.0.route.clone()
             }
 
             fn active(&self) -> Option<Active> {

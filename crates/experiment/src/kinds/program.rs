@@ -9,8 +9,8 @@ use swell_base::{Bytes, Dur};
 use super::Traffic;
 use super::contract::{Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot};
 use crate::backend::RunError;
-use crate::file::BackendKind;
 use crate::file::check::Findings;
+use crate::file::{BackendKind, Route};
 use crate::measure::{self, BUILT_IN, COMPLETION_TIME, FAILURES, Reported};
 use crate::reported;
 
@@ -67,6 +67,9 @@ pub struct Program {
     /// second server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<Peer>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
 }
 
 fn minute() -> Dur {
@@ -224,6 +227,10 @@ pub struct ProgramTraffic {
 }
 
 impl Keys for Program {
+    fn route(&self) -> Route {
+        self.route.clone()
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

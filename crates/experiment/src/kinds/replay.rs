@@ -18,7 +18,7 @@ use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, RateSpec, TcpSettings, Transport, delay};
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport, delay};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::plan::Traces;
 use crate::simulate::transport::{carrier, tcp};
@@ -80,6 +80,9 @@ pub struct Replay {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// Names of the links that it crosses, as in other backgrounds. Default: all links in the order of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<String>>,
 }
 
 /// The packets of a trace, in the directions in which they are replayed.
@@ -258,6 +261,14 @@ impl Keys for Replay {
         match input {
             Some(Data::Trace(trace)) => trace.bps()[1],
             _ => 0.0,
+        }
+    }
+
+    /// Its `reversed` turns the trace.
+    fn route(&self) -> Route {
+        Route {
+            path: self.path.clone(),
+            reversed: false,
         }
     }
 

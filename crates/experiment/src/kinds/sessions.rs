@@ -19,7 +19,7 @@ use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::bundled;
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, RateSpec, TcpSettings, delay};
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, delay};
 use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::before::{BEFORE, met, under_way};
@@ -65,6 +65,9 @@ pub struct Sessions {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
 }
 
 fn one() -> f64 {
@@ -195,6 +198,10 @@ impl Keys for Sessions {
         }
     }
 
+    fn route(&self) -> Route {
+        self.route.clone()
+    }
+
     fn active(&self) -> Option<Active> {
         self.active
     }
@@ -240,7 +247,7 @@ impl Plays for SessionsTraffic {
             Plan::new(&self.model, &self.playback).map_err(|e| RunError::Failed(e.into()))?;
         let (seed, access) = (at.seed, access(self.delay));
         let offered = self.model.payload_rates();
-        let mut network = met(at.links, offered.map(|bps| bps * self.playback.load));
+        let mut network = met(at.way, offered.map(|bps| bps * self.playback.load));
         network.rtt += self.delay * 4;
         let before = Player::new(plan.clone(), derived(seed, BEFORE), Share::ALL);
         let player = Player::new(plan, seed, Share::ALL);

@@ -16,8 +16,8 @@ use super::contract::{
 use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
-use crate::file::TcpSettings;
 use crate::file::check::Findings;
+use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Measure, Source};
 use crate::simulate::transport::tcp;
 
@@ -54,6 +54,9 @@ pub struct Voice {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
 }
 
 /// A codec of speech.
@@ -229,6 +232,10 @@ impl Keys for Voice {
 
     fn delay(&self) -> Option<Dur> {
         self.delay
+    }
+
+    fn route(&self) -> Route {
+        self.route.clone()
     }
 
     fn active(&self) -> Option<Active> {

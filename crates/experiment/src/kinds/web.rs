@@ -13,8 +13,8 @@ use super::contract::{
 };
 use super::{Active, Traffic};
 use crate::backend::RunError;
-use crate::file::TcpSettings;
 use crate::file::check::Findings;
+use crate::file::{Route, TcpSettings};
 use crate::measure::{COMPLETION_TIME, FAILURES, Measure};
 use crate::simulate::transport::tcp;
 
@@ -54,6 +54,9 @@ pub struct Web {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
 }
 
 fn request() -> Bytes {
@@ -181,6 +184,10 @@ impl Keys for Web {
         self.delay
     }
 
+    fn route(&self) -> Route {
+        self.route.clone()
+    }
+
     fn active(&self) -> Option<Active> {
         self.active
     }
@@ -269,7 +276,7 @@ impl Plays for WebTraffic {
     }
 
     fn plausible(&self, at: &Setting<'_>) -> Plausible {
-        let down = at.links[1].rate.bps() as f64;
+        let down = at.way.rates[1].bps() as f64;
         Plausible::of([down * 0.01, down * 0.5], 0.5)
     }
 }

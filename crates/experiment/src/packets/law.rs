@@ -120,7 +120,7 @@ fn learnt_again(model: &Model, tcp: Config, path: &Path) -> (Model, Schedule) {
         classes: classes.map(|c| (server_port(&c.name), c.udp)).collect(),
         port: 5001,
     };
-    let recorder = Recorder::create(path, vec![source], 1).unwrap();
+    let recorder = Recorder::create(path, "bottleneck", vec![source], 1).unwrap();
     world.set_tap(recorder.tap());
     // The law is of whole connections.
     let schedule = Schedule::draw(model, &knobs, 1, model.duration, &Network::default())

@@ -50,11 +50,16 @@ impl Recorder {
     ///
     /// # Errors
     /// Where the file cannot be created.
-    pub fn create(path: &Path, sources: Vec<Source>, seed: u64) -> Result<Recorder, WriteError> {
+    pub fn create(
+        path: &Path,
+        link: &str,
+        sources: Vec<Source>,
+        seed: u64,
+    ) -> Result<Recorder, WriteError> {
         let application = concat!("Groundswell ", env!("CARGO_PKG_VERSION"));
         let mut writer = Writer::create(path, application)?;
-        for name in ["bottleneck/up", "bottleneck/down"] {
-            writer.interface(name, LINK, header::LONGEST as u32)?;
+        for way in ["up", "down"] {
+            writer.interface(&format!("{link}/{way}"), LINK, header::LONGEST as u32)?;
         }
         Ok(Recorder {
             state: Arc::new(Mutex::new(State {

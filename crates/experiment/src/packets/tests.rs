@@ -101,7 +101,7 @@ fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
         classes: Vec::new(),
         port,
     };
-    let recorder = Recorder::create(path, vec![source(80), source(5001)], 3).unwrap();
+    let recorder = Recorder::create(path, "bottleneck", vec![source(80), source(5001)], 3).unwrap();
     world.set_tap(recorder.tap());
     let ended = Arc::new(Ended::default());
     let transfers = Transfers {
@@ -524,7 +524,7 @@ fn our_reader_finds_sizes_ports_options_and_times() {
 fn a_file_that_cannot_be_made_is_named() {
     let sources = Vec::new();
     let missing = Path::new("/nowhere/at/all.pcapng");
-    let error = Recorder::create(missing, sources, 1).unwrap_err();
+    let error = Recorder::create(missing, "bottleneck", sources, 1).unwrap_err();
     assert!(
         error.to_string().starts_with("/nowhere/at/all.pcapng: "),
         "{error}"

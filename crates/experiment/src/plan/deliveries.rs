@@ -10,16 +10,16 @@ use sha2::{Digest, Sha256};
 use swell_base::{Dur, QueueLimit, Rate, Stream};
 use swell_path::{Deliveries, Fifo};
 
-use crate::file::{self, Change, Link, Network};
+use crate::file::{self, Change, Link, LinkKeys};
 use crate::kinds::Complaint;
 
 /// Traces by the path under which the resolved file names them.
 pub(super) type Traces = BTreeMap<String, Arc<Deliveries>>;
 
-/// Reads every trace that `network` names; names them by absolute paths and their hashes, and fills in
-/// the mean rates that go with them. What is wrong goes to `complain`, with its key.
-pub(super) fn resolve(
-    network: &mut Network,
+/// Reads every trace that `links`, each with its place in the file, name; names them by absolute paths and their hashes,
+/// and fills in the mean rates that go with them. What is wrong goes to `complain`, with its key.
+pub(super) fn resolve<'f>(
+    links: impl Iterator<Item = (String, &'f mut LinkKeys)>,
     base: &Path,
     complain: &mut dyn FnMut(String, Complaint),
 ) -> Traces {
@@ -35,21 +35,23 @@ pub(super) fn resolve(
             None
         }
     };
-    if let Some(spec) = &mut network.deliveries {
-        let mean = read(&mut spec.0, "network.deliveries");
-        network.rate = network.rate.or(mean);
-    }
-    for (name, side) in [("up", &mut network.up), ("down", &mut network.down)] {
-        if let Some(side) = side
-            && let Some(spec) = &mut side.deliveries
-        {
-            let mean = read(&mut spec.0, &format!("network.{name}.deliveries"));
-            side.rate = side.rate.or(mean);
+    for (place, link) in links {
+        if let Some(spec) = &mut link.deliveries {
+            let mean = read(&mut spec.0, &format!("{place}.deliveries"));
+            link.rate = link.rate.or(mean);
         }
-    }
-    for (i, change) in network.change.iter_mut().enumerate() {
-        if let Some(spec) = &mut change.deliveries {
-            read(&mut spec.0, &format!("network.change[{i}].deliveries"));
+        for (name, side) in [("up", &mut link.up), ("down", &mut link.down)] {
+            if let Some(side) = side
+                && let Some(spec) = &mut side.deliveries
+            {
+                let mean = read(&mut spec.0, &format!("{place}.{name}.deliveries"));
+                side.rate = side.rate.or(mean);
+            }
+        }
+        for (i, change) in link.change.iter_mut().enumerate() {
+            if let Some(spec) = &mut change.deliveries {
+                read(&mut spec.0, &format!("{place}.change[{i}].deliveries"));
+            }
         }
     }
     traces

@@ -205,7 +205,7 @@ impl Site<'_> {
         let run = &self.plan.file.run;
         // Where nobody knows what a draw offers, nothing less than the runs themselves says what they carry.
         // So it is where the network changes while they run.
-        let changes = !self.plan.file.network.change.is_empty() || !self.plan.deliveries.is_empty();
+        let changes = self.plan.file.changes() || !self.plan.deliveries.is_empty();
         let whole = |job: &Job<'_>| changes || !job.background.as_keys().foretells();
         let runs: Vec<(usize, u32)> = (jobs.iter().enumerate())
             .filter(|(_, job)| !job.search.done)

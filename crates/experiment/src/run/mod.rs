@@ -25,6 +25,7 @@ use swell_base::Warning;
 use crate::backend::{Backend, RunError, RunSpec};
 use crate::observe::Cell;
 use crate::plan::Plan;
+use crate::simulate::stage::beside;
 use crate::store::{
     Host, Manifest, Measured, Results, RunResult, RunWarning, StoreError, at, write_atomically,
     write_cell, write_tables,
@@ -208,10 +209,15 @@ pub fn run(
         let observed = backend
             .run(&spec, &|share| progress.share(slot, share), cancelled)
             .map_err(failed)?;
-        if let (Some(from), Some(to)) = (partial, packets)
-            && from.exists()
-        {
-            fs::rename(&from, &to).map_err(at(&to))?;
+        if let (Some(from), Some(to)) = (partial, packets) {
+            // The emulator has one file, of the programs; the simulator has one for each link.
+            let each = spec.links.iter().map(|link| &*link.name);
+            let each = each.map(|link| [&from, &to].map(|path| beside(path, link)));
+            for [from, to] in std::iter::once([from.clone(), to.clone()]).chain(each) {
+                if from.exists() {
+                    fs::rename(&from, &to).map_err(at(&to))?;
+                }
+            }
         }
         dir.keep(index, cell, observed, started.elapsed().as_secs_f64())?;
         progress.share(slot, 1.0);

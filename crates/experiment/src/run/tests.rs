@@ -322,7 +322,7 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
     let scratch = tempfile::tempdir().unwrap();
     let plan = plan(&scratch, &experiment(1));
     // 20 Mbit/s times 40 ms are 100 000 bytes.
-    assert_eq!(plan.links()[1].queue.to_string(), "100kB");
+    assert_eq!(plan.links()[0].directions[1].queue.to_string(), "100kB");
     let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
     let Some(Traffic::Web(WebTraffic { delay, .. })) = spec.foreground.map(|f| f.traffic) else {
         panic!("a web foreground");
@@ -338,7 +338,10 @@ fn a_queue_that_nobody_chose_holds_ten_packets_at_least() {
         .replace("rate = \"20Mbit\"", "rate = \"1Mbit\"")
         .replace("rate = \"8Mbit\"", "rate = \"800kbit\"");
     // One bandwidth-delay product is 5000 bytes: three packets.
-    let queues = |text: &str| plan(&scratch, text).links().map(|l| l.queue.to_string());
+    let queues = |text: &str| {
+        let links = plan(&scratch, text).links();
+        links[0].directions.each_ref().map(|l| l.queue.to_string())
+    };
     assert_eq!(queues(&slow), ["15kB", "15kB"]);
     let chosen = slow.replace("rate = \"1Mbit\"", "rate = \"1Mbit\"\nqueue = \"1BDP\"");
     assert_eq!(queues(&chosen), ["5kB", "5kB"]);

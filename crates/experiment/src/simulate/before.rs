@@ -4,23 +4,23 @@ use swell_base::{Dur, Rate, Time};
 use swell_traffic::Network;
 use swell_traffic::flowlevel::{Due, Player, Transfer};
 
-use crate::file::Link;
+use crate::kinds::Way;
 
-/// The network that sessions meet: the bottleneck's round trip, and of its rates what the processor-sharing
-/// formula leaves to a transfer, which takes x / (C (1 - load)) for x bytes (Kleinrock, J. ACM 14(2), 1967).
-/// `offered` are the mean rates up and down.
-pub(crate) fn met(links: &[Link; 2], offered: [f64; 2]) -> Network {
+/// The network that sessions meet: the round trip of their path, and of its lowest rates what the
+/// processor-sharing formula leaves to a transfer, which takes x / (C (1 - load)) for x bytes (Kleinrock, J. ACM 14(2),
+/// 1967). `offered` are the mean rates up and down.
+pub(crate) fn met(way: Way, offered: [f64; 2]) -> Network {
     let left = |d: usize| {
-        let rate = links[d].rate.bps() as f64;
+        let rate = way.rates[d].bps() as f64;
         Some(Rate::from_bps_f64((rate - offered[d]).max(LEAST * rate)))
     };
     Network {
-        rtt: links.iter().map(|l| l.delay).sum(),
+        rtt: way.round_trip,
         rates: [left(0), left(1)],
     }
 }
 
-/// A transfer can expect so much of the bottleneck, however high its load.
+/// A transfer can expect so much of a link, however high its load.
 const LEAST: f64 = 0.05;
 
 /// How far back transfers are looked for that may be in progress when a run begins.

@@ -8,14 +8,24 @@ use swell_tcp::Config;
 
 use super::discipline::discipline;
 use crate::backend::RunSpec;
-use crate::file;
+use crate::file::{self, Queue};
 use crate::kinds::{Playing, Role};
 use crate::packets::Source;
 use crate::plan::counting_rate;
 
-/// The two directions of the bottleneck, up and down, as links with their changes.
-pub(super) fn bottleneck(spec: &RunSpec) -> [LinkConfig; 2] {
-    [0, 1].map(|d| link(&spec.links[d], &spec.changes[d], spec))
+/// The links with their changes.
+pub(super) fn links(spec: &RunSpec) -> Vec<swell_world::Duplex> {
+    let links = spec.links.iter().map(|duplex| swell_world::Duplex {
+        name: duplex.name.to_string(),
+        directions: [0, 1].map(|d| link(&duplex.directions[d], &duplex.changes[d], spec)),
+    });
+    links.collect()
+}
+
+/// One direction of a link with its changes.
+pub(super) fn direction(spec: &RunSpec, queue: Queue) -> LinkConfig {
+    let changes = &spec.links[queue.link].changes[usize::from(queue.direction)];
+    link(spec.link(queue), changes, spec)
 }
 
 fn link(link: &file::Link, changes: &[file::Change], spec: &RunSpec) -> LinkConfig {
@@ -113,7 +123,7 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
         let named = change.deliveries.as_ref();
         named.map(|d| (d.0.file.clone(), change.at))
     };
-    let later = spec.changes.iter().flatten();
+    let later = spec.links.iter().flat_map(|l| l.changes.iter().flatten());
     let mut late: Vec<Dur> = (later.clone().map(|c| c.at))
         .filter(|&at| at >= spec.duration)
         .collect();
@@ -127,7 +137,8 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
             ),
         ));
     }
-    let at_first = spec.links.iter().filter_map(|l| l.deliveries.as_ref());
+    let at_first = spec.links.iter().flat_map(|l| &l.directions);
+    let at_first = at_first.filter_map(|l| l.deliveries.as_ref());
     let mut traces: Vec<(String, Dur)> = (at_first.map(|d| (d.file.clone(), Dur::ZERO)))
         .chain(later.filter_map(begins))
         .collect();

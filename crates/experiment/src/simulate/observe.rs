@@ -1,14 +1,17 @@
 //! From a world that has run to the rows of the tables.
 
+use std::sync::Arc;
+
 use swell_base::{DropReason, Dur, Rate, Time};
-use swell_path::{Ledger, Meter, Tally, mean_offered};
+use swell_path::{Meter, Tally, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
-use swell_world::{Direction, World};
+use swell_world::{Bottleneck, Direction, World};
 
-use super::build::bottleneck as bottleneck_links;
-use super::stage::Added;
+use super::build;
+use super::stage::{Added, Ledgers};
 use crate::backend::RunSpec;
+use crate::file::Queue;
 use crate::kinds::Role;
 use crate::observe::{
     Bin, Flow, LinkTotals, Observations, Outcome, PartTotals, Request, Scale, Synchrony, Wait,
@@ -19,29 +22,46 @@ const VANISHING: usize = 3;
 
 const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
-pub(super) fn ledgers(world: &World) -> [Ledger; 2] {
-    DIRECTIONS.map(|d| world.bottleneck(d).ledger())
+pub(super) fn ledgers(world: &World) -> Ledgers {
+    let links = 0..world.duplexes();
+    links
+        .map(|link| DIRECTIONS.map(|d| world.link(link, d).ledger()))
+        .collect()
 }
 
-/// Everything that the bottleneck's meters say; `ledgers` are those at the end of the warm-up and
+/// The directions of all links.
+fn queues(world: &World) -> impl Iterator<Item = Queue> {
+    (0..world.duplexes()).flat_map(|link| [0, 1].map(|direction| Queue { link, direction }))
+}
+
+/// A link in a direction.
+fn seen(world: &World, queue: Queue) -> Bottleneck<'_> {
+    world.link(queue.link, DIRECTIONS[usize::from(queue.direction)])
+}
+
+/// Everything that the links' meters say; `ledgers` are those at the end of the warm-up and
 /// at the end of the run.
-pub(super) fn bottleneck(
+pub(super) fn links(
     world: &World,
     spec: &RunSpec,
-    ledgers: [&[Ledger; 2]; 2],
+    ledgers: [&Ledgers; 2],
     fine: Dur,
 ) -> Observations {
     let mut observed = Observations::default();
-    for direction in DIRECTIONS {
-        let link = world.bottleneck(direction);
-        let Some(meter) = link.meter() else { continue };
-        let d = direction as u8;
-        let bins = bins(meter, d, spec);
-        let mut totals = totals(&bins, spec, d);
-        totals.dropped_by = dropped_by(&totals, ledgers.map(|l| l[d as usize].dropped));
+    for queue in queues(world) {
+        let Some(meter) = seen(world, queue).meter() else {
+            continue;
+        };
+        let bins = bins(meter, queue, spec);
+        let mut totals = totals(&bins, spec, queue);
+        let dropped = ledgers.map(|l| {
+            let link = l.get(queue.link).copied().unwrap_or_default();
+            link[usize::from(queue.direction)].dropped
+        });
+        totals.dropped_by = dropped_by(&totals, dropped);
         observed.links.push(totals);
         observed.bins.extend(bins);
-        observed.scales.extend(scales(meter, d, spec, fine));
+        observed.scales.extend(scales(meter, queue, spec, fine));
     }
     observed
 }
@@ -58,7 +78,7 @@ fn dropped_by(totals: &LinkTotals, [before, after]: [[u64; 3]; 2]) -> [u64; 3] {
     by
 }
 
-fn bins(meter: &Meter, direction: u8, spec: &RunSpec) -> Vec<Bin> {
+fn bins(meter: &Meter, queue: Queue, spec: &RunSpec) -> Vec<Bin> {
     let width = meter.coarse_width();
     let n = spec.duration.as_nanos().div_ceil(width.as_nanos()) as usize;
     (0..n)
@@ -67,7 +87,8 @@ fn bins(meter: &Meter, direction: u8, spec: &RunSpec) -> Vec<Bin> {
             let arrivals = f64::from(b.arrived_packets[0]) + f64::from(b.arrived_packets[1]);
             Bin {
                 time: (width * i as u64).as_secs_f64(),
-                direction,
+                link: Arc::clone(&spec.links[queue.link].name),
+                direction: queue.direction,
                 arrived: b.arrived,
                 arrived_packets: b.arrived_packets,
                 departed: b.departed,
@@ -84,7 +105,7 @@ fn bins(meter: &Meter, direction: u8, spec: &RunSpec) -> Vec<Bin> {
 }
 
 /// Sums over the bins after the warm-up.
-fn totals(bins: &[Bin], spec: &RunSpec, direction: u8) -> LinkTotals {
+fn totals(bins: &[Bin], spec: &RunSpec, queue: Queue) -> LinkTotals {
     let warmup = spec.warmup.as_secs_f64();
     let counted: Vec<&Bin> = bins.iter().filter(|b| b.time >= warmup - 1e-9).collect();
     let from = counted
@@ -97,8 +118,9 @@ fn totals(bins: &[Bin], spec: &RunSpec, direction: u8) -> LinkTotals {
             .fold([0, 0], |s, x| [s[0] + x[0], s[1] + x[1]])
     };
     LinkTotals {
-        direction,
-        rate: capacity(spec, direction, from).bps() as f64,
+        link: Arc::clone(&spec.links[queue.link].name),
+        direction: queue.direction,
+        rate: capacity(spec, queue, from).bps() as f64,
         duration: spec.duration.as_secs_f64() - from,
         arrived: sum(&|b| b.arrived),
         arrived_packets: sum(&|b| b.arrived_packets.map(u64::from)),
@@ -109,17 +131,17 @@ fn totals(bins: &[Bin], spec: &RunSpec, direction: u8) -> LinkTotals {
 }
 
 /// What the link could carry from `from` seconds on, on average.
-fn capacity(spec: &RunSpec, direction: u8, from: f64) -> Rate {
-    let d = direction as usize;
-    if spec.links[d].deliveries.is_none() && spec.changes[d].is_empty() {
-        return spec.links[d].rate;
+fn capacity(spec: &RunSpec, queue: Queue, from: f64) -> Rate {
+    let (link, d) = (spec.link(queue), usize::from(queue.direction));
+    if link.deliveries.is_none() && spec.links[queue.link].changes[d].is_empty() {
+        return link.rate;
     }
     let (from, to) = (Time::from_secs_f64(from), Time::ZERO + spec.duration);
-    mean_offered(&bottleneck_links(spec)[d], from, to)
+    mean_offered(&build::direction(spec, queue), from, to)
 }
 
 /// Wavelet energies of what arrived after the warm-up: the background's, and everything.
-fn scales(meter: &Meter, direction: u8, spec: &RunSpec, fine: Dur) -> Vec<Scale> {
+fn scales(meter: &Meter, queue: Queue, spec: &RunSpec, fine: Dur) -> Vec<Scale> {
     let from = spec.warmup.as_nanos().div_ceil(fine.as_nanos()) as usize;
     let to = (spec.duration.as_nanos() / fine.as_nanos()) as usize;
     let at = |counts: &[u32], i: usize| f64::from(counts.get(i).copied().unwrap_or(0));
@@ -140,7 +162,8 @@ fn scales(meter: &Meter, direction: u8, spec: &RunSpec, fine: Dur) -> Vec<Scale>
                 energies(&series, VANISHING)
                     .into_iter()
                     .map(|octave| Scale {
-                        direction,
+                        link: Arc::clone(&spec.links[queue.link].name),
+                        direction: queue.direction,
                         traffic: traffic.into(),
                         quantity: quantity.into(),
                         octave: octave.j,
@@ -156,7 +179,7 @@ fn scales(meter: &Meter, direction: u8, spec: &RunSpec, fine: Dur) -> Vec<Scale>
 
 /// What was counted of a part in one direction.
 pub(super) struct Counted {
-    direction: u8,
+    queue: Queue,
     role: Role,
     own: bool,
     name: String,
@@ -166,15 +189,15 @@ pub(super) struct Counted {
 /// What was counted so far, part by part; nothing where no account is kept.
 pub(super) fn counted(world: &World, parts: &[Added]) -> Vec<Counted> {
     let mut all = Vec::new();
-    for direction in DIRECTIONS {
-        let Some(census) = world.bottleneck(direction).census() else {
+    for queue in queues(world) {
+        let Some(census) = seen(world, queue).census() else {
             continue;
         };
         // Foregrounds come first in the table of waits.
         for role in [Role::Foreground, Role::Background] {
             for added in parts.iter().filter(|p| p.role == role) {
                 all.push(Counted {
-                    direction: direction as u8,
+                    queue,
                     role,
                     own: added.own,
                     name: added.part.name.clone(),
@@ -201,7 +224,8 @@ pub(super) fn totals_of_parts(
         PartTotals {
             part: now.name.clone(),
             role: now.role.word().to_owned(),
-            direction: now.direction,
+            link: Arc::clone(&spec.links[now.queue.link].name),
+            direction: now.queue.direction,
             duration,
             arrived: since(|t| t.arrived_bytes),
             arrived_packets: since(|t| t.arrived),
@@ -214,7 +238,7 @@ pub(super) fn totals_of_parts(
 }
 
 /// What waited between two looks; the first may be missing.
-pub(super) fn waits(before: &[Counted], after: &[Counted]) -> Vec<Wait> {
+pub(super) fn waits(spec: &RunSpec, before: &[Counted], after: &[Counted]) -> Vec<Wait> {
     let mut rows = Vec::new();
     for (i, now) in after.iter().enumerate() {
         // Those beside the foreground are neither.
@@ -226,7 +250,8 @@ pub(super) fn waits(before: &[Counted], after: &[Counted]) -> Vec<Wait> {
             None => now.tally.waits.clone(),
         };
         rows.extend(since.buckets().map(|(from, to, bucket)| Wait {
-            direction: now.direction,
+            link: Arc::clone(&spec.links[now.queue.link].name),
+            direction: now.queue.direction,
             traffic: now.role.word().to_owned(),
             from: from.as_secs_f64(),
             to: to.as_secs_f64(),
@@ -243,17 +268,18 @@ pub(super) fn waits(before: &[Counted], after: &[Counted]) -> Vec<Wait> {
 /// queue compressed.
 pub(super) type Acked = [u64; 2];
 
-/// Those so far of both directions; none where no account is kept.
-pub(super) fn acked(world: &World, parts: &[Added]) -> [Acked; 2] {
-    DIRECTIONS.map(|direction| {
-        let census = world.bottleneck(direction).census();
+/// Those so far of every direction of every link; none where no account is kept.
+pub(super) fn acked(world: &World, parts: &[Added]) -> Vec<Acked> {
+    let each = queues(world).map(|queue| {
+        let census = seen(world, queue).census();
         let tallies = parts
             .iter()
             .filter_map(|p| Some(census?.tally(p.index as u32)));
         tallies.fold([0, 0], |sum, t| {
             [sum[0] + t.acks, sum[1] + t.compressed_acks]
         })
-    })
+    });
+    each.collect()
 }
 
 /// Whether connections lose together after the warm-up, until which acknowledgements were `before`.
@@ -261,13 +287,13 @@ pub(super) fn synchrony(
     world: &World,
     spec: &RunSpec,
     parts: &[Added],
-    before: [Acked; 2],
+    before: &[Acked],
 ) -> Vec<Synchrony> {
     let (from, to) = (Time::ZERO + spec.warmup, Time::ZERO + spec.duration);
     let mut rows = Vec::new();
-    let acks = before.into_iter().zip(acked(world, parts));
-    for (direction, (earlier, now)) in DIRECTIONS.into_iter().zip(acks) {
-        let Some(census) = world.bottleneck(direction).census() else {
+    for (i, (queue, now)) in queues(world).zip(acked(world, parts)).enumerate() {
+        let earlier = before.get(i).copied().unwrap_or_default();
+        let Some(census) = seen(world, queue).census() else {
             continue;
         };
         let counted = census.drops().iter().filter(|d| d.0 >= from && d.0 < to);
@@ -277,7 +303,8 @@ pub(super) fn synchrony(
         let (width, length) = (spec.bins.as_secs_f64(), to.since(from).as_secs_f64());
         let found = swell_stats::synchrony(&losses, census.flows(), width, length);
         rows.push(Synchrony {
-            direction: direction as u8,
+            link: Arc::clone(&spec.links[queue.link].name),
+            direction: queue.direction,
             flows: u64::from(census.flows()),
             events: found.map_or(0, |s| s.events as u64),
             share: found.map_or(f64::NAN, |s| s.share),

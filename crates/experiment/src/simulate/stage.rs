@@ -1,5 +1,7 @@
 //! What any backend needs of a run that has a world: building it, and reading it at the end.
 
+use std::path::{Path, PathBuf};
+
 use swell_base::{Dur, Tag};
 use swell_path::Ledger;
 use swell_workload::Record;
@@ -21,12 +23,13 @@ const FOREGROUND: &str = "foreground";
 /// Who plays in a world, and what was noted of it while it ran.
 pub struct Cast {
     parts: Vec<Added>,
-    recorder: Option<Recorder>,
-    warm: Option<[Ledger; 2]>,
+    /// One for each link whose packets are kept.
+    recorders: Vec<Recorder>,
+    warm: Option<Ledgers>,
     /// What was counted of parts when the warm-up was over, where that is asked for.
     counted: Vec<Counted>,
     /// Acknowledgements until then, likewise.
-    acked: [Acked; 2],
+    acked: Vec<Acked>,
     /// Of a background that was played elsewhere.
     records: Vec<Record>,
 }
@@ -42,14 +45,14 @@ pub(super) struct Added {
 }
 
 impl Cast {
-    /// The world of a run at its beginning: the bottleneck with its meters, the background, and the
+    /// The world of a run at its beginning: its links with their meters, the background, and the
     /// foreground if it is a machine and not a real program.
     ///
     /// # Errors
     /// Where a part cannot be built, or the file of packets cannot be created.
     pub fn new(spec: &RunSpec) -> Result<(World, Cast), RunError> {
         let seed = spec.cell.seed;
-        let mut world = World::new(&build::bottleneck(spec), seed);
+        let mut world = World::with_links(&build::links(spec), seed);
         world.meter(FINE, spec.bins);
         if spec.waits || spec.synchrony || spec.is_mixed() {
             world.take_census();
@@ -62,19 +65,17 @@ impl Cast {
                 }
             }
         }
-        let recorder = match &spec.packets {
-            None => None,
-            Some(path) => {
-                let source = |(role, part, (_, tcp)): &(Role, &Playing, Machine)| {
-                    build::source(*role, part, tcp)
-                };
-                let sources = machines.iter().map(source).collect();
-                let recorder = Recorder::create(path, sources, seed)
-                    .map_err(|e| RunError::Failed(e.into()))?;
-                world.set_tap(recorder.tap());
-                Some(recorder)
-            }
-        };
+        let mut recorders = Vec::new();
+        for (link, path) in packets_of(spec).into_iter().enumerate() {
+            let source = |(role, part, (_, tcp)): &(Role, &Playing, Machine)| {
+                build::source(*role, part, tcp)
+            };
+            let sources = machines.iter().map(source).collect();
+            let recorder = Recorder::create(&path, &spec.links[link].name, sources, seed)
+                .map_err(|e| RunError::Failed(e.into()))?;
+            world.set_tap_on(link, recorder.tap());
+            recorders.push(recorder);
+        }
         let mut parts = Vec::with_capacity(machines.len());
         for (role, part, (mut machine, tcp)) in machines {
             let tag = match role {
@@ -84,25 +85,27 @@ impl Cast {
                 }
                 Role::Foreground => Tag::Foreground,
             };
+            let path = world.add_path(&part.path);
+            let path = path.ok_or_else(|| RunError::Failed("a path that is none".into()))?;
             parts.push(Added {
                 role,
                 part: part.clone(),
-                index: world.add(machine, tag, tcp),
+                index: world.add_on(path, machine, tag, tcp),
                 own: role == Role::Foreground && Some(part) == spec.foreground.as_ref(),
             });
         }
         let cast = Cast {
             parts,
-            recorder,
+            recorders,
             warm: None,
             counted: Vec::new(),
-            acked: Default::default(),
+            acked: Vec::new(),
             records: Vec::new(),
         };
         Ok((world, cast))
     }
 
-    /// The warm-up is over: what the bottleneck drops from now on counts.
+    /// The warm-up is over: what links drop from now on counts.
     pub fn warmed_up(&mut self, world: &World) {
         self.was_warm(observe::ledgers(world));
         self.counted = observe::counted(world, &self.parts);
@@ -110,7 +113,7 @@ impl Cast {
     }
 
     /// As [`Cast::warmed_up`], when somebody else has looked at the world then.
-    pub fn was_warm(&mut self, ledgers: [Ledger; 2]) {
+    pub fn was_warm(&mut self, ledgers: Ledgers) {
         self.warm = Some(ledgers);
     }
 
@@ -121,7 +124,7 @@ impl Cast {
 
     /// Whether packets are recorded and that has failed; why is told at the end.
     pub fn failed(&self) -> bool {
-        self.recorder.as_ref().is_some_and(Recorder::failed)
+        self.recorders.iter().any(Recorder::failed)
     }
 
     /// Everything that the world says at the end of the run, and the doubts that the run itself
@@ -133,24 +136,24 @@ impl Cast {
         self,
         world: &mut World,
         spec: &RunSpec,
-        at_end: &[Ledger; 2],
+        at_end: &Ledgers,
     ) -> Result<Observations, RunError> {
-        if let Some(recorder) = self.recorder {
+        for recorder in self.recorders {
             let written = recorder.finish();
             written.map_err(|e| RunError::Failed(e.into()))?;
         }
         world.finish();
         let at_warmup = self.warm.unwrap_or_default();
-        let mut observed = observe::bottleneck(world, spec, [&at_warmup, at_end], FINE);
+        let mut observed = observe::links(world, spec, [&at_warmup, at_end], FINE);
         let counted = observe::counted(world, &self.parts);
         if spec.waits {
-            observed.waits = observe::waits(&self.counted, &counted);
+            observed.waits = observe::waits(spec, &self.counted, &counted);
         }
         if spec.is_mixed() {
             observed.parts = observe::totals_of_parts(&self.counted, &counted, spec);
         }
         if spec.synchrony {
-            observed.synchrony = observe::synchrony(world, spec, &self.parts, self.acked);
+            observed.synchrony = observe::synchrony(world, spec, &self.parts, &self.acked);
         }
         let foreground = self.parts.iter().find(|p| p.own);
         let own = foreground.map(|p| world.take_records(p.index));
@@ -222,7 +225,35 @@ pub fn requests(records: &[Record], end: f64) -> Vec<Request> {
     observe::requests(records, end)
 }
 
-/// What the bottleneck has done so far, up and down.
-pub fn ledgers(world: &World) -> [Ledger; 2] {
+/// The ledgers of all links, up and down.
+pub type Ledgers = Vec<[Ledger; 2]>;
+
+/// Where the packets of a run are kept: in the file that its experiment names, or, with several links, in one for each
+/// beside it, with the name of the link before the extension.
+pub fn packets_of(spec: &RunSpec) -> Vec<PathBuf> {
+    let Some(path) = &spec.packets else {
+        return Vec::new();
+    };
+    let names = spec.links.iter().map(|link| &link.name);
+    names
+        .map(|name| match spec.links.len() {
+            1 => path.clone(),
+            _ => beside(path, name),
+        })
+        .collect()
+}
+
+/// The file of a link's packets beside the one that is named for all.
+pub fn beside(path: &Path, link: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        None => format!("{stem}.{link}"),
+        Some(extension) => format!("{stem}.{link}.{}", extension.to_string_lossy()),
+    };
+    path.with_file_name(name)
+}
+
+/// What links have done so far, up and down.
+pub fn ledgers(world: &World) -> Ledgers {
     observe::ledgers(world)
 }

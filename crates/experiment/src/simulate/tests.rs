@@ -5,6 +5,7 @@ mod access;
 mod changing;
 mod filler;
 mod greedy;
+mod links;
 mod mixes;
 mod replay;
 mod sessions;
@@ -175,7 +176,7 @@ fn every_discipline_carries_traffic_and_keeps_the_queue_that_it_should() {
                 (sum + b.queue_mean, n + 1)
             }
         });
-        let delay = sum / f64::from(n) * 8.0 / spec.links[1].rate.bps() as f64;
+        let delay = sum / f64::from(n) * 8.0 / spec.links[0].directions[1].rate.bps() as f64;
         (delay, o)
     };
     let (fifo, _) = occupancy("\"fifo\"");
@@ -249,7 +250,7 @@ fn limits_within_a_discipline_are_resolved_in_the_plan() {
             "rate = \"20Mbit\"\nrtt = \"40ms\"\nqdisc = { kind = \"priority\", limits = [\"1BDP\", \"10pkt\"] }\nup = { rate = \"2Mbit\", qdisc = { kind = \"red\", min = \"0.5BDP\", max = \"1BDP\" } }",
         );
     let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
-    let [mut up, mut down] = plan.links();
+    let [mut up, mut down] = plan.links()[0].directions.clone();
     let limits =
         |link: &mut crate::file::Link| -> Vec<_> { link.qdisc.limits_mut().map(|l| *l).collect() };
     use swell_base::{Bytes, QueueLimit};

@@ -1,6 +1,6 @@
 //! Rows of the table `parts`.
 
-use super::rows::{DIRECTION, column, put_direction, take_direction};
+use super::rows::{DIRECTION, LINK, column, put_direction, take_direction};
 use super::table::Kind::{F64, Text, U64};
 use super::table::{Column, Columns, Row};
 use crate::observe::PartTotals;
@@ -10,6 +10,7 @@ impl Row for PartTotals {
     const COLUMNS: &'static [Column] = &[
         column("part", Text, "", "Name of the foreground or background."),
         column("role", Text, "", "foreground or background."),
+        LINK,
         DIRECTION,
         column("duration_s", F64, "s", "Time observed."),
         column(
@@ -41,6 +42,7 @@ impl Row for PartTotals {
     fn put(&self, values: &mut Columns) {
         values.text(&self.part);
         values.text(&self.role);
+        values.text(&self.link);
         put_direction(values, self.direction);
         values.f64(self.duration);
         values.u64(self.arrived);
@@ -53,6 +55,7 @@ impl Row for PartTotals {
         Some(PartTotals {
             part: values.take_text(),
             role: values.take_text(),
+            link: values.take_text().into(),
             direction: take_direction(values)?,
             duration: values.take_f64(),
             arrived: values.take_u64(),

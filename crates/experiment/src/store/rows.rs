@@ -28,7 +28,14 @@ pub(super) const DIRECTION: Column = column(
     "`up` (left to right) or `down` (right to left: towards the foreground's clients).",
 );
 
-// What arrived at the bottleneck, left it and was dropped: counted in every bin and in total.
+pub(super) const LINK: Column = column(
+    "link",
+    Text,
+    "",
+    "Name of the link; `bottleneck` where the experiment has only one.",
+);
+
+// What arrived at a link, left it and was dropped: counted in every bin and in total.
 const ARRIVED_FOREGROUND_BYTES: Column = column(
     "arrived_foreground_bytes",
     U64,
@@ -198,6 +205,7 @@ impl Row for Bin {
             "s",
             "Start of the bin, since the start of the run (warm-up included).",
         ),
+        LINK,
         DIRECTION,
         ARRIVED_FOREGROUND_BYTES,
         ARRIVED_BACKGROUND_BYTES,
@@ -222,6 +230,7 @@ impl Row for Bin {
     ];
     fn put(&self, values: &mut Columns) {
         values.f64(self.time);
+        values.text(&self.link);
         put_direction(values, self.direction);
         self.arrived.iter().for_each(|&v| values.u64(v));
         self.arrived_packets.iter().for_each(|&v| values.u32(v));
@@ -233,6 +242,7 @@ impl Row for Bin {
     fn take(values: &mut Columns) -> Option<Bin> {
         Some(Bin {
             time: values.take_f64(),
+            link: values.take_text().into(),
             direction: take_direction(values)?,
             arrived: [values.take_u64(), values.take_u64()],
             arrived_packets: [values.take_u32(), values.take_u32()],
@@ -247,6 +257,7 @@ impl Row for Bin {
 impl Row for Scale {
     const TABLE: &'static str = "scales";
     const COLUMNS: &'static [Column] = &[
+        LINK,
         DIRECTION,
         column(
             "traffic",
@@ -276,6 +287,7 @@ impl Row for Scale {
         ),
     ];
     fn put(&self, values: &mut Columns) {
+        values.text(&self.link);
         put_direction(values, self.direction);
         values.text(&self.traffic);
         values.text(&self.quantity);
@@ -286,6 +298,7 @@ impl Row for Scale {
     }
     fn take(values: &mut Columns) -> Option<Scale> {
         Some(Scale {
+            link: values.take_text().into(),
             direction: take_direction(values)?,
             traffic: values.take_text(),
             quantity: values.take_text(),
@@ -363,8 +376,9 @@ impl Row for Flow {
 impl Row for LinkTotals {
     const TABLE: &'static str = "links";
     const COLUMNS: &'static [Column] = &[
+        LINK,
         DIRECTION,
-        column("rate_bps", F64, "bit/s", "Capacity of the bottleneck."),
+        column("rate_bps", F64, "bit/s", "Capacity of the link."),
         column(
             "duration_s",
             F64,
@@ -399,6 +413,7 @@ impl Row for LinkTotals {
         ),
     ];
     fn put(&self, values: &mut Columns) {
+        values.text(&self.link);
         put_direction(values, self.direction);
         values.f64(self.rate);
         values.f64(self.duration);
@@ -412,10 +427,11 @@ impl Row for LinkTotals {
         self.dropped_by.iter().for_each(|&v| values.u64(v));
     }
     fn take(values: &mut Columns) -> Option<LinkTotals> {
-        let direction = take_direction(values)?;
+        let (link, direction) = (values.take_text().into(), take_direction(values)?);
         let (rate, duration) = (values.take_f64(), values.take_f64());
         let mut pair = || [values.take_u64(), values.take_u64()];
         Some(LinkTotals {
+            link,
             direction,
             rate,
             duration,
@@ -431,6 +447,7 @@ impl Row for LinkTotals {
 impl Row for Wait {
     const TABLE: &'static str = "waits";
     const COLUMNS: &'static [Column] = &[
+        LINK,
         DIRECTION,
         column(
             "traffic",
@@ -456,6 +473,7 @@ impl Row for Wait {
         column("waited_s", F64, "s", "Their waits, summed."),
     ];
     fn put(&self, values: &mut Columns) {
+        values.text(&self.link);
         put_direction(values, self.direction);
         values.text(&self.traffic);
         values.f64(self.from);
@@ -467,6 +485,7 @@ impl Row for Wait {
     }
     fn take(values: &mut Columns) -> Option<Wait> {
         Some(Wait {
+            link: values.take_text().into(),
             direction: take_direction(values)?,
             traffic: values.take_text(),
             from: values.take_f64(),
@@ -482,6 +501,7 @@ impl Row for Wait {
 impl Row for Synchrony {
     const TABLE: &'static str = "synchrony";
     const COLUMNS: &'static [Column] = &[
+        LINK,
         DIRECTION,
         column(
             "flows",
@@ -521,6 +541,7 @@ impl Row for Synchrony {
         ),
     ];
     fn put(&self, values: &mut Columns) {
+        values.text(&self.link);
         put_direction(values, self.direction);
         values.u64(self.flows);
         values.u64(self.events);
@@ -531,6 +552,7 @@ impl Row for Synchrony {
     }
     fn take(values: &mut Columns) -> Option<Synchrony> {
         Some(Synchrony {
+            link: values.take_text().into(),
             direction: take_direction(values)?,
             flows: values.take_u64(),
             events: values.take_u64(),

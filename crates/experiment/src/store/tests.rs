@@ -34,6 +34,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 })
                 .collect(),
             bins: vec![Bin {
+                link: "core".into(),
                 time: x,
                 direction: 1,
                 arrived: [1, 2],
@@ -44,6 +45,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 queue_mean: 4.5,
             }],
             scales: vec![Scale {
+                link: "core".into(),
                 direction: 0,
                 traffic: "background".into(),
                 quantity: "bytes".into(),
@@ -62,6 +64,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 retransmissions: 0,
             }],
             links: vec![LinkTotals {
+                link: "core".into(),
                 direction: 0,
                 rate: 2e7,
                 duration: 60.0,
@@ -72,6 +75,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 dropped_by: [9, 10, 11],
             }],
             waits: vec![Wait {
+                link: "core".into(),
                 direction: 1,
                 traffic: "foreground".into(),
                 from: x,
@@ -82,6 +86,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 waited: 12.0 * x,
             }],
             parts: vec![PartTotals {
+                link: "core".into(),
                 part: "down".into(),
                 role: "background".into(),
                 direction: 1,
@@ -93,6 +98,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 dropped: 23,
             }],
             synchrony: vec![Synchrony {
+                link: "core".into(),
                 direction: 0,
                 flows: 15,
                 events: 16,

@@ -6,6 +6,7 @@
 use swell_stats::{KaplanMeier, MIN_REPLICATIONS, Observation, PairedRatio};
 
 use super::{Condition, MARGIN, request_time, values};
+use crate::file::Bottleneck;
 use crate::store::{Results, RunResult};
 
 /// A drift is one where chance would show it in less than this share of stationary experiments, one test each way.
@@ -27,15 +28,17 @@ pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>)
     let file = &results.experiment;
     let parts = file.leaves(with.background);
     let windows = parts.iter().any(|part| part.active().is_some());
-    if pairs.len() < MIN_REPLICATIONS || !file.network.change.is_empty() || windows {
+    if pairs.len() < MIN_REPLICATIONS || file.changes() || windows {
         return Vec::new();
     }
     let name = with.background.name();
     let mut found = Vec::new();
-    for (direction, way) in [(1, "down"), (0, "up")] {
+    let narrowest = file.narrowest(with.background);
+    let ways = narrowest.iter().flatten().rev().zip(["down", "up"]);
+    for (bottleneck, way) in ways {
         let halves: Option<Vec<[f64; 2]>> = pairs
             .iter()
-            .map(|p| load(results, p.0, direction))
+            .map(|p| load(results, p.0, bottleneck))
             .collect();
         if let Some(factor) = halves.and_then(|h| drifted(&h, LOAD)) {
             found.push(format!(
@@ -69,8 +72,8 @@ fn drifted(halves: &[[f64; 2]], margin: f64) -> Option<f64> {
     (above.min(below) <= CHANCE).then(|| ratio.value())
 }
 
-/// Bytes of the background that left the bottleneck in the first and the second half of a run after the warm-up.
-fn load(results: &Results, run: &RunResult, direction: u8) -> Option<[f64; 2]> {
+/// Bytes of the background that left its slowest link in the first and the second half of a run after the warm-up.
+fn load(results: &Results, run: &RunResult, bottleneck: &Bottleneck) -> Option<[f64; 2]> {
     let file = &results.experiment;
     let (warm, bin) = (file.run.warmup.as_secs_f64(), file.run.bins.as_secs_f64());
     let bins: Vec<f64> = run
@@ -78,11 +81,11 @@ fn load(results: &Results, run: &RunResult, direction: u8) -> Option<[f64; 2]> {
         .bins
         .iter()
         // A bin that begins with the warm-up's end may do so by a rounding error less.
-        .filter(|b| b.direction == direction && b.time > warm - bin / 2.0)
+        .filter(|b| bottleneck.is(&b.link, b.direction) && b.time > warm - bin / 2.0)
         .map(|b| b.departed[1] as f64)
         .collect();
     let half = bins.len() / 2;
-    let rate = file.network.links()[usize::from(direction)].rate.bps() as f64;
+    let rate = bottleneck.rate.bps() as f64;
     let floor = NOTHING * rate / 8.0 * bin * half as f64;
     (half > 0).then(|| {
         [&bins[..half], &bins[bins.len() - half..]].map(|part| part.iter().sum::<f64>() + floor)

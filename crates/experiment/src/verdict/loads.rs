@@ -48,10 +48,12 @@ impl Loads {
         let background = with.background;
         // Loads are told of all runs; late ones carried what they carried.
         let runs = || results.of(foreground, background.name());
-        let mean = |direction: u8, bytes: &dyn Fn(&LinkTotals) -> u64| {
+        let narrowest = results.experiment.narrowest(background);
+        let mean = |d: usize, bytes: &dyn Fn(&LinkTotals) -> u64| {
             let links = runs().flat_map(|r| &r.observed.links);
+            let own = narrowest.as_ref().map(|n| &n[d]);
             let (sum, seconds) = links
-                .filter(|l| l.direction == direction)
+                .filter(|l| own.is_some_and(|own| own.is(&l.link, l.direction)))
                 .fold((0.0, 0.0), |(b, s), l| {
                     (b + bytes(l) as f64, s + l.duration)
                 });
@@ -88,11 +90,10 @@ impl Loads {
             target,
             open_loop,
             exact,
-            rates: results
-                .experiment
-                .network
-                .links()
-                .map(|l| l.rate.bps() as f64),
+            rates: [0, 1].map(|d| {
+                let own = narrowest.as_ref().map(|n| n[d].rate);
+                own.unwrap_or_default().bps() as f64
+            }),
             used: both(&|l| l.departed[0] + l.departed[1]),
         }
     }

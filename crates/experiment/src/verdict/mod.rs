@@ -17,6 +17,7 @@ mod doubts;
 mod drift;
 mod judge;
 mod loads;
+mod own;
 mod ratios;
 mod validity;
 mod values;
@@ -274,6 +275,10 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         program: own().any(|f| f.program().is_some()),
         end: file.run.duration.as_secs_f64(),
         bootstrap,
+        ways: own()
+            .next()
+            .map(|f| file.ways(&f.route()))
+            .unwrap_or_default(),
     };
     let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions

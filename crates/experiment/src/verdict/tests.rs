@@ -50,6 +50,7 @@ fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
                 observed: Observations {
                     requests,
                     links: vec![LinkTotals {
+                        link: "bottleneck".into(),
                         direction: 1,
                         duration: 20.0,
                         departed: [0, 20_000_000],

@@ -3,11 +3,12 @@
 use swell_stats::{Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean};
 
 use super::judge::{Judgement, Statistic, enough, over_runs};
+use super::own::Own;
 use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_times};
 use crate::measure::{
     BUILT_IN, Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
 };
-use crate::observe::{Outcome, PartTotals, Request};
+use crate::observe::{Outcome, Request};
 use crate::store::RunResult;
 
 /// Durations whose coefficient of variation is below this are set by the program, not by the network.
@@ -26,6 +27,8 @@ pub(super) struct Asked {
     pub end: f64,
     /// Intervals of percentiles of many runs together.
     pub bootstrap: Bootstrap,
+    /// The links that its packets cross: names and directions, on the way from its clients and on the way to them.
+    pub ways: [Vec<(String, u8)>; 2],
 }
 
 /// What was found of two conditions.
@@ -72,7 +75,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
             }
             Source::RequestFailures => {
                 if pairs.iter().any(|p| failed(p.0) || failed(p.1)) {
-                    found.mean(measure, &pairs, value);
+                    found.mean(measure, &pairs, |m, run| value(asked, m, run));
                 }
             }
             Source::Samples => match distributions(measure, &pairs) {
@@ -80,10 +83,10 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                     let own = [&over, &under].map(|of| levels(asked, measure, of));
                     found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
                 }
-                None => found.mean(measure, &pairs, value),
+                None => found.mean(measure, &pairs, |m, run| value(asked, m, run)),
             },
             Source::RequestRate | Source::Goodput | Source::Loss | Source::Waits => {
-                found.mean(measure, &pairs, value);
+                found.mean(measure, &pairs, |m, run| value(asked, m, run));
             }
         }
     }
@@ -139,20 +142,20 @@ fn request_times_of(
     if durations_are_constant(over, under) {
         // The program runs for so long: what it got done in that time is what may differ.
         for rate in [GOODPUT, REQUEST_RATE] {
-            found.mean(&rate, pairs, value);
+            found.mean(&rate, pairs, |m, run| value(asked, m, run));
         }
         found.open.extend(paces_itself(asked, pairs));
         return;
     }
-    if most_bytes_are_in_no_request(pairs) {
+    if most_bytes_are_in_no_request(asked, pairs) {
         if !most_bytes_pass_during_requests(pairs) {
             found.open.extend(paces_itself(asked, pairs));
         }
         // As of a program that asks once and then streams: its requests are not what it does.
-        found.mean(&GOODPUT, pairs, |_, run| link_rate(run));
+        found.mean(&GOODPUT, pairs, |_, run| link_rate(asked, run));
     } else if asked.program && bytes_differ(pairs) {
         // As of a download that stops after so many seconds: it takes as long, and gets less.
-        found.mean(&GOODPUT, pairs, value);
+        found.mean(&GOODPUT, pairs, |m, run| value(asked, m, run));
     }
     if asked.program && (few_take_most(over) || few_take_most(under)) {
         found.mean(&MEAN_TIME, pairs, |_, run| {
@@ -320,22 +323,16 @@ const HEADERS: u64 = 72;
 const WORD: u64 = 100;
 
 /// Whether most of what the foreground carried belongs to no response.
-fn most_bytes_are_in_no_request(pairs: &[(&RunResult, &RunResult)]) -> bool {
+fn most_bytes_are_in_no_request(asked: &Asked, pairs: &[(&RunResult, &RunResult)]) -> bool {
     let runs = || pairs.iter().flat_map(|p| [p.0, p.1]);
-    let counts = |run: &RunResult| {
-        if run.observed.parts.is_empty() {
-            let links = run.observed.links.iter();
-            return links
-                .map(|l| (l.arrived_packets[0], l.departed[0]))
-                .collect::<Vec<_>>();
-        }
-        let parts = run.observed.parts.iter();
-        let own = parts.filter(|p| p.role == "foreground" && p.part == run.cell.foreground);
-        own.map(|p| (p.arrived_packets, p.departed)).collect()
+    // Every packet counts where it entered the network.
+    let first = |run| {
+        let ways = [0, 1].map(|down| asked.way(run, down).into_iter().next());
+        ways.into_iter().flatten()
     };
-    let (packets, carried) = runs()
-        .flat_map(counts)
-        .fold((0, 0), |sum: (u64, u64), c| (sum.0 + c.0, sum.1 + c.1));
+    let (packets, carried) = runs().flat_map(first).fold((0, 0), |sum: (u64, u64), own| {
+        (sum.0 + own.arrived_packets, sum.1 + own.departed)
+    });
     let payload = carried.saturating_sub(HEADERS * packets);
     let responses = runs().flat_map(|r| &r.observed.requests).map(|r| r.bytes);
     payload > ELSEWHERE * responses.sum::<u64>() && payload > WORD * packets
@@ -377,10 +374,13 @@ fn paces_itself(asked: &Asked, pairs: &[(&RunResult, &RunResult)]) -> Option<Str
     let itself = |m: &Measure| BUILT_IN.iter().all(|name| *name != m.name);
     let reports = asked.measures.iter().any(itself);
     let shares = pairs.iter().filter_map(|p| {
-        let main = own(p.1)?;
-        let links = &p.1.observed.links;
-        let link = links.iter().find(|l| l.direction == main.direction)?;
-        Some(main.departed as f64 * 8.0 / main.duration / link.rate)
+        let share = |own: &Own<'_>| {
+            let mut links = p.1.observed.links.iter();
+            let link = links.find(|l| (&*l.link, l.direction) == (own.link, own.direction))?;
+            Some(own.departed as f64 * 8.0 / own.duration / link.rate)
+        };
+        let main = asked.main(p.1);
+        main.iter().filter_map(share).max_by(f64::total_cmp)
     });
     let shares: Vec<f64> = shares.filter(|s| s.is_finite()).collect();
     let idle = mean(&shares).is_some_and(|share| share < PACED);
@@ -411,54 +411,22 @@ fn most_bytes_pass_during_requests(pairs: &[(&RunResult, &RunResult)]) -> bool {
     2 * during > all
 }
 
-/// What the foreground of a run sent over the link in the direction in which it sends most.
-struct Own {
-    direction: u8,
-    duration: f64,
-    arrived_packets: u64,
-    departed: u64,
-    dropped: u64,
-}
-
-fn own(run: &RunResult) -> Option<Own> {
-    let observed = &run.observed;
-    let part = |p: &&PartTotals| p.role == "foreground" && p.part == run.cell.foreground;
-    // Beside others its own are counted apart.
-    let parts = observed.parts.iter().filter(part);
-    if let Some(main) = parts.max_by_key(|p| p.arrived) {
-        return Some(Own {
-            direction: main.direction,
-            duration: main.duration,
-            arrived_packets: main.arrived_packets,
-            departed: main.departed,
-            dropped: main.dropped,
-        });
-    }
-    let main = observed.links.iter().max_by_key(|l| l.arrived[0])?;
-    Some(Own {
-        direction: main.direction,
-        duration: main.duration,
-        arrived_packets: main.arrived_packets[0],
-        departed: main.departed[0],
-        dropped: main.dropped[0],
-    })
-}
-
-/// The foreground's network-layer bytes per second over the link, bit/s.
-fn link_rate(run: &RunResult) -> Option<f64> {
-    let main = own(run)?;
-    (main.duration > 0.0).then(|| main.departed as f64 * 8.0 / main.duration)
+/// The foreground's network-layer bytes per second out of its last link, in the direction in which it sends most, bit/s.
+fn link_rate(asked: &Asked, run: &RunResult) -> Option<f64> {
+    let main = asked.main(run);
+    let last = main.last()?;
+    (last.duration > 0.0).then(|| last.departed as f64 * 8.0 / last.duration)
 }
 
 /// The value of `measure` in one run; `None` where the run does not tell.
-fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
+fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
     let requests = &observed.requests;
     match measure.source {
         Source::RequestTimes => None,
         Source::Goodput => {
             if requests.is_empty() {
-                return link_rate(run);
+                return link_rate(asked, run);
             }
             let seconds: f64 = requests.iter().map(|r| r.observed_until - r.start).sum();
             let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
@@ -474,19 +442,27 @@ fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
             let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);
             (!requests.is_empty()).then(|| n.count() as f64 / requests.len() as f64)
         }
-        Source::Loss => own(run).map(|own| match own.arrived_packets {
-            0 => 0.0,
-            n => own.dropped as f64 / n as f64,
-        }),
+        Source::Loss => {
+            let main = asked.main(run);
+            let dropped: u64 = main.iter().map(|own| own.dropped).sum();
+            main.first().map(|own| match own.arrived_packets {
+                0 => 0.0,
+                n => dropped as f64 / n as f64,
+            })
+        }
         Source::Waits => {
-            let direction = own(run)?.direction;
-            let waits = observed
-                .waits
-                .iter()
-                .filter(|w| w.direction == direction && w.traffic == "foreground");
-            let (waited, packets) =
-                waits.fold((0.0, 0u64), |(s, n), w| (s + w.waited, n + w.packets));
-            (packets > 0).then(|| waited / packets as f64)
+            // Waits in the queues of a path add up.
+            let mean = |at: &Own<'_>| {
+                let waits = observed.waits.iter().filter(|w| {
+                    (&*w.link, w.direction) == (at.link, at.direction) && w.traffic == "foreground"
+                });
+                let (waited, packets) =
+                    waits.fold((0.0, 0u64), |(s, n), w| (s + w.waited, n + w.packets));
+                (packets > 0).then(|| waited / packets as f64)
+            };
+            let each: Option<Vec<f64>> = asked.main(run).iter().map(mean).collect();
+            let each = each.filter(|waits| !waits.is_empty());
+            each.map(|waits| waits.iter().sum())
         }
         Source::Samples => {
             let own: Vec<f64> = observed

@@ -2,7 +2,7 @@
 
 use swell_base::{Bytes, Dur, QueueLimit};
 use swell_experiment::Results;
-use swell_experiment::file::{Foreground, Link, Loss};
+use swell_experiment::file::{Foreground, Link, Loss, NamedLink, Route};
 
 use crate::data::{NetworkData, Rerun};
 use crate::human::{Quantity, trimmed};
@@ -12,9 +12,8 @@ const ACCESS_DELAY: Dur = Dur::from_millis(5);
 
 pub(super) fn network(results: &Results) -> NetworkData {
     let file = &results.experiment;
-    let links = file.network.links();
-    let own: Dur = links.iter().map(|l| l.delay).sum();
     let rtt = |f: &Foreground| {
+        let own = file.round_trip(&f.route());
         let given = if f.delay().is_some() {
             None
         } else {
@@ -24,6 +23,13 @@ pub(super) fn network(results: &Results) -> NetworkData {
     };
     let there = || file.foreground.iter().filter(|f| !f.is_none());
     let longest = file.network.rtt.or(there().map(rtt).max());
+    let longest = longest.unwrap_or_else(|| file.round_trip(&Route::default()));
+    let all = file.links();
+    let drawn = file.foreground.first();
+    let drawn = drawn.and_then(|f| file.narrowest(f));
+    let drawn = drawn.map_or(0, |[_, down]| down.queue.link);
+    let described = |l: &NamedLink| l.keys.directions().map(|way| link(&way, longest));
+    let [up, down] = all.get(drawn).map(described).unwrap_or_default();
     let mut rtts: Vec<Dur> = there().map(rtt).collect();
     rtts.sort_unstable();
     rtts.dedup();
@@ -38,8 +44,21 @@ pub(super) fn network(results: &Results) -> NetworkData {
             .filter(|b| !b.is_none())
             .map(|b| b.name().to_owned())
             .collect(),
-        up: link(&links[0], longest.unwrap_or(own)),
-        down: link(&links[1], longest.unwrap_or(own)),
+        up,
+        down,
+        drawn: match all.len() {
+            1 => String::new(),
+            _ => all.get(drawn).map(|l| l.name.clone()).unwrap_or_default(),
+        },
+        links: match all.len() {
+            1 => Vec::new(),
+            _ => (all.iter())
+                .map(|l| {
+                    let [up, down] = described(l);
+                    (l.name.clone(), up, down)
+                })
+                .collect(),
+        },
         rtt: format!(
             "foreground round trip without queueing: {}",
             rtts.join(", ")

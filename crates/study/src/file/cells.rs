@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::grid::{self, Columns, Task};
 use swell_experiment::run::{self, Ended, Options};
@@ -56,7 +57,12 @@ impl FileCell {
     pub(super) fn tables(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Tables, f64), String> {
         let (observed, plan) = self.observe(stop)?;
         let facts = facts(&plan);
-        Ok((Tables::new(observed, &facts), facts.seconds))
+        // Measures speak of one link: the slowest that the foreground crosses on the way to its clients.
+        let watched = watched(&plan).map(|b| b.link).unwrap_or_default();
+        Ok((
+            Tables::new(observed.of_link(&watched), &facts),
+            facts.seconds,
+        ))
     }
 
     /// The run itself, by the simulator that `swell run` uses.
@@ -183,13 +189,22 @@ impl Task for FileCell {
     }
 }
 
+/// The link that measures speak of.
+fn watched(plan: &Plan) -> Option<Bottleneck> {
+    let file = &plan.file;
+    let [_, down] = file.narrowest(file.foreground.first()?)?;
+    Some(down)
+}
+
 fn facts(plan: &Plan) -> Facts {
     let run = &plan.file.run;
+    let links = plan.links();
+    let link = links.get(watched(plan).map_or(0, |b| b.queue.link));
     Facts {
         warmup: run.warmup.as_secs_f64(),
         seconds: run.duration.as_secs_f64(),
         width: run.bins.as_secs_f64(),
-        delays: plan.links().map(|l| l.delay.as_secs_f64()),
+        delays: [0, 1].map(|d| link.map_or(0.0, |l| l.directions[d].delay.as_secs_f64())),
         waits: run.keep.waits,
         synchrony: run.keep.synchrony,
     }
@@ -238,6 +253,7 @@ pub(super) fn made_up(group: &Group) -> (Tables, f64) {
             ..LinkTotals::default()
         });
         let wait = |who: &str| Wait {
+            link: "".into(),
             direction,
             traffic: who.into(),
             from: 1e-3,

@@ -59,7 +59,9 @@ impl Tables {
         let scales = Arc::new(observed.scales);
         let synchrony = |d: u8| {
             let found = observed.synchrony.iter().find(|s| s.direction == d);
-            facts.synchrony.then(|| found.cloned().unwrap_or(NOTHING))
+            facts
+                .synchrony
+                .then(|| found.cloned().unwrap_or_else(nothing))
         };
         let way = |d: u8, bins| Direction {
             bins: Arc::new(bins),
@@ -108,15 +110,18 @@ pub(super) struct Direction {
 }
 
 /// Of a run without drops and acknowledgements.
-const NOTHING: Synchrony = Synchrony {
-    direction: 0,
-    flows: 0,
-    events: 0,
-    share: f64::NAN,
-    independent: f64::NAN,
-    acks: 0,
-    compressed: 0,
-};
+fn nothing() -> Synchrony {
+    Synchrony {
+        link: "".into(),
+        direction: 0,
+        flows: 0,
+        events: 0,
+        share: f64::NAN,
+        independent: f64::NAN,
+        acks: 0,
+        compressed: 0,
+    }
+}
 
 impl Direction {
     /// The bins that begin at `from` or later. Times are sums of widths, so a billionth is ignored.
@@ -438,6 +443,7 @@ mod tests {
             outcome,
         };
         let wait = |who: &str, from: f64, packets: u64, size: f64| Wait {
+            link: "".into(),
             direction: 0,
             traffic: who.into(),
             from,
@@ -448,6 +454,7 @@ mod tests {
             waited: packets as f64 * from,
         };
         let scale = |who: &str, energy: f64| Scale {
+            link: "".into(),
             direction: 0,
             traffic: who.into(),
             quantity: "bytes".into(),
@@ -480,7 +487,7 @@ mod tests {
                 independent: 0.25,
                 acks: 8,
                 compressed: 1,
-                ..NOTHING
+                ..nothing()
             }],
             ..Observations::default()
         };

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use swell_base::Rate;
 use swell_emulate::Snapshot;
+use swell_experiment::Plan;
 
 /// Wide enough for what it says, and no wider than a terminal.
 const WIDTH: usize = 79;
@@ -51,6 +52,16 @@ impl Line {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
         }
     }
+}
+
+/// The rates, up and down, of the link that the line speaks of: the slowest on the way to the foreground's clients.
+pub(crate) fn rates(plan: &Plan) -> [Rate; 2] {
+    let file = &plan.file;
+    let slowest = file.foreground.first().and_then(|f| file.narrowest(f));
+    let link = slowest.map_or(0, |[_, down]| down.queue.link);
+    let links = plan.links();
+    let link = links.get(link);
+    [0, 1].map(|d| link.map_or(Rate::default(), |l| l.directions[d].rate))
 }
 
 fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2]) -> String {

@@ -76,6 +76,11 @@ impl World {
         self.links.paths.add(hops, links)
     }
 
+    /// Whether there is such a path.
+    pub fn has_path(&self, path: PathId) -> bool {
+        self.links.paths.has(path)
+    }
+
     /// Counts what passes each link, in bins of these widths.
     pub fn meter(&mut self, fine: Dur, coarse: Dur) {
         for queue in 0..self.links.queues() {
@@ -113,6 +118,11 @@ impl World {
     /// The first link in a direction.
     pub fn bottleneck(&self, direction: Direction) -> Bottleneck<'_> {
         self.link(0, direction)
+    }
+
+    /// How many shared links there are.
+    pub fn duplexes(&self) -> usize {
+        self.links.queues() as usize / 2
     }
 
     /// A link in a direction.

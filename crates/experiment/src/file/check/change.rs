@@ -9,8 +9,14 @@ use crate::file::{Change, File};
 const OFTEN: Dur = Dur::from_millis(1);
 
 pub(super) fn changes(file: &File, found: &mut Findings) {
-    for (i, change) in file.network.change.iter().enumerate() {
-        check(change, |name| format!("network.change[{i}].{name}"), found);
+    let named = (file.links.iter().enumerate()).map(|(n, l)| (format!("links[{n}]"), &l.keys));
+    for (place, keys) in [("network".to_owned(), &file.network.link)]
+        .into_iter()
+        .chain(named)
+    {
+        for (i, change) in keys.change.iter().enumerate() {
+            check(change, |name| format!("{place}.change[{i}].{name}"), found);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ fn it_reads_back_as_itself() {
         "{}",
         file.to_toml()
     );
-    let [up, down] = file.network.links();
+    let [up, down] = file.network.link.directions();
     assert!(up.deliveries.is_none() && up.rate == Rate::from_bps(20_000_000));
     // The common rate is not that of a direction with a trace: its mean is filled in.
     assert_eq!(
@@ -48,7 +48,7 @@ fn it_reads_back_as_itself() {
     );
     let short = CHANGING.replace("{ file = \"lte.down\", phase = \"0s\" }", "\"lte.down\"");
     assert_eq!(
-        read(&short, "x").unwrap().network.links()[1]
+        read(&short, "x").unwrap().network.link.directions()[1]
             .deliveries
             .as_ref()
             .unwrap()

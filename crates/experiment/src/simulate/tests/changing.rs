@@ -61,7 +61,7 @@ fn a_delivery_trace_is_a_rate() {
     assert_eq!(codes, ["deliveries-repeat"]);
     // The file as it was understood names the very file, and the rate with which BDP counts.
     let again = crate::file::read(&plan.toml, "resolved").unwrap();
-    let down = again.network.down.unwrap();
+    let down = again.network.link.down.unwrap();
     let spec = down.deliveries.unwrap().0;
     assert_eq!(spec.sha256.as_ref().map(String::len), Some(64));
     assert!(Path::new(&spec.file).is_absolute());
@@ -70,7 +70,7 @@ fn a_delivery_trace_is_a_rate() {
     let phases: Vec<_> = plan.cells[..2]
         .iter()
         .map(|c| {
-            plan.spec(c, &BTreeMap::new()).unwrap().links[1]
+            plan.spec(c, &BTreeMap::new()).unwrap().links[0].directions[1]
                 .deliveries
                 .clone()
                 .unwrap()

@@ -179,6 +179,7 @@ fn a_load_that_is_missed_on_its_way_up_is_no_basis_for_an_answer() {
     poisson.rate_up = Some("4Mbit".parse().unwrap());
     for run in &mut results.runs {
         let offered = |direction: u8, bits: u64| LinkTotals {
+            link: "bottleneck".into(),
             direction,
             duration: 20.0,
             rate: 20e6,
@@ -245,6 +246,7 @@ fn loaded(results: &mut Results, load: impl Fn(f64, &mut swell_base::Stream) -> 
         let mut rng = swell_base::Stream::indexed(5, &cell.background, cell.replication.into());
         run.observed.bins = (0..220u32)
             .map(|i| Bin {
+                link: "bottleneck".into(),
                 time: f64::from(i) * 0.1,
                 direction: 1,
                 departed: [0, (1e5 * load(f64::from(i) / 220.0, &mut rng)) as u64],

@@ -1,0 +1,110 @@
+//! Paths over links that are not there, or that lead nowhere.
+
+use super::super::read::unknown_name;
+use super::super::route::crossed;
+use super::super::{File, NamedLink, Queue, Route, queues};
+use super::Findings;
+
+pub(super) fn check(file: &File, found: &mut Findings) {
+    let links = file.links();
+    let before = found.0.len();
+    for (i, foreground) in file.foreground.iter().enumerate() {
+        path(
+            &foreground.route(),
+            &links,
+            &format!("foreground[{i}]"),
+            found,
+        );
+    }
+    for (i, background) in file.background.iter().enumerate() {
+        path(
+            &background.route(),
+            &links,
+            &format!("background[{i}]"),
+            found,
+        );
+    }
+    // What follows from a wrong path says nothing new.
+    if found.0.len() == before && links.len() > 1 {
+        met(file, found);
+        unused(file, &links, found);
+    }
+}
+
+fn path(route: &Route, links: &[NamedLink], place: &str, found: &mut Findings) {
+    let Some(path) = &route.path else { return };
+    if path.is_empty() {
+        found.add(
+            format!("{place}.path"),
+            "a path of no links leads nowhere",
+            "name a link, or leave `path` out for all of them",
+        );
+    }
+    let names: Vec<&str> = path.iter().map(|entry| crossed(entry).0).collect();
+    let known: Vec<&str> = links.iter().map(|l| &*l.name).collect();
+    for (i, name) in names.iter().enumerate() {
+        let key = format!("{place}.path[{i}]");
+        if !known.contains(name) {
+            let (message, hint) = unknown_name("link", name, &known);
+            found.add(key, message, &hint);
+        } else if names[..i].contains(name) {
+            found.add(
+                key,
+                format!("the path crosses link `{name}` twice"),
+                "every link of a path comes once",
+            );
+        }
+    }
+}
+
+/// Every queue that packets of a route cross, there or back.
+fn all_queues(file: &File, route: &Route) -> Vec<Queue> {
+    let hops = file.hops(route);
+    [false, true].map(|down| queues(&hops, down)).concat()
+}
+
+/// A background that meets no foreground can only ever not matter.
+fn met(file: &File, found: &mut Findings) {
+    let crossed: Vec<Queue> = (file.foreground.iter())
+        .filter(|f| !f.is_none())
+        .flat_map(|f| all_queues(file, &f.route()))
+        .collect();
+    if crossed.is_empty() {
+        return;
+    }
+    for (i, background) in file.background.iter().enumerate() {
+        // A mix may have parts that only fill links of others.
+        if background.is_none() || !background.parts().is_empty() {
+            continue;
+        }
+        let route = background.route();
+        if !all_queues(file, &route).iter().any(|q| crossed.contains(q)) {
+            found.add(
+                format!("background[{i}].path"),
+                format!(
+                    "no foreground crosses a link that background `{}` crosses: it cannot matter",
+                    background.name()
+                ),
+                "name a link of a foreground's path",
+            );
+        }
+    }
+}
+
+/// A link that nothing crosses was meant for something.
+fn unused(file: &File, links: &[NamedLink], found: &mut Findings) {
+    if file.links.is_empty() {
+        // Of a preset only those that are crossed are there.
+        return;
+    }
+    let crossed = file.crossed();
+    for (i, link) in links.iter().enumerate() {
+        if !crossed.contains(&i) {
+            found.add(
+                format!("links[{i}].name"),
+                format!("no path crosses link `{}`", link.name),
+                "name it in the `path` of a foreground or background, or leave it out",
+            );
+        }
+    }
+}

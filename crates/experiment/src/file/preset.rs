@@ -1,0 +1,233 @@
+//! Networks of several links that are common enough to have a name.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, QueueLimit, Rate};
+
+use super::qdisc::{FqCodel, Qdisc, QdiscSpec};
+use super::{LinkKeys, LinkOverrides, Loss, NamedLink};
+
+/// A network of several links. The resolved file shows them as `[[links]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Preset {
+    /// Links in a chain, `link1`, `link2` and so on, for flows that cross all and cross traffic on each. Keys of a
+    /// link under `[network]` are those of every link. Default: 10 Mbit/s and 10ms each.
+    ParkingLot {
+        /// How many links.
+        #[serde(default = "three")]
+        links: u32,
+    },
+    /// A household: `wifi` (50 Mbit/s, 2ms, losses in bursts, up to 100ms of queue), `access` (10 Mbit/s up and
+    /// 100 Mbit/s down, 8ms, fq-codel up) and `core` (1 Gbit/s, 10ms). Keys of a link under `[network]` are those of
+    /// `access`.
+    Residential,
+    /// Racks of a data centre, by path: one link `leafL-spineS` from each leaf up to each spine. A path from the first
+    /// to the second rack is `["leaf1-spine1", "leaf2-spine1 reversed"]`. Keys of a link under `[network]` are those of
+    /// every link. Default: 10 Gbit/s and 5us each, queues of 150 kB.
+    LeafSpine {
+        /// How many leaves.
+        #[serde(default = "two")]
+        leaves: u32,
+        /// How many spines.
+        #[serde(default = "two")]
+        spines: u32,
+    },
+}
+
+fn two() -> u32 {
+    2
+}
+
+fn three() -> u32 {
+    3
+}
+
+/// Links that a preset may have.
+pub(super) const MOST_LINKS: u64 = 1000;
+
+impl Preset {
+    /// How many links it has.
+    pub(super) fn count(&self) -> u64 {
+        match self {
+            Preset::ParkingLot { links } => u64::from(*links),
+            Preset::Residential => 3,
+            Preset::LeafSpine { leaves, spines } => u64::from(*leaves) * u64::from(*spines),
+        }
+    }
+
+    /// Its links, with what `keys` says of them.
+    pub(super) fn links(&self, keys: &LinkKeys) -> Vec<NamedLink> {
+        let all = |names: Vec<String>, default: LinkKeys| -> Vec<NamedLink> {
+            let keys = keys.or(default);
+            let named = names.into_iter().map(|name| NamedLink {
+                name,
+                keys: keys.clone(),
+            });
+            named.collect()
+        };
+        match *self {
+            Preset::ParkingLot { links } => all(
+                (1..=links).map(|i| format!("link{i}")).collect(),
+                plain(10_000_000, Dur::from_millis(10)),
+            ),
+            Preset::LeafSpine { leaves, spines } => all(
+                (1..=leaves)
+                    .flat_map(|leaf| {
+                        (1..=spines).map(move |spine| format!("leaf{leaf}-spine{spine}"))
+                    })
+                    .collect(),
+                LinkKeys {
+                    queue: Some(QueueLimit::Bytes(swell_base::Bytes(150_000))),
+                    ..plain(10_000_000_000, Dur::from_micros(5))
+                },
+            ),
+            Preset::Residential => {
+                let wifi = LinkKeys {
+                    queue: Some(QueueLimit::Time(Dur::from_millis(100))),
+                    // One packet in two thousand begins a burst of four: what MAC retransmissions leave over.
+                    loss: Some(Loss::GilbertElliott {
+                        p_bad: 0.0005,
+                        p_good: 0.25,
+                        loss_bad: 0.5,
+                        loss_good: 0.0,
+                    }),
+                    ..plain(50_000_000, Dur::from_millis(2))
+                };
+                let access = LinkKeys {
+                    rate: None,
+                    queue: Some(QueueLimit::Time(Dur::from_millis(100))),
+                    up: Some(LinkOverrides {
+                        rate: Some(Rate::from_bps(10_000_000)),
+                        qdisc: Some(QdiscSpec(Qdisc::FqCodel(FqCodel::default()))),
+                        ..LinkOverrides::default()
+                    }),
+                    down: Some(LinkOverrides {
+                        rate: Some(Rate::from_bps(100_000_000)),
+                        ..LinkOverrides::default()
+                    }),
+                    ..plain(0, Dur::from_millis(8))
+                };
+                let core = plain(1_000_000_000, Dur::from_millis(10));
+                [("wifi", wifi), ("access", keys.or(access)), ("core", core)]
+                    .map(|(name, keys)| NamedLink {
+                        name: name.to_owned(),
+                        keys,
+                    })
+                    .into()
+            }
+        }
+    }
+}
+
+fn plain(bps: u64, delay: Dur) -> LinkKeys {
+    LinkKeys {
+        rate: Some(Rate::from_bps(bps)),
+        delay: Some(delay),
+        ..LinkKeys::default()
+    }
+}
+
+impl LinkKeys {
+    /// What it says, and what `default` says where it says nothing.
+    fn or(&self, default: LinkKeys) -> LinkKeys {
+        // A rate or trace of one's own for both directions replaces those of either.
+        let (mut up, mut down) = (default.up, default.down);
+        let carries = self.rate.is_some() || self.deliveries.is_some();
+        for side in [&mut up, &mut down].into_iter().flatten() {
+            if carries {
+                (side.rate, side.deliveries) = (None, None);
+            }
+            if self.qdisc.is_some() {
+                side.qdisc = None;
+            }
+            if self.queue.is_some() {
+                side.queue = None;
+            }
+        }
+        LinkKeys {
+            rate: self.rate.or(default.rate.filter(|_| !carries)),
+            deliveries: self.deliveries.clone(),
+            delay: self.delay.or(default.delay),
+            queue: self.queue.or(default.queue),
+            qdisc: self.qdisc.clone().or(default.qdisc),
+            loss: self.loss.or(default.loss),
+            overhead: self.overhead.or(default.overhead),
+            up: overridden(self.up.as_ref(), up),
+            down: overridden(self.down.as_ref(), down),
+            change: self.change.clone(),
+        }
+    }
+}
+
+fn overridden(
+    own: Option<&LinkOverrides>,
+    default: Option<LinkOverrides>,
+) -> Option<LinkOverrides> {
+    let Some(own) = own else {
+        return default;
+    };
+    let default = default.unwrap_or_default();
+    let carries = own.rate.is_some() || own.deliveries.is_some();
+    Some(LinkOverrides {
+        rate: own.rate.or(default.rate.filter(|_| !carries)),
+        deliveries: own.deliveries.clone(),
+        delay: own.delay.or(default.delay),
+        queue: own.queue.or(default.queue),
+        qdisc: own.qdisc.clone().or(default.qdisc),
+        loss: own.loss.or(default.loss),
+        overhead: own.overhead.or(default.overhead),
+    })
+}
+
+/// A preset as a file writes it: its name, or a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct PresetSpec(pub Preset);
+
+impl<'de> Deserialize<'de> for PresetSpec {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<PresetSpec, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = PresetSpec;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a network, or a table with its `kind`")
+            }
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<PresetSpec, E> {
+                let kind = std::iter::once(("kind", name));
+                let table = serde::de::value::MapDeserializer::<_, E>::new(kind);
+                Preset::deserialize(table).map(PresetSpec)
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<PresetSpec, A::Error> {
+                let table = serde::de::value::MapAccessDeserializer::new(map);
+                Preset::deserialize(table).map(PresetSpec)
+            }
+        }
+        d.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for PresetSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "PresetSpec".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let kinds = Preset::json_schema(generator).to_value();
+        let names: Vec<&serde_json::Value> = kinds["oneOf"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|kind| &kind["properties"]["kind"]["const"])
+            .collect();
+        let table = generator.subschema_for::<Preset>();
+        schemars::json_schema!({
+            "description": "A network of several links: its name, or a table with `kind` and parameters.",
+            "anyOf": [{"type": "string", "enum": names}, table]
+        })
+    }
+}

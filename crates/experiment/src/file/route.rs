@@ -1,0 +1,196 @@
+//! Which links the traffic of a part crosses.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, Rate};
+pub use swell_world::Hop;
+
+use super::{File, NamedLink, Network, Part};
+
+/// Which links the traffic of a foreground or background crosses, and from which end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Route {
+    /// Names of the links that its traffic crosses, from the clients' end to the servers'. A link that is crossed from
+    /// its right end to its left is written `NAME reversed`. Default: all links in the order of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<String>>,
+    /// The clients are at the far end of the path, and the servers at the near one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reversed: bool,
+}
+
+/// The only link of a network without names.
+const BOTTLENECK: &str = "bottleneck";
+
+/// What follows the name of a link that is crossed from right to left.
+const REVERSED: &str = " reversed";
+
+/// A name in a path: which link, and whether it is crossed from right to left.
+pub(super) fn crossed(entry: &str) -> (&str, bool) {
+    match entry.strip_suffix(REVERSED) {
+        Some(name) => (name.trim(), true),
+        None => (entry, false),
+    }
+}
+
+impl File {
+    /// The links: those of `[[links]]` or of a preset, else the network's only one, the `bottleneck`.
+    pub fn links(&self) -> Vec<NamedLink> {
+        if !self.links.is_empty() {
+            return self.links.clone();
+        }
+        match &self.network.preset {
+            Some(preset) => preset.0.links(&self.network.link),
+            None => vec![NamedLink {
+                name: BOTTLENECK.to_owned(),
+                keys: self.network.link.clone(),
+            }],
+        }
+    }
+
+    /// The links that packets cross on the way from a route's clients, and on the way to them: names and directions.
+    pub fn ways(&self, route: &Route) -> [Vec<(String, u8)>; 2] {
+        let (links, hops) = (self.links(), self.hops(route));
+        [false, true].map(|down| {
+            let queues = queues(&hops, down).into_iter();
+            queues
+                .map(|q| (links[q.link].name.clone(), q.direction))
+                .collect()
+        })
+    }
+
+    /// Whether a link changes during a run.
+    pub fn changes(&self) -> bool {
+        self.links().iter().any(|l| !l.keys.change.is_empty())
+    }
+
+    /// Where a part has its lowest rates at first: on the way from its clients, and on the way to them. A mix has those
+    /// of all that its parts cross.
+    pub fn narrowest(&self, part: &Part) -> Option<[Bottleneck; 2]> {
+        let links = self.links();
+        let leaves = self.leaves(part);
+        let hops: Vec<Hop> = (leaves.iter())
+            .flat_map(|leaf| self.hops(&leaf.route()))
+            .collect();
+        let of = |down| {
+            let rate = |q: Queue| links[q.link].keys.directions()[usize::from(q.direction)].rate;
+            let queue = narrowest(&hops, down, rate)?;
+            Some(Bottleneck {
+                link: links[queue.link].name.clone(),
+                queue,
+                rate: rate(queue),
+            })
+        };
+        Some([of(false)?, of(true)?])
+    }
+
+    /// The numbers of the links that something crosses.
+    pub(super) fn crossed(&self) -> Vec<usize> {
+        let foregrounds = self.foreground.iter().map(|f| &f.0);
+        let parts = foregrounds.chain(self.background.iter().map(|b| &b.0));
+        // A mix has the paths of its parts.
+        let routes = parts.filter(|part| !part.is_none() && part.parts().is_empty());
+        let routes = routes.map(|part| part.route());
+        let hops = routes.flat_map(|route| self.hops(&route));
+        hops.map(|hop| hop.link).collect()
+    }
+
+    /// Writes the links of a preset out, as far as something crosses them; true if there was one.
+    pub(crate) fn write_out(&mut self) -> bool {
+        let preset = self.network.preset.is_some();
+        if preset {
+            let crossed = self.crossed();
+            let all = self.links().into_iter().enumerate();
+            let used = all.filter(|(i, _)| crossed.is_empty() || crossed.contains(i));
+            self.links = used.map(|(_, link)| link).collect();
+            self.network = Network {
+                rtt: self.network.rtt,
+                ..Network::default()
+            };
+        }
+        preset
+    }
+
+    /// The links of a route, in the order in which packets from its clients cross them. What is wrong with a route is
+    /// left out: the check of the file refuses it.
+    pub fn hops(&self, route: &Route) -> Vec<Hop> {
+        let links = self.links();
+        let mut hops: Vec<Hop> = match &route.path {
+            None => (0..links.len())
+                .map(|link| Hop {
+                    link,
+                    reversed: false,
+                })
+                .collect(),
+            Some(path) => (path.iter())
+                .filter_map(|entry| {
+                    let (name, reversed) = crossed(entry);
+                    let link = links.iter().position(|l| l.name == name)?;
+                    Some(Hop { link, reversed })
+                })
+                .collect(),
+        };
+        if route.reversed {
+            hops.reverse();
+            hops.iter_mut().for_each(|hop| hop.reversed ^= true);
+        }
+        hops
+    }
+
+    /// Propagation delay there and back along a route, without access paths.
+    pub fn round_trip(&self, route: &Route) -> Dur {
+        let links = self.links();
+        let hops = self.hops(route);
+        let both = hops.iter().flat_map(|h| links[h.link].keys.directions());
+        both.map(|l| l.delay).sum()
+    }
+}
+
+/// The slowest link of a path in one of its directions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bottleneck {
+    /// Its name.
+    pub link: String,
+    /// Which direction of it.
+    pub queue: Queue,
+    /// Its rate at first.
+    pub rate: Rate,
+}
+
+impl Bottleneck {
+    /// Whether rows with this link and direction are its.
+    pub fn is(&self, link: &str, direction: u8) -> bool {
+        self.link == link && self.queue.direction == direction
+    }
+}
+
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Queue {
+    /// The link's number, in the order of the file.
+    pub link: usize,
+    /// 0 is up, left to right; 1 is down.
+    pub direction: u8,
+}
+
+/// The queues that packets from a path's clients cross, in their order; or, `down`, those on the way back.
+pub fn queues(hops: &[Hop], down: bool) -> Vec<Queue> {
+    let queue = |hop: &Hop| Queue {
+        link: hop.link,
+        direction: u8::from(hop.reversed != down),
+    };
+    match down {
+        false => hops.iter().map(queue).collect(),
+        true => hops.iter().rev().map(queue).collect(),
+    }
+}
+
+/// Of the queues that cross `hops` in a direction the one with the lowest rate, the first of several; `None` only where
+/// there is no hop. `rate` says the rate of a queue.
+pub fn narrowest(hops: &[Hop], down: bool, rate: impl Fn(Queue) -> Rate) -> Option<Queue> {
+    let queues = hops.iter().map(|hop| Queue {
+        link: hop.link,
+        direction: u8::from(hop.reversed != down),
+    });
+    queues.min_by_key(|&queue| rate(queue))
+}

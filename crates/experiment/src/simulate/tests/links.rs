@@ -1,0 +1,274 @@
+//! Several links: laws that hold whatever crosses them.
+
+use swell_base::Stream;
+
+use super::*;
+use crate::observe::{Bin, LinkTotals};
+
+/// An experiment over these links, without a background.
+fn over(links: &str, foreground: &str) -> String {
+    format!(
+        "name = \"test\"\n{links}\n[[foreground]]\nname = \"f\"\n{foreground}\n\
+         [[background]]\nname = \"none\"\nkind = \"none\"\n\
+         [run]\nreplications = 1\nwarmup = \"1s\"\nduration = \"11s\"\n"
+    )
+}
+
+fn link(name: &str, rate: &str, delay_ns: u64) -> String {
+    format!(
+        "[[links]]\nname = \"{name}\"\nrate = \"{rate}\"\ndelay = \"{delay_ns}ns\"\nqueue = \"100ms\"\n"
+    )
+}
+
+const PAGES: &str = "kind = \"web\"\nobject = \"200kB\"\ncount = 3";
+
+#[test]
+fn one_link_with_a_name_is_the_network_without() {
+    for loss in ["", "\nloss = { kind = \"independent\", p = 0.02 }"] {
+        let keys = format!("rate = \"20Mbit\"\ndelay = \"10ms\"\nqueue = \"50ms\"{loss}");
+        let plain = FILE.replace(
+            "rate = \"20Mbit\"\ndelay = \"10ms\"\nqueue = \"50ms\"",
+            &keys,
+        );
+        let named = plain.replace("[network]", "[[links]]\nname = \"bottleneck\"");
+        for cell in [0, 4] {
+            let (_, a) = run_of(&plain, cell);
+            let (_, b) = run_of(&named, cell);
+            assert!(!a.requests.is_empty());
+            // Not every number is equal to itself: some are none.
+            assert_eq!(format!("{a:?}"), format!("{b:?}"));
+        }
+    }
+}
+
+/// A delay is one delay, over however many links it is spread, as long as they hold nothing up.
+#[test]
+fn splitting_a_delay_over_fast_links_changes_no_completion() {
+    let mut draws = Stream::new(5, "split");
+    let whole = 20_000_000;
+    let done = |o: &Observations| -> Vec<f64> {
+        o.requests.iter().map(|r| r.last_byte - r.start).collect()
+    };
+    let (_, one) = run_of(&over(&link("slow", "8Mbit", whole), PAGES), 0);
+    let expected = done(&one);
+    assert_eq!(expected.len(), 3);
+    for k in [1, 2, 5, 13] {
+        let mut left = whole;
+        let mut links = Vec::new();
+        for i in 0..k {
+            let part = draws.below(left);
+            left -= part;
+            links.push(link(&format!("fast{i}"), "1000000Gbit", part));
+        }
+        let place = draws.below(links.len() as u64 + 1) as usize;
+        links.insert(place, link("slow", "8Mbit", left));
+        let (_, o) = run_of(&over(&links.concat(), PAGES), 0);
+        let found = done(&o);
+        assert_eq!(found.len(), expected.len());
+        for (a, b) in expected.iter().zip(&found) {
+            // A nanosecond for each packet and link at most.
+            assert!((a - b).abs() < 5e-6, "{k} links: {a} and {b}");
+        }
+    }
+}
+
+#[test]
+fn every_link_adds_its_delay_and_its_transmission() {
+    let connect = |n: usize| {
+        let links: String = (1..=n)
+            .map(|i| link(&format!("l{i}"), "8Mbit", 1_000_000))
+            .collect();
+        let (_, o) = run_of(&over(&links, PAGES), 0);
+        assert_eq!(o.links.len(), 2 * n);
+        assert!(
+            o.links.iter().all(|l| l.departed[0] > 600_000 / 100),
+            "every link was crossed"
+        );
+        o.requests[0].connected - o.requests[0].start
+    };
+    let [one, two, ten, hundred] = [1, 2, 10, 100].map(connect);
+    let each = two - one;
+    // There and back: 1 ms each, and at a microsecond a byte a SYN and a SYN-ACK of 60 bytes each.
+    assert!((each - 2.12e-3).abs() < 1e-9, "{each}");
+    assert!((ten - one - 9.0 * each).abs() < 1e-6);
+    assert!((hundred - one - 99.0 * each).abs() < 1e-5);
+}
+
+#[test]
+fn a_slower_second_link_is_the_bottleneck() {
+    let links = link("a", "20Mbit", 5_000_000) + &link("b", "5Mbit", 5_000_000);
+    let (spec, o) = run_of(
+        &over(
+            &links,
+            "kind = \"greedy\"\nconnections = 4\ndirection = \"up\"",
+        ),
+        0,
+    );
+    let longest = |name: &str| {
+        let own = o
+            .bins
+            .iter()
+            .filter(|b| &*b.link == name && b.direction == 0 && b.time >= 3.0);
+        own.map(|b| b.queue_max).max().unwrap()
+    };
+    // It is the second of those that upward packets cross: at the first nothing waits for longer than a burst.
+    assert!(
+        longest("b") > 50_000 && longest("a") < 15_000,
+        "{} {}",
+        longest("a"),
+        longest("b")
+    );
+    let total = |name: &str| {
+        o.links
+            .iter()
+            .find(|l| &*l.link == name && l.direction == 0)
+            .unwrap()
+    };
+    let bps = |l: &LinkTotals| l.departed[0] as f64 * 8.0 / l.duration;
+    assert!(
+        (bps(total("b")) / 5e6 - 1.0).abs() < 0.02,
+        "{}",
+        bps(total("b"))
+    );
+    let names = spec
+        .narrowest(&spec.foreground_path())
+        .map(|q| spec.links[q.link].name.clone());
+    assert_eq!(names.each_ref().map(|n| &**n), ["b", "b"]);
+}
+
+/// What leaves a link arrives at the next of its path, and what does not leave is dropped.
+#[test]
+fn nothing_is_lost_between_links() {
+    let file = over("[network]\npreset = { kind = \"parking-lot\", links = 4 }\nqueue = \"20pkt\"", PAGES).replace(
+        "[run]",
+        "[[background]]\nname = \"cross\"\nkind = \"poisson\"\nrate = \"7Mbit\"\nrate_up = \"2Mbit\"\n\
+         path = [\"link2\", \"link3\"]\n[run]",
+    );
+    let (_, o) = run_of(&file, 1);
+    assert_eq!(
+        o.requests.len(),
+        3,
+        "the foreground is over before the run is"
+    );
+    let sum = |link: &str, direction: u8, of: fn(&Bin) -> u64| -> u64 {
+        let own = o
+            .bins
+            .iter()
+            .filter(|b| &*b.link == link && b.direction == direction);
+        own.map(of).sum()
+    };
+    let names = ["link1", "link2", "link3", "link4"];
+    for (direction, order) in [(0, [0, 1, 2, 3]), (1, [3, 2, 1, 0])] {
+        for pair in order.windows(2) {
+            let left = sum(names[pair[0]], direction, |b| b.departed[0]);
+            assert_eq!(left, sum(names[pair[1]], direction, |b| b.arrived[0]));
+            assert!(left > 0);
+        }
+        for name in names {
+            let arrived = sum(name, direction, |b| b.arrived[0]);
+            let gone = arrived - sum(name, direction, |b| b.departed[0]);
+            let dropped = sum(name, direction, |b| u64::from(b.dropped[0]));
+            assert!(
+                (40 * dropped..=1500 * dropped).contains(&gone),
+                "{name}: {gone} B, {dropped}"
+            );
+            let background = sum(name, direction, |b| b.arrived[1]);
+            assert_eq!(background > 0, ["link2", "link3"].contains(&name), "{name}");
+        }
+    }
+    // Two queues are shared: something was dropped where, and only where, it had to be.
+    let dropped: Vec<&str> = o
+        .links
+        .iter()
+        .filter(|l| l.dropped != [0, 0])
+        .map(|l| &*l.link)
+        .collect();
+    assert!(
+        dropped.iter().all(|l| ["link2", "link3"].contains(l)),
+        "{dropped:?}"
+    );
+}
+
+#[test]
+fn a_reversed_path_is_the_same_from_the_other_end() {
+    let [a, b] = [
+        link("a", "20Mbit", 4_000_000),
+        link("b", "5Mbit", 6_000_000),
+    ];
+    let links = format!("{a}{b}");
+    // From the other end the second link comes first.
+    let plain = over(&format!("{b}{a}"), PAGES);
+    let turned = over(&links, &format!("{PAGES}\nreversed = true"));
+    let written = over(
+        &links,
+        &format!("{PAGES}\npath = [\"b reversed\", \"a reversed\"]"),
+    );
+    let [plain, turned, written] = [plain, turned, written].map(|file| run_of(&file, 0).1);
+    assert_eq!(format!("{turned:?}"), format!("{written:?}"));
+    let times = |o: &Observations| -> Vec<f64> { o.requests.iter().map(|r| r.last_byte).collect() };
+    assert_eq!(times(&plain), times(&turned), "links are symmetric");
+    let up = |o: &Observations| {
+        o.links
+            .iter()
+            .filter(|l| l.direction == 0)
+            .map(|l| l.departed[0])
+            .sum::<u64>()
+    };
+    assert!(
+        up(&turned) > 10 * up(&plain),
+        "{} {}",
+        up(&turned),
+        up(&plain)
+    );
+}
+
+/// The rates of a background are those of its own directions, at the slowest link of its own path.
+#[test]
+fn a_background_is_measured_where_it_flows() {
+    let links = link("a", "20Mbit", 1_000_000) + &link("b", "10Mbit", 1_000_000);
+    for (route, link_direction) in [
+        ("path = [\"b\"]", 1),
+        ("path = [\"b\"]\nreversed = true", 0),
+    ] {
+        let background = format!(
+            "[[background]]\nname = \"cross\"\nkind = \"poisson\"\nrate = \"4Mbit\"\nrate_up = \"1Mbit\"\n{route}\n[run]"
+        );
+        let file = over(&links, PAGES).replace("[run]", &background);
+        let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
+        let alone = plan.alone(&plan.file.background[1], 0, None, &BTreeMap::new());
+        let rates = Simulator
+            .measure(&alone, &|_| {}, &|| false)
+            .expect("a run");
+        assert!((rates.down_bps / 4e6 - 1.0).abs() < 0.1, "{rates:?}");
+        assert!((rates.up_bps / 1e6 - 1.0).abs() < 0.2, "{rates:?}");
+        let (_, o) = run_of(&file, 1);
+        let busy = o.links.iter().max_by_key(|l| l.arrived[1]).unwrap();
+        assert_eq!((&*busy.link, busy.direction), ("b", link_direction));
+        assert!(
+            o.links
+                .iter()
+                .all(|l| (l.arrived[1] > 0) == (&*l.link == "b"))
+        );
+    }
+}
+
+#[test]
+fn every_link_has_its_file_of_packets() {
+    let scratch = tempfile::tempdir().unwrap();
+    let links = link("a", "20Mbit", 1_000_000) + &link("b", "10Mbit", 1_000_000);
+    let file = over(&links, PAGES);
+    let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
+    let mut spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
+    spec.packets = Some(scratch.path().join("0.pcapng"));
+    let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("a run");
+    for name in ["a", "b"] {
+        let path = scratch.path().join(format!("0.{name}.pcapng"));
+        let (mut packets, mut reader) = (0, swell_capture::Reader::open(&path).unwrap());
+        while reader.next_packet().unwrap().is_some() {
+            packets += 1;
+        }
+        let arrived = observed.bins.iter().filter(|b| &*b.link == name);
+        let arrived: u32 = arrived.map(|b| b.arrived_packets[0]).sum();
+        assert_eq!(packets, arrived);
+    }
+}
