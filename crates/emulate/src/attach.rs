@@ -94,10 +94,10 @@ impl AttachedHosts {
         world: &mut World,
         mut each: impl FnMut(IpAddr, Port, Option<PortConfig>),
     ) {
-        let Some(updates) = self.updates.clone() else {
+        let Some(shared) = self.updates.clone() else {
             return;
         };
-        let (pending, path) = (updates.pending, updates.path);
+        let (pending, path) = (shared.pending, shared.path);
         if !pending.waiting.swap(false, Ordering::Acquire) {
             return;
         }

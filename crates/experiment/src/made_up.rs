@@ -82,8 +82,8 @@ fn observe(spec: &RunSpec) -> Observations {
     let (warmup, end) = (spec.warmup.as_secs_f64(), spec.duration.as_secs_f64());
     let (load, burst) = load(spec);
     let [_, narrowest] = spec.narrowest(&spec.foreground_path());
-    let down = spec.link(narrowest).rate.bps() as f64;
-    let room = (down - load[1]).max(down * 0.05);
+    let capacity = spec.link(narrowest).rate.bps() as f64;
+    let room = (capacity - load[1]).max(capacity * 0.05);
     let mut observed = Observations {
         warnings: vec![Warning::warning(
             "made-up",

@@ -471,6 +471,10 @@ pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String 
     for run in &results.runs {
         for link in run.observed.links.iter().rev() {
             let way = if link.direction == 0 { "up" } else { "down" };
+            let way = match results.experiment.links().len() {
+                1 => way.to_owned(),
+                _ => format!("{} {way}", link.link),
+            };
             let share = |who: usize| {
                 let bits = link.departed[who] as f64 * 8.0;
                 bits / link.rate / link.duration.max(f64::MIN_POSITIVE) * 100.0
@@ -482,9 +486,12 @@ pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String 
                 share(0),
                 share(1)
             );
-            table.add_row([way, &text]);
+            table.add_row([&*way, &text]);
             let bins = run.observed.bins.iter();
-            let bins = bins.filter(|b| b.direction == link.direction && b.queue_mean.is_finite());
+            let bins = bins.filter(|b| {
+                let here = (&b.link, b.direction) == (&link.link, link.direction);
+                here && b.queue_mean.is_finite()
+            });
             let longest = bins.clone().map(|b| b.queue_max).max().unwrap_or(0);
             let (sum, n) = bins.fold((0.0, 0.0), |(s, n), b| (s + b.queue_mean, n + 1.0));
             let ms = |bytes: f64| bytes * 8.0 / link.rate * 1e3;

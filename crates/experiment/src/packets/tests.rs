@@ -291,7 +291,7 @@ fn profiles() -> [(&'static str, Config); 6] {
 fn tcpdump_reads_both_interfaces() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("two.pcapng");
-    let recorder = Recorder::create(&path, Vec::new(), 1).unwrap();
+    let recorder = Recorder::create(&path, "bottleneck", Vec::new(), 1).unwrap();
     recorder.finish().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let mut types = Vec::new();

@@ -213,9 +213,9 @@ pub fn run(
             // The emulator has one file, of the programs; the simulator has one for each link.
             let each = spec.links.iter().map(|link| &*link.name);
             let each = each.map(|link| [&from, &to].map(|path| beside(path, link)));
-            for [from, to] in std::iter::once([from.clone(), to.clone()]).chain(each) {
-                if from.exists() {
-                    fs::rename(&from, &to).map_err(at(&to))?;
+            for [written, kept] in std::iter::once([from.clone(), to.clone()]).chain(each) {
+                if written.exists() {
+                    fs::rename(&written, &kept).map_err(at(&kept))?;
                 }
             }
         }

@@ -54,8 +54,8 @@ pub(super) fn network(results: &Results) -> NetworkData {
             1 => Vec::new(),
             _ => (all.iter())
                 .map(|l| {
-                    let [up, down] = described(l);
-                    (l.name.clone(), up, down)
+                    let [rightwards, leftwards] = described(l);
+                    (l.name.clone(), rightwards, leftwards)
                 })
                 .collect(),
         },

@@ -295,6 +295,73 @@ fn a_flow_level_model_is_a_background_too() {
 }
 
 /// The same background, with the same seed, on simulated endpoints and over the kernel's sockets.
+/// A real program at the ends of a path over three links, and background at those of another, on either stack.
+#[test]
+fn a_program_crosses_several_links_and_its_run_is_repeated() {
+    let dir = Scratch::new("links");
+    if !emulates(&dir) {
+        return;
+    }
+    let experiment = format!(
+        r#"name = "l"
+backend = "emulated"
+[network]
+preset = {{ kind = "parking-lot", links = 3 }}
+delay = "4ms"
+[[foreground]]
+name = "fetch"
+kind = "program"
+count = 2
+[foreground.client]
+command = ["bash", "-c", '''{}''']
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "cross"
+kind = "poisson"
+transport = "tcp"
+sources = 3
+rate = "3Mbit"
+path = ["link2", "link3"]
+reversed = true
+[run]
+replications = 1
+warmup = "1s"
+duration = "20s"
+"#,
+        fetch("30kB")
+    );
+    dir.write("l.toml", &experiment);
+    for stack in ["simulated", "kernel"] {
+        let set = format!("run.background_stack={stack}");
+        let out = run(
+            &dir,
+            &[
+                "--json", "run", "l.toml", "--fresh", "--record", "--set", &set,
+            ],
+        );
+        assert!(ran(&out), "{}", text(&out.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let backgrounds = &json["verdict"]["foregrounds"][0]["backgrounds"];
+        for i in 0..2 {
+            assert_eq!(backgrounds[i]["requests"], 2, "{stack}: {json:#}");
+            assert_eq!(backgrounds[i]["failed"], 0);
+            // Three links of 4 ms and two access paths of 5 ms each way: connecting, asking, and at least one more
+            // round trip for what the first window does not hold.
+            let median = backgrounds[i]["quantiles"][1]["seconds"]["value"].as_f64();
+            assert!(median.unwrap() > 3.0 * 0.044, "{json:#}");
+        }
+        // Towards its clients, who are on the right.
+        let load = backgrounds[1]["load_bps"][1].as_f64().unwrap();
+        assert!((1e6..5e6).contains(&load), "{stack}: {load}");
+        let replayed = run(&dir, &["replay", json["run"].as_str().unwrap()]);
+        let said = text(&replayed.stdout);
+        assert!(replayed.status.success(), "{stack}: {said}");
+        assert_eq!(said.matches("left as they did").count(), 2, "{said}");
+    }
+}
+
 #[test]
 fn background_over_kernel_sockets_carries_what_the_simulated_one_does() {
     let dir = Scratch::new("kernel");

@@ -161,9 +161,9 @@ fn a_rate_is_held_against_every_link_of_its_path() {
     );
     assert!(too_fast("rate = \"15Mbit\"\npath = [\"home\"]").is_ok());
     // Down for clients on the right is up on the link.
-    let said = too_fast("rate = \"5Mbit\"\npath = [\"home\"]\nreversed = true").unwrap_err();
+    let turned = too_fast("rate = \"5Mbit\"\npath = [\"home\"]\nreversed = true").unwrap_err();
     assert_eq!(
-        said,
+        turned,
         ["5Mbit are more than link `home` carries up, which is 2Mbit"]
     );
 }

@@ -169,6 +169,7 @@ fn decided(results: &Results) -> Vec<Answer> {
         program: false,
         end: 22.0,
         bootstrap: Bootstrap::seeded(1),
+        ways: Default::default(),
     };
     let of = |c: &Condition<'_>| values::judgements(&asked, c, &conditions[0]);
     let mut found: Vec<values::Found> = conditions[1..].iter().map(of).collect();
