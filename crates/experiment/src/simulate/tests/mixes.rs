@@ -241,3 +241,38 @@ fn impossible_mixes_and_windows_are_refused() {
         assert_eq!(found, [format!("background[0].{message}")]);
     }
 }
+
+#[test]
+fn a_background_may_take_the_rate_of_a_mix_with_parts_that_are_scaled() {
+    let scaled = "name = \"scaled\"\nkind = \"cbr\"\nrate = \"5Mbit\"\nload = \"carried\"";
+    let mix = "name = \"mix\"\nkind = \"mix\"\nof = [\"scaled\", \"up\"]";
+    let like = "name = \"like\"\nkind = \"poisson\"\nrate = \"match:mix\"";
+    // The one that takes the rate comes before what it is taken from.
+    let text = file(&[like, mix, scaled, UP], "");
+    let scratch = tempfile::tempdir().expect("a directory");
+    let plan = Plan::resolve(&text, "test.toml", Path::new(".")).expect("a good file");
+    let options = Options {
+        dir: scratch.path().join("run"),
+        threads: 1,
+        fresh: true,
+        shard: None,
+    };
+    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
+    let Ended::Complete(results) = ended else {
+        panic!("not interrupted")
+    };
+    let measured = &results.manifest.measured;
+    assert!(measured["scaled"].factor.is_some());
+    assert!((measured["mix"].down_bps / 8e6 - 1.0).abs() < 0.05);
+    assert!((measured["mix"].up_bps / 1e6 - 1.0).abs() < 0.1);
+    let loads: Vec<[f64; 2]> = Verdict::of(&results).foregrounds[0]
+        .backgrounds
+        .iter()
+        .map(|b| b.offered_bps)
+        .collect();
+    // The mix itself, and Poisson packets of its rate, both directions.
+    for d in [0, 1] {
+        let ratio = loads[0][d] / loads[1][d];
+        assert!((ratio - 1.0).abs() < 0.1, "{loads:?}");
+    }
+}
