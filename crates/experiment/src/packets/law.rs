@@ -20,7 +20,7 @@ use crate::test_support;
 
 mod quic;
 
-const USERS: u32 = 60;
+pub(super) const USERS: u32 = 60;
 
 /// Receive windows, both ends': below and above what 16 bits hold, alike and unlike.
 const WINDOWS: [[u32; 2]; 6] = [
@@ -34,7 +34,7 @@ const WINDOWS: [[u32; 2]; 6] = [
 const SEGMENTS: [u16; 4] = [1448, 536, 1220, 1380];
 
 /// Every user has a host, a server and a connection of its own, told by the size of its first request.
-fn world() -> Model {
+pub(super) fn world() -> Model {
     let model = Model::from_slice(test_support::model(1_000_000).as_bytes()).unwrap();
     let path = |ms: u32| HostPath {
         rtt: Dur::from_millis(u64::from(ms)),
@@ -99,16 +99,25 @@ fn world() -> Model {
     }
 }
 
-/// Plays `model` over a fast link, writes its packets and learns from the file. What was learnt, and when which
-/// session was to start.
-fn learnt_again(model: &Model, tcp: Config, path: &Path) -> (Model, Schedule) {
-    let tcp = Arc::new(tcp);
-    let link = LinkConfig {
-        // A queue would delay answers beyond the tap: what a burst waits here is less than is allowed for.
+/// A queue would delay answers beyond the tap: what a burst waits here is less than is allowed for.
+fn fast() -> LinkConfig {
+    LinkConfig {
         rate: Some(Rate::from_bps(10_000_000_000)),
         queue: QueueLimit::Packets(u64::MAX),
         ..LinkConfig::default()
-    };
+    }
+}
+
+/// What was learnt, when which session was to start, and the packets that the link dropped, up and down.
+pub(super) struct Found {
+    pub model: Model,
+    schedule: Schedule,
+    pub dropped: [u64; 2],
+}
+
+/// Plays `model` over a link, writes its packets and learns from the file.
+pub(super) fn learnt_again(model: &Model, tcp: Config, link: LinkConfig, path: &Path) -> Found {
+    let tcp = Arc::new(tcp);
     let knobs = Knobs {
         phase: Some(Dur::ZERO),
         ..Knobs::default()
@@ -130,17 +139,25 @@ fn learnt_again(model: &Model, tcp: Config, path: &Path) -> (Model, Schedule) {
     world.add(Box::new(machine), Tag::Background, tcp);
     world.advance(Time::ZERO + model.duration);
     recorder.finish().unwrap();
+    // Of the only link.
+    let dropped = crate::stage::ledgers(&world)[0]
+        .each_ref()
+        .map(|l| l.dropped_total());
 
     let mut learner = Learner::new(Options::default());
     let mut reader = Reader::open(path).unwrap();
     while let Some(packet) = reader.next_packet().unwrap() {
         learner.push(&packet);
     }
-    (learner.finish(), schedule)
+    Found {
+        model: learner.finish(),
+        schedule,
+        dropped,
+    }
 }
 
 /// The only connection of a session, and its turns.
-fn only(session: &Session) -> (&Connection, &[Turn]) {
+pub(super) fn only(session: &Session) -> (&Connection, &[Turn]) {
     let connection = session.connections().next().unwrap();
     match &connection.exchange {
         Exchange::Sequential(turns) => (connection, turns),
@@ -163,7 +180,13 @@ fn what_is_learnt_from_a_packet_file_is_what_was_played() {
         let every = tcp.window_scaling;
         let permits = tcp.sack;
         let reach = tcp.send_window.map(|segments| 536 * segments);
-        let (found, schedule) = learnt_again(&model, tcp, &scratch.path().join(name));
+        let file = scratch.path().join(name);
+        let Found {
+            model: found,
+            schedule,
+            dropped,
+        } = learnt_again(&model, tcp, fast(), &file);
+        assert_eq!(dropped, [0, 0], "{name}");
         assert_eq!(found.sessions.len(), USERS as usize, "{name}");
         assert_eq!(found.client_paths.len(), USERS as usize, "{name}");
         let (mut known, mut server) = (0, Vec::new());

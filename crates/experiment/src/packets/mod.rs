@@ -148,6 +148,8 @@ impl State {
 }
 
 #[cfg(test)]
+mod congested;
+#[cfg(test)]
 mod law;
 #[cfg(test)]
 mod tests;

@@ -139,7 +139,7 @@ fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
 
 /// Whether `program` is there; where it is not, says so, and fails in continuous integration.
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
-fn there_is(program: &str) -> bool {
+pub(super) fn there_is(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
         assert!(std::env::var_os("CI").is_none(), "{program} is missing");

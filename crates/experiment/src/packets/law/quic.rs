@@ -42,7 +42,8 @@ fn pages() -> Model {
 fn quic_keeps_its_sizes_and_think_times() {
     let scratch = tempfile::tempdir().unwrap();
     let model = pages();
-    let (found, _) = learnt_again(&model, Config::linux(), &scratch.path().join("quic"));
+    let place = scratch.path().join("quic");
+    let found = learnt_again(&model, Config::linux(), fast(), &place).model;
     assert_eq!(found.sessions.len(), PAGES as usize);
     let classes: Vec<_> = found.classes.iter().map(|c| (&c.name[..], c.udp)).collect();
     assert_eq!(classes, [("quic", true)]);

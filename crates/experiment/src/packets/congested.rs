@@ -1,0 +1,141 @@
+//! Known users beside a queue that drops: what they did, what the learner makes of the packet file, and what tshark,
+//! which shares no code with it, reads there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use swell_base::{Bytes, Dur, QueueLimit, Rate};
+use swell_path::LinkConfig;
+use swell_tcp::Config;
+use swell_traffic::{Connection, Exchange, Model, Session};
+
+use super::law::{USERS, learnt_again, only, world};
+use super::tests::there_is;
+
+/// Payload of every stream from the left and from the right, each byte once, and segments that advance nothing, as
+/// tshark tells them from the file: a decoder that shares nothing with ours.
+fn by_tshark(scratch: &Path, path: &Path) -> (Vec<[u64; 2]>, u64) {
+    let mut command = Command::new("tshark");
+    command
+        .env("WIRESHARK_CONFIG_DIR", scratch)
+        .arg("-r")
+        .arg(path);
+    command.args(["-T", "fields", "-E", "separator=;", "-E", "occurrence=f"]);
+    for field in ["tcp.stream", "frame.interface_id", "tcp.seq", "tcp.len"] {
+        command.args(["-e", field]);
+    }
+    let out = command.output().unwrap();
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    let mut streams: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
+    let mut again = 0;
+    for line in String::from_utf8(out.stdout).unwrap().lines() {
+        let row: Vec<u64> = line.split(';').map(|n| n.parse().unwrap()).collect();
+        let [stream, interface, seq, len] = row[..] else {
+            panic!("{line}")
+        };
+        let known = &mut streams.entry(stream).or_default()[interface as usize];
+        if len > 0 {
+            // Relative sequence numbers; the SYN is number 0.
+            let end = seq + len - 1;
+            again += u64::from(end <= *known);
+            *known = end.max(*known);
+        }
+    }
+    (streams.into_values().collect(), again)
+}
+
+/// Beside the learner stands a decoder that shares no code with it, and both are held against what was put in.
+#[test]
+fn what_is_learnt_beside_a_congested_queue_is_what_was_played() {
+    if !there_is("tshark") {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("congested");
+    let mut model = world();
+    let exchanges = (model.sessions.iter_mut().zip(0..))
+        .map(|(s, i)| (&mut s.groups[0].connections[0].exchange, i));
+    for (exchange, i) in exchanges {
+        if let Exchange::Sequential(turns) = exchange {
+            turns.iter_mut().for_each(|t| t.response = 20_000 + 100 * i);
+        }
+    }
+    let packets = 8;
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(800_000)),
+        queue: QueueLimit::Packets(packets),
+        ..LinkConfig::default()
+    };
+    let found = learnt_again(&model, Config::linux(), link, &path);
+    let (streams, again) = by_tshark(scratch.path(), &path);
+    let dropped = found.dropped[0] + found.dropped[1];
+    assert!(dropped > 100, "it is congested: {:?}", found.dropped);
+
+    // What every connection carried, by all three.
+    let sorted = |mut all: Vec<[u64; 2]>| {
+        all.iter_mut().for_each(|way| way.sort_unstable());
+        all.sort_unstable();
+        all
+    };
+    let carried = |m: &Model| sorted(m.sessions.iter().map(Session::bytes).collect());
+    assert_eq!(
+        sorted(streams),
+        carried(&model),
+        "tshark and what was put in"
+    );
+    assert_eq!(
+        carried(&found.model),
+        carried(&model),
+        "the learner and what was put in"
+    );
+
+    // What was dropped was sent again: as often by tshark's count as the learner thinks that it was lost. Hosts that were
+    // measured once or twice do not tell the link's queue from their own paths.
+    assert!(again >= found.dropped[1], "{again} again of {dropped}");
+    let lost: f64 = (found.model.client_paths.iter())
+        .map(|p| p.loss_down * f64::from(p.loss_samples))
+        .sum();
+    let gone = found.dropped[1] as f64;
+    assert!(
+        (0.75..1.25).contains(&(lost / gone)),
+        "{lost} lost of {gone}"
+    );
+
+    // Times, in the middle: single ones have retransmissions and the queue in them.
+    let longest = Rate::from_bps(800_000).transmit(Bytes(packets * 1500));
+    let mut off: [Vec<f64>; 4] = Default::default();
+    let mut whole = 0;
+    for s in &found.model.sessions {
+        let (connection, turns) = only(s);
+        let truth = &model.sessions[turns[0].request as usize - 200];
+        let (wanted, asked) = only(truth);
+        whole += u32::from(turns.len() == asked.len());
+        let client = |m: &Model, of: &Session| m.client_paths[of.client as usize].rtt;
+        let server = |m: &Model, c: &Connection| m.server_paths[c.server as usize].rtt;
+        let ms = |a: Dur, b: Dur| (a.as_secs_f64() - b.as_secs_f64()) * 1e3;
+        off[0].push(ms(client(&found.model, s), client(&model, truth)));
+        off[1].push(ms(server(&found.model, connection), server(&model, wanted)));
+        off[2].push(ms(turns[0].server_think, asked[0].server_think));
+        off[3].push(ms(turns[0].client_think, asked[0].client_think));
+    }
+    let median = |all: &mut Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    let [client, server, served, thought] = off.each_mut().map(median);
+    // The queue stands between the tap and the clients: no longer than it may be.
+    let queue = longest.as_secs_f64() * 1e3;
+    assert!((0.0..queue / 2.0).contains(&client), "{client} ms");
+    assert!((0.0..5.0).contains(&server), "{server} ms");
+    assert!((-5.0..15.0).contains(&served), "{served} ms");
+    assert!((-15.0..queue).contains(&thought), "{thought} ms");
+    // A time-out of TCP's in the middle of a response is no pause of the server's. Acknowledgements wait in the other
+    // queue, too, where not everything tells them from a server that thinks: 51 of 60 came back whole when this was written,
+    // and which ones is chance. The learner's own tests hold each rule.
+    assert!(10 * whole >= 7 * USERS, "{whole} of {USERS}");
+}
