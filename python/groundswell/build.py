@@ -66,6 +66,7 @@ __all__ = [
     "Independence",
     "IndependentLoss",
     "Keep",
+    "LeafSpinePreset",
     "LearntBackground",
     "LinkOverrides",
     "LoadBasis",
@@ -73,6 +74,7 @@ __all__ = [
     "Measure",
     "Measure2",
     "MixBackground",
+    "NamedLink",
     "Network",
     "NoneBackground",
     "NoneForeground",
@@ -82,12 +84,15 @@ __all__ = [
     "OnOffForeground",
     "OutagePackets",
     "Pairing",
+    "ParkingLotPreset",
     "Peer",
     "PieDelay",
     "PieQdisc",
     "Place",
     "PoissonBackground",
     "PoissonForeground",
+    "Preset",
+    "PresetSpec",
     "PriorityQdisc",
     "ProgramForeground",
     "Qdisc",
@@ -100,6 +105,7 @@ __all__ = [
     "ReplayBackground",
     "ReplayForeground",
     "Reported",
+    "ResidentialPreset",
     "Run",
     "Server",
     "SessionsBackground",
@@ -271,6 +277,9 @@ Place: TypeAlias = Literal[
 ]
 """A side of the bottleneck. `left`: Where the client is. `right`: Where the server is."""
 
+PresetSpec: TypeAlias = 'Literal["parking-lot", "residential", "leaf-spine"] | Preset'
+"""A network of several links: its name, or a table with `kind` and parameters."""
+
 QdiscSpec: TypeAlias = 'Literal["fifo", "red", "priority", "drr", "codel", "fq-codel", "pie"] | Qdisc'
 """A queueing discipline: its name, or a table with `kind` and parameters."""
 
@@ -424,8 +433,16 @@ class WebBackground(Table):
     object: Objects
     """Size of the objects; of several, each request takes the next in turn."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     request: Bytes | None = None
     """Bytes of a request. Default: 300B."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     tcp: TcpSettings | None = None
     """The TCP that clients and servers run."""
@@ -472,6 +489,11 @@ class LearntBackground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     phase: Dur | None = None
     """Where in the model's trace a run starts. Default: drawn anew by every seed."""
 
@@ -484,6 +506,9 @@ class LearntBackground(Table):
 
     response: float | None = None
     """Response sizes, as a multiple of the model's. Default: 1.0."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     rtt: Dur | None = None
     """Round-trip propagation delay of every path. Default: the model's, host by host."""
@@ -535,12 +560,20 @@ class PoissonBackground(Table):
     packet: Bytes | None = None
     """Network-layer size of a packet. Default: 1kB."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     rate: RateSpec
     """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
     measured mean rates of that background, both directions."""
 
     rate_up: Rate | None = None
     """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     sources: int | None = None
     """Sources per direction, which take turns: over TCP, connections. The packets of all together have
@@ -590,12 +623,20 @@ class CbrBackground(Table):
     packet: Bytes | None = None
     """Network-layer size of a packet. Default: 1kB."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     rate: RateSpec
     """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
     measured mean rates of that background, both directions."""
 
     rate_up: Rate | None = None
     """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     sources: int | None = None
     """Sources per direction, which take turns: over TCP, connections. The packets of all together have
@@ -639,9 +680,17 @@ class SessionsBackground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     rate: RateSpec | None = None
     """Mean rate of the down direction when the background is alone, which sessions are scaled to; or
     `match:NAME`, the rate of that background."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     sessions: float | None = None
     """Sessions, as a multiple of the model's. Default 1. Not together with `rate`."""
@@ -686,6 +735,10 @@ class ReplayBackground(Table):
 
     once: bool | None = None
     """Whether the trace is over after its last packet. Default: it begins again."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that it crosses, as in other backgrounds. Default: all links in the order of
+    the file."""
 
     phase: Dur | None = None
     """Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
@@ -742,6 +795,14 @@ class GreedyBackground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
     spread: Dur | None = None
     """Within how much time after its turn each begins; 0s begins exactly then, in every run. Default:
     1s."""
@@ -785,12 +846,20 @@ class OnOffBackground(Table):
     on: Dur | None = None
     """Mean time for which a source is on. Default: 500ms."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     rate: RateSpec
     """Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate
     of that background."""
 
     rate_up: Rate | None = None
     """Mean rate of the up direction. Default: none."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     seeds: Sequence[int] | None = None
     """Seeds of the up and of the down direction: every run then has the same packets, those that
@@ -836,9 +905,17 @@ class VoiceBackground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     pause: Dur | None = None
     """Mean pause between two spurts of a speaker. 0s: each talks all the time, in spurts without
     pauses. Default: 1.587s."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     talk: Dur | None = None
     """Mean length of a talk spurt. Default: 1.004s."""
@@ -956,8 +1033,16 @@ class WebForeground(Table):
     object: Objects
     """Size of the objects; of several, each request takes the next in turn."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     request: Bytes | None = None
     """Bytes of a request. Default: 300B."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     tcp: TcpSettings | None = None
     """The TCP that clients and servers run."""
@@ -1003,8 +1088,16 @@ class ProgramForeground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     reported: Sequence[Reported] | None = None
     """Measures that the program reports itself, beside those that the packets show."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     server: Server | None = None
     """The server, on the right. Default: a small HTTP server of our own on port 80, which serves
@@ -1066,12 +1159,20 @@ class PoissonForeground(Table):
     packet: Bytes | None = None
     """Network-layer size of a packet. Default: 1kB."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     rate: RateSpec
     """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
     measured mean rates of that background, both directions."""
 
     rate_up: Rate | None = None
     """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     sources: int | None = None
     """Sources per direction, which take turns: over TCP, connections. The packets of all together have
@@ -1121,12 +1222,20 @@ class CbrForeground(Table):
     packet: Bytes | None = None
     """Network-layer size of a packet. Default: 1kB."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     rate: RateSpec
     """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
     measured mean rates of that background, both directions."""
 
     rate_up: Rate | None = None
     """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     sources: int | None = None
     """Sources per direction, which take turns: over TCP, connections. The packets of all together have
@@ -1172,6 +1281,10 @@ class ReplayForeground(Table):
 
     once: bool | None = None
     """Whether the trace is over after its last packet. Default: it begins again."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that it crosses, as in other backgrounds. Default: all links in the order of
+    the file."""
 
     phase: Dur | None = None
     """Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
@@ -1228,6 +1341,14 @@ class GreedyForeground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
     spread: Dur | None = None
     """Within how much time after its turn each begins; 0s begins exactly then, in every run. Default:
     1s."""
@@ -1271,12 +1392,20 @@ class OnOffForeground(Table):
     on: Dur | None = None
     """Mean time for which a source is on. Default: 500ms."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     rate: RateSpec
     """Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate
     of that background."""
 
     rate_up: Rate | None = None
     """Mean rate of the up direction. Default: none."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     seeds: Sequence[int] | None = None
     """Seeds of the up and of the down direction: every run then has the same packets, those that
@@ -1322,9 +1451,17 @@ class VoiceForeground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
     pause: Dur | None = None
     """Mean pause between two spurts of a speaker. 0s: each talks all the time, in spurts without
     pauses. Default: 1.587s."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     talk: Dur | None = None
     """Mean length of a talk spurt. Default: 1.004s."""
@@ -1352,7 +1489,7 @@ class Keep(Table):
 
 @dataclass(kw_only=True)
 class LinkOverrides(Table):
-    """What differs in one direction of the bottleneck."""
+    """What differs in one direction of a link."""
 
     delay: Dur | None = None
     """One-way propagation delay in this direction."""
@@ -1416,15 +1553,14 @@ class GilbertElliottLoss(Table):
 
 
 @dataclass(kw_only=True)
-class Network(Table):
-    """A dumbbell: foreground clients and background users on the left, servers on the right, one
-    bottleneck between. "Up" is left to right, "down" right to left: towards the clients."""
+class NamedLink(Table):
+    """A link of a network of several. Its left end is towards the clients of a path that names it."""
 
     change: Sequence[Change] | None = None
     """What changes during a run, and when."""
 
     delay: Dur | None = None
-    """One-way propagation delay of the bottleneck, both directions. Default 10ms."""
+    """One-way propagation delay of the link, both directions. Default 10ms."""
 
     deliveries: DeliveriesSpec | None = None
     """A packet-delivery trace instead of a rate, both directions. A `rate` beside it is what limits in
@@ -1434,7 +1570,10 @@ class Network(Table):
     """What differs in the down direction."""
 
     loss: Loss | None = None
-    """Random loss on the bottleneck, both directions. Default none."""
+    """Random loss on the link, both directions. Default none."""
+
+    name: str
+    """The name by which paths and tables know it. Random losses are drawn under it."""
 
     overhead: Bytes | None = None
     """Link-layer bytes per packet that the rate counts on top of the network-layer bytes. Default 0B:
@@ -1450,7 +1589,53 @@ class Network(Table):
     1500 bytes."""
 
     rate: Rate | None = None
-    """Rate of the bottleneck, both directions."""
+    """Rate of the link, both directions."""
+
+    up: LinkOverrides | None = None
+    """What differs in the up direction."""
+
+
+@dataclass(kw_only=True)
+class Network(Table):
+    """The network of an experiment: one link, the links of a preset, or, with `[[links]]`, what holds
+    for all of them. Foreground clients and background users are on the left, servers on the right.
+    "Up" is left to right, "down" right to left: towards the clients."""
+
+    change: Sequence[Change] | None = None
+    """What changes during a run, and when."""
+
+    delay: Dur | None = None
+    """One-way propagation delay of the link, both directions. Default 10ms."""
+
+    deliveries: DeliveriesSpec | None = None
+    """A packet-delivery trace instead of a rate, both directions. A `rate` beside it is what limits in
+    time and BDP count with; default: the trace's mean."""
+
+    down: LinkOverrides | None = None
+    """What differs in the down direction."""
+
+    loss: Loss | None = None
+    """Random loss on the link, both directions. Default none."""
+
+    overhead: Bytes | None = None
+    """Link-layer bytes per packet that the rate counts on top of the network-layer bytes. Default 0B:
+    the rate counts network-layer bytes."""
+
+    preset: PresetSpec | None = None
+    """Several links at once, by the name of a common topology or as a table with `kind` and
+    parameters. Keys of a link beside it change its links."""
+
+    qdisc: QdiscSpec | None = None
+    """Queueing discipline, both directions: its name, or a table with `kind` and parameters. Default
+    fifo."""
+
+    queue: QueueLimit | None = None
+    """How much the queue holds, both directions: packets, bytes, time at the link's rate, or multiples
+    of the bandwidth-delay product (rate times `rtt`). Default 1BDP, and at least ten packets of
+    1500 bytes."""
+
+    rate: Rate | None = None
+    """Rate of the link, both directions."""
 
     rtt: Dur | None = None
     """Round-trip propagation delay of the foreground's paths, end to end; what BDP counts with.
@@ -1486,6 +1671,45 @@ class Peer(Table):
 
     side: Place | None = None
     """Where it is. Hosts on one side reach each other without crossing the bottleneck. Default: right."""
+
+
+@dataclass(kw_only=True)
+class ParkingLotPreset(Table):
+    """Links in a chain, `link1`, `link2` and so on, for flows that cross all and cross traffic on
+    each. Keys of a link under `[network]` are those of every link. Default: 10 Mbit/s and 10ms
+    each."""
+
+    kind: Literal["parking-lot"] = "parking-lot"
+    """Which kind; it decides what other keys there are."""
+
+    links: int | None = None
+    """How many links. Default: 3."""
+
+
+@dataclass(kw_only=True)
+class ResidentialPreset(Table):
+    """A household: `wifi` (50 Mbit/s, 2ms, losses in bursts, up to 100ms of queue), `access` (10
+    Mbit/s up and 100 Mbit/s down, 8ms, fq-codel up) and `core` (1 Gbit/s, 10ms). Keys of a link
+    under `[network]` are those of `access`."""
+
+    kind: Literal["residential"] = "residential"
+    """Which kind; it decides what other keys there are."""
+
+
+@dataclass(kw_only=True)
+class LeafSpinePreset(Table):
+    """Racks of a data centre, by path: one link `leafL-spineS` from each leaf up to each spine. A path
+    from the first to the second rack is `["leaf1-spine1", "leaf2-spine1 reversed"]`. Keys of a link
+    under `[network]` are those of every link. Default: 10 Gbit/s and 5us each, queues of 150 kB."""
+
+    kind: Literal["leaf-spine"] = "leaf-spine"
+    """Which kind; it decides what other keys there are."""
+
+    leaves: int | None = None
+    """How many leaves. Default: 2."""
+
+    spines: int | None = None
+    """How many spines. Default: 2."""
 
 
 @dataclass(kw_only=True)
@@ -1879,11 +2103,14 @@ class Experiment(Table):
     foreground: Sequence[Foreground]
     """The applications under study. Each is run against each background."""
 
+    links: Sequence[NamedLink] | None = None
+    """The links, where there are several."""
+
     name: str
     """Name of the experiment; the run directory is called after it."""
 
-    network: Network
-    """The network: one bottleneck, shared by everybody."""
+    network: Network | None = None
+    """The network: one bottleneck, shared by everybody, or what holds for all `[[links]]`."""
 
     note: str | None = None
     """What the experiment is about, in free text; printed in the report."""
@@ -1926,6 +2153,13 @@ Loss: TypeAlias = (
     | GilbertElliottLoss
 )
 """Random loss."""
+
+Preset: TypeAlias = (
+    ParkingLotPreset
+    | ResidentialPreset
+    | LeafSpinePreset
+)
+"""A network of several links. The resolved file shows them as `[[links]]`."""
 
 Qdisc: TypeAlias = (
     FifoQdisc
