@@ -273,11 +273,16 @@ fn certain(entries: &mut Vec<Entry>) {
         .and_then(|next| last(next, &leaves))
         .and_then(|left| last(left, &arrives));
     let end = known.map_or(Time::ZERO, |i| entries[i].at());
+    // Several packets can arrive at one instant. What became of those after the cut is cut as well.
+    let whole = entries.iter().take(known.map_or(0, |k| k + 1));
+    let arrived = whole.filter(|e| arrives(e)).count() as u64;
     let mut index = 0;
     entries.retain(|e| {
         index += 1;
         match e {
-            Entry::Departure { at, .. } | Entry::Drop { at, .. } => *at <= end,
+            Entry::Departure { at, number, .. } | Entry::Drop { at, number, .. } => {
+                *at <= end && *number < arrived
+            }
             _ => known.is_some_and(|k| index <= k + 1),
         }
     });
@@ -397,5 +402,34 @@ impl Seen {
         }
         self.last = entry.at();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swell_base::DropReason;
+
+    use super::*;
+
+    /// Two packets at one instant, each lost at once: the journal is cut between the two.
+    #[test]
+    fn what_became_of_a_packet_is_cut_with_it() {
+        let at = Time::from_nanos(5);
+        let arrival = Entry::Arrival {
+            at,
+            from: Port(0),
+            to: Port(1),
+            bucket: 0,
+            size: 100,
+            ecn: 0,
+        };
+        let lost = |number| Entry::Drop {
+            at,
+            number,
+            reason: DropReason::Loss,
+        };
+        let mut entries = vec![arrival, lost(0), arrival, lost(1)];
+        certain(&mut entries);
+        assert_eq!(entries, [arrival, lost(0), Entry::End { at }]);
     }
 }

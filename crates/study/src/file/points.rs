@@ -28,7 +28,7 @@ pub(super) fn of(
 fn points(found: Dynamic) -> Result<Points, Wrong> {
     let list = |value: Dynamic| {
         let kind = value.type_name();
-        let why = format!("a {kind} is not a list of [x, y]");
+        let why = format!("a value of type {kind} is not a list of [x, y]");
         value.try_cast::<Array>().ok_or_else(|| wrong(&why))
     };
     let mut all = Vec::new();

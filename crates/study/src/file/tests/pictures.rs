@@ -273,7 +273,7 @@ fn mistakes_in_them_have_their_place() {
         (
             "\"up.background.series(1, 2)\"",
             "\"7\"",
-            "no list of [x, y]",
+            "not a list of [x, y]",
         ),
         (
             "\"up.background.series(1, 2)\"",
