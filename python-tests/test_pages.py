@@ -188,6 +188,16 @@ def test_every_warning_is_explained():
     assert known - explained == set()
 
 
+def test_no_merge_is_half_done():
+    left = [
+        f"{page.relative_to(ROOT)}:{number}"
+        for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for number, line in enumerate(page.read_text().splitlines(), 1)
+        if line.startswith(("<<<<<<< ", ">>>>>>> "))
+    ]
+    assert not left
+
+
 def test_sentences_are_short():
     """At most forty words, in what people read first."""
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(p for p in PAGES if p.parent != DOCS or p.name in ("index.md", "tutorial.md", "glossary.md"))]
