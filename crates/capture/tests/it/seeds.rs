@@ -126,16 +126,21 @@ fn dissector_seeds() -> Seeds {
         ),
         ("gre", LinkType::IPV6, v6(47, &udp4)),
     ];
-    frames
+    let index = |link| {
+        let found = LinkType::SUPPORTED.iter().position(|&l| l == link);
+        found.expect("listed as supported") as u8
+    };
+    let mut seeds: Seeds = frames
         .into_iter()
-        .map(|(name, link, frame)| {
-            let index = LinkType::SUPPORTED
-                .iter()
-                .position(|&l| l == link)
-                .expect("listed as supported");
-            (name, [&[index as u8, 0, 3][..], &frame].concat())
-        })
-        .collect()
+        .map(|(name, link, frame)| (name, [&[index(link), 0, 3][..], &frame].concat()))
+        .collect();
+    // RFC 2675: the length field is zero, and an option gives 65 536 bytes, which are not all here.
+    let mut jumbogram = v6(0, &[]);
+    jumbogram.extend([6, 0, 0xc2, 4, 0, 1, 0, 0]);
+    jumbogram.extend(tcp(0x10, &[], &[]));
+    let beyond = [index(LinkType::IPV6), 0xff, 0xff];
+    seeds.insert("jumbogram", [&beyond[..], &jumbogram].concat());
+    seeds
 }
 
 fn option_seeds() -> Seeds {
