@@ -171,3 +171,29 @@ fn halves_of_a_trace_are_as_far_apart_as_they_were_made() {
     assert!((up - 20.0 * 2f64.log10()).abs() < 1e-6, "{up}");
     assert_eq!(down, 20.0);
 }
+/// What the page publishes is what the model files say of themselves: both come from `scripts/fidelity`, and a model that
+/// was learnt anew without it has no certificate.
+#[test]
+fn the_page_and_the_certificates_say_the_same() {
+    let page = include_str!("../../../../docs/fidelity.md");
+    for name in bundled::models() {
+        let model = Model::from_slice(bundled::model(name).unwrap()).unwrap();
+        // Made from distributions, not learnt from a trace.
+        if name == "isi-2pm" {
+            continue;
+        }
+        let certificate = model.provenance.certificate.expect(name);
+        let line = page
+            .lines()
+            .find(|l| l.starts_with(&format!("| `{name}` |")))
+            .expect(name);
+        let said = format!("| {} of {} |", certificate.met, certificate.rows);
+        assert!(line.ends_with(&said), "{name}: {line}, {said}");
+        for energy in certificate.energy {
+            assert!(
+                line.contains(&format!("{energy:.1} (")),
+                "{name}: {line}, {energy}"
+            );
+        }
+    }
+}
