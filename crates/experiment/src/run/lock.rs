@@ -17,6 +17,9 @@ pub const LOCK: &str = ".lock";
 pub(super) const SHARDS: &str = "shards";
 /// Between two looks at a lock that another shard holds.
 const POLL: Duration = Duration::from_millis(100);
+/// Looks at a lock before it is refused. Who starts a program shares its locks with the new process until that executes
+/// the program, so a lock that was just given back may still seem held.
+const TRIES: u32 = 5;
 
 /// A locked directory, until it is dropped.
 #[derive(Debug)]
@@ -108,10 +111,18 @@ fn open(path: &Path) -> Result<File, StoreError> {
 
 fn locked(dir: &Path, path: &Path, kind: Kind) -> Result<File, LockError> {
     let mut file = open(path)?;
-    let result = match kind {
+    let take = || match kind {
         Kind::Alone => file.try_lock(),
         Kind::Shared => file.try_lock_shared(),
     };
+    let mut result = take();
+    for _ in 0..TRIES {
+        if !matches!(result, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(POLL);
+        result = take();
+    }
     match result {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
