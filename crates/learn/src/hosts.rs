@@ -115,6 +115,8 @@ struct Host {
     /// Sent a SYN.
     opens: bool,
     private: bool,
+    /// Packets from it and to it that have passed.
+    passed: [u32; 2],
     measured: Option<Box<Measured>>,
 }
 
@@ -189,6 +191,7 @@ impl Hosts {
                 decided: false,
                 opens: false,
                 private: private(address),
+                passed: [0; 2],
                 measured: None,
             });
         }
@@ -212,6 +215,7 @@ impl Hosts {
                 fixed: Some(inside),
                 opens,
                 private,
+                passed: [0; 2],
                 measured: None,
             });
         }
@@ -223,6 +227,15 @@ impl Hosts {
             IpAddr::V4(a) => self.v4.get(&a.to_bits()),
             IpAddr::V6(a) => self.v6.get(&a.to_bits()),
         }
+    }
+
+    /// A packet went from `from` to `to`: how many now have passed from the one, and to the other.
+    pub(crate) fn passed(&mut self, from: u32, to: u32) -> [u32; 2] {
+        [(from, 0), (to, 1)].map(|(host, way)| {
+            let n = &mut self.hosts[host as usize].passed[way];
+            *n = n.wrapping_add(1);
+            *n
+        })
     }
 
     /// Notes that the host opened a TCP connection.

@@ -270,6 +270,7 @@ impl Learner {
         }
         t.least_gap = self.clock.least_gap();
         let from = usize::from(from_a != s.client_is_a);
+        t.passed = self.hosts.passed(s.hosts[from], s.hosts[1 - from]);
         let quiet = self.options.parameters.quiet.as_nanos();
         let news = t.packet(from, self.now, p.ip_len, h, quiet);
         s.closed = t.closed();
@@ -366,6 +367,8 @@ impl Learner {
         };
         let s = self.table.get_mut(i);
         s.last = self.now;
+        let from = usize::from(from_a != s.client_is_a);
+        self.hosts.passed(s.hosts[from], s.hosts[1 - from]);
         if let State::Udp(flow) = &mut s.state {
             if let Some(place) = s.place
                 && flow.overtaken.is_none()

@@ -40,6 +40,8 @@ pub(crate) struct Tracked {
     pub(crate) overtaken: Option<Passed>,
     /// Shortest spacing of packets that the capture's clock tells, nanoseconds.
     pub(crate) least_gap: u64,
+    /// Packets that have passed from the sender of the present one and to its receiver, with it.
+    pub(crate) passed: [u32; 2],
     /// Whether the SYN and the SYN/ACK permit selective acknowledgements; none: not seen.
     sack: [Option<bool>; 2],
 }
@@ -99,6 +101,7 @@ impl Tracked {
             rtt: [None, None],
             overtaken: None,
             least_gap: LEAST_GAP,
+            passed: [0; 2],
             sack: [None; 2],
         }
     }
@@ -236,6 +239,7 @@ impl Tracked {
             round_trip,
             allowed: self.halves[to].announced,
             least_gap: self.least_gap,
+            passed: self.passed,
         };
         let half = &mut self.halves[from];
         let settled = half.settled() && settled_by_tap && half.knew(h.options.timestamps);

@@ -294,6 +294,29 @@ fn fifteen_pairs_are_enough() {
     }
 }
 
+/// Four connections in turn through one line of 10 Mbit/s: packets of one are four packet times apart, which is not the
+/// line's rate. Nothing is said of it. Where one of them is alone later, it is known.
+#[test]
+fn connections_that_share_a_line_do_not_divide_it() {
+    for alone in [false, true] {
+        let mut tap = Tap::new();
+        let client = Host::client(1, ms(3));
+        let quarter = Host::server(1, ms(30)).at(2_500_000);
+        for i in 0..4 {
+            let at = Dur::from_micros(1_200) * i;
+            one(&mut tap, at, client, quarter, 100 * synth::MSS);
+        }
+        if alone {
+            let whole = Host::server(1, ms(30)).at(10_000_000);
+            one(&mut tap, ms(5_000), client, whole, 100 * synth::MSS);
+        }
+        let up = learn(tap).server_paths[0].up;
+        let mbit = up.map(|rate| rate.bps() as f64 / 1e6);
+        assert_eq!(mbit.is_some(), alone, "{mbit:?}");
+        assert!(mbit.is_none_or(|m| (m - 10.0).abs() < 0.1), "{mbit:?}");
+    }
+}
+
 /// A host of ten packets of which one was lost, beside a busy one that loses nothing: its loss is drawn
 /// towards the side's, its capacity is not taken from the other.
 #[test]

@@ -82,8 +82,7 @@ pub(crate) struct Half {
     /// A segment that should make the receiver acknowledge at once: (offset after it, time).
     probe: Option<(u64, u64)>,
     sample: Option<u64>,
-    /// The last data packet: (offset after it, time, could be the first of a pair).
-    last: Option<(u64, u64, bool)>,
+    last: Option<Last>,
     /// Packets stamped so close together that the clock cannot part them, the latest such group.
     batch: Batch,
     /// The last acknowledgement of at least two segments: time, and up to where data had passed by then.
@@ -106,6 +105,18 @@ pub(super) struct By {
     pub(super) least_gap: u64,
 }
 
+/// The last data packet.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// Offset after it.
+    end: u64,
+    at: u64,
+    /// Could be the first of a pair.
+    first: bool,
+    /// As [`Around::passed`].
+    passed: [u32; 2],
+}
+
 /// Packets of one direction, in a row, that a capture stamped in one interrupt.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
@@ -125,6 +136,8 @@ pub(super) struct Around {
     pub(super) allowed: Option<u16>,
     /// Shortest spacing that the capture's clock tells, nanoseconds.
     pub(super) least_gap: u64,
+    /// Packets that have passed from its sender and to its receiver, of all connections.
+    pub(super) passed: [u32; 2],
 }
 
 #[derive(Debug)]
@@ -293,7 +306,7 @@ impl Half {
         let &Around {
             round_trip,
             allowed,
-            least_gap,
+            ..
         } = around;
         let syn = h.has(Header::SYN);
         self.sizes.timestamps = Some(h.options.timestamps.is_some());
@@ -352,7 +365,7 @@ impl Half {
         let in_order = offset == self.next;
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at);
-        self.pair(in_order, end, at, ip_len, least_gap, news);
+        self.pair((in_order, end), at, ip_len, around, news);
         // A receiver acknowledges every second full-sized segment at once (RFC 9293 section
         // 3.8.6.3), so only the second one's acknowledgement times the path; a first one's may wait.
         if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
@@ -366,9 +379,9 @@ impl Half {
     /// Payload that lies wholly before `next`.
     fn old(&mut self, offset: i64, end: i64, at: u64, round_trip: u64) -> Seen {
         self.probe = None;
-        if let Some((last_end, last_at, _)) = self.last
-            && last_end as i64 == end
-            && at.saturating_sub(last_at) < DUPLICATE
+        if let Some(last) = self.last
+            && last.end as i64 == end
+            && at.saturating_sub(last.at) < DUPLICATE
         {
             self.duplicates += 1;
             return Seen::Nothing;
@@ -412,20 +425,30 @@ impl Half {
     }
 
     /// Capacity by packet pairs: two large packets in a row, with no packet of the other side
-    /// between, left the sender's bottleneck back to back. Spacings below `least_gap` are the capture's:
-    /// where packets are stamped in groups, a group's bytes passed since the group before it.
+    /// between, left the sender's bottleneck back to back. Packets of other connections from that sender, or to
+    /// that receiver, took some of the time: two with one of those between are no pair. Spacings below the least gap
+    /// are the capture's: where packets are stamped in groups, a group's bytes passed since the group before it.
     fn pair(
         &mut self,
-        in_order: bool,
-        end: u64,
+        (in_order, end): (bool, u64),
         at: u64,
         ip_len: u32,
-        least_gap: u64,
+        around: &Around,
         news: &mut News,
     ) {
+        let &Around {
+            least_gap, passed, ..
+        } = around;
         let large = ip_len >= PAIR_BYTES;
         let row = match self.last {
-            Some((_, before, true)) if in_order && large => Some(at.saturating_sub(before)),
+            Some(last)
+                if last.first
+                    && in_order
+                    && large
+                    && passed == last.passed.map(|n| n.wrapping_add(1)) =>
+            {
+                Some(at.saturating_sub(last.at))
+            }
             _ => None,
         };
         let mut sample = None;
@@ -464,13 +487,18 @@ impl Half {
             self.pairs += 1;
             news.up = Some(bytes * 8_000_000 / span);
         }
-        self.last = Some((end, at, large));
+        self.last = Some(Last {
+            end,
+            at,
+            first: large,
+            passed,
+        });
     }
 
     /// The other side sent something: the next data packet may have been caused by it.
     pub(super) fn interrupted(&mut self) {
         if let Some(last) = &mut self.last {
-            last.2 = false;
+            last.first = false;
         }
     }
 }

@@ -46,6 +46,7 @@ fn open(client_isn: u32, server_isn: u32) -> Tracked {
 /// Sends `len` bytes at stream offset `at` (0 the first byte) from the server.
 fn data(t: &mut Tracked, isn: u32, at: u32, len: u32, time: u64) -> News {
     let seq = isn.wrapping_add(1).wrapping_add(at);
+    t.passed = t.passed.map(|n| n + 1);
     t.packet(1, time, len + 40, &header(Header::ACK, seq, 1, len), QUIET)
 }
 
@@ -215,6 +216,14 @@ fn a_packet_pair_tells_the_capacity() {
     let ack = header(Header::ACK, 2, 10 + 2_920, 0);
     t.packet(0, 42 * MS, 52, &ack, QUIET);
     assert_eq!(data(&mut t, 9, 2_920, 1_460, 43 * MS).up, None);
+    // Packets of other connections, from the server or to the client, took some of the time.
+    for other in [[1, 0], [0, 1]] {
+        t.passed = [0, 1].map(|i| t.passed[i] + other[i]);
+        assert_eq!(data(&mut t, 9, 4_380, 1_460, 45 * MS).up, None);
+        assert_eq!(data(&mut t, 9, 5_840, 1_460, 47 * MS).up, Some(6_000));
+        t = open(1, 9);
+        data(&mut t, 9, 2_920, 1_460, 43 * MS);
+    }
 }
 
 #[test]
