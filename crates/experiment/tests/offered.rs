@@ -156,7 +156,7 @@ fn a_session_alone_does_what_the_closed_form_says() {
         }
         let all = sums[sums.len() - 1];
         let bytes = all[1] / all[0];
-        // The connections of `streaming` wait in one narrow queue, and send again what only waits there.
+        // The connections of `streaming` wait in their client's line, and send again what only waits there.
         let bar = if name == "streaming" { 0.04 } else { 0.02 };
         assert!((bytes - 1.0).abs() < bar, "{name}: {bytes} of the bytes");
         // The mean time that a byte takes: the integral of the share that has not passed.
