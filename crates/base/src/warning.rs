@@ -1,9 +1,12 @@
 //! Doubts that travel with results.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How much a doubt weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing.
@@ -13,7 +16,7 @@ pub enum Severity {
 }
 
 /// A doubt about a model or a result: what is doubtful, the numbers, and what could be done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// A stable name, in `kebab-case`, that programs can match: `few-samples`, `no-handshake`.
     pub code: String,

@@ -27,6 +27,7 @@
 //! Width shrinks with the square root: [`Estimate::replications_for`]. No number of samples in a run
 //! replaces runs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::Stream;
 
@@ -68,13 +69,14 @@ pub struct PairingError {
 }
 
 /// A statistic with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The statistic of all replications.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end; infinite where it is not identifiable (unfinished requests).
+    /// Upper end; infinite where it is not identifiable (unfinished requests): null in JSON.
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
     /// The confidence level, such as 0.95.
     pub level: f64,

@@ -4,10 +4,12 @@
 //! study has one number from each run, and often ns-2's mean and deviation only, which no bootstrap can
 //! use.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A mean and its 95 % interval by Student's t; no interval from a single value.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Mean")]
 pub struct Estimate {
     /// The mean.
     pub value: f64,

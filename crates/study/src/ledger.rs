@@ -1,13 +1,15 @@
 //! The ledger: a paper's claims, what it says, what we find, and a verdict by a rule that was
 //! written down before.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Estimate;
 
 /// What becomes of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ClaimVerdict")]
 pub enum Verdict {
     /// As stated, with the stated numbers.
     Holds,
@@ -41,7 +43,7 @@ impl Verdict {
 }
 
 /// What was found about a claim under one set of circumstances.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
     /// By the claim's rule.
     pub verdict: Verdict,
@@ -109,7 +111,7 @@ impl Finding {
 }
 
 /// A claim.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Entry {
     /// Its name, `S2.4a`.
     pub id: String,
@@ -138,7 +140,7 @@ pub(crate) struct Claim<C> {
 }
 
 /// Claims in rows, circumstances in columns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Ledger {
     /// What it holds.
     pub title: String,

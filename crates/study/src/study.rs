@@ -1,12 +1,13 @@
 //! What a study leaves, as plain data: the ledger, pictures, tables. `swell-report` draws it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use swell_base::Warning;
 
 use crate::{Estimate, Ledger, Verdict};
 
 /// A study that was run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Study {
     /// As on the command line.
     pub name: String,
@@ -44,7 +45,7 @@ impl Study {
 }
 
 /// A part of a study.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Section {
     /// Heading.
     pub title: String,
@@ -57,7 +58,7 @@ pub struct Section {
 }
 
 /// Lines over an axis, with intervals.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Picture {
     /// Name for files: letters, digits, `-`. Unique in the study.
     pub name: String,
@@ -74,7 +75,7 @@ pub struct Picture {
 }
 
 /// An axis of a picture.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Axis {
     /// Title without unit.
     pub title: String,
@@ -85,7 +86,7 @@ pub struct Axis {
 }
 
 /// What numbers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Counts and numbers without unit.
@@ -101,7 +102,7 @@ pub enum Unit {
 }
 
 /// A line of a picture.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Line {
     /// What the legend says.
     pub name: String,
@@ -115,7 +116,7 @@ pub struct Line {
 }
 
 /// A table of texts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Table {
     /// Heading; may be empty.
     pub title: String,

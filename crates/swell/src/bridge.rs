@@ -11,6 +11,7 @@ use swell_host::scratch::Scratch;
 
 use crate::emulation::EmulationArgs;
 use crate::fail::Fail;
+use crate::output::Emulation;
 use crate::under::args::LinkArgs;
 use crate::under::experiment;
 use crate::under::line::{Line, rates};
@@ -87,7 +88,8 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         .map_err(Fail::failed)?;
     line.clear();
     if json {
-        out::json(&tables::emulation_json(&went));
+        let went = Emulation::of(&went);
+        out::json(&serde_json::to_value(went).map_err(Fail::failed)?);
     } else if !args.quiet {
         out::say(&tables::emulator(&went));
     }

@@ -16,6 +16,7 @@ use swell_host::Rights;
 
 use crate::cli::RunArgs;
 use crate::fail::Fail;
+use crate::output::Output;
 use crate::threshold::{self, Threshold};
 use crate::{interrupt, junit, out, report, tables};
 
@@ -157,10 +158,13 @@ pub(crate) fn shard_done(
 ) {
     let shard = shard.map_or_else(String::new, |s| s.to_string());
     if json {
-        out::json(&serde_json::json!({
-            "run": dir, "shard": shard, "finished": finished, "runs": runs,
-        }));
-        return;
+        return Output::Shard {
+            run: dir,
+            shard: &shard,
+            finished,
+            runs,
+        }
+        .print();
     }
     out::data(&format!(
         "shard {shard} is done: {finished} of {runs} runs are in {}",
@@ -199,10 +203,13 @@ fn emulation(args: &RunArgs) -> Settings {
 /// Prints the table, the verdict and where the report is.
 fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     if json {
-        return out::json(&serde_json::json!({
-            "run": results.dir, "report": page, "verdict": verdict,
-            "measured": results.manifest.measured,
-        }));
+        return Output::Run {
+            run: &results.dir,
+            report: page,
+            verdict,
+            measured: &results.manifest.measured,
+        }
+        .print();
     }
     doubts(results, verdict);
     for foreground in &verdict.foregrounds {

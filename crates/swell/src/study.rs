@@ -17,6 +17,7 @@ use swell_study::{Picture, Study, harpoon};
 
 use crate::cli::{BundledArgs, GridArgs, HarpoonArgs, StudyCommand, StudyFileArgs};
 use crate::fail::Fail;
+use crate::output::Output;
 use crate::{interrupt, out, pictures, report, run, show, tables};
 
 /// Name of the table of runs in a study's directory.
@@ -342,10 +343,12 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
         draw(picture, dir)?;
     }
     if json {
-        out::json(&serde_json::json!({
-            "study": study, "report": page,
-            "verdicts": study.tally().map(|(v, n)| (v.words(), n)),
-        }));
+        Output::Study {
+            study,
+            report: &page,
+            verdicts: study.tally().map(|(v, n)| (v.words(), n)),
+        }
+        .print();
         return Ok(());
     }
     out::warnings(&study.doubts);

@@ -20,6 +20,7 @@ use swell_host::scratch::Scratch;
 use self::line::{Line, rates};
 use crate::cli::UnderArgs;
 use crate::fail::Fail;
+use crate::output::{Emulation, Output};
 use crate::{interrupt, junit, out, report, tables};
 
 /// The name of the backend, as run directories have it.
@@ -121,10 +122,13 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let seen = remembered(&seen);
     let verdict = Verdict::of(&results);
     if json {
-        out::json(&serde_json::json!({
-            "run": kept(args).then_some(&dir), "report": page, "verdict": verdict,
-            "emulation": seen.went.iter().map(tables::emulation_json).collect::<Vec<_>>(),
-        }));
+        Output::Under {
+            run: kept(args).then_some(&dir),
+            report: page.as_deref(),
+            verdict: &verdict,
+            emulation: seen.went.iter().map(Emulation::of).collect(),
+        }
+        .print();
     } else {
         say(args, &results, &verdict, &seen);
         if let Some(page) = &page {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
@@ -66,7 +67,7 @@ pub struct ModelFacts {
 }
 
 /// Measured mean rates of a background that had the network to itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// Up direction, bits per second of network-layer bytes that leave the bottleneck after the warm-up;
     /// mean over the replications, each as its own draw of sessions has it.

@@ -1,5 +1,6 @@
 //! What may be concluded of one measure of one application under two conditions.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use swell_stats::{
     Estimate, Known as Part, MIN_TAIL_SAMPLES, Observation, PairedRatio, hommel, mean, sd,
@@ -11,7 +12,7 @@ use super::{Answer, LEVEL, MARGIN};
 use crate::measure::{Better, Measure};
 
 /// What is compared of a measure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
     /// A percentile of its values within a run, 0..=1.
@@ -21,7 +22,7 @@ pub enum Statistic {
 }
 
 /// One statistic of a measure, with a background over without it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Judgement {
     /// The measure.
     pub measure: String,
