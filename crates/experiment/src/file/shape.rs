@@ -72,7 +72,11 @@ impl<'s> Shape<'s> {
                 DeValue::Table(table) if choices.iter().any(is_object) => {
                     self.variant(choices, table, span, key);
                 }
-                _ if choices.iter().any(is_object) => self.wrong_type("a table", value, span, key),
+                _ if choices.iter().any(is_object) => {
+                    let message = format!("expected a table, found {}", described(value));
+                    let hint = self.example(choices, value, key);
+                    self.add(span, key, message, hint);
+                }
                 _ => {
                     let names: Vec<&str> = choices.iter().flat_map(names).collect();
                     self.name(&names, value, span, key);
@@ -196,6 +200,35 @@ impl<'s> Shape<'s> {
         }
     }
 
+    /// What might have been meant by a bare `value` where one of `choices` is to stand: the first of them that needs only
+    /// one key of its type, else their kinds.
+    fn example(&self, choices: &[Value], value: &DeValue<'_>, key: &str) -> Option<String> {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let needs = |choice: &Value| {
+            let required = choice["required"].as_array().into_iter().flatten();
+            let mut others = required.filter_map(Value::as_str).filter(|k| *k != "kind");
+            let only = others.next().filter(|_| others.next().is_none())?;
+            self.takes(&choice["properties"][only], value)
+                .then(|| only.to_owned())
+        };
+        let kind = |choice: &Value| {
+            choice["properties"]["kind"]["const"]
+                .as_str()
+                .map(String::from)
+        };
+        let found = choices.iter().find_map(|c| Some((kind(c)?, needs(c)?)));
+        if let Some((chosen, only)) = found {
+            let text = bare(value)?;
+            return Some(format!(
+                "write {name} = {{ kind = \"{chosen}\", {only} = {text} }}"
+            ));
+        }
+        let kinds: Vec<String> = choices.iter().filter_map(kind).collect();
+        let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+        (!kinds.is_empty())
+            .then(|| format!("write {name} = {{ kind = {}, ... }}", quoted_list(&kinds)))
+    }
+
     /// A table whose `kind` says which of `choices` it is.
     fn variant(
         &mut self,
@@ -293,6 +326,17 @@ fn unit(name: &str) -> Option<fn(&str) -> Option<String>> {
         "Bytes" => Some(reason::<Bytes>),
         "QueueLimit" => Some(reason::<QueueLimit>),
         "RateSpec" => Some(reason::<RateSpec>),
+        _ => None,
+    }
+}
+
+/// A scalar as TOML writes it.
+fn bare(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(s) => Some(format!("\"{s}\"")),
+        DeValue::Integer(n) => Some(n.as_str().to_owned()),
+        DeValue::Float(n) => Some(n.as_str().to_owned()),
+        DeValue::Boolean(b) => Some(b.to_string()),
         _ => None,
     }
 }

@@ -195,6 +195,20 @@ fn each_kind_of_mistake_names_line_key_and_way_out() {
         ),
         (
             "rate = \"2Mbit\"",
+            "loss = 0.001",
+            "x.toml:6:8",
+            "network.up.loss",
+            "hint: write loss = { kind = \"independent\", p = 0.001 }",
+        ),
+        (
+            "rate = \"2Mbit\"",
+            "loss = \"1%\"",
+            "x.toml:6:8",
+            "network.up.loss",
+            "hint: write loss = { kind = \"none\" or \"independent\" or \"gilbert-elliott\", ... }",
+        ),
+        (
+            "rate = \"2Mbit\"",
             "loss = { kind = \"independent\", p = 1.5 }",
             "x.toml:6:36",
             "network.up.loss.p",
