@@ -141,6 +141,33 @@ def test_runs_with_other_seeds_are_taken_together(run, here):
         groundswell.Run(run.directory, whole.directory).verdict
 
 
+def test_runs_are_compared_with_the_statistics_of_pairs(run, here):
+    slow = groundswell.run(TEXT, output=here / "slow", network__rate="8Mbit")
+    both = groundswell.compare(run, slow, by="network.rate")
+    # Two replications show no equality.
+    assert both.differs["slow"] in ("yes", "unclear")
+    assert both.changes.rows() == [("slow", "network.rate", "10Mbit", "8Mbit")]
+    # The ratio of the medians by hand: the geometric mean over pairs of runs.
+    medians = []
+    for replication in (0, 1):
+        own = (
+            r.requests.filter(pl.col("background") == "none", pl.col("replication") == replication)
+            .select((pl.col("last_byte_s") - pl.col("start_s")).quantile(0.5, "lower"))
+            .collect()
+            .item()
+            for r in (slow, run)
+        )
+        medians.append(next(own) / next(own))
+    found = both.differences.filter(background="none", measure="time", percentile=0.5)
+    assert found["ratio"].item() == pytest.approx(math.sqrt(math.prod(medians)), rel=0.02)
+    assert found["ratio_low"].item() <= found["ratio"].item() <= found["ratio_high"].item()
+    page = both.report(here / "compared.html").html
+    assert "page beside poisson" in page and "10Mbit → 8Mbit" in page
+    assert "<iframe" in both._repr_html_()
+    with pytest.raises(groundswell.UsageError, match="differ in more than network.queue: network.rate"):
+        groundswell.compare(run, slow, by="network.queue")
+
+
 def test_an_experiment_that_is_wrong_says_where_and_what_to_write(here):
     with pytest.raises(groundswell.ExperimentError) as wrong:
         groundswell.run(TEXT.replace("delay =", "dealy ="))

@@ -9,7 +9,7 @@ print(run.slowdown().head(4))
 print(run.requests.select("background", "outcome").unique().collect())
 ```
 
-`run`, `under`, `learn`, `study` and `models` are commands of the program `swell`, which this package brings; nothing is
+`run`, `compare`, `under`, `learn`, `study` and `models` are commands of the program `swell`, which this package brings; nothing is
 computed twice. `sweep` runs an experiment over a grid on any `concurrent.futures` executor. `groundswell.build` has
 experiments as typed values.
 """
@@ -19,9 +19,9 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from groundswell import build
-from groundswell._commands import learn, models, run, study, under
+from groundswell._commands import compare, learn, models, run, study, under
 from groundswell._process import Progress, binary
-from groundswell._results import CHARTS, TABLES, Frame, Model, Run, Study, Verdict
+from groundswell._results import CHARTS, TABLES, Comparison, Frame, Model, Run, Study, Verdict
 from groundswell._show import Page
 from groundswell._sweep import Cell, Sweep, sweep
 from groundswell.errors import (
@@ -44,6 +44,7 @@ __all__ = [
     "TABLES",
     "BinaryNotFound",
     "Cell",
+    "Comparison",
     "ExperimentError",
     "Frame",
     "GroundswellError",
@@ -61,6 +62,7 @@ __all__ = [
     "__version__",
     "binary",
     "build",
+    "compare",
     "learn",
     "models",
     "run",

@@ -12,7 +12,7 @@ import polars as pl
 from groundswell import _process, _progress
 from groundswell._experiment import ExperimentLike, Source, as_list, assignments
 from groundswell._progress import Report
-from groundswell._results import Model, Run, Study
+from groundswell._results import Comparison, Model, Run, Study
 
 PathLike = str | os.PathLike[str]
 
@@ -133,6 +133,16 @@ def study(
     with _progress.shown(progress) as report:
         ended = _process.call(arguments, progress=report)
     return Study(directory, ended.json())
+
+
+def compare(first: Run | PathLike, *others: Run | PathLike, by: str | None = None) -> Comparison:
+    """What differs from one run to others, with intervals: the verdict's statistics, run against run.
+
+    Replications of equal seed are pairs. `by` names what is meant to differ, such as `"network.queue"`.
+
+    Raises `UsageError` where anything else differs, or where the runs have nothing in common to compare."""
+    directories: list[PathLike] = [r.directory if isinstance(r, Run) else r for r in (first, *others)]
+    return Comparison(directories, by)
 
 
 def models() -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from groundswell._process import call
+from groundswell._process import ANSWERS, call
 from groundswell._show import Page, altair_chart, framed
 from groundswell.errors import UsageError
 
@@ -282,6 +283,79 @@ class Run:
     def __repr__(self) -> str:
         names = ", ".join(str(path) for path in self.directories)
         return f"<Run {names}>"
+
+
+class Comparison:
+    """Run directories compared with the first of them. `str()` of it is the answer; a notebook shows the page."""
+
+    directories: tuple[Path, ...]
+    """The run directories."""
+    raw: dict[str, Any]
+    """Everything, as `swell compare --json` prints it. An end of an interval that is not known is `None`."""
+
+    def __init__(self, directories: Sequence[str | os.PathLike[str]], by: str | None = None) -> None:
+        self.directories = tuple(map(Path, directories))
+        self._arguments: list[str | os.PathLike[str]] = ["compare", *self.directories, "--json"]
+        self._arguments += [] if by is None else ["--by", by]
+        self.raw = call(self._arguments, accept=ANSWERS).json()
+
+    @property
+    def differs(self) -> dict[str, str]:
+        """Whether each run differs from the first: `yes`, `no` or `unclear`."""
+        return {c["second"]: c["differs"] for c in self.raw["comparisons"]}
+
+    @property
+    def changes(self) -> pl.DataFrame:
+        """What the runs do not have in common: keys of their experiments, versions, models."""
+        rows = [{"run": c["second"], **change} for c in self.raw["comparisons"] for change in c["changes"]]
+        return pl.DataFrame(rows, schema=dict.fromkeys(("run", "key", "first", "second"), pl.String))
+
+    @property
+    def differences(self) -> pl.DataFrame:
+        """Every statistic that was judged, a row each: its values in both runs and their ratio with its 95 % interval.
+        An upper end that is not known is infinite."""
+        rows: list[dict[str, Any]] = []
+        for comparison in self.raw["comparisons"]:
+            for condition in comparison["conditions"]:
+                for judged in condition["judged"]:
+                    statistic = judged["statistic"]
+                    row: dict[str, Any] = {
+                        "run": comparison["second"],
+                        "foreground": condition["foreground"],
+                        "background": condition["background"],
+                        "measure": judged["measure"],
+                        "unit": judged["unit"],
+                        "percentile": None if isinstance(statistic, str) else statistic["percentile"],
+                        "first": judged["without"] and judged["without"]["value"],
+                        "second": judged["with"] and judged["with"]["value"],
+                    }
+                    rows.append(row | _ends("ratio", judged["ratio"]) | {"differs": condition["differs"]})
+        texts = ("run", "foreground", "background", "measure", "unit")
+        numbers = ("percentile", "first", "second", "ratio", "ratio_low", "ratio_high")
+        schema = dict.fromkeys(texts, pl.String) | dict.fromkeys(numbers, pl.Float64)
+        return pl.DataFrame(rows, schema={**schema, "differs": pl.String})
+
+    @property
+    def doubts(self) -> list[str]:
+        """What to doubt, each with its code."""
+        doubts = [d for c in self.raw["comparisons"] for d in c["doubts"]]
+        return [f"{d['severity']}: {d['message']} [{d['code']}]" for d in doubts]
+
+    def report(self, output: str | os.PathLike[str]) -> Page:
+        """Writes the page with the figures of all runs, one over the other."""
+        call([*self._arguments, "--html", output], accept=ANSWERS)
+        return Page(Path(output))
+
+    def _repr_html_(self) -> str:
+        with tempfile.TemporaryDirectory() as place:
+            return framed(self.report(Path(place) / "compared.html").html)
+
+    def __str__(self) -> str:
+        said = (c["said"] for c in self.raw["comparisons"])
+        return "\n\n".join("\n".join((p["text"], *(f"  {line}" for line in p["lines"]))) for p in said)
+
+    def __repr__(self) -> str:
+        return f"<Comparison {self.differs}>"
 
 
 class Model:

@@ -46,6 +46,7 @@ pub fn report_data(results: &Results, verdict: &Verdict) -> ReportData {
             .collect(),
         doubts: doubts(results, verdict),
         network: facts::network(results),
+        against: "no background".into(),
         backgrounds: file.background.iter().map(background).collect(),
         foregrounds: file
             .foreground
@@ -78,7 +79,13 @@ fn foreground(
     ForegroundData {
         name: foreground.name().into(),
         what: foreground.describe(),
-        measures: measures(verdict),
+        measures: {
+            let each: Vec<&[Judgement]> =
+                verdict.backgrounds.iter().map(|b| &b.judged[..]).collect();
+            let names = || verdict.backgrounds.iter().map(|b| &b.background);
+            let reference = verdict.reference.as_ref();
+            measures(&each, names().position(|n| Some(n) == reference))
+        },
         conditions: verdict
             .backgrounds
             .iter()
@@ -87,9 +94,9 @@ fn foreground(
     }
 }
 
-/// Everything that was judged, a row for each statistic.
-fn measures(verdict: &ForegroundVerdict) -> Vec<MeasureRow> {
-    let all = || verdict.backgrounds.iter().flat_map(|b| &b.judged);
+/// Everything that was judged of `each` condition over the one at place `reference`, a row for each statistic.
+pub(crate) fn measures(each: &[&[Judgement]], reference: Option<usize>) -> Vec<MeasureRow> {
+    let all = || each.iter().copied().flatten();
     let mut rows: Vec<MeasureRow> = Vec::new();
     for j in all() {
         let name = match j.statistic {
@@ -106,17 +113,16 @@ fn measures(verdict: &ForegroundVerdict) -> Vec<MeasureRow> {
             (unit, _) => (Quantity::Plain, unit.to_owned()),
         };
         let same = |k: &&Judgement| k.measure == j.measure && k.statistic == j.statistic;
-        let reference = verdict.reference.as_ref();
-        let cells = verdict
-            .backgrounds
+        let cells = each
             .iter()
-            .map(|b| match b.judged.iter().find(same) {
+            .enumerate()
+            .map(|(i, judged)| match judged.iter().find(same) {
                 Some(own) => MeasureCell {
                     value: own.with.map(interval),
                     ratio: Some(interval(own.ratio)),
                     differs: own.differs(),
                 },
-                None if reference == Some(&b.background) => MeasureCell {
+                None if reference == Some(i) => MeasureCell {
                     value: all().find(same).and_then(|k| k.without).map(interval),
                     ..MeasureCell::default()
                 },
@@ -219,7 +225,7 @@ fn links(file: &File, runs: &[&RunResult]) -> Vec<LinkLoad> {
     all.iter().map(one).collect()
 }
 
-fn interval(e: Estimate) -> Interval {
+pub(crate) fn interval(e: Estimate) -> Interval {
     Interval {
         value: e.value,
         low: e.low,

@@ -26,7 +26,9 @@ pub struct ReportData {
     pub verdict: Vec<Vec<Said>>,
     /// What to doubt, warnings first.
     pub doubts: Vec<Doubt>,
-    /// The backgrounds, in the order of the experiment.
+    /// What slowdowns are against: `no background`, or a run that others are compared with.
+    pub against: String,
+    /// The backgrounds, in the order of the experiment; or the runs that are compared.
     pub backgrounds: Vec<BackgroundData>,
     /// A section for each application.
     pub foregrounds: Vec<ForegroundData>,

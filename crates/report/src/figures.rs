@@ -146,14 +146,14 @@ pub(crate) fn cdf(id: &str, named: &[Named<'_>]) -> Figure {
 }
 
 /// Slowdowns of every background but the reference.
-pub(crate) fn slowdown_chart(named: &[Named<'_>]) -> BarChart {
+pub(crate) fn slowdown_chart(named: &[Named<'_>], against: &str) -> BarChart {
     let others: Vec<&Named<'_>> = named.iter().filter(|n| n.role != Role::Reference).collect();
     BarChart {
         title: "Slowdown".into(),
-        description: "Quantiles of the completion time as multiples of those without background, \
-                      with 95 % intervals."
-            .into(),
-        y_title: "Completion time against no background".into(),
+        description: format!(
+            "Quantiles of the completion time as multiples of those with {against}, with 95 % intervals."
+        ),
+        y_title: format!("Completion time against {against}"),
         quantity: Quantity::Ratio,
         reference: 1.0,
         at_least: (0.9, 1.2),
@@ -187,8 +187,8 @@ pub(crate) fn slowdown_chart(named: &[Named<'_>]) -> BarChart {
     }
 }
 
-pub(crate) fn slowdown(id: &str, named: &[Named<'_>]) -> Figure {
-    let chart = slowdown_chart(named);
+pub(crate) fn slowdown(id: &str, named: &[Named<'_>], against: &str) -> Figure {
+    let chart = slowdown_chart(named, against);
     let mut table = Table::new(&["Background", "p5", "p50", "p90", "p95"]);
     for n in named.iter().filter(|n| n.role != Role::Reference) {
         let mut row = vec![Cell::text(n.name).slot(n.slot)];
@@ -205,9 +205,11 @@ pub(crate) fn slowdown(id: &str, named: &[Named<'_>]) -> Figure {
     }
     Figure::both(
         &format!("{id}-slow"),
-        "What the background costs.",
-        "The same quantile with background over without; the line is 1×, no difference. \
-         Whiskers: 95 % bootstrap intervals over replications.",
+        "How many times as long.",
+        &format!(
+            "The same quantile over that with {against}; the line is 1×, no difference. \
+             Whiskers: 95 % intervals over replications."
+        ),
         |canvas, width| {
             let height = if width < 500.0 { 300.0 } else { 340.0 };
             vec![chart.svg(&canvas("", height))]

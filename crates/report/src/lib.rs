@@ -31,6 +31,7 @@
 use std::io::{self, Write};
 
 pub mod chart;
+mod compare;
 mod convert;
 pub mod data;
 mod figures;
@@ -49,6 +50,7 @@ mod vega;
 
 use swell_experiment::{Results, Verdict};
 
+pub use compare::comparison_html;
 pub use convert::report_data;
 pub use human::Quantity;
 pub use model::{ModelPicture, model_html};
@@ -87,7 +89,7 @@ pub fn cdf_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String>
 pub fn slowdown_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));
-    Some(figures::slowdown_chart(&named).svg(canvas))
+    Some(figures::slowdown_chart(&named, &data.against).svg(canvas))
 }
 
 /// Log-scale diagrams of the backgrounds that ran against the foreground called `name`, in the
@@ -114,7 +116,7 @@ pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::
     let direction = usize::from(!picture.ends_with("-up"));
     match picture {
         "cdf" => Some(figures::cdf_chart(&named, "").vega()),
-        "slowdown" => Some(figures::slowdown_chart(&named).vega()),
+        "slowdown" => Some(figures::slowdown_chart(&named, &data.against).vega()),
         "scales" | "scales-up" => {
             let curves: Vec<_> = named
                 .iter()
@@ -141,6 +143,6 @@ fn find<'a>(data: &'a ReportData, name: &str) -> Option<&'a ForegroundData> {
     data.foregrounds.iter().find(|f| f.name == name)
 }
 
-fn slots(data: &ReportData) -> Vec<usize> {
+pub(crate) fn slots(data: &ReportData) -> Vec<usize> {
     palette::slots(&data.backgrounds.iter().map(|b| b.role).collect::<Vec<_>>())
 }

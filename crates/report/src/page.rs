@@ -154,17 +154,30 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 
 /// The whole page.
 pub fn page(data: &ReportData) -> String {
-    let slots: Vec<usize> =
-        palette::slots(&data.backgrounds.iter().map(|b| b.role).collect::<Vec<_>>());
+    whole(data, &sections(data), &|_| {})
+}
+
+/// Everything below the answers.
+pub(crate) fn sections(data: &ReportData) -> Vec<Section> {
+    let slots = crate::slots(data);
     let mut sections: Vec<Section> = data
         .foregrounds
         .iter()
         .enumerate()
         .map(|(i, foreground)| foreground_section(data, foreground, i, &slots))
         .collect();
-    sections.push(network_section(data));
-    sections.push(load_section(data, &slots));
+    sections.extend([network_section(data), load_section(data, &slots)]);
     sections.push(rerun_section(data));
+    sections
+}
+
+/// A page with these sections below its answers, whose parts are `changed`.
+pub(crate) fn whole(
+    data: &ReportData,
+    sections: &[Section],
+    changed: &dyn Fn(&mut Part),
+) -> String {
+    let slots = crate::slots(data);
     let mut ordered: Vec<&Doubt> = data.doubts.iter().collect();
     ordered.sort_by_key(|d| (d.of_model, !d.grave));
     let doubts: Vec<Value> = ordered
@@ -181,10 +194,9 @@ pub fn page(data: &ReportData) -> String {
     let answers = data.verdict.iter().enumerate();
     let answers: Vec<Value> = answers
         .map(|(i, said)| {
-            let parts = data
-                .foregrounds
-                .get(i)
-                .map_or_else(Vec::new, |f| answer(data, f, i, &slots));
+            let own = data.foregrounds.get(i);
+            let mut parts = own.map_or_else(Vec::new, |f| answer(data, f, i, &slots));
+            parts.iter_mut().for_each(changed);
             let said: Vec<Value> = said
                 .iter()
                 .map(|p| {
@@ -204,7 +216,7 @@ pub fn page(data: &ReportData) -> String {
             grave => data.doubts.iter().any(|d| d.grave && !d.of_model),
             doubts => doubts,
         },
-        &sections,
+        sections,
     )
 }
 
@@ -317,16 +329,18 @@ fn foreground_section(
     let parts = vec![
         Part {
             heading: "Completion times".into(),
-            text: "Quantiles of the completion time of all runs together. Below each: how many \
-                   times as long as without background, the geometric mean over runs with its \
-                   95 % interval; for the reference itself, the bootstrap interval of the time."
-                .into(),
+            text: format!(
+                "Quantiles of the completion time of all runs together. Below each: how many \
+                 times as long as with {}, the geometric mean over runs with its \
+                 95 % interval; for the reference itself, the bootstrap interval of the time.",
+                clean(&data.against)
+            ),
             tables: vec![quantile_table(data, foreground, slots)],
             ..Part::default()
         },
         Part {
             heading: "Slowdown".into(),
-            figures: vec![figures::slowdown(&id, &named)],
+            figures: vec![figures::slowdown(&id, &named, &data.against)],
             ..Part::default()
         },
         Part {

@@ -22,6 +22,7 @@ pub(crate) fn report(names: &[&str]) -> ReportData {
     ReportData {
         title: "web-20mbit".into(),
         note: "1 MB objects over 20 Mbit/s, at equal mean load.".into(),
+        against: "no background".into(),
         verdict: vec![vec![
             said(
                 "Background traffic matters to web-1mb here: with campus the p95 takes 2.57 times \

@@ -6,6 +6,9 @@
 //! Student's t gives intervals that cover what they claim even with five replications: the tests of this file
 //! measure it.
 //!
+//! Replications of two experiments that share no seeds are independent samples: then the estimand is the ratio of the
+//! geometric means, with Welch's interval (B. L. Welch, Biometrika 34 (1947)): [`PairedRatio::independent`].
+//!
 //! **Censoring.** A quantile beyond the last completion of a run is known as a lower bound only. Then
 //! neighbouring replications are joined until every group tells its quantile, as long as
 //! [`MIN_REPLICATIONS`] groups remain. Where that does not help, bounds take the place of quantiles and the
@@ -34,14 +37,17 @@ pub enum Known {
     AtMost,
 }
 
-/// A ratio over paired replications.
+/// A ratio over replications that are paired, or of two independent samples of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairedRatio {
     /// Mean of the logarithms.
     mean: f64,
-    /// Standard deviation of the logarithms (divisor n - 1); NaN for a single group.
+    /// Standard deviation of the logarithms (divisor n - 1); NaN for a single group. Of independent samples: what
+    /// pairs as many as the smaller sample would have for the same standard error.
     sd: f64,
-    /// Groups of replications behind it.
+    /// Degrees of freedom of the standard error.
+    freedom: f64,
+    /// Groups of replications behind it; of independent samples the smaller number.
     groups: usize,
     /// Replications behind it.
     replications: usize,
@@ -70,7 +76,6 @@ impl PairedRatio {
         if n == 0 || n != without.len() {
             return None;
         }
-        let exact = |values: &[Value]| values.iter().all(|v| matches!(v, Value::Exact(_)));
         // The smallest groups in which every quantile is known; single replications if there are none.
         let largest = (n / MIN_REPLICATIONS).max(1);
         let mut found = None;
@@ -86,18 +91,80 @@ impl PairedRatio {
             }
         }
         let (over, under) = found?;
-        let known = match (exact(&over), exact(&under)) {
-            (true, true) => Known::Value,
-            (false, true) => Known::AtLeast,
-            (true, false) => Known::AtMost,
-            (false, false) => return None,
+        let known = known(&over, &under)?;
+        PairedRatio::from_values(&bare(&over), &bare(&under), n, known)
+    }
+
+    /// The same of two samples of replications that have nothing to do with each other; their numbers may differ.
+    ///
+    /// `None` where one is empty, a replication of either has no observation, a quantile is not positive, or both
+    /// quantiles of the ratio are mere bounds.
+    pub fn independent(
+        with: &[Vec<Observation>],
+        without: &[Vec<Observation>],
+        p: f64,
+    ) -> Option<PairedRatio> {
+        let smallest = |of: &[Vec<Observation>]| {
+            let largest = (of.len() / MIN_REPLICATIONS).max(1);
+            let mut found = None;
+            for size in 1..=largest {
+                let values = quantiles(of, p, of.len() / size)?;
+                let done = exact(&values);
+                if done || found.is_none() {
+                    found = Some(values);
+                }
+                if done {
+                    break;
+                }
+            }
+            found
         };
-        let bare = |v: Value| match v {
-            Value::Exact(x) | Value::AtLeast(x) => x,
+        let (over, under) = (smallest(with)?, smallest(without)?);
+        let known = known(&over, &under)?;
+        let replications = with.len().min(without.len());
+        PairedRatio::welch(&bare(&over), &bare(&under), replications, known)
+    }
+
+    /// The ratio of measures of which every replication of two independent samples has one value.
+    ///
+    /// `None` where one is empty, or a value is not positive and finite.
+    pub fn independent_values(with: &[f64], without: &[f64]) -> Option<PairedRatio> {
+        let replications = with.len().min(without.len());
+        PairedRatio::welch(with, without, replications, Known::Value)
+    }
+
+    fn welch(
+        with: &[f64],
+        without: &[f64],
+        replications: usize,
+        known: Known,
+    ) -> Option<PairedRatio> {
+        let sound = |x: &f64| x.is_finite() && *x > 0.0;
+        if with.is_empty() || without.is_empty() || !with.iter().chain(without).all(sound) {
+            return None;
+        }
+        // Mean, square of the standard error and degrees of freedom of one sample.
+        let sample = |values: &[f64]| {
+            let n = values.len() as f64;
+            let logs = values.iter().map(|&x| libm::log(x));
+            let mean = logs.clone().sum::<f64>() / n;
+            let squares: f64 = logs.map(|x| (x - mean) * (x - mean)).sum();
+            (mean, squares / (n - 1.0) / n, n - 1.0)
         };
-        let over: Vec<f64> = over.into_iter().map(bare).collect();
-        let under: Vec<f64> = under.into_iter().map(bare).collect();
-        PairedRatio::from_values(&over, &under, n, known)
+        let ((m, a, f), (k, b, g)) = (sample(with), sample(without));
+        let groups = with.len().min(without.len());
+        Some(PairedRatio {
+            mean: m - k,
+            sd: libm::sqrt((a + b) * groups as f64),
+            freedom: match a + b {
+                // Nothing varies.
+                0.0 => f + g,
+                both => both * both / (a * a / f + b * b / g),
+            },
+            groups,
+            replications,
+            known,
+        })
     }
 
     /// The ratio of measures of which every replication has one value.
@@ -124,6 +191,7 @@ impl PairedRatio {
         Some(PairedRatio {
             mean,
             sd: libm::sqrt(squares / (groups as f64 - 1.0)),
+            freedom: groups as f64 - 1.0,
             groups,
             replications,
             known,
@@ -151,7 +219,7 @@ impl PairedRatio {
         if self.groups < 2 {
             return (0.0, f64::INFINITY);
         }
-        let half = t_quantile(0.5 + level / 2.0, self.freedom()) * self.error();
+        let half = t_quantile(0.5 + level / 2.0, self.freedom) * self.error();
         let low = libm::exp(self.mean - half);
         let high = libm::exp(self.mean + half);
         match self.known {
@@ -187,7 +255,7 @@ impl PairedRatio {
             // Nothing varies: the value is the truth.
             return if distance > 0.0 { 0.0 } else { 1.0 };
         }
-        1.0 - t_cdf(distance / error, self.freedom())
+        1.0 - t_cdf(distance / error, self.freedom)
     }
 
     /// Whether the interval of level 1 - 2 `alpha` lies inside 1/(1 + `margin`) to 1 + `margin`, with at least
@@ -204,16 +272,33 @@ impl PairedRatio {
             return None;
         }
         let each = self.replications as f64 / self.groups as f64;
-        let wanted = t_quantile(0.975, self.freedom()) * self.sd / libm::log(1.0 + margin);
+        let wanted = t_quantile(0.975, self.freedom) * self.sd / libm::log(1.0 + margin);
         Some((wanted * wanted * each).ceil().max(1.0) as usize)
-    }
-
-    fn freedom(&self) -> f64 {
-        self.groups as f64 - 1.0
     }
 
     fn error(&self) -> f64 {
         self.sd / libm::sqrt(self.groups as f64)
+    }
+}
+
+fn exact(values: &[Value]) -> bool {
+    values.iter().all(|v| matches!(v, Value::Exact(_)))
+}
+
+fn bare(values: &[Value]) -> Vec<f64> {
+    let bare = |v: &Value| match v {
+        Value::Exact(x) | Value::AtLeast(x) => *x,
+    };
+    values.iter().map(bare).collect()
+}
+
+/// What is known of the ratio of these; nothing where both are bounds.
+fn known(over: &[Value], under: &[Value]) -> Option<Known> {
+    match (exact(over), exact(under)) {
+        (true, true) => Some(Known::Value),
+        (false, true) => Some(Known::AtLeast),
+        (true, false) => Some(Known::AtMost),
+        (false, false) => None,
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Write the report of a finished run.
     Report(ReportArgs),
+    /// Compare run directories: what differs from the first to the others, with intervals.
+    Compare(CompareArgs),
     /// Learn a traffic model from packet traces, or a flow-level model from flow records.
     #[command(
         after_help = "swell learn trace.pcap.zst             a model of users, sessions and exchanges\nswell learn nfcapd.202611221000        a flow-level model, from whatever flow records there are\nswell learn --flows trace.pcap.zst     a flow-level model of a packet trace\nnfdump -r FILE -o csv | swell learn -  the same from standard input"
@@ -60,8 +62,8 @@ pub(crate) enum Command {
     Agent(AgentArgs),
     /// What this machine grants to emulations, and what earlier ones left behind.
     Doctor(DoctorArgs),
-    /// Print the JSON schema of experiment files.
-    Schema,
+    /// Print a JSON schema: of experiment files, or of what --json prints.
+    Schema(SchemaArgs),
     /// List the bundled traffic models.
     Models,
     /// Print the completions of a shell: bash, elvish, fish, powershell or zsh.
@@ -78,6 +80,21 @@ pub(crate) enum Command {
         /// The directory; it must be there.
         dir: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// What it describes.
+    #[arg(value_enum, default_value = "experiment")]
+    pub of: Schema,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Schema {
+    /// Experiment files.
+    Experiment,
+    /// What --json prints of runs and studies.
+    Output,
 }
 
 #[derive(Debug, Args)]
@@ -282,6 +299,22 @@ pub(crate) struct ReportArgs {
     /// The page. Default: report.html in the run directory.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Replications of equal seed are pairs; runs without seeds in common are independent samples.\n\nswell compare runs/fifo runs/fq-codel --by network.queue --html compared.html"
+)]
+pub(crate) struct CompareArgs {
+    /// The run directories; the others are compared with the first.
+    #[arg(required = true, num_args = 2.., value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// What is meant to differ, such as network.queue or background.learnt: it is an error if anything else does.
+    #[arg(long, value_name = "KEY")]
+    pub by: Option<String>,
+    /// Write a self-contained page with the figures of all, one over the other.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

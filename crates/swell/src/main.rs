@@ -3,6 +3,7 @@
 mod agent;
 mod bridge;
 mod cli;
+mod compare;
 mod doctor;
 mod emulation;
 mod fail;
@@ -12,6 +13,7 @@ mod interrupt;
 mod junit;
 mod learn;
 mod out;
+mod output;
 mod pictures;
 mod replay;
 mod report;
@@ -23,11 +25,12 @@ mod tables;
 mod threshold;
 mod under;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use cli::{Cli, Command, StudyCommand};
+use cli::{Cli, Command, Schema, SchemaArgs, StudyCommand};
 use fail::Fail;
 use swell_host::Rights;
 
@@ -37,7 +40,15 @@ fn main() -> ExitCode {
     if let Some(code) = swell_host::helper_main() {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version are data; clap would pass over a full disk.
+        Err(asked) if !asked.use_stderr() && !std::io::stdout().is_terminal() => {
+            out::data(asked.render().to_string().trim_end());
+            return ExitCode::SUCCESS;
+        }
+        Err(wrong) => wrong.exit(),
+    };
     out::events_wanted(cli.events);
     if cli.events {
         interrupt::with_parent();
@@ -70,6 +81,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
     match (cli.command, rights) {
         (Command::Under(args), Some(rights)) => return under::under(&args, rights, cli.json),
         (Command::Run(args), rights) => return run::run(&args, rights, cli.json),
+        (Command::Compare(args), _) => return compare::compare(&args, cli.json),
         (Command::Generate(args), rights) => generate::generate(&args, rights.as_ref(), cli.json),
         (Command::Study(which), rights) => study::study(&which, rights.as_ref(), cli.json),
         (command, _) => other(command, cli.json),
@@ -80,7 +92,11 @@ fn done(cli: Cli) -> Result<u8, Fail> {
 fn other(command: Command, json: bool) -> Result<(), Fail> {
     match command {
         // They are at home in `done`.
-        Command::Run(_) | Command::Under(_) | Command::Generate(_) | Command::Study(_) => Ok(()),
+        Command::Run(_)
+        | Command::Under(_)
+        | Command::Compare(_)
+        | Command::Generate(_)
+        | Command::Study(_) => Ok(()),
         Command::Agent(args) => agent::agent(&args, json),
         Command::Bridge(args) => bridge::bridge(&args, json),
         Command::Doctor(args) => doctor::doctor(&args, json),
@@ -89,7 +105,7 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
         Command::Learn(args) => learn::learn(&args, json),
         Command::Show(args) => show::show(&args, json),
         Command::Fidelity(args) => fidelity::fidelity(&args, json),
-        Command::Schema => schema(),
+        Command::Schema(args) => schema(&args),
         Command::Models => models(json),
         Command::Completions { shell } => completions(shell),
         Command::Man { dir } => clap_mangen::generate_to(Cli::command(), &dir)
@@ -104,8 +120,11 @@ fn completions(shell: clap_complete::Shell) -> Result<(), Fail> {
     Ok(())
 }
 
-fn schema() -> Result<(), Fail> {
-    out::json(swell_experiment::file::schema());
+fn schema(args: &SchemaArgs) -> Result<(), Fail> {
+    match args.of {
+        Schema::Experiment => out::json(swell_experiment::file::schema()),
+        Schema::Output => out::json(&output::schema()),
+    }
     Ok(())
 }
 

@@ -6,15 +6,17 @@ use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, pres
 use swell_capture::{Counts, Skip};
 use swell_emulate::backend::{Exit, Went};
 use swell_experiment::Results;
-use swell_experiment::verdict::{ForegroundVerdict, Known, Quantile, Statistic};
+use swell_experiment::verdict::{ForegroundVerdict, Known, Paragraph, Quantile};
 use swell_generate::agent::Standing;
-use swell_stats::Estimate;
 use swell_study::Ledger;
 use swell_traffic::Model;
 
 use crate::show::mean_bps;
 
+pub(crate) mod compare;
 pub(crate) mod flows;
+
+use compare::judgement;
 
 const WIDTH: usize = 80;
 
@@ -94,36 +96,13 @@ fn measures(v: &ForegroundVerdict) -> String {
     let mut rows = 0;
     for b in &v.backgrounds {
         for j in b.judged.iter().filter(|j| j.measure != "time") {
-            let (unit, scale) = match &*j.unit {
-                "bit/s" => ("Mbit/s", 1e-6),
-                unit => (unit, 1.0),
-            };
-            let level = |e: Option<Estimate>| {
-                e.map_or_else(|| "unknown".into(), |e| plain(e.value * scale))
-            };
-            let mut name = j.measure.clone();
-            if let Statistic::Percentile(p) = j.statistic {
-                name += &format!(" p{:.0}", p * 100.0);
-            }
-            if !unit.is_empty() {
-                name += &format!(" ({unit})");
-            }
-            let factor = match Known::of(&j.ratio) {
-                Known::AtLeast(low) => format!("x >= {}", ratio(low)),
-                Known::AtMost(high) => format!("x <= {}", ratio(high)),
-                Known::Value => format!("x {}", ratio(j.ratio.value)),
-                Known::Interval => format!(
-                    "x {} ({}-{})",
-                    ratio(j.ratio.value),
-                    ratio(j.ratio.low),
-                    ratio(j.ratio.high)
-                ),
-            };
+            let [name, without, with, factor] = judgement(j);
+            let background = shortened(&b.background, 12);
             text.add_row(vec![
                 shortened(&name, 24),
-                shortened(&b.background, 12),
-                level(j.without),
-                level(j.with),
+                background,
+                without,
+                with,
                 factor,
             ]);
             rows += 1;
@@ -229,14 +208,16 @@ fn indented(text: &str, first: &str, rest: &str) -> String {
 
 /// The answers for a foreground: a paragraph for each question, with a line for each background where they are many.
 pub(crate) fn answers(v: &ForegroundVerdict) -> String {
-    let mut text = String::new();
-    for paragraph in &v.paragraphs {
-        text += &wrapped(&paragraph.text);
+    v.paragraphs.iter().map(paragraph).collect()
+}
+
+/// An answer and its lines.
+fn paragraph(p: &Paragraph) -> String {
+    let mut text = wrapped(&p.text);
+    text.push('\n');
+    for line in &p.lines {
+        text += &indented(line, "  ", "    ");
         text.push('\n');
-        for line in &paragraph.lines {
-            text += &indented(line, "  ", "    ");
-            text.push('\n');
-        }
     }
     text
 }
@@ -576,33 +557,6 @@ pub(crate) fn agents(seconds: f64, clients: &[Standing], servers: &[Standing]) -
         ]);
     }
     table.to_string()
-}
-
-/// How the emulator did, for programs.
-pub(crate) fn emulation_json(w: &Went) -> serde_json::Value {
-    let us = |d: swell_base::Dur| d.as_secs_f64() * 1e6;
-    serde_json::json!({
-        "late_us": {
-            "p50": us(w.late.p50), "p99": us(w.late.p99), "p999": us(w.late.p999), "max": us(w.late.max),
-        },
-        "stalls": w.late.stalls, "longest_stall_us": us(w.late.longest_stall),
-        "too_late": w.late.too_late(), "scheduling": w.precision.to_string(), "stretch": w.stretch,
-        "packets": {
-            "entered": w.counts.entered, "left": w.counts.left, "dropped": w.counts.dropped,
-            "marked": w.counts.marked, "local": w.counts.local, "unroutable": w.counts.unroutable,
-            "refused": w.counts.refused, "lost": w.counts.lost, "strange": w.counts.strange,
-        },
-        "host_losses": w.losses.iter().map(|(host, losses)| {
-            let counters = losses.iter().map(|l| (l.counter.clone(), l.count.into()));
-            (host.clone(), counters.collect::<serde_json::Map<_, _>>().into())
-        }).collect::<serde_json::Map<_, _>>(),
-        "machine_s": {
-            "wall": w.wall.as_secs_f64(), "stolen": w.pressure.stolen.as_secs_f64(),
-            "throttled": w.pressure.throttled.as_secs_f64(), "waited": w.waited.as_secs_f64(),
-            "gave_way": w.gave_way.as_secs_f64(),
-        },
-        "backlog_drops": w.pressure.backlog_drops,
-    })
 }
 
 #[cfg(test)]

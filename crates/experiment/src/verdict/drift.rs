@@ -37,7 +37,7 @@ pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>)
     let ways = narrowest.iter().flatten().rev().zip(["down", "up"]);
     for (bottleneck, way) in ways {
         let halves: Option<Vec<[f64; 2]>> = pairs
-            .iter()
+            .each()
             .map(|p| load(results, p.0, bottleneck))
             .collect();
         if let Some(factor) = halves.and_then(|h| drifted(&h, LOAD)) {
@@ -47,7 +47,7 @@ pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>)
         }
     }
     let halves: Option<Vec<[f64; 2]>> = pairs
-        .iter()
+        .each()
         .map(|p| {
             let ([a, b], [c, d]) = (medians(p.0)?, medians(p.1)?);
             Some([a / c, b / d])

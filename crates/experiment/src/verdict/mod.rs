@@ -13,6 +13,7 @@
 //!   ([`drift`]). Either answer needs runs that can be believed ([`validity`]).
 //! * *Unclear* otherwise. A wrong "does not matter" is the worst answer; this one is a good one.
 
+mod compare;
 mod doubts;
 mod drift;
 mod judge;
@@ -23,6 +24,7 @@ mod validity;
 mod values;
 mod words;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use swell_base::Warning;
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
@@ -32,6 +34,7 @@ use crate::made_up::MadeUp;
 use crate::observe::{Outcome, Request};
 use crate::store::{Results, RunResult};
 
+pub use compare::{ConditionComparison, Difference, RunComparison};
 pub use doubts::rank;
 pub use judge::{Judgement, Statistic};
 use loads::Loads;
@@ -53,7 +56,7 @@ pub const MARGIN: f64 = 0.10;
 pub const LEVEL: f64 = 0.95;
 
 /// The answers, one foreground after the other.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
     /// One per foreground, in the order of the file.
     pub foregrounds: Vec<ForegroundVerdict>,
@@ -64,7 +67,7 @@ pub struct Verdict {
 }
 
 /// The answers for one foreground.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ForegroundVerdict {
     /// The foreground.
     pub foreground: String,
@@ -92,7 +95,7 @@ pub struct ForegroundVerdict {
 }
 
 /// One foreground against one background.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BackgroundVerdict {
     /// The background.
     pub background: String,
@@ -126,7 +129,7 @@ pub struct BackgroundVerdict {
 }
 
 /// A percentile of request times.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Quantile {
     /// The percentile, 0..=1.
     pub p: f64,
@@ -138,7 +141,7 @@ pub struct Quantile {
 }
 
 /// Learnt traffic against a parametric background of the same mean rate.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The learnt background.
     pub learnt: String,
@@ -160,7 +163,7 @@ pub struct Comparison {
 }
 
 /// An answer with its doubt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// Yes: an interval lies wholly on this side of the margin.
@@ -172,7 +175,7 @@ pub enum Answer {
 }
 
 /// How sure we are.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Sureness {
     /// Replications.
     pub replications: usize,
@@ -247,6 +250,27 @@ struct Condition<'r> {
     times: Vec<Vec<Observation>>,
     /// Percentiles of all of them together, by [`PERCENTILES`], seconds.
     seconds: Vec<Option<Estimate>>,
+    /// Whether its runs and those of another condition are pairs, place by place; else they are independent.
+    paired: bool,
+}
+
+impl<'r> Condition<'r> {
+    fn new(
+        results: &'r Results,
+        foreground: &'r str,
+        background: &'r Background,
+        bootstrap: &Bootstrap,
+    ) -> Condition<'r> {
+        let times = request_observations(results, foreground, background.name());
+        let seconds = pooled(bootstrap, &times, &PERCENTILES);
+        Condition {
+            background,
+            runs: validity::runs(results, foreground, background.name()),
+            times,
+            seconds,
+            paired: true,
+        }
+    }
 }
 
 fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> ForegroundVerdict {
@@ -255,16 +279,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     let listed = &results.experiment.background;
     let conditions: Vec<Condition<'r>> = listed
         .iter()
-        .map(|background| {
-            let times = request_observations(results, name, background.name());
-            let seconds = pooled(&bootstrap, &times, &PERCENTILES);
-            Condition {
-                background,
-                runs: validity::runs(results, name, background.name()),
-                times,
-                seconds,
-            }
-        })
+        .map(|background| Condition::new(results, name, background, &bootstrap))
         .collect();
     let file = &results.experiment;
     let own = || file.foreground.iter().filter(|f| f.name() == name);
@@ -410,9 +425,13 @@ fn pooled(
 
 /// The ratio of percentile `p` with one condition over another, of the runs that may decide.
 fn slowdown(over: &Condition<'_>, under: &Condition<'_>, p: f64, end: f64) -> Option<Estimate> {
+    let paired = over.paired;
     let (over, under) = values::times(over, under, end);
-    let ratio = PairedRatio::of(&over, &under, p)?;
-    Some(judge::estimate(&ratio, over.len()))
+    let ratio = match paired {
+        true => PairedRatio::of(&over, &under, p)?,
+        false => PairedRatio::independent(&over, &under, p)?,
+    };
+    Some(judge::estimate(&ratio, over.len().min(under.len())))
 }
 
 fn compare(

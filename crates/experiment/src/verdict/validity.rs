@@ -88,10 +88,15 @@ fn share_failed(of: &Condition<'_>) -> f64 {
     failed as f64 / requests().count().max(1) as f64
 }
 
-fn in_common(with: &Condition<'_>, without: &Condition<'_>, found: &Found) -> Vec<String> {
+pub(super) fn in_common(
+    with: &Condition<'_>,
+    without: &Condition<'_>,
+    found: &Found,
+) -> Vec<String> {
     let mut reasons = Vec::new();
-    let usable = values::pairs(with, without).len();
-    let late = with.runs.len().max(without.runs.len()) - usable;
+    let pairs = values::pairs(with, without);
+    let usable = pairs.len();
+    let late = pairs.left_out(with, without);
     if late > 0 && usable == 0 {
         reasons.push("all runs were late".into());
     } else if late > 0 && usable < MIN_REPLICATIONS {

@@ -39,15 +39,62 @@ pub(super) struct Found {
     /// What should have been judged and could not, with the reason: where there is any, nobody may say that nothing
     /// differs.
     pub open: Vec<String>,
+    /// Whether runs are pairs.
+    paired: bool,
 }
 
-/// The runs of both conditions that may decide, in pairs.
-pub(super) fn pairs<'r>(
-    with: &Condition<'r>,
-    without: &Condition<'r>,
-) -> Vec<(&'r RunResult, &'r RunResult)> {
-    let both = with.runs.iter().zip(&without.runs);
-    both.filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect()
+/// The runs of both conditions that may decide.
+pub(super) struct Pairs<'r> {
+    over: Vec<&'r RunResult>,
+    under: Vec<&'r RunResult>,
+    /// Whether they are pairs, place by place: there are as many of both. Else they are two independent samples.
+    paired: bool,
+}
+
+impl<'r> Pairs<'r> {
+    /// Pairs; of independent samples the size of the smaller.
+    pub fn len(&self) -> usize {
+        self.over.len().min(self.under.len())
+    }
+
+    pub fn each(&self) -> impl Iterator<Item = (&'r RunResult, &'r RunResult)> {
+        self.over.iter().copied().zip(self.under.iter().copied())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'r RunResult> {
+        self.over.iter().chain(&self.under).copied()
+    }
+
+    /// How many runs, or pairs, of these conditions may not decide.
+    pub fn left_out(&self, with: &Condition<'_>, without: &Condition<'_>) -> usize {
+        match self.paired {
+            true => with.runs.len().max(without.runs.len()) - self.len(),
+            false => {
+                let runs = with.runs.iter().chain(&without.runs);
+                runs.filter(|r| r.is_none()).count()
+            }
+        }
+    }
+}
+
+/// The runs of both conditions that may decide, in pairs where they are.
+pub(super) fn pairs<'r>(with: &Condition<'r>, without: &Condition<'r>) -> Pairs<'r> {
+    let paired = with.paired;
+    let (over, under) = match paired {
+        true => {
+            let both = with.runs.iter().zip(&without.runs);
+            both.filter_map(|(a, b)| Some(((*a)?, (*b)?))).unzip()
+        }
+        false => {
+            let of = |c: &Condition<'r>| c.runs.iter().flatten().copied().collect();
+            (of(with), of(without))
+        }
+    };
+    Pairs {
+        over,
+        under,
+        paired,
+    }
 }
 
 /// Request times of both conditions, in pairs; bounds are at most `end` seconds.
@@ -56,17 +103,21 @@ pub(super) fn times(
     without: &Condition<'_>,
     end: f64,
 ) -> (Vec<Vec<Observation>>, Vec<Vec<Observation>>) {
-    pairs(with, without)
-        .into_iter()
-        .map(|(a, b)| [a, b].map(|run| bounded(&request_times(run), end)))
-        .map(|[a, b]| (a, b))
-        .unzip()
+    let pairs = pairs(with, without);
+    let [over, under] = [pairs.over, pairs.under].map(|runs| {
+        let times = runs.into_iter().map(request_times);
+        times.map(|own| bounded(&own, end)).collect()
+    });
+    (over, under)
 }
 
 /// What can be judged of what was asked, with one condition over another.
 pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Condition<'_>) -> Found {
     let pairs = pairs(with, without);
-    let mut found = Found::default();
+    let mut found = Found {
+        paired: pairs.paired,
+        ..Found::default()
+    };
     for measure in &asked.measures {
         match measure.source {
             Source::RequestTimes => {
@@ -74,7 +125,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                 request_times_of(asked, &pairs, [&over, &under], [with, without], &mut found);
             }
             Source::RequestFailures => {
-                if pairs.iter().any(|p| failed(p.0) || failed(p.1)) {
+                if pairs.all().any(failed) {
                     found.mean(measure, &pairs, |m, run| value(asked, m, run));
                 }
             }
@@ -91,11 +142,9 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
         }
     }
     if !found.judged.is_empty() && !found.judged.iter().any(Judgement::tells_of_bad_days) {
-        let requests = |side: fn(&(&RunResult, &RunResult)) -> usize| pairs.iter().map(side).sum();
-        let fewer: usize = usize::min(
-            requests(|p| p.0.observed.requests.len()),
-            requests(|p| p.1.observed.requests.len()),
-        );
+        let requests =
+            |runs: &[&RunResult]| -> usize { runs.iter().map(|r| r.observed.requests.len()).sum() };
+        let fewer = usize::min(requests(&pairs.over), requests(&pairs.under));
         let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
         found.open.push(format!(
             "{fewer} requests are too few for p90, which wants {wanted:.0}"
@@ -117,7 +166,7 @@ fn levels(asked: &Asked, measure: &Measure, of: &[Vec<Observation>]) -> Vec<Opti
 /// Judges how long requests took, or what else tells what the requests got.
 fn request_times_of(
     asked: &Asked,
-    pairs: &[(&RunResult, &RunResult)],
+    pairs: &Pairs<'_>,
     [over, under]: [&[Vec<Observation>]; 2],
     conditions: [&Condition<'_>; 2],
     found: &mut Found,
@@ -193,7 +242,11 @@ impl Found {
             if !enough(over, p) || !enough(under, p) {
                 continue;
             }
-            match PairedRatio::of(over, under, p) {
+            let ratio = match self.paired {
+                true => PairedRatio::of(over, under, p),
+                false => PairedRatio::independent(over, under, p),
+            };
+            match ratio {
                 Some(ratio) => {
                     let statistic = Statistic::Percentile(p);
                     let judgement = Judgement::new(measure, statistic, ratio, levels(i));
@@ -213,15 +266,11 @@ impl Found {
     fn mean(
         &mut self,
         measure: &Measure,
-        pairs: &[(&RunResult, &RunResult)],
+        pairs: &Pairs<'_>,
         value: impl Fn(&Measure, &RunResult) -> Option<f64>,
     ) {
-        let values: Vec<Option<f64>> = pairs
-            .iter()
-            .flat_map(|p| [p.0, p.1])
-            .map(|run| value(measure, run))
-            .collect();
-        if values.is_empty() {
+        let values: Vec<Option<f64>> = pairs.all().map(|run| value(measure, run)).collect();
+        if pairs.len() == 0 {
             return; // Why there is no pair of runs is said elsewhere.
         }
         let known: Vec<f64> = values.iter().flatten().copied().collect();
@@ -237,12 +286,15 @@ impl Found {
         // What is nothing everywhere does not differ.
         let nothing = known.iter().all(|&x| x == 0.0);
         let floored = |x: &f64| if nothing { 1.0 } else { x + measure.floor };
-        let halves = [0, 1]
-            .map(|from| -> Vec<f64> { known.iter().skip(from).step_by(2).copied().collect() });
-        let [over, under] = [0, 1].map(|i| -> Vec<f64> { halves[i].iter().map(floored).collect() });
-        match PairedRatio::of_values(&over, &under) {
+        let halves: [&[f64]; 2] = known.split_at(pairs.over.len()).into();
+        let [over, under] = halves.map(|own| -> Vec<f64> { own.iter().map(floored).collect() });
+        let ratio = match self.paired {
+            true => PairedRatio::of_values(&over, &under),
+            false => PairedRatio::independent_values(&over, &under),
+        };
+        match ratio {
             Some(ratio) => {
-                let levels = halves.map(|own| over_runs(&own));
+                let levels = halves.map(over_runs);
                 self.judged
                     .push(Judgement::new(measure, Statistic::Mean, ratio, levels));
             }
@@ -262,17 +314,15 @@ type Groups = Vec<Vec<Observation>>;
 
 /// The values of a measure in each run of both conditions, where there are enough for percentiles: some values
 /// in every run, and in all of either condition as many as the tail wants.
-fn distributions(
-    measure: &Measure,
-    pairs: &[(&RunResult, &RunResult)],
-) -> Option<(Groups, Groups)> {
+fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Option<(Groups, Groups)> {
     let of = |run: &RunResult| -> Vec<Observation> {
         let own = run.observed.measures.iter();
         own.filter(|s| s.measure == measure.name)
             .map(|s| Observation::complete(s.value + measure.floor))
             .collect()
     };
-    let (over, under): (Groups, Groups) = pairs.iter().map(|p| (of(p.0), of(p.1))).unzip();
+    let [over, under] = [&pairs.over, &pairs.under]
+        .map(|runs| -> Groups { runs.iter().map(|run| of(run)).collect() });
     let plenty = |groups: &Groups| {
         let samples: usize = groups.iter().map(Vec::len).sum();
         let positive = groups.iter().flatten().all(|o| o.value > 0.0);
@@ -299,7 +349,7 @@ fn durations_are_constant(over: &[Vec<Observation>], under: &[Vec<Observation>])
 }
 
 /// Whether a request that is done gets more or less with one condition than with the other.
-fn bytes_differ(pairs: &[(&RunResult, &RunResult)]) -> bool {
+fn bytes_differ(pairs: &Pairs<'_>) -> bool {
     let each = |runs: &mut dyn Iterator<Item = &RunResult>| {
         let done = runs
             .flat_map(|r| &r.observed.requests)
@@ -307,8 +357,8 @@ fn bytes_differ(pairs: &[(&RunResult, &RunResult)]) -> bool {
         let (bytes, n) = done.fold((0.0, 0.0), |(b, n), r| (b + r.bytes as f64, n + 1.0));
         bytes / n
     };
-    let over = each(&mut pairs.iter().map(|p| p.0));
-    let under = each(&mut pairs.iter().map(|p| p.1));
+    let over = each(&mut pairs.over.iter().copied());
+    let under = each(&mut pairs.under.iter().copied());
     // Not so where nothing is done: NaN differs from nothing.
     (over - under).abs() > OTHER_BYTES * over.max(under)
 }
@@ -323,8 +373,8 @@ const HEADERS: u64 = 72;
 const WORD: u64 = 100;
 
 /// Whether most of what the foreground carried belongs to no response.
-fn most_bytes_are_in_no_request(asked: &Asked, pairs: &[(&RunResult, &RunResult)]) -> bool {
-    let runs = || pairs.iter().flat_map(|p| [p.0, p.1]);
+fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {
+    let runs = || pairs.all();
     // Every packet counts where it entered the network.
     let first = |run| {
         let ways = [0, 1].map(|down| asked.way(run, down).into_iter().next());
@@ -370,16 +420,16 @@ const PACED: f64 = 0.5;
 
 /// What is carried of a stream that sends at a pace of its own is the same whether it comes in time or not: with a call or
 /// a feed that is the question. No packet tells when the application wanted it; what the program says itself may.
-fn paces_itself(asked: &Asked, pairs: &[(&RunResult, &RunResult)]) -> Option<String> {
+fn paces_itself(asked: &Asked, pairs: &Pairs<'_>) -> Option<String> {
     let itself = |m: &Measure| BUILT_IN.iter().all(|name| *name != m.name);
     let reports = asked.measures.iter().any(itself);
-    let shares = pairs.iter().filter_map(|p| {
+    let shares = pairs.under.iter().filter_map(|run| {
         let share = |own: &Own<'_>| {
-            let mut links = p.1.observed.links.iter();
+            let mut links = run.observed.links.iter();
             let link = links.find(|l| (&*l.link, l.direction) == (own.link, own.direction))?;
             Some(own.departed as f64 * 8.0 / own.duration / link.rate)
         };
-        let main = asked.main(p.1);
+        let main = asked.main(run);
         main.iter().filter_map(share).max_by(f64::total_cmp)
     });
     let shares: Vec<f64> = shares.filter(|s| s.is_finite()).collect();
@@ -391,9 +441,9 @@ fn paces_itself(asked: &Asked, pairs: &[(&RunResult, &RunResult)]) -> Option<Str
 
 /// Whether most of what the foreground carries passes while it waits for an answer, as an upload does: then it is in time
 /// where the answer is.
-fn most_bytes_pass_during_requests(pairs: &[(&RunResult, &RunResult)]) -> bool {
+fn most_bytes_pass_during_requests(pairs: &Pairs<'_>) -> bool {
     let (mut during, mut all) = (0, 0);
-    for run in pairs.iter().flat_map(|p| [p.0, p.1]) {
+    for run in pairs.all() {
         let observed = &run.observed;
         let mut times: Vec<f64> = observed.bins.iter().map(|b| b.time).collect();
         times.sort_by(f64::total_cmp);

@@ -1,6 +1,7 @@
 //! The verdict in plain English: a short answer to each question and, where one sentence does not hold what it rests on, a
 //! line for each background.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use swell_stats::Estimate;
 
@@ -10,7 +11,7 @@ use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, va
 use crate::measure::{Better, COMPLETION_TIME};
 
 /// An answer, and a line for each background that it rests on, where the answer does not name them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Paragraph {
     /// The answer, in one or two sentences.
     pub text: String,
@@ -42,22 +43,22 @@ pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
 }
 
 /// A background, or two that are compared: what sentences and lines need of them.
-struct Side<'v> {
+pub(super) struct Side<'v> {
     /// Whether it differs from what it is compared with.
-    answer: Answer,
-    judged: &'v [Judgement],
-    withheld: &'v [String],
-    open: &'v [String],
+    pub answer: Answer,
+    pub judged: &'v [Judgement],
+    pub withheld: &'v [String],
+    pub open: &'v [String],
     /// "with learnt"
-    with: String,
+    pub with: String,
     /// What of it was carried.
-    load: String,
+    pub load: String,
     /// Said before figures.
-    first: String,
+    pub first: String,
     /// "without it"
-    than: String,
+    pub than: String,
     /// The line's beginning: "learnt matters"
-    line: String,
+    pub line: String,
 }
 
 impl Side<'_> {
@@ -142,7 +143,7 @@ fn strength(j: &Judgement) -> f64 {
 
 /// The paragraph on `sides`, which are not empty: all in one sentence where it is a short one, else the answer with the
 /// figure that carries it, and a line for each.
-fn paragraph(
+pub(super) fn paragraph(
     sides: &[Side<'_>],
     answer: Answer,
     [claim, open]: [&str; 2],
@@ -514,7 +515,7 @@ fn times(e: &Estimate) -> String {
     }
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 

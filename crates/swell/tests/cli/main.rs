@@ -6,6 +6,7 @@
 )]
 
 mod collect;
+mod compare;
 mod generate;
 mod kept;
 mod learn;

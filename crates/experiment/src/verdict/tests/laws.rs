@@ -162,6 +162,7 @@ fn decided(results: &Results) -> Vec<Answer> {
             runs: validity::runs(results, "web", background.name()),
             times: Vec::new(),
             seconds: vec![None; PERCENTILES.len()],
+            paired: true,
         })
         .collect();
     let asked = Asked {

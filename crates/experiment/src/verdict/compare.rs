@@ -1,0 +1,370 @@
+//! The same applications in two run directories: what differs, and what made it so.
+//!
+//! The statistics are the verdict's, with one run directory over another instead of a background over none. Replications
+//! of equal seed are pairs. Where the seeds of one are not those of the other, the replications are independent samples
+//! ([`swell_stats::PairedRatio::independent`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use swell_base::Warning;
+use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS};
+
+use super::judge::{self, Judgement};
+use super::loads::Loads;
+use super::words::{Paragraph, Side, paragraph, percent};
+use super::{Answer, Asked, Condition, MARGIN, PERCENTILES, any, slowdown, validity, values};
+use crate::file::Foreground;
+use crate::store::Results;
+
+/// One run directory compared with another.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunComparison {
+    /// What ratios are against: its name.
+    pub first: String,
+    /// The other's name.
+    pub second: String,
+    /// What the experiments, the programs and the models do not have in common.
+    pub changes: Vec<Difference>,
+    /// Whether replications are paired by seed.
+    pub paired: bool,
+    /// Every foreground beside every background that both have.
+    pub conditions: Vec<ConditionComparison>,
+    /// Whether any of them differs by more than the margin.
+    pub differs: Answer,
+    /// The answer in plain English.
+    pub said: Paragraph,
+    /// What to doubt about the comparison.
+    pub doubts: Vec<Warning>,
+}
+
+/// Something that two run directories do not have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Difference {
+    /// The key of the experiment, such as `network.queue`; or `version`, `backend`, `model of NAME`.
+    pub key: String,
+    /// What the first has; `None` where the key is not there.
+    pub first: Option<String>,
+    /// What the second has.
+    pub second: Option<String>,
+}
+
+/// A foreground beside a background, in two run directories.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ConditionComparison {
+    /// The foreground.
+    pub foreground: String,
+    /// The background.
+    pub background: String,
+    /// Replications of the first and of the second that may decide.
+    pub replications: [usize; 2],
+    /// What the answer rests on: the second over the first, so that `with` is the second and `without` the first.
+    pub judged: Vec<Judgement>,
+    /// Ratios of the percentiles of request times, second over first, by [`PERCENTILES`].
+    pub ratios: Vec<Option<Estimate>>,
+    /// Why there is no answer; empty where nothing stands against one.
+    pub withheld: Vec<String>,
+    /// Why nobody may say that nothing differs.
+    pub open: Vec<String>,
+    /// Whether anything differs by more than the margin.
+    pub differs: Answer,
+}
+
+impl RunComparison {
+    /// What differs from the first to the second of `runs`, which have these names.
+    pub fn of(runs: [&Results; 2], names: [&str; 2]) -> RunComparison {
+        let [first, second] = runs;
+        let changes = changes(first, second);
+        let order = order(first, second);
+        let mut conditions = Vec::new();
+        for foreground in &first.experiment.foreground {
+            let mut others = second.experiment.foreground.iter();
+            let Some(other) = others.find(|f| f.name() == foreground.name()) else {
+                continue;
+            };
+            let both = [foreground, other];
+            let backgrounds = first.backgrounds().into_iter();
+            conditions
+                .extend(backgrounds.filter_map(|b| condition((runs, names), both, b, &order)));
+        }
+        judge::correct(conditions.iter_mut().flat_map(|c| &mut c.judged));
+        for c in &mut conditions {
+            c.differs = validity::weighed(judge::answer(&c.judged), &c.withheld, &c.open);
+        }
+        let differs = any(conditions.iter().map(|c| c.differs));
+        RunComparison {
+            first: names[0].into(),
+            second: names[1].into(),
+            said: said(names, &conditions, differs),
+            doubts: doubts(&changes, &conditions),
+            paired: order.is_some(),
+            differs,
+            conditions,
+            changes,
+        }
+    }
+
+    /// The changes that are not below `key`: those that it does not name.
+    pub fn beside<'c>(&'c self, key: &'c str) -> impl Iterator<Item = &'c Difference> {
+        let below = move |c: &&Difference| c.key != key && !c.key.starts_with(&format!("{key}."));
+        self.changes.iter().filter(below)
+    }
+}
+
+/// Places of the replications of both that have equal seeds; `None` where neither has all seeds of the other.
+type Order = Option<[Vec<usize>; 2]>;
+
+fn order(first: &Results, second: &Results) -> Order {
+    let seeds = |results: &Results| -> Vec<u64> {
+        let mut by_replication = BTreeMap::new();
+        for cell in &results.manifest.cells {
+            by_replication.insert(cell.replication, cell.seed);
+        }
+        by_replication.into_values().collect()
+    };
+    let (a, b) = (seeds(first), seeds(second));
+    // Equal seeds are the same traffic only where the same clockwork plays it.
+    let same = first.manifest.backend == second.manifest.backend;
+    let found: Vec<(usize, usize)> = a
+        .iter()
+        .enumerate()
+        .filter_map(|(i, seed)| Some((i, b.iter().position(|s| s == seed)?)))
+        .collect();
+    (same && found.len() == a.len().min(b.len())).then(|| {
+        let (one, other) = found.into_iter().unzip();
+        [one, other]
+    })
+}
+
+fn condition(
+    (runs, names): ([&Results; 2], [&str; 2]),
+    foregrounds: [&Foreground; 2],
+    background: &str,
+    order: &Order,
+) -> Option<ConditionComparison> {
+    let name = foregrounds[0].name();
+    let bootstrap = Bootstrap::seeded(runs[0].experiment.run.seed);
+    let found = [0, 1].map(|i| {
+        let results = runs[i];
+        let mut listed = results.experiment.background.iter();
+        let background = listed.find(|b| b.name() == background)?;
+        let mut side = Condition::new(results, name, background, &bootstrap);
+        if let Some(order) = order {
+            side.runs = order[i].iter().map(|&k| side.runs[k]).collect();
+        }
+        side.paired = order.is_some();
+        Some(side)
+    });
+    let [Some(first), Some(second)] = found else {
+        return None;
+    };
+    let waits = runs.iter().all(|r| r.experiment.run.keep.waits);
+    let mut measures = foregrounds[0].measures(waits);
+    let common = foregrounds[1].measures(waits);
+    measures.retain(|m| common.contains(m));
+    let mut ways = runs[0].experiment.ways(&foregrounds[0].route());
+    let others = runs[1].experiment.ways(&foregrounds[1].route());
+    for (own, other) in ways.iter_mut().zip(others) {
+        let missing: Vec<_> = other.into_iter().filter(|w| !own.contains(w)).collect();
+        own.extend(missing);
+    }
+    let asked = Asked {
+        measures,
+        program: foregrounds.iter().any(|f| f.program().is_some()),
+        end: runs
+            .map(|r| r.experiment.run.duration.as_secs_f64())
+            .into_iter()
+            .fold(0.0, f64::max),
+        bootstrap,
+        ways,
+    };
+    let judged = values::judgements(&asked, &second, &first);
+    let mut withheld = validity::in_common(&second, &first, &judged);
+    for (i, side) in [&first, &second].into_iter().enumerate() {
+        let missed = Loads::of(runs[i], name, side).missed(background);
+        withheld.extend(missed.into_iter().map(|m| format!("{}: {m}", names[i])));
+    }
+    let ratio = |p: f64| slowdown(&second, &first, p, asked.end);
+    Some(ConditionComparison {
+        foreground: name.into(),
+        background: background.into(),
+        replications: [&first, &second].map(|s| s.runs.iter().flatten().count()),
+        ratios: PERCENTILES.into_iter().map(ratio).collect(),
+        judged: judged.judged,
+        withheld,
+        open: judged.open,
+        differs: Answer::Unclear,
+    })
+}
+
+/// The parts of a key that name a thing: `network.queue`, `background.learnt`.
+const THING: usize = 2;
+
+fn thing(key: &str) -> String {
+    let parts: Vec<&str> = key.split('.').take(THING).collect();
+    parts.join(".")
+}
+
+/// What the two do not have in common, but for seeds, replications and names.
+fn changes(first: &Results, second: &Results) -> Vec<Difference> {
+    let [a, b] = [first, second].map(|results| {
+        let mut keys = BTreeMap::new();
+        // A file that was read can be written.
+        let file = serde_json::to_value(&results.experiment).unwrap_or_default();
+        flatten("", &file, &mut keys);
+        for key in ["name", "note", "run.seed", "run.replications"] {
+            keys.remove(key);
+        }
+        keys
+    });
+    let has = |keys: &BTreeMap<String, String>, of: &str| keys.keys().any(|k| thing(k) == of);
+    let all: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let mut found: Vec<Difference> = Vec::new();
+    for key in all {
+        let (one, other) = (a.get(key), b.get(key));
+        let of = thing(key);
+        let difference = if one == other || found.last().is_some_and(|d| d.key == of) {
+            continue;
+        } else if has(&a, &of) && has(&b, &of) {
+            Difference {
+                key: key.clone(),
+                first: one.cloned(),
+                second: other.cloned(),
+            }
+        } else {
+            // A thing that only one has is one difference, not as many as it has keys.
+            let there = |keys: &BTreeMap<String, String>| {
+                let kind = keys.get(&format!("{of}.kind")).or(keys.get(key)).cloned();
+                has(keys, &of).then(|| kind.unwrap_or_else(|| "given".into()))
+            };
+            Difference {
+                first: there(&a),
+                second: there(&b),
+                key: of,
+            }
+        };
+        found.push(difference);
+    }
+    let mut facts = |key: &str, one: Option<&String>, other: Option<&String>| {
+        if one != other {
+            found.push(Difference {
+                key: key.into(),
+                first: one.cloned(),
+                second: other.cloned(),
+            });
+        }
+    };
+    let (m, n) = (&first.manifest, &second.manifest);
+    facts("version", Some(&m.version), Some(&n.version));
+    facts("backend", Some(&m.backend), Some(&n.backend));
+    for (name, model) in &m.models {
+        if let Some(other) = n.models.get(name) {
+            let key = format!("model of {name}");
+            facts(&key, Some(&model.hash), Some(&other.hash));
+        }
+    }
+    found
+}
+
+/// Every key with its value; items of lists by their name or number.
+fn flatten(at: &str, value: &Value, into: &mut BTreeMap<String, String>) {
+    let below = |key: &str| match at {
+        "" => key.to_owned(),
+        at => format!("{at}.{key}"),
+    };
+    match value {
+        Value::Object(fields) => {
+            for (key, own) in fields {
+                flatten(&below(key), own, into);
+            }
+        }
+        Value::Array(items) => {
+            for (i, own) in items.iter().enumerate() {
+                let name = own.get("name").and_then(Value::as_str);
+                let key = name.map_or_else(|| i.to_string(), String::from);
+                flatten(&below(&key), own, into);
+            }
+        }
+        Value::String(text) => {
+            into.insert(at.into(), text.clone());
+        }
+        other => {
+            into.insert(at.into(), other.to_string());
+        }
+    }
+}
+
+fn doubts(changes: &[Difference], conditions: &[ConditionComparison]) -> Vec<Warning> {
+    let mut doubts = Vec::new();
+    // What only one of them runs is not compared.
+    let apart = |d: &&Difference| {
+        let listed = d.key.starts_with("foreground.") || d.key.starts_with("background.");
+        !(listed && (d.first.is_none() || d.second.is_none()) && thing(&d.key) == d.key)
+    };
+    let things: BTreeSet<String> = changes
+        .iter()
+        .filter(apart)
+        .map(|d| thing(&d.key))
+        .collect();
+    if things.len() > 1 {
+        let names: Vec<String> = things.into_iter().collect();
+        let message = format!(
+            "the runs differ in {} things ({}): which of them makes a difference is not known",
+            names.len(),
+            names.join(", ")
+        );
+        doubts.push(Warning::warning("several-changes", message));
+    }
+    let fewest = conditions.iter().flat_map(|c| c.replications).min();
+    if let Some(n) = fewest.filter(|&n| n < MIN_REPLICATIONS) {
+        let message =
+            format!("{n} replications: intervals need at least {MIN_REPLICATIONS}; run more seeds");
+        doubts.push(Warning::warning("few-replications", message));
+    }
+    doubts
+}
+
+/// Whether the second of two run directories differs from the first, and in what.
+fn said(
+    [first, second]: [&str; 2],
+    conditions: &[ConditionComparison],
+    differs: Answer,
+) -> Paragraph {
+    let mut sides: Vec<Side<'_>> = conditions
+        .iter()
+        .map(|c| {
+            let at = format!("{} beside {}", c.foreground, c.background);
+            let said = match c.differs {
+                Answer::Yes => "differs",
+                Answer::No => "does not differ",
+                Answer::Unclear => "is not settled",
+            };
+            Side {
+                answer: c.differs,
+                judged: &c.judged,
+                withheld: &c.withheld,
+                open: &c.open,
+                line: format!("{at} {said}"),
+                with: format!("for {at}"),
+                load: String::new(),
+                first: String::new(),
+                than: format!("in {first}"),
+            }
+        })
+        .collect();
+    sides.sort_by_key(|s| s.answer != differs);
+    let claim = match differs {
+        Answer::Yes => format!("{second} differs from {first}"),
+        Answer::No => format!(
+            "{second} does not differ from {first}, within {}",
+            percent(MARGIN)
+        ),
+        Answer::Unclear => format!("Whether {second} differs from {first} is not settled"),
+    };
+    paragraph(&sides, differs, [&claim, "the largest difference"], None)
+}
+
+#[cfg(test)]
+mod tests;

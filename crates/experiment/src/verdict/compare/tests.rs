@@ -1,0 +1,164 @@
+use std::path::Path;
+
+use swell_stats::PairedRatio;
+
+use super::super::request_observations;
+use super::*;
+use crate::run::{Ended, Options, run};
+use crate::{Plan, Simulator};
+
+fn results(dir: &Path, rate: &str, seed: u64, replications: u32) -> Results {
+    let text = format!(
+        r#"
+name = "compared"
+[network]
+rate = "{rate}"
+delay = "5ms"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "20kB"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "2Mbit"
+[run]
+warmup = "1s"
+duration = "6s"
+seed = {seed}
+replications = {replications}
+"#
+    );
+    let plan = Plan::resolve(&text, "test", Path::new("")).unwrap();
+    let options = Options {
+        dir: dir.join(format!("{rate}-{seed}-{replications}")),
+        threads: 1,
+        fresh: false,
+        shard: None,
+    };
+    match run(&plan, &Simulator, &options, &|_| {}, &|| false).unwrap() {
+        Ended::Complete(results) => *results,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn of(first: &Results, second: &Results) -> RunComparison {
+    RunComparison::of([first, second], ["a", "b"])
+}
+
+/// The ratio of the median beside Poisson traffic.
+fn median(c: &RunComparison) -> Estimate {
+    let mut all = c.conditions.iter();
+    let beside = all.find(|own| own.background == "poisson").unwrap();
+    let mut judged = beside.judged.iter();
+    let median = judged.find(|j| j.statistic == judge::Statistic::Percentile(0.5));
+    median.unwrap().ratio
+}
+
+#[test]
+fn a_run_does_not_differ_from_itself() {
+    let scratch = tempfile::tempdir().unwrap();
+    let one = results(scratch.path(), "10Mbit", 1, 5);
+    let c = of(&one, &one);
+    assert!(c.changes.is_empty() && c.paired);
+    assert_eq!(c.differs, Answer::No, "{c:?}");
+    let ratios = c.conditions.iter().flat_map(|own| &own.judged);
+    assert!(ratios.clone().count() > 0);
+    assert!(ratios.clone().all(|j| j.ratio.value == 1.0 && j.equal));
+}
+
+#[test]
+fn what_a_slower_link_does_is_the_verdicts_statistic_of_pairs_of_equal_seed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let fast = results(scratch.path(), "10Mbit", 1, 5);
+    let slow = results(scratch.path(), "5Mbit", 1, 5);
+    let c = of(&fast, &slow);
+    assert!(c.paired);
+    assert_eq!(c.differs, Answer::Yes);
+    let [change] = &c.changes[..] else {
+        panic!("{:?}", c.changes)
+    };
+    assert_eq!(change.key, "network.rate");
+    assert_eq!(
+        (change.first.as_deref(), change.second.as_deref()),
+        (Some("10Mbit"), Some("5Mbit"))
+    );
+    assert_eq!(
+        c.beside("network.rate").count() + c.beside("network").count(),
+        0
+    );
+    assert_eq!(c.beside("network.queue").count(), 1);
+    let [one, other] = [&fast, &slow].map(|r| request_observations(r, "web", "poisson"));
+    let by_hand = PairedRatio::of(&other, &one, 0.5).unwrap();
+    let ratio = median(&c);
+    assert_eq!(ratio.value, by_hand.value());
+    assert_eq!((ratio.low, ratio.high), by_hand.interval(0.95));
+    assert!(ratio.low > 1.1, "{ratio:?}");
+    // Seen from the other side it is the inverse.
+    let back = median(&of(&slow, &fast));
+    assert!((back.value * ratio.value - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn seeds_decide_what_is_a_pair() {
+    let scratch = tempfile::tempdir().unwrap();
+    let one = results(scratch.path(), "10Mbit", 1, 5);
+    // Seeds 2 to 4 are three of the five, at other places.
+    let some = results(scratch.path(), "10Mbit", 2, 3);
+    let c = of(&one, &some);
+    assert!(c.paired);
+    let ratios = c.conditions.iter().flat_map(|own| &own.judged);
+    assert!(
+        ratios
+            .clone()
+            .all(|j| j.ratio.value == 1.0 && j.ratio.replications == 3)
+    );
+    assert_eq!(c.conditions[0].replications, [3, 3]);
+    assert!(c.doubts.iter().any(|d| d.code == "few-replications"));
+    // Seeds 4 to 11: two of five are not enough to be pairs; all of both count.
+    let others = results(scratch.path(), "10Mbit", 4, 8);
+    let apart = of(&one, &others);
+    assert!(!apart.paired && apart.changes.is_empty());
+    assert_eq!(apart.conditions[0].replications, [5, 8]);
+    assert_ne!(apart.differs, Answer::Yes, "{apart:?}");
+    let [a, b] = [&one, &others].map(|r| request_observations(r, "web", "poisson"));
+    let by_hand = PairedRatio::independent(&b, &a, 0.5).unwrap();
+    assert_eq!(median(&apart).value, by_hand.value());
+}
+
+#[test]
+fn more_than_one_change_is_a_doubt_and_what_one_lacks_is_one_change() {
+    let scratch = tempfile::tempdir().unwrap();
+    let one = results(scratch.path(), "10Mbit", 1, 2);
+    let mut other = results(scratch.path(), "5Mbit", 1, 2);
+    assert!(
+        of(&one, &other)
+            .doubts
+            .iter()
+            .all(|d| d.code != "several-changes")
+    );
+    // A background that only one has is not compared, so that it makes no difference.
+    other.experiment.background.pop();
+    let c = of(&one, &other);
+    let keys: Vec<&str> = c.changes.iter().map(|d| d.key.as_str()).collect();
+    assert_eq!(keys, ["background.poisson", "network.rate"]);
+    assert_eq!(c.changes[0].first.as_deref(), Some("poisson"));
+    assert_eq!(c.changes[0].second, None);
+    assert_eq!(c.conditions.len(), 1);
+    assert!(c.doubts.iter().all(|d| d.code != "several-changes"));
+    other.manifest.version = "another".into();
+    let more = of(&one, &other);
+    let doubt = more
+        .doubts
+        .iter()
+        .find(|d| d.code == "several-changes")
+        .unwrap();
+    assert!(
+        doubt.message.contains("network.rate, version"),
+        "{}",
+        doubt.message
+    );
+}

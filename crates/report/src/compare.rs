@@ -1,0 +1,189 @@
+//! Several run directories on one page: the same figures as of one, with a curve for each run.
+
+use swell_experiment::verdict::{Difference, RunComparison};
+use swell_experiment::{Results, Verdict};
+
+use crate::convert::{interval, measures, report_data};
+use crate::data::{BackgroundData, Doubt, ForegroundData, ReportData, Rerun, Said};
+use crate::page::{self, Part, Section};
+use crate::palette::Role;
+
+/// The page that compares `runs`, which have names, with the first of them: `comparisons` has the others in their order.
+/// `command` makes it again.
+pub fn comparison_html(
+    runs: &[(String, Results)],
+    comparisons: &[RunComparison],
+    command: &str,
+) -> String {
+    let Some(((first, base), others)) = runs.split_first() else {
+        return String::new();
+    };
+    let each: Vec<ReportData> = runs
+        .iter()
+        .map(|(_, results)| report_data(results, &Verdict::of(results)))
+        .collect();
+    let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+    let data = ReportData {
+        title: format!("{} compared with {first}", names.join(", ")),
+        note: base.experiment.note.clone().unwrap_or_default(),
+        verdict: vec![comparisons.iter().map(said).collect()],
+        doubts: doubts(runs, &each, comparisons),
+        against: first.clone(),
+        backgrounds: std::iter::once((first, "what the others are compared with".to_owned()))
+            .chain(names_and_changes(others, comparisons))
+            .enumerate()
+            .map(|(i, (name, what))| BackgroundData {
+                name: name.clone(),
+                what,
+                role: match i {
+                    0 => Role::Reference,
+                    _ => Role::Other,
+                },
+            })
+            .collect(),
+        foregrounds: foregrounds(&each, comparisons),
+        network: each[0].network.clone(),
+        experiment: base.experiment_toml.clone(),
+        rerun: Rerun {
+            command: command.into(),
+            facts: comparisons.iter().flat_map(facts).collect(),
+        },
+    };
+    let mut sections = page::sections(&data);
+    for section in &mut sections {
+        of_runs(section, first);
+    }
+    page::whole(&data, &sections, &runs_in_tables)
+}
+
+fn said(comparison: &RunComparison) -> Said {
+    Said {
+        text: comparison.said.text.clone(),
+        lines: comparison.said.lines.clone(),
+    }
+}
+
+/// `network.queue: 1BDP, here 64kB`
+fn change(d: &Difference) -> (String, String) {
+    let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "–".into());
+    (
+        d.key.clone(),
+        format!("{} → {}", text(&d.first), text(&d.second)),
+    )
+}
+
+fn names_and_changes<'a>(
+    others: &'a [(String, Results)],
+    comparisons: &'a [RunComparison],
+) -> impl Iterator<Item = (&'a String, String)> {
+    others.iter().zip(comparisons).map(|((name, _), c)| {
+        let all: Vec<String> = c
+            .changes
+            .iter()
+            .map(change)
+            .map(|(key, what)| format!("{key}: {what}"))
+            .collect();
+        (name, all.join("; "))
+    })
+}
+
+fn facts(c: &RunComparison) -> Vec<(String, String)> {
+    let own = |(key, what)| (format!("{}, {key}", c.second), what);
+    c.changes.iter().map(change).map(own).collect()
+}
+
+fn doubts(
+    runs: &[(String, Results)],
+    each: &[ReportData],
+    comparisons: &[RunComparison],
+) -> Vec<Doubt> {
+    let mut all: Vec<Doubt> = Vec::new();
+    for c in comparisons {
+        all.extend(c.doubts.iter().map(|w| Doubt {
+            grave: w.severity == swell_base::Severity::Warning,
+            code: w.code.clone(),
+            message: w.message.clone(),
+            place: format!("{} and {}", c.first, c.second),
+            of_model: false,
+        }));
+    }
+    for ((name, _), data) in runs.iter().zip(each) {
+        all.extend(data.doubts.iter().map(|d| Doubt {
+            place: match d.place.as_str() {
+                "" => format!("in {name}"),
+                place => format!("in {name}: {place}"),
+            },
+            ..d.clone()
+        }));
+    }
+    all
+}
+
+/// What all runs have, a section for each foreground beside each background, with the runs in the places of backgrounds.
+fn foregrounds(each: &[ReportData], comparisons: &[RunComparison]) -> Vec<ForegroundData> {
+    let mut found = Vec::new();
+    for own in comparisons.first().map_or(&[][..], |c| &c.conditions) {
+        let (foreground, background) = (&own.foreground, &own.background);
+        let same: Option<Vec<_>> = comparisons
+            .iter()
+            .map(|c| {
+                let mut all = c.conditions.iter();
+                all.find(|o| (&o.foreground, &o.background) == (foreground, background))
+            })
+            .collect();
+        let conditions: Option<Vec<_>> = each
+            .iter()
+            .map(|data| {
+                let f = data.foregrounds.iter().find(|f| f.name == *foreground)?;
+                let b = data
+                    .backgrounds
+                    .iter()
+                    .position(|b| b.name == *background)?;
+                f.conditions.get(b).cloned()
+            })
+            .collect();
+        let (Some(same), Some(mut conditions)) = (same, conditions) else {
+            continue;
+        };
+        conditions[0].slowdown = [None; 4];
+        for (condition, c) in conditions.iter_mut().skip(1).zip(&same) {
+            for (slot, ratio) in condition.slowdown.iter_mut().zip(&c.ratios) {
+                *slot = ratio.map(interval);
+            }
+        }
+        let mut judged = vec![&[][..]];
+        judged.extend(same.iter().map(|c| &c.judged[..]));
+        found.push(ForegroundData {
+            name: format!("{foreground} beside {background}"),
+            what: String::new(),
+            measures: measures(&judged, Some(0)),
+            conditions,
+        });
+    }
+    found
+}
+
+/// Tables have runs where a report has backgrounds; the network and the experiment are those of the first.
+fn of_runs(section: &mut Section, first: &str) {
+    match section.id.as_str() {
+        "the-network" => section.title = format!("The network of {first}"),
+        "rerun" => {
+            section.title = format!("What differs from {first}, and how to compare again");
+            section.what = String::new();
+            if let Some(part) = section.parts.last_mut() {
+                part.summary = format!("The experiment of {first}, resolved");
+            }
+        }
+        _ => {}
+    }
+    section.parts.iter_mut().for_each(runs_in_tables);
+}
+
+fn runs_in_tables(part: &mut Part) {
+    let numbers = part.figures.iter_mut().filter_map(|f| f.numbers.as_mut());
+    for table in part.tables.iter_mut().chain(numbers) {
+        for head in table.head.iter_mut().filter(|h| *h == "Background") {
+            *head = "Run".into();
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `swell compare`.
+
+use std::path::{Path, PathBuf};
+
+use swell_experiment::Results;
+use swell_experiment::verdict::{Answer, Difference, RunComparison};
+use swell_study::file::quoted;
+
+use crate::cli::CompareArgs;
+use crate::fail::Fail;
+use crate::output::Output;
+use crate::{out, report, tables, threshold};
+
+pub(crate) fn compare(args: &CompareArgs, json: bool) -> Result<u8, Fail> {
+    let mut runs: Vec<(String, Results)> = Vec::new();
+    for (dir, name) in args.runs.iter().zip(names(&args.runs)) {
+        runs.push((name, report::load(dir)?));
+    }
+    let (first, base) = &runs[0];
+    let mut comparisons = Vec::new();
+    for (name, other) in &runs[1..] {
+        let comparison = RunComparison::of([base, other], [first, name]);
+        check(&comparison, args.by.as_deref())?;
+        comparisons.push(comparison);
+    }
+    if let Some(page) = &args.html {
+        let command = command(args);
+        let html = swell_report::comparison_html(&runs, &comparisons, &command);
+        out::write(page, html.as_bytes())?;
+    }
+    if json {
+        Output::Compare {
+            runs: &args.runs,
+            report: args.html.as_deref(),
+            comparisons: &comparisons,
+        }
+        .print();
+    } else {
+        for comparison in &comparisons {
+            out::warnings(&comparison.doubts);
+            out::data(&tables::compare::comparison(comparison));
+        }
+        if let Some(page) = &args.html {
+            out::data(&format!("report: {}", page.display()));
+        }
+    }
+    let open = comparisons.iter().any(|c| c.differs == Answer::Unclear);
+    Ok(match open {
+        true => threshold::NOT_SETTLED,
+        false => threshold::ANSWERED,
+    })
+}
+
+/// What is compared must be comparable, and differ in nothing that was not named.
+fn check(c: &RunComparison, by: Option<&str>) -> Result<(), Fail> {
+    let (first, second) = (&c.first, &c.second);
+    if c.conditions.is_empty() {
+        return Err(Fail::usage(format!(
+            "{first} and {second} have no foreground beside the same background in common"
+        ))
+        .hint("what is compared has the same names in both"));
+    }
+    let Some(by) = by else { return Ok(()) };
+    let beside: Vec<String> = c.beside(by).map(change).collect();
+    if !beside.is_empty() {
+        return Err(Fail::usage(format!(
+            "{first} and {second} differ in more than {by}: {}",
+            beside.join("; ")
+        ))
+        .hint("without --by they are compared all the same"));
+    }
+    if c.changes.is_empty() {
+        return Err(Fail::usage(format!(
+            "{first} and {second} do not differ in {by}"
+        )));
+    }
+    Ok(())
+}
+
+/// `network.rate (10Mbit, 20Mbit)`
+fn change(d: &Difference) -> String {
+    let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".into());
+    format!("{} ({}, {})", d.key, text(&d.first), text(&d.second))
+}
+
+/// What runs are called: the last part of their paths where these differ, else the whole.
+fn names(runs: &[PathBuf]) -> Vec<String> {
+    let last = |path: &PathBuf| path.file_name().map(|n| n.to_string_lossy().into_owned());
+    let short: Option<Vec<String>> = runs.iter().map(last).collect();
+    let unique = |names: &Vec<String>| {
+        names
+            .iter()
+            .enumerate()
+            .all(|(i, n)| !names[..i].contains(n))
+    };
+    short.filter(unique).unwrap_or_else(|| {
+        let whole = runs.iter().map(|path| path.display().to_string());
+        whole.collect()
+    })
+}
+
+/// What makes the page again.
+fn command(args: &CompareArgs) -> String {
+    let mut command = "swell compare".to_owned();
+    for dir in &args.runs {
+        command += &format!(" {}", quoted(dir));
+    }
+    if let Some(by) = &args.by {
+        command += &format!(" --by {by}");
+    }
+    if let Some(page) = &args.html {
+        command += &format!(" --html {}", quoted(Path::new(page)));
+    }
+    command
+}
