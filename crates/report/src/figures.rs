@@ -1,7 +1,7 @@
 //! From the data of a section to its pictures, captions and numbers.
 
 use crate::chart::{
-    Axis, Bar, BarChart, BarGroup, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
+    Axis, Bar, BarChart, BarGroup, Canvas, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
 };
 use crate::data::{Condition, Energy, FEW_SAMPLES, ForegroundData, QUANTILES, ReportData, Series};
 use crate::human::{Quantity, count, significant, trimmed};
@@ -18,6 +18,8 @@ pub(crate) struct Named<'a> {
 
 /// Height of a strip of a timeline, pixels.
 const STRIP: f64 = 54.0;
+/// Pixels between timelines.
+const BETWEEN: f64 = 12.0;
 /// The look of foreground traffic.
 const FOREGROUND: usize = 7;
 
@@ -389,6 +391,25 @@ pub(crate) fn timeline_charts<'a>(
             Axis::linear("Drops (packets/s)", Quantity::Plain, ends(drops), true).nice(STRIP);
     }
     Some((charts, shown))
+}
+
+/// Timelines as one picture.
+pub(crate) fn below_each_other(charts: &[Timeline], width: f64) -> String {
+    let mut parts = Vec::new();
+    let mut top = 0.0;
+    for (i, chart) in charts.iter().enumerate() {
+        let mut canvas = Canvas::file(width, chart.height(STRIP, width) + BETWEEN);
+        canvas.id = format!("chart-{i}");
+        parts.push(format!(
+            "<g transform=\"translate(0 {top})\">{}</g>",
+            chart.svg(&canvas)
+        ));
+        top += canvas.height.round();
+    }
+    format!(
+        "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" viewBox=\"0 0 {width} {top}\">{}</svg>",
+        parts.concat()
+    )
 }
 
 /// The same as a figure; and what it shows in a few words.

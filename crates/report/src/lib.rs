@@ -133,6 +133,15 @@ pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::
     }
 }
 
+/// The bottleneck over time beside the foreground called `name`, one timeline per background below each other, of this
+/// width; the direction is 0 for up, 1 for down. `None` where there is no such foreground, or nothing to show.
+pub fn time_svg(data: &ReportData, name: &str, direction: usize, width: f64) -> Option<String> {
+    let foreground = find(data, name)?;
+    let named = figures::named(data, foreground, &slots(data));
+    let (charts, _) = figures::timeline_charts("", &named, 0, direction)?;
+    Some(figures::below_each_other(&charts, width))
+}
+
 /// The network as a drawing of this width; its height follows.
 pub fn network_svg(data: &ReportData, width: f64) -> String {
     let height = network::height(&data.network, width);

@@ -304,6 +304,47 @@
     key.addEventListener("pointerleave", () => emphasise(false));
   });
 
+  // Downloads: the pictures of a figure as they stand, each with its style, and its numbers.
+  const save = (name, type, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  const drawing = (chart) => {
+    const copy = chart.cloneNode(true);
+    const { width, height } = chart.viewBox.baseVal;
+    copy.setAttribute("xmlns", NS);
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    const style = make("style", {});
+    style.textContent = document.querySelector("style").textContent;
+    copy.prepend(style);
+    return new XMLSerializer().serializeToString(copy);
+  };
+  const numbers = (table) => all(table, "tr").map((row) => all(row, "th,td").map((cell) => {
+    const parts = Array.from(cell.childNodes).map((node) => node.textContent.trim());
+    return `"${parts.filter((text) => text).join(" ").replaceAll('"', '""')}"`;
+  }).join(",")).join("\r\n") + "\r\n";
+  all(document, "figure").forEach((figure) => {
+    const bar = document.createElement("p");
+    bar.className = "save";
+    const button = (text, act) => {
+      const node = document.createElement("button");
+      node.type = "button";
+      node.textContent = text;
+      node.addEventListener("click", act);
+      bar.append(node);
+    };
+    button("SVG", () => all(figure, "svg.chart")
+      .filter((chart) => chart.getBoundingClientRect().width > 0)
+      .forEach((chart, i) => save(`${figure.id}${i ? `-${i + 1}` : ""}.svg`, "image/svg+xml", drawing(chart))));
+    const table = figure.querySelector("details table");
+    if (table) button("CSV", () => save(`${figure.id}.csv`, "text/csv", numbers(table)));
+    figure.append(bar);
+  });
+
   // The charts now hold buttons, so they are groups; and a title would pop up over the read-outs.
   all(document, "svg.chart").forEach((chart) => {
     const title = chart.querySelector(":scope > title");

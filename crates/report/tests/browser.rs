@@ -100,6 +100,9 @@ fn the_page_works_in_a_browser_offline() {
         wants("\"overflow\":false");
         wants("\"before\":true,\"off\":false,\"on\":true");
         wants("\"readout\":3");
+        wants("\"drawn\":\"svg true true\"");
+        wants("\"saved\":\"image/svg+xml text/csv\"");
+        wants("\"rows\":true");
         wants("\"zoomed\":true,\"reset\":true");
     }
 }

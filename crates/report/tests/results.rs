@@ -6,7 +6,9 @@ use common::results;
 use swell_experiment::verdict::Statistic;
 use swell_experiment::{Results, Verdict};
 use swell_report::chart::Canvas;
-use swell_report::{cdf_svg, lsd_svg, network_svg, png, render, report_data, slowdown_svg, write};
+use swell_report::{
+    cdf_svg, lsd_svg, network_svg, png, render, report_data, slowdown_svg, time_svg, write,
+};
 
 #[test]
 fn a_run_directory_becomes_a_page_and_the_same_page_again() {
@@ -99,8 +101,17 @@ fn single_pictures_are_files_and_pixels() {
         slowdown_svg(&data, "web", &canvas).unwrap(),
         lsd_svg(&data, "web", &canvas).unwrap(),
         network_svg(&data, 720.0),
+        time_svg(&data, "web", 1, 720.0).unwrap(),
     ];
-    for (name, svg) in ["cdf", "slowdown", "lsd", "network"]
+    // Every background has its strips, with axes that say what they are.
+    for b in &data.backgrounds {
+        assert!(pictures[4].contains(&format!(">{}</text>", b.name)));
+    }
+    assert_eq!(
+        pictures[4].matches(">Utilisation<").count(),
+        data.backgrounds.len()
+    );
+    for (name, svg) in ["cdf", "slowdown", "lsd", "network", "time"]
         .into_iter()
         .zip(pictures)
     {

@@ -337,6 +337,9 @@ pub(crate) struct ShowArgs {
     /// Write a picture as a Vega-Lite specification, with its data, to be changed; - for standard output.
     #[arg(long, value_name = "FILE", group = "drawn")]
     pub vega: Option<PathBuf>,
+    /// Width of the picture, such as 3.3in or 84mm for a column of a paper; or width and height: 3.3x2.5in.
+    #[arg(long, value_name = "SIZE", requires = "drawn", conflicts_with = "vega")]
+    pub size: Option<crate::pictures::Size>,
     /// Which foreground of a run the picture is about. Default: the first.
     #[arg(long, value_name = "NAME", requires = "drawn")]
     pub foreground: Option<String>,

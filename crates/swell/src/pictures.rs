@@ -12,13 +12,14 @@ use crate::cli::ShowArgs;
 use crate::fail::Fail;
 use crate::out;
 
-/// Pixels of a picture, and pixels of a PNG per one of those.
+/// Pixels of a picture; there are 96 in an inch, as in CSS.
 const SIZE: (f64, f64) = (700.0, 380.0);
+/// Pixels of a PNG per one of those.
 #[cfg(feature = "png")]
 const PNG_SCALE: f32 = 2.0;
 
 /// The pictures of a run that are drawn as files.
-const DRAWN: [&str; 4] = ["cdf", "slowdown", "scales", "network"];
+const DRAWN: [&str; 6] = ["cdf", "slowdown", "scales", "network", "time", "time-up"];
 
 /// Writes what was asked for of a model.
 pub(crate) fn of_model(model: &Model, args: &ShowArgs) -> Result<(), Fail> {
@@ -27,7 +28,8 @@ pub(crate) fn of_model(model: &Model, args: &ShowArgs) -> Result<(), Fail> {
     }
     let names: Vec<&str> = ModelPicture::ALL.iter().map(|p| p.name()).collect();
     let picture = ModelPicture::ALL[asked(args, &names)?];
-    draw(args, || picture.svg(model, &Canvas::file(SIZE.0, SIZE.1)))?;
+    let (width, height) = size(args);
+    draw(args, || picture.svg(model, &Canvas::file(width, height)))?;
     specify(args, || Ok(picture.vega(model)))
 }
 
@@ -58,16 +60,65 @@ pub(crate) fn of_run(results: &Results, args: &ShowArgs) -> Result<(), Fail> {
         });
     }
     let picture = DRAWN[asked(args, &DRAWN)?];
-    let canvas = Canvas::file(SIZE.0, SIZE.1);
-    draw(args, || {
-        let drawn = match picture {
-            "cdf" => swell_report::cdf_svg(&data, foreground, &canvas),
-            "slowdown" => swell_report::slowdown_svg(&data, foreground, &canvas),
-            "scales" => swell_report::lsd_svg(&data, foreground, &canvas),
-            _ => Some(swell_report::network_svg(&data, SIZE.0)),
-        };
-        drawn.unwrap_or_default()
-    })
+    let (width, height) = size(args);
+    let canvas = Canvas::file(width, height);
+    let drawn = match picture {
+        "cdf" => swell_report::cdf_svg(&data, foreground, &canvas),
+        "slowdown" => swell_report::slowdown_svg(&data, foreground, &canvas),
+        "scales" => swell_report::lsd_svg(&data, foreground, &canvas),
+        "time" => swell_report::time_svg(&data, foreground, 1, width),
+        "time-up" => swell_report::time_svg(&data, foreground, 0, width),
+        _ => Some(swell_report::network_svg(&data, width)),
+    };
+    let empty = || Fail::usage(format!("{foreground} has nothing to show in `{picture}`"));
+    let svg = drawn.ok_or_else(empty)?;
+    draw(args, || svg.clone())
+}
+
+/// A width, and a height where one is given, pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Size(f64, Option<f64>);
+
+impl std::str::FromStr for Size {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Size, String> {
+        let wrong = || format!("`{text}` is no size: write 3.3in, 84mm, 8.4cm, 700px or 3.3x2.5in");
+        let units = [
+            ("in", 96.0),
+            ("mm", 96.0 / 25.4),
+            ("cm", 96.0 / 2.54),
+            ("px", 1.0),
+        ];
+        let found = units
+            .iter()
+            .find_map(|(unit, px)| Some((text.strip_suffix(unit)?, px)));
+        let (numbers, px) = found.ok_or_else(wrong)?;
+        let sides = numbers.split('x').map(|side| side.trim().parse::<f64>());
+        let sides: Vec<f64> = sides.collect::<Result<_, _>>().map_err(|_| wrong())?;
+        let fits = |side: &f64| (SMALLEST..=LARGEST).contains(&(side * px));
+        match sides[..] {
+            [_] | [_, _] if !sides.iter().all(fits) => Err(format!(
+                "`{text}` is too small or too large: between {SMALLEST} and {LARGEST} pixels, 96 to the inch"
+            )),
+            [width] => Ok(Size(width * px, None)),
+            [width, height] => Ok(Size(width * px, Some(height * px))),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Pixels that a side has at least: below this labels cover everything.
+const SMALLEST: f64 = 200.0;
+/// Pixels that a side has at most.
+const LARGEST: f64 = 10_000.0;
+
+/// Pixels of the picture: narrow ones are higher in proportion, since letters are as high.
+fn size(args: &ShowArgs) -> (f64, f64) {
+    let Some(Size(width, height)) = args.size else {
+        return SIZE;
+    };
+    let proportion = if width < 500.0 { 0.8 } else { SIZE.1 / SIZE.0 };
+    (width, height.unwrap_or(width * proportion))
 }
 
 /// Which of the pictures was asked for.

@@ -84,6 +84,31 @@ fn runs_side_by_side_say_what_was_changed_and_what_that_did() {
     let done = run(&dir, &["compare", "fast", "fast", "--by", "network.rate"]);
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("do not differ in network.rate"));
+    // A picture as wide as a column, 3.3 inches of 96 pixels, and the bottleneck over time as a file.
+    let shown = [
+        "show",
+        "fast",
+        "--svg",
+        "f.svg",
+        "--picture",
+        "time",
+        "--size",
+    ];
+    assert!(
+        run(&dir, &[&shown[..], &["3.3in"]].concat())
+            .status
+            .success()
+    );
+    let svg = std::fs::read_to_string(dir.0.join("f.svg")).unwrap();
+    assert!(
+        svg.contains("width=\"316.8\"") && svg.contains("Utilisation"),
+        "{}",
+        &svg[..300]
+    );
+    for wrong in ["3.3", "2px", "1x2x3in", "-3in", "NaNin"] {
+        let done = run(&dir, &[&shown[..], &[wrong]].concat());
+        assert_eq!(done.status.code(), Some(2), "{wrong}");
+    }
     // One run is nothing to compare.
     assert_eq!(run(&dir, &["compare", "fast"]).status.code(), Some(2));
 }
