@@ -70,21 +70,26 @@ fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2]) -> Stri
             let bytes = now.carried[d][who].saturating_sub(then.carried[d][who]);
             bytes as f64 * 8.0 / seconds / 1e6
         };
-        let share = (mbit(0) + mbit(1)) / rates[d].as_mbit() * 100.0;
-        format!(
-            "{share:3.0} % (yours {:.1}, others {:.1} Mbit/s)",
-            mbit(0),
-            mbit(1)
-        )
+        let both = mbit(0) + mbit(1);
+        (both / rates[d].as_mbit() * 100.0, mbit(0), both)
     };
-    let line = format!(
-        "down {}  up {}  {} flows  late {:.0} us",
-        way(1),
-        way(0),
-        now.flows,
-        now.late.p99.as_secs_f64() * 1e6
-    );
-    line.chars().take(WIDTH).collect()
+    let ((down, own_down, all_down), (up, own_up, all_up)) = (way(1), way(0));
+    let parts = [
+        format!("down {down:3.0} % (yours {own_down:.1} of {all_down:.1})"),
+        format!("up {up:3.0} % ({own_up:.1} of {all_up:.1} Mbit/s)"),
+        format!("late {:.0} us", now.late.p99.as_secs_f64() * 1e6),
+        format!("{} flows", now.flows),
+    ];
+    // What does not fit is left out as a whole: half a number is a wrong one.
+    let mut line = String::new();
+    for part in parts {
+        let gap = if line.is_empty() { "" } else { "  " };
+        if line.chars().count() + gap.len() + part.chars().count() <= WIDTH {
+            line += gap;
+            line += &part;
+        }
+    }
+    line
 }
 
 #[cfg(test)]
@@ -93,7 +98,7 @@ mod tests {
     use swell_base::Time;
 
     #[test]
-    fn the_line_fits_and_says_whose_traffic_it_is() {
+    fn the_line_fits_in_whole_parts_and_says_whose_traffic_it_is() {
         let then = Snapshot::default();
         let now = Snapshot {
             at: Time::from_secs_f64(1.0),
@@ -102,10 +107,17 @@ mod tests {
             ..Snapshot::default()
         };
         let line = text(&then, &now, 1.0, [Rate::from_bps(10_000_000); 2]);
-        assert!(
-            line.starts_with("down 100 % (yours 1.0, others 9.0 Mbit/s)  up   1 %"),
-            "{line}"
+        assert_eq!(
+            line,
+            "down 100 % (yours 1.0 of 10.0)  up   1 % (0.1 of 0.1 Mbit/s)  late 0 us"
         );
+        // Ten times as much on a faster link: no part is cut in half.
+        let fast = Snapshot {
+            carried: [[1_250_000_000, 0], [1_250_000_000, 11_250_000_000]],
+            ..now
+        };
+        let long = text(&then, &fast, 1.0, [Rate::from_bps(100_000_000_000); 2]);
+        assert!(long.len() <= WIDTH && long.ends_with(" Mbit/s)"), "{long}");
         assert!(line.len() <= WIDTH);
     }
 }
