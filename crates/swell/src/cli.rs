@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Write the report of a finished run.
     Report(ReportArgs),
+    /// Show how far a run is, on a page that follows it.
+    Watch(WatchArgs),
     /// Compare run directories: what differs from the first to the others, with intervals.
     Compare(CompareArgs),
     /// Learn a traffic model from packet traces, or a flow-level model from flow records.
@@ -290,6 +292,23 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct ReplayArgs {
     /// The run directory of an emulated run that was recorded.
     pub run: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The page is served to this machine alone, until Ctrl-C. It follows what other processes do in the directory: swell run,\nswell under --compare, shards."
+)]
+pub(crate) struct WatchArgs {
+    /// The run directory.
+    pub run: PathBuf,
+    /// The port on 127.0.0.1. Default: one that is free.
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub port: u16,
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,7 @@ mod study;
 mod tables;
 mod threshold;
 mod under;
+mod watch;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -102,6 +103,7 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
         Command::Doctor(args) => doctor::doctor(&args, json),
         Command::Replay(args) => replay::replay(&args, json),
         Command::Report(args) => report::report(&args, json),
+        Command::Watch(args) => watch::watch(&args),
         Command::Learn(args) => learn::learn(&args, json),
         Command::Show(args) => show::show(&args, json),
         Command::Fidelity(args) => fidelity::fidelity(&args, json),

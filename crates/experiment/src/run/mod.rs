@@ -8,6 +8,7 @@ mod blocks;
 mod calibrate;
 mod lock;
 mod pool;
+mod progress;
 mod resume;
 mod shard;
 mod shards;
@@ -32,6 +33,7 @@ use crate::store::{
 };
 
 pub use lock::{LOCK, Lock, LockError};
+pub use progress::Progress;
 pub use resume::Difference;
 pub use shard::Shard;
 

@@ -17,6 +17,7 @@ mod scripts;
 mod shell;
 mod study;
 mod under;
+mod watch;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

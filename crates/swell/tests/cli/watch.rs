@@ -1,0 +1,113 @@
+//! `swell watch`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use super::{Scratch, run, swell, text};
+
+const EXPERIMENT: &str = r#"
+name = "watched"
+[network]
+rate = "10Mbit"
+[[foreground]]
+name = "page"
+kind = "web"
+object = "20kB"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "4Mbit"
+[run]
+replications = 3
+warmup = "1s"
+duration = "3s"
+"#;
+
+/// The program, which ends with the value.
+struct Watching(Child);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The whole answer to one request.
+fn get(host: &str, path: &str, named: &str) -> String {
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {named}\r\n\r\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    said
+}
+
+fn progress(host: &str) -> serde_json::Value {
+    let said = get(host, "/progress", host);
+    let (head, body) = said.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK") && head.contains("application/json"),
+        "{head}"
+    );
+    serde_json::from_str(body).unwrap()
+}
+
+#[test]
+fn a_page_follows_what_others_do_in_a_run_directory() {
+    let dir = Scratch::new("watch");
+    dir.write("mine.toml", EXPERIMENT);
+    let shard = run(&dir, &["run", "mine.toml", "-o", "one", "--shard", "1/3"]);
+    assert!(shard.status.success(), "{}", text(&shard.stderr));
+    let mut child = swell(&dir)
+        .args(["watch", "one"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let out = child.stdout.take().unwrap();
+    let _watching = Watching(child);
+    BufReader::new(out).read_line(&mut line).unwrap();
+    let host = line
+        .trim()
+        .trim_start_matches("http://")
+        .trim_end_matches('/');
+    // Every third of the six runs, from the first on.
+    let seen = progress(host);
+    assert_eq!(
+        (&seen["finished"], &seen["runs"]),
+        (&2.into(), &6.into()),
+        "{seen}"
+    );
+    assert_eq!(
+        seen["conditions"][0]["finished"],
+        serde_json::json!([true, false, false])
+    );
+    assert_eq!(seen["complete"], false);
+    assert!(get(host, "/", host).contains("<progress"));
+    assert!(get(host, "/report", host).starts_with("HTTP/1.1 404"));
+    // Another process does the rest.
+    let whole = run(&dir, &["run", "mine.toml", "-o", "one"]);
+    assert!(
+        matches!(whole.status.code(), Some(0 | 3)),
+        "{}",
+        text(&whole.stderr)
+    );
+    let seen = progress(host);
+    assert_eq!(
+        (&seen["finished"], &seen["complete"]),
+        (&6.into(), &true.into()),
+        "{seen}"
+    );
+    assert!(get(host, "/report", host).contains("<html"));
+    // Not for a page whose name was made to lead here, and nothing but what there is.
+    assert!(get(host, "/progress", "example.com").starts_with("HTTP/1.1 403"));
+    assert!(get(host, "/../mine.toml", host).starts_with("HTTP/1.1 404"));
+    // What is no run directory is said at once.
+    let nothing = run(&dir, &["watch", "."]);
+    assert_eq!(nothing.status.code(), Some(2), "{}", text(&nothing.stderr));
+}
