@@ -296,7 +296,7 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The page is served to this machine alone, until Ctrl-C. It follows what other processes do in the directory: swell run,\nswell under --compare, shards."
+    after_help = "The page is served to this machine alone, until Ctrl-C. It follows what other processes do there,\nshards and comparisons among them."
 )]
 pub(crate) struct WatchArgs {
     /// The run directory.
