@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
 use swell_base::{Dur, EventQueue, Ranked, Stream, Time, Warning};
 use swell_tcp::Config as TcpConfig;
-use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Workload};
+use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Sample, Workload};
 
 use super::addresses::{Paths, Pool, Side};
 use super::descriptors::Descriptors;
@@ -237,6 +237,11 @@ impl Carrier {
     /// What workload `index` finished since the last call.
     pub fn take_records(&mut self, index: usize) -> Vec<Record> {
         self.workers[index].machine.take_records()
+    }
+
+    /// Values of measures that workload `index` took since the last call.
+    pub fn take_samples(&mut self, index: usize) -> Vec<Sample> {
+        self.workers[index].machine.take_samples()
     }
 
     /// Connections and datagram flows that are open.

@@ -15,6 +15,8 @@ use super::side::Sockets;
 use super::slots::{Kind, bits};
 use super::tcp::family;
 
+/// Bytes at the beginning of a payload that number it.
+const NUMBER: usize = 8;
 /// So many datagrams are taken at one end before others have their turn.
 const READS: u32 = 64;
 /// Largest payload of a datagram: 65 535 bytes of packet without headers of IPv4 and UDP, and of
@@ -79,15 +81,17 @@ impl Carrier {
                 return;
             };
             let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
-            // The kernel returns the length; the bytes are not copied.
-            match recv(fd, &mut self.sink[..0], flags).map(|(_, n)| n) {
+            // The kernel returns the length; what follows the number is not copied.
+            let mut number = [0; NUMBER];
+            match recv(fd, &mut number[..], flags).map(|(_, n)| n) {
                 Ok(n) => {
                     s.ends[end].received += n as u64;
                     let (worker, conn, silent) = (s.worker, s.conn, s.silent);
                     self.counts.datagrams_received += 1;
                     self.counts.bytes += n as u64;
                     if !silent {
-                        self.post(worker, Event::Datagram(conn, who(end), n as u32, None));
+                        let number = (n >= NUMBER).then(|| u64::from_be_bytes(number));
+                        self.post(worker, Event::Datagram(conn, who(end), n as u32, number));
                     }
                 }
                 Err(Errno::AGAIN) => return,
@@ -103,7 +107,7 @@ impl Carrier {
 
     /// Sends a datagram; one larger than any can be, as several.
     pub(super) fn send_datagram(&mut self, slot: u32, end: usize, bytes: u32) {
-        let s = self.slots.peek(slot);
+        let s = self.slots.at(slot);
         let largest = LARGEST[usize::from(s.ipv6)];
         let Some(fd) = s.ends[end].socket() else {
             return;
@@ -111,6 +115,8 @@ impl Carrier {
         let mut left = bytes;
         loop {
             let n = left.min(largest);
+            self.payload[..NUMBER].copy_from_slice(&s.datagrams.to_be_bytes());
+            s.datagrams += 1;
             let part = &self.payload[..n as usize];
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             let mut sent = send(fd, part, flags);

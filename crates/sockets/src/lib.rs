@@ -34,7 +34,7 @@
 //! * **Which accepted socket is whose** is known from the addresses and the client's port: nothing is
 //!   sent but the workload's bytes.
 //! * **Bytes** are counted, not made: reads discard without copying (`MSG_TRUNC`), writes send one buffer
-//!   again and again, and what the kernel does not take yet is a number.
+//!   again and again, and what the kernel does not take yet is a number. Datagrams begin with their number.
 //! * **`Drained`** comes from the kernel: the last write of what there is to send asks for a notice when
 //!   it is acknowledged (`SOF_TIMESTAMPING_TX_ACK`), which arrives in the socket's error queue and
 //!   wakes the loop; no connection is polled. Should the kernel have no memory for a notice, a look at those

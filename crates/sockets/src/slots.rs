@@ -105,6 +105,8 @@ pub(super) struct Slot {
     pub generation: u32,
     pub worker: u32,
     pub conn: Conn,
+    /// Datagrams that both ends sent.
+    pub datagrams: u64,
     /// Caps on the two ends' receive windows; 0: none.
     pub caps: [u32; 2],
     /// The client's port.
@@ -128,6 +130,7 @@ impl Slots {
             kind,
             silent: false,
             ipv6: false,
+            datagrams: 0,
             client_side: Side::Left,
             generation: 0,
             worker,

@@ -44,8 +44,8 @@ pub enum Event {
     Closed(Conn, Info),
     /// The answer to [`Action::Ask`].
     Info(Conn, Info),
-    /// A datagram of that many payload bytes arrived at this end. With its number among all packets that the flow
-    /// sent, from 0, where the carrier knows it: kernel sockets do not.
+    /// A datagram of that many payload bytes arrived at this end. With its number among all packets that both ends of
+    /// the flow sent, from 0. Over kernel sockets the first eight bytes of the payload carry it: shorter ones have none.
     Datagram(Conn, End, u32, Option<u64>),
 }
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use swell_base::{Dur, Time};
 use swell_experiment::backend::RunError;
-use swell_experiment::observe::Request;
 use swell_experiment::stage;
+use swell_workload::{Action, Conn, Event, Info, Record, Sample, Workload};
 
 use super::place::{Addresses, CLIENT, SERVER};
 use super::play::{Done, LOOK, Play, failed, of_sockets};
@@ -22,7 +22,7 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
     let end = Time::ZERO + play.spec.duration;
     let stop = AtomicBool::new(false);
     let stretch = play.stretch;
-    let (records, epoch, mut warnings) = std::thread::scope(|scope| {
+    let ran = std::thread::scope(|scope| {
         let carrier = scope.spawn(|| -> Result<_, RunError> {
             let side = |host: &Host, addresses: Addresses| {
                 let network = host.network().map_err(failed)?;
@@ -35,13 +35,22 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
                 epoch: None,
             };
             let mut carrier = Carrier::new(config).map_err(failed)?;
-            let index = carrier.add(machine, &of_sockets(&tcp)).map_err(failed)?;
             let epoch = running.now();
+            let machine = Box::new(InWorldTime {
+                machine,
+                epoch,
+                stretch,
+            });
+            let index = carrier.add(machine, &of_sockets(&tcp)).map_err(failed)?;
             let span = end.since(epoch).scale(stretch);
             carrier.run(Time::ZERO + span, &stop).map_err(failed)?;
             carrier.finish();
             let warnings = carrier.report().warnings;
-            Ok((carrier.take_records(index), epoch, warnings))
+            Ok((
+                carrier.take_records(index),
+                carrier.take_samples(index),
+                warnings,
+            ))
         });
         while !carrier.is_finished() {
             std::thread::sleep(LOOK);
@@ -52,24 +61,47 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
         carrier
             .join()
             .unwrap_or_else(|_| Err(failed("the carrier of the foreground panicked")))
-    })?;
+    });
+    let (records, samples, mut warnings) = ran?;
     if (play.cancelled)() {
         return Err(RunError::Cancelled);
     }
-    // Its clock began when the world was warm, and is the wall's.
-    let span = end.since(epoch).as_secs_f64() * stretch;
-    let world = |t: f64| epoch.as_secs_f64() + t / stretch;
     // The world applies access paths, and gives the hosts of a machine one address between them.
     warnings.retain(|w| !["access-not-applied", "addresses-shared"].contains(&w.code.as_str()));
-    let requests = stage::requests(&records, span)
-        .into_iter()
-        .map(|r| Request {
-            start: world(r.start),
-            connected: world(r.connected),
-            first_byte: world(r.first_byte),
-            last_byte: world(r.last_byte),
-            observed_until: world(r.observed_until),
-            ..r
-        });
-    Ok(Done::Requests(requests.collect(), warnings))
+    let requests = stage::requests(&records, end.as_secs_f64());
+    Ok(Done::Machine(requests, stage::measures(samples), warnings))
+}
+
+/// A machine that lives in the world's time, where the carrier's is the wall's.
+struct InWorldTime {
+    machine: Box<dyn Workload>,
+    /// When the carrier began.
+    epoch: Time,
+    /// How much longer the wall's seconds are.
+    stretch: f64,
+}
+
+impl Workload for InWorldTime {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        let world = self.epoch + now.since(Time::ZERO).scale(1.0 / self.stretch);
+        let before = actions.len();
+        self.machine.handle(world, event, actions);
+        for action in &mut actions[before..] {
+            if let Action::Timer(wait, _) = action {
+                *wait = wait.scale(self.stretch);
+            }
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        self.machine.take_records()
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        self.machine.take_samples()
+    }
+
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
+        self.machine.finish(info);
+    }
 }

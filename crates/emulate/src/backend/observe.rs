@@ -46,8 +46,9 @@ pub(super) fn observe(
             let kept = !played.terminal;
             programs(&mut observed, program, &exits, &conversations, length, kept);
         }
-        (_, Done::Requests(requests, warnings)) => {
+        (_, Done::Machine(requests, measures, warnings)) => {
             observed.requests = requests;
+            observed.measures = measures;
             observed.warnings.extend(warnings);
         }
         (None, Done::Exits(_)) => {}

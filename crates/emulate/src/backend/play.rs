@@ -46,8 +46,8 @@ pub(super) struct Play<'a> {
 pub(super) enum Done {
     /// The runs of a client.
     Exits(Vec<Exit>),
-    /// The requests of a machine, and what to doubt.
-    Requests(Vec<Request>, Vec<Warning>),
+    /// The requests of a machine, values of its measures, and what to doubt.
+    Machine(Vec<Request>, Vec<MeasureSample>, Vec<Warning>),
 }
 
 /// What is left of a run.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use swell_base::{Dur, Tag};
 use swell_path::Ledger;
-use swell_workload::Record;
+use swell_workload::{Record, Sample};
 use swell_world::World;
 
 use super::build;
@@ -159,13 +159,7 @@ impl Cast {
         let own = foreground.map(|p| world.take_records(p.index));
         let own = own.unwrap_or_default();
         let samples = foreground.map(|p| world.take_samples(p.index));
-        observed.measures = (samples.unwrap_or_default().into_iter())
-            .map(|s| MeasureSample {
-                measure: s.measure.to_owned(),
-                value: s.value,
-                at: s.at.as_secs_f64(),
-            })
-            .collect();
+        observed.measures = measures(samples.unwrap_or_default());
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());
         if spec.flows {
             // A background that was played elsewhere is of one part.
@@ -223,6 +217,16 @@ pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
 /// Rows of the table `requests`, in order of their starts, of requests that were watched until `end`, seconds.
 pub fn requests(records: &[Record], end: f64) -> Vec<Request> {
     observe::requests(records, end)
+}
+
+/// Rows of the table `measures`.
+pub fn measures(samples: Vec<Sample>) -> Vec<MeasureSample> {
+    let row = |s: Sample| MeasureSample {
+        measure: s.measure.to_owned(),
+        value: s.value,
+        at: s.at.as_secs_f64(),
+    };
+    samples.into_iter().map(row).collect()
 }
 
 /// The ledgers of all links, up and down.
