@@ -40,6 +40,43 @@ pub struct Measure {
     pub sufficient: bool,
     /// Whether it is what the question is about: [`Reported::primary`].
     pub primary: bool,
+    /// Whether it is shown beside, and no answer rests on it: what the network does to packets where the application
+    /// hides it.
+    pub beside: bool,
+}
+
+impl Measure {
+    /// A measure whose values the application says itself, each of which is known.
+    pub const fn sampled(
+        name: &'static str,
+        unit: &'static str,
+        better: Better,
+        floor: f64,
+    ) -> Measure {
+        Measure {
+            name: Cow::Borrowed(name),
+            unit: Cow::Borrowed(unit),
+            better,
+            censored: false,
+            floor,
+            source: Source::Samples,
+            sufficient: true,
+            primary: false,
+            beside: false,
+        }
+    }
+
+    /// It, as what the question is about.
+    pub const fn primary(mut self) -> Measure {
+        self.primary = true;
+        self
+    }
+
+    /// It, shown and not judged.
+    pub const fn beside(mut self) -> Measure {
+        self.beside = true;
+        self
+    }
 }
 
 /// Where the values of a measure come from.
@@ -48,6 +85,8 @@ pub struct Measure {
 pub enum Source {
     /// Table `requests`: how long each took.
     RequestTimes,
+    /// Table `requests`: how long the first byte of each took.
+    FirstBytes,
     /// Table `requests`: the share that failed.
     RequestFailures,
     /// Table `requests`: how many were done per second.
@@ -122,6 +161,7 @@ impl Reported {
             source: Source::Samples,
             sufficient: true,
             primary: self.primary,
+            beside: false,
         }
     }
 }
@@ -136,6 +176,20 @@ pub const COMPLETION_TIME: Measure = Measure {
     source: Source::RequestTimes,
     sufficient: true,
     primary: false,
+    beside: false,
+};
+
+/// From a request's start to the first byte of its answer.
+pub const FIRST_BYTE: Measure = Measure {
+    name: Cow::Borrowed("first byte"),
+    unit: Cow::Borrowed("s"),
+    better: Better::Lower,
+    censored: true,
+    floor: 0.0,
+    source: Source::FirstBytes,
+    sufficient: true,
+    primary: false,
+    beside: false,
 };
 
 /// Mean of the times from a request's start to its last byte; one value per run. Where few requests take most of a run's
@@ -149,6 +203,7 @@ pub const MEAN_TIME: Measure = Measure {
     source: Source::RequestTimes,
     sufficient: false,
     primary: false,
+    beside: false,
 };
 
 /// Network-layer bytes of the foreground that left the bottleneck per second, in the direction in which it
@@ -162,6 +217,7 @@ pub const GOODPUT: Measure = Measure {
     source: Source::Goodput,
     sufficient: true,
     primary: false,
+    beside: false,
 };
 
 /// Requests that were done per second; one value per run.
@@ -174,6 +230,7 @@ pub const REQUEST_RATE: Measure = Measure {
     source: Source::RequestRate,
     sufficient: true,
     primary: false,
+    beside: false,
 };
 
 /// Share of the foreground's packets that the bottleneck dropped, in the direction in which it sends most; one
@@ -187,6 +244,7 @@ pub const LOSS: Measure = Measure {
     source: Source::Loss,
     sufficient: true,
     primary: false,
+    beside: false,
 };
 
 /// Mean time from a packet's arrival at the bottleneck to its arrival behind it, where the experiment keeps
@@ -200,6 +258,7 @@ pub const DELAY: Measure = Measure {
     source: Source::Waits,
     sufficient: true,
     primary: false,
+    beside: false,
 };
 
 /// Share of the requests that failed; one value per run. Ratios are of one hundredth plus this: a tenth of a percent
@@ -213,6 +272,7 @@ pub const FAILURES: Measure = Measure {
     source: Source::RequestFailures,
     sufficient: false,
     primary: false,
+    beside: false,
 };
 
 /// The names of the measures that need no definition.

@@ -151,8 +151,8 @@ fn foregrounds(each: &[ReportData], comparisons: &[RunComparison]) -> Vec<Foregr
                 *slot = ratio.map(interval);
             }
         }
-        let mut judged = vec![&[][..]];
-        judged.extend(same.iter().map(|c| &c.judged[..]));
+        let mut judged = vec![Vec::new()];
+        judged.extend(same.iter().map(|c| c.judged.iter().collect()));
         found.push(ForegroundData {
             name: format!("{foreground} beside {background}"),
             what: String::new(),

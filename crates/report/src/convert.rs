@@ -80,8 +80,9 @@ fn foreground(
         name: foreground.name().into(),
         what: foreground.describe(),
         measures: {
-            let each: Vec<&[Judgement]> =
-                verdict.backgrounds.iter().map(|b| &b.judged[..]).collect();
+            let each: Vec<Vec<&Judgement>> = (verdict.backgrounds.iter())
+                .map(|b| b.compared().collect())
+                .collect();
             let names = || verdict.backgrounds.iter().map(|b| &b.background);
             let reference = verdict.reference.as_ref();
             measures(&each, names().position(|n| Some(n) == reference))
@@ -94,9 +95,9 @@ fn foreground(
     }
 }
 
-/// Everything that was judged of `each` condition over the one at place `reference`, a row for each statistic.
-pub(crate) fn measures(each: &[&[Judgement]], reference: Option<usize>) -> Vec<MeasureRow> {
-    let all = || each.iter().copied().flatten();
+/// Everything that was compared of `each` condition over the one at place `reference`, a row for each statistic.
+pub(crate) fn measures(each: &[Vec<&Judgement>], reference: Option<usize>) -> Vec<MeasureRow> {
+    let all = || each.iter().flatten().copied();
     let mut rows: Vec<MeasureRow> = Vec::new();
     for j in all() {
         let name = match j.statistic {
@@ -109,25 +110,28 @@ pub(crate) fn measures(each: &[&[Judgement]], reference: Option<usize>) -> Vec<M
         let (quantity, unit) = match (&*j.unit, &*j.measure) {
             ("s", _) => (Quantity::Duration, String::new()),
             ("bit/s", _) => (Quantity::Rate, String::new()),
-            ("", "failures" | "loss") => (Quantity::Share, String::new()),
+            ("", "failures" | "loss" | "unplayed" | "full rate") => {
+                (Quantity::Share, String::new())
+            }
+            ("", measure) if measure.ends_with(" share") => (Quantity::Share, String::new()),
             (unit, _) => (Quantity::Plain, unit.to_owned()),
         };
         let same = |k: &&Judgement| k.measure == j.measure && k.statistic == j.statistic;
-        let cells = each
-            .iter()
-            .enumerate()
-            .map(|(i, judged)| match judged.iter().find(same) {
-                Some(own) => MeasureCell {
-                    value: own.with.map(interval),
-                    ratio: Some(interval(own.ratio)),
-                    differs: own.differs(),
-                },
-                None if reference == Some(i) => MeasureCell {
-                    value: all().find(same).and_then(|k| k.without).map(interval),
-                    ..MeasureCell::default()
-                },
-                None => MeasureCell::default(),
-            });
+        let cells =
+            each.iter()
+                .enumerate()
+                .map(|(i, judged)| match judged.iter().copied().find(same) {
+                    Some(own) => MeasureCell {
+                        value: own.with.map(interval),
+                        ratio: Some(interval(own.ratio)),
+                        differs: own.differs(),
+                    },
+                    None if reference == Some(i) => MeasureCell {
+                        value: all().find(same).and_then(|k| k.without).map(interval),
+                        ..MeasureCell::default()
+                    },
+                    None => MeasureCell::default(),
+                });
         rows.push(MeasureRow {
             name,
             quantity,

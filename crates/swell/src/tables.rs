@@ -48,6 +48,10 @@ fn table(header: &[&str]) -> Table {
 
 /// Percentiles and slowdowns of a foreground, a row per background.
 pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
+    let mut all = v.backgrounds.iter();
+    if all.all(|b| b.requests == 0) && v.backgrounds.iter().any(|b| b.compared().next().is_some()) {
+        return carried(v);
+    }
     let mut table = table(&[
         "background",
         "Mbit/s",
@@ -84,6 +88,20 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
     )
 }
 
+/// What a foreground that makes no requests is measured by.
+fn carried(v: &ForegroundVerdict) -> String {
+    let mut text = list(&["background", "Mbit/s"]);
+    for b in &v.backgrounds {
+        let rate = format!("{:.1}", b.load_bps[1] / 1e6);
+        text.add_row([shortened(&b.background, 12), rate]);
+    }
+    format!(
+        "{}: Mbit/s carried down\n{text}{}",
+        v.foreground,
+        measures(v)
+    )
+}
+
 /// What was judged beside request times; nothing where nothing was.
 fn measures(v: &ForegroundVerdict) -> String {
     let mut text = list(&[
@@ -95,7 +113,7 @@ fn measures(v: &ForegroundVerdict) -> String {
     ]);
     let mut rows = 0;
     for b in &v.backgrounds {
-        for j in b.judged.iter().filter(|j| j.measure != "time") {
+        for j in b.compared().filter(|j| j.measure != "time") {
             let [name, without, with, factor] = judgement(j);
             let background = shortened(&b.background, 12);
             text.add_row(vec![

@@ -222,7 +222,7 @@ impl Threshold {
                 (Statistic::Percentile(own), Some(p)) => (own - p).abs() < 1e-9,
                 _ => false,
             };
-            let own = b.judged.iter().filter(|j| j.measure == name);
+            let own = b.compared().filter(|j| j.measure == name);
             // Of many values the median, where nothing else is said.
             let median = |s: Statistic| p.is_none() && s == Statistic::Percentile(0.5);
             let mut all = own.filter(|j| near(j.statistic) || median(j.statistic));

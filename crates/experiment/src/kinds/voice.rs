@@ -1,6 +1,5 @@
 //! Voice calls: packets of talk spurts, judged by the E-model.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -18,7 +17,7 @@ use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings};
-use crate::measure::{Better, Measure, Source};
+use crate::measure::{Better, Measure};
 use crate::simulate::transport::tcp;
 
 /// Calls, each with a speaker at both ends. A speaker talks in spurts, of exponential lengths as the pauses between
@@ -133,29 +132,11 @@ const SCORE: &str = "MOS";
 const UNHEARD: &str = "unplayed";
 
 /// Quality of a talk spurt.
-const MOS: Measure = Measure {
-    name: Cow::Borrowed(SCORE),
-    unit: Cow::Borrowed(""),
-    better: Better::Higher,
-    censored: false,
-    floor: 0.0,
-    source: Source::Samples,
-    sufficient: true,
-    primary: false,
-};
+const MOS: Measure = Measure::sampled(SCORE, "", Better::Higher, 0.0);
 
 /// Share of the packets of a run's spurts that are lost, or too late to be played. Ratios are of one hundredth plus
 /// this.
-const UNPLAYED: Measure = Measure {
-    name: Cow::Borrowed(UNHEARD),
-    unit: Cow::Borrowed(""),
-    better: Better::Lower,
-    censored: false,
-    floor: 0.01,
-    source: Source::Samples,
-    sufficient: true,
-    primary: false,
-};
+const UNPLAYED: Measure = Measure::sampled(UNHEARD, "", Better::Lower, 0.01);
 
 /// Calls of a run.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use swell_base::{Severity, Warning};
 use swell_stats::{MIN_TAIL_SAMPLES, Replications};
 
+use super::values::Asked;
 use super::{BackgroundVerdict, Condition, DECISIVE};
+use crate::measure::Source;
 use crate::store::Results;
 
 /// Times nearer to each other than this share do not vary: on an idle link a request may wait for the last acknowledgement of
@@ -93,7 +95,10 @@ pub(super) fn of_foreground(
     foreground: &str,
     backgrounds: &[BackgroundVerdict],
     conditions: &[Condition<'_>],
+    asked: &Asked,
 ) -> Vec<Warning> {
+    // What makes no requests is not short of them.
+    let requests = (asked.measures.iter()).any(|m| m.source == Source::RequestTimes);
     let mut doubts: Vec<Warning> = Vec::new();
     for (b, condition) in backgrounds.iter().zip(conditions) {
         let times = Replications::censored(&condition.times);
@@ -108,7 +113,7 @@ pub(super) fn of_foreground(
                         }
                     }
                     // More of the same would say nothing new.
-                    "few-samples" if constant(&times) => {}
+                    "few-samples" if constant(&times) || !requests => {}
                     "few-samples" => few.push(format!("p{:.0}", p * 100.0)),
                     _ => doubts.push(Warning {
                         message: format!(

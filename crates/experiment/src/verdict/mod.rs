@@ -120,12 +120,22 @@ pub struct BackgroundVerdict {
     pub quantiles: Vec<Quantile>,
     /// What the answer rests on.
     pub judged: Vec<Judgement>,
+    /// What is shown beside it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Judgement>,
     /// Why there is no answer; empty where nothing stands against one.
     pub withheld: Vec<String>,
     /// Why nobody may say that nothing differs, though a difference that is shown would stand.
     pub open: Vec<String>,
     /// Whether it changes any measure by more than the margin; `None` for the reference.
     pub matters: Option<Answer>,
+}
+
+impl BackgroundVerdict {
+    /// Everything that was compared, whether an answer rests on it or not.
+    pub fn compared(&self) -> impl Iterator<Item = &Judgement> {
+        self.judged.iter().chain(&self.beside)
+    }
 }
 
 /// A percentile of request times.
@@ -306,6 +316,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         })
         .collect();
     judge::correct(backgrounds.iter_mut().flat_map(|b| &mut b.judged));
+    judge::correct(backgrounds.iter_mut().flat_map(|b| &mut b.beside));
     for b in &mut backgrounds {
         b.matters = b
             .matters
@@ -329,7 +340,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
 
     let matters = any(backgrounds.iter().filter_map(|b| b.matters));
     let parametric_enough = enough(&comparisons);
-    let doubts = doubts::of_foreground(results, name, &backgrounds, &conditions);
+    let doubts = doubts::of_foreground(results, name, &backgrounds, &conditions, &asked);
     let sureness = sureness(&backgrounds, &comparisons, heavy + doubts::heavy(&doubts));
     let mut verdict = ForegroundVerdict {
         foreground: name.into(),
@@ -407,6 +418,7 @@ fn background(
         }),
         matters: alone.map(|_| Answer::Unclear),
         judged: found.judged,
+        beside: found.beside,
         open: found.open,
     }
 }

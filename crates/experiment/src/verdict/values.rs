@@ -36,6 +36,8 @@ pub(super) struct Asked {
 pub(super) struct Found {
     /// What could be judged.
     pub judged: Vec<Judgement>,
+    /// What is shown beside that.
+    pub beside: Vec<Judgement>,
     /// What should have been judged and could not, with the reason: where there is any, nobody may say that nothing
     /// differs.
     pub open: Vec<String>,
@@ -114,15 +116,29 @@ pub(super) fn times(
 /// What can be judged of what was asked, with one condition over another.
 pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Condition<'_>) -> Found {
     let pairs = pairs(with, without);
-    let mut found = Found {
+    let fresh = || Found {
         paired: pairs.paired,
         ..Found::default()
     };
+    let (mut found, mut beside) = (fresh(), fresh());
     for measure in &asked.measures {
+        let found = if measure.beside {
+            &mut beside
+        } else {
+            &mut found
+        };
         match measure.source {
             Source::RequestTimes => {
                 let (over, under) = times(with, without, asked.end);
-                request_times_of(asked, &pairs, [&over, &under], [with, without], &mut found);
+                request_times_of(asked, &pairs, [&over, &under], [with, without], found);
+            }
+            Source::FirstBytes => {
+                let [over, under] = [&pairs.over, &pairs.under]
+                    .map(|runs| -> Groups { runs.iter().map(|run| first_bytes(run)).collect() });
+                if !over.iter().chain(&under).any(Vec::is_empty) {
+                    let own = [&over, &under].map(|of| levels(asked, measure, of));
+                    found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
+                }
             }
             Source::RequestFailures => {
                 if pairs.all().any(failed) {
@@ -141,6 +157,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
             }
         }
     }
+    found.beside = beside.judged;
     if !found.judged.is_empty() && !found.judged.iter().any(Judgement::tells_of_bad_days) {
         let requests =
             |runs: &[&RunResult]| -> usize { runs.iter().map(|r| r.observed.requests.len()).sum() };
@@ -333,6 +350,16 @@ fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Option<(Groups, Groups
     (plenty(&over) && plenty(&under)).then_some((over, under))
 }
 
+/// How long the first bytes of answers took in a run.
+fn first_bytes(run: &RunResult) -> Vec<Observation> {
+    let each = run.observed.requests.iter().map(|r| match r.outcome {
+        _ if r.first_byte.is_finite() => Observation::complete(r.first_byte - r.start),
+        Outcome::Failed => Observation::at_least(f64::INFINITY),
+        _ => Observation::at_least(r.observed_until - r.start),
+    });
+    each.collect()
+}
+
 fn failed(run: &RunResult) -> bool {
     run.observed
         .requests
@@ -473,7 +500,7 @@ fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
     let requests = &observed.requests;
     match measure.source {
-        Source::RequestTimes => None,
+        Source::RequestTimes | Source::FirstBytes => None,
         Source::Goodput => {
             if requests.is_empty() {
                 return link_rate(asked, run);

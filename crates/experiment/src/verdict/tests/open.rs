@@ -483,3 +483,89 @@ fn one_long_request_among_many_short_ones_counts() {
     assert!(v.sentence.contains("mean time is 1."), "{}", v.sentence);
     assert_eq!(made(1.0).matters, Answer::No);
 }
+
+/// Results of a foreground of `kind`, named as the others are.
+fn built_in(kind: &str, replications: u32) -> Results {
+    let mut results = results(replications, |_, _| 1.0);
+    let text = format!(
+        "name = \"x\"\n[network]\nrate = \"20Mbit\"\n[[foreground]]\nname = \"web\"\nkind = \"{kind}\"\n\
+         [[background]]\nname = \"none\"\nkind = \"none\"\n[run]\nduration = \"80s\"\n"
+    );
+    results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
+    results
+}
+
+/// A stream whose packets come unevenly, and whose viewer sees nothing of it.
+#[test]
+fn no_answer_rests_on_what_is_shown_beside() {
+    let mut results = built_in("stream", 5);
+    let mut set = |late: f64| {
+        for run in &mut results.runs {
+            run.observed.requests.clear();
+            let beside = run.cell.background != "none";
+            let sample = |measure: &str, value: f64| MeasureSample {
+                measure: measure.into(),
+                value,
+                at: 1.0,
+            };
+            let mut rows = vec![sample("late frame share", if beside { late } else { 0.0 })];
+            for nothing in ["lost frame share", "stall time", "stall count", "start-up"] {
+                rows.push(sample(nothing, 0.0));
+            }
+            for i in 0..50 {
+                let value = if beside { 0.02 } else { 0.0 };
+                rows.push(sample("jitter", value + f64::from(i) * 1e-6));
+            }
+            run.observed.measures = rows;
+        }
+        judged(&results)
+    };
+    let v = set(0.0);
+    assert_eq!(v.matters, Answer::No, "{}", full_text(&v));
+    let b = &v.backgrounds[1];
+    let jitter = |j: &&Judgement| j.measure == "jitter";
+    assert!(!b.judged.iter().any(|j| jitter(&j)));
+    // It is there all the same, with a ratio of values plus a millisecond.
+    let shown: Vec<&Judgement> = b.compared().filter(jitter).collect();
+    assert_eq!(shown.len(), DECISIVE.len());
+    assert!(shown.iter().all(|j| j.differs() && j.ratio.value > 15.0));
+    assert!(!full_text(&v).contains("jitter"));
+    let few = |d: &swell_base::Warning| d.code == "few-samples";
+    assert!(!v.doubts.iter().any(few), "{:?}", v.doubts);
+    assert_eq!(set(0.05).matters, Answer::Yes);
+}
+
+/// A page of which the first byte alone is slower.
+#[test]
+fn first_bytes_are_judged_where_pages_have_them() {
+    let mut results = built_in("page", 5);
+    let set = |of: &mut Results, factor: f64| {
+        for run in &mut of.runs {
+            let slower = if run.cell.background == "none" {
+                1.0
+            } else {
+                factor
+            };
+            for r in &mut run.observed.requests {
+                r.first_byte = r.start + 0.01 * slower;
+            }
+        }
+    };
+    set(&mut results, 1.0);
+    assert_eq!(judged(&results).matters, Answer::No);
+    set(&mut results, 2.0);
+    let v = judged(&results);
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+    let first = |j: &&Judgement| j.measure == "first byte";
+    let mut ratios = v.backgrounds[1].judged.iter().filter(first);
+    assert!(ratios.clone().count() > 1 && ratios.all(|j| (j.ratio.value - 2.0).abs() < 1e-9));
+    // What never answers is slower than everything that does.
+    for run in &mut results.runs {
+        if run.cell.background != "none" {
+            for r in run.observed.requests.iter_mut().skip(60) {
+                (r.first_byte, r.outcome) = (f64::NAN, Outcome::Failed);
+            }
+        }
+    }
+    assert_eq!(judged(&results).matters, Answer::Yes);
+}
