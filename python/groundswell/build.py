@@ -43,12 +43,14 @@ __all__ = [
     "CbrBackground",
     "CbrForeground",
     "Change",
+    "Choice",
     "Client",
     "Codec",
     "CodelQdisc",
     "CommandLine",
     "CongestionControl",
     "ConnectionUse",
+    "DashForeground",
     "Delays",
     "Deliveries",
     "DeliveriesSpec",
@@ -83,6 +85,8 @@ __all__ = [
     "OnOffBackground",
     "OnOffForeground",
     "OutagePackets",
+    "PageBackground",
+    "PageForeground",
     "Pairing",
     "ParkingLotPreset",
     "Peer",
@@ -95,6 +99,7 @@ __all__ = [
     "PresetSpec",
     "PriorityQdisc",
     "ProgramForeground",
+    "Protocol",
     "Qdisc",
     "QdiscSpec",
     "QueueLimit",
@@ -113,6 +118,7 @@ __all__ = [
     "Size",
     "Spacing",
     "Stack",
+    "StreamForeground",
     "TcpProfile",
     "TcpSettings",
     "Transport",
@@ -143,6 +149,15 @@ Better: TypeAlias = Literal[
 
 Bytes: TypeAlias = "str"
 """Such as "1MB"."""
+
+Choice: TypeAlias = Literal[
+    "bba",
+    "bola",
+    "throughput",
+]
+"""How a player chooses bitrates. `bba`: By how much is buffered: BBA-0 (Huang et al., SIGCOMM 2014).
+`bola`: By how much is buffered: BOLA (Spiteri et al., INFOCOM 2016). `throughput`: By how fast the
+last segments came (Jiang et al., CoNEXT 2012)."""
 
 Codec: TypeAlias = Literal[
     "g711",
@@ -279,6 +294,14 @@ Place: TypeAlias = Literal[
 
 PresetSpec: TypeAlias = 'Literal["parking-lot", "residential", "leaf-spine"] | Preset'
 """A network of several links: its name, or a table with `kind` and parameters."""
+
+Protocol: TypeAlias = Literal[
+    "http1",
+    "http2",
+]
+"""How connections are used. There is no QUIC. `http1`: HTTP/1.1: a request waits until a connection
+has nothing else to do. `http2`: HTTP/2: one connection to each host, with streams; the server
+answers in the order of the requests."""
 
 QdiscSpec: TypeAlias = 'Literal["fifo", "red", "priority", "drr", "codel", "fq-codel", "pie"] | Qdisc'
 """A queueing discipline: its name, or a table with `kind` and parameters."""
@@ -922,6 +945,61 @@ class VoiceBackground(Table):
 
 
 @dataclass(kw_only=True)
+class PageBackground(Table):
+    """Browsers that load pages of many objects."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    clients: int | None = None
+    """Browsers, each on its own access path. Default: 1."""
+
+    connections: int | None = None
+    """Connections to each host at most, with HTTP/1.1. Default: 6."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    every: Dur | None = None
+    """From the beginning of a page to the beginning of the next; what is not there by then is given
+    up. Default: `think` after a page is there."""
+
+    keep: bool | None = None
+    """Whether connections are kept for the next page. Default: false."""
+
+    kind: Literal["page"] = "page"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    page: str | None = None
+    """A HAR file, relative to this file, as browsers save it; or a bundled page: `article`, `shop`,
+    `app`. Default: article."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    protocol: Protocol | None = None
+    """How connections are used. Default: http1."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that browsers and servers run."""
+
+    think: Dur | None = None
+    """Pause after a page. Default: 0ns."""
+
+    tls: bool | None = None
+    """Whether connections begin with a handshake of TLS 1.3: one round trip more. Default: true."""
+
+
+@dataclass(kw_only=True)
 class MixBackground(Table):
     """Several backgrounds at once."""
 
@@ -1465,6 +1543,171 @@ class VoiceForeground(Table):
 
     talk: Dur | None = None
     """Mean length of a talk spurt. Default: 1.004s."""
+
+
+@dataclass(kw_only=True)
+class StreamForeground(Table):
+    """Media streams, each watched with a play-out buffer."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    buffer: Dur | None = None
+    """Media that a viewer waits for before it plays, and after it has stopped. 0s: it plays the first
+    frame a frame's time after it came. Default: 10s."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    every: Dur | None = None
+    """From the beginning of a viewer's stream to the beginning of the next. Default: the next begins
+    when one is over."""
+
+    frames: int | None = None
+    """Frames per second. Default: 30."""
+
+    kind: Literal["stream"] = "stream"
+    """Which kind; it decides what other keys there are."""
+
+    length: Dur | None = None
+    """How long a stream plays. Default: 62s."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    packet: Bytes | None = None
+    """The most media in a packet. Frames are cut into equal packets, which are sent at equal
+    intervals. Default: 1.4kB."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    preroll: float | None = None
+    """How many times faster than it plays the server sends until it has sent the buffer. Default: 2.0."""
+
+    rate: Rate | None = None
+    """Rate of the media, without headers. Default: 450kbit."""
+
+    repair: bool | None = None
+    """Whether a viewer asks for missing packets. Default: true."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
+    viewers: int | None = None
+    """Viewers, each on its own access path. Default: 1."""
+
+
+@dataclass(kw_only=True)
+class DashForeground(Table):
+    """Media in segments over TCP, at bitrates that the player chooses."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    buffer: Dur | None = None
+    """Media that the player's buffer holds at most. Default: 30s."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    every: Dur | None = None
+    """From the beginning of what a viewer watches to the beginning of the next. Default: the next
+    begins when one is over."""
+
+    kind: Literal["dash"] = "dash"
+    """Which kind; it decides what other keys there are."""
+
+    ladder: Sequence[Rate] | None = None
+    """Bitrates of the media, in ascending order."""
+
+    length: Dur | None = None
+    """How long what is watched plays. Default: 60s."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    request: Bytes | None = None
+    """Bytes of a request. Default: 300B."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
+    rule: Choice | None = None
+    """How the player chooses the next bitrate. Default: bba."""
+
+    segment: Dur | None = None
+    """Media in a segment. Default: 4s."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that viewers and servers run."""
+
+    viewers: int | None = None
+    """Viewers, each on its own access path. Default: 1."""
+
+
+@dataclass(kw_only=True)
+class PageForeground(Table):
+    """Browsers that load pages of many objects."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    clients: int | None = None
+    """Browsers, each on its own access path. Default: 1."""
+
+    connections: int | None = None
+    """Connections to each host at most, with HTTP/1.1. Default: 6."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    every: Dur | None = None
+    """From the beginning of a page to the beginning of the next; what is not there by then is given
+    up. Default: `think` after a page is there."""
+
+    keep: bool | None = None
+    """Whether connections are kept for the next page. Default: false."""
+
+    kind: Literal["page"] = "page"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    page: str | None = None
+    """A HAR file, relative to this file, as browsers save it; or a bundled page: `article`, `shop`,
+    `app`. Default: article."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    protocol: Protocol | None = None
+    """How connections are used. Default: http1."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that browsers and servers run."""
+
+    think: Dur | None = None
+    """Pause after a page. Default: 0ns."""
+
+    tls: bool | None = None
+    """Whether connections begin with a handshake of TLS 1.3: one round trip more. Default: true."""
 
 
 @dataclass(kw_only=True)
@@ -2130,6 +2373,7 @@ Background: TypeAlias = (
     | GreedyBackground
     | OnOffBackground
     | VoiceBackground
+    | PageBackground
     | MixBackground
 )
 """Background traffic."""
@@ -2144,6 +2388,9 @@ Foreground: TypeAlias = (
     | GreedyForeground
     | OnOffForeground
     | VoiceForeground
+    | StreamForeground
+    | DashForeground
+    | PageForeground
 )
 """An application under study."""
 

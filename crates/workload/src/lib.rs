@@ -8,6 +8,9 @@
 //! | machine | what it sends |
 //! |---|---|
 //! | [`Web`] | foreground: fetches objects, back to back or with think times |
+//! | [`Page`] | foreground: browsers that load pages of objects that name each other |
+//! | [`Dash`] | foreground: media in segments over TCP, at bitrates that the player chooses |
+//! | [`Stream`] | foreground: media streams over datagrams, with a play-out buffer and repair |
 //! | [`Parametric`] | background: constant or Poisson packets over UDP or TCP |
 //! | [`Sources`] | the same with a schedule for each source |
 //! | [`Greedy`] | connections that always have something to send |
@@ -20,28 +23,34 @@
 //! A workload plays both ends of its connections ([`End`]); each end acts only on what that end
 //! could know.
 
+mod dash;
 mod greedy;
 mod machine;
 mod on_off;
+mod page;
 mod parametric;
 mod record;
 mod replay;
 mod sessions;
 mod sources;
+mod stream;
 mod structural;
 mod web;
 mod windows;
 
+pub use dash::{Dash, DashConfig, Known, Rule, measures as dash_measures};
 pub use greedy::{Greedy, GreedyConfig};
 pub use machine::{
     Access, Action, Conn, End, Event, Info, Open, TCP_HEADERS, TimedWrite, Workload,
 };
 pub use on_off::{OnOff, TooManyPackets};
+pub use page::{Object, Page, PageConfig};
 pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord, Sample};
 pub use replay::{Packets, Replay, ReplayConfig};
 pub use sessions::{Sessions, SessionsConfig};
 pub use sources::Sources;
+pub use stream::{Stream, StreamConfig, measures as stream_measures};
 pub use structural::Structural;
 pub use swell_traffic::{Wire, WireEnd};
 pub use web::{Web, WebConfig};

@@ -8,7 +8,7 @@ use swell_base::{Dur, Rate, Warning};
 use swell_tcp::Config;
 use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
-use swell_workload::{Access, Workload};
+use swell_workload::{Access, Object, Workload};
 
 use super::{Active, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
@@ -155,6 +155,8 @@ pub enum Data {
     Flows(Arc<FlowModel>),
     /// Packets.
     Trace(Arc<Trace>),
+    /// Objects of a page.
+    Page(Arc<Vec<Object>>),
 }
 
 impl Data {
@@ -163,6 +165,7 @@ impl Data {
         match self {
             Data::Model(_) | Data::Flows(_) => "model",
             Data::Trace(_) => "trace",
+            Data::Page(_) => "page",
         }
     }
 }

@@ -7,15 +7,19 @@
 
 mod active;
 mod contract;
+mod dash;
 mod greedy;
+mod har;
 mod learnt;
 mod mix;
 mod none;
 mod on_off;
 mod packets;
+mod page;
 mod program;
 mod replay;
 mod sessions;
+mod stream;
 mod voice;
 mod web;
 
@@ -32,15 +36,18 @@ pub(crate) use contract::{
     Asked, Complaint, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Slot,
 };
 pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
+pub use dash::{Choice, Dash, DashTraffic};
 pub use greedy::{Delays, Direction, Greedy};
 pub use learnt::{Independence, Learnt, LearntTraffic};
 pub use mix::Mix;
 pub use none::Nothing;
 pub use on_off::{OnOff, Size};
 pub use packets::{Cbr, PacketsTraffic, Parametric, Poisson, Process};
+pub use page::{Page, PageTraffic, Protocol};
 pub use program::{Client, CommandLine, Measure, Peer, Place, Program, ProgramTraffic, Server};
 pub use replay::{Replay, ReplayTraffic, Trace};
 pub use sessions::{Sessions, SessionsTraffic};
+pub use stream::{MediaStream, StreamTraffic};
 pub use voice::{Codec, Voice, VoiceTraffic};
 pub use web::{ConnectionUse, Objects, Web, WebTraffic};
 
@@ -134,6 +141,12 @@ kinds! {
     OnOff = "on-off", Either, OnOff => OnOff;
     /// Voice calls, rated by the E-model.
     Voice = "voice", Either, Voice => VoiceTraffic;
+    /// Media streams, each watched with a play-out buffer.
+    Stream = "stream", Foreground, MediaStream => StreamTraffic;
+    /// Media in segments over TCP, at bitrates that the player chooses.
+    Dash = "dash", Foreground, Dash => DashTraffic;
+    /// Browsers that load pages of many objects.
+    Page = "page", Either, Page => PageTraffic;
     /// Several backgrounds at once.
     Mix = "mix", Background, Mix;
 }

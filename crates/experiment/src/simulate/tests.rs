@@ -3,12 +3,15 @@ use std::path::Path;
 
 mod access;
 mod changing;
+mod dash;
 mod filler;
 mod greedy;
 mod links;
 mod mixes;
+mod page;
 mod replay;
 mod sessions;
+mod stream;
 mod synchrony;
 mod voice;
 

@@ -1,0 +1,265 @@
+//! Pages from HTTP archives (HAR 1.2): which objects, how large, and which names which.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use swell_base::Dur;
+use swell_workload::Object;
+
+/// The pages that the program carries, by name: made up, after what the HTTP Archive says of usual pages.
+pub(super) const BUNDLED: [(&str, &str); 3] = [
+    (
+        "article",
+        include_str!("../../../../experiments/pages/article.har"),
+    ),
+    (
+        "shop",
+        include_str!("../../../../experiments/pages/shop.har"),
+    ),
+    ("app", include_str!("../../../../experiments/pages/app.har")),
+];
+
+/// Objects of a page at most.
+const MOST: usize = 10_000;
+/// Headers, where the archive does not say how large they were.
+const HEADERS: [i64; 2] = [500, 300];
+
+#[derive(Deserialize)]
+struct Archive {
+    log: Log,
+}
+
+#[derive(Deserialize)]
+struct Log {
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    started_date_time: String,
+    #[serde(default)]
+    time: f64,
+    request: Request,
+    response: Response,
+    /// What Chromium says of the object that named this one.
+    #[serde(default, rename = "_initiator")]
+    initiator: Initiator,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    url: String,
+    #[serde(default)]
+    headers_size: i64,
+    #[serde(default)]
+    body_size: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Response {
+    #[serde(default)]
+    headers_size: i64,
+    #[serde(default)]
+    body_size: i64,
+    /// Bytes on the wire, as Chromium says it.
+    #[serde(default, rename = "_transferSize")]
+    transfer_size: i64,
+    #[serde(default)]
+    content: Content,
+}
+
+#[derive(Default, Deserialize)]
+struct Content {
+    #[serde(default)]
+    size: i64,
+}
+
+#[derive(Default, Deserialize)]
+struct Initiator {
+    url: Option<String>,
+    stack: Option<Stack>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stack {
+    #[serde(default)]
+    call_frames: Vec<Frame>,
+}
+
+#[derive(Deserialize)]
+struct Frame {
+    #[serde(default)]
+    url: String,
+}
+
+/// The objects of an archive, in the order of their requests. An object is named by the one that the archive says, or else by
+/// the one that was there last when it was asked for; the time between is the browser's own.
+///
+/// # Errors
+/// What is wrong, in words.
+pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
+    let archive: Archive = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let mut entries: Vec<(f64, Entry)> = Vec::new();
+    for entry in archive.log.entries {
+        // What was in the archive itself, or had a connection of its own kind, was not fetched.
+        if entry.request.url.starts_with("http") {
+            let start = milliseconds(&entry.started_date_time)
+                .ok_or_else(|| format!("`{}` is no time", entry.started_date_time))?;
+            entries.push((start, entry));
+        }
+    }
+    if entries.is_empty() || entries.len() > MOST {
+        return Err(format!("{} objects are not 1 to {MOST}", entries.len()));
+    }
+    entries.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut named: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut objects = Vec::with_capacity(entries.len());
+    for (i, (start, entry)) in entries.iter().enumerate() {
+        let end = |j: u32| {
+            let (began, earlier) = &entries[j as usize];
+            began + earlier.time.max(0.0)
+        };
+        let parent = entry.named_by().find_map(|url| named.get(url).copied());
+        let parent = parent.or_else(|| {
+            let there = (0..i as u32).filter(|&j| end(j) <= *start);
+            // What begins before anything is there is named by the page, as it comes.
+            there
+                .max_by(|&a, &b| end(a).total_cmp(&end(b)))
+                .or((i > 0).then_some(0))
+        });
+        let waited = parent.map_or(0.0, |j| (start - end(j)).max(0.0));
+        let next = hosts.len() as u32;
+        let (asked, answer) = (&entry.request, &entry.response);
+        objects.push(Object {
+            size: answer.size(),
+            request: size(asked.headers_size, HEADERS[0], asked.body_size),
+            parent,
+            wait: Dur::from_secs_f64(waited / 1000.0),
+            host: *hosts.entry(host(&asked.url)).or_insert(next),
+        });
+        named.entry(&asked.url).or_insert(i as u32);
+    }
+    Ok(objects)
+}
+
+impl Entry {
+    fn named_by(&self) -> impl Iterator<Item = &str> {
+        let stack = self.initiator.stack.iter();
+        let frames = stack.flat_map(|s| s.call_frames.iter().map(|f| &*f.url));
+        self.initiator.url.as_deref().into_iter().chain(frames)
+    }
+}
+
+impl Response {
+    fn size(&self) -> u64 {
+        match self.transfer_size {
+            n if n > 0 => n as u64,
+            _ => {
+                let body = if self.body_size > 0 {
+                    self.body_size
+                } else {
+                    self.content.size
+                };
+                size(self.headers_size, HEADERS[1], body)
+            }
+        }
+    }
+}
+
+/// Sizes that are not known are written as -1.
+fn size(headers: i64, usual: i64, body: i64) -> u64 {
+    let headers = if headers > 0 { headers } else { usual };
+    headers.saturating_add(body.max(0)) as u64
+}
+
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or(rest)
+}
+
+/// Milliseconds of a time as in RFC 3339, from the first of its month: a page does not take as long.
+fn milliseconds(text: &str) -> Option<f64> {
+    let (date, time) = text.split_once('T')?;
+    let day: f64 = date.rsplit('-').next()?.parse().ok()?;
+    let time = time.trim_end_matches('Z');
+    let time = time.split(['+', '-']).next()?;
+    let mut parts = time.split(':').map(|part| part.parse::<f64>().ok());
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    let all = ((day * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds;
+    all.is_finite().then_some(all * 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(url: &str, start: &str, time: u32, rest: &str) -> String {
+        format!(
+            r#"{{"startedDateTime": "2024-05-01T10:00:{start}Z", "time": {time},
+                "request": {{"url": "{url}", "headersSize": 400, "bodySize": 0}},
+                "response": {{"headersSize": 200, "bodySize": 1000}}{rest}}}"#
+        )
+    }
+
+    fn read(entries: &[String]) -> Result<Vec<Object>, String> {
+        objects(&format!(
+            r#"{{"log": {{"entries": [{}]}}}}"#,
+            entries.join(",")
+        ))
+    }
+
+    #[test]
+    fn objects_are_named_by_what_the_archive_says_or_by_what_came_last() {
+        let by = r#", "_initiator": {"type": "script", "stack": {"callFrames": [{"url": "https://a/s.js"}]}}"#;
+        let found = read(&[
+            entry("https://a/", "00.000", 100, ""),
+            entry("https://b/late.png", "00.400", 50, by),
+            entry("https://a/s.js", "00.120", 80, ""),
+            entry("https://a/early.css", "00.050", 100, ""),
+            entry("https://a/next.png", "00.250", 10, ""),
+            entry("data:image/png;base64,AAAA", "00.300", 0, ""),
+        ])
+        .expect("an archive");
+        let ms = Dur::from_millis;
+        let summary = |o: &Object| (o.parent, o.wait, o.host);
+        // Sorted by their starts: the page, the style sheet, the script, what came after, what the script named.
+        assert_eq!(
+            found.iter().map(summary).collect::<Vec<_>>(),
+            [
+                (None, Dur::ZERO, 0),
+                (Some(0), Dur::ZERO, 0),
+                (Some(0), ms(20), 0),
+                (Some(2), ms(50), 0),
+                (Some(2), ms(200), 1),
+            ]
+        );
+        assert!(found.iter().all(|o| (o.size, o.request) == (1200, 400)));
+    }
+
+    #[test]
+    fn what_is_no_archive_is_refused_in_words() {
+        assert!(objects("{}").is_err());
+        assert!(read(&[]).unwrap_err().contains("0 objects"));
+        assert!(read(&[entry("https://a/", "x", 1, "")]).is_err());
+        // Sizes that are not known, and nonsense.
+        let odd = r#", "_initiator": {"url": "https://a/"}"#;
+        let found = read(&[entry("https://a/", "00.0", 1, odd).replace("1000", "-1")]);
+        assert_eq!(found.map(|o| (o[0].size, o[0].parent)), Ok((200, None)));
+    }
+
+    #[test]
+    fn bundled_pages_are_pages() {
+        for (name, text) in BUNDLED {
+            let all = objects(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let bytes: u64 = all.iter().map(|o| o.size).sum();
+            assert!((500_000..5_000_000).contains(&bytes), "{name}: {bytes}");
+            assert!(all.len() >= 10, "{name}");
+            assert!(all.iter().skip(1).all(|o| o.parent.is_some()), "{name}");
+        }
+    }
+}

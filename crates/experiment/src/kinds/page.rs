@@ -1,0 +1,303 @@
+//! Browsers that load pages of many objects.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, Dur};
+use swell_workload::{Object, PageConfig};
+
+use super::contract::{
+    Complaint, Data, Files, Input, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot,
+    access,
+};
+use super::{Active, Fetches, Traffic, har};
+use crate::backend::RunError;
+use crate::file::check::Findings;
+use crate::file::{Route, TcpSettings};
+use crate::hash::Hash;
+use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Measure};
+use crate::simulate::transport::tcp;
+use crate::store::ModelFacts;
+
+/// Browsers that load a page: a tree of objects, of which each names others. How long a page takes is judged, from its request
+/// to the last byte of its last object, and how long its first byte takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// A HAR file, relative to this file, as browsers save it; or a bundled page: `article`, `shop`, `app`.
+    #[serde(default = "page")]
+    pub page: String,
+    /// How connections are used.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Connections to each host at most, with HTTP/1.1.
+    #[serde(default = "connections")]
+    pub connections: u32,
+    /// Whether connections begin with a handshake of TLS 1.3: one round trip more.
+    #[serde(default = "yes")]
+    pub tls: bool,
+    /// Whether connections are kept for the next page.
+    #[serde(default)]
+    pub keep: bool,
+    /// Browsers, each on its own access path.
+    #[serde(default = "one")]
+    pub clients: u32,
+    /// From the beginning of a page to the beginning of the next; what is not there by then is given up. Default: `think`
+    /// after a page is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Dur>,
+    /// Pause after a page.
+    #[serde(default)]
+    pub think: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    /// network's `rtt`, or 5ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
+    /// The TCP that browsers and servers run.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
+}
+
+/// How connections are used. There is no QUIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// HTTP/1.1: a request waits until a connection has nothing else to do.
+    #[default]
+    Http1,
+    /// HTTP/2: one connection to each host, with streams; the server answers in the order of the requests.
+    Http2,
+}
+
+fn page() -> String {
+    "article".into()
+}
+
+fn connections() -> u32 {
+    6
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Browsers of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageTraffic {
+    page: Page,
+    objects: Arc<Vec<Object>>,
+    delay: Dur,
+}
+
+impl Page {
+    fn load(&self, base: &Path) -> Result<Input, Complaint> {
+        let name = &self.page;
+        let bundled = har::BUNDLED.iter().find(|page| page.0 == name);
+        let (source, text) = match bundled {
+            Some((_, text)) => (format!("bundled {name}"), (*text).to_owned()),
+            None => {
+                let path = base.join(name);
+                let known = har::BUNDLED.map(|page| page.0).join(", ");
+                let text = std::fs::read_to_string(&path).map_err(|e| {
+                    let hint = format!("a HAR file as browsers save it, or one of {known}");
+                    (format!("{}: {e}", path.display()), Some(hint))
+                })?;
+                let path = std::fs::canonicalize(&path).unwrap_or(path);
+                (path.display().to_string(), text)
+            }
+        };
+        let objects = har::objects(&text).map_err(|e| (format!("page `{name}`: {e}"), None))?;
+        let bytes: u64 = objects.iter().map(|o| o.size).sum();
+        let file = Path::new(&source).file_name();
+        Ok(Input {
+            facts: ModelFacts {
+                name: file.map_or_else(|| name.clone(), |f| f.to_string_lossy().into_owned()),
+                hash: Hash::new().part(text.as_bytes()).hex(),
+                note: format!("{} objects of {} in all", objects.len(), Bytes(bytes)),
+                source,
+                warnings: Vec::new(),
+            },
+            data: Data::Page(Arc::new(objects)),
+            // An archive holds addresses and cookies of who made it.
+            copy: None,
+        })
+    }
+}
+
+impl Keys for Page {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        found.within(
+            at.key("clients"),
+            1..=100_000,
+            self.clients,
+            format!("{} browsers are out of range", self.clients),
+            "write 1 to 100000",
+        );
+        found.within(
+            at.key("connections"),
+            1..=256,
+            self.connections,
+            format!(
+                "{} connections to a host are out of range",
+                self.connections
+            ),
+            "write 1 to 256; browsers have 6",
+        );
+        if self.every.is_some() && self.think != Dur::ZERO {
+            found.add(
+                at.key("think"),
+                "pages begin at times of their own: there is no pause after one",
+                "leave out `think` or `every`",
+            );
+        }
+        let short = Dur::from_millis(100);
+        if self.every.is_some_and(|every| every < short) {
+            found.add(
+                at.key("every"),
+                "a page takes longer",
+                "write 100ms or more",
+            );
+        }
+        found.tcp(&at.key("tcp"), &self.tcp);
+    }
+
+    fn rateless(&self) -> Option<&'static str> {
+        Some("waits for its answers: it has no rate to match")
+    }
+
+    fn reads(&self) -> Option<&'static str> {
+        Some("page")
+    }
+
+    fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
+        let input = Page::load(self, from.base).map_err(|complaint| ("page", complaint))?;
+        if !input.facts.source.starts_with("bundled ") {
+            // Relative to the run directory it would be another file.
+            self.page.clone_from(&input.facts.source);
+        }
+        Ok(Some(input))
+    }
+
+    fn delay(&self) -> Option<Dur> {
+        self.delay
+    }
+
+    fn route(&self) -> Route {
+        self.route.clone()
+    }
+
+    fn active(&self) -> Option<Active> {
+        self.active
+    }
+
+    fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
+        let Some(Data::Page(objects)) = with.input else {
+            return None;
+        };
+        Some(Traffic::Page(PageTraffic {
+            page: self.clone(),
+            objects: Arc::clone(objects),
+            delay: with.delay,
+        }))
+    }
+
+    fn measures(&self, _: bool) -> Vec<Measure> {
+        vec![COMPLETION_TIME, FIRST_BYTE, FAILURES]
+    }
+
+    fn clients(&self) -> u32 {
+        self.clients
+    }
+
+    fn describe(&self, _: Role) -> String {
+        let clients = if self.clients == 1 {
+            "browser"
+        } else {
+            "browsers"
+        };
+        let pace = match (self.every, self.think) {
+            (Some(every), _) => format!("every {every}"),
+            (None, Dur::ZERO) => "one after the other".to_owned(),
+            (None, think) => format!("{think} apart"),
+        };
+        let page = Path::new(&self.page).file_name();
+        let page = page.map_or_else(String::new, |f| f.to_string_lossy().into_owned());
+        let over = match self.protocol {
+            Protocol::Http1 => format!("{} connections to a host", self.connections),
+            Protocol::Http2 => "one connection to a host, with streams".to_owned(),
+        };
+        format!(
+            "{} {clients}, page `{page}` {pace}, over {over}",
+            self.clients
+        )
+    }
+}
+
+impl Plays for PageTraffic {
+    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        Ok(self.over_sockets(match at.role {
+            Role::Foreground => at.warmup,
+            Role::Background => Dur::ZERO,
+        }))
+    }
+
+    fn over_sockets(&self, start: Dur) -> Option<Machine> {
+        let (page, access) = (&self.page, access(self.delay));
+        let streams = page.protocol == Protocol::Http2;
+        let machine = swell_workload::Page::new(PageConfig {
+            objects: Arc::clone(&self.objects),
+            connections: if streams { 1 } else { page.connections },
+            streams,
+            tls: page.tls,
+            keep: page.keep,
+            clients: page.clients,
+            every: page.every,
+            think: page.think,
+            start,
+            client: access,
+            server: access,
+        });
+        Some((Box::new(machine), tcp(&page.tcp)))
+    }
+
+    fn class(&self, _: u32) -> String {
+        "page".to_owned()
+    }
+
+    fn delay(&self) -> Dur {
+        self.delay
+    }
+
+    fn fetches(&self) -> Option<Fetches> {
+        let bytes = self.objects.iter().map(|o| o.size).sum();
+        Some(Fetches {
+            clients: self.page.clients,
+            sizes: vec![Bytes(bytes)],
+            think: self.page.every.unwrap_or(self.page.think),
+            count: None,
+        })
+    }
+
+    fn plausible(&self, at: &Setting<'_>) -> Plausible {
+        let down = at.way.rates[1].bps() as f64;
+        Plausible::of([down * 0.02, down * 0.5], 0.5)
+    }
+}

@@ -1,0 +1,95 @@
+//! Media in segments over TCP.
+
+use super::*;
+
+fn watched(rate: &str, keys: &str) -> Observations {
+    let text = format!(
+        r#"
+name = "dash"
+[network]
+rate = "{rate}"
+delay = "10ms"
+queue = "100ms"
+[[foreground]]
+name = "dash"
+kind = "dash"
+every = "300s"
+{keys}
+[[background]]
+name = "none"
+kind = "none"
+[run]
+replications = 1
+warmup = "1s"
+duration = "131s"
+"#
+    );
+    run_of(&text, 0).1
+}
+
+fn one(observed: &Observations, measure: &str) -> f64 {
+    let mut rows = observed.measures.iter().filter(|m| m.measure == measure);
+    let (first, second) = (rows.next(), rows.next());
+    assert!(second.is_none(), "{measure}");
+    first.expect("a value").value
+}
+
+#[test]
+fn an_idle_link_is_climbed_to_the_top_and_left_there() {
+    // 120 s of 4 s; 60 Mbit/s are ten times the highest rate.
+    for rule in ["bba", "bola", "throughput"] {
+        let observed = watched("60Mbit", &format!("rule = \"{rule}\"\nlength = \"120s\""));
+        assert_eq!(one(&observed, "stall count"), 0.0, "{rule}");
+        assert_eq!(one(&observed, "stall time"), 0.0, "{rule}");
+        let rate = one(&observed, "mean rate");
+        assert!((4.5e6..5.8e6).contains(&rate), "{rule}: {rate}");
+        assert!(
+            (1.0..=9.0).contains(&one(&observed, "switch count")),
+            "{rule}"
+        );
+        let speeds = observed
+            .measures
+            .iter()
+            .filter(|m| m.measure == "throughput");
+        assert_eq!(speeds.count(), 30, "{rule}");
+        assert!(observed.requests.is_empty());
+    }
+}
+
+#[test]
+fn the_first_segment_takes_what_slow_start_takes() {
+    // One bitrate: 8 segments of 100 kB, that is 70 segments of TCP in a first window of 10, over 10 Mbit/s and a round trip
+    // of 40 ms: handshake and request 80 ms; windows of 10, 20 and 40 packets, each a round trip after the one before. The
+    // last packet follows its window's first after at most 40 transmissions of 1500 bytes, or 1.2 ms each.
+    let keys = "ladder = [\"200kbit\"]\nlength = \"32s\"";
+    let startup = one(&watched("10Mbit", keys), "start-up");
+    let (least, most) = (0.080 + 2.0 * 0.040, 0.080 + 2.0 * 0.040 + 0.050);
+    assert!((least..most).contains(&startup), "{startup}");
+}
+
+#[test]
+fn a_link_below_the_only_bitrate_stops_the_player_for_what_is_missing() {
+    // 1 Mbit/s of media over a link that carries 0.8 Mbit/s of it: each segment of 4 s takes 5 s, and playing stops for a
+    // second before each of the fifteen but the first. Headers are 52 of 1500 bytes.
+    let keys = "ladder = [\"1Mbit\"]\nlength = \"60s\"\nbuffer = \"20s\"";
+    let observed = watched(&format!("{}bit", 800_000 * 1500 / 1448), keys);
+    let (stalls, stalled) = (one(&observed, "stall count"), one(&observed, "stall time"));
+    // It is watched for ten seconds more than it plays: 5 s, then as many fives as fit into 65 s.
+    assert!((12.0..=14.0).contains(&stalls), "{stalls}");
+    assert!(
+        (stalled / stalls - 1.0).abs() < 0.1,
+        "{stalled} in {stalls}"
+    );
+    assert_eq!(one(&observed, "mean rate"), 1e6);
+    assert_eq!(one(&observed, "switch count"), 0.0);
+}
+
+#[test]
+fn the_throughput_rule_stays_below_the_link() {
+    let keys = "rule = \"throughput\"\nlength = \"120s\"";
+    let observed = watched("3Mbit", keys);
+    // 0.85 of at most 3 Mbit/s: 2350 kbit/s, and nothing stops.
+    assert_eq!(one(&observed, "stall count"), 0.0);
+    let rate = one(&observed, "mean rate");
+    assert!((1.7e6..=2.35e6).contains(&rate), "{rate}");
+}

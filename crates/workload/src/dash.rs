@@ -1,0 +1,348 @@
+//! A foreground: viewers who fetch segments of media over TCP, each at a bitrate that they choose.
+
+mod rules;
+
+use swell_base::{Bytes, Dur, Rate, Time};
+
+pub use rules::{Known, Rule};
+
+use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Sample, Workload};
+
+/// Measures of a viewing, as [`Sample`]s; [`SPEED`](measures::SPEED) of each segment.
+pub mod measures {
+    /// From the request to the first segment played, seconds.
+    pub const STARTUP: &str = "start-up";
+    /// How often playing stopped because nothing was left to play.
+    pub const STALLS: &str = "stall count";
+    /// How long it stopped in all, seconds.
+    pub const STALLED: &str = "stall time";
+    /// Mean bitrate of the segments that came, bits per second.
+    pub const RATE: &str = "mean rate";
+    /// How often the bitrate changed from one segment to the next.
+    pub const SWITCHES: &str = "switch count";
+    /// How fast a segment came, from its request to its last byte, bits per second.
+    pub const SPEED: &str = "throughput";
+}
+
+/// What is watched, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DashConfig {
+    /// Bitrates there are, in ascending order.
+    pub ladder: Vec<Rate>,
+    /// Media in a segment.
+    pub segment: Dur,
+    /// Media that the buffer holds at most.
+    pub buffer: Dur,
+    /// How the next bitrate is chosen.
+    pub rule: Rule,
+    /// How long it plays.
+    pub length: Dur,
+    /// Request size.
+    pub request: Bytes,
+    /// Viewers, each with a path of its own.
+    pub viewers: u32,
+    /// From the beginning of what a viewer watches to that of the next; none: when it is over.
+    pub every: Option<Dur>,
+    /// When the first segments are asked for.
+    pub start: Dur,
+    /// Path of every viewer.
+    pub client: Access,
+    /// Path of the server.
+    pub server: Access,
+}
+
+/// What is watched takes so much longer than it plays.
+const GRACE: Dur = Dur::from_secs(10);
+/// A connection that was reset is opened again after so long.
+const PAUSE: Dur = Dur::from_secs(1);
+
+impl DashConfig {
+    /// How long is watched, from the first request on.
+    pub fn watched(&self) -> Dur {
+        self.length + GRACE
+    }
+
+    /// Segments of what is watched.
+    fn count(&self) -> usize {
+        (self.length.as_secs_f64() / self.segment.as_secs_f64()).round() as usize
+    }
+
+    /// Bytes of a segment.
+    fn size(&self, rung: usize) -> u64 {
+        let rate = self.ladder.get(rung).copied().unwrap_or_default();
+        rate.carried_in(self.segment).0.max(1)
+    }
+}
+
+/// Viewers who fetch segments over one kept connection each, and play them as they come. A viewer waits where the buffer has
+/// no room for a segment. It watches for a fixed time, so that what a bad network leaves undone counts.
+#[derive(Debug)]
+pub struct Dash {
+    config: DashConfig,
+    viewings: Vec<Viewing>,
+    /// Viewing of each connection, by connection number.
+    owner: Vec<u32>,
+    records: Vec<Record>,
+    samples: Vec<Sample>,
+}
+
+#[derive(Debug)]
+struct Viewing {
+    asked: Time,
+    over: bool,
+    conn: Option<Conn>,
+    fetch: Option<Fetch>,
+    received: u64,
+    /// Bitrates of the segments that came.
+    rungs: Vec<usize>,
+    speeds: Vec<f64>,
+    started: Option<Time>,
+    /// When nothing will be left to play.
+    empty: Time,
+    stalls: u32,
+    stalled: Dur,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Fetch {
+    start: Time,
+    rung: usize,
+    requested: u64,
+    received: u64,
+}
+
+// Timer tokens: what is due, and for which viewer or viewing.
+const BEGIN: u64 = 0;
+const NEXT: u64 = 1 << 32;
+const OVER: u64 = 2 << 32;
+
+impl Dash {
+    /// Viewers as configured.
+    pub fn new(config: DashConfig) -> Dash {
+        Dash {
+            config,
+            viewings: Vec::new(),
+            owner: Vec::new(),
+            records: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, now: Time, viewer: u32, actions: &mut Vec<Action>) {
+        let (v, watched) = (self.viewings.len() as u32, self.config.watched());
+        self.viewings.push(Viewing {
+            asked: now,
+            over: false,
+            conn: None,
+            fetch: None,
+            received: 0,
+            rungs: Vec::new(),
+            speeds: Vec::new(),
+            started: None,
+            empty: now,
+            stalls: 0,
+            stalled: Dur::ZERO,
+        });
+        actions.push(Action::Timer(watched, OVER | u64::from(v)));
+        let again = self.config.every.unwrap_or(watched);
+        actions.push(Action::Timer(again, BEGIN | u64::from(viewer)));
+        self.next(now, v, actions);
+    }
+
+    /// Asks for the next segment, or waits until there is room for it.
+    fn next(&mut self, now: Time, v: u32, actions: &mut Vec<Action>) {
+        let config = &self.config;
+        let viewing = &mut self.viewings[v as usize];
+        if viewing.over || viewing.fetch.is_some() || viewing.rungs.len() >= config.count() {
+            return;
+        }
+        let level = viewing.empty.since(now);
+        let full = (level + config.segment).saturating_sub(config.buffer);
+        if full > Dur::ZERO {
+            return actions.push(Action::Timer(full, NEXT | u64::from(v)));
+        }
+        let rung = config.rule.choose(&Known {
+            ladder: &config.ladder,
+            segment: config.segment,
+            buffer: config.buffer,
+            level,
+            before: viewing.rungs.last().copied(),
+            speeds: &viewing.speeds,
+        });
+        let conn = *viewing.conn.get_or_insert_with(|| {
+            let conn = Conn(self.owner.len() as u32);
+            self.owner.push(v);
+            let open = Open {
+                client: config.client,
+                server: config.server,
+                ..Open::default()
+            };
+            actions.push(Action::Connect(conn, Box::new(open)));
+            conn
+        });
+        viewing.fetch = Some(Fetch {
+            start: now,
+            rung,
+            requested: 0,
+            received: 0,
+        });
+        actions.push(Action::Send(conn, End::Client, config.request.0.max(1)));
+    }
+
+    /// Bytes of a segment came.
+    fn receive(&mut self, now: Time, conn: Conn, n: u64, actions: &mut Vec<Action>) {
+        let config = &self.config;
+        let Some((v, viewing)) = of(&self.owner, &mut self.viewings, conn) else {
+            return;
+        };
+        viewing.received += n;
+        let Some(fetch) = &mut viewing.fetch else {
+            return;
+        };
+        fetch.received += n;
+        let size = config.size(fetch.rung);
+        if fetch.received < size {
+            return;
+        }
+        let took = now.since(fetch.start).as_secs_f64().max(1e-9);
+        let speed = size as f64 * 8.0 / took;
+        viewing.rungs.push(fetch.rung);
+        viewing.speeds.push(speed);
+        viewing.fetch = None;
+        if viewing.started.is_none() {
+            viewing.started = Some(now);
+            viewing.empty = now;
+        } else if now > viewing.empty {
+            viewing.stalls += 1;
+            viewing.stalled += now.since(viewing.empty);
+            viewing.empty = now;
+        }
+        viewing.empty += config.segment;
+        self.samples.push(Sample {
+            measure: measures::SPEED,
+            value: speed,
+            at: now,
+        });
+        self.next(now, v, actions);
+    }
+
+    fn over(&mut self, now: Time, v: u32, actions: &mut Vec<Action>) {
+        let count = self.config.count();
+        let viewing = &mut self.viewings[v as usize];
+        if viewing.started.is_some() && viewing.rungs.len() < count && now > viewing.empty {
+            viewing.stalls += 1;
+            viewing.stalled += now.since(viewing.empty);
+        }
+        let bps = |rung: &usize| {
+            self.config
+                .ladder
+                .get(*rung)
+                .map_or(0.0, |r| r.bps() as f64)
+        };
+        let rates: f64 = viewing.rungs.iter().map(bps).sum();
+        let switches = viewing.rungs.windows(2).filter(|w| w[0] != w[1]).count();
+        let started = viewing.started.unwrap_or(now);
+        for (measure, value) in [
+            (
+                measures::STARTUP,
+                started.since(viewing.asked).as_secs_f64(),
+            ),
+            (measures::STALLS, f64::from(viewing.stalls)),
+            (measures::STALLED, viewing.stalled.as_secs_f64()),
+            (measures::RATE, rates / viewing.rungs.len().max(1) as f64),
+            (measures::SWITCHES, switches as f64),
+        ] {
+            self.samples.push(Sample {
+                measure,
+                value,
+                at: viewing.asked,
+            });
+        }
+        if let Some(conn) = viewing.conn {
+            actions.push(Action::Abort(conn));
+        }
+        self.record(v, Some(now));
+    }
+
+    fn record(&mut self, v: u32, end: Option<Time>) {
+        let viewing = &mut self.viewings[v as usize];
+        viewing.over = true;
+        self.records.push(Record::Flow(FlowRecord {
+            class: 0,
+            start: viewing.asked,
+            end,
+            up: 0,
+            down: viewing.received,
+            min_rtt: None,
+            retransmissions: 0,
+        }));
+    }
+}
+
+/// The viewing whose present connection this is.
+fn of<'v>(
+    owner: &[u32],
+    viewings: &'v mut [Viewing],
+    conn: Conn,
+) -> Option<(u32, &'v mut Viewing)> {
+    let v = *owner.get(conn.0 as usize)?;
+    let viewing = &mut viewings[v as usize];
+    (viewing.conn == Some(conn) && !viewing.over).then_some((v, viewing))
+}
+
+impl Workload for Dash {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => {
+                // Spread over the time from the beginning of a viewing to that of the next.
+                let config = &self.config;
+                let span = config.every.unwrap_or_else(|| config.watched());
+                for viewer in 0..config.viewers {
+                    let share = f64::from(viewer) / f64::from(config.viewers);
+                    let wait = config.start + span.scale(share);
+                    actions.push(Action::Timer(wait, BEGIN | u64::from(viewer)));
+                }
+            }
+            Event::Timer(token) if token >= OVER => self.over(now, token as u32, actions),
+            Event::Timer(token) if token >= NEXT => self.next(now, token as u32, actions),
+            Event::Timer(token) => self.begin(now, token as u32, actions),
+            Event::Received(conn, End::Server, n) => {
+                if let Some((_, viewing)) = of(&self.owner, &mut self.viewings, conn)
+                    && let Some(fetch) = &mut viewing.fetch
+                {
+                    fetch.requested += n;
+                    if fetch.requested == self.config.request.0.max(1) {
+                        let size = self.config.size(fetch.rung);
+                        actions.push(Action::Send(conn, End::Server, size));
+                    }
+                }
+            }
+            Event::Received(conn, End::Client, n) => self.receive(now, conn, n, actions),
+            Event::Eof(conn, End::Server) => actions.push(Action::Close(conn, End::Server)),
+            Event::Reset(conn, _) => {
+                if let Some((v, viewing)) = of(&self.owner, &mut self.viewings, conn) {
+                    viewing.conn = None;
+                    viewing.fetch = None;
+                    actions.push(Action::Timer(PAUSE, NEXT | u64::from(v)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {
+        for v in 0..self.viewings.len() {
+            if !self.viewings[v].over {
+                self.record(v as u32, None);
+            }
+        }
+    }
+}

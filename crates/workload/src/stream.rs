@@ -1,0 +1,606 @@
+//! A foreground: viewers of media streams, sent as datagrams at the pace at which they are played.
+
+use std::collections::BTreeMap;
+
+use swell_base::{Bytes, Dur, Rate, Time};
+
+use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Sample, Workload};
+
+/// Measures of a stream, as [`Sample`]s: of packets, of seconds, then of whole streams.
+pub mod measures {
+    /// Time between packets that arrive one after the other, seconds.
+    pub const GAP: &str = "inter-arrival";
+    /// Interarrival jitter of RFC 3550 section 6.4.1, once for every second of media, seconds.
+    pub const JITTER: &str = "jitter";
+    /// Share of the frames that came after they were to be played.
+    pub const LATE: &str = "late frame share";
+    /// Share of the frames that did not come.
+    pub const LOST: &str = "lost frame share";
+    /// How often playing stopped because nothing was left to play.
+    pub const STALLS: &str = "stall count";
+    /// How long it stopped in all, seconds.
+    pub const STALLED: &str = "stall time";
+    /// From the request to the first frame played, seconds.
+    pub const STARTUP: &str = "start-up";
+    /// Payload that the server sent again, bytes.
+    pub const AGAIN: &str = "retransmitted";
+    /// Share of the seconds in which the whole rate arrived, to within a frame.
+    pub const FULL: &str = "full rate";
+}
+
+/// What is watched, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamConfig {
+    /// Rate of the media, without headers.
+    pub rate: Rate,
+    /// Frames per second.
+    pub frames: u32,
+    /// How long it plays.
+    pub length: Dur,
+    /// Media that a viewer waits for before playing begins, and after it stopped.
+    pub buffer: Dur,
+    /// How many times faster than it plays the server sends until that much is sent.
+    pub preroll: f64,
+    /// The most media in a packet: frames are cut into equal packets.
+    pub packet: Bytes,
+    /// Whether viewers ask for what is missing.
+    pub repair: bool,
+    /// Viewers, each with a path of its own.
+    pub viewers: u32,
+    /// From the beginning of a viewer's stream to that of the next; none: when it is over.
+    pub every: Option<Dur>,
+    /// When the first stream is asked for.
+    pub start: Dur,
+    /// Path of every viewer.
+    pub client: Access,
+    /// Path of the server.
+    pub server: Access,
+}
+
+/// A stream is watched so much longer than it takes where packets take no time.
+const GRACE: Dur = Dur::from_secs(2);
+/// A request that nothing answers is made again.
+const PATIENCE: Dur = Dur::from_secs(1);
+/// Payload of a request.
+const ASK: u32 = 100;
+/// Payload of a request for packets: RTCP and feedback header, then 4 bytes each (RFC 4585 section 6.2.1).
+const NACK: [u32; 2] = [12, 4];
+/// Packets that one of them names at most.
+const NAMED: usize = 300;
+
+impl StreamConfig {
+    /// Frames of a stream.
+    fn count(&self) -> u32 {
+        (self.length.as_secs_f64() * f64::from(self.frames)).round() as u32
+    }
+
+    fn frame_time(&self) -> Dur {
+        Dur::from_secs_f64(1.0 / f64::from(self.frames))
+    }
+
+    /// Packets of a frame, and payload of each: rounded up, so that all are equal.
+    fn cut(&self) -> (u32, u32) {
+        let frame = self.rate.bps() as f64 / 8.0 / f64::from(self.frames);
+        let n = (frame / self.packet.0 as f64).ceil().max(1.0);
+        (n as u32, (frame / n).ceil().max(8.0) as u32)
+    }
+
+    /// Payload of a packet, bytes.
+    pub fn payload(&self) -> u32 {
+        self.cut().1
+    }
+
+    /// Packets of a second, as they are played.
+    pub fn packets_per_second(&self) -> f64 {
+        f64::from(self.frames * self.cut().0)
+    }
+
+    /// When the server sends packet `j`, after it was asked.
+    fn offset(&self, j: u32) -> Dur {
+        let media = Dur::from_secs_f64(f64::from(j) / self.packets_per_second());
+        let ahead = media.min(self.buffer);
+        ahead.scale(1.0 / self.preroll) + media.saturating_sub(ahead)
+    }
+
+    /// How long a stream is watched, from the request on.
+    pub fn watched(&self) -> Dur {
+        self.buffer.min(self.length).scale(1.0 / self.preroll) + self.length + GRACE
+    }
+}
+
+/// Viewers of streams.
+///
+/// The server sends at the pace of the media, ahead of it until the viewer's buffer is full. The viewer plays when it
+/// has the buffer; a frame that is not there when it is to be played is left out where a later one is, else playing stops
+/// until the buffer is full again. A gap in the packet numbers is asked for at once, and again after a round trip
+/// and a frame's time; or after a frame's time alone, where it is needed within two round trips.
+///
+/// A stream is watched for a fixed time, so that what a bad network leaves undone counts.
+#[derive(Debug)]
+pub struct Stream {
+    config: StreamConfig,
+    viewings: Vec<Viewing>,
+    records: Vec<Record>,
+    samples: Vec<Sample>,
+}
+
+/// A datagram, by what it holds.
+#[derive(Clone, Debug, PartialEq)]
+enum Sent {
+    Ask,
+    Nack(Vec<u32>),
+    Media { packet: u32, again: bool },
+}
+
+/// A packet that is missing.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    asked: Time,
+    times: u32,
+    next: Time,
+}
+
+/// A stream, at both ends.
+#[derive(Debug)]
+struct Viewing {
+    asked: Time,
+    over: bool,
+    /// Datagrams of both ends, by their numbers.
+    sent: Vec<Sent>,
+    // The server's.
+    begun: Option<Time>,
+    /// When packets were sent, for the first time.
+    sent_at: Vec<Time>,
+    again: u64,
+    // The viewer's.
+    got: Vec<bool>,
+    /// Packets that frames lack.
+    lacks: Vec<u32>,
+    /// Packets below were looked for.
+    seen: u32,
+    missing: BTreeMap<u32, Missing>,
+    repair_at: Time,
+    round_trip: Dur,
+    first: Option<Time>,
+    last: Time,
+    received: u64,
+    /// Bytes of media by second since the first came.
+    seconds: Vec<u64>,
+    /// The last packet's time on its way, seconds.
+    transit: Option<f64>,
+    jitter: f64,
+    jittered: u32,
+    // The player's.
+    /// The latest frame that is whole, plus one.
+    top: u32,
+    /// The next frame to be played.
+    next: u32,
+    /// Which frame was or will be played when, while it plays.
+    clock: Option<(u32, Time)>,
+    stopped: Option<Time>,
+    stalls: u32,
+    stalled: Dur,
+    started: Option<Time>,
+    /// Frames that were left out.
+    left_out: Vec<u32>,
+}
+
+// Timer tokens: what is due, and for which viewer or stream.
+const BEGIN: u64 = 0;
+const RETRY: u64 = 1 << 32;
+const SEND: u64 = 2 << 32;
+const PLAY: u64 = 3 << 32;
+const REPAIR: u64 = 4 << 32;
+const TAIL: u64 = 5 << 32;
+const OVER: u64 = 6 << 32;
+
+impl Stream {
+    /// Viewers as configured.
+    pub fn new(config: StreamConfig) -> Stream {
+        Stream {
+            config,
+            viewings: Vec::new(),
+            records: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, now: Time, viewer: u64, actions: &mut Vec<Action>) {
+        let config = &self.config;
+        let conn = self.viewings.len() as u64;
+        let open = Open {
+            client: config.client,
+            server: config.server,
+            ..Open::default()
+        };
+        actions.push(Action::Datagrams(Conn(conn as u32), Box::new(open)));
+        let (n, (per_frame, _)) = (config.count(), config.cut());
+        self.viewings.push(Viewing {
+            asked: now,
+            over: false,
+            sent: Vec::new(),
+            begun: None,
+            sent_at: Vec::new(),
+            again: 0,
+            got: vec![false; (n * per_frame) as usize],
+            lacks: vec![per_frame; n as usize],
+            seen: 0,
+            missing: BTreeMap::new(),
+            repair_at: Time::MAX,
+            round_trip: PATIENCE,
+            first: None,
+            last: now,
+            received: 0,
+            seconds: vec![0; config.offset(n * per_frame).as_secs_f64() as usize],
+            transit: None,
+            jitter: 0.0,
+            jittered: 0,
+            top: 0,
+            next: 0,
+            clock: None,
+            stopped: None,
+            stalls: 0,
+            stalled: Dur::ZERO,
+            started: None,
+            left_out: Vec::new(),
+        });
+        let watched = config.watched();
+        actions.push(Action::Timer(watched, OVER | conn));
+        let again = config.every.unwrap_or(watched);
+        actions.push(Action::Timer(again, BEGIN | viewer));
+        self.ask(conn, actions);
+    }
+
+    fn ask(&mut self, conn: u64, actions: &mut Vec<Action>) {
+        let viewing = &mut self.viewings[conn as usize];
+        if viewing.first.is_none() {
+            viewing.sent.push(Sent::Ask);
+            actions.push(Action::SendDatagram(Conn(conn as u32), End::Client, ASK));
+            actions.push(Action::Timer(PATIENCE, RETRY | conn));
+        }
+    }
+
+    /// The server sends what is due.
+    fn send(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
+        let viewing = &mut self.viewings[conn as usize];
+        let Some(begun) = viewing.begun else { return };
+        let packet = viewing.sent_at.len() as u32;
+        let media = Sent::Media {
+            packet,
+            again: false,
+        };
+        viewing.sent.push(media);
+        viewing.sent_at.push(now);
+        let payload = self.config.payload();
+        actions.push(Action::SendDatagram(
+            Conn(conn as u32),
+            End::Server,
+            payload,
+        ));
+        if viewing.sent_at.len() < viewing.got.len() {
+            let due = begun + self.config.offset(packet + 1);
+            actions.push(Action::Timer(due.since(now), SEND | conn));
+        }
+    }
+
+    fn serve(&mut self, now: Time, conn: u64, number: u64, actions: &mut Vec<Action>) {
+        let viewing = &mut self.viewings[conn as usize];
+        match viewing.sent.get(number as usize).cloned() {
+            Some(Sent::Ask) if viewing.begun.is_none() => {
+                viewing.begun = Some(now);
+                self.send(now, conn, actions);
+            }
+            Some(Sent::Nack(packets)) => {
+                let payload = self.config.payload();
+                for packet in packets {
+                    if (packet as usize) < viewing.sent_at.len() {
+                        let again = true;
+                        viewing.sent.push(Sent::Media { packet, again });
+                        viewing.again += u64::from(payload);
+                        actions.push(Action::SendDatagram(
+                            Conn(conn as u32),
+                            End::Server,
+                            payload,
+                        ));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, now: Time, conn: u64, number: u64, actions: &mut Vec<Action>) {
+        let (per_frame, payload) = self.config.cut();
+        let viewing = &mut self.viewings[conn as usize];
+        let Some(&Sent::Media { packet, again }) = viewing.sent.get(number as usize) else {
+            return;
+        };
+        let mut sample = |measure, value| {
+            self.samples.push(Sample {
+                measure,
+                value,
+                at: now,
+            });
+        };
+        viewing.received += u64::from(payload);
+        match viewing.first {
+            Some(_) => sample(measures::GAP, now.since(viewing.last).as_secs_f64()),
+            None => {
+                viewing.first = Some(now);
+                viewing.round_trip = now.since(viewing.asked).min(PATIENCE);
+                let (last, frame) = (viewing.got.len() as u32, self.config.frame_time());
+                let wait = self.config.offset(last) + viewing.round_trip + frame;
+                actions.push(Action::Timer(wait, TAIL | conn));
+            }
+        }
+        viewing.last = now;
+        if !again && let Some(sent) = viewing.sent_at.get(packet as usize) {
+            let transit = now.since(*sent).as_secs_f64();
+            let moved = viewing.transit.map_or(0.0, |t| (transit - t).abs());
+            viewing.transit = Some(transit);
+            viewing.jitter += (moved - viewing.jitter) / 16.0;
+            viewing.jittered += 1;
+            if viewing
+                .jittered
+                .is_multiple_of(per_frame * self.config.frames)
+            {
+                sample(measures::JITTER, viewing.jitter);
+            }
+        }
+        let got = &mut viewing.got[packet as usize];
+        if std::mem::replace(got, true) {
+            return;
+        }
+        let second = now.since(viewing.first.unwrap_or(now)).as_secs_f64() as usize;
+        if let Some(bytes) = viewing.seconds.get_mut(second) {
+            *bytes += u64::from(payload);
+        }
+        if let Some(missing) = viewing.missing.remove(&packet)
+            && missing.times == 1
+        {
+            let took = now.since(missing.asked);
+            viewing.round_trip = viewing.round_trip.scale(0.875) + took.scale(0.125);
+        }
+        viewing.look_for(packet + 1, now);
+        if self.config.repair {
+            self.ask_again(now, conn, actions);
+        }
+        self.whole(now, conn, packet / per_frame, actions);
+    }
+
+    /// A packet of a frame arrived.
+    fn whole(&mut self, now: Time, conn: u64, frame: u32, actions: &mut Vec<Action>) {
+        let viewing = &mut self.viewings[conn as usize];
+        let lacks = &mut viewing.lacks[frame as usize];
+        *lacks -= 1;
+        if *lacks > 0 {
+            return;
+        }
+        viewing.top = viewing.top.max(frame + 1);
+        let n = viewing.lacks.len() as u32;
+        let buffer = self.config.buffer.as_secs_f64() * f64::from(self.config.frames);
+        let wanted = (buffer.round() as u32).max(1).min(n - viewing.next);
+        if viewing.clock.is_none() && viewing.next < n && viewing.top >= viewing.next + wanted {
+            let wait = self.config.frame_time();
+            viewing.clock = Some((viewing.next, now + wait));
+            if let Some(stopped) = viewing.stopped.take() {
+                viewing.stalled += (now + wait).since(stopped);
+            }
+            actions.push(Action::Timer(wait, PLAY | conn));
+        }
+    }
+
+    /// A frame is to be played.
+    fn play(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
+        let viewing = &mut self.viewings[conn as usize];
+        let (Some((frame, at)), next) = (viewing.clock, viewing.next) else {
+            return;
+        };
+        if viewing.lacks[next as usize] == 0 {
+            viewing.started.get_or_insert(now);
+        } else if viewing.top > next {
+            viewing.left_out.push(next);
+        } else {
+            viewing.stalls += 1;
+            viewing.stopped = Some(now);
+            viewing.clock = None;
+            return;
+        }
+        viewing.next += 1;
+        if viewing.next == viewing.lacks.len() as u32 {
+            viewing.clock = None;
+            return;
+        }
+        let ahead = f64::from(viewing.next - frame) / f64::from(self.config.frames);
+        let due = at + Dur::from_secs_f64(ahead);
+        actions.push(Action::Timer(due.since(now), PLAY | conn));
+    }
+
+    /// Asks for what is missing and due, and sees to it that it is asked for again.
+    fn ask_again(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
+        let (per_frame, _) = self.config.cut();
+        let (frame_time, fps) = (self.config.frame_time(), f64::from(self.config.frames));
+        let viewing = &mut self.viewings[conn as usize];
+        let (next, clock) = (viewing.next, viewing.clock);
+        viewing.missing.retain(|j, _| j / per_frame >= next);
+        // What comes waits for what is sent before it.
+        let round_trip = viewing.round_trip + frame_time;
+        let mut due = Vec::new();
+        for (&j, missing) in &mut viewing.missing {
+            if missing.next > now {
+                continue;
+            }
+            due.push(j);
+            let hurried = clock.is_some_and(|(frame, at)| {
+                let wanted = at + Dur::from_secs_f64(f64::from(j / per_frame - frame) / fps);
+                wanted.since(now) < round_trip * 2
+            });
+            *missing = Missing {
+                asked: now,
+                times: missing.times + 1,
+                next: now + if hurried { frame_time } else { round_trip },
+            };
+        }
+        for part in due.chunks(NAMED) {
+            viewing.sent.push(Sent::Nack(part.to_vec()));
+            let payload = NACK[0] + NACK[1] * part.len() as u32;
+            actions.push(Action::SendDatagram(
+                Conn(conn as u32),
+                End::Client,
+                payload,
+            ));
+        }
+        let soonest = viewing.missing.values().map(|m| m.next).min();
+        if viewing.repair_at <= now {
+            viewing.repair_at = Time::MAX;
+        }
+        if let Some(soonest) = soonest
+            && soonest < viewing.repair_at
+        {
+            viewing.repair_at = soonest;
+            actions.push(Action::Timer(soonest.since(now), REPAIR | conn));
+        }
+    }
+
+    /// The time for which a stream is watched is over.
+    fn over(&mut self, now: Time, conn: u64) {
+        let viewing = &mut self.viewings[conn as usize];
+        viewing.over = true;
+        let n = viewing.lacks.len() as f64;
+        let is_lost = |lacks: &&u32| **lacks > 0;
+        let lost = viewing.lacks.iter().filter(is_lost).count() as f64;
+        let came = |frame: &&u32| viewing.lacks[**frame as usize] == 0;
+        let late = viewing.left_out.iter().filter(came).count() as f64;
+        let waits = viewing.stopped.map_or(Dur::ZERO, |at| now.since(at));
+        let started = viewing.started.unwrap_or(now);
+        let second = self.config.rate.bps() as f64 / 8.0;
+        let enough = second * (1.0 - 1.0 / f64::from(self.config.frames));
+        let full = viewing.seconds.iter().filter(|&&b| b as f64 >= enough);
+        let share = full.count() as f64 / viewing.seconds.len().max(1) as f64;
+        for (measure, value) in [
+            (measures::LATE, late / n),
+            (measures::LOST, lost / n),
+            (measures::STALLS, f64::from(viewing.stalls)),
+            (measures::STALLED, (viewing.stalled + waits).as_secs_f64()),
+            (
+                measures::STARTUP,
+                started.since(viewing.asked).as_secs_f64(),
+            ),
+            (measures::AGAIN, viewing.again as f64),
+            (measures::FULL, share),
+        ] {
+            self.samples.push(Sample {
+                measure,
+                value,
+                at: viewing.asked,
+            });
+        }
+        self.record(conn, Some(now));
+    }
+
+    fn record(&mut self, conn: u64, end: Option<Time>) {
+        let viewing = &mut self.viewings[conn as usize];
+        self.records.push(Record::Flow(FlowRecord {
+            class: 0,
+            start: viewing.asked,
+            end,
+            up: 0,
+            down: viewing.received,
+            min_rtt: None,
+            retransmissions: 0,
+        }));
+        // What was noted of packets is not needed any more.
+        viewing.sent = Vec::new();
+        viewing.sent_at = Vec::new();
+    }
+
+    fn due(&mut self, now: Time, token: u64, actions: &mut Vec<Action>) {
+        let (what, conn) = (token & !u64::from(u32::MAX), token & u64::from(u32::MAX));
+        if what == BEGIN {
+            return self.begin(now, conn, actions);
+        }
+        if self.viewings[conn as usize].over {
+            return;
+        }
+        match what {
+            RETRY => self.ask(conn, actions),
+            SEND => self.send(now, conn, actions),
+            PLAY => self.play(now, conn, actions),
+            REPAIR => self.ask_again(now, conn, actions),
+            TAIL => {
+                // Nothing follows that would show what is missing.
+                let viewing = &mut self.viewings[conn as usize];
+                viewing.look_for(viewing.got.len() as u32, now);
+                if self.config.repair {
+                    self.ask_again(now, conn, actions);
+                }
+            }
+            _ => {
+                self.over(now, conn);
+                actions.push(Action::Abort(Conn(conn as u32)));
+            }
+        }
+    }
+}
+
+impl Viewing {
+    /// Packets before `end` should be there.
+    fn look_for(&mut self, end: u32, now: Time) {
+        for j in self.seen..end {
+            if !self.got[j as usize] {
+                let missing = Missing {
+                    asked: now,
+                    times: 0,
+                    next: now,
+                };
+                self.missing.insert(j, missing);
+            }
+        }
+        self.seen = self.seen.max(end);
+    }
+}
+
+impl Workload for Stream {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => {
+                // Spread over the time from one stream of a viewer to the next.
+                let config = &self.config;
+                let span = config.every.unwrap_or_else(|| config.watched());
+                for viewer in 0..u64::from(config.viewers) {
+                    let share = viewer as f64 / f64::from(config.viewers);
+                    let wait = config.start + span.scale(share);
+                    actions.push(Action::Timer(wait, BEGIN | viewer));
+                }
+            }
+            Event::Timer(token) => self.due(now, token, actions),
+            Event::Datagram(conn, end, _, Some(number)) => {
+                let viewing = self.viewings.get(conn.0 as usize);
+                if viewing.is_none_or(|viewing| viewing.over) {
+                    return;
+                }
+                match end {
+                    End::Server => self.serve(now, u64::from(conn.0), number, actions),
+                    End::Client => self.take(now, u64::from(conn.0), number, actions),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {
+        for conn in 0..self.viewings.len() {
+            if !self.viewings[conn].over {
+                self.record(conn as u64, None);
+            }
+        }
+    }
+}
