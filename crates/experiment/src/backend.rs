@@ -7,6 +7,7 @@ use std::sync::Arc;
 use swell_base::{Dur, derived};
 use swell_path::Deliveries;
 
+use crate::exporter::Exporter;
 use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
 use crate::kinds::{Playing, Role, Setting, Way};
 use crate::observe::{Cell, Observations};
@@ -163,6 +164,8 @@ pub struct RunSpec {
     pub waits: bool,
     /// Whether to say if connections lose together.
     pub synchrony: bool,
+    /// Flow exporters on the links.
+    pub records: Option<Exporter>,
     /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.
     pub packets: Option<PathBuf>,
     /// A directory for what the run writes beside its tables; it is there.

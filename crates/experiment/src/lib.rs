@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod bundled;
+pub mod exporter;
 pub mod fidelity;
 pub mod file;
 mod hash;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
+pub use crate::exporter::{Exported, TrueFlow};
 pub use crate::measure::MeasureSample;
 
 /// Which run: one foreground against one background with one seed.
@@ -39,6 +40,8 @@ pub struct Observations {
     pub parts: Vec<PartTotals>,
     /// Table `synchrony`: whether connections lose together, where the experiment keeps it.
     pub synchrony: Vec<Synchrony>,
+    /// What the links' flow exporters reported, where the experiment keeps it.
+    pub exported: Vec<Arc<Exported>>,
     /// Table `measures`: what the foreground reported itself, in the order in which it did.
     pub measures: Vec<MeasureSample>,
     /// Doubts.
@@ -54,6 +57,7 @@ impl Observations {
         self.waits.retain(|row| &*row.link == link);
         self.parts.retain(|row| &*row.link == link);
         self.synchrony.retain(|row| &*row.link == link);
+        self.exported.retain(|seen| &*seen.link == link);
         self
     }
 }

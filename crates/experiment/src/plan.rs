@@ -1,6 +1,7 @@
 //! From a file to runs, each fully specified.
 
 mod deliveries;
+mod imitations;
 mod rates;
 mod traces;
 
@@ -55,6 +56,31 @@ impl Plan {
         base: &Path,
         known: &Traces,
     ) -> Result<Plan, Problems> {
+        let mut plan = Plan::outline(text, source, base, known)?;
+        let learnt = imitations::resolve(&mut plan, known);
+        learnt.map_err(|wrong| plan.imitation(text, wrong))?;
+        Ok(plan)
+    }
+
+    fn imitation(&self, text: &str, (i, why): (usize, String)) -> Problems {
+        let key = format!("background[{i}].of");
+        Problems {
+            file: self.source.clone(),
+            problems: vec![file::problem(text, &key, why, None)],
+        }
+    }
+
+    /// As [`resolve_with`](Plan::resolve_with), but backgrounds that imitate others have learnt nothing yet: enough to
+    /// check a file, and to tell it from others, without simulating what is imitated.
+    ///
+    /// # Errors
+    /// As [`resolve`](Plan::resolve).
+    pub fn outline(
+        text: &str,
+        source: &str,
+        base: &Path,
+        known: &Traces,
+    ) -> Result<Plan, Problems> {
         let mut file = file::read(text, source)?;
         let mut inputs = BTreeMap::new();
         let mut problems: Vec<Problem> = Vec::new();
@@ -101,15 +127,16 @@ impl Plan {
                 problems,
             });
         }
-        let cells = cells(&file);
-        Ok(Plan {
+        let plan = Plan {
             toml: file.to_toml(),
+            cells: cells(&file),
             file,
             source: source.into(),
-            cells,
             inputs,
             deliveries,
-        })
+        };
+        imitations::check(&plan).map_err(|wrong| plan.imitation(text, wrong))?;
+        Ok(plan)
     }
 
     /// What tells this experiment from others: equal hashes, equal tables.
@@ -215,6 +242,7 @@ impl Plan {
             flows: false,
             waits: false,
             synchrony: false,
+            records: None,
             ..self.bare(cell)
         }
     }
@@ -253,6 +281,7 @@ impl Plan {
             flows: self.file.run.keep.flows,
             waits: self.file.run.keep.waits,
             synchrony: self.file.run.keep.synchrony,
+            records: self.file.run.keep.records.clone(),
             packets: None,
             output: None,
         }

@@ -13,7 +13,7 @@ use swell_world::World;
 use crate::backend::{Backend, RunError, RunSpec};
 use crate::observe::Observations;
 
-use self::stage::Cast;
+use self::stage::RunParts;
 
 /// Steps in which a run reports its progress and may be cancelled.
 const STEPS: u64 = 200;
@@ -33,8 +33,8 @@ impl Backend for Simulator {
         progress: &dyn Fn(f64),
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Observations, RunError> {
-        let (mut world, mut cast) = Cast::new(spec)?;
-        let reach = |w: &mut World, noted: &Cast, from: Dur, to: Dur| {
+        let (mut world, mut run_parts) = RunParts::new(spec)?;
+        let reach = |w: &mut World, noted: &RunParts, from: Dur, to: Dur| {
             for step in 1..=STEPS {
                 if cancelled() {
                     return Err(RunError::Cancelled);
@@ -54,14 +54,14 @@ impl Backend for Simulator {
         let before = |end: Dur| end.saturating_sub(Dur::from_nanos(1));
         let (warm, last) = (before(spec.warmup), before(spec.duration));
         if warm > Dur::ZERO {
-            reach(&mut world, &cast, Dur::ZERO, warm)?;
+            reach(&mut world, &run_parts, Dur::ZERO, warm)?;
         }
-        cast.warmed_up(&world);
-        reach(&mut world, &cast, warm, last)?;
+        run_parts.warmed_up(&world);
+        reach(&mut world, &run_parts, warm, last)?;
         let at_end = stage::ledgers(&world);
         world.advance(Time::ZERO + spec.duration);
         progress(1.0);
-        cast.observe(&mut world, spec, &at_end)
+        run_parts.observe(&mut world, spec, &at_end)
     }
 }
 

@@ -1,29 +1,40 @@
 //! Random loss on the wire.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use swell_base::Stream;
 
-/// Which packets a wire loses.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Random loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Loss {
-    /// None.
+    /// No random loss.
     #[default]
     None,
-    /// Each packet with probability `p`, independently.
+    /// Each packet is lost on its own.
     Independent {
-        /// Loss probability, 0..=1.
+        /// Probability that a packet is lost.
         p: f64,
     },
-    /// Two states, good and bad, stepping once per packet (Gilbert 1960, Elliott 1963).
+    /// Two states with a loss probability each; the state may change at every packet (Gilbert 1960, Elliott 1963).
     GilbertElliott {
-        /// Probability of going from good to bad before a packet.
+        /// Probability per packet of going from good to bad.
+        #[serde(rename = "p_bad")]
         to_bad: f64,
-        /// Probability of going from bad to good before a packet.
+        /// Probability per packet of going from bad to good.
+        #[serde(rename = "p_good")]
         to_good: f64,
-        /// Loss probability in the good state.
-        loss_good: f64,
-        /// Loss probability in the bad state.
+        /// Probability that a packet is lost in the bad state. Default 1.
+        #[serde(default = "one")]
         loss_bad: f64,
+        /// Probability that a packet is lost in the good state. Default 0.
+        #[serde(default)]
+        loss_good: f64,
     },
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl Loss {

@@ -29,6 +29,7 @@ pub const ALL: &[Bundled] = &[
     bundled!("buffers": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("burstiness": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
     bundled!("filler": "study.toml", "experiment.toml", "claims.toml", "ns2.csv"),
+    bundled!("harpoon": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("residential": "study.toml", "experiment.toml", "claims.toml"),
 ];
 

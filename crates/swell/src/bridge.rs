@@ -83,15 +83,15 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         spec: &spec,
         ends,
     };
-    let went = bridge
+    let conditions = bridge
         .stand(&ready, &interrupt::wished)
         .map_err(Fail::failed)?;
     line.clear();
     if json {
-        let went = Emulation::of(&went);
-        out::json(&serde_json::to_value(went).map_err(Fail::failed)?);
+        let shown = Emulation::of(&conditions);
+        out::json(&serde_json::to_value(shown).map_err(Fail::failed)?);
     } else if !args.quiet {
-        out::say(&tables::emulator(&went));
+        out::say(&tables::emulator(&conditions));
     }
     Ok(())
 }

@@ -380,7 +380,7 @@ pub(crate) enum StudyCommand {
     /// What does a household's own traffic do to its pages? Nychis & Licata.
     Residential(BundledArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
-    Harpoon(HarpoonArgs),
+    Harpoon(BundledArgs),
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
     /// kernel's forwarding between hosts on this machine.
     Router(RouterArgs),
@@ -447,9 +447,6 @@ pub(crate) struct TracesArgs {
     /// Captures, each one more column.
     #[arg(value_name = "TRACE", conflicts_with = "write")]
     pub traces: Vec<PathBuf>,
-    /// Another value than the study's own. minutes: length of the stand-ins, 1 to 120.
-    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "write")]
-    pub with: Vec<String>,
     #[command(flatten)]
     pub bundled: BundledArgs,
 }
@@ -463,6 +460,10 @@ pub(crate) struct BundledArgs {
     /// How many seeds. Default: the study's, mostly 5, and 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: Option<u16>,
+    /// Another value than the study's own. filler: minutes, the length of the stand-ins, 1 to 120; harpoon: model and
+    /// sessions, the users that are the original.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub with: Vec<String>,
     #[command(flatten)]
     pub grid: GridArgs,
     /// Run nothing: write the study's files to this directory, to be changed and run with `swell study
@@ -470,27 +471,9 @@ pub(crate) struct BundledArgs {
     #[arg(
         long,
         value_name = "DIR",
-        conflicts_with_all = ["quick", "seeds", "jobs", "out", "fresh", "shard"]
+        conflicts_with_all = ["quick", "seeds", "with", "jobs", "out", "fresh", "shard"]
     )]
     pub write: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct HarpoonArgs {
-    /// The users that make the original traffic: a bundled model or the file of one learnt from packets.
-    #[arg(long, value_name = "MODEL", default_value = "isi-2pm")]
-    pub model: PathBuf,
-    /// How many times those users are there.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
-    pub sessions: f64,
-    /// How many seeds each copy is played with. Default: 3, with --quick 1.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub seeds: Option<u16>,
-    /// A first look: a quarter of an hour instead of a whole one.
-    #[arg(long)]
-    pub quick: bool,
-    #[command(flatten)]
-    pub grid: GridArgs,
 }
 
 /// How the runs of a study are run and kept.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 use swell_base::Dur;
-use swell_emulate::backend::Went;
+use swell_emulate::backend::Conditions;
 use swell_experiment::Verdict;
 use swell_experiment::store::Measured;
 use swell_experiment::verdict::RunComparison;
@@ -179,7 +179,7 @@ struct Machine {
 }
 
 impl Emulation {
-    pub(crate) fn of(w: &Went) -> Emulation {
+    pub(crate) fn of(w: &Conditions) -> Emulation {
         let us = |d: Dur| d.as_secs_f64() * 1e6;
         let of_host = |losses: &[swell_host::HostLoss]| {
             let counters = losses.iter().map(|l| (l.counter.clone(), l.count));

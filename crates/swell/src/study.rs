@@ -4,7 +4,6 @@ mod capacity;
 mod router;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 use swell_experiment::run::LockError;
@@ -13,17 +12,15 @@ use swell_host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::bundled::{self, Bundled};
 use swell_study::file::{FileStudy, Overrides, StudyError, quoted};
-use swell_study::{Picture, Study, harpoon};
+use swell_study::{Picture, Study};
 
-use crate::cli::{BundledArgs, GridArgs, HarpoonArgs, StudyCommand, StudyFileArgs};
+use crate::cli::{BundledArgs, GridArgs, StudyCommand, StudyFileArgs};
 use crate::fail::Fail;
 use crate::output::Output;
-use crate::{interrupt, out, pictures, report, run, show, tables};
+use crate::{interrupt, out, pictures, report, run, tables};
 
 /// Name of the table of runs in a study's directory.
 const RUNS: &str = "runs.csv";
-/// Name of the table of what the Harpoon study finds about times of flow records.
-const TIMES: &str = "timestamps.csv";
 /// Folder of the pictures in a study's directory.
 const PICTURES: &str = "pictures";
 /// Pixels of a picture.
@@ -32,49 +29,18 @@ const SIZE: (f64, f64) = (700.0, 420.0);
 pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     match which {
         StudyCommand::Router(args) => router::router(args, rights, json),
-        StudyCommand::Background(args) => carried("background", args, (&[], &[]), json),
-        StudyCommand::Residential(args) => carried("residential", args, (&[], &[]), json),
-        StudyCommand::Burstiness(args) => carried("burstiness", args, (&[], &[]), json),
-        StudyCommand::Buffers(args) => carried("buffers", args, (&[], &[]), json),
-        StudyCommand::Filler(args) => {
-            carried("filler", &args.bundled, (&args.traces, &args.with), json)
-        }
-        StudyCommand::Harpoon(args) => {
-            let duration = if args.quick {
-                harpoon::QUICK
-            } else {
-                harpoon::WHOLE
-            };
-            if !(1e-3..=1e3).contains(&args.sessions) {
-                let message = format!("--sessions {} is not between 0.001 and 1000", args.sessions);
-                return Err(Fail::usage(message));
-            }
-            let users = Arc::new(show::any_model(&args.model)?);
-            let original = harpoon::Original::new(users, args.sessions, duration);
-            let seeds = args.seeds.map_or(if args.quick { 1 } else { 3 }, u64::from);
-            let cells = harpoon::cells::cells(&original, seeds);
-            let dir = directory(&args.grid, "harpoon", args.quick)?;
-            let numbers = runs(&cells, &args.grid, &dir, RUNS)?;
-            let times = harpoon::timestamps::cells(&original);
-            let times = runs(&times, &args.grid, &dir, TIMES)?;
-            let (Done::All(numbers), Done::All(times)) = (&numbers, &times) else {
-                return shard(&[numbers, times], &args.grid, &dir, json);
-            };
-            let command = harpoon_command(args);
-            let study = harpoon::study(&original, seeds, numbers, times, command);
-            finish(&study, &dir, json)
-        }
+        StudyCommand::Background(args) => carried("background", args, &[], json),
+        StudyCommand::Residential(args) => carried("residential", args, &[], json),
+        StudyCommand::Burstiness(args) => carried("burstiness", args, &[], json),
+        StudyCommand::Buffers(args) => carried("buffers", args, &[], json),
+        StudyCommand::Filler(args) => carried("filler", &args.bundled, &args.traces, json),
+        StudyCommand::Harpoon(args) => carried("harpoon", args, &[], json),
         StudyCommand::File(args) => of_file(args, json),
     }
 }
 
 /// A study that the program carries, with a column more for each capture, and other values of its options.
-fn carried(
-    name: &str,
-    args: &BundledArgs,
-    (captures, with): (&[PathBuf], &[String]),
-    json: bool,
-) -> Result<(), Fail> {
+fn carried(name: &str, args: &BundledArgs, captures: &[PathBuf], json: bool) -> Result<(), Fail> {
     let none = || Fail::failed(format!("this program carries no study {name}"));
     let bundled = Bundled::named(name).ok_or_else(none)?;
     if let Some(dir) = &args.write {
@@ -84,7 +50,7 @@ fn carried(
         quick: args.quick,
         seeds: args.seeds,
         captures: captures.to_vec(),
-        with: with.to_vec(),
+        with: args.with.clone(),
     };
     let study = bundled.study(&overrides).map_err(unread)?;
     run_file(&study, args.quick, &args.grid, json)
@@ -163,7 +129,7 @@ fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Resu
         study.run(&options(grid, &dir, RUNS), progress, &interrupt::wished)
     })?;
     let Done::All(numbers) = done else {
-        return shard(&[done], grid, &dir, json);
+        return shard(&done, grid, &dir, json);
     };
     if study.runs_again() {
         out::say("simulating some runs again for the figures that show their course");
@@ -202,24 +168,6 @@ fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
     let runs = study.groups().count() * usize::from(study.seeds());
     out::say(&format!("{runs} runs, {} seeds each", study.seeds()));
     Ok(())
-}
-
-/// What runs the Harpoon study again, wherever its results go.
-fn harpoon_command(args: &HarpoonArgs) -> String {
-    let mut command = "swell study harpoon".to_owned();
-    if args.model.as_os_str() != "isi-2pm" {
-        command += &format!(" --model '{}'", args.model.display());
-    }
-    if args.sessions != 1.0 {
-        command += &format!(" --sessions {}", args.sessions);
-    }
-    if let Some(seeds) = args.seeds {
-        command += &format!(" --seeds {seeds}");
-    }
-    if args.quick {
-        command += " --quick";
-    }
-    command
 }
 
 /// The study's directory, made where it is not there.
@@ -273,14 +221,13 @@ enum Done {
     Shard(usize, usize),
 }
 
-/// Says how far the tables of a study are after a shard.
-fn shard(done: &[Done], args: &GridArgs, dir: &Path, json: bool) -> Result<(), Fail> {
-    let each = done.iter().map(|d| match d {
+/// Says how far the table of a study is after a shard.
+fn shard(done: &Done, args: &GridArgs, dir: &Path, json: bool) -> Result<(), Fail> {
+    let so_far = match done {
         Done::All(numbers) => (numbers.len(), numbers.len()),
         Done::Shard(finished, runs) => (*finished, *runs),
-    });
-    let sum = each.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
-    run::shard_done(dir, args.shard, sum, json);
+    };
+    run::shard_done(dir, args.shard, so_far, json);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, presets};
 use swell_capture::{Counts, Skip};
-use swell_emulate::backend::{Exit, Went};
+use swell_emulate::backend::{Conditions, Exit};
 use swell_experiment::Results;
 use swell_experiment::verdict::{ForegroundVerdict, Known, Paragraph, Quantile};
 use swell_generate::agent::Standing;
@@ -455,7 +455,7 @@ pub(crate) fn counts_json((file, format, c): &(String, &'static str, Counts)) ->
 }
 
 /// How a program fared under the emulator, and how the emulator did.
-pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String {
+pub(crate) fn under(results: &Results, exits: &[Exit], conditions: &[Conditions]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     for exit in exits {
@@ -504,21 +504,21 @@ pub(crate) fn under(results: &Results, exits: &[Exit], went: &[Went]) -> String 
             table.add_row(["", &waits]);
         }
     }
-    for w in went {
+    for w in conditions {
         add_emulator(&mut table, w);
     }
     table.to_string()
 }
 
 /// How the emulator did.
-pub(crate) fn emulator(w: &Went) -> String {
+pub(crate) fn emulator(w: &Conditions) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     add_emulator(&mut table, w);
     table.to_string()
 }
 
-fn add_emulator(table: &mut Table, w: &Went) {
+fn add_emulator(table: &mut Table, w: &Conditions) {
     let us = |d: swell_base::Dur| d.as_secs_f64() * 1e6;
     let text = format!(
         "{} packets, late by {:.0} us (median), {:.0} us (p99), {:.0} us (most)",

@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use swell_emulate::backend::{Emulator, Exit, Settings, Went};
+use swell_emulate::backend::{Conditions, Emulator, Exit, Settings};
 use swell_experiment::backend::RunError;
 use swell_experiment::run::{Ended, Event, Failure, Options};
 use swell_experiment::store::Manifest;
@@ -30,7 +30,7 @@ const EMULATED: &str = "emulated";
 #[derive(Default)]
 struct Seen {
     exits: Vec<Exit>,
-    went: Vec<Went>,
+    conditions: Vec<Conditions>,
 }
 
 pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, Fail> {
@@ -68,11 +68,11 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
             let seen = std::sync::Arc::clone(&seen);
             move |exit| remembered(&seen).exits.push(*exit)
         })),
-        went: Some(Box::new({
+        conditions: Some(Box::new({
             let (seen, line) = (std::sync::Arc::clone(&seen), std::sync::Arc::clone(&line));
-            move |went| {
+            move |conditions| {
                 line.clear();
-                remembered(&seen).went.push(went.clone());
+                remembered(&seen).conditions.push(conditions.clone());
             }
         })),
         ..args.emulation.settings()
@@ -126,7 +126,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
             run: kept(args).then_some(&dir),
             report: page.as_deref(),
             verdict: &verdict,
-            emulation: seen.went.iter().map(Emulation::of).collect(),
+            emulation: seen.conditions.iter().map(Emulation::of).collect(),
         }
         .print();
     } else {
@@ -279,7 +279,7 @@ fn say(args: &UnderArgs, results: &Results, verdict: &Verdict, seen: &Seen) {
         }
     } else if !args.quiet {
         // The program's own output has standard output to itself.
-        out::say(&tables::under(results, &seen.exits, &seen.went));
+        out::say(&tables::under(results, &seen.exits, &seen.conditions));
     }
     unmatched(args, results);
     if let (true, Some(dir)) = (kept(args), results.dir.to_str()) {

@@ -2,34 +2,40 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Flags, Segment};
 
 /// The first window: the whole segments of 1460 bytes that half of `tcp_rmem`'s default of 128 KiB holds
 /// (`tcp_select_initial_window`).
 pub(crate) const FIRST_WINDOW: u32 = 44 * 1460;
 /// How the congestion window moves and, without SACK, how losses are repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "CongestionControl")]
 pub enum Algorithm {
-    /// RFC 5681; without SACK the first new acknowledgement ends fast recovery.
-    Reno,
-    /// RFC 5681; without SACK fast recovery repairs one hole per round trip (RFC 6582).
-    NewReno,
-    /// RFC 9438; without SACK losses are repaired as by NewReno.
+    /// CUBIC (RFC 9438). Without SACK losses are repaired as by NewReno.
     Cubic,
-    /// L. Brakmo, L. Peterson, "TCP Vegas", IEEE JSAC 13(8), 1995, in the form of ns-2 (`tcp/tcp-vegas.cc`):
-    /// always with ns-2's sender, whatever [`Config::ns2`] and [`Config::sack`] say.
+    /// NewReno (RFC 5681). Without SACK fast recovery repairs one hole per round trip (RFC 6582).
+    #[serde(rename = "newreno")]
+    NewReno,
+    /// Reno (RFC 5681). Without SACK the first new acknowledgement ends fast recovery.
+    Reno,
+    /// Vegas (Brakmo and Peterson 1995), as in ns-2 (`tcp/tcp-vegas.cc`): always with ns-2's sender, whatever is said of
+    /// SACK.
     Vegas,
-    /// Westwood+ (Grieco & Mascolo 2004).
+    /// Westwood+ (Grieco and Mascolo 2004).
     Westwood,
-    /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00). Paced; wants `sack`.
+    /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00). Paced; it wants SACK.
     Bbr,
-    /// RFC 6817, less than best effort by one-way delay.
+    /// LEDBAT (RFC 6817): less than best effort, by one-way delay.
     Ledbat,
-    /// draft-irtf-iccrg-ledbat-plus-plus-01, by round-trip time.
+    /// LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01): less than best effort, by round-trip time.
+    #[serde(rename = "ledbat++")]
     LedbatPlusPlus,
-    /// TCP-LP (Kuzmanovic & Knightly 2003), by one-way delay.
+    /// TCP-LP (Kuzmanovic and Knightly 2003): less than best effort, by one-way delay.
     Lp,
-    /// TCP Nice (Venkataramani, Kokku & Dahlin 2002), by round-trip time.
+    /// TCP Nice (Venkataramani, Kokku and Dahlin 2002): less than best effort, by round-trip time.
     Nice,
 }
 

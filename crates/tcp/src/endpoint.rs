@@ -376,13 +376,6 @@ impl Endpoint {
         self.poll_timeout().is_some_and(|due| due <= now)
     }
 
-    /// Whether data waits that was never sent. Until it is sent, no acknowledgement can cover everything that was
-    /// written, so [`poll`](Self::poll) has no such event.
-    #[inline]
-    pub fn is_backlogged(&self) -> bool {
-        self.send.has_unsent() && self.send.front.state == State::Open
-    }
-
     /// Whether [`poll`](Self::poll) has an event. Without `of_data`, bytes received are forgotten: the application does not
     /// ask for them.
     #[inline]

@@ -1,5 +1,7 @@
 //! The knobs, and dropping dependencies (ablation).
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate, Stream};
 
 use crate::{Connection, Exchange, Model, Path};
@@ -44,7 +46,11 @@ impl Default for Knobs {
 
 /// A dependency of the joint distribution. Dropping one permutes a quantity across the model, so
 /// that its marginal distribution stays exactly the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Independence")]
 pub enum Dependency {
     /// Response size on request size: responses change places within their class.
     ResponseOnRequest,

@@ -13,7 +13,7 @@ use swell_world::PortConfig;
 
 use super::place::FIRST_HOP;
 use super::play::{LOOK, failed};
-use super::{Settings, Went, beginning};
+use super::{Conditions, Settings, beginning};
 use crate::{Emulation, Options, Packets, Urgency};
 use swell_host::{Interface, InterfaceFacts, Precision, Pressure, be_punctual};
 
@@ -35,7 +35,11 @@ impl Bridge<'_> {
     ///
     /// # Errors
     /// Where an interface is missing or goes away, or this process may not read frames.
-    pub fn stand(&self, ready: &dyn Fn(), cancelled: &dyn Fn() -> bool) -> Result<Went, RunError> {
+    pub fn stand(
+        &self,
+        ready: &dyn Fn(),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Conditions, RunError> {
         let open = |name: &str| {
             let opened = Interface::open(name);
             opened.map_err(|e| failed(format!("interface {name}: {e}")))
@@ -97,7 +101,7 @@ impl Bridge<'_> {
             }
         }
         let ended = running.stop().map_err(failed)?;
-        Ok(Went {
+        Ok(Conditions {
             late: ended.late,
             counts: ended.counts,
             precision,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use swell_base::{Dur, Time};
 use swell_experiment::backend::{Backend, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
-use swell_experiment::stage::Cast;
+use swell_experiment::stage::RunParts;
 use swell_experiment::{RunSpec, Simulator};
 use swell_world::{Hop, PathId, World};
 
@@ -58,12 +58,12 @@ pub struct Settings {
     /// Called when a run of a client has ended.
     pub ended: Listener<Exit>,
     /// Called with the conditions of a run on this machine.
-    pub went: Listener<Went>,
+    pub conditions: Listener<Conditions>,
 }
 
 /// The conditions of a run on this machine.
 #[derive(Clone, Debug)]
-pub struct Went {
+pub struct Conditions {
     /// Lateness of its packets.
     pub late: Late,
     /// What happened at the edge of the world.
@@ -140,8 +140,8 @@ impl Backend for Emulator {
                 cancelled,
             };
             let played = play.play()?;
-            if let Some(went) = &self.settings.went {
-                went(&played.went);
+            if let Some(conditions) = &self.settings.conditions {
+                conditions(&played.conditions);
             }
             let stretchable = stretch < self.settings.stretch_to;
             if !played.late || (repeats >= self.settings.repeats && !stretchable) {
@@ -173,9 +173,9 @@ struct Ways {
 
 /// The world of a run when its clock is started: a recorded run is repeated from here. The foreground
 /// comes in by ports.
-fn beginning(spec: &RunSpec) -> Result<(World, Cast, Ways), RunError> {
+fn beginning(spec: &RunSpec) -> Result<(World, RunParts, Ways), RunError> {
     let real = kernel::real(spec)?;
-    let (mut world, mut cast) = Cast::new(&RunSpec {
+    let (mut world, mut run_parts) = RunParts::new(&RunSpec {
         packets: None,
         foreground: None,
         background: if real {
@@ -201,9 +201,9 @@ fn beginning(spec: &RunSpec) -> Result<(World, Cast, Ways), RunError> {
     // A background over kernel sockets warms up in real time, a simulated one as fast as possible.
     if !real {
         world.advance(Time::ZERO + spec.warmup);
-        cast.warmed_up(&world);
+        run_parts.warmed_up(&world);
     }
-    Ok((world, cast, ways))
+    Ok((world, run_parts, ways))
 }
 
 /// Repeats a run from its journal in virtual time, and says what differs: nothing, unless the journal,

@@ -8,7 +8,7 @@ use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::{Observations, Outcome, Request};
 use swell_experiment::stage;
 
-use super::Went;
+use super::Conditions;
 use super::play::{Done, Played};
 use super::programs::Exit;
 use super::requests::{self, is_client};
@@ -28,7 +28,9 @@ pub(super) fn observe(
         ..spec.clone()
     };
     let at_end = stage::ledgers(&played.world);
-    let mut observed = played.cast.observe(&mut played.world, &spec, &at_end)?;
+    let mut observed = played
+        .run_parts
+        .observe(&mut played.world, &spec, &at_end)?;
     let conversations = played.conversations;
     if played.late {
         observed.warnings.push(Warning::warning(
@@ -38,7 +40,7 @@ pub(super) fn observe(
     }
     observed
         .warnings
-        .extend(doubts(&played.went, conversations.unfollowed));
+        .extend(doubts(&played.conditions, conversations.unfollowed));
     observed.warnings.extend(played.doubts);
     observed.measures = played.measures;
     match (foreground.program(), played.done) {
@@ -174,14 +176,14 @@ fn received(connections: &[Connection], exit: &Exit) -> u64 {
     during.map(|c| c.bytes[1]).sum()
 }
 
-fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
-    let mut doubts = went.late.doubts();
+fn doubts(conditions: &Conditions, unfollowed: u64) -> Vec<Warning> {
+    let mut doubts = conditions.late.doubts();
     let mut count = |n: u64, code: &str, what: &str| {
         if n > 0 {
             doubts.push(Warning::warning(code, format!("{n} {what}")));
         }
     };
-    let c = &went.counts;
+    let c = &conditions.counts;
     count(
         c.lost,
         "unintended-loss",
@@ -197,7 +199,7 @@ fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
         "unfollowed-connections",
         "connections beyond the first million are in no table",
     );
-    for (host, losses) in &went.losses {
+    for (host, losses) in &conditions.losses {
         for loss in losses {
             count(
                 loss.count,
@@ -211,29 +213,29 @@ fn doubts(went: &Went, unfollowed: u64) -> Vec<Warning> {
         }
     }
     count(
-        went.pressure.backlog_drops,
+        conditions.pressure.backlog_drops,
         "backlog-drops",
         "packets were dropped on this machine since a processor's backlog was full (net.core.netdev_max_backlog): no model asked for that",
     );
-    doubts.extend(pressure(went));
+    doubts.extend(pressure(conditions));
     if c.unroutable > 0 {
         doubts.push(Warning::note(
             "unroutable-packets",
             format!("{} packets were for unknown addresses", c.unroutable),
         ));
     }
-    if went.offload == Offload::Pass {
+    if conditions.offload == Offload::Pass {
         doubts.push(Warning::warning(
             "super-packets",
             "packets of up to 64 KiB crossed the network whole, as the kernel handed them over, where a wire would have carried 45: queues, losses and spacing are coarser by as much",
         ));
     }
-    if went.stretch > 1.0 {
+    if conditions.stretch > 1.0 {
         doubts.push(Warning::note(
             "stretched-time",
             format!(
                 "time was stretched by {}: the programs' processors seemed as much faster; times are the network's",
-                went.stretch
+                conditions.stretch
             ),
         ));
     }
@@ -264,7 +266,7 @@ fn meaning(counter: &str) -> &'static str {
 }
 
 /// Time that others took, where it was more than a hundredth of the run's.
-fn pressure(went: &Went) -> Vec<Warning> {
+fn pressure(conditions: &Conditions) -> Vec<Warning> {
     let told = |share: f64, code: &str, what: &str| {
         (share > 0.01).then(|| {
             Warning::note(
@@ -273,8 +275,8 @@ fn pressure(went: &Went) -> Vec<Warning> {
             )
         })
     };
-    let wall = went.wall.as_secs_f64().max(1e-9);
-    let p = &went.pressure;
+    let wall = conditions.wall.as_secs_f64().max(1e-9);
+    let p = &conditions.pressure;
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     [
         told(
@@ -288,12 +290,12 @@ fn pressure(went: &Went) -> Vec<Warning> {
             "the limit of a control group (cpu.max) stopped the emulator and the programs",
         ),
         told(
-            went.waited.as_secs_f64() / wall,
+            conditions.waited.as_secs_f64() / wall,
             "waited-for-processor",
             "the emulator could have run and others had its processor",
         ),
         told(
-            went.gave_way.as_secs_f64() / wall,
+            conditions.gave_way.as_secs_f64() / wall,
             "gave-way",
             "the emulator had more to do than fits beside the programs, and gave its real-time priority up",
         ),

@@ -12,7 +12,7 @@ use swell_experiment::backend::RunError;
 use swell_experiment::file::Hop;
 use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::{MeasureSample, Request};
-use swell_experiment::stage::{self, Cast, Ledgers};
+use swell_experiment::stage::{self, Ledgers, RunParts};
 use swell_tcp::Config;
 use swell_world::{PathId, World};
 
@@ -20,7 +20,7 @@ use super::kernel::{KernelBackground, Playing};
 use super::place::{Addresses, everybody, ports};
 use super::programs::{Exit, Programs, Server, ended_early};
 use super::requests;
-use super::{JOURNAL, Settings, Went, beginning, machine};
+use super::{Conditions, JOURNAL, Settings, beginning, machine};
 use crate::{Conversations, Emulation, HostUpdates, Options, Packets, Running, Urgency};
 use swell_host::scratch::Scratch;
 use swell_host::{Device, Host, HostConfig, Precision, Pressure, Rights, be_punctual};
@@ -53,7 +53,7 @@ pub(super) enum Done {
 /// What is left of a run.
 pub(super) struct Played {
     pub world: World,
-    pub cast: Cast,
+    pub run_parts: RunParts,
     pub conversations: Conversations,
     /// Lateness could have changed what it shows.
     pub late: bool,
@@ -63,13 +63,13 @@ pub(super) struct Played {
     /// About the background, where the kernel's sockets carried it, and about what the program reported.
     pub doubts: Vec<Warning>,
     pub at: Time,
-    pub went: Went,
+    pub conditions: Conditions,
     /// The client had this process's output, which nobody keeps.
     pub terminal: bool,
 }
 
-/// What the emulation tells while it runs.
-struct Told {
+/// What the emulation reports while it runs.
+struct Reports {
     /// What the links had carried when the world was warm.
     warm: Receiver<Ledgers>,
     /// What the kernel granted.
@@ -79,17 +79,17 @@ struct Told {
 impl Play<'_> {
     pub fn play(&self) -> Result<Played, RunError> {
         let place = Place::new(self.spec.output.as_deref()).map_err(failed)?;
-        let (world, mut cast, ways) = beginning(self.spec)?;
+        let (world, mut run_parts, ways) = beginning(self.spec)?;
         let (kernel, theirs) = KernelBackground::new(self, ways.background)?.unzip();
         let (hosts, mut attached) = self.hosts(ways.foreground)?;
         let programs = self.programs(&place, &hosts)?;
         attached.extend(theirs.into_iter().flatten());
         let updates = kernel.as_ref().map(KernelBackground::updates);
-        let (options, told) = self.options(&place, world.now(), updates)?;
+        let (options, reports) = self.options(&place, world.now(), updates)?;
         let (before, begun) = (Pressure::now(), Instant::now());
         let running = Emulation::new(world, attached, options).and_then(Emulation::start);
         let running = running.map_err(failed)?;
-        let precision = told.precision.recv().unwrap_or(Precision::Fair);
+        let precision = reports.precision.recv().unwrap_or(Precision::Fair);
         let background = match kernel {
             None => None,
             Some(kernel) => Some(self.warm_up(kernel, &running)?),
@@ -106,27 +106,27 @@ impl Play<'_> {
         let mut doubts = programs.map_or_else(Vec::new, |(_, servers)| ended_early(servers));
         if let Some(background) = background {
             let (records, warnings) = background.finish()?;
-            cast.played(records);
+            run_parts.played(records);
             doubts.extend(warnings);
         }
         let ended = running.stop().map_err(failed)?;
         doubts.extend(unread);
-        if let Ok(ledgers) = told.warm.try_recv() {
-            cast.was_warm(ledgers);
+        if let Ok(ledgers) = reports.warm.try_recv() {
+            run_parts.was_warm(ledgers);
         }
         let conversations = ended.tracker.finish(ended.at);
         let losses = hosts.iter().map(|h| Ok((h.name().to_owned(), h.losses()?)));
         let losses: io::Result<Vec<_>> = losses.collect();
         Ok(Played {
             world: ended.world,
-            cast,
+            run_parts,
             late: requests::too_late(&conversations, &ended.late),
             conversations,
             done,
             measures,
             doubts,
             at: ended.at,
-            went: Went {
+            conditions: Conditions {
                 late: ended.late,
                 counts: ended.counts,
                 precision,
@@ -226,7 +226,7 @@ impl Play<'_> {
         place: &Place,
         begin: Time,
         updates: Option<HostUpdates>,
-    ) -> Result<(Options, Told), RunError> {
+    ) -> Result<(Options, Reports), RunError> {
         let (tell_warm, warm) = mpsc::channel();
         let (tell_precision, precision) = mpsc::channel();
         let pace = self.settings.pace;
@@ -261,7 +261,7 @@ impl Play<'_> {
                 let _ = tell_precision.send(granted);
             })),
         };
-        Ok((options, Told { warm, precision }))
+        Ok((options, Reports { warm, precision }))
     }
 
     fn warm(&self) -> Time {
@@ -341,7 +341,7 @@ pub(super) fn failed(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> 
     RunError::Failed(e.into())
 }
 
-/// What of a TCP configuration a namespace is told, since a socket cannot be: ECN, asked for and accepted.
+/// What of a TCP configuration is set for a namespace, since no socket has it: ECN, asked for and accepted.
 pub(super) fn tell_namespace(host: &mut HostConfig, tcp: &Config) {
     if tcp.ecn {
         let setting = ("ipv4/tcp_ecn".to_owned(), "1".to_owned());
@@ -349,7 +349,7 @@ pub(super) fn tell_namespace(host: &mut HostConfig, tcp: &Config) {
     }
 }
 
-/// What is left to be told to the sockets there.
+/// What is left to be set on the sockets there.
 pub(super) fn of_sockets(tcp: &Config) -> Arc<Config> {
     Arc::new(Config {
         ecn: false,

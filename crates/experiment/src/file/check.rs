@@ -298,13 +298,13 @@ fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
         Loss::None => {}
         Loss::Independent { p } => found.probability(key("p"), p),
         Loss::GilbertElliott {
-            p_bad,
-            p_good,
+            to_bad,
+            to_good,
             loss_bad,
             loss_good,
         } => {
-            found.probability(key("p_bad"), p_bad);
-            found.probability(key("p_good"), p_good);
+            found.probability(key("p_bad"), to_bad);
+            found.probability(key("p_good"), to_good);
             found.probability(key("loss_bad"), loss_bad);
             found.probability(key("loss_good"), loss_good);
         }
@@ -354,6 +354,11 @@ fn run(file: &File, found: &mut Findings) {
             run.keep.synchrony,
             "losses are told apart",
         ),
+        (
+            "run.keep.records",
+            run.keep.records.is_some(),
+            "flow records are exported",
+        ),
     ] {
         if kept && file.backend != BackendKind::Simulated {
             found.add(
@@ -362,6 +367,13 @@ fn run(file: &File, found: &mut Findings) {
                 "write backend = \"simulated\", or leave it out",
             );
         }
+    }
+    if run.keep.packets && run.keep.records.is_some() {
+        found.add(
+            "run.keep.records",
+            "packets and flow records are not kept of the same runs",
+            "leave one of them out",
+        );
     }
     if run.together && file.backend != BackendKind::Simulated {
         found.add(

@@ -20,15 +20,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::Dur;
 
+pub use crate::exporter::Exporter;
 pub use crate::kinds::{
     Active, Background, Client, CommandLine, ConnectionUse, Delays, Direction, Foreground, Greedy,
-    Independence, Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Place,
-    Program, Replay, Server, Sessions, Size, Web,
+    Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Place, Program, Replay,
+    Server, Sessions, Size, Web,
 };
 pub use backend::{BackendKind, Stack};
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
 pub(crate) use network::LEAST_QUEUE;
-pub use network::{Link, LinkKeys, LinkOverrides, Loss, NamedLink, Network};
+pub use network::{Link, LinkKeys, LinkOverrides, NamedLink, Network};
 pub use preset::{Preset, PresetSpec};
 pub use problem::{Problem, Problems};
 pub use qdisc::{Qdisc, QdiscSpec};
@@ -36,7 +37,8 @@ pub(crate) use rate::{ACCESS_DELAY, delay};
 pub use rate::{LoadBasis, Pairing, RateSpec, Transport};
 pub use read::{override_keys, problem, read, read_as, schema, schema_of, suggest, unknown_name};
 pub use route::{Bottleneck, Hop, Queue, Route, narrowest, queues};
-pub use tcp::{CongestionControl, TcpProfile, TcpSettings, Vegas};
+pub use swell_path::Loss;
+pub use tcp::{TcpProfile, TcpSettings, Vegas};
 
 /// An experiment: applications under study, crossed with background traffic, on one network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -108,6 +110,9 @@ pub struct Keep {
     /// acknowledgements are compressed. Simulated only.
     #[serde(skip_serializing_if = "is_default")]
     pub synchrony: bool,
+    /// Directory `records`: flow records (IPFIX) per run, as a router on the link would export them. Simulated only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<Exporter>,
     /// Directory `packets`: a pcapng file per run with the headers of every packet that arrives at
     /// the bottleneck.
     pub packets: bool,
@@ -134,6 +139,7 @@ impl Default for Keep {
             flows: true,
             waits: false,
             synchrony: false,
+            records: None,
             packets: false,
         }
     }

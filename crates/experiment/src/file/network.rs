@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
+use swell_path::Loss;
 
 use super::change::{Change, Deliveries, DeliveriesSpec};
 use super::preset::PresetSpec;
@@ -114,37 +115,6 @@ pub struct LinkOverrides {
     /// Link-layer bytes per packet that the rate counts in this direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Bytes>,
-}
-
-/// Random loss.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Loss {
-    /// No random loss.
-    #[default]
-    None,
-    /// Each packet is lost on its own.
-    Independent {
-        /// Probability that a packet is lost.
-        p: f64,
-    },
-    /// Two states with a loss probability each; the state may change at every packet.
-    GilbertElliott {
-        /// Probability per packet of going from good to bad.
-        p_bad: f64,
-        /// Probability per packet of going from bad to good.
-        p_good: f64,
-        /// Probability that a packet is lost in the bad state. Default 1.
-        #[serde(default = "one")]
-        loss_bad: f64,
-        /// Probability that a packet is lost in the good state. Default 0.
-        #[serde(default)]
-        loss_good: f64,
-    },
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 /// One direction of a link, everything said.

@@ -89,8 +89,8 @@ impl Preset {
                     queue: Some(QueueLimit::Time(Dur::from_millis(100))),
                     // One packet in two thousand begins a burst of four: what MAC retransmissions leave over.
                     loss: Some(Loss::GilbertElliott {
-                        p_bad: 0.0005,
-                        p_good: 0.25,
+                        to_bad: 0.0005,
+                        to_good: 0.25,
                         loss_bad: 0.5,
                         loss_good: 0.0,
                     }),

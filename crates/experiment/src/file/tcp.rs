@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
+use swell_tcp::Algorithm;
 
 /// The TCP that hosts run: a profile, and what differs from it. `docs/tcp.md` says what each profile
 /// holds.
@@ -14,7 +15,7 @@ pub struct TcpSettings {
     pub profile: TcpProfile,
     /// Congestion control. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<CongestionControl>,
+    pub congestion: Option<Algorithm>,
     /// Initial window in segments. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
@@ -109,31 +110,4 @@ pub enum TcpProfile {
     /// ns-2.35 as released: as `ns2-era`, with a SYN, limited transmit, an initial window of 2, ticks
     /// of 10ms.
     Ns2Modern,
-}
-
-/// A congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CongestionControl {
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// NewReno (RFC 6582).
-    Newreno,
-    /// Reno (RFC 5681).
-    Reno,
-    /// Vegas (Brakmo and Peterson 1995), as in ns-2.
-    Vegas,
-    /// Westwood+ (Grieco and Mascolo 2004).
-    Westwood,
-    /// BBR version 1. It wants SACK.
-    Bbr,
-    /// LEDBAT (RFC 6817): less than best effort, by one-way delay.
-    Ledbat,
-    /// LEDBAT++: less than best effort, by round-trip time.
-    #[serde(rename = "ledbat++")]
-    LedbatPlusPlus,
-    /// TCP-LP (Kuzmanovic and Knightly 2003): less than best effort, by one-way delay.
-    Lp,
-    /// TCP Nice (Venkataramani, Kokku and Dahlin 2002): less than best effort, by round-trip time.
-    Nice,
 }

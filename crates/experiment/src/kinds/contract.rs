@@ -12,6 +12,7 @@ use swell_workload::{Access, Object, Workload};
 
 use super::{Active, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
+use crate::exporter::{Exported, Exporter};
 use crate::file::check::Findings;
 use crate::file::{BackendKind, LoadBasis, RateSpec, Route};
 use crate::measure::Measure;
@@ -275,6 +276,17 @@ pub(crate) trait Keys {
     fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
         let _ = from;
         Ok(None)
+    }
+
+    /// The background that it learns from, and how that one's flow records are exported.
+    fn imitates(&self) -> Option<(&str, &Exporter)> {
+        None
+    }
+
+    /// What it has learnt of them.
+    fn learn(&self, exported: &Exported) -> Result<FlowModel, String> {
+        let _ = exported;
+        Err("it learns from no other background".into())
     }
 
     /// The mean rate in the down direction that it has unscaled, bits per second; zero where it has none.

@@ -18,7 +18,7 @@ use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::bundled;
 use crate::file::check::Findings;
-use crate::file::{self, LoadBasis, RateSpec, Route, TcpSettings};
+use crate::file::{self, LoadBasis, RateSpec, Route, TcpSettings, is_default};
 use crate::hash::Hash;
 use crate::measure::Measure;
 use crate::simulate::before::met;
@@ -64,7 +64,10 @@ pub struct Learnt {
     pub phase: Option<Dur>,
     /// Dependencies of the model to break, to see what they do.
     #[serde(default)]
-    pub independent: Vec<Independence>,
+    pub independent: Vec<Dependency>,
+    /// Whether a run begins with no session in progress. Default: in steady state.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cold: bool,
     /// The TCP that users and servers run.
     #[serde(default)]
     pub tcp: TcpSettings,
@@ -74,26 +77,6 @@ pub struct Learnt {
     /// Which links it crosses.
     #[serde(flatten)]
     pub route: Route,
-}
-
-/// A dependency of the model that can be broken.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Independence {
-    /// Response size on request size: responses change places within their class.
-    ResponseOnRequest,
-    /// Sizes on class: (request, response) pairs change places across all TCP classes.
-    SizeOnClass,
-    /// Think times on sizes: they change places within their class.
-    ThinkOnSize,
-    /// Client path on user and server path on connection: paths change places.
-    PathOnUser,
-    /// What one session does on its connections: exchanges change places within their class.
-    WithinSession,
-    /// Path capacity and loss on round-trip time: they change places among the paths of a side.
-    CapacityOnRtt,
 }
 
 fn one() -> f64 {
@@ -107,6 +90,8 @@ pub struct LearntTraffic {
     pub model: Arc<Model>,
     /// The knobs; `sessions` is what calibration found.
     pub knobs: Knobs,
+    /// Whether a run begins with no session in progress.
+    pub cold: bool,
     /// The TCP that users and servers run.
     pub tcp: TcpSettings,
 }
@@ -121,7 +106,7 @@ impl Learnt {
             rtt: self.rtt,
             access: self.access,
             phase: self.phase,
-            independent: self.independent.iter().map(|&i| dependency(i)).collect(),
+            independent: self.independent.clone(),
         }
     }
 
@@ -157,17 +142,6 @@ impl Learnt {
 /// More copies of a model's sessions than this are not traffic of that rate any more: a few sessions, over
 /// and over.
 const MOST_COPIES: f64 = 100.0;
-
-fn dependency(independence: Independence) -> Dependency {
-    match independence {
-        Independence::ResponseOnRequest => Dependency::ResponseOnRequest,
-        Independence::SizeOnClass => Dependency::SizeOnClass,
-        Independence::ThinkOnSize => Dependency::ThinkOnSize,
-        Independence::PathOnUser => Dependency::PathOnUser,
-        Independence::WithinSession => Dependency::WithinSession,
-        Independence::CapacityOnRtt => Dependency::CapacityOnRtt,
-    }
-}
 
 /// A model by its bundled name or by its path.
 fn load(name: &str, base: &Path) -> Result<Input, Complaint> {
@@ -274,6 +248,7 @@ impl Keys for Learnt {
         Some(Traffic::Learnt(LearntTraffic {
             model: Arc::clone(model),
             knobs: self.knobs(with.pace),
+            cold: self.cold,
             tcp: self.tcp.clone(),
         }))
     }
@@ -311,6 +286,10 @@ impl LearntTraffic {
         let network = met(at.way, offered);
         let schedule = Schedule::draw(&played, &self.knobs, at.seed, at.duration, &network)
             .map_err(|e| RunError::Failed(e.into()))?;
+        let schedule = match self.cold {
+            true => schedule.without_entered(),
+            false => schedule,
+        };
         Ok((played, schedule, network))
     }
 }

@@ -10,6 +10,7 @@ mod contract;
 mod dash;
 mod greedy;
 mod har;
+mod imitation;
 mod learnt;
 mod mix;
 mod none;
@@ -38,7 +39,8 @@ pub(crate) use contract::{
 pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
 pub use dash::{Choice, Dash, DashTraffic};
 pub use greedy::{Delays, Direction, Greedy};
-pub use learnt::{Independence, Learnt, LearntTraffic};
+pub use imitation::Imitation;
+pub use learnt::{Learnt, LearntTraffic};
 pub use mix::Mix;
 pub use none::Nothing;
 pub use on_off::{OnOff, Size};
@@ -133,6 +135,8 @@ kinds! {
     Cbr = "cbr", Either, Cbr => PacketsTraffic;
     /// Sessions of files, from a flow-level model.
     Sessions = "sessions", Background, Sessions => SessionsTraffic;
+    /// Sessions learnt from the flow records of another background, as a router would export them.
+    Imitation = "imitation", Background, Imitation;
     /// The packets of a capture at their own times.
     Replay = "replay", Either, Replay => ReplayTraffic;
     /// Endless connections.

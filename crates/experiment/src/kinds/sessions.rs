@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Warning, derived};
+use swell_base::{Dur, Rate, Warning, derived};
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::SessionsConfig;
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, access, trimmed,
+    Shown, Slot, path, trimmed,
 };
 use super::learnt::LESS;
 use super::{Active, Traffic};
@@ -83,6 +83,10 @@ pub struct SessionsTraffic {
     pub playback: Playback,
     /// One-way delay of the access path on each side of the bottleneck.
     pub delay: Dur,
+    /// Rate of each host's access path.
+    pub access: Option<Rate>,
+    /// Whether a run begins with no session in progress.
+    pub cold: bool,
     /// The TCP that clients and servers run.
     pub tcp: TcpSettings,
 }
@@ -214,6 +218,8 @@ impl Keys for Sessions {
             model: Arc::clone(model),
             playback: self.playback(with.pace.or(self.sessions).unwrap_or(1.0)),
             delay: self.delay,
+            access: None,
+            cold: false,
             tcp: self.tcp.clone(),
         }))
     }
@@ -245,14 +251,17 @@ impl Plays for SessionsTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let plan =
             Plan::new(&self.model, &self.playback).map_err(|e| RunError::Failed(e.into()))?;
-        let (seed, access) = (at.seed, access(self.delay));
+        let (seed, access) = (at.seed, path(self.delay, self.access));
         let offered = self.model.payload_rates();
         let mut network = met(at.way, offered.map(|bps| bps * self.playback.load));
         network.rtt += self.delay * 4;
         let before = Player::new(plan.clone(), derived(seed, BEFORE), Share::ALL);
         let player = Player::new(plan, seed, Share::ALL);
         let machine = swell_workload::Sessions::new(SessionsConfig {
-            under_way: under_way(before, &network),
+            under_way: match self.cold {
+                true => Vec::new(),
+                false => under_way(before, &network),
+            },
             ..SessionsConfig::alike(player, seed, access)
         });
         Ok(Some((Box::new(machine), tcp(&self.tcp))))

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
 use crate::backend::{Backend, RunError, RunSpec};
+use crate::exporter;
 use crate::observe::Cell;
 use crate::plan::Plan;
 use crate::simulate::stage::beside;
@@ -221,6 +222,9 @@ pub fn run(
                 }
             }
         }
+        let records = dir.root.join(RECORDS).join(name(index, cell));
+        exporter::keep(&observed.exported, &records.with_extension("ipfix"))
+            .map_err(at(&records))?;
         dir.keep(index, cell, observed, started.elapsed().as_secs_f64())?;
         progress.share(slot, 1.0);
         events(Event::Finished(cell));
@@ -309,6 +313,7 @@ struct CellFacts {
 const CELL_FACTS: &str = "run.json";
 /// Directory of packet traces.
 const PACKETS: &str = "packets";
+const RECORDS: &str = "records";
 /// Directory of what programs write.
 pub const OUTPUT: &str = "output";
 
@@ -420,7 +425,15 @@ impl<'d> Directory<'d> {
             let path = self.root.join(name);
             gone(path.clone(), fs::remove_file(&path))?;
         }
-        for sub in ["cells", "measured", "models", lock::SHARDS, PACKETS, OUTPUT] {
+        for sub in [
+            "cells",
+            "measured",
+            "models",
+            lock::SHARDS,
+            PACKETS,
+            RECORDS,
+            OUTPUT,
+        ] {
             let path = self.root.join(sub);
             gone(path.clone(), fs::remove_dir_all(&path))?;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use swell_base::{Dur, Time, Warning};
-use swell_path::{Capacity, Change, LinkConfig, Loss, NewQueue, Outage};
+use swell_path::{Capacity, Change, LinkConfig, NewQueue, Outage};
 use swell_tcp::Config;
 
 use super::discipline::discipline;
@@ -47,7 +47,7 @@ fn link(link: &file::Link, changes: &[file::Change], spec: &RunSpec) -> LinkConf
             (None, rate) => rate.map(Capacity::Rate),
         },
         delay: change.delay,
-        loss: change.loss.map(loss),
+        loss: change.loss,
         queue: change
             .queue
             .zip(change.qdisc.as_ref())
@@ -70,26 +70,8 @@ fn link(link: &file::Link, changes: &[file::Change], spec: &RunSpec) -> LinkConf
         discipline: discipline(&link.qdisc, link.rate),
         queue: link.queue,
         overhead: u16::try_from(link.overhead.0).unwrap_or(u16::MAX),
-        loss: loss(link.loss),
+        loss: link.loss,
         changes: at_first.into_iter().chain(later).collect(),
-    }
-}
-
-fn loss(loss: file::Loss) -> Loss {
-    match loss {
-        file::Loss::None => Loss::None,
-        file::Loss::Independent { p } => Loss::Independent { p },
-        file::Loss::GilbertElliott {
-            p_bad,
-            p_good,
-            loss_bad,
-            loss_good,
-        } => Loss::GilbertElliott {
-            to_bad: p_bad,
-            to_good: p_good,
-            loss_good,
-            loss_bad,
-        },
     }
 }
 

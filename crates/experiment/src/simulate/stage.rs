@@ -1,6 +1,7 @@
 //! What any backend needs of a run that has a world: building it, and reading it at the end.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use swell_base::{Dur, Tag};
 use swell_path::Ledger;
@@ -10,9 +11,10 @@ use swell_world::World;
 use super::build;
 use super::observe::{self, Acked, Counted};
 use crate::backend::{Offered, RunError, RunSpec};
+use crate::exporter::Exporting;
 use crate::kinds::{Machine, Playing, Role};
 use crate::observe::{MeasureSample, Observations, Request};
-use crate::packets::Recorder;
+use crate::packets::{Recorder, Source};
 
 /// Bin width of the counts behind the log-scale diagrams.
 const FINE: Dur = Dur::from_millis(1);
@@ -21,10 +23,12 @@ const FINE: Dur = Dur::from_millis(1);
 const FOREGROUND: &str = "foreground";
 
 /// Who plays in a world, and what was noted of it while it ran.
-pub struct Cast {
+pub struct RunParts {
     parts: Vec<Added>,
     /// One for each link whose packets are kept.
     recorders: Vec<Recorder>,
+    /// One for each link that has a flow exporter.
+    exporters: Vec<Exporting>,
     warm: Option<Ledgers>,
     /// What was counted of parts when the warm-up was over, where that is asked for.
     counted: Vec<Counted>,
@@ -44,13 +48,13 @@ pub(super) struct Added {
     pub own: bool,
 }
 
-impl Cast {
+impl RunParts {
     /// The world of a run at its beginning: its links with their meters, the background, and the
     /// foreground if it is a machine and not a real program.
     ///
     /// # Errors
     /// Where a part cannot be built, or the file of packets cannot be created.
-    pub fn new(spec: &RunSpec) -> Result<(World, Cast), RunError> {
+    pub fn new(spec: &RunSpec) -> Result<(World, RunParts), RunError> {
         let seed = spec.cell.seed;
         let mut world = World::with_links(&build::links(spec), seed);
         world.meter(FINE, spec.bins);
@@ -65,13 +69,28 @@ impl Cast {
                 }
             }
         }
+        let sources = |port: Option<u16>| {
+            let source = |(role, part, (_, tcp)): &(Role, &Playing, Machine)| {
+                let own = build::source(*role, part, tcp);
+                Source {
+                    port: port.unwrap_or(own.port),
+                    ..own
+                }
+            };
+            machines.iter().map(source).collect()
+        };
+        let mut exporters = Vec::new();
+        for (link, duplex) in spec.links.iter().enumerate() {
+            if let Some(settings) = &spec.records {
+                // Learners of flow records know servers by a well-known port.
+                let exporting = Exporting::new(settings, &duplex.name, sources(Some(80)), seed);
+                world.set_tap_on(link, Box::new(exporting.clone()));
+                exporters.push(exporting);
+            }
+        }
         let mut recorders = Vec::new();
         for (link, path) in packets_of(spec).into_iter().enumerate() {
-            let source = |(role, part, (_, tcp)): &(Role, &Playing, Machine)| {
-                build::source(*role, part, tcp)
-            };
-            let sources = machines.iter().map(source).collect();
-            let recorder = Recorder::create(&path, &spec.links[link].name, sources, seed)
+            let recorder = Recorder::create(&path, &spec.links[link].name, sources(None), seed)
                 .map_err(|e| RunError::Failed(e.into()))?;
             world.set_tap_on(link, recorder.tap());
             recorders.push(recorder);
@@ -94,15 +113,16 @@ impl Cast {
                 own: role == Role::Foreground && Some(part) == spec.foreground.as_ref(),
             });
         }
-        let cast = Cast {
+        let run_parts = RunParts {
             parts,
             recorders,
+            exporters,
             warm: None,
             counted: Vec::new(),
             acked: Vec::new(),
             records: Vec::new(),
         };
-        Ok((world, cast))
+        Ok((world, run_parts))
     }
 
     /// The warm-up is over: what links drop from now on counts.
@@ -112,7 +132,7 @@ impl Cast {
         self.acked = observe::acked(world, &self.parts);
     }
 
-    /// As [`Cast::warmed_up`], when somebody else has looked at the world then.
+    /// As [`RunParts::warmed_up`], when somebody else has looked at the world then.
     pub fn was_warm(&mut self, ledgers: Ledgers) {
         self.warm = Some(ledgers);
     }
@@ -177,6 +197,8 @@ impl Cast {
             let own_class = |_| FOREGROUND.to_owned();
             observed.flows.extend(observe::flows(own, own_class));
         }
+        let exported = self.exporters.into_iter().map(Exporting::finish);
+        observed.exported = exported.map(Arc::new).collect();
         observed.warnings.extend(build::doubts(spec));
         Ok(observed)
     }

@@ -3,23 +3,9 @@
 use std::sync::Arc;
 
 use swell_base::Bytes;
-use swell_tcp::{Algorithm, Config, VegasConfig};
+use swell_tcp::{Config, VegasConfig};
 
-use crate::file::{self, CongestionControl, TcpProfile, TcpSettings};
-
-/// Every congestion control by its name in files: where a new one is registered.
-const ALGORITHMS: &[(CongestionControl, Algorithm)] = &[
-    (CongestionControl::Cubic, Algorithm::Cubic),
-    (CongestionControl::Newreno, Algorithm::NewReno),
-    (CongestionControl::Reno, Algorithm::Reno),
-    (CongestionControl::Vegas, Algorithm::Vegas),
-    (CongestionControl::Westwood, Algorithm::Westwood),
-    (CongestionControl::Bbr, Algorithm::Bbr),
-    (CongestionControl::Ledbat, Algorithm::Ledbat),
-    (CongestionControl::LedbatPlusPlus, Algorithm::LedbatPlusPlus),
-    (CongestionControl::Lp, Algorithm::Lp),
-    (CongestionControl::Nice, Algorithm::Nice),
-];
+use crate::file::{self, TcpProfile, TcpSettings};
 
 /// What carries packets, as workloads name it.
 pub(crate) fn carrier(transport: file::Transport) -> swell_workload::Transport {
@@ -37,10 +23,7 @@ pub(crate) fn tcp(settings: &TcpSettings) -> Arc<Config> {
         TcpProfile::Ns2Era => Config::ns2_era(),
         TcpProfile::Ns2Modern => Config::ns2_modern(),
     };
-    let chosen = ALGORITHMS
-        .iter()
-        .find(|(name, _)| Some(*name) == settings.congestion);
-    config.algorithm = chosen.map_or(config.algorithm, |a| a.1);
+    set(&mut config.algorithm, settings.congestion);
     let bytes = |b: Bytes| u32::try_from(b.0).unwrap_or(u32::MAX);
     set(&mut config.initial_window, settings.initial_window);
     set(&mut config.mss, settings.mss.map(bytes));
@@ -77,6 +60,8 @@ fn set<T>(to: &mut T, from: Option<T>) {
 
 #[cfg(test)]
 mod tests {
+    use swell_tcp::Algorithm;
+
     use super::*;
 
     fn of(toml: &str) -> Config {
@@ -93,7 +78,7 @@ mod tests {
             .iter()
             .filter_map(|c| c["const"].as_str())
             .collect();
-        assert_eq!(names.len(), ALGORITHMS.len());
+        assert_eq!(names.len(), 10);
         let mut seen = Vec::new();
         for name in names {
             let algorithm = of(&format!("congestion = '{name}'")).algorithm;

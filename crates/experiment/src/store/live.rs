@@ -232,15 +232,6 @@ pub fn read_live_flows(path: &Path) -> Result<Vec<LiveFlow>, StoreError> {
     Ok(rows)
 }
 
-/// Columns of the tables `flows` and `agents`.
-pub(super) fn columns(table: &str) -> Option<Vec<Column>> {
-    match table {
-        "flows" => Some(table::all_columns::<LiveFlow>()),
-        "agents" => Some(table::all_columns::<AgentRow>()),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

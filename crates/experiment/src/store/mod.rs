@@ -48,10 +48,5 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
     }
 }
 
-/// The columns of a table of traffic between hosts, `flows` or `agents`, in order.
-pub fn live_columns(table: &str) -> Option<Vec<Column>> {
-    live::columns(table)
-}
-
 #[cfg(test)]
 mod tests;

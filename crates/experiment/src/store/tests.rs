@@ -97,6 +97,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 departed_packets: 22,
                 dropped: 23,
             }],
+            exported: Vec::new(),
             synchrony: vec![Synchrony {
                 link: "core".into(),
                 direction: 0,

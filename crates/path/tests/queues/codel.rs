@@ -139,8 +139,8 @@ fn delivers_and_drops_what_the_rfc_does() {
 
 /// A standing queue: a packet of 1000 bytes comes every millisecond, beginning with `ahead` at
 /// once, and one is taken every millisecond. Returns what is delivered and dropped, with times.
-type Told = Vec<(u64, u64)>;
-fn standing(ahead: u64, ms: u64, config: &CoDelConfig, ecn: u8) -> (Told, Told, Vec<Packet>) {
+type Outcome = Vec<(u64, u64)>;
+fn standing(ahead: u64, ms: u64, config: &CoDelConfig, ecn: u8) -> (Outcome, Outcome, Vec<Packet>) {
     let mut q = CoDel::new(config, &outlet());
     let (mut sent, mut dropped, mut packets) = (Vec::new(), Vec::new(), Vec::new());
     let mut number = 0;

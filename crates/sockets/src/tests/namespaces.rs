@@ -113,9 +113,9 @@ fn side(there: &Namespace, n: u8) -> SideConfig {
     }
 }
 
-type Told = Arc<Mutex<(BTreeSet<(Side, IpAddr)>, Vec<Dur>, usize)>>;
+type Calls = Arc<Mutex<(BTreeSet<(Side, IpAddr)>, Vec<Dur>, usize)>>;
 
-struct Map(Told);
+struct Map(Calls);
 
 impl Paths for Map {
     fn taken(&mut self, side: Side, address: IpAddr, access: &Access) {
@@ -168,7 +168,7 @@ fn a_thousand_clients_and_servers_have_an_address_each() {
         Event::Eof(conn, End::Server) => actions.push(Action::Close(conn, End::Server)),
         _ => {}
     });
-    let told = Told::default();
+    let told = Calls::default();
     let mut carrier = Carrier::new(CarrierConfig {
         sides: [side(&left, 1), side(&right, 2)],
         paths: Some(Box::new(Map(Arc::clone(&told)))),

@@ -57,7 +57,7 @@ impl<'f> Asked<'f> {
         column: usize,
         filter: Option<&'f str>,
     ) -> Result<Asked<'f>, Wrong> {
-        let mut engine = script::engine();
+        let mut engine = source.compiled.asker();
         let view = source.numbers.view(source.compiled, column);
         view.register(&mut engine);
         let mut asked = Asked {

@@ -207,6 +207,7 @@ fn facts(plan: &Plan) -> Facts {
         delays: [0, 1].map(|d| link.map_or(0.0, |l| l.directions[d].delay.as_secs_f64())),
         waits: run.keep.waits,
         synchrony: run.keep.synchrony,
+        records: run.keep.records.is_some(),
     }
 }
 
@@ -280,6 +281,7 @@ pub(super) fn made_up(group: &Group) -> (Tables, f64) {
         delays: [0.01; 2],
         waits: group.waits,
         synchrony: group.synchrony,
+        records: group.records,
     };
     let tables = Tables::new(observed, &facts);
     (tables, facts.seconds)

@@ -10,6 +10,7 @@ use swell_experiment::store::Measured;
 use super::captures;
 use super::format::{Claim, Scalar, StudyFile};
 use super::origin::{Origin, Place};
+use super::script;
 
 /// What backgrounds were measured to send, by name.
 pub(super) type Rates = BTreeMap<String, Measured>;
@@ -41,6 +42,8 @@ pub(super) struct Compiled {
     /// Of measures: tables are known.
     pub engine: Engine,
     pub measures: Vec<AST>,
+    /// What expressions about numbers of runs may call.
+    pub functions: AST,
     pub claims: Vec<(Claim, Place)>,
     /// What messages call the study file, and its text.
     pub origin: Arc<Origin>,
@@ -53,6 +56,13 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
+    /// A parser and interpreter of expressions about numbers of runs.
+    pub(super) fn asker(&self) -> Engine {
+        let mut engine = script::engine();
+        script::know(&mut engine, &self.functions);
+        engine
+    }
+
     /// A table of the study file.
     pub(super) fn place(&self, key: String) -> Place {
         self.origin.place(key)

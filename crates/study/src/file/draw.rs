@@ -297,7 +297,7 @@ fn reference(
     let Some(text) = &figure.reference else {
         return Ok(None);
     };
-    let mut engine = script::engine();
+    let mut engine = compiled.asker();
     numbers.view(compiled, column).register(&mut engine);
     let ast = script::compile(&engine, text).map_err(|t| ("reference", t))?;
     let xs = lines.iter().flat_map(|l| &l.points).map(|p| p.0);

@@ -67,6 +67,9 @@ pub struct StudyFile {
     /// Numbers that somebody else has for the same runs.
     #[serde(default)]
     pub reference: Option<Reference>,
+    /// Functions that the expressions of claims, figures and tables may call.
+    #[serde(default)]
+    pub functions: String,
     /// A file of `[[claim]]` tables, relative to this one.
     #[serde(default)]
     pub claims: Option<String>,
@@ -298,6 +301,10 @@ pub struct Measure {
     pub label: Option<String>,
     /// How it follows from the run's tables and from the measures above.
     pub value: String,
+    /// Instead of one number: one for each of these whole numbers, which expressions know as `x`, called NAME_0, NAME_1
+    /// and so on.
+    #[serde(default)]
+    pub each: Vec<u32>,
     /// How it is written.
     #[serde(default)]
     pub unit: Units,
@@ -494,6 +501,9 @@ pub struct TableSpec {
     /// Which runs it has: true or false. Default: all.
     #[serde(default, rename = "where")]
     pub filter: Option<String>,
+    /// Whether its rows are the lines of a column, a table for each column, or columns, in one table.
+    #[serde(default)]
+    pub by: By,
     /// What a row says after the label of its line.
     pub cell: Vec<CellSpec>,
 }

@@ -39,6 +39,8 @@ pub struct Group {
     pub(super) waits: bool,
     /// Whether it keeps how connections lose together.
     pub(super) synchrony: bool,
+    /// Whether it keeps flow records.
+    pub(super) records: bool,
 }
 
 impl Group {
@@ -68,7 +70,9 @@ impl Group {
         set.push("run.replications=1".into());
         let text = file::override_keys(experiment, &set)
             .map_err(|e| wrong(format!("{}: {e}", path.display())))?;
-        let plan = resolve(&text, path, &compiled.traces).map_err(&wrong)?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        let plan = Plan::outline(&text, &called(path), base, &compiled.traces);
+        let plan = plan.map_err(|e| wrong(e.to_string()))?;
         if plan.file.backend != file::BackendKind::Simulated {
             return Err(wrong(
                 "a study is simulated; this experiment asks for the emulator".into(),
@@ -100,6 +104,7 @@ impl Group {
             seconds: plan.file.run.duration.as_secs_f64(),
             waits: plan.file.run.keep.waits,
             synchrony: plan.file.run.keep.synchrony,
+            records: plan.file.run.keep.records.is_some(),
             name,
             text,
         })
@@ -172,8 +177,12 @@ fn one(what: &str, name: Option<&String>, there: Vec<&str>) -> Result<String, St
 
 pub(super) fn resolve(text: &str, path: &Path, traces: &Traces) -> Result<Plan, String> {
     let base = path.parent().unwrap_or(Path::new(""));
-    let name = format!("{} with what is set", path.display());
-    Plan::resolve_with(text, &name, base, traces).map_err(|e| e.to_string())
+    Plan::resolve_with(text, &called(path), base, traces).map_err(|e| e.to_string())
+}
+
+/// What messages call an experiment with keys set.
+fn called(path: &Path) -> String {
+    format!("{} with what is set", path.display())
 }
 
 /// What expressions know of the tables of a combination's run.
@@ -188,6 +197,7 @@ pub(super) fn scope_of(
     known
         .push("requests", tables.requests)
         .push("flows", tables.flows);
+    known.push("records", tables.records);
     known.push("seconds", seconds);
     known
 }

@@ -3,7 +3,7 @@
 use rhai::Dynamic;
 
 use super::asked::Asked;
-use super::format::{CellSpec, TableSpec};
+use super::format::{By, CellSpec, TableSpec};
 use super::script::{self, Trouble};
 use super::source::{Source, Wrong, chosen};
 use super::units::written;
@@ -14,7 +14,9 @@ pub(super) fn tables(source: &Source<'_>, spec: &TableSpec) -> Result<Vec<Table>
     let study = &source.compiled.file;
     let lines = chosen(spec.lines.as_deref(), study.line.iter().map(|l| &*l.name));
     let columns = study.column.iter().map(|c| &*c.name);
-    let mut all = Vec::new();
+    let mut all: Vec<Table> = Vec::new();
+    let head = spec.cell.iter().map(|cell| cell.head.clone());
+    let head: Vec<String> = [String::new()].into_iter().chain(head).collect();
     for c in chosen(spec.columns.as_deref(), columns) {
         let asked = Asked::filtered(source, c, spec.filter.as_deref())?;
         let mut rows = Vec::new();
@@ -25,7 +27,12 @@ pub(super) fn tables(source: &Source<'_>, spec: &TableSpec) -> Result<Vec<Table>
                 let Some(mut scope) = asked.scope(source.compiled, row)? else {
                     continue;
                 };
-                let mut texts = vec![own.label.as_ref().unwrap_or(&own.name).clone()];
+                let column = &study.column[c];
+                let name = match spec.by {
+                    By::Line => own.label.as_ref().unwrap_or(&own.name),
+                    By::Column => column.label.as_ref().unwrap_or(&column.name),
+                };
+                let mut texts = vec![name.clone()];
                 for cell in &spec.cell {
                     let found = match asked.value("cell", &cell.value, &mut scope) {
                         // A measure that no run had a number for has no name here.
@@ -41,19 +48,22 @@ pub(super) fn tables(source: &Source<'_>, spec: &TableSpec) -> Result<Vec<Table>
         if rows.is_empty() {
             continue;
         }
+        if let (By::Column, Some(one)) = (spec.by, all.last_mut()) {
+            one.rows.extend(rows);
+            continue;
+        }
         let own = &study.column[c];
-        let title = match study.column.len() {
-            1 => spec.title.clone(),
+        let title = match (study.column.len(), spec.by) {
+            (1, _) | (_, By::Column) => spec.title.clone(),
             _ => format!(
                 "{}, {}",
                 spec.title,
                 own.label.as_ref().unwrap_or(&own.name)
             ),
         };
-        let head = spec.cell.iter().map(|cell| cell.head.clone());
         all.push(Table {
             title,
-            head: [String::new()].into_iter().chain(head).collect(),
+            head: head.clone(),
             rows,
         });
     }

@@ -11,8 +11,8 @@
 //! From the ground up:
 //!
 //! 1. the file and its parts: `units`, `places`, [`format`], `error`, `texts`, `origin`;
-//! 2. the language of expressions: `script`, `template`, and what it sees of a run: `tables`, `traffic`;
-//! 3. checks and what is read: `axes`, `names`, `with`, `captures`, `compiled`, `group`;
+//! 2. the language of expressions: `script`, `template`, and what it sees of a run: `tables`, `traffic`, `records`;
+//! 3. checks and what is read: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
 //! 4. runs: `kept`, `points`, `cells`, `wanted`;
 //! 5. from numbers to claims and pictures: `reference`, `results`, `source`, `claims`, `compare`, `asked`, `again`,
 //!    `lists`, `draw`;
@@ -27,6 +27,7 @@ mod claims;
 mod compare;
 mod compiled;
 mod draw;
+mod each;
 mod error;
 mod facade;
 pub mod format;
@@ -38,6 +39,7 @@ mod origin;
 mod places;
 mod points;
 mod read;
+mod records;
 mod reference;
 mod results;
 mod script;

@@ -12,7 +12,7 @@ const FIGURES: usize = 200;
 const EXPRESSIONS: usize = 20;
 
 /// Names that expressions have already.
-const TAKEN: [&str; 15] = [
+const TAKEN: [&str; 17] = [
     "column",
     "line",
     "label",
@@ -22,6 +22,8 @@ const TAKEN: [&str; 15] = [
     "down",
     "requests",
     "flows",
+    "records",
+    "seeds",
     "value",
     "x",
     "measure",

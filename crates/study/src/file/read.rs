@@ -18,7 +18,10 @@ use super::reference::{self, Numbers};
 use super::script::{self, Trouble};
 use super::source::Source;
 use super::texts::{Texts, quoted};
-use super::{axes, captures, cells, claims, compare, draw, names, points, tables, traffic, with};
+use super::{
+    axes, captures, cells, claims, compare, draw, each, names, points, records, tables, traffic,
+    with,
+};
 
 /// Runs of one study.
 const MOST: usize = 200_000;
@@ -83,11 +86,13 @@ impl FileStudy {
                 ..Line::default()
             });
         }
+        each::expand(&mut file);
         names::check(&file, &origin)?;
         let claims = gathered(&mut file, &origin, texts)?;
         let mut engine = script::engine();
         tables::register(&mut engine);
         traffic::register(&mut engine);
+        records::register(&mut engine);
         let mut measures = Vec::new();
         for (i, measure) in file.measure.iter().enumerate() {
             let ast = script::compile(&engine, &measure.value);
@@ -95,10 +100,13 @@ impl FileStudy {
                 ast.map_err(|t| origin.problem(&format!("measure[{i}].value"), &why(&t), None))?,
             );
         }
+        let functions = script::compile(&engine, &file.functions);
+        let functions = functions.map_err(|t| origin.problem("functions", &why(&t), None))?;
         let compiled = Arc::new(Compiled {
             file,
             engine,
             measures,
+            functions,
             claims,
             origin,
             traces,

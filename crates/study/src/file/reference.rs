@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::error::StudyError;
 use super::format::{Reference, StudyFile};
 use super::group::Group;
+use super::script::Seeds;
 use super::texts::Texts;
 use crate::Estimate;
 
@@ -25,6 +26,8 @@ pub(super) struct Row {
     pub axes: Vec<f64>,
     /// In the order of the measures.
     pub numbers: Vec<Option<Estimate>>,
+    /// Those of each seed, where they are known.
+    pub seeds: Seeds,
 }
 
 /// What tells combinations apart: column and line, and the bits of the values of axes.
@@ -233,6 +236,7 @@ fn row(study: &StudyFile, fields: &[Field], line: &str) -> Result<Row, String> {
         column: study.column[column].name.clone(),
         line: of.name.clone(),
         axes,
+        seeds: Seeds::default(),
         numbers: numbers
             .map(|(mean, sd)| Some(Estimate::known(mean?, sd, seeds)))
             .collect(),

@@ -9,7 +9,7 @@ use super::compiled::{self, Compiled, scope};
 use super::format::Line;
 use super::group::Group;
 use super::reference::{Numbers, Row};
-use super::script;
+use super::script::{self, Seeds};
 use crate::Estimate;
 
 impl Numbers {
@@ -24,7 +24,11 @@ impl Numbers {
         let rows = groups.iter().zip(numbers.chunks(seeds.max(1)));
         let rows = rows.map(|(group, runs)| {
             let of = |m: usize| Estimate::of(runs.iter().filter_map(|r| r.get(m).copied()));
-            row(compiled, group, (0..measures).map(of).collect())
+            let means = (0..measures).map(of).collect();
+            row(compiled, group, means, |m| {
+                let each = runs.iter().map(|r| r.get(m).copied());
+                each.map(|x| x.unwrap_or(f64::NAN)).collect()
+            })
         });
         Numbers {
             rows: rows.collect(),
@@ -36,7 +40,8 @@ impl Numbers {
         let measures = compiled.file.measure.len();
         let rows = groups.iter().enumerate().map(|(i, group)| {
             let near = |m: usize| Some(Estimate::known(1.0 + (i + m) as f64 / 1024.0, 0.1, 3));
-            row(compiled, group, (0..measures).map(near).collect())
+            let means = (0..measures).map(near).collect();
+            row(compiled, group, means, |_| vec![1.0, 1.0625, 1.125])
         });
         Numbers {
             rows: rows.collect(),
@@ -58,19 +63,27 @@ impl Numbers {
     }
 }
 
-fn row(compiled: &Compiled, group: &Group, mut numbers: Vec<Option<Estimate>>) -> Row {
+fn row(
+    compiled: &Compiled,
+    group: &Group,
+    mut numbers: Vec<Option<Estimate>>,
+    each: impl Fn(usize) -> Vec<f64>,
+) -> Row {
     let study = &compiled.file;
     for (number, measure) in numbers.iter_mut().zip(&study.measure) {
         if !study.line[group.line].has(&measure.name) {
             *number = None;
         }
     }
+    let seeds = study.measure.iter().enumerate();
+    let seeds = seeds.map(|(m, measure)| (measure.name.clone(), each(m)));
     Row {
         place: (group.column, group.line),
         column: study.column[group.column].name.clone(),
         line: study.line[group.line].name.clone(),
         axes: group.axes.clone(),
         numbers,
+        seeds: Seeds(Arc::new(seeds.collect())),
     }
 }
 
@@ -79,6 +92,7 @@ fn row(compiled: &Compiled, group: &Group, mut numbers: Vec<Option<Estimate>>) -
 pub(super) fn known(compiled: &Compiled, row: &Row) -> Map {
     let study = &compiled.file;
     let mut map = compiled::entries(scope(study, row.place, &row.axes));
+    map.insert("seeds".into(), Dynamic::from(row.seeds.clone()));
     for (measure, number) in study.measure.iter().zip(&row.numbers) {
         if let Some(number) = number {
             map.insert(measure.name.as_str().into(), Dynamic::from(*number));

@@ -3,6 +3,9 @@
 //! A study file may come from anybody. Expressions read no file, load no module, see no clock, and are
 //! bounded in operations and memory: what is more than that is an error.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use rhai::packages::{
     ArithmeticPackage, BasicArrayPackage, BasicFnPackage, BasicIteratorPackage, BasicMapPackage,
     BasicMathPackage, BasicStringPackage, LogicPackage, MoreStringPackage, Package,
@@ -21,7 +24,7 @@ const LIST: usize = 20_000;
 const ENTRIES: usize = 100_000;
 const TEXT: usize = 100_000;
 /// Variables at a time; with the sizes above it bounds the memory.
-const VARIABLES: usize = 64;
+const VARIABLES: usize = 128;
 
 /// What is wrong with an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,17 +73,26 @@ pub(super) fn engine() -> Engine {
         .disable_symbol("print")
         .disable_symbol("debug");
     estimates(&mut engine);
+    seeds(&mut engine);
     words(&mut engine);
     choices(&mut engine);
     engine
 }
 
+/// Makes an engine know functions, which every expression that it compiles may call.
+pub(super) fn know(engine: &mut Engine, functions: &AST) {
+    // The tag is what an engine carries for its embedder.
+    engine.set_default_tag(Dynamic::from(functions.clone()));
+}
+
 /// Reads an expression or some statements.
 pub(super) fn compile(engine: &Engine, text: &str) -> std::result::Result<AST, Trouble> {
-    engine.compile(text).map_err(|e| {
+    let ast = engine.compile(text).map_err(|e| {
         let place = place(e.position(), text);
         Trouble::Wrong(format!("{}{place}", e.err_type()))
-    })
+    })?;
+    let functions = engine.default_tag().read_lock::<AST>();
+    Ok(functions.map_or_else(|| ast.clone(), |functions| functions.merge(&ast)))
 }
 
 /// The value of an expression.
@@ -222,6 +234,21 @@ fn estimates(engine: &mut Engine) {
     compared!(Estimate, i64);
     compared!(i64, Estimate);
     compared!(Estimate, Estimate);
+}
+
+/// The numbers of a combination, seed by seed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Seeds(pub Arc<BTreeMap<String, Vec<f64>>>);
+
+fn seeds(engine: &mut Engine) {
+    engine
+        .register_type_with_name::<Seeds>("seeds")
+        .register_fn("of", |seeds: Seeds, name: ImmutableString| {
+            match seeds.0.get(name.as_str()) {
+                Some(values) => Ok(values.iter().copied().map(Dynamic::from).collect()),
+                None => wrong::<rhai::Array>(format!("no measure is called `{name}`")),
+            }
+        });
 }
 
 /// Numbers as the page writes them.

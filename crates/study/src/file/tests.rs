@@ -6,6 +6,7 @@ use super::*;
 use crate::Study;
 
 mod filler;
+mod harpoon;
 mod measures;
 mod papers;
 mod pictures;

@@ -203,6 +203,7 @@ mod tests {
             width: 0.01,
             delays: [0.01; 2],
             waits: false,
+            records: false,
             synchrony: false,
         };
         let mut engine = script::engine();

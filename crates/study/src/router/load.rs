@@ -1,14 +1,16 @@
 //! How many sessions make a load.
 
-use std::sync::Arc;
+use std::path::Path;
 
 use swell_base::{Dur, Rate, Time};
-use swell_traffic::Model;
+use swell_experiment::Plan;
+use swell_experiment::file::override_keys;
+use swell_experiment::kinds::Data;
 use swell_traffic::flowlevel::{
-    ConfigureError, Due, FlowModel, Interval, Plan, Playback, Player, Popularity, Profile, Share,
+    self, Due, FlowModel, Interval, Playback, Player, Popularity, Share,
 };
 
-use crate::harpoon::{self, Original};
+use crate::bundled::Bundled;
 
 /// Addresses of the sink, all as popular: a class B, as in the paper.
 pub(super) const HOSTS: u64 = 1 << 16;
@@ -20,15 +22,23 @@ pub const SEED: u64 = 1;
 /// Numbers of sessions that are tried.
 const TRIES: usize = 12;
 
-/// The sessions of flow records of `users`, whose clients are everywhere behind the router, all as popular.
-/// [`at_rate`] says how many of them there are.
+/// The sessions of flow records of the users of `model`, learnt as the Harpoon study does, whose clients are everywhere
+/// behind the router, all as popular. [`at_rate`] says how many of them there are.
 ///
 /// # Errors
-/// When the records hold nothing to model.
-pub fn learnt(users: Arc<Model>) -> Result<FlowModel, ConfigureError> {
-    let original = Original::new(users, 1.0, harpoon::WHOLE);
-    let records = &original.seen().records;
-    harpoon::learn(records, Profile::Fixed, Dur::from_secs(300)).map(everywhere)
+/// Where there is no such model, or the records hold nothing to model.
+pub fn learnt(model: &str) -> Result<FlowModel, String> {
+    let text = Bundled::named("harpoon").and_then(|study| {
+        let mut files = study.files.iter();
+        files.find(|f| f.0 == "experiment.toml").map(|f| f.1)
+    });
+    let text = text.ok_or("the Harpoon study is not there")?;
+    let text = override_keys(text, &[format!("background.original.model={model}")])?;
+    let plan = Plan::resolve(&text, "harpoon", Path::new("")).map_err(|e| e.to_string())?;
+    match plan.inputs.get("copy").map(|input| &input.data) {
+        Some(Data::Flows(copy)) => Ok(everywhere((**copy).clone())),
+        _ => Err("its copy has no flow-level model".into()),
+    }
 }
 
 /// The model with [`HOSTS`] clients.
@@ -102,7 +112,7 @@ pub(super) fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
         cycle: true,
         ..Playback::default()
     };
-    let plan = Plan::new(model, &playback).ok()?;
+    let plan = flowlevel::Plan::new(model, &playback).ok()?;
     let mut player = Player::new(plan, SEED, Share::ALL);
     let end = Time::ZERO + wanted.span;
     let (from, to) = (wanted.settle.as_secs_f64(), wanted.span.as_secs_f64());

@@ -16,7 +16,7 @@ use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
 use super::{Done, RUNS, capacity, directory, finish, runs};
 use crate::cli::{GridArgs, RouterArgs};
 use crate::fail::Fail;
-use crate::{out, show};
+use crate::out;
 
 /// Name of what the generator itself can do, in the study's directory.
 const CAPACITY: &str = "capacity.json";
@@ -37,8 +37,7 @@ pub(super) fn router(args: &RouterArgs, rights: Option<&Rights>, json: bool) -> 
         return Err(Fail::usage(message));
     }
     let setting = setting(args);
-    let users = Arc::new(show::any_model(&args.model)?);
-    let model = learnt(users).map_err(Fail::failed)?;
+    let model = learnt(&args.model.display().to_string()).map_err(Fail::failed)?;
     let grid = GridArgs {
         // Two runs at a time would be in each other's way.
         jobs: Some(1),

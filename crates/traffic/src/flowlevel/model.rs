@@ -1,5 +1,6 @@
 //! What a flow-level model is.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
@@ -8,7 +9,9 @@ use super::record::nanos;
 use crate::model::Provenance;
 
 /// Whose arithmetic made a model and plays it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "FlowProfile")]
 pub enum Profile {
     /// What the paper means.
     #[default]

@@ -160,3 +160,80 @@ fn a_run_begins_with_transfers_in_progress() {
     );
     assert!(spread < 0.3 * mean(&last), "{spread} {}", mean(&last));
 }
+
+const COPY: &str = r#"
+[[background]]
+name = "copy"
+kind = "imitation"
+of = "fetches"
+interval = "15s"
+"#;
+
+#[test]
+fn exported_records_count_every_byte_and_are_files_that_read() {
+    let (scratch, plan) = resolve("");
+    let mut plan = plan.expect("a good file");
+    plan.file.run.keep.records = Some(crate::exporter::Exporter::default());
+    plan.cells.truncate(1);
+    let options = crate::run::Options {
+        dir: scratch.path().join("run"),
+        threads: 1,
+        fresh: false,
+        shard: None,
+    };
+    let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
+    let Ok(crate::run::Ended::Complete(_)) = ended else {
+        panic!("{ended:?}")
+    };
+    let mut files = fs::read_dir(options.dir.join("records")).expect("it is there");
+    let file = files.next().expect("a file").expect("its name").path();
+    let file = fs::File::open(file).expect("it can be read");
+    let mut reader = swell_capture::flow::FlowReader::new(file).expect("flow records");
+    let mut sum = [0; 2];
+    while let Some(record) = reader.next_record().expect("a record") {
+        sum = [sum[0] + record.packets, sum[1] + record.bytes];
+    }
+    let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).expect("a run");
+    let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+    let departed = observed.bins.iter().flat_map(|b| b.departed).sum::<u64>();
+    // Of a bin's last packets some depart at the end of the run and are in no bin.
+    assert!(
+        sum[1].abs_diff(departed) <= 2 * 1_500 && sum[0] > 10_000,
+        "{sum:?} {departed}"
+    );
+}
+
+#[test]
+fn a_background_is_imitated_from_its_flow_records() {
+    let text = file("").replace("[run]", &format!("{COPY}\n[run]"));
+    let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+    let path = scratch.path().join("fetches.json");
+    fs::write(path, model().to_json()).expect("it can be written");
+    let plan = Plan::resolve(&text, "x.toml", scratch.path()).expect("a good file");
+    let carried = |name: &str| {
+        let cell = plan.cells.iter().find(|c| c.background == name);
+        let spec = plan.spec(cell.expect("it is run"), &BTreeMap::new());
+        let spec = RunSpec {
+            foreground: None,
+            ..spec.expect("a run")
+        };
+        let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+        observed.links[1].departed[1] as f64
+    };
+    let (original, copy) = (carried("fetches"), carried("copy"));
+    assert!((copy / original - 1.0).abs() < 0.05, "{copy} {original}");
+    assert_eq!(
+        plan.inputs["copy"].facts.source,
+        "flow records of background fetches"
+    );
+
+    for (of, says) in [
+        ("nobody", "no background is called `nobody`"),
+        ("copy", "`copy` is not imitated"),
+    ] {
+        let text = text.replace("of = \"fetches\"", &format!("of = \"{of}\""));
+        let problems = Plan::resolve(&text, "x.toml", scratch.path());
+        let problems = problems.expect_err("a bad file").to_string();
+        assert!(problems.contains(says), "{problems}");
+    }
+}

@@ -26,7 +26,7 @@ keep = { synchrony = true }
 /// The mean share of the ten connections that lost in a bin with drops, and what it would be were each to lose
 /// by itself as often as it does: from the drops of a run, in a table of bins and connections.
 fn by_hand(spec: &RunSpec) -> (f64, f64) {
-    let (mut world, _) = stage::Cast::new(spec).expect("a world");
+    let (mut world, _) = stage::RunParts::new(spec).expect("a world");
     world.advance(Time::ZERO + spec.duration);
     let census = world.bottleneck(swell_world::Direction::Down).census();
     let flows = 10;

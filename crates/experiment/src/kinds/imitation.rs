@@ -1,0 +1,154 @@
+//! Sessions learnt from the flow records of another background.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, Rate};
+use swell_learn::FlowLearner;
+use swell_traffic::flowlevel::{FlowModel, Options, Playback, Profile};
+
+use super::contract::{Data, Keys, Resolving, Role, Shown, Slot};
+use super::sessions::SessionsTraffic;
+use super::{Active, Traffic};
+use crate::exporter::{Exported, Exporter};
+use crate::file::check::Findings;
+use crate::file::{Route, TcpSettings, delay, is_default};
+use crate::measure::Measure;
+use crate::store::Measured;
+
+/// Sessions learnt from the flow records of another background, which a simulated run of that one exports (after
+/// Sommers & Barford, "Self-configuring network traffic generation", IMC 2004).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Imitation {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// The background that is imitated: it is simulated alone, for as long as a run, with the seed of the first run.
+    pub of: String,
+    /// How its flow records are exported.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub records: Exporter,
+    /// Length of the intervals whose volumes are learnt.
+    #[serde(default = "interval")]
+    pub interval: Dur,
+    /// Whose arithmetic learns.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub profile: Profile,
+    /// One-way delay of the access path on each side of the bottleneck.
+    #[serde(default = "delay")]
+    pub delay: Dur,
+    /// Rate of each host's access path. Default: not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Rate>,
+    /// How long transfers take, as a multiple of those that were recorded. It decides which intervals a large file is
+    /// expected to load.
+    #[serde(default = "one")]
+    pub durations: f64,
+    /// Whether a run begins with no session in progress. Default: in steady state.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cold: bool,
+    /// The TCP that clients and servers run.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+    /// When it sends. Default: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Active>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The paper's.
+fn interval() -> Dur {
+    Dur::from_secs(300)
+}
+
+impl Keys for Imitation {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        found.access(at.key("access"), self.access);
+        found.factor(at.key("durations"), self.durations, false);
+        found.tcp(&at.key("tcp"), &self.tcp);
+        if self.interval == Dur::ZERO {
+            found.add(
+                at.key("interval"),
+                "intervals of no length",
+                "5min is usual",
+            );
+        }
+    }
+
+    /// Flow records say what files hold and not what carries them.
+    fn foretells(&self) -> bool {
+        false
+    }
+
+    fn imitates(&self) -> Option<(&str, &Exporter)> {
+        Some((&self.of, &self.records))
+    }
+
+    fn learn(&self, exported: &Exported) -> Result<FlowModel, String> {
+        let mut learner = FlowLearner::new(Options {
+            profile: self.profile,
+            interval: self.interval,
+            ..Options::default()
+        });
+        exported.records.iter().for_each(|r| learner.push(r));
+        let learnt = learner.finish(&self.of, Default::default());
+        learnt.map_err(|e| e.to_string())
+    }
+
+    fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, _: u64) -> f64 {
+        match input {
+            Some(Data::Flows(model)) => model.payload_rates()[1],
+            _ => 0.0,
+        }
+    }
+
+    fn route(&self) -> Route {
+        self.route.clone()
+    }
+
+    fn active(&self) -> Option<Active> {
+        self.active
+    }
+
+    fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
+        let Some(Data::Flows(model)) = with.input else {
+            return None;
+        };
+        Some(Traffic::Sessions(SessionsTraffic {
+            model: Arc::clone(model),
+            playback: Playback {
+                durations: self.durations,
+                cycle: true,
+                ..Playback::default()
+            },
+            delay: self.delay,
+            access: self.access,
+            cold: self.cold,
+            tcp: self.tcp.clone(),
+        }))
+    }
+
+    fn measures(&self, _: bool) -> Vec<Measure> {
+        Vec::new()
+    }
+
+    fn describe(&self, _: Role) -> String {
+        format!("sessions learnt from flow records of {}", self.of)
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::Learnt
+    }
+}
