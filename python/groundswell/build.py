@@ -2280,6 +2280,11 @@ class TcpSettings(Table):
     initial_window: int | None = None
     """Initial window in segments. Default: the profile's."""
 
+    jitter: Dur | None = None
+    """The longest time that a simulated host takes, at random, before data goes out; 0s is none, and
+    locks phases. Default: what a full packet takes on the slowest link, but no more than the
+    connection waits in queues; none for the profiles of ns-2."""
+
     limited_transmit: bool | None = None
     """Limited transmit: new data on the first two duplicate acknowledgements. Default: the profile's."""
 

@@ -5,6 +5,8 @@ mod gap;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::{Dur, Time};
+
 /// A random stream with a name. Equal (seed, name) gives equal numbers on every machine and in
 /// every version that keeps the golden values in this file's tests; different names give
 /// independent streams. The generator is xoshiro256++ (Blackman & Vigna 2019), seeded through
@@ -22,6 +24,17 @@ pub fn derived(seed: u64, index: u64) -> u64 {
     }
     let a = mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
     mixed(a ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03))
+}
+
+/// Uniform in [0, `most`): what member `who` of a family under `seed` draws for the instant `at`. Whoever asks again for
+/// the same instant gets the same answer, and nothing has to be kept from one instant to the next.
+#[inline]
+pub fn drawn_at(seed: u64, who: u64, at: Time, most: Dur) -> Dur {
+    let z = seed
+        .wrapping_add(who.wrapping_mul(0xd1b5_4a32_d192_ed03))
+        .wrapping_add(at.as_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let product = u128::from(mixed(z)) * u128::from(most.as_nanos());
+    Dur::from_nanos((product >> 64) as u64)
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
@@ -114,6 +127,37 @@ mod tests {
         3401285051955368420,
         3386872168781002511,
     ];
+
+    #[test]
+    fn draws_for_instants_are_uniform_and_have_nothing_to_do_with_each_other() {
+        let most = Dur::from_micros(1200);
+        // The instants of a clock that ticks as regularly as a full link.
+        let drawn = |seed, who| {
+            let at = |i| Time::ZERO + Dur::from_micros(1200) * i;
+            (0..20_000).map(move |i| drawn_at(seed, who, at(i), most).as_nanos())
+        };
+        for (seed, who) in [(0, 0), (1, 0), (1, 1), (9, 77 << 33)] {
+            let mut bins = [0i64; 20];
+            drawn(seed, who).for_each(|d| bins[(d / 60_000) as usize] += 1);
+            let squares: i64 = bins.iter().map(|n| (n - 1000).pow(2)).sum();
+            // 19 degrees of freedom: 43.8 is the 99.9 % quantile.
+            assert!((squares as f64) < 1000.0 * 43.8, "{bins:?}");
+        }
+        let mean = 600_000.0;
+        let together = |a: (u64, u64), b: (u64, u64), lag: usize| {
+            let pairs = drawn(a.0, a.1).zip(drawn(b.0, b.1).skip(lag));
+            let products = pairs.map(|(x, y)| (x as f64 - mean) * (y as f64 - mean));
+            products.sum::<f64>() / 20_000.0 / (mean * mean / 3.0)
+        };
+        for r in [
+            together((1, 2), (1, 2), 1),
+            together((1, 2), (1, 3), 0),
+            together((1, 2), (2, 2), 0),
+        ] {
+            assert!(r.abs() < 0.03, "correlation {r}");
+        }
+        assert_eq!(drawn_at(1, 2, Time::ZERO, Dur::ZERO), Dur::ZERO);
+    }
 
     #[test]
     fn names_and_seeds_separate_streams() {

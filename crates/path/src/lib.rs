@@ -61,7 +61,7 @@ pub use element::{Chain, Element};
 pub use ledger::Ledger;
 pub use link::{Begun, Link, LinkConfig};
 pub use loss::{Loss, LossProcess};
-pub use meter::{CoarseBin, Meter};
+pub use meter::{CoarseBin, Meter, PHASES};
 pub use plain::PlainLink;
 pub use pool::{Note, PacketPool, Place};
 pub use qdisc::{

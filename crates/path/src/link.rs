@@ -427,7 +427,15 @@ impl Link {
         if let Err(reason) = accepted {
             self.dropped[reason as usize] += 1;
             if let Some(e) = &mut self.extra {
-                e.count_drop(at, &pool.copy(place), reason, true);
+                let packet = pool.copy(place);
+                e.count_drop(at, &packet, reason, true);
+                if reason == DropReason::QueueFull
+                    && let Some(meter) = &mut e.meter
+                {
+                    let bytes = u64::from(packet.size) + e.overhead;
+                    let whole = Dur::from_nanos((bytes * BYTE).checked_div(self.rate).unwrap_or(0));
+                    meter.refuses(&packet, self.free_at.since(at), whole);
+                }
             }
             pool.release(place);
         }

@@ -1,6 +1,6 @@
 //! Counting what passes a link, over time.
 
-use swell_base::{Dur, Head, Tag, Time};
+use swell_base::{Dur, Flags, Head, Tag, Time};
 
 use crate::Backlog;
 
@@ -16,7 +16,13 @@ pub struct Meter {
     pub fine_packets: [Vec<u32>; 2],
     /// The rest, per coarse bin.
     pub bins: Vec<CoarseBin>,
+    /// TCP segments with data that found the queue full, by how much of the transmission in progress was left, in parts of
+    /// the segment's own transmission. Only at a rate that does not change.
+    pub phases: [u32; PHASES],
 }
+
+/// Into so many parts a transmission is divided in [`Meter::phases`].
+pub const PHASES: usize = 16;
 
 /// One coarse bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,6 +50,7 @@ impl Meter {
             fine_bytes: Default::default(),
             fine_packets: Default::default(),
             bins: Vec::new(),
+            phases: [0; PHASES],
         }
     }
 
@@ -75,6 +82,14 @@ impl Meter {
 
     pub(crate) fn count_drop(&mut self, at: Time, packet: &Head) {
         self.bin(at).dropped[who(packet.tag)] += 1;
+    }
+
+    /// A packet found the queue full when `left` of the transmission in progress was left; its own would take `whole`.
+    pub(crate) fn refuses(&mut self, packet: &Head, left: Dur, whole: Dur) {
+        if packet.seg.len > 0 && packet.seg.flags.has(Flags::ACK) {
+            let phase = left.as_nanos() * PHASES as u64 / whole.as_nanos().max(1);
+            self.phases[phase as usize % PHASES] += 1;
+        }
     }
 
     fn bin(&mut self, at: Time) -> &mut CoarseBin {

@@ -82,13 +82,14 @@ impl PlainLink {
         })
     }
 
-    /// A packet of `size` bytes arrives at `at`, which never decreases. When it will arrive at the far end; `None`
-    /// where it finds the queue full or the wire loses it.
+    /// A packet of `size` bytes arrives at `at`, or right after the one before it if that is later. When it will arrive at
+    /// the far end; `None` where it finds the queue full or the wire loses it.
     #[inline(always)]
     pub fn push(&mut self, at: Time, size: u16) -> Option<Time> {
         let idle = self.free_at < at;
         if self.free_at > at {
-            if !self.wait(at, size) {
+            // Without a rate nothing waits: packets keep their order, and that is all.
+            if self.rate > 0 && !self.wait(at, size) {
                 return None;
             }
         } else {
@@ -321,6 +322,31 @@ mod tests {
         assert!(lost > arrivals / 100, "{lost} lost on the wire");
         // What has begun is forgotten: no more than fits the queue.
         assert!(most > 10 && most <= 20_000 / 40, "{most}");
+    }
+
+    /// A packet that comes earlier than the one before it enters right after it.
+    #[test]
+    fn packets_keep_their_order() {
+        for seed in 0..100 {
+            let mut rng = Stream::new(seed, "order");
+            let config = LinkConfig {
+                rate: (rng.chance(0.7))
+                    .then(|| Rate::from_bps([10_000_000, 7_654_321][rng.below(2) as usize])),
+                delay: Dur::from_millis(1),
+                queue: QueueLimit::Bytes(Bytes(6_000)),
+                ..LinkConfig::default()
+            };
+            let mut plain = PlainLink::new(&config, seed, "link").expect("plain");
+            let mut sorted = plain.clone();
+            let (mut now, mut last) = (Time::ZERO, Time::ZERO);
+            for _ in 0..2_000 {
+                now += Dur::from_nanos(rng.exponential(1e6) as u64);
+                let at = now + Dur::from_micros(rng.below(3) * rng.below(2_000));
+                last = last.max(at);
+                let size = 40 + rng.below(2) as u16 * 1460;
+                assert_eq!(plain.push(at, size), sorted.push(last, size));
+            }
+        }
     }
 
     #[test]

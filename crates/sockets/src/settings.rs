@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::{Errno, Result};
 use rustix::net::sockopt;
 use swell_base::Warning;
-use swell_tcp::{Algorithm, Config};
+use swell_tcp::{Algorithm, Config, Jitter};
 
 use swell_host::sys::tcp as sys;
 
@@ -192,5 +192,6 @@ fn fixed(config: &Config) -> Vec<&'static str> {
         handshake,
         packets
     );
-    fields.into_iter().flatten().collect()
+    let jitter = matches!(config.jitter, Jitter::UpTo(_)).then_some("jitter");
+    fields.into_iter().flatten().chain(jitter).collect()
 }

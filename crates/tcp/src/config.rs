@@ -89,6 +89,23 @@ pub struct VegasConfig {
     pub gamma: u16,
 }
 
+/// How long a host takes before data goes out onto its link: a time drawn anew at each instant at which it sends, uniform
+/// from zero.
+///
+/// Without any, who finds a full drop-tail queue full depends on phases, which round numbers lock for a whole run: S. Floyd,
+/// V. Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992, whose remedy this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Jitter {
+    /// None, as ns-2's agents with their `overhead_` of zero.
+    Off,
+    /// Up to what the path's slowest link takes for a full packet, but no more than the sender has measured of queueing:
+    /// the smoothed round-trip time less the shortest, and less its own transmission. An idle path is exact, and what finds a
+    /// queue arrives no later.
+    Queueing,
+    /// Up to this long, always: ns-2's `overhead_`.
+    UpTo(Dur),
+}
+
 /// Everything that can be chosen about an endpoint. Start from [`Config::linux`] or
 /// [`Config::classic`] and change fields by struct update syntax. Values out of their range are
 /// brought into it where they are used; none can make an endpoint panic.
@@ -211,6 +228,8 @@ pub struct Config {
     /// Each write starts a new segment: writes are packets, as in ns-2 where the application
     /// submits packets. Otherwise they are a stream.
     pub packets: bool,
+    /// How long the host takes before data goes out.
+    pub jitter: Jitter,
 }
 
 impl Config {
@@ -263,6 +282,7 @@ impl Config {
             handshake: true,
             nagle: false,
             packets: false,
+            jitter: Jitter::Queueing,
         }
     }
 
@@ -324,6 +344,7 @@ impl Config {
             quick_acks: 1, // `SYN_immediate_ack_`: the first packet stands for the SYN
             handshake: false,
             packets: true,
+            jitter: Jitter::Off,
             ..Config::classic()
         }
     }

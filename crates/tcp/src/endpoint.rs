@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use swell_base::{Dur, Flags, SackBlocks, Segment, Stamps, Time, fetch};
 
-use crate::Config;
+use crate::config::{Config, Jitter};
 use crate::receiver::{Receiver, micros, millis};
 use crate::sender::{Expired, Out, Sender};
 
@@ -430,6 +430,18 @@ impl Endpoint {
             cwnd: (s.window.cwnd * s.unit(&self.cfg)) as u64,
             ssthresh: (s.window.ssthresh * s.unit(&self.cfg)) as u64,
             in_flight: s.in_flight(),
+        }
+    }
+
+    /// The longest time that its host may take now before data goes out: see [`Jitter`]. The path's slowest link sends a
+    /// full packet in `slot`.
+    #[inline]
+    pub fn jitter(&self, slot: Dur) -> Dur {
+        match self.cfg.jitter {
+            Jitter::Off => Dur::ZERO,
+            // A SYN, which may have made the shortest round trip, takes hardly any time to be sent.
+            Jitter::Queueing => slot.min(self.send.rtt.queueing(&self.cfg).saturating_sub(slot)),
+            Jitter::UpTo(most) => most,
         }
     }
 

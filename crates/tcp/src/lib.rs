@@ -88,5 +88,5 @@ mod rtt;
 mod scoreboard;
 mod sender;
 
-pub use config::{Algorithm, Config, IdleRestart, LossBase, Ns2, VegasConfig};
+pub use config::{Algorithm, Config, IdleRestart, Jitter, LossBase, Ns2, VegasConfig};
 pub use endpoint::{Endpoint, Event, Sent, Stats};

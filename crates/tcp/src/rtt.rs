@@ -258,6 +258,12 @@ impl Rtt {
     pub(crate) fn min(&self) -> Option<Dur> {
         (self.min != Dur::MAX).then_some(self.min)
     }
+
+    /// By how much round trips are longer than the shortest, rounding to ticks aside.
+    #[inline]
+    pub(crate) fn queueing(&self, cfg: &Config) -> Dur {
+        self.srtt.saturating_sub(self.min).saturating_sub(cfg.tick)
+    }
 }
 
 /// Whole microseconds, an hour at most.

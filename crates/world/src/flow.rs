@@ -80,6 +80,8 @@ pub(crate) struct TcpPair {
     pub wake_at: [Time; 2],
     pub ends: [Endpoint; 2],
     pub closed: [bool; 2],
+    /// From when on nothing waits in a host that is right at a shared link and took its time.
+    pub silent_at: [Time; 2],
 }
 
 pub(crate) struct Datagrams {

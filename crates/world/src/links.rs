@@ -14,8 +14,10 @@
 
 use std::collections::BTreeSet;
 
-use swell_base::{EventQueue, Flags, Head, Packet, Time, fetch};
+use swell_base::{Dur, EventQueue, Flags, Head, Packet, Time, drawn_at, fetch};
 use swell_path::{Begun, Link, LinkConfig, PacketPool, Place, PlainLink};
+use swell_tcp::Endpoint;
+use swell_workload::Conn;
 
 use crate::fast::{FastPath, Off};
 use crate::flow::{LinkIndex, NONE};
@@ -51,6 +53,8 @@ pub(crate) struct Links {
     pub hops: u64,
     /// TCP segments and datagrams that hosts sent.
     pub packets: u64,
+    /// The seed of what hosts draw before they send.
+    jitter: u64,
 }
 
 /// Begins with the cache line that every packet needs.
@@ -69,12 +73,12 @@ struct AccessLink {
 }
 
 impl Links {
-    /// The queues of all shared links.
-    pub fn new(queues: Vec<Link>) -> Links {
+    /// The queues of all shared links, the paths over them, and the seed of what hosts draw.
+    pub fn new(queues: Vec<Link>, paths: Paths, jitter: u64) -> Links {
         Links {
             now: Time::ZERO,
             queue: EventQueue::new(),
-            paths: Paths::default(),
+            paths,
             watches: Watches::default(),
             pool: PacketPool::default(),
             due: Soonest::new(queues.len()),
@@ -85,6 +89,7 @@ impl Links {
             off: Off::default(),
             hops: 0,
             packets: 0,
+            jitter,
         }
     }
 
@@ -194,6 +199,41 @@ impl Links {
         self.push(first, spare);
     }
 
+    /// How long an end of a connection takes now before it sends data.
+    #[inline]
+    pub fn jitter(
+        &self,
+        (workload, conn, end): (u32, Conn, u8),
+        endpoint: &Endpoint,
+        bound: Bound,
+    ) -> Dur {
+        let most = endpoint.jitter(self.paths.slot(bound.way()));
+        let who = u64::from(workload) << 33 | u64::from(conn.0) << 1 | u64::from(end);
+        drawn_at(self.jitter, who, self.now, most)
+    }
+
+    /// As [`Links::send`], from a host that takes so long, or that sent something from which it is `silent_at` a later
+    /// instant only. What it sends keeps its order: an access link sees to that; onto a queue packets go by events.
+    #[inline(never)]
+    pub fn send_late(
+        &mut self,
+        first: LinkIndex,
+        (spare, bound): (Place, Bound),
+        after: Dur,
+        silent_at: &mut Time,
+    ) {
+        self.packets += 1;
+        self.pool.take_spare(spare, bound.into());
+        let at = self.now + after;
+        if first >= ACCESS {
+            return self.push_access(first, at, spare);
+        }
+        let last = Time::from_nanos(silent_at.as_nanos().saturating_sub(1));
+        let at = at.max(last);
+        *silent_at = at + Dur::from_nanos(1);
+        self.queue.push(at, Wake::at_queue(spare, first));
+    }
+
     /// A host sends a packet in the place of one that it received, as [`Links::send`].
     #[inline(always)]
     pub fn send_back(&mut self, first: LinkIndex, place: Place, bound: Bound) {
@@ -212,7 +252,7 @@ impl Links {
 
     /// The packet in `place` arrives at a link now.
     #[inline]
-    pub fn push(&mut self, index: LinkIndex, place: Place) {
+    fn push(&mut self, index: LinkIndex, place: Place) {
         let now = self.now;
         if index >= ACCESS {
             self.push_access(index, now, place);
@@ -242,6 +282,8 @@ impl Links {
     fn push_other(&mut self, index: LinkIndex, at: Time, place: Place) {
         let access = &mut self.access[(index - ACCESS) as usize];
         if let Some(link) = &mut access.other {
+            // The plain link beside it has no rate: all it does is to keep the order.
+            let at = access.plain.push(at, 0).unwrap_or(at);
             link.push_place(&mut self.pool, at, place);
             if let Some(due) = link.due() {
                 access.wake_by(due, index, &mut self.queue);

@@ -3,7 +3,7 @@
 //! A link has two *queues*, one for each direction: queue `2 * link + direction`. A packet's *way* is the list of queues
 //! that it crosses from one host to the other. A packet carries the number of its way, so a hop needs no lookup of its flow.
 
-use swell_base::Direction;
+use swell_base::{Direction, Dur};
 use swell_path::{LinkConfig, Note};
 
 use crate::flow::{LinkIndex, NONE};
@@ -53,6 +53,8 @@ struct Way {
     next: Box<[LinkIndex]>,
     /// More than one queue.
     long: bool,
+    /// The longest of its queues' slots.
+    slot: Dur,
 }
 
 /// All paths.
@@ -61,12 +63,22 @@ pub(crate) struct Paths {
     ways: Vec<Way>,
     /// The ways of each path, from its left end and from its right end.
     paths: Vec<[WayId; 2]>,
+    /// By queue, what a full packet takes to be sent at first.
+    slots: Vec<Dur>,
 }
 
 /// Paths have numbers below this: two ways each, and a bit of a note says whether a way is long.
 const MOST: usize = 1 << 14;
 
 impl Paths {
+    /// No paths yet, over queues that take so long to send a full packet.
+    pub fn over(slots: Vec<Dur>) -> Paths {
+        Paths {
+            slots,
+            ..Paths::default()
+        }
+    }
+
     /// A path over some of `links` links, none of them twice.
     pub fn add(&mut self, hops: &[Hop], links: usize) -> Option<PathId> {
         let mut seen = vec![false; links];
@@ -89,6 +101,10 @@ impl Paths {
                 first: queues[0],
                 next,
                 long: queues.len() > 1,
+                slot: (queues.iter())
+                    .filter_map(|&q| self.slots.get(q as usize).copied())
+                    .max()
+                    .unwrap_or_default(),
             });
             (self.ways.len() - 1) as WayId
         });
@@ -105,6 +121,12 @@ impl Paths {
     #[inline]
     pub fn ways(&self, path: PathId) -> [WayId; 2] {
         self.paths[usize::from(path.0)]
+    }
+
+    /// What the slowest link of a way takes to send a full packet.
+    #[inline]
+    pub fn slot(&self, way: WayId) -> Dur {
+        self.ways[usize::from(way)].slot
     }
 
     /// The first queue of a way.

@@ -537,6 +537,8 @@ fn send_all(
     let (now, e) = (links.now, usize::from(end & 1));
     let pair = &mut flow.transport;
     let endpoint = &mut pair.ends[e];
+    // What a host sends at one instant is late by the same time.
+    let (who, mut late) = ((flow.workload, flow.conn, end), None);
     loop {
         while !endpoint.is_quiet() {
             // The segment is written straight into its place in the pool: a copy per packet would cost more than all
@@ -551,7 +553,16 @@ fn send_all(
             packet.size = endpoint.config().wire_size(&packet.seg);
             packet.way = end;
             packet.tag = flow.tag;
-            links.send(flow.first[e], place, flow.bound[e]);
+            let after = match packet.seg.len {
+                0 => Dur::ZERO,
+                _ => *late.get_or_insert_with(|| links.jitter(who, endpoint, flow.bound[e])),
+            };
+            if after == Dur::ZERO && pair.silent_at[e] <= now {
+                links.send(flow.first[e], place, flow.bound[e]);
+            } else {
+                let goes = (place, flow.bound[e]);
+                links.send_late(flow.first[e], goes, after, &mut pair.silent_at[e]);
+            }
             if sent == Sent::Last {
                 break;
             }

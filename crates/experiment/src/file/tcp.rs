@@ -72,6 +72,10 @@ pub struct TcpSettings {
     /// What Vegas wants queued. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vegas: Option<Vegas>,
+    /// The longest time that a simulated host takes, at random, before data goes out; 0s is none, and locks phases. Default: what
+    /// a full packet takes on the slowest link, but no more than the connection waits in queues; none for the profiles of ns-2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Dur>,
 }
 
 /// What TCP Vegas wants queued at the bottleneck, in segments.

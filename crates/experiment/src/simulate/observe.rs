@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use swell_base::{DropReason, Dur, Rate, Time};
-use swell_path::{Meter, Tally, mean_offered};
+use swell_base::{DropReason, Dur, Rate, Time, Warning};
+use swell_path::{Meter, PHASES, Tally, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
 use swell_world::{Bottleneck, Direction, World};
@@ -59,11 +59,36 @@ pub(super) fn links(
             link[usize::from(queue.direction)].dropped
         });
         totals.dropped_by = dropped_by(&totals, dropped);
+        let at = (&*totals.link, ["up", "down"][usize::from(queue.direction)]);
+        observed.warnings.extend(locked(&meter.phases, at));
         observed.links.push(totals);
         observed.bins.extend(bins);
         observed.scales.extend(scales(meter, queue, spec, fine));
     }
     observed
+}
+
+/// Fewer losses than this show no phase.
+const LOSSES: u32 = 50;
+/// From this excess of the chi-squared statistic over a loss on, phases are locked: 15 where all are in one bin, below 0.1 beside
+/// noise where they are uniform. Long flows without jitter have 3 to 15 (`crates/world/tests/phases.rs`).
+const LOCKED: f64 = 2.0;
+
+/// The doubt that who loses at a link depends on phases.
+fn locked(phases: &[u32; PHASES], (link, way): (&str, &str)) -> Option<Warning> {
+    let losses = phases.iter().sum::<u32>();
+    let fair = f64::from(losses) / PHASES as f64;
+    let squares: f64 = phases.iter().map(|&n| (f64::from(n) - fair).powi(2)).sum();
+    let noise = (PHASES - 1) as f64;
+    if losses < LOSSES || squares / fair < LOCKED * f64::from(losses) + noise {
+        return None;
+    }
+    Some(Warning::warning(
+        "phase-effects",
+        format!(
+            "{link} {way}: segments find the queue full at the same phases of transmissions again and again; who loses hangs on that, and flows may share the link otherwise than in a real network"
+        ),
+    ))
 }
 
 /// Drops between two ledgers by reason. A ledger counts the loss of a packet when its transmission

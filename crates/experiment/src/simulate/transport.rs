@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use swell_base::Bytes;
-use swell_tcp::{Config, VegasConfig};
+use swell_base::{Bytes, Dur};
+use swell_tcp::{Config, Jitter, VegasConfig};
 
 use crate::file::{self, TcpProfile, TcpSettings};
 
@@ -46,6 +46,12 @@ pub(crate) fn tcp(settings: &TcpSettings) -> Arc<Config> {
         let [alpha, beta, gamma] =
             [v.alpha, v.beta, v.gamma].map(|n| u16::try_from(n).unwrap_or(u16::MAX));
         config.vegas = VegasConfig { alpha, beta, gamma };
+    }
+    if let Some(most) = settings.jitter {
+        config.jitter = match most {
+            Dur::ZERO => Jitter::Off,
+            most => Jitter::UpTo(most),
+        };
     }
     // RACK needs SACK (RFC 8985 section 3).
     config.rack_tlp &= config.sack;
@@ -118,6 +124,7 @@ mod tests {
             handshake = false
             receive_tuning = true
             vegas = { alpha = 2, beta = 4 }
+            jitter = "2ms"
         "#);
         let want = Config {
             algorithm: Algorithm::Vegas,
@@ -141,9 +148,11 @@ mod tests {
                 beta: 4,
                 gamma: 1,
             },
+            jitter: Jitter::UpTo(Dur::from_millis(2)),
             ..Config::classic()
         };
         assert_eq!(got, want);
+        assert_eq!(of("jitter = '0s'").jitter, Jitter::Off);
         let plain = of("sack = false");
         assert!(!plain.sack && !plain.rack_tlp, "RACK needs SACK");
     }

@@ -27,7 +27,7 @@ fn constant(times: &Replications) -> bool {
 
 /// Doubts by what they could change, the most first: runs that decide nothing, loads and measures that are not what they
 /// should be, too little to conclude from. What is not named here changes less.
-const BY_WEIGHT: [&str; 20] = [
+const BY_WEIGHT: [&str; 21] = [
     "no-reference",
     "emulator-late",
     "client-failed",
@@ -40,6 +40,7 @@ const BY_WEIGHT: [&str; 20] = [
     "rate-missed",
     "up-exceeds-down",
     "few-replications",
+    "phase-effects",
     "unintended-loss",
     "refused-packets",
     "super-packets",

@@ -60,6 +60,7 @@ impl World {
                     ends,
                     wake_at: [Time::MAX; 2],
                     closed: [false; 2],
+                    silent_at: [Time::ZERO; 2],
                 };
                 let index = self.open(workload, conn, &open, pair, AnyFlow::Tcp);
                 self.touched.push((index, 0));

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Direction, Dur, Paged};
+use swell_base::{Bytes, Direction, Dur, Paged, Stream};
 use swell_path::{Census, Link, LinkConfig, Meter};
 
-use super::World;
+use super::{MTU, World};
 use crate::access::Accesses;
 use crate::ahead::Ahead;
 use crate::bottleneck::Bottleneck;
@@ -13,7 +13,7 @@ use crate::fast::FastPath;
 use crate::feed::Feeds;
 use crate::flow::{Flows, Tap};
 use crate::links::{ACCESS, Links};
-use crate::path::{Duplex, Hop, PathId, queue};
+use crate::path::{Duplex, Hop, PathId, Paths, queue};
 use crate::port::Ports;
 use crate::wake::Timers;
 use crate::worker::Workers;
@@ -43,11 +43,18 @@ impl World {
                 Link::new(&link.directions[i], seed, &name)
             })
         };
+        let slot = |config: &LinkConfig| {
+            let full = Bytes(u64::from(MTU) + u64::from(config.overhead));
+            config.rate.map_or(Dur::ZERO, |rate| rate.transmit(full))
+        };
+        let slots = links.iter().flat_map(|link| &link.directions).map(slot);
+        let paths = Paths::over(slots.collect());
+        let queues = links.iter().flat_map(both).collect();
         let mut world = World {
             seed,
             ahead: Ahead::default(),
             timers: Timers::default(),
-            links: Links::new(links.iter().flat_map(both).collect()),
+            links: Links::new(queues, paths, Stream::new(seed, "jitter").bits()),
             accesses: Accesses::default(),
             flows: Flows::default(),
             lingering: Paged::default(),

@@ -1,7 +1,7 @@
 //! Endless transfers that are replications of each other, not copies.
 
 use super::*;
-use crate::observe::Flow;
+use crate::observe::{Flow, Observations};
 
 /// Connections of one run, in the order of their starts.
 fn flows(more: &str, replication: usize) -> Vec<Flow> {
@@ -75,4 +75,74 @@ fn delays_are_taken_in_turn_or_drawn() {
         assert!(all[0] > 0.022 && all[11] - all[0] > 0.05, "{all:?}");
     }
     assert_ne!(drawn[0], drawn[1]);
+}
+
+/// Ten connections over a drop-tail queue, with the TCP of `tcp`, in turn with round trips of 40 and 160 ms.
+fn ten(tcp: &str, replication: usize) -> Observations {
+    let text = format!(
+        r#"
+name = "ten"
+[network]
+rate = "10Mbit"
+delay = "0s"
+queue = "50pkt"
+[[foreground]]
+name = "nobody"
+kind = "none"
+[[background]]
+name = "bulk"
+kind = "greedy"
+connections = 10
+direction = "up"
+delay = ["10ms", "40ms"]
+tcp = {tcp}
+[run]
+replications = 6
+warmup = "0s"
+duration = "40s"
+keep = {{ flows = true }}
+"#
+    );
+    run_of(&text, replication).1
+}
+
+/// Six seeds are six draws: what single connections get differs, what all get does not.
+#[test]
+fn seeds_are_replications() {
+    let shares = |replication| {
+        let mut flows = ten("{}", replication).flows;
+        flows.sort_by(|a, b| a.start.total_cmp(&b.start));
+        flows.iter().map(|f| f.up as f64).collect::<Vec<f64>>()
+    };
+    let all: Vec<Vec<f64>> = (0..6).map(shares).collect();
+    let spread = |values: &[f64]| {
+        let most = values.iter().copied().fold(0.0, f64::max);
+        most / values.iter().copied().fold(f64::INFINITY, f64::min) - 1.0
+    };
+    let totals: Vec<f64> = all.iter().map(|run| run.iter().sum()).collect();
+    assert!(spread(&totals) < 0.05, "{totals:?}");
+    for flow in 0..10 {
+        let one: Vec<f64> = all.iter().map(|run| run[flow]).collect();
+        assert!(spread(&one) > 0.05, "connection {flow}: {one:?}");
+    }
+}
+
+#[test]
+fn locked_phases_are_a_doubt() {
+    let doubted = |tcp| {
+        let warnings = ten(tcp, 0).warnings;
+        let found = warnings.iter().find(|w| w.code == "phase-effects");
+        found.map(|w| w.message.clone())
+    };
+    for locked in ["{ profile = \"ns2-modern\" }", "{ jitter = \"0s\" }"] {
+        let message = doubted(locked).expect(locked);
+        assert!(message.starts_with("bottleneck up: "), "{message}");
+    }
+    for free in [
+        "{}",
+        "{ profile = \"classic\" }",
+        "{ profile = \"ns2-modern\", jitter = \"1200us\" }",
+    ] {
+        assert_eq!(doubted(free), None, "{free}");
+    }
 }
