@@ -141,7 +141,7 @@ impl Learnt {
 
 /// More copies of a model's sessions than this are not traffic of that rate any more: a few sessions, over
 /// and over.
-const MOST_COPIES: f64 = 100.0;
+pub const MOST_COPIES: f64 = 100.0;
 
 /// A model by its bundled name or by its path.
 fn load(name: &str, base: &Path) -> Result<Input, Complaint> {

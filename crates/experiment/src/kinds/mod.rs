@@ -40,7 +40,7 @@ pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
 pub use dash::{Choice, Dash, DashTraffic};
 pub use greedy::{Delays, Direction, Greedy};
 pub use imitation::Imitation;
-pub use learnt::{Learnt, LearntTraffic};
+pub use learnt::{Learnt, LearntTraffic, MOST_COPIES};
 pub use mix::Mix;
 pub use none::Nothing;
 pub use on_off::{OnOff, Size};

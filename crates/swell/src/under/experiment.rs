@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use swell_base::{Dur, Rate};
+use swell_experiment::kinds::MOST_COPIES;
 use swell_experiment::{bundled, file};
 use swell_learn::Options;
 use swell_traffic::Model;
@@ -331,10 +332,15 @@ fn backgrounds(args: &LinkArgs, background: &Background, compared: bool) -> Vec<
     if let Some(load) = args.load.or_else(usual)
         && known.rate > 0.0
     {
-        // As many sessions as would make this load on a link that is never full. To hold them to it
-        // takes simulations first, which nobody waits for who wants to see a program run.
+        // As many sessions as would make this load on a link that is never full. A comparison holds them to it; that
+        // takes simulations first, which nobody waits for who wants to see a program run once.
         let times = load.bps() as f64 / known.rate;
-        modelled.push((multiplier, Value::Float(times)));
+        if compared && times <= MOST_COPIES {
+            modelled.push(("rate", load.to_string().into()));
+            modelled.push(("load", "offered".into()));
+        } else {
+            modelled.push((multiplier, Value::Float(times)));
+        }
     }
     let modelled = table(modelled);
     if !compared {
@@ -380,21 +386,54 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
 
+    /// The experiment of `swell under NAME MORE -- true`.
+    fn typed(name: &str, more: &[&str]) -> String {
+        let words = ["swell", "under", name, "--duration", "1.23s"];
+        let words = words.iter().chain(more).chain(&["--", "true"]);
+        let Ok(Cli {
+            command: Command::Under(args),
+            ..
+        }) = Cli::try_parse_from(words)
+        else {
+            panic!("{name} {more:?} cannot be typed");
+        };
+        let here = Path::new(".");
+        let known = background(&args.link, here).unwrap();
+        let client = Client::of(&args, here).unwrap();
+        text(&args, &client, &known).unwrap()
+    }
+
+    #[test]
+    fn a_comparison_holds_a_background_to_its_load() {
+        let modelled = |name, more: &[&str]| {
+            let file: Table = typed(name, more).parse().unwrap();
+            let all = file["background"].as_array().unwrap();
+            all.last().unwrap().as_table().unwrap().clone()
+        };
+        let held = modelled("access-link", &["--compare", "3", "--load", "14Mbit"]);
+        assert_eq!(held["rate"].as_str(), Some("14Mbit"));
+        assert_eq!(held["load"].as_str(), Some("offered"));
+        assert!(!held.contains_key("sessions"));
+        // What is said of no load holds as well: 60 % of 20 Mbit/s.
+        let usual = modelled("access-link", &["--compare", "3"]);
+        assert_eq!(usual["rate"].as_str(), Some("12Mbit"));
+        // Nobody waits for simulations where nothing is compared.
+        let once = modelled("access-link", &["--load", "14Mbit"]);
+        assert!(once["sessions"].as_float() > Some(0.1) && !once.contains_key("rate"));
+        // More copies than a rate may take, as they were typed.
+        let more = ["--compare", "3", "--rate", "1Gbit", "--load", "900Mbit"];
+        let many = modelled("smart-home", &more);
+        assert!(many["sessions"].as_float() > Some(MOST_COPIES) && !many.contains_key("rate"));
+        if let Err(problems) = Plan::resolve(&typed("smart-home", &more), "under", Path::new(".")) {
+            panic!("{problems}");
+        }
+    }
+
     #[test]
     fn every_bundled_background_makes_an_experiment() {
         for name in bundled::models() {
-            let typed = ["swell", "under", name, "--duration", "1.23s", "--", "true"];
-            let Ok(Cli {
-                command: Command::Under(args),
-                ..
-            }) = Cli::try_parse_from(typed)
-            else {
-                panic!("{name} cannot be typed");
-            };
             let here = Path::new(".");
-            let known = background(&args.link, here).unwrap();
-            let client = Client::of(&args, here).unwrap();
-            let text = text(&args, &client, &known).unwrap();
+            let text = typed(name, &[]);
             if let Err(problems) = Plan::resolve(&text, name, here) {
                 panic!("{name}: {problems}");
             }

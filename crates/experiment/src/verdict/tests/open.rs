@@ -225,6 +225,15 @@ fn traffic_that_gives_way_though_there_is_room_shows_no_absence_of_harm() {
     assert_eq!(answer, Some(Answer::Unclear), "{sentence}");
     let said = "learnt carried 8.00 of 16.00 Mbit/s down beside it, though the link had room";
     assert!(sentence.contains(said), "{sentence}");
+    // So it is where the draws of these runs never offered what was requested, and carried all that they offered.
+    let mut drawn = gives_way(1.0);
+    if let Some(measured) = drawn.manifest.measured.get_mut("learnt") {
+        (measured.target_bps, measured.expected_bps) = (Some(16e6), Some(16e6));
+        (measured.down_bps, measured.down_bps_each) = (8e6, vec![8e6]);
+    }
+    let (unclear, because) = learnt(&drawn);
+    assert_eq!(unclear, Some(Answer::Unclear), "{because}");
+    assert!(because.contains(said), "{because}");
     // What is slower already with half of it is slower.
     assert_eq!(learnt(&gives_way(2.0)).0, Some(Answer::Yes));
     // Where the application took the rest, that is what responsive traffic does: it is said and counts.
