@@ -14,6 +14,12 @@ pub const MIN_REPLICATIONS: usize = 5;
 /// A percentile needs about this many samples beyond it: with ten, the number beyond varies by a third.
 pub const MIN_TAIL_SAMPLES: f64 = 10.0;
 
+/// How many of `samples` lie beyond percentile `p`, on its nearer side: 10 of 100 for 0.9. A share such as 0.1 is no binary
+/// number, so that 100 × (1 − 0.9) alone is a little less than ten.
+pub fn samples_beyond(samples: usize, p: f64) -> f64 {
+    (samples as f64 * p.min(1.0 - p) * 1e9).round() / 1e9
+}
+
 /// The samples of one condition, grouped by replication and sorted once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replications {
@@ -125,7 +131,7 @@ impl Replications {
             ));
         }
         for &p in ps {
-            let beyond = self.samples() as f64 * p.min(1.0 - p);
+            let beyond = samples_beyond(self.samples(), p);
             if beyond < MIN_TAIL_SAMPLES {
                 doubts.push(Warning::warning(
                     "few-samples",
@@ -192,6 +198,12 @@ mod tests {
         assert!(
             Replications::new(&vec![vec![1.0; 40]; 5])
                 .doubts(&[0.05, 0.5, 0.95])
+                .is_empty()
+        );
+        // Exactly as many as are wanted: 100 × (1 − 0.9) is a little less than ten in binary.
+        assert!(
+            Replications::new(&vec![vec![1.0; 20]; 5])
+                .doubts(&[0.9, 0.1])
                 .is_empty()
         );
         let stuck = Replications::censored(&vec![

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use swell_stats::{
-    Estimate, Known as Part, MIN_TAIL_SAMPLES, Observation, PairedRatio, hommel, mean, sd,
-    t_quantile,
+    Estimate, Known as Part, MIN_TAIL_SAMPLES, Observation, PairedRatio, hommel, mean,
+    samples_beyond, sd, t_quantile,
 };
 
 use super::ratios::without_interval;
@@ -174,7 +174,7 @@ pub(super) fn correct<'j>(judgements: impl Iterator<Item = &'j mut Judgement>) {
 /// can: each run has one.
 pub(super) fn enough(groups: &[Vec<Observation>], p: f64) -> bool {
     let samples: usize = groups.iter().map(Vec::len).sum();
-    p == 0.5 || samples as f64 * p.min(1.0 - p) >= MIN_TAIL_SAMPLES
+    p == 0.5 || samples_beyond(samples, p) >= MIN_TAIL_SAMPLES
 }
 
 /// Percentiles nearer to the middle say nothing about bad days: alone they cannot show that nothing differs.

@@ -1,6 +1,8 @@
 //! The values of measures, run by run.
 
-use swell_stats::{Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean};
+use swell_stats::{
+    Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean, samples_beyond,
+};
 
 use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Own;
@@ -345,7 +347,7 @@ fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Option<(Groups, Groups
         let positive = groups.iter().flatten().all(|o| o.value > 0.0);
         groups.iter().all(|g| !g.is_empty())
             && positive
-            && samples as f64 * (1.0 - DECISIVE[1]) >= MIN_TAIL_SAMPLES
+            && samples_beyond(samples, DECISIVE[1]) >= MIN_TAIL_SAMPLES
     };
     (plenty(&over) && plenty(&under)).then_some((over, under))
 }
