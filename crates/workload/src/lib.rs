@@ -19,10 +19,12 @@
 //! | [`Sessions`] | background: sessions of files and datagram sources of a flow-level model |
 //! | [`Structural`] | background: users, sessions and exchanges of a learnt traffic model |
 //! | [`Windows`] | any of these, in windows of time only |
+//! | [`Clocked`] | any of these, with more energy at one timescale |
 //!
 //! A workload plays both ends of its connections ([`End`]); each end acts only on what that end
 //! could know.
 
+mod clock;
 mod dash;
 mod greedy;
 mod machine;
@@ -38,6 +40,7 @@ mod structural;
 mod web;
 mod windows;
 
+pub use clock::{Clock, Clocked, NoClock};
 pub use dash::{Dash, DashConfig, Known, Rule, measures as dash_measures};
 pub use greedy::{Greedy, GreedyConfig};
 pub use machine::{

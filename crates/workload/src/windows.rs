@@ -236,17 +236,22 @@ impl Windows {
 
 /// A record of a machine whose time began `by` after the run.
 fn later(record: Record, by: Dur) -> Record {
+    moved(record, |t| t + by)
+}
+
+/// A record of a machine with a time of its own, which `real` turns into the run's.
+pub(crate) fn moved(record: Record, real: impl Fn(Time) -> Time) -> Record {
     match record {
         Record::Flow(f) => Record::Flow(FlowRecord {
-            start: f.start + by,
-            end: f.end.map(|t| t + by),
+            start: real(f.start),
+            end: f.end.map(real),
             ..f
         }),
         Record::Request(r) => Record::Request(RequestRecord {
-            start: r.start + by,
-            connected: r.connected.map(|t| t + by),
-            first_byte: r.first_byte.map(|t| t + by),
-            last_byte: r.last_byte.map(|t| t + by),
+            start: real(r.start),
+            connected: r.connected.map(&real),
+            first_byte: r.first_byte.map(&real),
+            last_byte: r.last_byte.map(real),
             ..r
         }),
     }

@@ -1,0 +1,314 @@
+//! A workload on a clock that runs now faster, now slower: more energy at one timescale, and the same mean.
+//!
+//! The clock's speed is 1 + a m(t), where m is a sum of cosines of random phase whose frequencies lie in the middle of
+//! one octave, from 0.6/T to 0.9/T. Its variance is one. Every timer of the workload runs on this clock. What a source sends by a
+//! schedule then has its intensity times the speed, so a Poisson process stays one given the speed (time change of point
+//! processes: Daley & Vere-Jones, Introduction to the Theory of Point Processes, section 7.4). Users who wait for answers
+//! begin and think by it. The network keeps its own time: what transfers take is as before.
+//!
+//! Energy at octave j of a log-scale diagram is that of frequencies from 2^-(j+1) to 2^-j per bin, so T is 2^j bins. A
+//! band leaks nothing itself. Daubechies' wavelet with three vanishing moments sees [`SEEN`] of this one at its octave,
+//! and leaks the rest to the neighbours: 1.4 dB where the octave has 6 dB more. Haar wavelets would leak themselves.
+
+use std::f64::consts::TAU;
+
+use swell_base::{Dur, Stream, Time};
+
+use crate::windows::moved;
+use crate::{Action, Conn, Event, Info, Record, Sample, Workload};
+
+/// Points of the clock's table in T: a cosine of period T between them is a line within 0.02.
+const POINTS: f64 = 32.0;
+
+/// Cosines: as many as make the speed about normal.
+const COSINES: usize = 64;
+
+/// The band, in 1/T.
+const BAND: [f64; 2] = [0.6, 0.9];
+
+/// The energy that Daubechies' wavelet with three vanishing moments has at the band's octave, of what a process of this
+/// variance has that fills an octave evenly.
+const SEEN: f64 = 0.757;
+
+/// A clock is never slower than this, or it could not be read backwards.
+const SLOWEST: f64 = 0.02;
+
+/// Points of the table, 8 bytes each.
+const MOST: f64 = 1.6e7;
+
+/// A clock that runs now faster, now slower.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clock {
+    /// Nanoseconds between points.
+    step: f64,
+    /// What it reads at each point, nanoseconds; the first is zero.
+    reads: Vec<f64>,
+}
+
+/// Why there is no such clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoClock {
+    /// The run is too short to hold several turns.
+    #[error("a run of less than 16 times the timescale has no energy there")]
+    TooShort,
+    /// The table would not fit.
+    #[error("the run is more than 500000 times the timescale")]
+    TooLong,
+}
+
+impl Clock {
+    /// The deviation of the speed that raises the energy at a timescale by `db`, where counts per
+    /// timescale have `variance` over their squared mean, as far as that octave goes: for Poisson packets one over their
+    /// mean number.
+    pub fn deviation(db: f64, variance: f64) -> f64 {
+        libm::sqrt((libm::pow(10.0, db / 10.0) - 1.0) * variance / SEEN)
+    }
+
+    /// The clock of a run of length `duration`, whose speed has standard deviation `a` at `timescale`. Over the whole run it is right. Speeds below zero, which a normal speed of large `a` would have,
+    /// are cut off.
+    ///
+    /// # Errors
+    /// See [`NoClock`].
+    pub fn new(seed: u64, duration: Dur, timescale: Dur, a: f64) -> Result<Clock, NoClock> {
+        let turns = duration.as_secs_f64() / timescale.as_secs_f64();
+        let points = (turns * POINTS).ceil();
+        if turns.is_nan() || turns < 16.0 {
+            return Err(NoClock::TooShort);
+        }
+        if points > MOST {
+            return Err(NoClock::TooLong);
+        }
+        let mut rng = Stream::new(seed, "clock");
+        // Harmonics of the run, one of each of as many parts of the octave as there are cosines: they sum to zero over
+        // the run, and do not come again within it.
+        let [low, high] = BAND.map(|b| b * turns);
+        let wide = high - low;
+        let count = COSINES.min(wide as usize);
+        let height = a * libm::sqrt(2.0 / count as f64);
+        let mut waves: Vec<Wave> = (0..count)
+            .map(|i| {
+                let part = (i as f64 + rng.uniform()) / count as f64;
+                let harmonic = (low + wide * part).floor();
+                let turn = TAU * harmonic / points;
+                let phase = TAU * rng.uniform();
+                Wave {
+                    at: [height * libm::cos(phase), height * libm::sin(phase)],
+                    turn: [libm::cos(turn), libm::sin(turn)],
+                }
+            })
+            .collect();
+        let points = points as usize;
+        let mut reads = Vec::with_capacity(points + 1);
+        let mut sum = 0.0;
+        reads.push(sum);
+        for _ in 0..points {
+            let speed: f64 = 1.0 + waves.iter_mut().map(Wave::next).sum::<f64>();
+            sum += speed.max(SLOWEST);
+            reads.push(sum);
+        }
+        let length = duration.as_nanos() as f64;
+        reads.iter_mut().for_each(|r| *r *= length / sum);
+        Ok(Clock {
+            step: length / points as f64,
+            reads,
+        })
+    }
+
+    /// What it reads at `real`. After the run it is right.
+    pub fn read(&self, real: Dur) -> Dur {
+        let at = real.as_nanos() as f64 / self.step;
+        let i = at as usize;
+        match self.reads.get(i..i + 2) {
+            Some(ends) => {
+                let own = ends[0] + (ends[1] - ends[0]) * (at - i as f64);
+                Dur::from_nanos(own as u64)
+            }
+            None => real,
+        }
+    }
+
+    /// When it reads `own`, rounded up.
+    pub fn when(&self, own: Dur) -> Dur {
+        let nanos = own.as_nanos() as f64;
+        let i = self.reads.partition_point(|&r| r <= nanos);
+        let Some(ends) = i.checked_sub(1).and_then(|i| self.reads.get(i..i + 2)) else {
+            return own;
+        };
+        let part = (nanos - ends[0]) / (ends[1] - ends[0]);
+        Dur::from_nanos(((i as f64 - 1.0 + part) * self.step).ceil() as u64)
+    }
+}
+
+/// A cosine, point after point.
+struct Wave {
+    at: [f64; 2],
+    turn: [f64; 2],
+}
+
+impl Wave {
+    fn next(&mut self) -> f64 {
+        let ([x, y], [c, s]) = (self.at, self.turn);
+        self.at = [x * c - y * s, x * s + y * c];
+        x
+    }
+}
+
+/// A workload whose timers run on a [`Clock`].
+pub struct Clocked {
+    machine: Box<dyn Workload>,
+    clock: Clock,
+    start: Time,
+}
+
+impl Clocked {
+    /// `machine` by `clock`.
+    pub fn new(machine: Box<dyn Workload>, clock: Clock) -> Clocked {
+        Clocked {
+            machine,
+            clock,
+            start: Time::ZERO,
+        }
+    }
+
+    fn real(&self, own: Time) -> Time {
+        self.start + self.clock.when(own.since(self.start))
+    }
+}
+
+impl Workload for Clocked {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        if event == Event::Start {
+            self.start = now;
+        }
+        let own = self.start + self.clock.read(now.since(self.start));
+        let first = actions.len();
+        self.machine.handle(own, event, actions);
+        for action in &mut actions[first..] {
+            if let Action::Timer(after, _) = action {
+                let due = self.start + self.clock.when((own + *after).since(self.start));
+                *after = due.since(now);
+            }
+        }
+    }
+
+    fn about(&self, token: u64) -> Option<Conn> {
+        self.machine.about(token)
+    }
+
+    fn keep_records(&mut self, keep: bool) {
+        self.machine.keep_records(keep);
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        let records = self.machine.take_records().into_iter();
+        records.map(|r| moved(r, |t| self.real(t))).collect()
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        let samples = self.machine.take_samples().into_iter();
+        let real = |s: Sample| Sample {
+            at: self.real(s.at),
+            ..s
+        };
+        samples.map(real).collect()
+    }
+
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
+        self.machine.finish(info);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_read_both_ways_and_is_right_in_the_end() {
+        for (millis, a) in [(4, 0.3), (64, 0.5), (1000, 0.9)] {
+            let (run, t) = (Dur::from_secs(60), Dur::from_millis(millis));
+            let clock = Clock::new(3, run, t, a).unwrap();
+            assert_eq!(clock.read(Dur::ZERO), Dur::ZERO);
+            assert_eq!(clock.read(run), run);
+            let mut last = Dur::ZERO;
+            for i in 0..5000u64 {
+                let real = Dur::from_micros(i * 12_007);
+                let own = clock.read(real);
+                assert!(own >= last);
+                last = own;
+                let back = clock.when(own);
+                // A nanosecond of the clock is at most fifty.
+                let error = back.max(real).saturating_sub(back.min(real));
+                assert!(error <= Dur::from_nanos(60), "{real:?} {back:?}");
+                assert!(clock.read(back) >= own.saturating_sub(Dur::from_nanos(1)));
+            }
+        }
+        let short = Clock::new(3, Dur::from_secs(1), Dur::from_secs(1), 0.1);
+        assert_eq!(short, Err(NoClock::TooShort));
+        let long = Clock::new(3, Dur::from_secs(86_400), Dur::from_millis(1), 0.1);
+        assert_eq!(long, Err(NoClock::TooLong));
+    }
+
+    /// Poisson packets on a clock: energies by octave over those without, in dB, and the same of the mean count. Bins are
+    /// a sixteenth of the timescale, so that it is octave 4.
+    fn raised(timescale: Dur, db: f64) -> (Vec<f64>, f64) {
+        let bins = 1u64 << 18;
+        let bin = timescale / 16;
+        let run = bin * bins;
+        let mut rng = Stream::new(17, "packets");
+        let clock = Clock::new(5, run, timescale, Clock::deviation(db, 1.0 / 20.0)).unwrap();
+        let (mut plain, mut clocked) = (vec![0.0; bins as usize], vec![0.0; bins as usize]);
+        let mut at = Dur::ZERO;
+        loop {
+            at += rng.gap(timescale.as_secs_f64() / 20.0);
+            if at >= run {
+                break;
+            }
+            let place = |t: Dur| ((t.as_nanos() / bin.as_nanos()) as usize).min(bins as usize - 1);
+            plain[place(at)] += 1.0;
+            clocked[place(clock.when(at))] += 1.0;
+        }
+        let sum = |x: &[f64]| x.iter().sum::<f64>();
+        let mean = sum(&clocked) / sum(&plain);
+        let [before, after] = [plain, clocked].map(|x| swell_stats::energies(&x, 3));
+        let pairs = before.iter().zip(&after);
+        let over = pairs.map(|(a, b)| 10.0 * (b.energy / a.energy).log10());
+        (over.take(9).collect(), mean)
+    }
+
+    /// At every octave from 4 ms to 8 s: what was asked there within 1 dB, at most 2.5 dB beside it and 0.5 dB elsewhere,
+    /// and the mean within 1 %.
+    #[test]
+    fn the_energy_of_one_octave_rises_by_what_was_asked() {
+        for k in 2..=13 {
+            for asked in [6.0, 3.0] {
+                if asked < 6.0 && k % 4 != 0 {
+                    continue;
+                }
+                let (over, mean) = raised(Dur::from_millis(1 << k), asked);
+                for (j, db) in (1..).zip(&over) {
+                    let ok = match j {
+                        4 => (db - asked).abs() <= 1.0,
+                        3 | 5 => (-0.5..=2.5).contains(db),
+                        _ => db.abs() <= 0.5,
+                    };
+                    assert!(ok, "2^{k} ms, octave {j}: {over:.2?}");
+                }
+                assert!((mean - 1.0).abs() < 0.01, "{mean}");
+            }
+        }
+    }
+
+    #[test]
+    fn its_speed_has_the_deviation_that_was_asked_for() {
+        let t = Dur::from_millis(32);
+        let clock = Clock::new(9, Dur::from_secs(100), t, 0.2).unwrap();
+        let step = Dur::from_millis(1);
+        let speeds = (0..100_000u64).map(|i| {
+            let [a, b] = [i, i + 1].map(|k| clock.read(step * k).as_secs_f64());
+            (b - a) / step.as_secs_f64() - 1.0
+        });
+        let squares: f64 = speeds.map(|x| x * x).sum();
+        let sd = (squares / 100_000.0).sqrt();
+        assert!((sd / 0.2 - 1.0).abs() < 0.03, "{sd}");
+    }
+}
