@@ -54,6 +54,9 @@ pub struct PairedRatio {
     known: Known,
 }
 
+/// More replications than this are no advice.
+const MOST_REPLICATIONS: usize = 10_000;
+
 /// The value of one group under one condition.
 #[derive(Clone, Copy)]
 enum Value {
@@ -263,6 +266,45 @@ impl PairedRatio {
     pub fn equivalent(&self, margin: f64, alpha: f64) -> bool {
         let (low, high) = self.interval(1.0 - 2.0 * alpha);
         self.groups >= MIN_REPLICATIONS && low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin
+    }
+
+    /// The p-value of "the ratio lies outside 1/(1 + `margin`) to 1 + `margin`", by two one-sided tests: the larger of
+    /// theirs. One with fewer than [`MIN_REPLICATIONS`] groups.
+    pub fn p_equivalent(&self, margin: f64) -> f64 {
+        if self.groups < MIN_REPLICATIONS {
+            return 1.0;
+        }
+        self.p_below(1.0 + margin)
+            .max(self.p_above(1.0 / (1.0 + margin)))
+    }
+
+    /// About how many replications would show, at level `alpha`, on which side of the margin the ratio lies: if it is
+    /// what it seems and varies as it does. At least [`MIN_REPLICATIONS`]; `None` with a single group, where the ratio is
+    /// a bound, and where it would take more than 10 000.
+    pub fn replications_to_decide(&self, margin: f64, alpha: f64) -> Option<usize> {
+        if self.groups < 2 || self.known != Known::Value {
+            return None;
+        }
+        let each = self.replications as f64 / self.groups as f64;
+        let distance = (libm::log1p(margin) - self.mean.abs()).abs();
+        let enough = |n: usize| {
+            t_quantile(1.0 - alpha, n as f64 - 1.0) * self.sd / libm::sqrt(n as f64) <= distance
+        };
+        let (mut few, mut many) = (MIN_REPLICATIONS - 1, MIN_REPLICATIONS);
+        while !enough(many) {
+            (few, many) = (many, 2 * many);
+            if many > MOST_REPLICATIONS {
+                return None;
+            }
+        }
+        while many - few > 1 {
+            let middle = usize::midpoint(few, many);
+            match enough(middle) {
+                true => many = middle,
+                false => few = middle,
+            }
+        }
+        Some((many as f64 * each).ceil() as usize)
     }
 
     /// About how many replications would narrow the 95 % interval to a factor of 1 + `margin` either way:

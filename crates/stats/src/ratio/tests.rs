@@ -224,3 +224,43 @@ fn intervals_of_independent_samples_cover_whatever_their_sizes_and_spreads() {
         assert!(share >= 0.92, "{n} and {m}: {share}");
     }
 }
+
+#[test]
+fn the_p_value_of_equivalence_and_its_intervals_agree() {
+    let mut s = Stream::new(4, "equivalence");
+    for _ in 0..200 {
+        let shift = 0.2 * (s.uniform() - 0.5);
+        let with: Vec<f64> = (0..6)
+            .map(|_| (shift + 0.1 * (s.uniform() - 0.5)).exp())
+            .collect();
+        let r = PairedRatio::of_values(&with, &[1.0; 6]).unwrap();
+        for alpha in [0.01, 0.05, 0.2] {
+            let p = r.p_equivalent(0.1);
+            assert_eq!(r.equivalent(0.1, alpha), p <= alpha, "{alpha} {p}");
+        }
+    }
+    let four = PairedRatio::of_values(&[1.0; 4], &[1.0; 4]).unwrap();
+    assert_eq!(four.p_equivalent(0.1), 1.0);
+}
+
+#[test]
+fn so_many_replications_decide_as_were_promised() {
+    // Logarithms of mean 0 and sd 0.1: t(0.95, n - 1) * 0.1 / sqrt(n) is 0.1016 for n = 5 and 0.0823 for n = 6, and the
+    // margin 0.0953.
+    let spread = [-0.1, 0.1, -0.1, 0.1, 0.0].map(|x: f64| x.exp());
+    let r = PairedRatio::of_values(&spread, &[1.0; 5]).unwrap();
+    assert_eq!(r.replications_to_decide(0.1, 0.05), Some(6));
+    // A stricter level, and a value near the margin on either side, take more.
+    let strict = r.replications_to_decide(0.1, 0.005).unwrap();
+    assert!(strict > 6, "{strict}");
+    let at = |shift: f64| {
+        let own: Vec<f64> = spread.iter().map(|x| x * shift.exp()).collect();
+        let own = PairedRatio::of_values(&own, &[1.0; 5]).unwrap();
+        own.replications_to_decide(0.1, 0.05)
+    };
+    assert!(at(0.08) > Some(50), "{:?}", at(0.08));
+    assert!(at(0.11) > Some(50), "{:?}", at(0.11));
+    // On the margin no number of them does; far beyond it, few do.
+    assert_eq!(at(1.1f64.ln()), None);
+    assert_eq!(at(1.0), Some(MIN_REPLICATIONS));
+}
