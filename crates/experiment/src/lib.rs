@@ -17,6 +17,7 @@ pub mod reported;
 pub mod run;
 mod simulate;
 pub mod store;
+pub mod suite;
 #[cfg(test)]
 mod test_support;
 pub mod verdict;

@@ -398,6 +398,7 @@ impl Plan {
             name: part.name().to_owned(),
             traffic: part.as_keys().resolve(&with)?,
             active: part.active(),
+            energy: part.energy(),
             path: self.file.hops(&part.route()),
         })
     }

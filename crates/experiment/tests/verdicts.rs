@@ -325,3 +325,45 @@ fn chance_is_the_binomials() {
     let one = 0.95f64.powi(10) + 10.0 * 0.05 * 0.95f64.powi(9);
     assert!((at_most(1, 10, 0.05) - one).abs() < 1e-12);
 }
+
+/// What the suite says where the truth is known: beside a link of which next to nothing is used, nothing at all is
+/// sufficient. Beside one that bursts fill, neither nothing nor Poisson packets are.
+#[test]
+fn a_suite_finds_what_is_sufficient() {
+    let idle = "kind = \"learnt\"\nmodel = \"access-link\"\nrate = \"50kbit\"";
+    let busy = "kind = \"learnt\"\nmodel = \"access-link\"\nrate = \"14Mbit\"";
+    for (world, sufficient) in [(idle, true), (busy, false)] {
+        let poisson =
+            "[[background]]\nname = \"poisson\"\nkind = \"poisson\"\nrate = \"match:other\"";
+        let mut own = plan(&format!("{world}\n{poisson}"));
+        own.file.run.suite = Some("other".into());
+        // The cheapest comes first in the file, the target last.
+        own.file.background.swap(1, 2);
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let options = Options {
+            dir: dir.path().join("run"),
+            threads: 2,
+            fresh: true,
+            shard: None,
+        };
+        let own = Plan::resolve(&own.file.to_toml(), "suite", Path::new(".")).expect("it resolves");
+        let ended = swell_experiment::run::run(&own, &Simulator, &options, &|_| {}, &|| false);
+        let Ok(Ended::Complete(results)) = ended else {
+            panic!("{ended:?}")
+        };
+        let verdict = Verdict::of(&results).foregrounds.remove(0);
+        let suite = verdict.suite.expect("the file asks for it");
+        let yes = |name: &str| {
+            let found = suite.candidates.iter().find(|c| c.background == name);
+            found.expect("it is a candidate").sufficient == Answer::Yes
+        };
+        assert_eq!(yes("none"), sufficient, "{suite:#?}");
+        assert!(sufficient || !yes("poisson"), "{suite:#?}");
+        assert_eq!(suite.cheapest.as_deref(), sufficient.then_some("none"));
+        assert!(
+            verdict.sentence.contains("sufficient"),
+            "{}",
+            verdict.sentence
+        );
+    }
+}

@@ -321,6 +321,9 @@ fn foregrounds(file: &File, found: &mut Findings) {
             key: &key,
         };
         foreground.as_keys().check(&at, found);
+        if let Some(energy) = foreground.energy() {
+            energy.check(&at, found);
+        }
         if let Some(active) = foreground.active() {
             active.check(&at, found);
             at.simulated_only(
@@ -381,6 +384,16 @@ fn run(file: &File, found: &mut Findings) {
             "foregrounds run at the same time in simulated runs only",
             "write backend = \"simulated\", or leave it out",
         );
+    }
+    if let Some(target) = &run.suite {
+        let named = file.background.iter().find(|b| b.name() == target);
+        if named.is_none_or(|b| b.is_none()) {
+            found.add(
+                "run.suite",
+                format!("no background that sends is called `{target}`"),
+                "write the name of the background that the others are to stand in for",
+            );
+        }
     }
     if !REPLICATIONS.contains(&run.replications) {
         found.add(

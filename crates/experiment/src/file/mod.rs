@@ -22,9 +22,9 @@ use swell_base::Dur;
 
 pub use crate::exporter::Exporter;
 pub use crate::kinds::{
-    Active, Background, Client, CommandLine, ConnectionUse, Delays, Direction, Foreground, Greedy,
-    Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Place, Program, Replay,
-    Server, Sessions, Size, Web,
+    Active, Background, Client, CommandLine, ConnectionUse, Delays, Direction, Energy, Foreground,
+    Greedy, Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Place, Program,
+    Replay, Server, Sessions, Size, Web,
 };
 pub use backend::{BackendKind, Stack};
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
@@ -89,6 +89,10 @@ pub struct Run {
     /// choice.
     #[serde(skip_serializing_if = "is_default")]
     pub background_stack: Stack,
+    /// The background that the others are to stand in for. They are listed with the cheapest first, and the verdict names
+    /// the first that is sufficient. `swell run --suite` writes such a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
     /// Which large results to keep.
     pub keep: Keep,
 }
@@ -128,6 +132,7 @@ impl Default for Run {
             seed: 1,
             bins: Dur::from_millis(100),
             background_stack: Stack::default(),
+            suite: None,
             keep: Keep::default(),
         }
     }

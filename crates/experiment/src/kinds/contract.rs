@@ -10,12 +10,13 @@ use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use swell_workload::{Access, Object, Workload};
 
-use super::{Active, Program, Trace, Traffic};
+use super::{Active, Energy, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::exporter::{Exported, Exporter};
 use crate::file::check::Findings;
 use crate::file::{BackendKind, LoadBasis, RateSpec, Route};
 use crate::measure::Measure;
+use crate::observe::Observations;
 use crate::plan::Traces;
 use crate::store::{Measured, ModelFacts};
 
@@ -235,6 +236,11 @@ pub(crate) trait Keys {
         None
     }
 
+    /// More energy at one timescale, where the file asks for it.
+    fn energy(&self) -> Option<Energy> {
+        None
+    }
+
     /// Which links it crosses.
     fn route(&self) -> Route {
         Route::default()
@@ -418,6 +424,22 @@ pub(crate) trait Plays {
     fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
         let _ = at;
         Ok(None)
+    }
+
+    /// The variance of its bytes at a timescale, over their squared mean: as far as that octave of a log-scale diagram
+    /// goes; for Poisson packets one over their mean number. `None` where it is not known.
+    ///
+    /// # Errors
+    /// Where it cannot be built.
+    fn variance(&self, at: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
+        let _ = (at, timescale);
+        Ok(None)
+    }
+
+    /// Adds to what was observed of it as a foreground what it cannot know itself. `path` are the links on the way to its
+    /// clients: names, directions, capacities in bits per second.
+    fn observed(&self, path: &[(String, u8, f64)], observed: &mut Observations) {
+        let _ = (path, observed);
     }
 
     /// Doubts that its description raises.

@@ -14,7 +14,8 @@ use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
     Shown, Slot, trimmed,
 };
-use super::{Active, Traffic};
+use super::energy::of_octave;
+use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::bundled;
 use crate::file::check::Findings;
@@ -74,6 +75,9 @@ pub struct Learnt {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// More energy at one timescale. Default: what it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
     /// Which links it crosses.
     #[serde(flatten)]
     pub route: Route,
@@ -241,6 +245,10 @@ impl Keys for Learnt {
         self.active
     }
 
+    fn energy(&self) -> Option<Energy> {
+        self.energy
+    }
+
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
         let Some(Data::Model(model)) = with.input else {
             return None;
@@ -263,6 +271,16 @@ impl Keys for Learnt {
             if k != 1.0 {
                 what.push_str(&format!(", {name} × {}", trimmed(k)));
             }
+        }
+        if !self.independent.is_empty() {
+            let dropped: Vec<&str> = self.independent.iter().map(|i| i.name()).collect();
+            let all = Dependency::ALL
+                .iter()
+                .all(|d| self.independent.contains(&d.0));
+            what.push_str(&match all {
+                true => ", without any dependency".to_owned(),
+                false => format!(", without {}", dropped.join(", ")),
+            });
         }
         what
     }
@@ -333,6 +351,20 @@ impl Plays for LearntTraffic {
             ));
         }
         doubts
+    }
+
+    fn variance(&self, _: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
+        let load = &self.model.load;
+        let bytes = load.bytes.each_ref().map(|way| way.iter().sum::<u64>());
+        let busier = usize::from(bytes[0] <= bytes[1]);
+        let bins = self.model.duration.as_secs_f64() / load.lsd_bin.as_secs_f64();
+        let j = (timescale.as_nanos() / load.lsd_bin.as_nanos().max(1)).checked_ilog2();
+        let of_model = j.and_then(|j| {
+            let level = load.lsd[busier].get(j.checked_sub(1)? as usize)?;
+            of_octave(level.exp2(), j, bytes[busier] as f64 / bins)
+        });
+        // Sessions of several copies do not know of each other.
+        Ok(of_model.map(|v| v / self.knobs.sessions))
     }
 
     fn class(&self, index: u32) -> String {

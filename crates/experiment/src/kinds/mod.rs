@@ -8,6 +8,7 @@
 mod active;
 mod contract;
 mod dash;
+mod energy;
 mod greedy;
 mod har;
 mod imitation;
@@ -17,6 +18,7 @@ mod none;
 mod on_off;
 mod packets;
 mod page;
+mod probe;
 mod program;
 mod replay;
 mod sessions;
@@ -38,6 +40,7 @@ pub(crate) use contract::{
 };
 pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
 pub use dash::{Choice, Dash, DashTraffic};
+pub use energy::Energy;
 pub use greedy::{Delays, Direction, Greedy};
 pub use imitation::Imitation;
 pub use learnt::{Learnt, LearntTraffic, MOST_COPIES};
@@ -46,6 +49,7 @@ pub use none::Nothing;
 pub use on_off::{OnOff, Size};
 pub use packets::{Cbr, PacketsTraffic, Parametric, Poisson, Process};
 pub use page::{Page, PageTraffic, Protocol};
+pub use probe::{Probe, ProbeTraffic, Tool};
 pub use program::{Client, CommandLine, Measure, Peer, Place, Program, ProgramTraffic, Server};
 pub use replay::{Replay, ReplayTraffic, Trace};
 pub use sessions::{Sessions, SessionsTraffic};
@@ -55,6 +59,7 @@ pub use web::{ConnectionUse, Objects, Web, WebTraffic};
 
 use crate::backend::{Offered, RunError};
 use crate::file::{Hop, LoadBasis, RateSpec, Route};
+use crate::observe::Observations;
 use crate::store::Measured;
 
 /// The list of kinds: the name in files, what it may be, its keys, and what a run makes of them.
@@ -151,6 +156,8 @@ kinds! {
     Dash = "dash", Foreground, Dash => DashTraffic;
     /// Browsers that load pages of many objects.
     Page = "page", Either, Page => PageTraffic;
+    /// A tool that estimates how much of its path is free.
+    Probe = "probe", Foreground, Probe => ProbeTraffic;
     /// Several backgrounds at once.
     Mix = "mix", Background, Mix;
 }
@@ -169,6 +176,11 @@ impl Part {
     /// When it sends, where that is not always.
     pub fn active(&self) -> Option<Active> {
         self.keys().active()
+    }
+
+    /// More energy at one timescale, where the file asks for it.
+    pub fn energy(&self) -> Option<Energy> {
+        self.keys().energy()
     }
 
     /// Which links it crosses.
@@ -303,6 +315,12 @@ impl Traffic {
         self.plays().offered(at)
     }
 
+    /// Adds to what was observed of it as a foreground what it cannot know itself. `path` are the links on the way to its
+    /// clients: names, directions, capacities in bits per second.
+    pub(crate) fn observed(&self, path: &[(String, u8, f64)], observed: &mut Observations) {
+        self.plays().observed(path, observed);
+    }
+
     /// Doubts that its description raises.
     pub fn doubts(&self, at: &Setting<'_>) -> Vec<Warning> {
         self.plays().doubts(at)
@@ -353,6 +371,8 @@ pub struct Playing {
     pub traffic: Traffic,
     /// When, where that is not always.
     pub active: Option<Active>,
+    /// More energy at one timescale.
+    pub energy: Option<Energy>,
     /// The links that it crosses, from its clients to its servers.
     pub path: Vec<Hop>,
 }
@@ -370,9 +390,13 @@ impl Playing {
     /// # Errors
     /// Where it cannot be built.
     pub fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        match self.active {
+        let made = match self.active {
             Some(active) => active.machine(&self.traffic, at),
             None => self.traffic.machine(at),
+        }?;
+        match (made, self.energy) {
+            (Some(machine), Some(energy)) => energy.machine(machine, &self.traffic, at).map(Some),
+            (made, _) => Ok(made),
         }
     }
 

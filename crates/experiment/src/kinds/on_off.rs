@@ -8,9 +8,10 @@ use swell_workload::{Packets, ReplayConfig};
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, trimmed,
 };
+use super::energy::variance;
 use super::packets::{own_seed, times};
 use super::replay::until;
-use super::{Active, Traffic};
+use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, delay};
@@ -31,12 +32,12 @@ const PERIODS: f64 = 5e7;
 pub struct OnOff {
     /// The name it goes by in tables and pictures.
     pub name: String,
-    /// Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate of
-    /// that background.
+    /// Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the measured mean rates of
+    /// that background, both directions.
     pub rate: RateSpec,
-    /// Mean rate of the up direction. Default: none.
-    #[serde(default)]
-    pub rate_up: Rate,
+    /// Mean rate of the up direction. Default: none, or what `match:NAME` measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_up: Option<Rate>,
     /// Whether `rate` is what is sent or what the network carries of it. Default: offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadBasis>,
@@ -68,6 +69,9 @@ pub struct OnOff {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// More energy at one timescale. Default: what it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
     /// Which links it crosses.
     #[serde(flatten)]
     pub route: Route,
@@ -109,6 +113,11 @@ fn sizes() -> Vec<Size> {
 }
 
 impl OnOff {
+    /// Mean rate of the up direction, everything said.
+    fn up(&self) -> Rate {
+        self.rate_up.unwrap_or_default()
+    }
+
     /// Refuses sources that go on and off too often to be drawn. No period is shorter than the Pareto law's
     /// minimum, the mean times (shape - 1) / shape, and with a shape near 1 most are hardly longer.
     fn check_periods(&self, at: &Slot<'_>, found: &mut Findings) {
@@ -168,10 +177,7 @@ impl OnOff {
                 }),
             }
         };
-        Ok([
-            way(self.rate_up, seeds[0])?,
-            way(self.rate.fixed(), seeds[1])?,
-        ])
+        Ok([way(self.up(), seeds[0])?, way(self.rate.fixed(), seeds[1])?])
     }
 }
 
@@ -187,7 +193,7 @@ impl Keys for OnOff {
             found,
         );
         found.no_match(at, Some(&self.rate));
-        if self.rate == RateSpec::Fixed(Rate::default()) && self.rate_up == Rate::default() {
+        if self.rate == RateSpec::Fixed(Rate::default()) && self.up() == Rate::default() {
             found.silent(at.key("rate"));
         }
         found.sources(at.key("sources"), self.sources);
@@ -210,7 +216,7 @@ impl Keys for OnOff {
         let mean: f64 = (self.sizes.iter())
             .map(|s| s.packet.0 as f64 * s.share)
             .sum();
-        let rate = self.rate.fixed().bps().max(self.rate_up.bps()) as f64;
+        let rate = self.rate.fixed().bps().max(self.up().bps()) as f64;
         let packets = rate / 8.0 / mean * at.duration.as_secs_f64();
         if packets > PACKETS {
             found.add(
@@ -240,7 +246,7 @@ impl Keys for OnOff {
 
     fn asks(&self) -> Asked {
         [
-            Some(("rate_up", self.rate_up)),
+            self.rate_up.map(|rate| ("rate_up", rate)),
             Some(("rate", self.rate.fixed())),
         ]
     }
@@ -257,17 +263,21 @@ impl Keys for OnOff {
         self.active
     }
 
+    fn energy(&self) -> Option<Energy> {
+        self.energy
+    }
+
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
-        let rate = match &self.rate {
-            RateSpec::Fixed(rate) => *rate,
-            RateSpec::Match(name) => {
-                let bps = with.measured.get(name).map_or(0.0, |m| m.down_bps);
-                Rate::from_bps_f64(bps)
-            }
+        let [up, rate] = match &self.rate {
+            RateSpec::Fixed(rate) => [Rate::default(), *rate],
+            RateSpec::Match(name) => with.measured.get(name).map_or([Rate::default(); 2], |m| {
+                [m.up_bps, m.down_bps].map(Rate::from_bps_f64)
+            }),
         };
+        let up = self.rate_up.unwrap_or(up);
         Some(Traffic::OnOff(OnOff {
             rate: RateSpec::Fixed(times(rate, with.pace)),
-            rate_up: times(self.rate_up, with.pace),
+            rate_up: Some(times(up, with.pace)),
             ..self.clone()
         }))
     }
@@ -304,8 +314,18 @@ impl Plays for OnOff {
         let ways = self.packets(at)?;
         let drawn =
             ways.map(|way| (until(&way, to, None) - until(&way, from, None)) * 8.0 / at.seconds());
-        let mean = [self.rate_up, self.rate.fixed()].map(|r| r.bps() as f64);
+        let mean = [self.up(), self.rate.fixed()].map(|r| r.bps() as f64);
         Ok(Some(Offered { mean, drawn }))
+    }
+
+    fn variance(&self, at: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
+        let [up, down] = self.packets(at)?;
+        let busier = if self.up() > self.rate.fixed() {
+            up
+        } else {
+            down
+        };
+        Ok(variance(&busier, at.duration, timescale))
     }
 
     fn class(&self, _: u32) -> String {
@@ -317,7 +337,7 @@ impl Plays for OnOff {
     }
 
     fn plausible(&self, _: &Setting<'_>) -> Plausible {
-        let rates = [self.rate_up, self.rate.fixed()];
+        let rates = [self.up(), self.rate.fixed()];
         Plausible::of(rates.map(|r| r.bps() as f64), 1.0)
     }
 }

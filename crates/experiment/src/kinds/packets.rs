@@ -11,7 +11,7 @@ use swell_workload::{Law, ParametricConfig, Sources, Workload};
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, path,
 };
-use super::{Active, Traffic};
+use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, Pairing, RateSpec, Route, TcpSettings, Transport, delay};
@@ -73,6 +73,9 @@ pub struct Parametric {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// More energy at one timescale. Default: what it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
     /// Which links it crosses.
     #[serde(flatten)]
     pub route: Route,
@@ -300,6 +303,10 @@ macro_rules! kind {
                 self.0.active
             }
 
+            fn energy(&self) -> Option<Energy> {
+                self.0.energy
+            }
+
             fn asks(&self) -> Asked {
                 self.0.asks()
             }
@@ -393,6 +400,13 @@ impl Plays for PacketsTraffic {
 
     fn numbered_sources(&self) -> u32 {
         if self.independent { self.sources } else { 0 }
+    }
+
+    fn variance(&self, _: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
+        let busier = self.rates[0].max(self.rates[1]).bps() as f64;
+        let packets = busier / 8.0 / self.packet.0 as f64 * timescale.as_secs_f64();
+        // Equal intervals have next to no energy that could be raised.
+        Ok((self.process == Process::Poisson).then_some(1.0 / packets))
     }
 
     fn class(&self, _: u32) -> String {

@@ -14,8 +14,9 @@ use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
     Slot, path,
 };
+use super::energy::variance;
 use super::packets::own_seed;
-use super::{Active, Traffic};
+use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport, delay};
@@ -80,6 +81,9 @@ pub struct Replay {
     /// When it sends. Default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<Active>,
+    /// More energy at one timescale. Default: what it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
     /// Names of the links that it crosses, as in other backgrounds. Default: all links in the order of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Vec<String>>,
@@ -276,6 +280,10 @@ impl Keys for Replay {
         self.active
     }
 
+    fn energy(&self) -> Option<Energy> {
+        self.energy
+    }
+
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
         let Some(Data::Trace(trace)) = with.input else {
             return None;
@@ -376,6 +384,13 @@ impl Plays for ReplayTraffic {
             ));
         }
         doubts
+    }
+
+    fn variance(&self, _: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
+        let [up, down] = self.trace.bps();
+        let busier = &self.trace.packets[usize::from(up <= down)];
+        let own = timescale.scale(1.0 / self.stretch);
+        Ok(variance(busier, self.trace.period, own))
     }
 
     fn class(&self, _: u32) -> String {

@@ -12,6 +12,7 @@ use super::build;
 use super::observe::{self, Acked, Counted};
 use crate::backend::{Offered, RunError, RunSpec};
 use crate::exporter::Exporting;
+use crate::file::queues;
 use crate::kinds::{Machine, Playing, Role};
 use crate::observe::{MeasureSample, Observations, Request};
 use crate::packets::{Recorder, Source};
@@ -180,6 +181,15 @@ impl RunParts {
         let own = own.unwrap_or_default();
         let samples = foreground.map(|p| world.take_samples(p.index));
         observed.measures = measures(samples.unwrap_or_default());
+        if let Some(part) = foreground {
+            let queues = queues(&part.part.path, true).into_iter();
+            let path = queues.map(|q| {
+                let (link, direction) = (&spec.links[q.link], usize::from(q.direction));
+                let capacity = link.directions[direction].rate.bps() as f64;
+                (link.name.to_string(), q.direction, capacity)
+            });
+            part.part.observed(&path.collect::<Vec<_>>(), &mut observed);
+        }
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());
         if spec.flows {
             // A background that was played elsewhere is of one part.

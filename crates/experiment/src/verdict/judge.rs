@@ -86,6 +86,16 @@ impl Judgement {
         self.p_above.min(self.p_below) <= 1.0 - LEVEL
     }
 
+    /// p-value of a ratio outside the margin, uncorrected.
+    pub(super) fn p_outside(&self) -> f64 {
+        self.paired.p_equivalent(MARGIN)
+    }
+
+    /// Replications that would tell at level `alpha` whether the ratio is within the margin.
+    pub(super) fn to_decide(&self, alpha: f64) -> Option<usize> {
+        self.paired.replications_to_decide(MARGIN, alpha)
+    }
+
     /// Whether it says something of the bad end, where percentiles near the middle do not.
     pub(super) fn tells_of_bad_days(&self) -> bool {
         match self.statistic {

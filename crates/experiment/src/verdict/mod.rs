@@ -20,6 +20,7 @@ mod judge;
 mod loads;
 mod own;
 mod ratios;
+mod suite;
 mod validity;
 mod values;
 mod words;
@@ -40,6 +41,7 @@ pub use judge::{Judgement, Statistic};
 use loads::Loads;
 pub use ratios::Known;
 use ratios::{bounded, without_interval};
+pub use suite::{Candidate, Suite};
 use values::Asked;
 pub use words::Paragraph;
 
@@ -84,6 +86,8 @@ pub struct ForegroundVerdict {
     pub application_failed: bool,
     /// Is a parametric background of the same mean rate enough? `None` without comparisons.
     pub parametric_enough: Option<Answer>,
+    /// The cheapest background that does what the one named in `run.suite` does; `None` where the file names none.
+    pub suite: Option<Suite>,
     /// How sure we are.
     pub sureness: Sureness,
     /// The answers in plain English: a sentence or two per question.
@@ -326,6 +330,10 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         .iter()
         .filter_map(|parametric| {
             let target = parametric.background.matches()?;
+            // What differs from a suite's model in its dependencies is a model too.
+            if file.run.suite.is_some() && parametric.background.is_model() {
+                return None;
+            }
             let learnt = conditions
                 .iter()
                 .find(|c| c.background.name() == target && c.background.is_model())?;
@@ -338,6 +346,9 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         c.enough = differ.inverted();
     }
 
+    let target = file.run.suite.as_deref();
+    let target = target.and_then(|t| conditions.iter().find(|c| c.background.name() == t));
+    let suite = target.map(|target| suite::of(results, name, &asked, &conditions, target));
     let matters = any(backgrounds.iter().filter_map(|b| b.matters));
     let parametric_enough = enough(&comparisons);
     let doubts = doubts::of_foreground(results, name, &backgrounds, &conditions, &asked);
@@ -353,6 +364,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             &conditions,
         ),
         parametric_enough,
+        suite,
         sureness,
         sentence: String::new(),
         paragraphs: Vec::new(),

@@ -6,6 +6,7 @@ use crate::test_support::experiment;
 
 mod laws;
 mod open;
+mod suites;
 
 /// Results in which requests take `base` seconds times 1..2 alone, stretched by `stretch` of the
 /// background's kind and of the request's rank in 0..1.

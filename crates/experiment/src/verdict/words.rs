@@ -7,7 +7,7 @@ use swell_stats::Estimate;
 
 use super::judge::{Judgement, Statistic};
 use super::ratios::Known;
-use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, validity};
+use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite, validity};
 use crate::measure::{Better, COMPLETION_TIME};
 
 /// An answer, and a line for each background that it rests on, where the answer does not name them.
@@ -34,6 +34,9 @@ pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
     }
     if let Some(enough) = v.parametric_enough {
         said.push(parametric(v, enough));
+    }
+    if let Some(suite) = &v.suite {
+        said.push(cheapest(v, suite));
     }
     said.push(Paragraph {
         text: sure(v),
@@ -465,6 +468,72 @@ fn compared(c: &Comparison) -> Side<'_> {
         first: String::new(),
         than: format!("with {}", c.parametric),
         line,
+    }
+}
+
+/// The cheapest background that is enough, and what of the cheaper ones is not known.
+fn cheapest(v: &ForegroundVerdict, suite: &Suite) -> Paragraph {
+    let (name, target) = (&v.foreground, &suite.target);
+    let found = suite.cheapest.as_deref();
+    let cheaper = suite
+        .candidates
+        .iter()
+        .take_while(|c| Some(&*c.background) != found);
+    let open: Vec<&str> = cheaper
+        .filter(|c| c.sufficient == Answer::Unclear)
+        .map(|c| &*c.background)
+        .collect();
+    let mut text = match (found, open.is_empty()) {
+        (Some(found), true) => format!(
+            "The cheapest background that is sufficient for {name} here is {found}: what it does is within {} of what {target} does.",
+            percent(MARGIN)
+        ),
+        (Some(found), false) => format!(
+            "{found} is sufficient for {name} here: what it does is within {} of what {target} does. Whether something cheaper is ({}) is not settled.",
+            percent(MARGIN),
+            open.join(", ")
+        ),
+        (None, true) => format!("Nothing cheaper than {target} is sufficient for {name} here."),
+        (None, false) => format!(
+            "Nothing cheaper than {target} is shown to be sufficient for {name} here; {} of {} candidates are not settled.",
+            open.len(),
+            suite.candidates.len()
+        ),
+    };
+    if let Some(n) = suite.replications_wanted {
+        text += &format!(" About {n} replications would settle it.");
+    }
+    text += " Cheapest first:";
+    let line = |c: &super::Candidate| {
+        let side = Side {
+            answer: c.sufficient.inverted(),
+            judged: &c.judged,
+            withheld: &c.withheld,
+            open: &c.open,
+            with: format!("with {target}"),
+            load: String::new(),
+            first: String::new(),
+            than: format!("with {}", c.background),
+            line: format!(
+                "{} ({}) {}",
+                c.background,
+                c.what,
+                match c.sufficient {
+                    Answer::Yes => "is sufficient",
+                    Answer::No => "is not sufficient",
+                    Answer::Unclear => "is not settled",
+                }
+            ),
+        };
+        let wanted = match (c.sufficient, c.replications_wanted) {
+            (Answer::Unclear, Some(n)) => format!("; about {n} replications would tell"),
+            _ => String::new(),
+        };
+        side.line() + &wanted
+    };
+    Paragraph {
+        text,
+        lines: suite.candidates.iter().map(line).collect(),
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::measure;
 
 /// Logarithms of what a request takes: by condition, replication and request.
-type Draws = Vec<Vec<Vec<f64>>>;
+pub(super) type Draws = Vec<Vec<Vec<f64>>>;
 
 /// Conditions none, poisson and learnt of five to seven replications of some forty requests. Half of the shifts are small
 /// ones, so that every answer comes up.
@@ -35,7 +35,7 @@ fn draws() -> impl Strategy<Value = Draws> {
 
 /// The results of requests that take 50 ms times e to the power of `draws`; `cut` says which are cut off, and after which
 /// part of their time.
-fn made(draws: &Draws, cut: impl Fn(usize, usize, usize) -> Option<f64>) -> Results {
+pub(super) fn made(draws: &Draws, cut: impl Fn(usize, usize, usize) -> Option<f64>) -> Results {
     let n = u32::try_from(draws[0].len()).unwrap();
     let mut results = results(n, |_, _| 1.0);
     for (i, run) in results.runs.iter_mut().enumerate() {
@@ -146,7 +146,7 @@ proptest! {
 }
 
 /// Standard normal.
-fn normal(s: &mut swell_base::Stream) -> f64 {
+pub(super) fn normal(s: &mut swell_base::Stream) -> f64 {
     let (u, v) = (1.0 - s.uniform(), s.uniform());
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }

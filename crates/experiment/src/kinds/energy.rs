@@ -1,0 +1,107 @@
+//! Backgrounds with more energy at one timescale.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, derived};
+use swell_stats::energies;
+use swell_workload::{Clock, Clocked, Packets};
+
+use super::Traffic;
+use super::contract::{Machine, Setting, Slot};
+use crate::backend::RunError;
+use crate::file::check::Findings;
+
+/// More energy at one timescale, at the same mean rate: the speed at which a background begins things goes up and down.
+/// Packets that depend on nothing get this energy exactly. Users begin sessions and think by it, but transfers take what
+/// the network gives: at timescales shorter than transfers take they get less.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Energy {
+    /// The timescale, an octave of a log-scale diagram of milliseconds: 2ms, 4ms, 8ms and so on to 16384ms.
+    pub at: Dur,
+    /// By how much energy rises there, dB: 6 is four times as much.
+    pub db: f64,
+}
+
+/// Which seed the speed is drawn from.
+const SPEED: u64 = 1 << 43;
+
+/// Speeds that vary more would often be negative.
+const MOST: f64 = 0.5;
+
+/// Wavelets of three vanishing moments, as in reports.
+const VANISHING: usize = 3;
+
+/// In how many bins a timescale is divided: it is the fourth octave.
+const OCTAVE: u32 = 4;
+
+impl Energy {
+    /// Refuses what is no octave.
+    pub(crate) fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        if !(1..=14).any(|k| self.at == Dur::from_millis(1 << k)) {
+            found.add(
+                at.key("energy.at"),
+                format!("{} is no octave", self.at),
+                "write 1 ms times a power of two, from 2ms to 16384ms",
+            );
+        }
+        if !(self.db > 0.0 && self.db <= 40.0) {
+            found.add(
+                at.key("energy.db"),
+                format!("energy cannot be raised by {} dB", self.db),
+                "write more than 0 and at most 40",
+            );
+        }
+    }
+
+    /// `machine` of `traffic` with this energy.
+    pub(super) fn machine(
+        self,
+        (machine, tcp): Machine,
+        traffic: &Traffic,
+        at: &Setting<'_>,
+    ) -> Result<Machine, RunError> {
+        let refuse = |why: String| {
+            let (role, name) = (at.role.word(), at.name);
+            let text = format!("{role} `{name}`: energy at {}: {why}", self.at);
+            RunError::Failed(text.into())
+        };
+        let variance = traffic.plays().variance(at, self.at)?;
+        let variance = variance.ok_or_else(|| refuse("it has none that is known".to_owned()))?;
+        let deviation = Clock::deviation(self.db, variance);
+        if deviation.is_nan() || deviation > MOST {
+            return Err(refuse(format!(
+                "a rate that varies by {:.0} % would be needed, and {:.0} % are the most; less energy, a longer timescale or smoother traffic is possible",
+                100.0 * deviation,
+                100.0 * MOST
+            )));
+        }
+        let clock = Clock::new(derived(at.seed, SPEED), at.duration, self.at, deviation)
+            .map_err(|e| refuse(e.to_string()))?;
+        Ok((Box::new(Clocked::new(machine, clock)), tcp))
+    }
+}
+
+/// The variance at this timescale of the bytes of `packets` over a time of length `length`, over their squared mean:
+/// as far as one octave of a log-scale diagram goes. `None` where that is too short.
+pub(super) fn variance(packets: &Packets, length: Dur, timescale: Dur) -> Option<f64> {
+    let bin = (timescale / (1 << OCTAVE)).max(Dur::from_nanos(1));
+    let bins = usize::try_from(length.as_nanos() / bin.as_nanos()).ok()?;
+    let mut bytes = vec![0.0; bins];
+    for &(at, size) in packets.iter() {
+        let place = usize::try_from(at.as_nanos() / bin.as_nanos()).unwrap_or(bins);
+        if let Some(own) = bytes.get_mut(place) {
+            *own += f64::from(size);
+        }
+    }
+    let mean = bytes.iter().sum::<f64>() / bins as f64;
+    let octave = energies(&bytes, VANISHING);
+    let energy = octave.get(OCTAVE as usize - 1)?.energy;
+    of_octave(energy, OCTAVE, mean)
+}
+
+/// The same of the energy of octave `j`, where a bin has `mean`.
+pub(super) fn of_octave(energy: f64, j: u32, mean: f64) -> Option<f64> {
+    let variance = energy / f64::from(1u32.checked_shl(j)?) / (mean * mean);
+    variance.is_finite().then_some(variance)
+}

@@ -1,0 +1,458 @@
+//! Probes: packets that measure how much of a path is free. Each tool is a file of its own.
+
+mod chirp;
+mod igi;
+mod pair;
+mod pathload;
+mod spruce;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Dur, Rate, Stream, Time, UDP_HEADERS};
+use swell_workload::{
+    Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Sample, Workload,
+};
+
+use super::Traffic;
+use super::contract::{Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access};
+use super::packets::own_seed;
+use crate::backend::{Offered, RunError};
+use crate::file::check::Findings;
+use crate::file::{Route, TcpSettings};
+use crate::measure::{Better, Measure, Source};
+use crate::observe::{MeasureSample, Observations};
+use crate::simulate::transport::tcp;
+
+/// A tool that estimates the available bandwidth of its path down, again and again. Each estimate is compared with what
+/// the links had free meanwhile. Simulated only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// The name it goes by in tables and pictures.
+    pub name: String,
+    /// The tool.
+    pub tool: Tool,
+    /// The capacity of the path, which `spruce`, `igi` and `ptr` have to be told. Default: that of its narrowest link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Rate>,
+    /// Pause between two estimates.
+    #[serde(default = "pause")]
+    pub pause: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    /// network's `rtt`, or 5ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
+    /// Which links it crosses.
+    #[serde(flatten)]
+    pub route: Route,
+}
+
+/// How the available bandwidth is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// Streams whose delay rises or does not (Jain and Dovrolis, ToN 11(4), 2003).
+    Pathload,
+    /// Chirps, of packets that come ever faster (Ribeiro et al., PAM 2003).
+    Pathchirp,
+    /// Pairs at Poisson times, as far apart as the capacity lets them leave (Strauss et al., IMC 2003).
+    Spruce,
+    /// Trains with the gap at which it stays what it was, and how gaps grow (Hu and Steenkiste, JSAC 21(6), 2003).
+    Igi,
+    /// The same trains, and the rate at which they leave.
+    Ptr,
+    /// Pairs back to back: the median of what they leave with. What it estimates is the capacity (Keshav, SIGCOMM 1991).
+    PacketPair,
+}
+
+fn pause() -> Dur {
+    Dur::from_secs(1)
+}
+
+/// Names of the measures.
+const ESTIMATE: &str = "estimate";
+const ERROR: &str = "error";
+const LOW: &str = "low";
+const HIGH: &str = "high";
+const BYTES: &str = "probe bytes";
+const DURATION: &str = "probe duration";
+const AVAILABLE: &str = "available";
+
+/// What is judged: how far the estimate, the middle of its range, is from what was free, over the capacity.
+const OFF: Measure = Measure {
+    name: Cow::Borrowed(ERROR),
+    unit: Cow::Borrowed(""),
+    better: Better::Lower,
+    censored: false,
+    floor: 0.05,
+    source: Source::Samples,
+    sufficient: true,
+    primary: false,
+    beside: false,
+};
+
+/// A probe in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProbeTraffic {
+    probe: Probe,
+    delay: Dur,
+}
+
+/// Packets to be sent: when each leaves, since the first, and network-layer bytes.
+struct Train {
+    packets: Vec<(Dur, u32)>,
+    /// From the end of this train to the next one.
+    pause: Dur,
+}
+
+impl Train {
+    /// `n` packets of one size at equal gaps.
+    fn even(n: usize, gap: f64, size: u32, pause: Dur) -> Train {
+        let packets = (0..n).map(|i| (Dur::from_secs_f64(gap * i as f64), size));
+        Train {
+            packets: packets.collect(),
+            pause,
+        }
+    }
+}
+
+/// A packet that was sent: when, since the train's first; and when it came, on the receiver's clock; `None` if it was lost.
+type Heard = (f64, Option<f64>);
+
+/// The receiver's gaps behind its packets, each with the sender's.
+fn gaps(heard: &[Heard]) -> Vec<(f64, f64)> {
+    let pairs = heard.windows(2);
+    pairs
+        .filter_map(|w| Some((w[1].0 - w[0].0, w[1].1? - w[0].1?)))
+        .collect()
+}
+
+/// Lowest and highest available bandwidth, bits per second.
+type Range = (f64, f64);
+
+/// A tool: which train comes next, and what it concludes.
+trait Estimator: Send {
+    /// What is to be sent.
+    fn next(&mut self, rng: &mut Stream) -> Train;
+
+    /// What came of it: an estimate where there is one, after which the tool begins anew.
+    fn heard(&mut self, heard: &[Heard]) -> Option<Range>;
+}
+
+impl Probe {
+    fn estimator(&self, capacity: f64) -> Box<dyn Estimator> {
+        match self.tool {
+            Tool::Pathload => Box::new(pathload::Pathload::new()),
+            Tool::Pathchirp => Box::new(chirp::Pathchirp::new()),
+            Tool::Spruce => Box::new(spruce::Spruce::new(capacity)),
+            Tool::Igi => Box::new(igi::Trains::new(capacity, true)),
+            Tool::Ptr => Box::new(igi::Trains::new(capacity, false)),
+            Tool::PacketPair => Box::new(pair::Pairs::default()),
+        }
+    }
+}
+
+impl Keys for Probe {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+        at.simulated_only(
+            "probes are simulated only",
+            "write backend = \"simulated\", or run the tool itself as kind = \"program\"",
+            found,
+        );
+        if self.capacity == Some(Rate::default()) {
+            found.add(
+                at.key("capacity"),
+                "a path of no capacity",
+                "leave it out, or write a rate",
+            );
+        }
+    }
+
+    fn rateless(&self) -> Option<&'static str> {
+        Some("is a probe: it has no rate to match")
+    }
+
+    fn delay(&self) -> Option<Dur> {
+        self.delay
+    }
+
+    fn route(&self) -> Route {
+        self.route.clone()
+    }
+
+    fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
+        Some(Traffic::Probe(ProbeTraffic {
+            probe: self.clone(),
+            delay: with.delay,
+        }))
+    }
+
+    fn measures(&self, _: bool) -> Vec<Measure> {
+        vec![OFF]
+    }
+
+    fn describe(&self, _: Role) -> String {
+        let tool = match self.tool {
+            Tool::Pathload => "pathload",
+            Tool::Pathchirp => "pathChirp",
+            Tool::Spruce => "Spruce",
+            Tool::Igi => "IGI",
+            Tool::Ptr => "PTR",
+            Tool::PacketPair => "packet pair",
+        };
+        format!("{tool}: estimates of the available bandwidth down")
+    }
+}
+
+impl Plays for ProbeTraffic {
+    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        let capacity = self.probe.capacity.unwrap_or(at.way.rates[1]).bps() as f64;
+        let machine = Prober {
+            estimator: self.probe.estimator(capacity),
+            rng: Stream::new(own_seed(at), "probe"),
+            path: access(self.delay),
+            pause: self.probe.pause,
+            train: Vec::new(),
+            first: 0,
+            sent: 0,
+            began: Time::ZERO,
+            heard: Vec::new(),
+            since: None,
+            bytes: 0,
+            records: Vec::new(),
+            samples: Vec::new(),
+            rest: Dur::ZERO,
+            round: 0,
+        };
+        Ok(Some((Box::new(machine), tcp(&TcpSettings::default()))))
+    }
+
+    fn offered(&self, _: &Setting<'_>) -> Result<Option<Offered>, RunError> {
+        Ok(None)
+    }
+
+    fn observed(&self, path: &[(String, u8, f64)], observed: &mut Observations) {
+        truth(path, observed);
+    }
+
+    fn class(&self, _: u32) -> String {
+        "probe".to_owned()
+    }
+
+    fn delay(&self) -> Dur {
+        self.delay
+    }
+
+    fn plausible(&self, _: &Setting<'_>) -> Plausible {
+        Plausible::of([0.0, 1e6], 1.0)
+    }
+}
+
+/// Adds to each estimate what was free meanwhile on the tightest link of `path` (name, direction, capacity in bits per
+/// second), over the time in which it was made, and how far it was off.
+fn truth(path: &[(String, u8, f64)], observed: &mut Observations) {
+    let told = |name: &str, at: f64| {
+        let mut own = observed.measures.iter();
+        own.find(|m| m.measure == name && m.at == at)
+            .map(|m| m.value)
+    };
+    let estimates = observed.measures.iter().filter(|m| m.measure == ESTIMATE);
+    let mut found = Vec::new();
+    for estimate in estimates {
+        let (end, took) = (estimate.at, told(DURATION, estimate.at).unwrap_or(0.0));
+        let mut tightest: Option<(f64, f64)> = None;
+        for (link, direction, capacity) in path {
+            let own = observed
+                .bins
+                .iter()
+                .filter(|b| &*b.link == link && b.direction == *direction);
+            let own: Vec<_> = own.collect();
+            let width = own.windows(2).next().map_or(0.0, |w| w[1].time - w[0].time);
+            // Bins that it began and ended in count by the part of them that it had.
+            let (mut seconds, mut bytes) = (0.0, 0.0);
+            for bin in own {
+                let part = ((bin.time + width).min(end) - bin.time.max(end - took)).max(0.0);
+                seconds += part;
+                bytes += bin.departed[1] as f64 * part / width;
+            }
+            let free = capacity - bytes * 8.0 / seconds;
+            if free.is_finite() && tightest.is_none_or(|t| free < t.0) {
+                tightest = Some((free, *capacity));
+            }
+        }
+        if let Some((free, capacity)) = tightest {
+            let off = (estimate.value - free).abs() / capacity;
+            found.extend(
+                [(AVAILABLE, free), (ERROR, off)].map(|(name, value)| MeasureSample {
+                    measure: name.to_owned(),
+                    value,
+                    at: end,
+                }),
+            );
+        }
+    }
+    observed.measures.extend(found);
+}
+
+/// The machine: train after train, from the server to the client.
+struct Prober {
+    estimator: Box<dyn Estimator>,
+    rng: Stream,
+    path: Access,
+    /// Between estimates.
+    pause: Dur,
+    /// The train that is sent, since its first packet.
+    train: Vec<(Dur, u32)>,
+    /// Number of its first packet.
+    first: u64,
+    /// How many of it were sent.
+    sent: usize,
+    began: Time,
+    heard: Vec<Heard>,
+    /// When the estimate that is being made began.
+    since: Option<Time>,
+    bytes: u64,
+    records: Vec<Record>,
+    samples: Vec<Sample>,
+    /// Before the next train.
+    rest: Dur,
+    /// Which train: a timer of an earlier one says nothing.
+    round: u64,
+}
+
+// Timer tokens.
+const SEND: u64 = 0;
+const NEXT: u64 = 1;
+/// The train's last packets are lost: with its number.
+const LOST: u64 = 2;
+
+/// What has not come so long after the last packet was sent is lost.
+const GRACE: Dur = Dur::from_secs(1);
+
+impl Prober {
+    fn begin(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let train = self.estimator.next(&mut self.rng);
+        self.first += self.train.len() as u64;
+        self.train = train.packets;
+        self.rest = train.pause;
+        self.sent = 0;
+        self.began = now;
+        self.heard = self
+            .train
+            .iter()
+            .map(|p| (p.0.as_secs_f64(), None))
+            .collect();
+        self.since.get_or_insert(now);
+        self.round += 1;
+        self.send(now, actions);
+    }
+
+    /// Sends what is due.
+    fn send(&mut self, now: Time, actions: &mut Vec<Action>) {
+        while let Some(&(at, size)) = self.train.get(self.sent) {
+            let due = self.began + at;
+            if due > now {
+                return actions.push(Action::Timer(due.since(now), SEND));
+            }
+            actions.push(Action::SendDatagram(
+                Conn(0),
+                End::Server,
+                size - UDP_HEADERS[0],
+            ));
+            self.bytes += u64::from(size);
+            self.sent += 1;
+        }
+        actions.push(Action::Timer(GRACE, LOST + self.round));
+    }
+
+    fn hear(&mut self, number: u64, now: Time, actions: &mut Vec<Action>) {
+        let Some(place) = number.checked_sub(self.first) else {
+            return;
+        };
+        if let Some(own) = self.heard.get_mut(place as usize) {
+            own.1 = Some(now.since(self.began).as_secs_f64());
+        }
+        if place as usize + 1 == self.heard.len() {
+            self.conclude(now, actions);
+        }
+    }
+
+    fn conclude(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let heard = std::mem::take(&mut self.heard);
+        if heard.is_empty() {
+            return;
+        }
+        let mut rest = self.rest;
+        if let Some((low, high)) = self.estimator.heard(&heard) {
+            let since = self.since.take().unwrap_or(now);
+            let took = now.since(since).as_secs_f64();
+            for (measure, value) in [
+                (ESTIMATE, (low + high) / 2.0),
+                (LOW, low),
+                (HIGH, high),
+                (BYTES, self.bytes as f64),
+                (DURATION, took),
+            ] {
+                self.samples.push(Sample {
+                    measure,
+                    value,
+                    at: now,
+                });
+            }
+            self.bytes = 0;
+            rest = self.pause;
+        }
+        actions.push(Action::Timer(rest, NEXT));
+    }
+}
+
+impl Workload for Prober {
+    fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => {
+                let open = Open {
+                    client: self.path,
+                    server: self.path,
+                    ..Open::default()
+                };
+                actions.push(Action::Datagrams(Conn(0), Box::new(open)));
+                self.began = now;
+                self.begin(now, actions);
+            }
+            Event::Timer(SEND) => self.send(now, actions),
+            Event::Timer(NEXT) => self.begin(now, actions),
+            Event::Timer(token) if token == LOST + self.round => self.conclude(now, actions),
+            Event::Datagram(_, End::Client, _, Some(number)) => self.hear(number, now, actions),
+            _ => {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
+        let [up, down] = info(Conn(0)).received;
+        self.records.push(Record::Flow(FlowRecord {
+            class: 0,
+            start: Time::ZERO,
+            end: None,
+            up: down,
+            down: up,
+            min_rtt: None,
+            retransmissions: 0,
+        }));
+    }
+}

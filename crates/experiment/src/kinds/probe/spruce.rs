@@ -1,0 +1,56 @@
+//! Spruce (J. Strauss, D. Katabi and F. Kaashoek, A Measurement Study of Available Bandwidth Estimation Tools, IMC 2003).
+//! Two packets leave as far apart as the narrowest link takes for one. What the link sends between them is what the gap
+//! has grown by.
+
+use swell_base::{Dur, Stream};
+
+use super::{Estimator, Heard, Range, Train, gaps};
+
+/// Pairs of an estimate.
+const PAIRS: usize = 100;
+/// Network-layer bytes.
+const SIZE: u32 = 1500;
+/// Most load of the probe, bits per second, and share of the capacity (section 4.2).
+const MOST: (f64, f64) = (240e3, 0.05);
+
+/// Pairs so far.
+pub(super) struct Spruce {
+    capacity: f64,
+    samples: Vec<f64>,
+    sent: usize,
+}
+
+impl Spruce {
+    pub(super) fn new(capacity: f64) -> Spruce {
+        Spruce {
+            capacity,
+            samples: Vec::new(),
+            sent: 0,
+        }
+    }
+}
+
+impl Estimator for Spruce {
+    fn next(&mut self, rng: &mut Stream) -> Train {
+        let bits = f64::from(SIZE) * 8.0;
+        let load = MOST.0.min(MOST.1 * self.capacity);
+        let pause = Dur::from_secs_f64(rng.exponential(2.0 * bits / load));
+        Train::even(2, bits / self.capacity, SIZE, pause)
+    }
+
+    fn heard(&mut self, heard: &[Heard]) -> Option<Range> {
+        let grown = gaps(heard)
+            .into_iter()
+            .map(|(sent, came)| (came - sent) / sent);
+        self.samples
+            .extend(grown.map(|g| self.capacity * (1.0 - g)));
+        self.sent += 1;
+        if self.sent < PAIRS {
+            return None;
+        }
+        let all = std::mem::take(&mut self.samples);
+        self.sent = 0;
+        let mean = swell_stats::mean(&all)?.clamp(0.0, self.capacity);
+        Some((mean, mean))
+    }
+}

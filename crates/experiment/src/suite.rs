@@ -1,0 +1,195 @@
+//! An experiment with other backgrounds in place of a learnt one: which is the cheapest that is enough?
+//!
+//! Cost is what has to be known to make the traffic, least first: nothing; a mean rate (`cbr`, `poisson`); also the law
+//! of its bursts (`on-off`); the packets of a capture (`replay`, where the file has one); a learnt model with all its
+//! dependencies dropped; one with each of them dropped; the model.
+
+use swell_traffic::Dependency;
+use toml::{Table, Value};
+
+use crate::file::{self, File};
+
+/// Kinds before the model, cheapest first.
+const CHEAPER: [&str; 5] = ["none", "cbr", "poisson", "on-off", "replay"];
+
+/// What a model with one dependency dropped is called: short, so that tables of 80 columns tell them apart.
+fn short(dropped: Dependency) -> &'static str {
+    match dropped {
+        Dependency::ResponseOnRequest => "any-response",
+        Dependency::SizeOnClass => "any-size",
+        Dependency::ThinkOnSize => "any-think",
+        Dependency::PathOnUser => "any-path",
+        Dependency::WithinSession => "any-session",
+        Dependency::CapacityOnRtt => "any-capacity",
+    }
+}
+
+/// `text`, a file that reads as `file`, with the backgrounds of the suite: those that stand in for `learnt`, the cheapest
+/// first, and it. Backgrounds of these kinds that the file has keep their keys and take its rate; others are left out.
+/// Without a name the first learnt background is meant.
+///
+/// # Errors
+/// A sentence where the file has no such background.
+pub fn suite(text: &str, file: &File, learnt: Option<&str>) -> Result<String, String> {
+    let mut models = file.background.iter().filter(|b| b.is_model());
+    let target = models.find(|b| learnt.is_none_or(|name| b.name() == name));
+    let target = target.ok_or_else(|| match learnt {
+        Some(name) => format!("no background of kind learnt is called `{name}`"),
+        None => "there is no background of kind learnt whose stand-ins could be tried".to_owned(),
+    })?;
+    let mut root: Table = toml::from_str(text).map_err(|e| e.message().to_owned())?;
+    let given: Vec<Table> = match root.get("background") {
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_table).cloned().collect(),
+        _ => Vec::new(),
+    };
+    let text_of = |table: &Table, key: &str| {
+        let value = table.get(key).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    let own = given.iter().find(|t| text_of(t, "name") == target.name());
+    let own = own.ok_or("the file has no such background")?;
+    let rate = format!("match:{}", target.name());
+    let mut made: Vec<Table> = Vec::new();
+    for kind in CHEAPER {
+        let there = given.iter().find(|t| text_of(t, "kind") == kind);
+        let mut table = match there {
+            Some(table) => table.clone(),
+            // Only who has a capture can replay it.
+            None if kind == "replay" => continue,
+            None => Table::from_iter([
+                ("name".to_owned(), kind.into()),
+                ("kind".to_owned(), kind.into()),
+            ]),
+        };
+        if kind != "none" {
+            if there.is_none() {
+                for key in ["path", "reversed", "active"] {
+                    if let Some(value) = own.get(key) {
+                        table.insert(key.into(), value.clone());
+                    }
+                }
+            }
+            for key in ["rate_up", "stretch", "load"] {
+                table.remove(key);
+            }
+            table.insert("rate".into(), rate.clone().into());
+        }
+        made.push(table);
+    }
+    let every = Dependency::ALL.map(|d| d.0);
+    let has: Vec<Dependency> = match &target.0 {
+        file::Part::Learnt(keys) => keys.independent.clone(),
+        _ => Vec::new(),
+    };
+    let variant = |name: &str, dropped: &[Dependency]| {
+        let mut table = own.clone();
+        table.remove("sessions");
+        table.remove("load");
+        table.insert("name".into(), name.into());
+        table.insert("rate".into(), rate.clone().into());
+        let all = every.iter();
+        let all = all.filter(|i| has.contains(i) || dropped.contains(i));
+        let words: Vec<Value> = all.map(|i| i.name().into()).collect();
+        table.insert("independent".into(), words.into());
+        table
+    };
+    made.push(variant("independent", &every));
+    let left = every.iter().filter(|i| !has.contains(i));
+    made.extend(left.map(|i| variant(short(*i), &[*i])));
+    made.push(own.clone());
+    distinct(&mut made, target.name());
+    let all = made.into_iter().map(Value::Table).collect();
+    root.insert("background".into(), Value::Array(all));
+    let run = root.entry("run").or_insert_with(|| Table::new().into());
+    if let Some(run) = run.as_table_mut() {
+        run.insert("suite".into(), target.name().into());
+    }
+    toml::to_string_pretty(&root).map_err(|e| e.to_string())
+}
+
+/// Gives another name to what has one that is taken, `target` excepted, which the others' rates name.
+fn distinct(all: &mut [Table], target: &str) {
+    let mut taken = vec![target.to_owned()];
+    let last = all.len().saturating_sub(1);
+    for table in &mut all[..last] {
+        let Some(Value::String(name)) = table.get_mut("name") else {
+            continue;
+        };
+        while taken.contains(name) {
+            name.push('\'');
+        }
+        taken.push(name.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::experiment;
+
+    fn made(text: &str, learnt: Option<&str>) -> Result<File, String> {
+        let file = file::read(text, "x").map_err(|e| e.to_string())?;
+        let made = suite(text, &file, learnt)?;
+        file::read(&made, "suite").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_suite_is_a_file_with_the_cheapest_first() {
+        let own = "name = \"poisson\"\nkind = \"poisson\"\npacket = \"500B\"\nrate_up = \"1Mbit\"";
+        let text = experiment(5).replace("name = \"poisson\"\nkind = \"poisson\"", own);
+        let file = made(&text, None).unwrap();
+        let names: Vec<&str> = file.background.iter().map(|b| b.name()).collect();
+        let expected = [
+            "none",
+            "cbr",
+            "poisson",
+            "on-off",
+            "independent",
+            "any-response",
+            "any-size",
+            "any-think",
+            "any-path",
+            "any-session",
+            "any-capacity",
+            "learnt",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(file.run.suite.as_deref(), Some("learnt"));
+        // All have its rate, and what the file says of packets stays.
+        let others = &file.background[1..11];
+        assert!(others.iter().all(|b| b.matches() == Some("learnt")));
+        let file::Part::Poisson(poisson) = &file.background[2].0 else {
+            panic!("{:?}", file.background[2]);
+        };
+        assert_eq!((poisson.packet.0, poisson.rate_up), (500, None));
+        assert_eq!(file.background[11].matches(), None);
+    }
+
+    #[test]
+    fn a_suite_is_of_the_learnt_background_that_is_named() {
+        let second = "[[background]]\nname = \"cbr\"\nkind = \"learnt\"\nmodel = \"tiny.json\"\n\
+                      independent = [\"think-on-size\"]\nload = \"offered\"\nrate = \"2Mbit\"\n[run]";
+        let text = experiment(5).replace("[run]", second);
+        let file = made(&text, Some("cbr")).unwrap();
+        let names: Vec<&str> = file.background.iter().map(|b| b.name()).collect();
+        // What it lacks already is not dropped again, and nothing else has its name.
+        assert_eq!(names.len(), 11, "{names:?}");
+        assert!(!names.contains(&"any-think"), "{names:?}");
+        assert_eq!((names[1], names[10]), ("cbr'", "cbr"));
+        assert!(made(&text, Some("nobody")).is_err());
+        let text = text.replace(
+            "kind = \"learnt\"\nmodel = \"tiny.json\"",
+            "kind = \"greedy\"",
+        );
+        assert!(made(&text, None).is_err());
+    }
+
+    #[test]
+    fn a_suite_names_a_background_that_sends() {
+        for name in ["none", "nobody"] {
+            let text = experiment(5) + &format!("suite = \"{name}\"\n");
+            let error = file::read(&text, "x").unwrap_err().to_string();
+            assert!(error.contains("no background that sends"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The cheapest background that does to an application what learnt traffic does.
+//!
+//! The file lists the candidates with the cheapest first, and names the background that they are to stand in for
+//! (`run.suite`). A candidate is sufficient if everything judged of the application is within the margin of what it is
+//! with that background: two one-sided tests each, so the candidate's p-value is the largest of theirs. The p-values of
+//! all candidates are corrected together (Hommel), so that *any* insufficient one is called sufficient in at most 5 % of
+//! experiments, whichever is named. It is insufficient if a difference beyond the margin is shown, corrected likewise.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use swell_stats::hommel;
+
+use super::loads::Loads;
+use super::{Answer, Asked, Condition, Judgement, LEVEL, drift, judge, validity, values};
+use crate::store::Results;
+
+/// Which background is enough.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Suite {
+    /// The background that the candidates are to stand in for.
+    pub target: String,
+    /// The candidates, cheapest first.
+    pub candidates: Vec<Candidate>,
+    /// The first that is sufficient; `None` where none is shown to be.
+    pub cheapest: Option<String>,
+    /// Whether all that are cheaper are insufficient.
+    pub settled: bool,
+    /// Replications that would settle the cheaper ones; `None` where nothing is open, or no number of them would.
+    pub replications_wanted: Option<usize>,
+}
+
+/// One background that might be enough.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Candidate {
+    /// The background.
+    pub background: String,
+    /// Its kind, as the file writes it.
+    pub kind: &'static str,
+    /// It in a few words.
+    pub what: String,
+    /// Whether it is sufficient.
+    pub sufficient: Answer,
+    /// p-value of "something that is judged is beyond the margin", corrected for all candidates.
+    pub p: f64,
+    /// What the answer rests on: ratios of the target over this background.
+    pub judged: Vec<Judgement>,
+    /// Why there is no answer; empty where nothing stands against one.
+    pub withheld: Vec<String>,
+    /// Why nobody may say that it is sufficient.
+    pub open: Vec<String>,
+    /// Replications that would tell; `None` where they are enough, or no number of them is.
+    pub replications_wanted: Option<usize>,
+}
+
+/// What can be said of all `conditions` in the place of `target`.
+pub(super) fn of(
+    results: &Results,
+    foreground: &str,
+    asked: &Asked,
+    conditions: &[Condition<'_>],
+    target: &Condition<'_>,
+) -> Suite {
+    let name = target.background.name();
+    let own = Loads::of(results, foreground, target);
+    let others = conditions.iter().filter(|c| c.background.name() != name);
+    let mut candidates: Vec<Candidate> = others
+        .map(|c| {
+            let mut found = values::judgements(asked, target, c);
+            let withheld = if c.background.is_none() {
+                // That nothing at all is enough is that the target does not matter.
+                found.open.extend(own.gave_way(name));
+                found.open.extend(drift::of(results, target, c));
+                validity::against(target, c, &own, &found)
+            } else {
+                let other = Loads::of(results, foreground, c);
+                match c.background.is_model() {
+                    // It is scaled to the rate down; what it sends up for that is its own.
+                    true => {
+                        let mut reasons = validity::in_common(target, c, &found);
+                        reasons.extend(other.missed(c.background.name()));
+                        reasons
+                    }
+                    false => validity::at_equal_load(target, c, [&own, &other], &found),
+                }
+            };
+            Candidate {
+                background: c.background.name().into(),
+                kind: c.background.kind(),
+                what: c.background.describe(),
+                withheld,
+                ..Candidate::new(found)
+            }
+        })
+        .collect();
+    decide(&mut candidates);
+    let first = candidates.iter().position(|c| c.sufficient == Answer::Yes);
+    let cheaper = &candidates[..first.unwrap_or(candidates.len())];
+    let unclear = || cheaper.iter().filter(|c| c.sufficient == Answer::Unclear);
+    let wanted = unclear().map(|c| c.replications_wanted).collect();
+    Suite {
+        target: name.into(),
+        cheapest: first.map(|i| candidates[i].background.clone()),
+        settled: unclear().count() == 0,
+        replications_wanted: Option::<Vec<usize>>::and_then(wanted, |w| w.into_iter().max()),
+        candidates,
+    }
+}
+
+impl Candidate {
+    /// One of which nothing but figures is known yet.
+    pub(super) fn new(found: values::Found) -> Candidate {
+        Candidate {
+            background: String::new(),
+            kind: "",
+            what: String::new(),
+            sufficient: Answer::Unclear,
+            p: 1.0,
+            judged: found.judged,
+            withheld: Vec::new(),
+            open: found.open,
+            replications_wanted: None,
+        }
+    }
+
+    /// p-value of "something is beyond the margin", by itself; one where nothing tells of bad days.
+    fn p_outside(&self) -> f64 {
+        if !self.judged.iter().any(Judgement::tells_of_bad_days) {
+            return 1.0;
+        }
+        let all = self.judged.iter().map(Judgement::p_outside);
+        all.fold(0.0, f64::max)
+    }
+}
+
+/// Answers of all `candidates`, whose figures are there.
+pub(super) fn decide(candidates: &mut [Candidate]) {
+    judge::correct(candidates.iter_mut().flat_map(|c| &mut c.judged));
+    let alone: Vec<f64> = candidates.iter().map(Candidate::p_outside).collect();
+    // What the correction asks of one at worst.
+    let alpha = (1.0 - LEVEL) / candidates.len().max(1) as f64;
+    for (c, p) in candidates.iter_mut().zip(hommel(&alone)) {
+        c.p = p;
+        let answer = if c.judged.iter().any(Judgement::differs) {
+            Answer::No
+        } else if p <= 1.0 - LEVEL {
+            Answer::Yes
+        } else {
+            Answer::Unclear
+        };
+        c.sufficient = validity::weighed(answer.inverted(), &c.withheld, &c.open).inverted();
+        if c.sufficient == Answer::Unclear && c.withheld.is_empty() && c.open.is_empty() {
+            let each = c.judged.iter().map(|j| j.to_decide(alpha));
+            c.replications_wanted = each.collect::<Option<Vec<_>>>().and_then(|all| {
+                let now = c.judged.iter().map(|j| j.ratio.replications).max()?;
+                all.into_iter().max().filter(|&n| n > now)
+            });
+        }
+    }
+}
