@@ -22,6 +22,7 @@ def run(
     *,
     output: PathLike | None = None,
     quick: bool = False,
+    suite: bool | str = False,
     fresh: bool = False,
     packets: bool = False,
     threads: int | None = None,
@@ -45,6 +46,9 @@ def run(
     Without `output` the run directory is `runs/NAME-DIGITS`, where the digits stand for the experiment and what
     was changed of it: the same call again reads what is there. An interrupted run goes on where it stopped.
 
+    With `suite` the backgrounds are a ladder from none to the learnt one, or the learnt one of this name, and
+    `verdict.cheapest` says which is enough.
+
     `fail_if` are conditions such as `"p95.slowdown.high > 1.5"`; those that hold are in `messages` of the result.
 
     Raises `ExperimentError` with the place and a hint where the experiment is wrong, `GroundswellError` where a run fails,
@@ -52,11 +56,13 @@ def run(
     source = Source.of(experiment)
     changed = assignments({**(set or {}), **overrides})
     if output is None:
-        output = Path("runs") / f"{source.name()}-{source.fingerprint(sorted(changed), quick, packets)}"
+        output = Path("runs") / f"{source.name()}-{source.fingerprint(sorted(changed), quick, packets, *([suite] if suite else []))}"
     directory = Path(output)
     directory.parent.mkdir(parents=True, exist_ok=True)
     arguments: list[str] = ["run", *source.arguments(), "--json", "--output", str(directory)]
     arguments += [flag for flag, on in (("--quick", quick), ("--fresh", fresh), ("--packets", packets)) if on]
+    if suite:
+        arguments += ["--suite" if suite is True else f"--suite={suite}"]
     if threads is not None:
         arguments += ["--threads", str(threads)]
     for assignment in changed:
@@ -121,7 +127,7 @@ def study(
     progress: bool | Report | None = None,
     **options: object,
 ) -> Study:
-    """Runs a study: a bundled one by name (`burstiness`, `filler`, `buffers`, `harpoon`) or a file of your own."""
+    """Runs a study: a bundled one by name (`burstiness`, `filler`, `sensitivity`, `buffers`, `harpoon`) or a file of your own."""
     called = os.fspath(name)
     bundled = not called.endswith(".toml")
     directory = Path(output) if output is not None else Path("runs") / f"study-{Path(called).stem}{'-quick' * quick}"

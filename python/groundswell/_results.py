@@ -83,6 +83,14 @@ class Verdict:
         return {f["foreground"]: f["parametric_enough"] for f in self.raw["foregrounds"]}
 
     @property
+    def cheapest(self) -> dict[str, str | None]:
+        """The cheapest background that is sufficient, by application, of a run with `suite`; `None` where none is shown to be.
+
+        `raw["foregrounds"][i]["suite"]` has every candidate with its evidence, and how many replications would tell."""
+        suites = ((f["foreground"], f["suite"]) for f in self.raw["foregrounds"])
+        return {name: suite["cheapest"] for name, suite in suites if suite is not None}
+
+    @property
     def settled(self) -> bool:
         """Whether every background that was compared has an answer."""
         backgrounds = (b for f in self.raw["foregrounds"] for b in f["backgrounds"])

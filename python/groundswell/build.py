@@ -58,6 +58,7 @@ __all__ = [
     "DrrClasses",
     "DrrQdisc",
     "Dur",
+    "Energy",
     "Experiment",
     "FifoQdisc",
     "Foreground",
@@ -98,6 +99,7 @@ __all__ = [
     "Preset",
     "PresetSpec",
     "PriorityQdisc",
+    "ProbeForeground",
     "ProgramForeground",
     "Protocol",
     "Qdisc",
@@ -121,6 +123,7 @@ __all__ = [
     "StreamForeground",
     "TcpProfile",
     "TcpSettings",
+    "Tool",
     "Transport",
     "Vegas",
     "Victim",
@@ -364,6 +367,22 @@ ns-2 of 1999 and 2000: one-way Reno without handshake, window of 20 packets, tic
 `ns2-modern`: ns-2.35 as released: as `ns2-era`, with a SYN, limited transmit, an initial window of
 2, ticks of 10ms."""
 
+Tool: TypeAlias = Literal[
+    "pathload",
+    "pathchirp",
+    "spruce",
+    "igi",
+    "ptr",
+    "packet-pair",
+]
+"""How the available bandwidth is estimated. `pathload`: Streams whose delay rises or does not (Jain
+and Dovrolis, ToN 11(4), 2003). `pathchirp`: Chirps, of packets that come ever faster (Ribeiro et
+al., PAM 2003). `spruce`: Pairs at Poisson times, as far apart as the capacity lets them leave
+(Strauss et al., IMC 2003). `igi`: Trains with the gap at which it stays what it was, and how gaps
+grow (Hu and Steenkiste, JSAC 21(6), 2003). `ptr`: The same trains, and the rate at which they
+leave. `packet-pair`: Pairs back to back: the median of what they leave with. What it estimates is
+the capacity (Keshav, SIGCOMM 1991)."""
+
 Transport: TypeAlias = Literal[
     "udp",
     "tcp",
@@ -496,6 +515,9 @@ class LearntBackground(Table):
     active: Active | None = None
     """When it sends. Default: always."""
 
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
+
     independent: Sequence[Independence] | None = None
     """Dependencies of the model to break, to see what they do."""
 
@@ -562,6 +584,9 @@ class PoissonBackground(Table):
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
 
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
+
     independent: bool | None = None
     """Whether each source has intervals of its own, independent of the others', with an even share of
     the rate. Default: all follow one schedule and take turns."""
@@ -624,6 +649,9 @@ class CbrBackground(Table):
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
+
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
 
     independent: bool | None = None
     """Whether each source has intervals of its own, independent of the others', with an even share of
@@ -737,6 +765,9 @@ class ReplayBackground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
 
     grid: Dur | None = None
     """Times are rounded up to multiples of this; 0s leaves them exact. Default: 0ns."""
@@ -853,6 +884,9 @@ class OnOffBackground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
 
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
+
     kind: Literal["on-off"] = "on-off"
     """Which kind; it decides what other keys there are."""
 
@@ -875,11 +909,11 @@ class OnOffBackground(Table):
     order of the file."""
 
     rate: RateSpec
-    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate
-    of that background."""
+    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
+    measured mean rates of that background, both directions."""
 
     rate_up: Rate | None = None
-    """Mean rate of the up direction. Default: none."""
+    """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
 
     reversed: bool | None = None
     """The clients are at the far end of the path, and the servers at the near one."""
@@ -1083,6 +1117,21 @@ class Deliveries(Table):
 
 
 @dataclass(kw_only=True)
+class Energy(Table):
+    """More energy at one timescale, at the same mean rate: the speed at which a background begins
+    things goes up and down. Packets that depend on nothing get this energy exactly. Users begin
+    sessions and think by it, but transfers take what the network gives: at timescales shorter than
+    transfers take they get less."""
+
+    at: Dur
+    """The timescale, an octave of a log-scale diagram of milliseconds: 2ms, 4ms, 8ms and so on to
+    16384ms."""
+
+    db: float
+    """By how much energy rises there, dB: 6 is four times as much."""
+
+
+@dataclass(kw_only=True)
 class WebForeground(Table):
     """Clients that fetch objects from a server, one after the other."""
 
@@ -1216,6 +1265,9 @@ class PoissonForeground(Table):
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
 
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
+
     independent: bool | None = None
     """Whether each source has intervals of its own, independent of the others', with an even share of
     the rate. Default: all follow one schedule and take turns."""
@@ -1279,6 +1331,9 @@ class CbrForeground(Table):
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
 
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
+
     independent: bool | None = None
     """Whether each source has intervals of its own, independent of the others', with an even share of
     the rate. Default: all follow one schedule and take turns."""
@@ -1338,6 +1393,9 @@ class ReplayForeground(Table):
 
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
 
     grid: Dur | None = None
     """Times are rounded up to multiples of this; 0s leaves them exact. Default: 0ns."""
@@ -1454,6 +1512,9 @@ class OnOffForeground(Table):
     delay: Dur | None = None
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
 
+    energy: Energy | None = None
+    """More energy at one timescale. Default: what it has."""
+
     kind: Literal["on-off"] = "on-off"
     """Which kind; it decides what other keys there are."""
 
@@ -1476,11 +1537,11 @@ class OnOffForeground(Table):
     order of the file."""
 
     rate: RateSpec
-    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, the measured mean rate
-    of that background."""
+    """Mean rate of the down direction in network-layer bytes; or `match:NAME`, which takes the
+    measured mean rates of that background, both directions."""
 
     rate_up: Rate | None = None
-    """Mean rate of the up direction. Default: none."""
+    """Mean rate of the up direction. Default: none, or what `match:NAME` measured."""
 
     reversed: bool | None = None
     """The clients are at the far end of the path, and the servers at the near one."""
@@ -1708,6 +1769,39 @@ class PageForeground(Table):
 
     tls: bool | None = None
     """Whether connections begin with a handshake of TLS 1.3: one round trip more. Default: true."""
+
+
+@dataclass(kw_only=True)
+class ProbeForeground(Table):
+    """A tool that estimates how much of its path is free."""
+
+    capacity: Rate | None = None
+    """The capacity of the path, which `spruce`, `igi` and `ptr` have to be told. Default: that of its
+    narrowest link."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: what makes the
+    network's `rtt`, or 5ms."""
+
+    kind: Literal["probe"] = "probe"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    pause: Dur | None = None
+    """Pause between two estimates. Default: 1s."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
+    tool: Tool
+    """The tool."""
 
 
 @dataclass(kw_only=True)
@@ -2211,6 +2305,10 @@ class Run(Table):
     seed: int | None = None
     """Replication r has seed + r, equal in every foreground and background. Default: 1."""
 
+    suite: str | None = None
+    """The background that the others are to stand in for. They are listed with the cheapest first, and
+    the verdict names the first that is sufficient. `swell run --suite` writes such a file."""
+
     together: bool | None = None
     """Whether all foregrounds run at once, beside each background. Default: each by itself. Simulated
     only."""
@@ -2396,6 +2494,7 @@ Foreground: TypeAlias = (
     | StreamForeground
     | DashForeground
     | PageForeground
+    | ProbeForeground
 )
 """An application under study."""
 

@@ -112,6 +112,10 @@ pub(crate) struct RunArgs {
     /// A first look: 3 replications of a quarter of the length.
     #[arg(long)]
     pub quick: bool,
+    /// Find the cheapest background that is enough: run against none, CBR, Poisson, on/off sources, a replay that the
+    /// file has, and the learnt background with its dependencies dropped. Default: the file's first learnt background.
+    #[arg(long, value_name = "LEARNT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub suite: Option<String>,
     /// Throw away what the run directory holds, and begin anew.
     #[arg(long)]
     pub fresh: bool,
@@ -379,6 +383,8 @@ pub(crate) enum StudyCommand {
     Filler(TracesArgs),
     /// What does a household's own traffic do to its pages? Nychis & Licata.
     Residential(BundledArgs),
+    /// At which timescales does an application feel bursts? Its spectrum.
+    Sensitivity(SensitivityArgs),
     /// Does traffic come back from nothing but its flow records? Sommers & Barford (2004).
     Harpoon(BundledArgs),
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
@@ -447,6 +453,16 @@ pub(crate) struct TracesArgs {
     /// Captures, each one more column.
     #[arg(value_name = "TRACE", conflicts_with = "write")]
     pub traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub bundled: BundledArgs,
+}
+
+/// The spectrum of applications.
+#[derive(Debug, Args)]
+pub(crate) struct SensitivityArgs {
+    /// An application: 4kB, 1MB (objects of this size) or voice. Again for more. Default: all.
+    #[arg(long, value_name = "NAME", conflicts_with = "write")]
+    pub foreground: Vec<String>,
     #[command(flatten)]
     pub bundled: BundledArgs,
 }

@@ -9,6 +9,7 @@ use swell_base::Warning;
 use swell_experiment::file::BackendKind;
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::run::{Ended, Event, Failure, LockError, Options, Shard};
+use swell_experiment::suite::suite;
 use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled, file};
 
 use swell_emulate::backend::{Emulator, Settings};
@@ -334,23 +335,36 @@ fn plan(args: &RunArgs, text: &str, source: &str, base: &Path) -> Result<Plan, F
     if args.packets {
         assignments.push("run.keep.packets=true".into());
     }
-    if assignments.is_empty() {
+    if assignments.is_empty() && args.suite.is_none() {
         return Plan::resolve(text, source, base).map_err(Fail::problems);
     }
     // What the file itself has wrong is told with the file's own lines.
     file::read(text, source).map_err(Fail::problems)?;
-    let changed = file::override_keys(text, &assignments).map_err(Fail::usage)?;
-    let said = match (args.set.is_empty(), args.quick) {
-        (false, _) => "--set",
-        (true, true) => "--quick",
-        (true, false) => "--packets",
+    let mut changed = file::override_keys(text, &assignments).map_err(Fail::usage)?;
+    let said = match (args.set.is_empty(), args.quick, args.packets) {
+        (false, ..) => "--set",
+        (true, true, _) => "--quick",
+        (true, false, true) => "--packets",
+        (true, false, false) => "--suite",
     };
+    if let Some(learnt) = &args.suite {
+        let file =
+            file::read(&changed, &format!("{source} with {said}")).map_err(Fail::problems)?;
+        let learnt = Some(learnt.as_str()).filter(|name| !name.is_empty());
+        changed = suite(&changed, &file, learnt).map_err(|message| {
+            Fail::usage(message)
+                .hint("add a background of kind = \"learnt\"; `swell models` lists models")
+        })?;
+    }
     Plan::resolve(&changed, &format!("{source} with {said}"), base).map_err(Fail::problems)
 }
 
 fn directory(args: &RunArgs, plan: &Plan) -> PathBuf {
     args.output.clone().unwrap_or_else(|| {
         let mut name = plan.file.name.clone();
+        if args.suite.is_some() {
+            name += "-suite";
+        }
         if args.quick {
             name += "-quick";
         }

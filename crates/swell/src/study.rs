@@ -29,18 +29,27 @@ const SIZE: (f64, f64) = (700.0, 420.0);
 pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     match which {
         StudyCommand::Router(args) => router::router(args, rights, json),
-        StudyCommand::Background(args) => carried("background", args, &[], json),
-        StudyCommand::Residential(args) => carried("residential", args, &[], json),
-        StudyCommand::Burstiness(args) => carried("burstiness", args, &[], json),
-        StudyCommand::Buffers(args) => carried("buffers", args, &[], json),
-        StudyCommand::Filler(args) => carried("filler", &args.bundled, &args.traces, json),
-        StudyCommand::Harpoon(args) => carried("harpoon", args, &[], json),
+        StudyCommand::Background(args) => carried("background", args, (&[], &[]), json),
+        StudyCommand::Residential(args) => carried("residential", args, (&[], &[]), json),
+        StudyCommand::Burstiness(args) => carried("burstiness", args, (&[], &[]), json),
+        StudyCommand::Buffers(args) => carried("buffers", args, (&[], &[]), json),
+        StudyCommand::Filler(args) => carried("filler", &args.bundled, (&args.traces, &[]), json),
+        StudyCommand::Sensitivity(args) => {
+            carried("sensitivity", &args.bundled, (&[], &args.foreground), json)
+        }
+        StudyCommand::Harpoon(args) => carried("harpoon", args, (&[], &[]), json),
         StudyCommand::File(args) => of_file(args, json),
     }
 }
 
-/// A study that the program carries, with a column more for each capture, and other values of its options.
-fn carried(name: &str, args: &BundledArgs, captures: &[PathBuf], json: bool) -> Result<(), Fail> {
+/// A study that the program carries, with a column more for each capture, or in these columns only, and other values of
+/// its options.
+fn carried(
+    name: &str,
+    args: &BundledArgs,
+    (captures, columns): (&[PathBuf], &[String]),
+    json: bool,
+) -> Result<(), Fail> {
     let none = || Fail::failed(format!("this program carries no study {name}"));
     let bundled = Bundled::named(name).ok_or_else(none)?;
     if let Some(dir) = &args.write {
@@ -50,6 +59,7 @@ fn carried(name: &str, args: &BundledArgs, captures: &[PathBuf], json: bool) -> 
         quick: args.quick,
         seeds: args.seeds,
         captures: captures.to_vec(),
+        columns: columns.to_vec(),
         with: args.with.clone(),
     };
     let study = bundled.study(&overrides).map_err(unread)?;
@@ -99,6 +109,7 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
         quick: args.quick,
         seeds: args.seeds,
         captures: args.traces.clone(),
+        columns: Vec::new(),
         with: args.with.clone(),
     };
     let study = FileStudy::read(path, &overrides).map_err(unread)?;

@@ -34,6 +34,14 @@ pub enum StudyError {
         /// Why.
         reason: String,
     },
+    /// The study has no such column.
+    #[error("no column is called `{name}`; {hint}")]
+    Column {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        hint: String,
+    },
     /// A capture named on the command line cannot be used.
     #[error("{path}: {reason}")]
     Capture {

@@ -53,6 +53,8 @@ pub struct Overrides {
     pub seeds: Option<u16>,
     /// Captures, each one more column.
     pub captures: Vec<PathBuf>,
+    /// The columns that are run; none: all.
+    pub columns: Vec<String>,
     /// Other values than the study's own of what stands under its `with`: `NAME=VALUE`.
     pub with: Vec<String>,
 }

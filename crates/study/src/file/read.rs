@@ -37,6 +37,24 @@ fn schemas() -> &'static [Value; 2] {
     })
 }
 
+/// Lets all lines run in the columns of these names only, where there are any. All columns stay known, to figures and claims.
+fn only(study: &mut StudyFile, columns: &[String]) -> Result<(), StudyError> {
+    let known: Vec<&str> = study.column.iter().map(|c| &*c.name).collect();
+    if let Some(name) = columns.iter().find(|c| !known.contains(&&***c)) {
+        return Err(StudyError::Column {
+            name: name.clone(),
+            hint: file::suggest(name, &known, "columns"),
+        });
+    }
+    if !columns.is_empty() {
+        for line in &mut study.line {
+            let asked = |c: &&String| line.columns.as_ref().is_none_or(|own| own.contains(c));
+            line.columns = Some(columns.iter().filter(asked).cloned().collect());
+        }
+    }
+    Ok(())
+}
+
 impl FileStudy {
     /// The JSON schema (draft 2020-12) of study files.
     pub fn schema() -> &'static Value {
@@ -86,6 +104,7 @@ impl FileStudy {
                 ..Line::default()
             });
         }
+        only(&mut file, &overrides.columns)?;
         each::expand(&mut file);
         names::check(&file, &origin)?;
         let claims = gathered(&mut file, &origin, texts)?;
@@ -132,6 +151,9 @@ impl FileStudy {
         let mut command = format!("swell study {}", texts.called);
         for path in &overrides.captures {
             command += &format!(" '{}'", path.display().to_string().replace('\'', "'\\''"));
+        }
+        for column in &overrides.columns {
+            command += &format!(" --foreground {}", quoted(column.as_ref()));
         }
         for change in &changes {
             command += &format!(" --with {}", quoted(change.assignment.as_ref()));

@@ -463,3 +463,37 @@ fn shards_in_processes_of_their_own_give_the_tables_of_one() {
         text(&wrong.stderr)
     );
 }
+
+/// The ladder of backgrounds comes from the file's learnt one; the verdict has a line for each, and JSON has them too.
+#[test]
+fn a_suite_says_what_is_sufficient_or_what_is_missing() {
+    let dir = Scratch::new("suite");
+    let learnt = "kind = \"learnt\"\nmodel = \"isi-2pm\"";
+    let with = EXPERIMENT.replace("kind = \"poisson\"", learnt);
+    dir.write("small.toml", &with);
+    let arguments = ["run", "small.toml", "--suite", "--dry-run", "-o", "it"];
+    let said = text(&run(&dir, &arguments).stdout).replace('\n', " ");
+    assert!(said.contains("sufficient for web here"), "{said}");
+    assert!(said.contains("Cheapest first:"), "{said}");
+    let json = run(&dir, &["show", "it", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let suite = &json["verdict"]["foregrounds"][0]["suite"];
+    let all = suite["candidates"].as_array().unwrap();
+    let names: Vec<&str> = all
+        .iter()
+        .filter_map(|c| c["background"].as_str())
+        .collect();
+    assert_eq!(
+        names[..5],
+        ["none", "cbr", "poisson'", "on-off", "independent"]
+    );
+    assert_eq!(suite["target"], "poisson");
+    // Without a learnt background there is nothing to stand in for.
+    dir.write("small.toml", EXPERIMENT);
+    let out = run(
+        &dir,
+        &["run", "small.toml", "--suite", "--dry-run", "-o", "other"],
+    );
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("no background of kind learnt"));
+}

@@ -318,3 +318,18 @@ fn shards_of_a_study_give_its_table() {
     );
     drop(held);
 }
+
+#[test]
+fn the_spectrum_is_of_applications_that_are_known() {
+    let dir = Scratch::new("spectrum");
+    let out = run(
+        &dir,
+        &["study", "sensitivity", "--foreground", "5kB", "--quick"],
+    );
+    assert_eq!(out.status.code(), Some(2));
+    let said = text(&out.stderr);
+    assert!(
+        said.contains("no column is called `5kB`; columns: 4kB, 1MB, voice"),
+        "{said}"
+    );
+}
