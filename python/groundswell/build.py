@@ -60,12 +60,15 @@ __all__ = [
     "Dur",
     "Energy",
     "Experiment",
+    "Exporter",
     "FifoQdisc",
+    "FlowProfile",
     "Foreground",
     "FqCodelQdisc",
     "GilbertElliottLoss",
     "GreedyBackground",
     "GreedyForeground",
+    "ImitationBackground",
     "Independence",
     "IndependentLoss",
     "Keep",
@@ -185,12 +188,16 @@ CongestionControl: TypeAlias = Literal[
     "lp",
     "nice",
 ]
-"""A congestion control. `cubic`: CUBIC (RFC 9438). `newreno`: NewReno (RFC 6582). `reno`: Reno (RFC
-5681). `vegas`: Vegas (Brakmo and Peterson 1995), as in ns-2. `westwood`: Westwood+ (Grieco and
-Mascolo 2004). `bbr`: BBR version 1. It wants SACK. `ledbat`: LEDBAT (RFC 6817): less than best
-effort, by one-way delay. `ledbat++`: LEDBAT++: less than best effort, by round-trip time. `lp`:
-TCP-LP (Kuzmanovic and Knightly 2003): less than best effort, by one-way delay. `nice`: TCP Nice
-(Venkataramani, Kokku and Dahlin 2002): less than best effort, by round-trip time."""
+"""How the congestion window moves and, without SACK, how losses are repaired. `cubic`: CUBIC (RFC
+9438). Without SACK losses are repaired as by NewReno. `newreno`: NewReno (RFC 5681). Without SACK
+fast recovery repairs one hole per round trip (RFC 6582). `reno`: Reno (RFC 5681). Without SACK the
+first new acknowledgement ends fast recovery. `vegas`: Vegas (Brakmo and Peterson 1995), as in ns-2
+(`tcp/tcp-vegas.cc`): always with ns-2's sender, whatever is said of SACK. `westwood`: Westwood+
+(Grieco and Mascolo 2004). `bbr`: BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00).
+Paced; it wants SACK. `ledbat`: LEDBAT (RFC 6817): less than best effort, by one-way delay.
+`ledbat++`: LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01): less than best effort, by round-trip
+time. `lp`: TCP-LP (Kuzmanovic and Knightly 2003): less than best effort, by one-way delay. `nice`:
+TCP Nice (Venkataramani, Kokku and Dahlin 2002): less than best effort, by round-trip time."""
 
 ConnectionUse: TypeAlias = Literal[
     "new",
@@ -223,6 +230,13 @@ DrrClasses: TypeAlias = Literal[
 Dur: TypeAlias = "str"
 """Such as "25ms"."""
 
+FlowProfile: TypeAlias = Literal[
+    "fixed",
+    "harpoon",
+]
+"""Whose arithmetic made a model and plays it. `fixed`: What the paper means. `harpoon`: The released
+program (2005), faults included."""
+
 Independence: TypeAlias = Literal[
     "response-on-request",
     "size-on-class",
@@ -231,13 +245,14 @@ Independence: TypeAlias = Literal[
     "within-session",
     "capacity-on-rtt",
 ]
-"""A dependency of the model that can be broken. `response-on-request`: Response size on request size:
-responses change places within their class. `size-on-class`: Sizes on class: (request, response)
-pairs change places across all TCP classes. `think-on-size`: Think times on sizes: they change
-places within their class. `path-on-user`: Client path on user and server path on connection: paths
-change places. `within-session`: What one session does on its connections: exchanges change places
-within their class. `capacity-on-rtt`: Path capacity and loss on round-trip time: they change places
-among the paths of a side."""
+"""A dependency of the joint distribution. Dropping one permutes a quantity across the model, so that
+its marginal distribution stays exactly the same. `response-on-request`: Response size on request
+size: responses change places within their class. `size-on-class`: Sizes on class: (request,
+response) pairs change places across all TCP classes. `think-on-size`: Think times on sizes: the
+servers' and users' change places within their class. `path-on-user`: Client path on user and server
+path on connection: paths change places. `within-session`: What one session does on its connections:
+whole exchanges change places within their class. `capacity-on-rtt`: Path capacity and loss on RTT:
+they change places among the paths of a side."""
 
 LoadBasis: TypeAlias = Literal[
     "offered",
@@ -515,6 +530,9 @@ class LearntBackground(Table):
     active: Active | None = None
     """When it sends. Default: always."""
 
+    cold: bool | None = None
+    """Whether a run begins with no session in progress. Default: in steady state."""
+
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
 
@@ -748,6 +766,57 @@ class SessionsBackground(Table):
 
     sizes: float | None = None
     """File sizes, as a multiple of the model's. Default: 1.0."""
+
+    tcp: TcpSettings | None = None
+    """The TCP that clients and servers run."""
+
+
+@dataclass(kw_only=True)
+class ImitationBackground(Table):
+    """Sessions learnt from the flow records of another background, as a router would export them."""
+
+    access: Rate | None = None
+    """Rate of each host's access path. Default: not limited."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    cold: bool | None = None
+    """Whether a run begins with no session in progress. Default: in steady state."""
+
+    delay: Dur | None = None
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+
+    durations: float | None = None
+    """How long transfers take, as a multiple of those that were recorded. It decides which intervals a
+    large file is expected to load. Default: 1.0."""
+
+    interval: Dur | None = None
+    """Length of the intervals whose volumes are learnt. Default: 300s."""
+
+    kind: Literal["imitation"] = "imitation"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    of: str
+    """The background that is imitated: it is simulated alone, for as long as a run, with the seed of
+    the first run."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    profile: FlowProfile | None = None
+    """Whose arithmetic learns."""
+
+    records: Exporter | None = None
+    """How its flow records are exported."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
 
     tcp: TcpSettings | None = None
     """The TCP that clients and servers run."""
@@ -1129,6 +1198,20 @@ class Energy(Table):
 
     db: float
     """By how much energy rises there, dB: 6 is four times as much."""
+
+
+@dataclass(kw_only=True)
+class Exporter(Table):
+    """The settings of a flow exporter."""
+
+    active: Dur | None = None
+    """A flow that goes on is reported after so long. Default: 60s."""
+
+    inactive: Dur | None = None
+    """A flow that is silent is over after so long. Default: 15s."""
+
+    sample: int | None = None
+    """It sees one packet in so many, at random. Default: 1, every packet."""
 
 
 @dataclass(kw_only=True)
@@ -1815,6 +1898,10 @@ class Keep(Table):
     """Directory `packets`: a pcapng file per run with the headers of every packet that arrives at the
     bottleneck. Default: false."""
 
+    records: Exporter | None = None
+    """Directory `records`: flow records (IPFIX) per run, as a router on the link would export them.
+    Simulated only."""
+
     synchrony: bool | None = None
     """Table `synchrony`: whether connections lose together at the bottleneck, in a bin of `run.bins`,
     and whether acknowledgements are compressed. Simulated only."""
@@ -1871,7 +1958,8 @@ class IndependentLoss(Table):
 
 @dataclass(kw_only=True)
 class GilbertElliottLoss(Table):
-    """Two states with a loss probability each; the state may change at every packet."""
+    """Two states with a loss probability each; the state may change at every packet (Gilbert 1960,
+    Elliott 1963)."""
 
     kind: Literal["gilbert-elliott"] = "gilbert-elliott"
     """Which kind; it decides what other keys there are."""
@@ -2472,6 +2560,7 @@ Background: TypeAlias = (
     | PoissonBackground
     | CbrBackground
     | SessionsBackground
+    | ImitationBackground
     | ReplayBackground
     | GreedyBackground
     | OnOffBackground
