@@ -60,8 +60,8 @@ fn an_idle_link_is_climbed_to_the_top_and_left_there() {
 fn the_first_segment_takes_what_slow_start_takes() {
     // One bitrate: 8 segments of 100 kB, that is 70 segments of TCP in a first window of 10, over 10 Mbit/s and a round trip
     // of 40 ms: handshake and request 80 ms; windows of 10, 20 and 40 packets, each a round trip after the one before. The
-    // last packet follows its window's first after at most 40 transmissions of 1500 bytes, or 1.2 ms each.
-    let keys = "ladder = [\"200kbit\"]\nlength = \"32s\"";
+    // last packet follows its window's first after at most 40 transmissions of 1500 bytes, or 1.2 ms each. Hosts take no time.
+    let keys = "ladder = [\"200kbit\"]\nlength = \"32s\"\ntcp = { jitter = \"0s\" }";
     let startup = one(&watched("10Mbit", keys), "start-up");
     let (least, most) = (0.080 + 2.0 * 0.040, 0.080 + 2.0 * 0.040 + 0.050);
     assert!((least..most).contains(&startup), "{startup}");
