@@ -10,9 +10,9 @@ use super::{BackgroundVerdict, Condition, DECISIVE};
 use crate::measure::Source;
 use crate::store::Results;
 
-/// Times nearer to each other than this share do not vary: on an idle link a request may wait for the last acknowledgement of
-/// the one before, which is some ten microseconds at 10 Mbit/s.
-const EQUAL: f64 = 1e-3;
+/// Times nearer to each other than this share do not vary: a request on an idle link may wait for an acknowledgement of the one
+/// before, and hosts take up to a transmission before they send.
+const EQUAL: f64 = 0.02;
 
 /// Whether all samples are there and equal.
 fn constant(times: &Replications) -> bool {
@@ -103,6 +103,7 @@ pub(super) fn of_foreground(
     let mut doubts: Vec<Warning> = Vec::new();
     for (b, condition) in backgrounds.iter().zip(conditions) {
         let times = Replications::censored(&condition.times);
+        let idle = b.load_bps == [0.0; 2];
         let mut few: Vec<String> = Vec::new();
         for p in DECISIVE {
             for doubt in times.doubts(&[p]) {
@@ -114,7 +115,7 @@ pub(super) fn of_foreground(
                         }
                     }
                     // More of the same would say nothing new.
-                    "few-samples" if constant(&times) || !requests => {}
+                    "few-samples" if idle && constant(&times) || !requests => {}
                     "few-samples" => few.push(format!("p{:.0}", p * 100.0)),
                     _ => doubts.push(Warning {
                         message: format!(

@@ -57,6 +57,13 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Whether it is zero with the background and without: a stall or a loss that never happened.
+    pub(super) fn never(&self) -> bool {
+        [&self.with, &self.without]
+            .into_iter()
+            .all(|e| e.is_some_and(|e| e.value == 0.0))
+    }
+
     pub(super) fn new(
         measure: &Measure,
         statistic: Statistic,

@@ -134,9 +134,10 @@ impl Side<'_> {
     }
 }
 
-/// How large a difference is: the end of its interval that is nearer to none, where it is shown.
+/// How large a difference is: the end of its interval that is nearer to none.
 fn strength(j: &Judgement) -> f64 {
     let known = match (j.differs(), j.ratio.value > 1.0) {
+        _ if j.never() => return -1.0,
         (true, true) => j.ratio.low,
         (true, false) => j.ratio.high,
         (false, _) => j.ratio.value,
@@ -333,7 +334,7 @@ fn load(b: &BackgroundVerdict) -> String {
 /// median may be better and the tail worse.
 fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
     let differs = judged.iter().any(|j| j.differs());
-    // What goes the other way is said beside it, whether it is shown or not.
+    // What goes the other way is said, too.
     let better = |j: &Judgement| (j.ratio.value < 1.0) == (j.better == Better::Lower);
     let far = |j: &Judgement| (j.ratio.value.ln()).abs() > MARGIN.ln_1p();
     let against = |j: &Judgement| {
@@ -344,6 +345,8 @@ fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
         .iter()
         .copied()
         .filter(|j| !differs || j.differs() || against(j))
+        // What never happened tells nothing beside what did.
+        .filter(|j| !j.never() || judged.iter().all(|k| k.never()))
         .collect();
     let by_value = |a: &&&Judgement, b: &&&Judgement| a.ratio.value.total_cmp(&b.ratio.value);
     let (Some(&least), Some(&most)) =

@@ -377,11 +377,15 @@ fn packets_of_a_run_are_a_trace_to_learn_from() {
     assert!(learn.status.success(), "{}", text(&learn.stderr));
     let model = std::fs::read_to_string(dir.0.join("model.json")).unwrap();
     let model: serde_json::Value = serde_json::from_str(&model).unwrap();
-    // A new connection for every object, all to port 80; of the last one, which began 9 ms before the
-    // end of the run, the SYN alone is there.
-    let connections = model["totals"]["tcp_connections"].as_u64().unwrap();
+    // A new connection for every object, all to port 80; of one that begins just before the end of the run, the SYN
+    // alone is there.
+    let totals = |name: &str| model["totals"][name].as_u64().unwrap();
+    let (connections, handshakes) = (totals("tcp_connections"), totals("tcp_handshakes"));
     assert!(connections > 10, "{connections}");
-    assert_eq!(model["totals"]["tcp_handshakes"], connections - 1);
+    assert!(
+        connections - handshakes <= 1,
+        "{handshakes} of {connections}"
+    );
     assert_eq!(model["totals"]["udp_flows"], 0);
     assert_eq!(model["classes"][0]["name"], "http");
 

@@ -77,6 +77,14 @@ fn a_measure_that_is_nothing_in_some_runs_leaves_the_answer_open() {
     assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
     let said = "p99 is not above zero in 8 of 10 runs";
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
+    // What never happened tells nothing beside what did.
+    report(&mut results, |_, _| Some(0.0));
+    let text = full_text(&judged(&results));
+    assert!(text.contains("median"), "{text}");
+    assert!(
+        !text.contains("p99 is 1") && !text.contains("p99 ×"),
+        "{text}"
+    );
     // Errors that never happen are as rare with traffic as without.
     report(&mut results, |_, _| Some(0.0));
     assert_eq!(judged(&results).matters, Answer::No);
