@@ -142,6 +142,7 @@ fn server() -> &'static Run {
             threads: 1,
             precise: false,
             room: 0,
+            elapsed: Dur::ZERO,
             role,
         };
         let clients = vec![Addresses::parse(&["127.0.0.0/8"]).unwrap()];

@@ -26,6 +26,9 @@ pub struct Config {
     pub precise: bool,
     /// Flows that are kept until they are fetched; 0: none is.
     pub room: usize,
+    /// How long the others have played when this part is made: zero, or the part joins a run that goes on, and its
+    /// times count from where theirs do.
+    pub elapsed: Dur,
     /// Its part.
     pub role: Role,
 }

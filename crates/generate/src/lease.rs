@@ -31,6 +31,8 @@ struct Lease {
     /// The client's number and the server's.
     nonces: [[u8; 16]; 2],
     since: Time,
+    /// Which agreement of the party it is; 0 before.
+    agreement: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,6 +86,7 @@ impl Worker {
             stage: Stage::Connecting,
             nonces: [nonce(), [0; 16]],
             since: now,
+            agreement: 0,
         };
         self.leases.all.insert(token, lease);
         let begun = self.watch(token).and_then(|()| {
@@ -118,6 +121,7 @@ impl Worker {
             stage: Stage::Asked,
             nonces: [theirs, own],
             since: now,
+            agreement: 0,
         };
         self.leases.all.insert(token, lease);
         self.say(token, &message);
@@ -222,6 +226,7 @@ impl Worker {
                     return false;
                 }
                 lease.stage = Stage::Agreed;
+                lease.agreement = shared.agree(party);
                 let shown = client_proof(key, client.index, &own, &theirs);
                 self.say(token, &Message::Proof(shown).encode(key));
             }
@@ -231,6 +236,7 @@ impl Worker {
                     return false;
                 }
                 lease.stage = Stage::Agreed;
+                lease.agreement = shared.agree(party);
                 if let Some(conn) = self.conns.get_mut(token) {
                     shared.set_address(party, conn.flow.source);
                 }
@@ -265,7 +271,11 @@ impl Worker {
         }
         let silent = |l: &Lease| match l.stage {
             // The client agrees before it first hears the server.
-            Stage::Agreed => now.since(l.since) > lease && !self.shared.is_here(l.party),
+            Stage::Agreed => {
+                let here = self.shared.is_here(l.party);
+                let replaced = !self.shared.is_latest(l.party, l.agreement);
+                now.since(l.since) > lease && (!here || replaced)
+            }
             Stage::Connecting | Stage::Asked => now.since(l.since) > lease,
         };
         let dead = self.leases.all.iter().filter(|(_, l)| silent(l));
@@ -289,15 +299,17 @@ impl Worker {
         self.counts.lost_parties += u64::from(lost);
     }
 
-    /// A lease is gone, and with it everything that it allowed; true if there was an agreement.
+    /// A lease is gone, and with it everything that it allowed; true if there was an agreement that no other has
+    /// replaced.
     fn drop_lease(&mut self, token: u64) -> bool {
         let Some(lease) = self.leases.all.remove(&token) else {
             return false;
         };
         self.forget(token);
-        let agreed = lease.stage == Stage::Agreed;
+        let latest = self.shared.is_latest(lease.party, lease.agreement);
+        let agreed = lease.stage == Stage::Agreed && latest;
         if agreed {
-            self.shared.lose(lease.party);
+            self.shared.lose(lease.party, lease.agreement);
         }
         if self.playing.is_some() {
             let at = self.now() + AGAIN;

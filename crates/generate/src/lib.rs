@@ -11,7 +11,7 @@
 //!
 //! let config = |role| Config {
 //!     key: Key::new([7; 16]), lease: Dur::from_secs(2), congestion: Vec::new(), threads: 1,
-//!     precise: false, room: 1000, role,
+//!     precise: false, room: 1000, elapsed: Dur::ZERO, role,
 //! };
 //! let home = Addresses::parse(&["127.0.0.0/8"])?;
 //! let server = Run::new(config(Role::Server(Server {

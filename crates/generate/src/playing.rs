@@ -183,8 +183,8 @@ impl Worker {
         };
         // What begins with the play begins at its very beginning.
         let now = match traffic {
-            None => Time::ZERO,
-            Some(_) => now,
+            None if !self.shared.joins_late() => Time::ZERO,
+            _ => now,
         };
         *traffic = Some(client.plan.part(share, now));
         playing.generation = playing.generation.wrapping_add(1);

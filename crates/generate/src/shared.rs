@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub config: Config,
     /// Nanoseconds of the monotonic clock at which the run was made.
     origin: u64,
-    /// When the play began, since the run was made; `u64::MAX`: it has not.
+    /// When the play began, on the clock of the run; `u64::MAX`: it has not.
     begun: AtomicU64,
     /// When everything ends unless the lease is renewed.
     lease: AtomicU64,
@@ -51,9 +51,11 @@ pub(super) struct Shared {
 
 /// The other end of a lease.
 pub(super) struct Party {
-    /// When it was last heard, in nanoseconds since the run was made, plus one; 0: it has not agreed, or is
-    /// gone.
+    /// When it was last heard, in nanoseconds on the clock of the run; 0: it has not agreed, or is gone.
     heard: AtomicU64,
+    /// Agreements with it so far. The last one counts: a host that was cut off may agree again before the
+    /// connection of its earlier lease breaks.
+    agreements: AtomicU64,
     /// Where its lease came from.
     address: Mutex<Option<IpAddr>>,
 }
@@ -86,7 +88,7 @@ impl Shared {
         Ok(Shared {
             origin: monotonic(),
             begun: AtomicU64::new(u64::MAX),
-            lease: AtomicU64::new(config.lease.as_nanos()),
+            lease: AtomicU64::new((config.elapsed + config.lease).as_nanos()),
             expired: AtomicBool::new(false),
             played: (0..number).map(|_| AtomicBool::new(false)).collect(),
             parties: (0..parties).map(|_| Party::new()).collect(),
@@ -99,9 +101,9 @@ impl Shared {
         })
     }
 
-    /// Since the run was made.
+    /// The clock of the run: since it was made, or, in a part that joins it later, since it has been played.
     pub fn now(&self) -> Time {
-        Time::from_nanos(monotonic().saturating_sub(self.origin))
+        Time::from_nanos(monotonic().saturating_sub(self.origin)) + self.config.elapsed
     }
 
     /// When the play began.
@@ -110,12 +112,20 @@ impl Shared {
         (begun != u64::MAX).then(|| Time::from_nanos(begun))
     }
 
-    /// The play begins now, unless it has.
+    /// The play begins now, unless it has; that of the others began at zero.
     pub fn begin(&self) {
-        let now = self.now().as_nanos();
+        let now = match self.joins_late() {
+            true => 0,
+            false => self.now().as_nanos(),
+        };
         let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
         // If another thread was first, it has begun already.
         let _ = self.begun.compare_exchange(u64::MAX, now, set, get);
+    }
+
+    /// Whether the others have played already.
+    pub fn joins_late(&self) -> bool {
+        self.config.elapsed > Dur::ZERO
     }
 
     /// Everything ends when this is not said again for `span`.
@@ -194,10 +204,25 @@ impl Shared {
         }
     }
 
-    /// A party is gone; true if it was here.
-    pub fn lose(&self, party: u16) -> bool {
+    /// A party has agreed: the number of the agreement.
+    pub fn agree(&self, party: u16) -> u64 {
         let party = self.parties.get(usize::from(party));
-        party.is_some_and(|p| p.heard.swap(0, Ordering::AcqRel) != 0)
+        party.map_or(0, |p| p.agreements.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    /// Whether a party has not agreed again since.
+    pub fn is_latest(&self, party: u16, agreement: u64) -> bool {
+        let party = self.parties.get(usize::from(party));
+        party.is_some_and(|p| p.agreements.load(Ordering::Acquire) == agreement)
+    }
+
+    /// The lease of an agreement is gone, and with it the party, unless it has agreed again.
+    pub fn lose(&self, party: u16, agreement: u64) {
+        if self.is_latest(party, agreement)
+            && let Some(party) = self.parties.get(usize::from(party))
+        {
+            party.heard.store(0, Ordering::Release);
+        }
     }
 
     pub fn set_address(&self, party: u16, address: IpAddr) {
@@ -231,6 +256,7 @@ impl Party {
     fn new() -> Party {
         Party {
             heard: AtomicU64::new(0),
+            agreements: AtomicU64::new(0),
             address: Mutex::default(),
         }
     }

@@ -31,6 +31,7 @@ fn config(role: Role) -> Config {
         threads: 1,
         precise: false,
         room: 1 << 20,
+        elapsed: Dur::ZERO,
         role,
     }
 }

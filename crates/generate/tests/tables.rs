@@ -19,6 +19,7 @@ fn config(role: Role) -> Config {
         threads: 4,
         precise: false,
         room: 1_000,
+        elapsed: Dur::ZERO,
         role,
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn generate(
     let loads = typed_loads(!args.quiet && !json);
     let played = play(&mut controller, &mut keeper, args, &line, &loads);
     line.bar.finish_and_clear();
-    let lost = lost(&controller, order.lease);
+    let lost = lost(&controller);
     // Whatever happened, agents stop and what they have is fetched.
     controller.stop();
     let kept = played.and_then(|how| {
@@ -76,19 +76,16 @@ pub(crate) fn generate(
     let (clients, servers) = controller.standing();
     controller.end();
     let ended = *kept.as_ref().unwrap_or(&Ended::Gone);
-    let mut doubts = doubts(&clients, &servers);
-    doubts.extend(lost.iter().map(|agent| {
-        Warning::warning(
-            "agent-lost",
-            format!(
-                "{agent} was lost: it did not answer for as long as its lease, and plays nothing"
-            ),
-        )
-    }));
-    let finished = keeper.finish(ended, &clients, &servers, &doubts);
+    let doubts = doubts(&clients, &servers, &lost);
+    let all = Fleet {
+        clients: &clients,
+        servers: &servers,
+        lost: &lost,
+    };
+    let finished = keeper.finish(ended, &all, &doubts);
     kept?;
     let totals = finished?;
-    say(&dir, &totals, &clients, &servers, &doubts, ended, json);
+    say(&dir, &totals, &all, &doubts, ended, json);
     match ended {
         Ended::Played | Ended::Duration if lost.len() > args.allow_loss => {
             let names = lost.join(", ");
@@ -105,18 +102,40 @@ pub(crate) fn generate(
     }
 }
 
-/// Agents whose lease ran out while the run went on, or that do not answer any more.
-fn lost(controller: &Controller, lease: Dur) -> Vec<String> {
+/// How all agents stand at the end.
+pub(crate) struct Fleet<'a> {
+    pub clients: &'a [Standing],
+    pub servers: &'a [Standing],
+    /// Those that did not come back, by name.
+    pub lost: &'a [String],
+}
+
+impl Fleet<'_> {
+    /// The agents as JSON: clients, then servers.
+    pub fn to_json(&self) -> [serde_json::Value; 2] {
+        [self.clients, self.servers].map(|all| all.iter().map(|s| self.agent(s)).collect())
+    }
+
+    fn agent(&self, s: &Standing) -> serde_json::Value {
+        serde_json::json!({
+            "agent": s.agent,
+            "statistics": s.statistics,
+            "flows_lost": s.lost + s.waiting,
+            "lost": self.lost.contains(&s.agent),
+            "away_s": s.away.as_secs_f64(),
+            "returns": s.returns,
+            "clock": s.beginning.map(|b| serde_json::json!({
+                "offset_s": b.offset_s, "uncertainty_s": b.uncertainty_s,
+            })),
+        })
+    }
+}
+
+/// Agents that play nothing any more: their lease ran out, or they do not answer.
+fn lost(controller: &Controller) -> Vec<String> {
     let (clients, servers) = controller.standing();
-    let gone = |s: &&Standing| {
-        let expired = s
-            .statistics
-            .as_ref()
-            .is_some_and(|s| s.run.state == "expired");
-        expired || s.silent.as_secs_f64() > lease.as_secs_f64()
-    };
     let all = clients.iter().chain(&servers);
-    all.filter(gone).map(|s| s.agent.clone()).collect()
+    all.filter(|s| s.missing).map(|s| s.agent.clone()).collect()
 }
 
 /// Name, what is played, and how long that takes if it ends.
@@ -283,6 +302,7 @@ fn play(
 ) -> Result<Ended, Fail> {
     let begun = Instant::now();
     let mut before = None;
+    let mut playing = args.load;
     loop {
         let round = Instant::now();
         for _ in 0..FETCHES {
@@ -290,17 +310,22 @@ fn play(
                 break;
             }
         }
+        for agent in controller.admit() {
+            line.bar.suspend(|| out::say(&format!("{agent} is back")));
+        }
         keeper.note(begun.elapsed(), controller)?;
         line.show(begun.elapsed(), controller, &mut before);
         for load in loads.try_iter() {
             match controller.set_load(load) {
                 Ok(()) => {
                     keeper.loaded(begun.elapsed(), load);
-                    line.bar.suspend(|| out::say(&format!("load {load}")));
+                    let was = std::mem::replace(&mut playing, load);
+                    line.bar
+                        .suspend(|| out::say(&format!("load {was} is now {load}")));
                 }
-                Err(error) => line
-                    .bar
-                    .suspend(|| out::say(&format!("load {load}: {error}"))),
+                Err(error) => line.bar.suspend(|| {
+                    out::say(&format!("load {load}: {error}; it may still be {playing}"));
+                }),
             }
         }
         let over = |limit: Dur| begun.elapsed().as_secs_f64() >= limit.as_secs_f64();
@@ -378,10 +403,22 @@ impl Line {
 }
 
 /// What to know before trusting the results, agent by agent.
-fn doubts(clients: &[Standing], servers: &[Standing]) -> Vec<Warning> {
+fn doubts(clients: &[Standing], servers: &[Standing], lost: &[String]) -> Vec<Warning> {
     let mut all = Vec::new();
     for standing in clients.iter().chain(servers) {
         let agent = &standing.agent;
+        if lost.contains(agent) {
+            let text = "was lost: it did not answer for as long as its lease, and plays nothing";
+            all.push(Warning::warning("agent-lost", format!("{agent} {text}")));
+        } else if standing.returns > 0 {
+            let text = format!(
+                "{agent} played nothing for {:.1} s: it was cut off or started anew, and came back \
+                 (times: {})",
+                standing.away.as_secs_f64(),
+                standing.returns
+            );
+            all.push(Warning::warning("agent-returned", text));
+        }
         if let Some(trouble) = &standing.trouble {
             let text = format!("{agent} could not be asked at times: {trouble}");
             all.push(Warning::warning("agent-away", text));
@@ -408,25 +445,20 @@ fn doubts(clients: &[Standing], servers: &[Standing]) -> Vec<Warning> {
 fn say(
     dir: &std::path::Path,
     totals: &Totals,
-    clients: &[Standing],
-    servers: &[Standing],
+    fleet: &Fleet<'_>,
     doubts: &[Warning],
     ended: Ended,
     json: bool,
 ) {
-    let view = |all: &[Standing]| -> Vec<serde_json::Value> {
-        let one =
-            |s: &Standing| serde_json::json!({ "agent": s.agent, "statistics": s.statistics });
-        all.iter().map(one).collect()
-    };
     if json {
+        let [clients, servers] = fleet.to_json();
         out::json(&serde_json::json!({
             "run": dir, "ended": keep::word(ended), "seconds": totals.seconds, "flows": totals.flows,
-            "clients": view(clients), "servers": view(servers), "warnings": doubts,
+            "lost": fleet.lost, "clients": clients, "servers": servers, "warnings": doubts,
         }));
         return;
     }
     out::warnings(doubts);
-    out::data(&tables::agents(totals.seconds, clients, servers));
+    out::data(&tables::agents(totals.seconds, fleet));
     out::data(&format!("kept: {} ({} flows)", dir.display(), totals.flows));
 }

@@ -11,6 +11,7 @@ use swell_generate::agent::Standing;
 use swell_study::Ledger;
 use swell_traffic::Model;
 
+use crate::generate::Fleet;
 use crate::show::mean_bps;
 
 pub(crate) mod compare;
@@ -538,13 +539,18 @@ fn add_emulator(table: &mut Table, w: &Conditions) {
     }
 }
 
-/// What agents did, one line each.
-pub(crate) fn agents(seconds: f64, clients: &[Standing], servers: &[Standing]) -> String {
-    let mut table = list(&[
+/// What agents did, one line each; for how long they played nothing, where any did.
+pub(crate) fn agents(seconds: f64, fleet: &Fleet<'_>) -> String {
+    let all = [("client", fleet.clients), ("server", fleet.servers)];
+    let all = || all.iter().flat_map(|(p, s)| s.iter().map(move |s| (p, s)));
+    let lost = |s: &Standing| fleet.lost.contains(&s.agent);
+    let any_away = all().any(|(_, s)| s.returns > 0 || lost(s));
+    let mut head = vec![
         "agent", "done", "failed", "per s", "MB up", "MB down", "late p99", "latest",
-    ]);
-    let all = [("client", clients), ("server", servers)];
-    for (part, standing) in all.iter().flat_map(|(p, s)| s.iter().map(move |s| (p, s))) {
+    ];
+    head.extend(any_away.then_some("away"));
+    let mut table = list(&head);
+    for (part, standing) in all() {
         let Some(s) = &standing.statistics else {
             continue;
         };
@@ -563,7 +569,7 @@ pub(crate) fn agents(seconds: f64, clients: &[Standing], servers: &[Standing]) -
             name if name == *part => name.to_owned(),
             name => format!("{part} {name}"),
         };
-        table.add_row([
+        let mut row = vec![
             shortened(&name, 24),
             c.done.to_string(),
             c.failed.to_string(),
@@ -572,7 +578,15 @@ pub(crate) fn agents(seconds: f64, clients: &[Standing], servers: &[Standing]) -
             mega(down),
             late(s.late.p99_us),
             late(s.late.max_us),
-        ]);
+        ];
+        if any_away {
+            row.push(match (lost(standing), standing.returns) {
+                (true, _) => "lost".into(),
+                (false, 0) => String::new(),
+                _ => format!("{} s", significant(standing.away.as_secs_f64())),
+            });
+        }
+        table.add_row(row);
     }
     table.to_string()
 }

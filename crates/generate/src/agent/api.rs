@@ -17,6 +17,8 @@ pub struct Status {
     pub program: String,
     /// Its version. Controller and agents must have the same.
     pub version: String,
+    /// Which start of the program it is: another one knows nothing of the runs of the one before it.
+    pub instance: String,
     /// Where it receives traffic, if that is configured; else where the controller reaches it, or the first
     /// address of its pool.
     pub address: Option<String>,
@@ -45,6 +47,9 @@ pub struct NewRun {
     /// Whether every transfer is logged, and not only counted.
     #[serde(default = "yes")]
     pub flows: bool,
+    /// Seconds for which the others have played when this part joins them; 0: nobody has.
+    #[serde(default)]
+    pub elapsed_s: f64,
     /// The agent's part.
     pub part: Part,
 }
@@ -76,6 +81,9 @@ pub struct ServerPart {
     /// Prefixes at which it is sent traffic, all within its own pool; none: where clients reach it.
     #[serde(default)]
     pub pool: Vec<String>,
+    /// The port that it had before, if its clients know it already; 0: any.
+    #[serde(default)]
+    pub port: u16,
 }
 
 /// The part of a client.
@@ -186,14 +194,16 @@ pub struct RunView {
     pub id: u64,
     /// `server` or `client`.
     pub part: String,
-    /// `waiting` for its start, `playing`, `played` to its end, `stopped`, or `expired` because its lease was not renewed
-    /// it.
+    /// Which start of the agent it belongs to.
+    pub instance: String,
+    /// `waiting` for its start, `playing`, `played` to its end, `stopped`, or `expired` because its lease was not
+    /// renewed.
     pub state: String,
     /// TCP port of a server, else 0.
     pub port: u16,
     /// UDP port of a server, else 0.
     pub datagrams: u16,
-    /// Seconds since it was started.
+    /// Seconds since it was started; of a part that joined later, since the others were, as far as it knows.
     pub elapsed_s: f64,
 }
 
@@ -257,7 +267,38 @@ impl From<Late> for LateView {
     }
 }
 
+impl LateView {
+    /// Two parts together: how many began, and the quantiles of whichever was later.
+    fn with(self, other: LateView) -> LateView {
+        let later = if other.p99_us > self.p99_us {
+            other
+        } else {
+            self
+        };
+        LateView {
+            count: self.count + other.count,
+            max_us: self.max_us.max(other.max_us),
+            ..later
+        }
+    }
+}
+
 impl StatisticsView {
+    /// With what an earlier part of the same agent counted.
+    pub(super) fn after(mut self, earlier: &StatisticsView) -> StatisticsView {
+        self.counts.add(&earlier.counts);
+        self.late = self.late.with(earlier.late);
+        for (&error, n) in &earlier.failures {
+            *self.failures.entry(error).or_default() += n;
+        }
+        self.flows += earlier.flows;
+        let known: Vec<String> = self.warnings.iter().map(|w| w.message.clone()).collect();
+        let new = earlier.warnings.iter();
+        let new = new.filter(|w| !known.contains(&w.message)).cloned();
+        self.warnings.extend(new.collect::<Vec<_>>());
+        self
+    }
+
     pub(super) fn new(run: RunView, statistics: Statistics, flows: u64) -> StatisticsView {
         let doubt = |w: Warning| Doubt {
             code: w.code,

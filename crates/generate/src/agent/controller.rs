@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use swell_base::Dur;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -22,7 +21,8 @@ pub struct Controller {
     _stop: oneshot::Sender<()>,
     parties: Vec<Party>,
     clients: usize,
-    lease: Dur,
+    /// When it asked for the play to begin.
+    begun: Option<Instant>,
     attention: Attention,
 }
 
@@ -54,14 +54,14 @@ impl Controller {
                 remote.patience = patience.clamp(SHORT, LONG);
                 Ok::<_, OrderError>(remote)
             };
-            Ok(Party::new(remote()?, remote()?))
+            Ok(Party::new(remote()?, remote()?, order.lease))
         };
         let mut controller = Controller {
             runtime,
             _stop: stop,
             parties: all.map(party).collect::<Result<_, _>>()?,
             clients: order.clients.len(),
-            lease: order.lease,
+            begun: None,
             attention: Attention::new(),
         };
         let made = controller.make(order).and_then(|()| controller.agree());
@@ -88,6 +88,7 @@ impl Controller {
             congestion: order.congestion.clone(),
             threads: order.threads,
             flows: order.flows,
+            elapsed_s: 0.0,
             part,
         };
         // All at once: the first must not wait for the last.
@@ -103,9 +104,10 @@ impl Controller {
                     let part = ServerPart {
                         clients: pools.clone(),
                         pool: status.pool.clone(),
+                        port: 0,
                     };
                     let part = run(Part::Server(part));
-                    let made = party.begin(&part, order.lease, &attention).await?;
+                    let made = party.begin(&part, &attention).await?;
                     party.target(status, &made)
                 });
             let targets = all(begin).await?;
@@ -121,7 +123,7 @@ impl Controller {
                     dscp: order.dscp.clone(),
                 };
                 let part = run(Part::Client(part));
-                party.begin(&part, order.lease, &attention).await
+                party.begin(&part, &attention).await
             });
             all(join).await?;
             Ok(())
@@ -158,6 +160,7 @@ impl Controller {
             start: Some(true),
             ..Change::default()
         };
+        self.begun = Some(Instant::now());
         // Servers first: they are ready when the first client begins.
         self.with(async |clients, servers| {
             all(servers.iter_mut().map(|party| party.change(&change))).await?;
@@ -166,7 +169,7 @@ impl Controller {
         })
     }
 
-    /// Another load from now on, of every client.
+    /// Another load from now on, of every client, those included that are missing and may come back.
     ///
     /// # Errors
     /// Where an agent refuses.
@@ -175,9 +178,43 @@ impl Controller {
             load: Some(load),
             ..Change::default()
         };
+        let begun = self.begun;
         self.with(async |clients, _| {
-            all(clients.iter_mut().map(|party| party.change(&change))).await?;
+            let there = clients.iter_mut().filter(|c| !c.standing(begun).missing);
+            all(there.map(|party| party.change(&change))).await?;
+            for client in clients {
+                client.note_load(load);
+            }
             Ok(())
+        })
+    }
+
+    /// Gives agents that were cut off or started anew, and answer again, a part in the run again. Those that play once
+    /// more, by name. Who does not come about now may do so the next time.
+    pub fn admit(&mut self) -> Vec<String> {
+        let Some(begun) = self.begun else {
+            return Vec::new();
+        };
+        let attention = self.attention.clone();
+        let admit = async |parties: &mut [Party]| -> Vec<String> {
+            let back = parties.iter_mut().filter(|p| p.may_return());
+            let admitted =
+                join_all(
+                    back.map(async |party| match party.admit(begun, &attention).await {
+                        Ok(()) => Some(party.remote.name.clone()),
+                        Err(error) => {
+                            party.note_trouble(&error);
+                            None
+                        }
+                    }),
+                );
+            admitted.await.into_iter().flatten().collect()
+        };
+        self.with(async |clients, servers| {
+            // Clients need servers to agree with.
+            let mut back = admit(servers).await;
+            back.extend(admit(clients).await);
+            back
         })
     }
 
@@ -195,16 +232,16 @@ impl Controller {
     /// How every agent stands: clients, then servers. At most half a second old.
     pub fn standing(&self) -> (Vec<Standing>, Vec<Standing>) {
         self.attention.pay();
-        let of = |parties: &[Party]| parties.iter().map(Party::standing).collect();
+        let begun = self.begun;
+        let of = |parties: &[Party]| parties.iter().map(|p| p.standing(begun)).collect();
         let (clients, servers) = self.parties.split_at(self.clients);
         (of(clients), of(servers))
     }
 
-    /// Whether every client has played everything, is over, or is gone.
+    /// Whether every client has played everything, is over, or has been missing for three leases.
     pub fn is_over(&self) -> bool {
-        let lease = Duration::from_secs_f64(self.lease.as_secs_f64());
         let mut clients = self.parties[..self.clients].iter();
-        clients.all(|p| p.is_over(lease))
+        clients.all(Party::is_over)
     }
 
     /// Stops everything. What was counted and logged can still be fetched until [`Controller::end`].

@@ -10,6 +10,7 @@
 //! stops, for whatever reason, the leases run out, and with them all traffic.
 
 mod api;
+mod clock;
 mod controller;
 mod documents;
 mod listen;
@@ -28,6 +29,7 @@ pub use api::{
     Change, ClientPart, LateView, ModelPart, NewRun, Part, RunView, ServerPart, StatisticsView,
     Status, TargetPart, TrafficPart,
 };
+pub use clock::Beginning;
 pub use controller::Controller;
 pub use documents::openapi;
 pub use listen::{Agent, AgentConfig, AgentError};

@@ -9,7 +9,8 @@ use axum::http::Method;
 use swell_base::Dur;
 use tokio::task::JoinHandle;
 
-use super::api::{Change, NewRun, RunView, StatisticsView, Status, TargetPart};
+use super::api::{Change, NewRun, Part, RunView, StatisticsView, Status, TargetPart};
+use super::clock::{Beginning, Clock};
 use super::order::OrderError;
 use super::remote::{Remote, RemoteError};
 use super::routes::FIRST;
@@ -20,16 +21,22 @@ use crate::{Addresses, Flow, ROW};
 pub struct Standing {
     /// The agent.
     pub agent: String,
-    /// What it last said; `None` before.
+    /// What it last said, with what earlier parts of it counted; `None` before.
     pub statistics: Option<StatisticsView>,
     /// Why it could not be asked, if it could not.
     pub trouble: Option<String>,
-    /// Flows of it that are lost, since it had no more room for them.
+    /// Flows of it that are lost: it had no more room for them, or was started anew.
     pub lost: u64,
     /// Flows of it that are not fetched yet.
     pub waiting: u64,
-    /// How long ago it last answered.
-    pub silent: Duration,
+    /// Whether it plays nothing: its lease ran out, or it does not answer.
+    pub missing: bool,
+    /// For how long it has been missing, all times together.
+    pub away: Duration,
+    /// How often it came back and was admitted again.
+    pub returns: u32,
+    /// When it began to play, once that is known.
+    pub beginning: Option<Beginning>,
 }
 
 /// When the last request came: a controller that stopped asking must not keep traffic going.
@@ -56,6 +63,10 @@ const ABSENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 /// A lease is renewed so many times in its length.
 const BEATS: u32 = 4;
+/// An agent that is missing is waited for as long as so many leases, if no other client plays.
+const PATIENCE: u32 = 3;
+/// One that comes back has so long to agree with a server before it plays.
+const AGREEMENT: Duration = Duration::from_secs(2);
 
 /// Nobody panics while holding one, and what they hold is whole at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,9 +75,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What is known of an agent.
 struct Seen {
+    /// Its run, and which start of the agent that belongs to.
+    run: Option<(u64, String)>,
+    /// Of that run.
     statistics: Option<StatisticsView>,
     trouble: Option<String>,
     heard: Instant,
+    /// It answers that it does not have the run.
+    unknown: bool,
+    clock: Clock,
+}
+
+impl Seen {
+    fn state(&self) -> Option<&str> {
+        self.statistics.as_ref().map(|s| s.run.state.as_str())
+    }
+
+    /// Since when it plays nothing, if it does not.
+    fn missing(&self, lease: Duration) -> Option<Instant> {
+        let over = self.unknown || self.state() == Some("expired");
+        (over || self.heard.elapsed() > lease).then_some(self.heard)
+    }
 }
 
 pub(super) struct Party {
@@ -74,42 +103,67 @@ pub(super) struct Party {
     pub remote: Remote,
     /// To make that other one.
     spare: Option<Remote>,
-    run: Option<u64>,
+    /// What it was asked for.
+    part: Option<NewRun>,
+    lease: Duration,
     /// Number of the next flow to be fetched.
     next: u64,
     lost: u64,
+    /// Flows that were fetched from a part that is gone.
+    fetched: Vec<Flow>,
+    /// What parts that are gone counted.
+    earlier: Option<StatisticsView>,
+    /// How long it was missing before it came back, and how often.
+    away: Duration,
+    returns: u32,
     seen: Arc<Mutex<Seen>>,
     beat: Option<JoinHandle<()>>,
 }
 
 impl Party {
     /// An agent that is reached over either of two connections.
-    pub fn new(remote: Remote, spare: Remote) -> Party {
+    pub fn new(remote: Remote, spare: Remote, lease: Dur) -> Party {
         Party {
             remote,
             spare: Some(spare),
-            run: None,
+            part: None,
+            lease: Duration::from_secs_f64(lease.as_secs_f64()),
             next: 0,
             lost: 0,
+            fetched: Vec::new(),
+            earlier: None,
+            away: Duration::ZERO,
+            returns: 0,
             seen: Arc::new(Mutex::new(Seen {
+                run: None,
                 statistics: None,
                 trouble: None,
                 heard: Instant::now(),
+                unknown: false,
+                clock: Clock::default(),
             })),
             beat: None,
         }
     }
 
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self, begun: Option<Instant>) -> Standing {
         let seen = lock(&self.seen);
         let flows = seen.statistics.as_ref().map_or(0, |s| s.flows);
+        let missing = seen.missing(self.lease);
+        let both = match (seen.statistics.clone(), &self.earlier) {
+            (Some(now), Some(earlier)) => Some(now.after(earlier)),
+            (now, earlier) => now.or_else(|| earlier.clone()),
+        };
         Standing {
             agent: self.remote.name.clone(),
-            statistics: seen.statistics.clone(),
+            statistics: both,
             trouble: seen.trouble.clone(),
             lost: self.lost,
-            waiting: flows.saturating_sub(self.next),
-            silent: seen.heard.elapsed(),
+            waiting: flows.saturating_sub(self.next) + self.fetched.len() as u64,
+            missing: missing.is_some(),
+            away: self.away + missing.map_or(Duration::ZERO, |since| since.elapsed()),
+            returns: self.returns,
+            beginning: begun.and_then(|begun| seen.clock.beginning(begun)),
         }
     }
 
@@ -119,12 +173,18 @@ impl Party {
         seen.statistics.as_ref().map_or(0, |s| s.parties)
     }
 
-    /// Whether its part is over, or it has not answered for as long as its lease lasts.
-    pub fn is_over(&self, lease: Duration) -> bool {
+    /// Whether its part is over, or it has been missing for longer than it is waited for.
+    pub fn is_over(&self) -> bool {
         let seen = lock(&self.seen);
-        let state = seen.statistics.as_ref().map(|s| s.run.state.as_str());
-        let over = matches!(state, Some("played" | "stopped" | "expired"));
-        over || seen.heard.elapsed() > lease
+        let gone = seen.missing(self.lease);
+        let over = matches!(seen.state(), Some("played" | "stopped"));
+        over || gone.is_some_and(|since| since.elapsed() > self.lease * PATIENCE)
+    }
+
+    /// Whether it answers, and has no part in a run that goes on.
+    pub fn may_return(&self) -> bool {
+        let seen = lock(&self.seen);
+        seen.unknown || seen.state() == Some("expired")
     }
 
     pub async fn status(&mut self) -> Result<Status, OrderError> {
@@ -145,27 +205,112 @@ impl Party {
     pub async fn begin(
         &mut self,
         run: &NewRun,
-        lease: Dur,
         attention: &Attention,
     ) -> Result<RunView, OrderError> {
         let made: RunView = self
             .remote
             .call(Method::POST, "/v1/runs", Some(run))
             .await?;
-        self.run = Some(made.id);
+        let mut part = run.clone();
+        if let Part::Server(server) = &mut part.part {
+            // Its clients know it by this.
+            server.port = made.port;
+        }
+        self.part = Some(part);
+        {
+            let mut seen = lock(&self.seen);
+            seen.run = Some((made.id, made.instance.clone()));
+            seen.statistics = None;
+            seen.unknown = false;
+            seen.heard = Instant::now();
+            seen.clock.forget();
+        }
         if let Some(mut remote) = self.spare.take() {
-            let lease = Duration::from_secs_f64(lease.as_secs_f64());
-            remote.patience = lease / 2;
-            let keeping = keep(
-                remote,
-                made.id,
-                lease,
-                Arc::clone(&self.seen),
-                attention.clone(),
-            );
+            remote.patience = self.lease / 2;
+            let seen = Arc::clone(&self.seen);
+            let keeping = keep(remote, self.lease, seen, attention.clone());
             self.beat = Some(tokio::spawn(keeping));
         }
         Ok(made)
+    }
+
+    pub fn note_trouble(&self, why: &OrderError) {
+        lock(&self.seen).trouble = Some(why.to_string());
+    }
+
+    /// Another load from now on, also for a part that it is given later.
+    pub fn note_load(&mut self, load: f64) {
+        if let Some(NewRun {
+            part: Part::Client(client),
+            ..
+        }) = &mut self.part
+            && let Ok(traffic) = client.traffic.loaded(load)
+        {
+            client.traffic = traffic;
+        }
+    }
+
+    /// Gives an agent that was cut off, or started anew, a part again, in a play that has gone on since `begun`.
+    /// What its earlier part counted and logged is fetched before, as far as it is still there.
+    pub async fn admit(&mut self, begun: Instant, attention: &Attention) -> Result<(), OrderError> {
+        let status = self.status().await?;
+        let since = lock(&self.seen).heard;
+        let run = lock(&self.seen).run.clone();
+        match run {
+            Some((id, instance)) if instance == status.instance => {
+                look(&mut self.remote, &self.seen).await;
+                loop {
+                    let flows = self.flows_of(id).await?;
+                    if flows.is_empty() {
+                        break;
+                    }
+                    self.fetched.extend(flows);
+                }
+                let path = format!("/v1/runs/{id}");
+                // Who does not forget it now does so by itself.
+                let _ = self.remote.ask(Method::DELETE, &path, Bytes::new()).await;
+            }
+            Some(_) => {
+                let seen = lock(&self.seen);
+                let flows = seen.statistics.as_ref().map_or(0, |s| s.flows);
+                self.lost += flows.saturating_sub(self.next);
+            }
+            None => {}
+        }
+        {
+            let mut seen = lock(&self.seen);
+            // What comes next may fail, and all this is not to be counted twice.
+            seen.run = None;
+            seen.unknown = true;
+            if let Some(last) = seen.statistics.take() {
+                self.earlier = Some(match &self.earlier {
+                    Some(earlier) => last.after(earlier),
+                    None => last,
+                });
+            }
+            self.next = 0;
+        }
+        let Some(mut part) = self.part.clone() else {
+            return Ok(());
+        };
+        part.elapsed_s = begun.elapsed().as_secs_f64();
+        self.begin(&part, attention).await?;
+        if matches!(part.part, Part::Client(_)) {
+            // What is due before it has agreed with anybody would be left out.
+            let asked = Instant::now();
+            while self.parties() == 0 && asked.elapsed() < AGREEMENT {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                look(&mut self.remote, &self.seen).await;
+            }
+        }
+        let start = Change {
+            start: Some(true),
+            ..Change::default()
+        };
+        self.change(&start).await?;
+        self.away += since.elapsed();
+        self.returns += 1;
+        Ok(())
     }
 
     /// The server as its clients are to know it.
@@ -190,13 +335,18 @@ impl Party {
         })
     }
 
-    fn path(&self, rest: &str) -> Option<String> {
-        self.run.map(|id| format!("/v1/runs/{id}{rest}"))
+    fn path(&self) -> Option<String> {
+        let seen = lock(&self.seen);
+        seen.run.as_ref().map(|(id, _)| format!("/v1/runs/{id}"))
     }
 
     pub async fn change(&mut self, change: &Change) -> Result<(), OrderError> {
-        if let Some(path) = self.path("") {
-            let _: RunView = self.remote.call(Method::PATCH, &path, Some(change)).await?;
+        if let Some(path) = self.path() {
+            let sent = Instant::now();
+            let view: RunView = self.remote.call(Method::PATCH, &path, Some(change)).await?;
+            lock(&self.seen)
+                .clock
+                .add(sent, Instant::now(), view.elapsed_s);
         }
         Ok(())
     }
@@ -208,25 +358,31 @@ impl Party {
             beat.abort();
             let _ = beat.await;
         }
-        let Some(run) = self.run else { return };
         let change = Change {
             stop: Some(true),
             ..Change::default()
         };
-        visit(&mut self.remote, run, &change, &self.seen).await;
+        visit(&mut self.remote, &change, &self.seen).await;
     }
 
     pub async fn look(&mut self) {
-        if let Some(run) = self.run {
-            look(&mut self.remote, run, &self.seen).await;
-        }
+        look(&mut self.remote, &self.seen).await;
     }
 
     /// Flows that have not been fetched yet, as many as it gives at once.
     pub async fn flows(&mut self) -> Result<Vec<Flow>, RemoteError> {
-        let Some(path) = self.path(&format!("/flows?after={}", self.next)) else {
-            return Ok(Vec::new());
-        };
+        if !self.fetched.is_empty() {
+            return Ok(std::mem::take(&mut self.fetched));
+        }
+        let run = lock(&self.seen).run.clone();
+        match run {
+            Some((id, _)) => self.flows_of(id).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn flows_of(&mut self, id: u64) -> Result<Vec<Flow>, RemoteError> {
+        let path = format!("/v1/runs/{id}/flows?after={}", self.next);
         let (headers, rows) = self.remote.ask(Method::GET, &path, Bytes::new()).await?;
         let first = headers
             .get(FIRST)
@@ -243,8 +399,8 @@ impl Party {
         if let Some(beat) = self.beat.take() {
             beat.abort();
         }
-        if let Some(path) = self.path("") {
-            self.run = None;
+        if let Some(path) = self.path() {
+            lock(&self.seen).run = None;
             // Who does not answer forgets it by itself.
             let _ = self.remote.ask(Method::DELETE, &path, Bytes::new()).await;
         }
@@ -253,13 +409,7 @@ impl Party {
 
 /// Renews the lease of a run and looks how it stands, again and again, whatever the controller's thread is
 /// doing: it may be writing to a slow disk, or waiting for an agent that is gone.
-async fn keep(
-    mut remote: Remote,
-    run: u64,
-    lease: Duration,
-    seen: Arc<Mutex<Seen>>,
-    attention: Attention,
-) {
+async fn keep(mut remote: Remote, lease: Duration, seen: Arc<Mutex<Seen>>, attention: Attention) {
     let change = Change {
         lease_s: Some(lease.as_secs_f64()),
         ..Change::default()
@@ -268,34 +418,75 @@ async fn keep(
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while !attention.is_gone() {
         ticks.tick().await;
-        visit(&mut remote, run, &change, &seen).await;
+        visit(&mut remote, &change, &seen).await;
     }
 }
 
 /// Changes something and looks. An agent that is gone is asked again and again: it may come back.
-async fn visit(remote: &mut Remote, run: u64, change: &Change, seen: &Mutex<Seen>) {
-    let path = format!("/v1/runs/{run}");
+async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) {
+    let Some((id, instance)) = lock(seen).run.clone() else {
+        return;
+    };
+    let path = format!("/v1/runs/{id}");
     let changed: Result<RunView, RemoteError> =
         remote.call(Method::PATCH, &path, Some(change)).await;
-    if let Err(error) = changed {
-        lock(seen).trouble = Some(error.to_string());
-        // A finished run takes no change, but reports how it ended.
-        if !matches!(error, RemoteError::Refused { .. }) {
+    match changed {
+        // Another start of the agent has given the number to somebody else's run.
+        Ok(view) if view.instance != instance => {
+            unknown(seen, id);
             return;
         }
+        Ok(_) => {}
+        Err(error) => {
+            lock(seen).trouble = Some(error.to_string());
+            match error {
+                RemoteError::Refused { status: 404, .. } => {
+                    unknown(seen, id);
+                    return;
+                }
+                // A finished run takes no change, but reports how it ended.
+                RemoteError::Refused { .. } => {}
+                _ => return,
+            }
+        }
     }
-    look(remote, run, seen).await;
+    look(remote, seen).await;
 }
 
-async fn look(remote: &mut Remote, run: u64, seen: &Mutex<Seen>) {
-    let path = format!("/v1/runs/{run}/statistics");
-    let said = remote.call(Method::GET, &path, None::<&()>).await;
+/// The agent does not have the run, unless it has been given another one meanwhile.
+fn unknown(seen: &Mutex<Seen>, id: u64) {
     let mut seen = lock(seen);
+    if seen.run.as_ref().is_some_and(|r| r.0 == id) {
+        seen.unknown = true;
+    }
+}
+
+async fn look(remote: &mut Remote, seen: &Mutex<Seen>) {
+    let Some((id, instance)) = lock(seen).run.clone() else {
+        return;
+    };
+    let path = format!("/v1/runs/{id}/statistics");
+    let sent = Instant::now();
+    let said: Result<StatisticsView, RemoteError> =
+        remote.call(Method::GET, &path, None::<&()>).await;
+    let received = Instant::now();
+    let mut seen = lock(seen);
+    if seen.run.as_ref().is_none_or(|r| r.0 != id) {
+        return;
+    }
     match said {
-        Ok(statistics) => {
+        Ok(statistics) if statistics.run.instance == instance => {
+            // Only while it plays: afterwards it may stand still.
+            if statistics.run.state == "playing" {
+                seen.clock.add(sent, received, statistics.run.elapsed_s);
+            }
+            // A part that is over is heard, and missing since it was last heard playing.
+            if statistics.run.state != "expired" {
+                seen.heard = received;
+            }
             seen.statistics = Some(statistics);
-            seen.heard = Instant::now();
         }
+        Ok(_) => seen.unknown = true,
         Err(error) => seen.trouble = Some(error.to_string()),
     }
 }

@@ -21,6 +21,8 @@ const KEPT: Dur = Dur::from_secs(600);
 const ROOM: usize = 500_000;
 /// Lengths of leases, seconds.
 const LEASES: std::ops::RangeInclusive<f64> = 0.5..=60.0;
+/// Nobody joins a run that is older: ten years in seconds.
+const LONGEST_PLAY: f64 = 3e8;
 
 /// Why a request is not granted.
 #[derive(Debug)]
@@ -56,6 +58,7 @@ pub(super) struct Limits {
 
 pub(super) struct Runs {
     limits: Limits,
+    instance: String,
     held: Mutex<Held>,
 }
 
@@ -78,6 +81,8 @@ impl Runs {
     pub fn new(limits: Limits) -> Runs {
         Runs {
             limits,
+            // A number that two starts of an agent do not share; where the kernel gives none, runs' numbers tell.
+            instance: Key::random().map_or_else(|_| String::new(), Key::to_hex),
             held: Mutex::default(),
         }
     }
@@ -94,10 +99,15 @@ impl Runs {
         Status {
             program: "swell-agent".into(),
             version: env!("CARGO_PKG_VERSION").into(),
+            instance: self.instance.clone(),
             address: self.limits.address.clone(),
             pool: self.limits.pool.texts(),
             processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
-            runs: held.runs.iter().map(|(&id, one)| one.view(id)).collect(),
+            runs: held
+                .runs
+                .iter()
+                .map(|(&id, one)| self.view_of(id, one))
+                .collect(),
         }
     }
 
@@ -119,7 +129,7 @@ impl Runs {
             stopped: false,
             over: None,
         };
-        let view = one.view(id);
+        let view = self.view_of(id, &one);
         held.runs.insert(id, one);
         Ok(view)
     }
@@ -147,6 +157,7 @@ impl Runs {
             threads: asked.threads,
             precise: self.limits.precise,
             room: if asked.flows { ROOM } else { 0 },
+            elapsed: elapsed(asked.elapsed_s)?,
             role,
         };
         Ok((config, part, traffic))
@@ -175,7 +186,13 @@ impl Runs {
                 .collect::<Result<_, _>>()
                 .map_err(|e| format!("clients: {e}"))?,
             pool: self.pool(&part.pool)?,
-            port: self.limits.port,
+            port: match self.limits.port {
+                0 if (1..1024).contains(&part.port) => {
+                    return Err("port: 1024 to 65535, or 0 for any".into());
+                }
+                0 => part.port,
+                own => own,
+            },
         })
     }
 
@@ -224,7 +241,7 @@ impl Runs {
         let mut held = self.held();
         let one = held.runs.get_mut(&id).ok_or(Refusal::Unknown(id))?;
         if one.over.is_some() && (change.start.is_some() || lease.is_some()) {
-            let state = one.view(id).state;
+            let state = one.state();
             return Err(Refusal::Conflict(format!("run {id} is {state}")));
         }
         if let Some(plan) = plan {
@@ -244,7 +261,7 @@ impl Runs {
             held = self.held();
         }
         let after = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
-        Ok(after.view(id))
+        Ok(self.view_of(id, after))
     }
 
     pub fn delete(&self, id: u64) -> Result<(), Refusal> {
@@ -257,20 +274,38 @@ impl Runs {
     pub fn view(&self, id: u64) -> Result<RunView, Refusal> {
         let held = self.held();
         let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
-        Ok(one.view(id))
+        Ok(self.view_of(id, one))
+    }
+
+    fn view_of(&self, id: u64, one: &One) -> RunView {
+        let run = &one.run;
+        RunView {
+            id,
+            instance: self.instance.clone(),
+            part: one.part.into(),
+            state: one.state().into(),
+            port: run.port(),
+            datagrams: run.datagram_port(),
+            elapsed_s: run.elapsed().as_secs_f64(),
+        }
+    }
+
+    fn statistics_of(&self, id: u64, one: &One) -> StatisticsView {
+        let (run, view) = (&one.run, self.view_of(id, one));
+        StatisticsView::new(view, run.statistics(), run.flows_logged())
     }
 
     pub fn statistics(&self, id: u64) -> Result<StatisticsView, Refusal> {
         let held = self.held();
         let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
-        Ok(one.statistics(id))
+        Ok(self.statistics_of(id, one))
     }
 
     pub fn all_statistics(&self) -> Vec<StatisticsView> {
         let held = self.held();
         held.runs
             .iter()
-            .map(|(&id, one)| one.statistics(id))
+            .map(|(&id, one)| self.statistics_of(id, one))
             .collect()
     }
 
@@ -330,9 +365,9 @@ impl Held {
 }
 
 impl One {
-    fn view(&self, id: u64) -> RunView {
+    fn state(&self) -> &'static str {
         let run = &self.run;
-        let state = if run.is_expired() {
+        if run.is_expired() {
             "expired"
         } else if self.stopped || !run.is_running() {
             "stopped"
@@ -342,21 +377,15 @@ impl One {
             "played"
         } else {
             "playing"
-        };
-        RunView {
-            id,
-            part: self.part.into(),
-            state: state.into(),
-            port: run.port(),
-            datagrams: run.datagram_port(),
-            elapsed_s: run.elapsed().as_secs_f64(),
         }
     }
+}
 
-    fn statistics(&self, id: u64) -> StatisticsView {
-        let run = &self.run;
-        StatisticsView::new(self.view(id), run.statistics(), run.flows_logged())
+fn elapsed(seconds: f64) -> Result<Dur, Wrong> {
+    if (0.0..=LONGEST_PLAY).contains(&seconds) {
+        return Ok(Dur::from_secs_f64(seconds));
     }
+    Err(format!("elapsed_s: 0 to {LONGEST_PLAY} seconds"))
 }
 
 fn lease(seconds: f64) -> Result<Dur, Wrong> {

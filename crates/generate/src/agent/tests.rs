@@ -6,6 +6,7 @@
 )]
 
 mod errors;
+mod returns;
 mod silent;
 
 use std::collections::VecDeque;
@@ -35,8 +36,12 @@ struct Running {
 
 impl Running {
     fn new(identity: Option<Identity>) -> Running {
+        Running::at(([127, 0, 0, 1], 0).into(), identity)
+    }
+
+    fn at(listen: SocketAddr, identity: Option<Identity>) -> Running {
         let config = AgentConfig {
-            listen: ([127, 0, 0, 1], 0).into(),
+            listen,
             token: TOKEN.into(),
             identity,
             address: None,
@@ -436,7 +441,11 @@ impl Way {
         let end = Arc::clone(&lost);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (near, far) = (stream.unwrap(), TcpStream::connect(agent).unwrap());
+                let near = stream.unwrap();
+                // An agent that is not there refuses.
+                let Ok(far) = TcpStream::connect(agent) else {
+                    continue;
+                };
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     let end = Arc::clone(&end);

@@ -275,6 +275,7 @@ fn sessions(
         threads: 1,
         precise: false,
         room: 0,
+        elapsed: Dur::ZERO,
         role,
     };
     let server = Role::Server(Server {

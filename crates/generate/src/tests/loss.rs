@@ -146,6 +146,24 @@ fn when_nothing_arrives_any_more_both_sides_end_and_keep_what_there_is() {
         a.parties == 0 && b.parties == 0 && b.open == 0
     });
     assert!(client.is_running() && server.is_running());
+    // The way is open again: they agree again, though the server never heard of the end of the first agreement.
+    network.run("iptables", "-D INPUT -j DROP").unwrap();
+    let before = client.statistics().counts.done;
+    until(|| {
+        alive();
+        client.statistics().counts.done > before + 1_000
+    });
+    // For longer than the kernel takes to give up what was said into the void: that takes nothing from the new one.
+    let (before, begun) = (client.statistics().counts, std::time::Instant::now());
+    until(|| {
+        alive();
+        begun.elapsed() > std::time::Duration::from_secs(3)
+    });
+    let after = client.statistics().counts;
+    assert_eq!(
+        (after.failed, after.lost_parties),
+        (before.failed, before.lost_parties)
+    );
     let counts = client.stop().counts;
     let flows = client.flows(0, usize::MAX).flows.len() as u64;
     assert!(counts.done > 100 && flows == counts.done + counts.failed + counts.unfinished);

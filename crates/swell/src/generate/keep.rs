@@ -8,9 +8,9 @@ use swell_base::{Dur, Warning};
 use swell_experiment::observe;
 use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows};
 use swell_generate::Flow;
-use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
+use swell_generate::agent::{Controller, FLOWS, Order, TrafficPart};
 
-use super::Ended;
+use super::{Ended, Fleet};
 use crate::fail::Fail;
 use crate::out;
 
@@ -44,6 +44,8 @@ pub(super) struct Keeper {
     noted: Option<Duration>,
     spacing: Duration,
     loads: Vec<(f64, f64)>,
+    /// When the first client began, as controllers tell beginnings, seconds.
+    zero: Option<f64>,
 }
 
 impl Keeper {
@@ -86,6 +88,7 @@ impl Keeper {
             noted: None,
             spacing: ROWS,
             loads: Vec::new(),
+            zero: None,
         };
         keeper.save()?;
         Ok(keeper)
@@ -95,10 +98,20 @@ impl Keeper {
     pub fn take(&mut self, controller: &mut Controller) -> Result<bool, Fail> {
         let fetched = controller.flows();
         let mut most = 0;
+        let (clients, _) = controller.standing();
+        // The table's time begins with the first client that began.
+        let offsets = clients.iter().flat_map(|c| c.beginning);
+        let zero = offsets.map(|b| b.offset_s).fold(f64::INFINITY, f64::min);
+        let zero = *self
+            .zero
+            .get_or_insert(if zero.is_finite() { zero } else { 0.0 });
         for (client, flows) in fetched {
             most = most.max(flows.len());
+            let beginning = clients.get(client).and_then(|c| c.beginning);
+            let shift = beginning.map_or(0.0, |b| b.offset_s - zero);
             let client = self.clients.get(client).cloned().unwrap_or_default();
-            self.flows.extend(flows.iter().map(|f| row(f, &client)));
+            self.flows
+                .extend(flows.iter().map(|f| row(f, &client, shift)));
         }
         let patience = (self.begun.elapsed() / 20).clamp(SOON, LATE);
         if self.flows.len() >= PART || self.written.elapsed() > patience {
@@ -168,20 +181,11 @@ impl Keeper {
     pub fn finish(
         mut self,
         ended: Ended,
-        clients: &[Standing],
-        servers: &[Standing],
+        fleet: &Fleet<'_>,
         doubts: &[Warning],
     ) -> Result<Totals, Fail> {
         let written = self.write();
-        let statistics = |all: &[Standing]| -> Vec<serde_json::Value> {
-            let one = |s: &Standing| {
-                serde_json::json!({
-                    "agent": s.agent, "statistics": s.statistics, "flows_lost": s.lost + s.waiting,
-                })
-            };
-            all.iter().map(one).collect()
-        };
-        let elapsed = clients.iter().flat_map(|c| &c.statistics);
+        let elapsed = fleet.clients.iter().flat_map(|c| &c.statistics);
         let seconds = elapsed.map(|s| s.run.elapsed_s).fold(0.0, f64::max);
         let complete = matches!(ended, Ended::Played | Ended::Duration) && written.is_ok();
         self.manifest["complete"] = complete.into();
@@ -190,9 +194,9 @@ impl Keeper {
         self.manifest["played_s"] = seconds.into();
         self.manifest["flows"] = self.total.into();
         self.manifest["loads"] = serde_json::json!(self.loads);
-        self.manifest["agents"] = serde_json::json!({
-            "clients": statistics(clients), "servers": statistics(servers),
-        });
+        let [clients, servers] = fleet.to_json();
+        self.manifest["agents"] = serde_json::json!({ "clients": clients, "servers": servers });
+        self.manifest["lost"] = serde_json::json!(fleet.lost);
         self.manifest["warnings"] = serde_json::json!(doubts);
         // The first thing that failed is the one to be told.
         let saved = self.save();
@@ -262,8 +266,10 @@ fn whole<E: std::fmt::Display>(
     std::fs::rename(&partial, path).map_err(|e| fail(&e))
 }
 
-fn row(f: &Flow, client: &str) -> LiveFlow {
-    let seconds = |ns: u64| ns as f64 / 1e9;
+/// A flow of a client, all of whose times are `shift` later, seconds, on the clock that the table has for all.
+fn row(f: &Flow, client: &str, shift: f64) -> LiveFlow {
+    // No flow is before the first; what is may be so by the error of the clocks.
+    let seconds = |ns: u64| (ns as f64 / 1e9 + shift).max(0.0);
     let happened = |ns: u64| if ns == 0 { f64::NAN } else { seconds(ns) };
     LiveFlow {
         flow: observe::Flow {

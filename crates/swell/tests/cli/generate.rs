@@ -24,13 +24,17 @@ struct Agent {
 
 impl Agent {
     fn new(dir: &Scratch, plain: bool) -> Agent {
+        Agent::at("127.0.0.1:0", dir, plain)
+    }
+
+    fn at(listen: &str, dir: &Scratch, plain: bool) -> Agent {
         dir.secret("token", TOKEN);
         let mut command = swell(dir);
         command.args([
             "--json",
             "agent",
             "--listen",
-            "127.0.0.1:0",
+            listen,
             "--token-file",
             "token",
         ]);
@@ -291,6 +295,75 @@ fn kill_9_of_a_client_ends_the_run_and_keeps_what_there_is() {
     assert!(manifest["warnings"].to_string().contains("agent-away"));
     // The server has nothing open for a client that is gone, and was told to forget the run.
     assert_eq!(server.state(), "none");
+}
+
+/// A run of three agents, of which one client is killed after a while, and perhaps started again: what it said, and
+/// its exit code.
+fn loses_a_client(name: &str, comes_back: bool, more: &[&str]) -> (Value, Option<i32>) {
+    let dir = Scratch::new(name);
+    let (mut one, two) = (Agent::new(&dir, true), Agent::new(&dir, true));
+    let server = Agent::new(&dir, true);
+    let clients = format!("{},{}", one.address, two.address);
+    let base = [
+        "--json",
+        "generate",
+        "--closed",
+        "4",
+        "--down",
+        "10kB",
+        "--lease",
+        "500ms",
+        "--duration",
+        "5s",
+        "--token-file",
+        "token",
+        "--clients",
+        &clients,
+        "--servers",
+        &server.address,
+    ];
+    let controller = swell(&dir)
+        .args([&base[..], more].concat())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until(|| one.state() == "playing");
+    one.kill();
+    let again = comes_back.then(|| Agent::at(&one.address, &dir, true));
+    let out = controller.wait_with_output().unwrap();
+    drop(again);
+    let said =
+        serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{}", text(&out.stderr)));
+    (said, out.status.code())
+}
+
+#[test]
+fn a_lost_agent_is_a_failure_unless_its_loss_is_allowed() {
+    let (said, code) = loses_a_client("generate-lost", false, &[]);
+    let lost = |said: &Value| {
+        said["clients"][0]["lost"] == true && said["lost"].as_array().unwrap().len() == 1
+    };
+    assert_eq!((code, lost(&said)), (Some(1), true), "{said:#}");
+    assert!(said["warnings"].to_string().contains("agent-lost"));
+    let (said, code) = loses_a_client("generate-allowed", false, &["--allow-loss", "1"]);
+    assert_eq!((code, lost(&said)), (Some(0), true), "{said:#}");
+    assert_eq!(said["clients"][1]["lost"], false);
+}
+
+#[test]
+fn an_agent_that_is_started_again_is_admitted_again() {
+    let (said, code) = loses_a_client("generate-back", true, &[]);
+    assert_eq!((code, &said["lost"]), (Some(0), &json!([])), "{said:#}");
+    let one = &said["clients"][0];
+    assert_eq!((&one["returns"], &one["lost"]), (&json!(1), &json!(false)));
+    assert!(one["away_s"].as_f64().unwrap() > 0.0);
+    assert!(
+        one["clock"]["uncertainty_s"].as_f64().unwrap() < 1.0,
+        "{one:#}"
+    );
+    assert!(said["warnings"].to_string().contains("agent-returned"));
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! Agents that were cut off, or started anew, and come back.
+
+use super::*;
+
+/// Flows by client, and a look at what came back.
+fn fetch(controller: &mut Controller, flows: &mut Vec<(usize, crate::Flow)>) {
+    controller.admit();
+    for (client, some) in controller.flows() {
+        flows.extend(some.into_iter().map(|f| (client, f)));
+    }
+}
+
+/// Fetches until `enough`.
+fn go_on(
+    controller: &mut Controller,
+    flows: &mut Vec<(usize, crate::Flow)>,
+    mut enough: impl FnMut(&Controller) -> bool,
+) {
+    until(|| {
+        fetch(controller, flows);
+        enough(controller)
+    });
+}
+
+fn client(controller: &Controller, n: usize) -> Standing {
+    controller.standing().0.swap_remove(n)
+}
+
+fn count(controller: &Controller, n: usize) -> u64 {
+    let statistics = client(controller, n).statistics;
+    statistics.map_or(0, |s| s.counts.done)
+}
+
+/// Every transfer that was counted is in the table, or said to be lost.
+fn accounted(controller: &mut Controller, flows: &mut Vec<(usize, crate::Flow)>) {
+    controller.stop();
+    loop {
+        let before = flows.len();
+        for (client, some) in controller.flows() {
+            flows.extend(some.into_iter().map(|f| (client, f)));
+        }
+        if flows.len() == before {
+            break;
+        }
+    }
+    let (clients, _) = controller.standing();
+    for (n, standing) in clients.iter().enumerate() {
+        let c = standing.statistics.as_ref().unwrap().counts;
+        let rows = flows.iter().filter(|f| f.0 == n).count() as u64;
+        let over = c.done + c.failed + c.unfinished;
+        assert_eq!(
+            rows + standing.lost + standing.waiting,
+            over,
+            "client {n}: {standing:?}"
+        );
+    }
+}
+
+#[test]
+fn a_client_that_was_cut_off_plays_again_and_nothing_of_it_is_lost() {
+    let (one, two, server) = (Running::new(None), Running::new(None), Running::new(None));
+    let way = Way::to(one.address);
+    let mut order = order(&[&one, &two], &[&server], Trust::Loopback);
+    order.clients[0] = way.address.to_string().as_str().into();
+    let mut controller = Controller::new(&order).unwrap();
+    controller.start().unwrap();
+    let mut flows = Vec::new();
+    go_on(&mut controller, &mut flows, |c| count(c, 0) > 20);
+    way.lost.store(true, Ordering::Release);
+    let state = || one.get("/v1/status")["runs"][0]["state"].clone();
+    until(|| state() == "expired");
+    go_on(&mut controller, &mut flows, |c| client(c, 0).missing);
+    way.lost.store(false, Ordering::Release);
+    go_on(&mut controller, &mut flows, |c| client(c, 0).returns == 1);
+    let before = count(&controller, 0);
+    go_on(&mut controller, &mut flows, |c| count(c, 0) > before + 100);
+    let back = client(&controller, 0);
+    assert!(!back.missing && back.returns == 1, "{back:?}");
+    assert!(back.away > Duration::from_secs(1), "its lease was a second");
+    assert_eq!(client(&controller, 1).returns, 0);
+    // Its times go on where those of the others are: none of the new transfers is due before the cut.
+    let elapsed = back.statistics.unwrap().run.elapsed_s;
+    let other = client(&controller, 1).statistics.unwrap().run.elapsed_s;
+    assert!((elapsed - other).abs() < 2.0, "{elapsed} {other}");
+    assert!(one.get("/v1/status")["runs"].as_array().unwrap().len() == 1);
+    accounted(&mut controller, &mut flows);
+    let (clients, _) = controller.standing();
+    assert_eq!((clients[0].lost, clients[0].waiting), (0, 0));
+    controller.end();
+}
+
+#[test]
+fn agents_that_are_started_anew_play_again() {
+    let (mut one, mut server) = (Running::new(None), Running::new(None));
+    let two = Running::new(None);
+    let order = order(&[&one, &two], &[&server], Trust::Loopback);
+    let mut controller = Controller::new(&order).unwrap();
+    controller.start().unwrap();
+    let mut flows = Vec::new();
+    go_on(&mut controller, &mut flows, |c| count(c, 0) > 20);
+    // The client, whose next run has the number of the one before it.
+    let address = one.address;
+    one.end();
+    one = Running::at(address, None);
+    let before = count(&controller, 0);
+    go_on(&mut controller, &mut flows, |c| {
+        client(c, 0).returns == 1 && count(c, 0) > before + 100
+    });
+    // The server: its clients know its ports, and come back to them.
+    let port = server.get("/v1/status")["runs"][0]["port"].clone();
+    let address = server.address;
+    server.end();
+    server = Running::at(address, None);
+    let before = [count(&controller, 0), count(&controller, 1)];
+    go_on(&mut controller, &mut flows, |c| {
+        count(c, 0) > before[0] + 200 && count(c, 1) > before[1] + 200
+    });
+    assert_eq!(server.get("/v1/status")["runs"][0]["port"], port);
+    assert_eq!(controller.standing().1[0].returns, 1);
+    assert!(one.get("/v1/status")["runs"].as_array().unwrap().len() == 1);
+    accounted(&mut controller, &mut flows);
+    controller.end();
+}
+
+#[test]
+fn another_controllers_run_of_the_same_number_is_left_alone() {
+    let (mut one, server) = (Running::new(None), Running::new(None));
+    let order = order(&[&one], &[&server], Trust::Loopback);
+    let mut controller = Controller::new(&order).unwrap();
+    controller.start().unwrap();
+    until(|| done(&controller) > 0);
+    let address = one.address;
+    one.end();
+    one = Running::at(address, None);
+    // Somebody else is first after the restart. It renews nothing, so that its lease must run out.
+    let mut run: Value = serde_json::from_str(&server_run()).unwrap();
+    run["lease_s"] = json!(2.0);
+    let (status, said) = one.ask(Some(TOKEN), "POST", "/v1/runs", &run.to_string());
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((status, &said["id"]), (201, &json!(1)));
+    until(|| {
+        controller.admit();
+        client(&controller, 0).returns == 1
+    });
+    // It may have been renewed once before the mix-up was seen.
+    until(|| one.get("/v1/runs/1")["state"] == "expired");
+    assert_eq!(one.get("/v1/runs/2")["state"], "playing");
+    controller.end();
+    assert_eq!(
+        one.get("/v1/runs/1")["state"],
+        "expired",
+        "not deleted either"
+    );
+}
