@@ -143,6 +143,7 @@ fn server() -> &'static Run {
             precise: false,
             room: 0,
             elapsed: Dur::ZERO,
+            limits: Default::default(),
             role,
         };
         let clients = vec![Addresses::parse(&["127.0.0.0/8"]).unwrap()];

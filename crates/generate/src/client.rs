@@ -176,13 +176,17 @@ impl Worker {
         let now = self.now();
         let key = self.shared.config.key;
         let own = self.playing.as_ref().map_or(0, Playing::index);
-        let Some(conn) = self.conns.get_mut(token) else {
-            return;
-        };
         for _ in 0..TURNS {
-            if conn.to_send == 0 {
+            let more = |conn: &mut Conn| conn.to_send > 0;
+            if !self.conns.get_mut(token).is_some_and(more) {
                 break;
             }
+            let Some(allowed) = self.allowed(token, CHUNK) else {
+                return;
+            };
+            let Some(conn) = self.conns.get_mut(token) else {
+                return;
+            };
             // As a rule the header goes at once and whole; where the kernel has no memory, it may not.
             let header = (HEADER as u64).saturating_sub(conn.flow.up) as usize;
             if header > 0 {
@@ -197,7 +201,7 @@ impl Worker {
                 self.payload[..HEADER].copy_from_slice(&message.encode(&key));
             }
             let from = HEADER - header;
-            let n = conn.to_send.min((CHUNK + header) as u64) as usize;
+            let n = conn.to_send.min((allowed + header) as u64) as usize;
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match send(&conn.fd, &self.payload[from..from + n], flags) {
                 Ok(sent) => {
@@ -205,6 +209,7 @@ impl Worker {
                     conn.flow.up += sent as u64;
                     conn.progress = seconds(now);
                     self.counts.sent_bytes += sent as u64;
+                    self.pay(sent as u64);
                 }
                 Err(Errno::AGAIN) => return,
                 Err(error) => {
@@ -214,10 +219,9 @@ impl Worker {
                 }
             }
         }
-        if conn.to_send == 0 {
-            conn.state = State::Receiving;
-        } else {
-            self.later(token);
+        match self.conns.get_mut(token) {
+            Some(conn) if conn.to_send == 0 => conn.state = State::Receiving,
+            _ => self.later(token),
         }
     }
 

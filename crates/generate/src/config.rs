@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use swell_base::Dur;
 
+use super::limits::Limits;
 use super::plan::SharedPlan;
 use super::pool::Addresses;
 use super::wire::Key;
@@ -29,6 +30,8 @@ pub struct Config {
     /// How long the others have played when this part is made: zero, or the part joins a run that goes on, and its
     /// times count from where theirs do.
     pub elapsed: Dur,
+    /// What it may do at most.
+    pub limits: Limits,
     /// Its part.
     pub role: Role,
 }

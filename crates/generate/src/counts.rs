@@ -10,12 +10,12 @@ use swell_host::Late;
 use swell_sockets::hint;
 
 macro_rules! counts {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($(#[doc = $doc:literal] $name:ident,)*) => {
         /// What happened how often.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct Counts {
-            $($(#[$doc])* pub $name: u64,)*
+            $(#[doc = $doc] pub $name: u64,)*
         }
 
         impl Counts {
@@ -27,6 +27,11 @@ macro_rules! counts {
             /// Name and value of each.
             pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
+            }
+
+            /// Name and meaning of each, a sentence.
+            pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
+                [$((stringify!($name), $doc.trim_ascii())),*].into_iter()
             }
         }
     };
@@ -67,6 +72,8 @@ counts! {
     without_descriptors,
     /// Sockets that did not get the congestion control that was asked for.
     congestion_refused,
+    /// Times that sending waited, and datagrams that were left out, because the agent sends no more.
+    limited,
 }
 
 /// How things stand.
@@ -162,6 +169,12 @@ impl Statistics {
             c.datagrams_refused,
             "datagrams-refused",
             "datagrams were not taken by the kernel".into(),
+        );
+        say(
+            c.limited,
+            "agent-limit",
+            "times sending waited or a datagram was left out: the agent sends no more (--max-rate)"
+                .into(),
         );
         say(
             c.strangers,

@@ -199,7 +199,12 @@ impl Worker {
             return;
         };
         let (mut sent, mut refused) = (0, 0);
+        let budget = self.shared.config.limits.budget.as_ref();
         while sent < headers.len() {
+            if budget.is_some_and(|b| b.room().is_err()) {
+                self.counts.limited += (headers.len() - sent) as u64;
+                return;
+            }
             let (rest, lengths) = (&headers[sent..], &sizes[sent..]);
             match sys::send_many(source.fd.as_fd(), rest, lengths, &self.payload) {
                 Ok(n) if n > 0 => {
@@ -208,6 +213,9 @@ impl Worker {
                     source.flow.end = at;
                     self.counts.datagrams_sent += n as u64;
                     self.counts.datagram_bytes_sent += bytes;
+                    if let Some(budget) = budget {
+                        budget.pay_datagrams(bytes, n as u64);
+                    }
                     sent += n;
                     refused = 0;
                 }
@@ -302,11 +310,19 @@ impl Worker {
                 dscp: 0,
                 ..stamp
             });
+            let budget = self.shared.config.limits.budget.as_ref();
             for _ in 0..stamp.answers {
+                if budget.is_some_and(|b| b.room().is_err()) {
+                    self.counts.limited += 1;
+                    continue;
+                }
                 match sys::answer(fd, &got, stamp.dscp, &header, size, &self.payload) {
                     Ok(_) => {
                         self.counts.datagrams_sent += 1;
                         self.counts.datagram_bytes_sent += u64::from(size);
+                        if let Some(budget) = budget {
+                            budget.pay_datagrams(size.into(), 1);
+                        }
                     }
                     Err(_) => self.counts.datagrams_refused += 1,
                 }

@@ -11,7 +11,8 @@
 //!
 //! let config = |role| Config {
 //!     key: Key::new([7; 16]), lease: Dur::from_secs(2), congestion: Vec::new(), threads: 1,
-//!     precise: false, room: 1000, elapsed: Dur::ZERO, role,
+//!     precise: false, room: 1000, elapsed: Dur::ZERO,
+//!     limits: Default::default(), role,
 //! };
 //! let home = Addresses::parse(&["127.0.0.0/8"])?;
 //! let server = Run::new(config(Role::Server(Server {
@@ -78,6 +79,7 @@ mod counts;
 mod datagrams;
 mod flow;
 mod lease;
+mod limits;
 #[cfg(test)]
 mod patience;
 mod plan;
@@ -97,6 +99,7 @@ mod tests;
 pub use config::{Client, Config, Play, Role, Server, Target};
 pub use counts::{Counts, Statistics};
 pub use flow::{Flow, FlowLog, Outcome, ROW};
+pub use limits::{Budget, Hours, Limits};
 pub use plan::{Closed, Model, Plan, SharedPlan, Traffic};
 pub use pool::Addresses;
 pub use run::{Fetched, Run, RunError};

@@ -136,7 +136,9 @@ impl Worker {
             }
             // Most transfers are small: what comes back fits into the kernel's buffer, so it is sent, and
             // there is nothing left to know of the connection.
-            Some(Some(Message::Request(r))) if r.up == 0 && !r.keep && r.down <= LARGE => {
+            Some(Some(Message::Request(r)))
+                if r.up == 0 && !r.keep && r.down <= LARGE && !self.is_limited() =>
+            {
                 if !self.may_ask(&r, peer) {
                     self.counts.strangers += 1;
                     return;
@@ -182,6 +184,11 @@ impl Worker {
             self.partial.insert(token, (got, header));
             self.server_news(token);
         }
+    }
+
+    /// Whether the agent sends at most so much: what is sent then waits for its turn.
+    fn is_limited(&self) -> bool {
+        self.shared.config.limits.budget.is_some()
     }
 
     /// Whether a request may be granted.
@@ -351,7 +358,6 @@ impl Worker {
     }
 
     fn server_gives(&mut self, token: u64) -> bool {
-        let now = self.now();
         let Some(conn) = self.conns.get_mut(token) else {
             return false;
         };
@@ -371,13 +377,26 @@ impl Worker {
             self.forget(token);
             return false;
         }
-        let n = conn.to_send.min(CHUNK as u64) as usize;
+        self.server_sends(token)
+    }
+
+    /// Sends some of what is to be sent.
+    fn server_sends(&mut self, token: u64) -> bool {
+        let now = self.now();
+        let Some(allowed) = self.allowed(token, CHUNK) else {
+            return false;
+        };
+        let Some(conn) = self.conns.get_mut(token) else {
+            return false;
+        };
+        let n = conn.to_send.min(allowed as u64) as usize;
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         match send(&conn.fd, &self.payload[..n], flags) {
             Ok(sent) => {
                 conn.to_send -= sent as u64;
                 conn.progress = seconds(now);
                 self.counts.sent_bytes += sent as u64;
+                self.pay(sent as u64);
                 true
             }
             Err(Errno::AGAIN) => false,

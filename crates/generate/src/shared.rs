@@ -239,6 +239,10 @@ impl Shared {
         let Some(pool) = server.clients.get(usize::from(client)) else {
             return false;
         };
+        let peers = &self.config.limits.peers;
+        if !peers.is_empty() && !peers.contains(address) {
+            return false;
+        }
         if !pool.is_empty() {
             return pool.contains(address);
         }

@@ -32,6 +32,7 @@ fn config(role: Role) -> Config {
         precise: false,
         room: 1 << 20,
         elapsed: Dur::ZERO,
+        limits: Default::default(),
         role,
     }
 }

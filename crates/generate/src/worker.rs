@@ -99,6 +99,8 @@ pub(super) enum Wake {
     Accept,
     /// A lease is to be made.
     Lease(u16),
+    /// The agent may send again.
+    Room,
 }
 
 impl Ranked for Wake {}
@@ -127,6 +129,8 @@ pub(super) struct Worker {
     pub playing: Option<Playing>,
     pub answerer: Option<Answerer>,
     pub leases: super::lease::Leases,
+    /// Ends that wait until the agent may send again.
+    pub waiting: VecDeque<u64>,
     stopping: bool,
     /// How far the connections have been looked at.
     looked: usize,
@@ -183,6 +187,7 @@ impl Worker {
             playing: None,
             answerer: None,
             leases: super::lease::Leases::default(),
+            waiting: VecDeque::new(),
             stopping: false,
             looked: 0,
             shared,
@@ -258,6 +263,7 @@ impl Worker {
                 Wake::Exchange(source) => self.exchanges_due(source, due),
                 Wake::Accept => self.accept_again(),
                 Wake::Lease(server) => self.begin_lease(server),
+                Wake::Room => self.room_again(),
             }
         }
         self.queue.next_at().is_some_and(|next| next <= now)
@@ -308,6 +314,56 @@ impl Worker {
         {
             conn.ready = true;
             self.ready.push_back(token);
+        }
+    }
+
+    /// How many bytes an end may send of `n`; `None`: it goes on when the agent may send again.
+    pub fn allowed(&mut self, token: u64, n: usize) -> Option<usize> {
+        let budget = self.shared.config.limits.budget.as_ref();
+        let wait = match budget.map(|b| b.room()) {
+            None => return Some(n),
+            Some(Ok(room)) => return Some(n.min(room)),
+            Some(Err(wait)) => wait,
+        };
+        let now = self.now();
+        let conn = self.conns.get_mut(token)?;
+        // It would come forward if it might.
+        conn.progress = seconds(now);
+        if !conn.ready {
+            conn.ready = true;
+            self.counts.limited += 1;
+            if self.waiting.is_empty() {
+                self.queue.push(now + wait, Wake::Room);
+            }
+            self.waiting.push_back(token);
+        }
+        None
+    }
+
+    /// An end sent so much.
+    pub fn pay(&self, payload: u64) {
+        if let Some(budget) = &self.shared.config.limits.budget {
+            budget.pay(payload);
+        }
+    }
+
+    /// Those that waited longest go on, as many as there is room for.
+    fn room_again(&mut self) {
+        let mut wait = Dur::ZERO;
+        for _ in 0..TIMERS {
+            let budget = self.shared.config.limits.budget.as_ref();
+            if let Some(Err(full)) = budget.map(|b| b.room()) {
+                wait = full;
+                break;
+            }
+            match self.waiting.pop_front() {
+                Some(token) => self.go_on(token),
+                None => return,
+            }
+        }
+        if !self.waiting.is_empty() {
+            let at = self.now() + wait;
+            self.queue.push(at, Wake::Room);
         }
     }
 

@@ -20,6 +20,7 @@ fn config(role: Role) -> Config {
         precise: false,
         room: 1_000,
         elapsed: Dur::ZERO,
+        limits: Default::default(),
         role,
     }
 }

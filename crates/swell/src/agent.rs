@@ -1,9 +1,10 @@
 //! `swell agent`.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use swell_generate::Addresses;
 use swell_generate::agent::{Agent, AgentConfig, Identity};
+use swell_generate::{Addresses, Budget, Limits};
 use swell_host::{Precision, be_punctual};
 use tokio::sync::oneshot;
 
@@ -27,6 +28,12 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
         pool: Addresses::parse(&args.pool).map_err(Fail::usage)?,
         port: args.port,
         precise: args.precise,
+        metrics_token: args.metrics_token_file.as_deref().map(token).transpose()?,
+        limits: Limits {
+            budget: args.max_rate.map(|rate| Arc::new(Budget::new(rate))),
+            peers: Addresses::parse(&args.allow_peer).map_err(Fail::usage)?,
+        },
+        hours: args.hours,
     };
     if args.precise {
         precise()?;

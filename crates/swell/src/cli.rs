@@ -280,6 +280,31 @@ pub(crate) struct AgentArgs {
     /// kernel otherwise lets others in for milliseconds.
     #[arg(long)]
     pub precise: bool,
+    /// A token that reads metrics and nothing else, for Prometheus.
+    #[arg(long, value_name = "FILE")]
+    pub metrics_token_file: Option<PathBuf>,
+    /// Send no more than this, all runs together, headers included.
+    #[arg(
+        long,
+        value_name = "RATE",
+        help_heading = "Limits, which no token lifts"
+    )]
+    pub max_rate: Option<swell_base::Rate>,
+    /// Exchange traffic with these prefixes alone. Default: any.
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        value_delimiter = ',',
+        help_heading = "Limits, which no token lifts"
+    )]
+    pub allow_peer: Vec<String>,
+    /// Play in these hours of the day alone, such as 22:00-06:00 (UTC). Default: always.
+    #[arg(
+        long,
+        value_name = "FROM-UNTIL",
+        help_heading = "Limits, which no token lifts"
+    )]
+    pub hours: Option<swell_generate::Hours>,
     /// Say nothing.
     #[arg(short, long)]
     pub quiet: bool,

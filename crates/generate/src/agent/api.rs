@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Warning};
+use swell_base::{Dur, Rate, Warning};
 use swell_traffic::flowlevel::{self, FlowModel, PlanError, Playback};
 
 use crate::{Closed, Counts, Model, SharedPlan, Statistics};
@@ -24,10 +24,30 @@ pub struct Status {
     pub address: Option<String>,
     /// Prefixes of addresses that its sockets may have; none: its host's own.
     pub pool: Vec<String>,
+    /// What it does at most, whoever asks.
+    pub limits: LimitsView,
     /// Threads that can run at once.
     pub processors: u64,
     /// Its runs.
     pub runs: Vec<RunView>,
+}
+
+/// What an agent does at most.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LimitsView {
+    /// What it sends, all runs together, with headers; none: as much as it can.
+    pub rate: Option<Rate>,
+    /// Prefixes that traffic may come from and go to; none: any.
+    pub peers: Vec<String>,
+    /// Hours of the day (UTC) in which it plays; none: always.
+    pub hours: Option<String>,
+}
+
+/// What every error is.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// One sentence.
+    pub error: String,
 }
 
 /// Asks for a run.

@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use super::api::{Change, NewRun, RunView, StatisticsView, Status};
+use super::api::{Change, NewRun, Problem, RunView, StatisticsView, Status};
 
 /// The description of an agent's interface.
 pub fn openapi() -> Value {
@@ -16,6 +16,7 @@ pub fn openapi() -> Value {
     let run = of(schemas.subschema_for::<RunView>());
     let change = of(schemas.subschema_for::<Change>());
     let statistics = of(schemas.subschema_for::<StatisticsView>());
+    let problem = of(schemas.subschema_for::<Problem>());
     let definitions = schemas.take_definitions(true);
     let content = |schema: &Value| json!({ "application/json": { "schema": schema } });
     let gives = |code: &str, what: &str, schema: &Value| json!({ code: { "description": what, "content": content(schema) } });
@@ -25,7 +26,7 @@ pub fn openapi() -> Value {
         { "name": "after", "in": "query", "schema": { "type": "integer", "minimum": 0 },
           "description": "Number of the first flow that is wanted. Those before it have arrived, and are forgotten." },
     ]);
-    let paths = json!({
+    let mut paths = json!({
         "/v1/status": { "get": {
             "summary": "How the agent stands", "responses": gives("200", "its status", &status),
         } },
@@ -70,12 +71,28 @@ pub fn openapi() -> Value {
             "responses": { "200": { "description": "OpenAPI 3.1", "content": { "application/json": {} } } },
         } },
     });
+    let wrong = json!({ "description": "an error", "content": content(&problem) });
+    for item in paths
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|p| p.values_mut())
+    {
+        for operation in item
+            .as_object_mut()
+            .into_iter()
+            .flat_map(|i| i.values_mut())
+        {
+            if let Some(responses) = operation.get_mut("responses") {
+                responses["default"] = wrong.clone();
+            }
+        }
+    }
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "swell agent",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Live traffic between hosts. Errors are JSON objects with a text `error`: 400 for what makes no sense, 401 without the token, 404 for what is not there, 409 for what cannot be now, 413 for what is too long.",
+            "description": "Live traffic between hosts. Errors are JSON objects with a text `error`: 400 for what makes no sense, 401 without a token, 403 for what the token or the agent does not allow, 404 for what is not there, 405 for a method that a resource does not have, 409 for what cannot be now, 413 for what is too long.",
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
         },
         "security": [{ "token": [] }],

@@ -17,10 +17,10 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio_rustls::TlsAcceptor;
 
 use super::routes::{self, Shared};
-use super::runs::{Limits, Runs};
+use super::runs::{Allowed, Runs};
 use super::tls::{Identity, TlsError};
 use super::visitors::{Visit, Visitor, Visitors};
-use crate::Addresses;
+use crate::{Addresses, Hours, Limits};
 
 /// How an agent is set up.
 pub struct AgentConfig {
@@ -28,6 +28,8 @@ pub struct AgentConfig {
     pub listen: SocketAddr,
     /// What its controller must know: at least 16 bytes.
     pub token: String,
+    /// What those must know who may read the metrics, and nothing else.
+    pub metrics_token: Option<String>,
     /// Its certificate; `None`: plain HTTP, on a loopback address alone.
     pub identity: Option<Identity>,
     /// Where it wants to be sent traffic, if not where its controller reaches it.
@@ -38,6 +40,10 @@ pub struct AgentConfig {
     pub port: u16,
     /// Threads that send and receive ask for real-time priority.
     pub precise: bool,
+    /// What it does at most, whoever asks.
+    pub limits: Limits,
+    /// When it does anything; `None`: always.
+    pub hours: Option<Hours>,
 }
 
 /// Why an agent does not run.
@@ -46,6 +52,9 @@ pub enum AgentError {
     /// Somebody could guess it.
     #[error("the token has {0} bytes: make one of at least 16, such as by `openssl rand -hex 16`")]
     Token(usize),
+    /// Who may read could command.
+    #[error("the token for metrics is that for commands: make another one")]
+    SameToken,
     /// Without TLS everybody on the way could read the token.
     #[error("{0} is not a loopback address: plain HTTP works on those alone; leave TLS on")]
     Plain(SocketAddr),
@@ -87,8 +96,14 @@ impl Agent {
     /// For a token that is too short, plain HTTP at an address that others reach, a certificate that is
     /// of no use, an address that cannot be had.
     pub fn new(config: AgentConfig) -> Result<Agent, AgentError> {
-        if config.token.len() < SHORTEST {
-            return Err(AgentError::Token(config.token.len()));
+        let metrics = config.metrics_token.as_deref();
+        for token in [Some(config.token.as_str()), metrics].into_iter().flatten() {
+            if token.len() < SHORTEST {
+                return Err(AgentError::Token(token.len()));
+            }
+        }
+        if metrics == Some(config.token.as_str()) {
+            return Err(AgentError::SameToken);
         }
         if config.identity.is_none() && !config.listen.ip().is_loopback() {
             return Err(AgentError::Plain(config.listen));
@@ -105,18 +120,23 @@ impl Agent {
         // The standard library asks for 128 (listen(2): the last call counts).
         rustix::net::listen(&listener, BACKLOG).map_err(|e| failed(e.into()))?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let limits = Limits {
+        let allowed = Allowed {
             address: config.address,
             pool: config.pool,
             port: config.port,
             precise: config.precise,
+            limits: config.limits,
+            hours: config.hours,
         };
         Ok(Agent {
             listener,
             tls,
             shared: Arc::new(Shared {
-                runs: Runs::new(limits),
+                runs: Runs::new(allowed),
                 token: Sha256::digest(config.token.as_bytes()).into(),
+                metrics_token: config
+                    .metrics_token
+                    .map(|t| Sha256::digest(t.as_bytes()).into()),
             }),
         })
     }

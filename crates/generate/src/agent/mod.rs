@@ -26,8 +26,8 @@ mod visitors;
 mod tests;
 
 pub use api::{
-    Change, ClientPart, LateView, ModelPart, NewRun, Part, RunView, ServerPart, StatisticsView,
-    Status, TargetPart, TrafficPart,
+    Change, ClientPart, LateView, LimitsView, ModelPart, NewRun, Part, RunView, ServerPart,
+    StatisticsView, Status, TargetPart, TrafficPart,
 };
 pub use clock::Beginning;
 pub use controller::Controller;

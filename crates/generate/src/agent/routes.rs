@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -15,10 +15,10 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::api::{Change, NewRun};
+use super::api::{Change, NewRun, Problem};
 use super::runs::{Refusal, Runs};
 use super::visitors::Visitor;
-use crate::ROW;
+use crate::{Counts, ROW};
 
 /// A model's text is at most 32 MiB; as a JSON string it is longer.
 const MODEL_BODY: usize = 72 << 20;
@@ -32,6 +32,32 @@ pub(super) struct Shared {
     pub runs: Runs,
     /// SHA-256 of the token: two digests are of one length, so that a comparison reveals nothing about it.
     pub token: [u8; 32],
+    /// The same of the token for metrics.
+    pub metrics_token: Option<[u8; 32]>,
+}
+
+/// What a token allows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bearer {
+    Command,
+    /// To read metrics, and how they are described.
+    Metrics,
+}
+
+impl Shared {
+    fn bearer(&self, token: &[u8]) -> Option<Bearer> {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        // All are compared, whichever it is.
+        let command = bool::from(digest.ct_eq(&self.token));
+        let metrics = self
+            .metrics_token
+            .is_some_and(|own| digest.ct_eq(&own).into());
+        match (command, metrics) {
+            (true, _) => Some(Bearer::Command),
+            (_, true) => Some(Bearer::Metrics),
+            _ => None,
+        }
+    }
 }
 
 /// The routes, all behind the token.
@@ -51,18 +77,21 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Lets no request pass that does not bear the token (RFC 6750). It comes before anything is read.
+/// Lets no request pass that does not bear a token that allows it (RFC 6750). It comes before anything is read.
 async fn with_token(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let given = request.headers().get(header::AUTHORIZATION);
     let given = given.and_then(|v| v.as_bytes().split_first_chunk::<7>());
     let bearer = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
-    let right = bearer.is_some_and(|(_, token)| {
-        let digest: [u8; 32] = Sha256::digest(token).into();
-        bool::from(digest.ct_eq(&shared.token))
-    });
-    if right {
+    let bearer = bearer.and_then(|(_, token)| shared.bearer(token));
+    if let Some(bearer) = bearer {
         if let Some(visitor) = request.extensions().get::<Visitor>() {
             visitor.forget();
+        }
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD)
+            && matches!(request.uri().path(), "/metrics" | "/openapi.json");
+        if bearer == Bearer::Metrics && !reads {
+            let text = "this token is for /metrics and /openapi.json alone";
+            return problem(StatusCode::FORBIDDEN, text);
         }
         // Nothing is read of what is said to be too long.
         let length = request.headers().get(header::CONTENT_LENGTH);
@@ -174,7 +203,7 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, values: &[(u64, &str, f64)]| {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "# HELP swell_agent_{name} {}", help(name));
+        let _ = writeln!(text, "# HELP swell_agent_{name} {}", meaning(name));
         let _ = writeln!(text, "# TYPE swell_agent_{name} {kind}");
         for (id, part, value) in values {
             let _ = writeln!(
@@ -202,7 +231,7 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
         "gauge",
         &each(&|s| seconds(s.late.max_us)),
     );
-    for (name, _) in crate::Counts::default().each() {
+    for (name, _) in Counts::meanings() {
         let count = |s: &super::api::StatisticsView| {
             let found = s.counts.each().find(|c| c.0 == name);
             found.map_or(0.0, |c| c.1 as f64)
@@ -216,18 +245,19 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// What a metric is, for readers of the page.
-fn help(name: &str) -> String {
+fn meaning(name: &str) -> &'static str {
     match name {
-        "runs" => "Runs that the agent has.".into(),
-        "sessions" => "Sessions that are active.".into(),
-        "open_connections" => "Connections that are open.".into(),
-        "parties" => "Agents on the other side that have agreed.".into(),
-        "late_p99_seconds" => "How late transfers began, 99th percentile.".into(),
-        "late_max_seconds" => "How late transfers began, the latest.".into(),
-        other => format!(
-            "{}, since the run began.",
-            other.trim_end_matches("_total").replace('_', " ")
-        ),
+        "runs" => "Runs that the agent has.",
+        "sessions" => "Sessions that are active.",
+        "open_connections" => "Connections that are open.",
+        "parties" => "Agents on the other side that have agreed.",
+        "late_p99_seconds" => "How late transfers began, 99th percentile.",
+        "late_max_seconds" => "How late transfers began, the latest.",
+        other => {
+            let count = other.trim_end_matches("_total");
+            let found = Counts::meanings().find(|(own, _)| *own == count);
+            found.map_or("", |(_, meaning)| meaning)
+        }
     }
 }
 
@@ -267,6 +297,7 @@ fn refused(refusal: &Refusal) -> Response {
     match refusal {
         Refusal::Wrong(why) => problem(StatusCode::BAD_REQUEST, why),
         Refusal::Unknown(id) => problem(StatusCode::NOT_FOUND, &format!("there is no run {id}")),
+        Refusal::Forbidden(why) => problem(StatusCode::FORBIDDEN, why),
         Refusal::Conflict(why) => problem(StatusCode::CONFLICT, why),
     }
 }
@@ -278,7 +309,8 @@ fn bare(status: StatusCode) -> Response {
 }
 
 fn problem(status: StatusCode, message: &str) -> Response {
-    json(status, &serde_json::json!({ "error": message }))
+    let error = message.to_owned();
+    json(status, &Problem { error })
 }
 
 fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {

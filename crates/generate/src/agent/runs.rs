@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use swell_base::{Dur, Time};
 
 use super::api::{
-    Change, ClientPart, NewRun, Part, RunView, ServerPart, StatisticsView, Status, TrafficPart,
-    Wrong,
+    Change, ClientPart, LimitsView, NewRun, Part, RunView, ServerPart, StatisticsView, Status,
+    TrafficPart, Wrong,
 };
-use crate::{Addresses, Client, Config, Key, Play, Role, Run, RunError, Server, Target};
+use crate::{
+    Addresses, Client, Config, Hours, Key, Limits, Play, Role, Run, RunError, Server, Target,
+};
 use swell_host::clock::monotonic;
 
 /// Runs that an agent has at most, those included that are over and not deleted.
@@ -31,6 +34,8 @@ pub(super) enum Refusal {
     Wrong(Wrong),
     /// There is no such run.
     Unknown(u64),
+    /// The agent does not do that for anybody.
+    Forbidden(String),
     /// Not now.
     Conflict(String),
 }
@@ -49,15 +54,45 @@ impl From<Wrong> for Refusal {
 
 /// What an agent allows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Limits {
+pub(super) struct Allowed {
     pub address: Option<String>,
     pub pool: Addresses,
     pub port: u16,
     pub precise: bool,
+    pub limits: Limits,
+    pub hours: Option<Hours>,
+}
+
+impl Allowed {
+    /// How long a run may go on from now, at most as long as asked.
+    fn span(&self, asked: Dur) -> Result<Dur, Refusal> {
+        let Some(hours) = &self.hours else {
+            return Ok(asked);
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        match hours.left(now.map_or(0.0, |d| d.as_secs_f64())) {
+            Some(left) => Ok(asked.min(left)),
+            None => Err(Refusal::Forbidden(format!(
+                "this agent plays {hours} UTC only"
+            ))),
+        }
+    }
+
+    /// Whether traffic may come from and go to all of these.
+    fn peers(&self, others: &Addresses) -> Result<(), Refusal> {
+        let peers = &self.limits.peers;
+        if peers.is_empty() || peers.covers(others) {
+            return Ok(());
+        }
+        let (others, peers) = (others.texts().join(" "), peers.texts().join(" "));
+        Err(Refusal::Forbidden(format!(
+            "{others} is not within the peers of this agent ({peers})"
+        )))
+    }
 }
 
 pub(super) struct Runs {
-    limits: Limits,
+    allowed: Allowed,
     instance: String,
     held: Mutex<Held>,
 }
@@ -78,9 +113,9 @@ struct One {
 }
 
 impl Runs {
-    pub fn new(limits: Limits) -> Runs {
+    pub fn new(allowed: Allowed) -> Runs {
         Runs {
-            limits,
+            allowed,
             // A number that two starts of an agent do not share; where the kernel gives none, runs' numbers tell.
             instance: Key::random().map_or_else(|_| String::new(), Key::to_hex),
             held: Mutex::default(),
@@ -100,8 +135,13 @@ impl Runs {
             program: "swell-agent".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             instance: self.instance.clone(),
-            address: self.limits.address.clone(),
-            pool: self.limits.pool.texts(),
+            address: self.allowed.address.clone(),
+            pool: self.allowed.pool.texts(),
+            limits: LimitsView {
+                rate: self.allowed.limits.budget.as_ref().map(|b| b.rate()),
+                peers: self.allowed.limits.peers.texts(),
+                hours: self.allowed.hours.map(|h| h.to_string()),
+            },
             processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
             runs: held
                 .runs
@@ -113,11 +153,13 @@ impl Runs {
 
     pub fn begin(&self, asked: &NewRun) -> Result<RunView, Refusal> {
         let (config, part, traffic) = self.config(asked)?;
+        let span = self.allowed.span(config.lease)?;
         self.held().room()?;
         let run = Run::new(config).map_err(|error| match error {
             RunError::Port { .. } => Refusal::Conflict(error.to_string()),
             _ => Refusal::Wrong(error.to_string()),
         })?;
+        run.renew(span);
         let mut held = self.held();
         held.room()?;
         held.next += 1;
@@ -155,9 +197,10 @@ impl Runs {
             lease,
             congestion: asked.congestion.clone(),
             threads: asked.threads,
-            precise: self.limits.precise,
+            precise: self.allowed.precise,
             room: if asked.flows { ROOM } else { 0 },
             elapsed: elapsed(asked.elapsed_s)?,
+            limits: self.allowed.limits.clone(),
             role,
         };
         Ok((config, part, traffic))
@@ -166,27 +209,29 @@ impl Runs {
     /// Prefixes that this agent allows.
     fn pool(&self, texts: &[String]) -> Result<Addresses, Wrong> {
         let pool = Addresses::parse(texts).map_err(|e| format!("pool: {e}"))?;
-        if self.limits.pool.covers(&pool) {
+        if self.allowed.pool.covers(&pool) {
             return Ok(pool);
         }
-        let own = self.limits.pool.texts().join(" ");
+        let own = self.allowed.pool.texts().join(" ");
         Err(format!(
             "pool: {} is not within what this agent allows ({own}): start it with --pool",
             texts.join(" ")
         ))
     }
 
-    fn server(&self, part: &ServerPart) -> Result<Server, Wrong> {
+    fn server(&self, part: &ServerPart) -> Result<Server, Refusal> {
         if part.clients.len() > usize::from(u16::MAX) {
             return Err("clients: too many".into());
         }
-        let clients = part.clients.iter().map(|texts| Addresses::parse(texts));
+        let clients = part.clients.iter().map(|texts| {
+            let own = Addresses::parse(texts).map_err(|e| format!("clients: {e}"))?;
+            self.allowed.peers(&own)?;
+            Ok(own)
+        });
         Ok(Server {
-            clients: clients
-                .collect::<Result<_, _>>()
-                .map_err(|e| format!("clients: {e}"))?,
+            clients: clients.collect::<Result<_, Refusal>>()?,
             pool: self.pool(&part.pool)?,
-            port: match self.limits.port {
+            port: match self.allowed.port {
                 0 if (1..1024).contains(&part.port) => {
                     return Err("port: 1024 to 65535, or 0 for any".into());
                 }
@@ -196,22 +241,27 @@ impl Runs {
         })
     }
 
-    fn client(&self, part: &ClientPart) -> Result<Client, Wrong> {
+    fn client(&self, part: &ClientPart) -> Result<Client, Refusal> {
         if part.servers.len() > usize::from(u16::MAX) {
             return Err("servers: too many".into());
         }
         if part.dscp.len() > 64 || part.dscp.iter().any(|&d| d > 63) {
             return Err("dscp: at most 64 code points, each 0 to 63".into());
         }
-        let target = |t: &super::api::TargetPart| -> Result<Target, Wrong> {
+        let target = |t: &super::api::TargetPart| -> Result<Target, Refusal> {
             let address: SocketAddr = t
                 .address
                 .parse()
                 .map_err(|_| format!("servers: `{}` is not an address and port", t.address))?;
+            let pool = Addresses::parse(&t.pool).map_err(|e| format!("servers: {e}"))?;
+            let own = Addresses::parse(&[address.ip().to_string()]);
+            self.allowed
+                .peers(&own.map_err(|e| format!("servers: {e}"))?)?;
+            self.allowed.peers(&pool)?;
             Ok(Target {
                 address,
                 datagrams: t.datagrams,
-                pool: Addresses::parse(&t.pool).map_err(|e| format!("servers: {e}"))?,
+                pool,
             })
         };
         Ok(Client {
@@ -230,6 +280,7 @@ impl Runs {
     pub fn change(&self, id: u64, change: &Change) -> Result<RunView, Refusal> {
         // Everything is looked at before anything is done.
         let lease = change.lease_s.map(lease).transpose()?;
+        let lease = lease.map(|l| self.allowed.span(l)).transpose()?;
         let (run, played) = {
             let held = self.held();
             let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;

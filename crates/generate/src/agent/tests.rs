@@ -5,7 +5,9 @@
     reason = "each step of a test has its own run, traffic and answers"
 )]
 
+mod dashboard;
 mod errors;
+mod limits;
 mod returns;
 mod silent;
 
@@ -24,9 +26,25 @@ use tokio::sync::oneshot;
 use super::visitors::ANONYMOUS;
 use super::*;
 use crate::patience::until;
-use crate::{Addresses, Outcome};
+use crate::{Addresses, Limits, Outcome};
 
 const TOKEN: &str = "0123456789abcdef";
+
+/// An agent that anybody on this machine who has the token may command.
+fn plain() -> AgentConfig {
+    AgentConfig {
+        listen: ([127, 0, 0, 1], 0).into(),
+        token: TOKEN.into(),
+        metrics_token: None,
+        identity: None,
+        address: None,
+        pool: Addresses::parse(&["127.5.0.0/16"]).unwrap(),
+        port: 0,
+        precise: false,
+        limits: Limits::default(),
+        hours: None,
+    }
+}
 
 struct Running {
     address: SocketAddr,
@@ -42,13 +60,13 @@ impl Running {
     fn at(listen: SocketAddr, identity: Option<Identity>) -> Running {
         let config = AgentConfig {
             listen,
-            token: TOKEN.into(),
             identity,
-            address: None,
-            pool: Addresses::parse(&["127.5.0.0/16"]).unwrap(),
-            port: 0,
-            precise: false,
+            ..plain()
         };
+        Running::of(config)
+    }
+
+    fn of(config: AgentConfig) -> Running {
         let agent = Agent::new(config).unwrap();
         let address = agent.address().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -301,11 +319,7 @@ fn an_agent_that_everybody_could_command_does_not_start() {
     let config = |listen: [u8; 4], token: &str| AgentConfig {
         listen: (listen, 0).into(),
         token: token.into(),
-        identity: None,
-        address: None,
-        pool: Addresses::default(),
-        port: 0,
-        precise: false,
+        ..plain()
     };
     let refused = Agent::new(config([0, 0, 0, 0], TOKEN)).err();
     assert!(matches!(refused, Some(AgentError::Plain(_))));

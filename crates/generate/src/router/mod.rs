@@ -276,6 +276,7 @@ fn sessions(
         precise: false,
         room: 0,
         elapsed: Dur::ZERO,
+        limits: Default::default(),
         role,
     };
     let server = Role::Server(Server {

@@ -41,3 +41,72 @@ fn every_error_is_json_and_says_what_is_wrong() {
     }
     assert_eq!(agent.get("/v1/status")["runs"], json!([]));
 }
+
+#[test]
+fn whatever_is_asked_an_error_is_one_of_those_that_the_description_promises() {
+    let agent = Running::new(None);
+    let document = agent.get("/openapi.json");
+    for item in document["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values().filter(|o| o.is_object()) {
+            let wrong = &operation["responses"]["default"]["content"]["application/json"];
+            assert!(wrong["schema"]["$ref"].is_string(), "{operation}");
+        }
+    }
+    let promised = document["info"]["description"].as_str().unwrap();
+    let ids = [
+        "0",
+        "7",
+        "x",
+        "-1",
+        "%00",
+        "%ff",
+        "1e3",
+        "18446744073709551616",
+        "1/2/3",
+        "",
+    ];
+    for method in [
+        "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW",
+    ] {
+        for id in ids {
+            for rest in ["", "/statistics", "/flows", "/flows?after=x", "/nothing"] {
+                for body in ["", "{", "{}", "\u{1}"] {
+                    let path = format!("/v1/runs/{id}{rest}");
+                    let (status, said) = agent.ask(Some(TOKEN), method, &path, body);
+                    assert!(
+                        (400..500).contains(&status),
+                        "{method} {path}: {status} {said}"
+                    );
+                    assert!(
+                        promised.contains(&status.to_string()),
+                        "{method} {path}: {status}"
+                    );
+                    let said: Value = serde_json::from_str(&said).unwrap();
+                    assert!(said["error"].as_str().is_some_and(|e| !e.is_empty()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_body_in_chunks_that_is_too_long_is_refused_in_json() {
+    let agent = Running::new(None);
+    let head = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    );
+    let mut bytes = head.into_bytes();
+    let chunk = vec![b' '; 1 << 20];
+    // A byte more than what may come.
+    for _ in 0..72 {
+        bytes.extend(b"100000\r\n");
+        bytes.extend(&chunk);
+        bytes.extend(b"\r\n");
+    }
+    bytes.extend(b"1\r\n \r\n0\r\n\r\n");
+    let said = agent.raw(&bytes);
+    assert!(said.starts_with("HTTP/1.1 413"), "{said}");
+    let (_, body) = said.split_once("\r\n\r\n").unwrap();
+    assert!(serde_json::from_str::<Value>(body).unwrap()["error"].is_string());
+}
