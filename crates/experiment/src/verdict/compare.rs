@@ -183,7 +183,7 @@ fn condition(
     let judged = values::judgements(&asked, &second, &first);
     let mut withheld = validity::in_common(&second, &first, &judged);
     for (i, side) in [&first, &second].into_iter().enumerate() {
-        let missed = Loads::of(runs[i], name, side).missed(background);
+        let missed = Loads::of(runs[i], name, side).missed();
         withheld.extend(missed.into_iter().map(|m| format!("{}: {m}", names[i])));
     }
     let ratio = |p: f64| slowdown(&second, &first, p, asked.end);

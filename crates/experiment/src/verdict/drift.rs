@@ -3,6 +3,8 @@
 //! Halves of a run are compared, run by run. Where nothing drifts the two halves change places freely, so that the
 //! logarithm of their ratio is symmetric about zero, whatever its tails, and Student's t errs on the safe side.
 
+use std::cmp::Reverse;
+
 use swell_stats::{KaplanMeier, MIN_REPLICATIONS, Observation, PairedRatio};
 
 use super::{Condition, MARGIN, request_time, values};
@@ -33,9 +35,15 @@ pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>)
     }
     let name = with.background.name();
     let mut found = Vec::new();
-    let narrowest = file.narrowest(with.background);
-    let ways = narrowest.iter().flatten().rev().zip(["down", "up"]);
-    for (bottleneck, way) in ways {
+    let mut narrowest: Vec<Bottleneck> = parts
+        .iter()
+        .filter_map(|part| file.narrowest(part))
+        .flatten()
+        .collect();
+    narrowest.sort_by_key(|bottleneck| Reverse(bottleneck.queue));
+    narrowest.dedup();
+    for bottleneck in &narrowest {
+        let way = ["up", "down"][usize::from(bottleneck.queue.direction)];
         let halves: Option<Vec<[f64; 2]>> = pairs
             .each()
             .map(|p| load(results, p.0, bottleneck))

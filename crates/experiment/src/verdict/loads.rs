@@ -1,8 +1,11 @@
 //! Loads: what was requested of a background, what it offered, and what the bottleneck carried of it.
 
+use std::cmp::Reverse;
+
 use super::Condition;
+use crate::file::Bottleneck;
 use crate::kinds::Part;
-use crate::observe::LinkTotals;
+use crate::observe::{LinkTotals, Observations, PartTotals};
 use crate::store::Results;
 
 /// A load off by more than this is not an equal one.
@@ -20,8 +23,15 @@ const FULL: f64 = 0.90;
 /// Directions of the bottleneck, as sentences name them.
 const WAYS: [&str; 2] = ["up", "down"];
 
-/// Loads of one background beside one foreground, up and down, bits per second of network-layer bytes.
+/// Loads of one background beside one foreground, up and down, bits per second of network-layer bytes: of a mix whose
+/// parts have bottlenecks of their own the sums.
 pub(super) struct Loads {
+    /// The name of the background, or of the part of one.
+    name: String,
+    /// Where it was measured; `None` where it crosses nothing, or several bottlenecks.
+    at: Option<[Bottleneck; 2]>,
+    /// Of a mix whose parts have bottlenecks of their own: the parts, each at its own.
+    parts: Vec<Loads>,
     /// What was requested of it, or what it carries when it is alone; `None` where neither is known.
     pub requested: [Option<f64>; 2],
     /// What arrived at the bottleneck, beside the foreground.
@@ -43,28 +53,56 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    /// Of the runs of `foreground` against this background that may decide.
+    /// Of all runs of `foreground` against this background: late ones carried what they carried.
     pub fn of(results: &Results, foreground: &str, with: &Condition<'_>) -> Loads {
-        let background = with.background;
-        // Loads are told of all runs; late ones carried what they carried.
-        let runs = || results.of(foreground, background.name());
-        let narrowest = results.experiment.narrowest(background);
-        let mean = |d: usize, bytes: &dyn Fn(&LinkTotals) -> u64| {
-            let links = runs().flat_map(|r| &r.observed.links);
-            let own = narrowest.as_ref().map(|n| &n[d]);
-            let (sum, seconds) = links
-                .filter(|l| own.is_some_and(|own| own.is(&l.link, l.direction)))
-                .fold((0.0, 0.0), |(b, s), l| {
-                    (b + bytes(l) as f64, s + l.duration)
-                });
-            if seconds > 0.0 {
-                sum * 8.0 / seconds
-            } else {
-                0.0
-            }
+        let file = &results.experiment;
+        let leaves = file.leaves(with.background);
+        let here = |leaf: &&Part| file.narrowest(leaf) == file.narrowest(leaves[0]);
+        if leaves.iter().all(here) {
+            return Loads::at(results, foreground, with.background, None);
+        }
+        let part = |leaf: &&Part| Loads::at(results, foreground, leaf, Some(with.background));
+        let parts: Vec<Loads> = leaves.iter().map(part).collect();
+        let sum = |of: fn(&Loads) -> [f64; 2]| {
+            [0, 1].map(|d| parts.iter().map(|one| of(one)[d]).sum::<f64>())
         };
-        let both = |bytes: &dyn Fn(&LinkTotals) -> u64| [0, 1].map(|d| mean(d, bytes));
-        let offered = both(&|l| l.arrived[1]);
+        let known = |of: fn(&Loads) -> [Option<f64>; 2]| {
+            [0, 1].map(|d| parts.iter().map(|one| of(one)[d]).sum::<Option<f64>>())
+        };
+        Loads {
+            name: with.background.name().to_owned(),
+            at: None,
+            requested: known(|l| l.requested),
+            offered: sum(|l| l.offered),
+            carried: sum(|l| l.carried),
+            own: known(|l| l.own),
+            target: None,
+            open_loop: with.background.is_open_loop(),
+            exact: false,
+            rates: sum(|l| l.rates),
+            used: sum(|l| l.used),
+            parts,
+        }
+    }
+
+    /// Of `background` at its bottlenecks: by itself, or as a part of `mix`.
+    fn at(results: &Results, foreground: &str, background: &Part, mix: Option<&Part>) -> Loads {
+        let at = results.experiment.narrowest(background);
+        let part = mix.map(|_| background.name());
+        let both = |what: Count| {
+            [0, 1].map(|d| {
+                let runs = results.of(foreground, mix.unwrap_or(background).name());
+                let seen =
+                    runs.filter_map(|r| Some(counted(&r.observed, &at.as_ref()?[d], part, what)));
+                let (bytes, seconds) = seen.fold((0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+                if seconds > 0.0 {
+                    bytes as f64 * 8.0 / seconds
+                } else {
+                    0.0
+                }
+            })
+        };
+        let offered = both(Count::Arrived);
         let measured = results.manifest.measured.get(background.name());
         let alone = alone(results, background);
         let fixed = fixed(results, background);
@@ -86,20 +124,34 @@ impl Loads {
                 None => open_loop.then_some(offered[d]),
             }),
             offered,
-            carried: both(&|l| l.departed[1]),
+            carried: both(Count::Departed),
             target,
             open_loop,
             exact,
             rates: [0, 1].map(|d| {
-                let own = narrowest.as_ref().map(|n| n[d].rate);
+                let own = at.as_ref().map(|at| at[d].rate);
                 own.unwrap_or_default().bps() as f64
             }),
-            used: both(&|l| l.departed[0] + l.departed[1]),
+            used: both(Count::Used),
+            name: background.name().to_owned(),
+            at,
+            parts: Vec::new(),
         }
     }
 
+    /// Itself, or its parts where they are judged one by one.
+    fn each(&self) -> impl Iterator<Item = &Loads> {
+        let own = self.parts.is_empty().then_some(self);
+        own.into_iter().chain(&self.parts)
+    }
+
     /// The load was not what was requested: the runs are of another experiment.
-    pub fn missed(&self, name: &str) -> Vec<String> {
+    pub fn missed(&self) -> Vec<String> {
+        self.each().flat_map(Loads::missed_here).collect()
+    }
+
+    fn missed_here(&self) -> Vec<String> {
+        let name = &self.name;
         let mut reasons = Vec::new();
         if let Some((requested, carried)) = self.target
             && off(requested, carried) > MISSED
@@ -129,7 +181,12 @@ impl Loads {
 
     /// Traffic that waits for answers gave way to the foreground, though the link had room: what it would have done
     /// at the load that was requested is not known.
-    pub fn gave_way(&self, name: &str) -> Vec<String> {
+    pub fn gave_way(&self) -> Vec<String> {
+        self.each().flat_map(Loads::gave_way_here).collect()
+    }
+
+    fn gave_way_here(&self) -> Vec<String> {
+        let name = &self.name;
         let way = |d: usize| {
             let requested = self.requested[d]?;
             let carried = self.carried[d];
@@ -148,24 +205,91 @@ impl Loads {
 
     /// Why the loads of two backgrounds are not equal.
     pub fn differ([a, b]: [&Loads; 2]) -> Vec<String> {
-        let way = |d: usize| {
-            let (x, y) = (a.own[d]?, b.own[d]?);
-            (a.counts(d, x.max(y)) && (x - y).abs() > UNEQUAL * x.max(y)).then(|| {
+        let places = |loads: &Loads| -> Vec<Bottleneck> {
+            loads
+                .each()
+                .flat_map(|l| l.at.iter().flatten().cloned())
+                .collect()
+        };
+        let mut all = [places(a), places(b)].concat();
+        all.sort_by_key(|place| Reverse(place.queue));
+        all.dedup();
+        let several = all.iter().any(|place| place.link != all[0].link);
+        let place = |place: &Bottleneck| {
+            let (x, y) = (a.own_at(place)?, b.own_at(place)?);
+            let counts = x.max(y) > IDLE * place.rate.bps() as f64;
+            (counts && (x - y).abs() > UNEQUAL * x.max(y)).then(|| {
+                let way = WAYS[usize::from(place.queue.direction)];
+                let on = match several {
+                    true => format!("{way} link {}", place.link),
+                    false => way.to_owned(),
+                };
                 format!(
-                    "their loads differ: {} and {} Mbit/s {} when alone",
+                    "their loads differ: {} and {} Mbit/s {on} when alone",
                     mega(x),
                     mega(y),
-                    WAYS[d]
                 )
             })
         };
-        [1, 0].into_iter().filter_map(way).collect()
+        all.iter().filter_map(place).collect()
+    }
+
+    /// What those whose bottleneck this is carry when alone, or offer; nothing where it is that of none.
+    fn own_at(&self, place: &Bottleneck) -> Option<f64> {
+        let here = self.each().flat_map(|l| {
+            let ways = l.at.iter().flatten().zip(l.own);
+            ways.filter(|(at, _)| *at == place).map(|(_, own)| own)
+        });
+        here.sum()
     }
 
     /// Whether a load in this direction is more than nothing.
     fn counts(&self, direction: usize, bps: f64) -> bool {
         bps > IDLE * self.rates[direction]
     }
+}
+
+/// What is counted at a bottleneck.
+#[derive(Clone, Copy)]
+enum Count {
+    /// Bytes of the background, or of a part of it, that arrived.
+    Arrived,
+    /// And that left.
+    Departed,
+    /// What left, of whomever.
+    Used,
+}
+
+impl Count {
+    fn of_link(self, link: &LinkTotals) -> u64 {
+        match self {
+            Count::Arrived => link.arrived[1],
+            Count::Departed => link.departed[1],
+            Count::Used => link.departed[0] + link.departed[1],
+        }
+    }
+}
+
+/// What a run counted at a bottleneck, and the seconds in which it did: of one `part`, or of all of the background.
+fn counted(seen: &Observations, at: &Bottleneck, part: Option<&str>, what: Count) -> (u64, f64) {
+    let part = part.filter(|_| !matches!(what, Count::Used));
+    let rows: Vec<(u64, f64)> = match part {
+        Some(name) => {
+            let own = |p: &&PartTotals| p.part == name && at.is(&p.link, p.direction);
+            let bytes = |p: &PartTotals| match what {
+                Count::Arrived => p.arrived,
+                _ => p.departed,
+            };
+            let rows = seen.parts.iter().filter(own);
+            rows.map(|p| (bytes(p), p.duration)).collect()
+        }
+        None => {
+            let rows = seen.links.iter().filter(|l| at.is(&l.link, l.direction));
+            rows.map(|l| (what.of_link(l), l.duration)).collect()
+        }
+    };
+    rows.into_iter()
+        .fold((0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
 /// What a background carries when it has the network to itself, up and down, over a whole run; of several together

@@ -411,7 +411,7 @@ fn background(
     let mut found = found.unwrap_or_default();
     let loads = Loads::of(results, foreground, with);
     if let Some(alone) = alone {
-        found.open.extend(loads.gave_way(name));
+        found.open.extend(loads.gave_way());
         found.open.extend(drift::of(results, with, alone));
     }
     BackgroundVerdict {

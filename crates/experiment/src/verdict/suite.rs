@@ -68,7 +68,7 @@ pub(super) fn of(
             let mut found = values::judgements(asked, target, c);
             let withheld = if c.background.is_none() {
                 // That nothing at all is enough is that the target does not matter.
-                found.open.extend(own.gave_way(name));
+                found.open.extend(own.gave_way());
                 found.open.extend(drift::of(results, target, c));
                 validity::against(target, c, &own, &found)
             } else {
@@ -77,7 +77,7 @@ pub(super) fn of(
                     // It is scaled to the rate down; what it sends up for that is its own.
                     true => {
                         let mut reasons = validity::in_common(target, c, &found);
-                        reasons.extend(other.missed(c.background.name()));
+                        reasons.extend(other.missed());
                         reasons
                     }
                     false => validity::at_equal_load(target, c, [&own, &other], &found),

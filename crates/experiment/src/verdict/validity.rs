@@ -58,7 +58,7 @@ pub(super) fn against(
             failed * 100.0
         ));
     }
-    reasons.extend(loads.missed(with.background.name()));
+    reasons.extend(loads.missed());
     reasons
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::file::File;
 use crate::observe::{Bin, PartTotals};
 use crate::run::{self, Ended, Options};
+use crate::store::Results;
 use crate::verdict::Verdict;
 
 /// An experiment with the foreground web and these backgrounds.
@@ -40,6 +41,22 @@ const BURSTS: &str = "name = \"bursts\"\nkind = \"on-off\"\nrate = \"2Mbit\"";
 /// Everything that a run shows; NaN is equal to itself in it.
 fn seen(text: &str, cell: usize) -> String {
     format!("{:?}", run_of(text, cell).1)
+}
+
+/// All runs of an experiment, kept in `dir`.
+fn results_of(text: &str, dir: &Path) -> Results {
+    let plan = Plan::resolve(text, "test.toml", Path::new(".")).expect("a good file");
+    let options = Options {
+        dir: dir.join("run"),
+        threads: 1,
+        fresh: true,
+        shard: None,
+    };
+    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
+    let Ended::Complete(results) = ended else {
+        panic!("not interrupted")
+    };
+    *results
 }
 
 #[test]
@@ -158,17 +175,7 @@ fn foregrounds_together_share_one_world_and_have_a_verdict_each() {
     assert!(!web.1.requests.is_empty() && own.1.requests.is_empty());
 
     let scratch = tempfile::tempdir().expect("a directory");
-    let plan = Plan::resolve(&text, "test.toml", Path::new(".")).expect("a good file");
-    let options = Options {
-        dir: scratch.path().join("run"),
-        threads: 1,
-        fresh: true,
-        shard: None,
-    };
-    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
-    let Ended::Complete(results) = ended else {
-        panic!("not interrupted")
-    };
+    let results = results_of(&text, scratch.path());
     let verdict = Verdict::of(&results);
     let measures = |i: usize| -> Vec<String> {
         let judged = &verdict.foregrounds[i].backgrounds[1].judged;
@@ -250,17 +257,7 @@ fn a_background_may_take_the_rate_of_a_mix_with_parts_that_are_scaled() {
     // The one that takes the rate comes before what it is taken from.
     let text = file(&[like, mix, scaled, UP], "");
     let scratch = tempfile::tempdir().expect("a directory");
-    let plan = Plan::resolve(&text, "test.toml", Path::new(".")).expect("a good file");
-    let options = Options {
-        dir: scratch.path().join("run"),
-        threads: 1,
-        fresh: true,
-        shard: None,
-    };
-    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
-    let Ended::Complete(results) = ended else {
-        panic!("not interrupted")
-    };
+    let results = results_of(&text, scratch.path());
     let measured = &results.manifest.measured;
     assert!(measured["scaled"].factor.is_some());
     assert!((measured["mix"].down_bps / 8e6 - 1.0).abs() < 0.05);
@@ -275,4 +272,72 @@ fn a_background_may_take_the_rate_of_a_mix_with_parts_that_are_scaled() {
         let ratio = loads[0][d] / loads[1][d];
         assert!((ratio - 1.0).abs() < 0.1, "{loads:?}");
     }
+}
+
+/// Each part of a mix is held against its own bottleneck, and a load that is missed at one link is not hidden by
+/// another.
+#[test]
+fn a_mix_over_two_links_has_the_load_of_both() {
+    let text = r#"
+name = "mixes"
+[[links]]
+name = "home"
+rate = "10Mbit"
+delay = "5ms"
+queue = "50ms"
+[[links]]
+name = "core"
+rate = "20Mbit"
+delay = "5ms"
+queue = "50ms"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "20kB"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "near"
+kind = "cbr"
+rate = "3Mbit"
+path = ["home"]
+[[background]]
+name = "far"
+kind = "poisson"
+rate = "8Mbit"
+path = ["core"]
+[[background]]
+name = "mix"
+kind = "mix"
+of = ["near", "far"]
+[run]
+replications = 2
+warmup = "1s"
+duration = "8s"
+"#;
+    let scratch = tempfile::tempdir().expect("a directory");
+    let mut results = results_of(text, scratch.path());
+    let mix = |seen: &Results| {
+        let foreground = Verdict::of(seen).foregrounds.remove(0);
+        let mut all = foreground.backgrounds.into_iter();
+        all.find(|b| b.background == "mix").expect("a mix")
+    };
+    let seen = mix(&results);
+    assert!(seen.withheld.is_empty(), "{:?}", seen.withheld);
+    assert_eq!(seen.requested_bps[1], Some(11e6));
+    for bps in [seen.offered_bps[1], seen.load_bps[1]] {
+        assert!((bps / 11e6 - 1.0).abs() < 0.05, "{bps}");
+    }
+    let runs = results.runs.iter_mut();
+    let parts = runs.flat_map(|run| &mut run.observed.parts);
+    for part in parts.filter(|part| part.part == "near") {
+        part.arrived /= 2;
+    }
+    let said = mix(&results).withheld.join("; ");
+    assert!(
+        said.contains("Mbit/s of near were requested down"),
+        "{said}"
+    );
+    assert!(!said.contains("far"), "{said}");
 }
