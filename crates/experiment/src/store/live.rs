@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::StoreError;
-use super::rows::column;
-use super::table::{self, Column, Columns, Kind, Row};
+use super::rows::{column, rows};
+use super::table::{self, Column, Columns, Kind, Row, Value};
 use crate::observe::{Cell, Flow};
 
 use Kind::{F64, OptionalF64, Text, U32, U64};
@@ -92,28 +92,26 @@ impl Row for LiveFlow {
     );
 
     fn put(&self, values: &mut Columns) {
-        self.flow.put(values);
-        values.text(&self.client);
-        values.text(&self.source);
-        values.text(&self.destination);
-        values.u32(self.session);
-        values.f64(self.due);
-        values.f64(self.connected);
-        values.f64(self.first_byte);
-        values.text(&self.outcome);
+        Row::put(&self.flow, values);
+        self.client.put(values);
+        self.source.put(values);
+        self.destination.put(values);
+        self.session.put(values);
+        [self.due, self.connected, self.first_byte].put(values);
+        self.outcome.put(values);
     }
 
     fn take(values: &mut Columns) -> Option<LiveFlow> {
         Some(LiveFlow {
-            flow: Flow::take(values)?,
-            client: values.take_text(),
-            source: values.take_text(),
-            destination: values.take_text(),
-            session: values.take_u32(),
-            due: values.take_f64(),
-            connected: values.take_f64(),
-            first_byte: values.take_f64(),
-            outcome: values.take_text(),
+            flow: Row::take(values)?,
+            client: Value::take(values)?,
+            source: Value::take(values)?,
+            destination: Value::take(values)?,
+            session: Value::take(values)?,
+            due: Value::take(values)?,
+            connected: Value::take(values)?,
+            first_byte: Value::take(values)?,
+            outcome: Value::take(values)?,
         })
     }
 }
@@ -134,64 +132,24 @@ const fn concat_columns<const N: usize>(front: &[Column], back: &[Column]) -> [C
     all
 }
 
-impl Row for AgentRow {
-    const TABLE: &'static str = "agents";
-    const COLUMNS: &'static [Column] = &[
-        column("time_s", F64, "s", "When it was asked, since the start."),
-        column("agent", Text, "", "The agent."),
-        column("part", Text, "", "`client` or `server`."),
-        column("sessions", U64, "", "Sessions active."),
-        column("open", U64, "", "Connections open."),
+rows! {
+    AgentRow in "agents":
+    time => column("time_s", F64, "s", "When it was asked, since the start.");
+    agent => column("agent", Text, "", "The agent.");
+    part => column("part", Text, "", "`client` or `server`.");
+    sessions => column("sessions", U64, "", "Sessions active.");
+    open => column("open", U64, "", "Connections open.");
+    transfers =>
         column("begun", U64, "", "Transfers begun so far."),
         column("done", U64, "", "Transfers done so far."),
-        column("failed", U64, "", "Transfers failed so far."),
-        column(
-            "sent_bytes",
-            U64,
-            "B",
-            "Payload handed to the kernel so far, TCP and UDP.",
-        ),
-        column(
-            "received_bytes",
-            U64,
-            "B",
-            "Payload that arrived so far, TCP and UDP.",
-        ),
+        column("failed", U64, "", "Transfers failed so far.");
+    bytes =>
+        column("sent_bytes", U64, "B", "Payload handed to the kernel so far, TCP and UDP."),
+        column("received_bytes", U64, "B", "Payload that arrived so far, TCP and UDP.");
+    datagrams =>
         column("datagrams_sent", U64, "", "Datagrams sent so far."),
-        column("datagrams_received", U64, "", "Datagrams received so far."),
-        column(
-            "late_p99_s",
-            F64,
-            "s",
-            "By how much starts were later than due: 99th percentile so far.",
-        ),
-    ];
-
-    fn put(&self, values: &mut Columns) {
-        values.f64(self.time);
-        values.text(&self.agent);
-        values.text(&self.part);
-        values.u64(self.sessions);
-        values.u64(self.open);
-        self.transfers.iter().for_each(|&n| values.u64(n));
-        self.bytes.iter().for_each(|&n| values.u64(n));
-        self.datagrams.iter().for_each(|&n| values.u64(n));
-        values.f64(self.late);
-    }
-
-    fn take(values: &mut Columns) -> Option<AgentRow> {
-        Some(AgentRow {
-            time: values.take_f64(),
-            agent: values.take_text(),
-            part: values.take_text(),
-            sessions: values.take_u64(),
-            open: values.take_u64(),
-            transfers: [values.take_u64(), values.take_u64(), values.take_u64()],
-            bytes: [values.take_u64(), values.take_u64()],
-            datagrams: [values.take_u64(), values.take_u64()],
-            late: values.take_f64(),
-        })
-    }
+        column("datagrams_received", U64, "", "Datagrams received so far.");
+    late => column("late_p99_s", F64, "s", "By how much starts were later than due: 99th percentile so far.");
 }
 
 /// Which run rows belong to: `traffic` is the background, in front of which there was nothing.

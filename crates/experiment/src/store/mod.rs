@@ -7,7 +7,6 @@ mod error;
 mod join;
 mod live;
 mod manifest;
-mod parts;
 mod results;
 mod rows;
 mod table;

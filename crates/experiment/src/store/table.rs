@@ -142,25 +142,6 @@ impl Columns {
             _ => unreachable!("a row puts values in the order of its columns"),
         }
     }
-    pub(super) fn u32(&mut self, v: u32) {
-        match self.next() {
-            // Parquet keeps unsigned integers in signed ones of the same bits.
-            Values::U32(column) => column.push(v as i32),
-            _ => unreachable!("a row puts values in the order of its columns"),
-        }
-    }
-    pub(super) fn u64(&mut self, v: u64) {
-        match self.next() {
-            Values::U64(column) => column.push(v as i64),
-            _ => unreachable!("a row puts values in the order of its columns"),
-        }
-    }
-    pub(super) fn f64(&mut self, v: f64) {
-        match self.next() {
-            Values::F64(column) => column.push(v),
-            _ => unreachable!("a row puts values in the order of its columns"),
-        }
-    }
 
     pub(super) fn take_text(&mut self) -> String {
         let row = self.row;
@@ -169,26 +150,68 @@ impl Columns {
             _ => unreachable!("a row takes values in the order of its columns"),
         }
     }
-    pub(super) fn take_u32(&mut self) -> u32 {
-        let row = self.row;
-        match self.next() {
-            Values::U32(column) => column[row] as u32,
-            _ => unreachable!("a row takes values in the order of its columns"),
+}
+
+/// What a row holds: a value of one column, or of several.
+pub(super) trait Value: Sized {
+    fn put(&self, values: &mut Columns);
+    /// The reverse of `put`; `None` where a text is none of those expected.
+    fn take(values: &mut Columns) -> Option<Self>;
+}
+
+/// Numbers, which Parquet keeps in types of its own: unsigned integers in signed ones of the same bits.
+macro_rules! numbers {
+    ($($number:ty as $kept:ty => $values:ident;)*) => {$(
+        impl Value for $number {
+            fn put(&self, values: &mut Columns) {
+                match values.next() {
+                    Values::$values(column) => column.push(*self as $kept),
+                    _ => unreachable!("a row puts values in the order of its columns"),
+                }
+            }
+            fn take(values: &mut Columns) -> Option<$number> {
+                let row = values.row;
+                match values.next() {
+                    Values::$values(column) => Some(column[row] as $number),
+                    _ => unreachable!("a row takes values in the order of its columns"),
+                }
+            }
         }
+    )*};
+}
+
+numbers! {
+    u32 as i32 => U32;
+    u64 as i64 => U64;
+    f64 as f64 => F64;
+}
+
+impl Value for String {
+    fn put(&self, values: &mut Columns) {
+        values.text(self);
     }
-    pub(super) fn take_u64(&mut self) -> u64 {
-        let row = self.row;
-        match self.next() {
-            Values::U64(column) => column[row] as u64,
-            _ => unreachable!("a row takes values in the order of its columns"),
-        }
+    fn take(values: &mut Columns) -> Option<String> {
+        Some(values.take_text())
     }
-    pub(super) fn take_f64(&mut self) -> f64 {
-        let row = self.row;
-        match self.next() {
-            Values::F64(column) => column[row],
-            _ => unreachable!("a row takes values in the order of its columns"),
-        }
+}
+
+impl Value for Arc<str> {
+    fn put(&self, values: &mut Columns) {
+        values.text(self);
+    }
+    fn take(values: &mut Columns) -> Option<Arc<str>> {
+        Some(values.take_text().into())
+    }
+}
+
+impl<V: Value + Default, const N: usize> Value for [V; N] {
+    fn put(&self, values: &mut Columns) {
+        self.iter().for_each(|v| v.put(values));
+    }
+    fn take(values: &mut Columns) -> Option<[V; N]> {
+        let all = [(); N].map(|()| V::take(values));
+        let known = all.iter().all(Option::is_some);
+        known.then(|| all.map(Option::unwrap_or_default))
     }
 }
 
@@ -240,7 +263,7 @@ fn write_to<'r, R: Row + 'r>(
         for (cell, row) in rows.by_ref().take(GROUP) {
             batch.text(&cell.foreground);
             batch.text(&cell.background);
-            batch.u32(cell.replication);
+            cell.replication.put(&mut batch);
             row.put(&mut batch);
             n += 1;
         }
@@ -362,7 +385,7 @@ pub(super) fn read<R: Row>(path: &Path, mut each: impl FnMut(Key, R)) -> Result<
             let key = Key {
                 foreground: batch.take_text(),
                 background: batch.take_text(),
-                replication: batch.take_u32(),
+                replication: u32::take(&mut batch).unwrap_or_default(),
             };
             let value = R::take(&mut batch)
                 .ok_or_else(|| table(format!("row {row} holds a word that means nothing here")))?;
