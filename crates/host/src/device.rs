@@ -4,6 +4,7 @@ use super::merge::Train;
 use super::netlink::Netlink;
 use super::segment::{Layout, datagrams, segment};
 use super::sys::devices as sys;
+use super::sys::stamps::Stamps;
 use super::way::{DEVICE_NAME, DeviceKind, Way};
 use crate::{Checksum, Nic, Wire};
 use rustix::io::Errno;
@@ -69,6 +70,8 @@ pub struct Device {
     malformed: u64,
     /// When the last packet that was read came, where the kernel says it.
     stamp: Option<u64>,
+    /// Beside a TUN device, which stamps nothing itself.
+    stamps: Option<Stamps>,
 }
 
 /// A packet of 64 KiB and its header before it.
@@ -87,8 +90,14 @@ impl Device {
             None => tun().or_else(|e| veth().map_err(|_| e))?,
         };
         let index = netlink.index(DEVICE_NAME)?;
+        let stamps = match way.stamps() {
+            true => None,
+            // Without, packets are stamped when they are read.
+            false => Stamps::of(index).ok(),
+        };
         Ok(Device {
             way,
+            stamps,
             overflown: Cell::new(0),
             netlink: RefCell::new(netlink),
             index,
@@ -154,6 +163,9 @@ impl Nic for Device {
             let Some(packet) = self.way.packet(frame) else {
                 continue;
             };
+            if let Some(stamps) = &mut self.stamps {
+                self.stamp = stamps.take(packet);
+            }
             let virtio = VnetHeader::parse(virtio, self.way.frame());
             if virtio.gso == 0 || self.offload == Offload::Pass {
                 each(Wire {
@@ -221,7 +233,7 @@ impl Nic for Device {
     }
 
     fn stamps(&self) -> bool {
-        self.way.stamps()
+        self.way.stamps() || self.stamps.is_some()
     }
 }
 

@@ -89,7 +89,7 @@ impl Interface {
     pub fn open(name: &str) -> io::Result<Interface> {
         let index = Netlink::open()?.index(name)?;
         let socket = sys::packet_socket(index)?;
-        sys::see_everything(socket.as_fd(), index)?;
+        sys::see_everything(&socket, index)?;
         Ok(Interface {
             socket,
             buffer: vec![0; BUFFER].into(),

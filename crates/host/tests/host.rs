@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use swell_host::clock::epoch;
 use swell_host::doctor::{State, examine};
 use swell_host::{Checksum, Nic};
 use swell_host::{
@@ -31,6 +32,10 @@ type Test = fn(&Rights);
 
 const TESTS: &[(&str, Test)] = &[
     ("datagrams_cross_in_both_families", datagrams_cross),
+    (
+        "packets_that_are_read_late_have_the_stamp_of_their_time",
+        stamps_are_of_their_time,
+    ),
     ("ping_works_where_it_is_installed", ping_works),
     ("names_resolve_inside", names_resolve),
     (
@@ -650,6 +655,40 @@ fn an_idle_host_sends_nothing(rights: &Rights) {
         > 0
     {}
     assert_eq!(packets, []);
+}
+
+/// A loop that was away learns from the kernel when packets came, on a TUN device as on a veth.
+fn stamps_are_of_their_time(rights: &Rights) {
+    let (host, mut device) = Host::create(rights, &client()).expect("a host");
+    assert!(device.stamps());
+    let socket = host
+        .enter(|| UdpSocket::bind((ip("10.9.0.1"), 0)))
+        .expect("enter")
+        .expect("bind");
+    let mut sent = Vec::new();
+    for size in 1..=50 {
+        let before = epoch();
+        // All but every fifth are of one size and content.
+        let length = if size % 5 == 0 { size } else { 3 };
+        socket
+            .send_to(&vec![7; length], (ip("10.9.0.2"), 9))
+            .expect("send");
+        sent.push((length, before, epoch()));
+        thread::sleep(Duration::from_millis(2));
+    }
+    for (number, (length, before, after)) in sent.into_iter().enumerate() {
+        let mut bytes = 0;
+        let each = &mut |wire: swell_host::Wire<'_>| bytes = wire.header.len() + wire.payload.len();
+        assert_eq!(device.read(each).expect("a device can be read"), 1);
+        assert_eq!(bytes, 28 + length);
+        let stamp = device.stamp().expect("a stamp");
+        let late = stamp.saturating_sub(after);
+        // Of a veth it is taken where the packet comes out: the kernel may let it wait for its turn.
+        assert!(
+            stamp >= before && (late == 0 || VETH.load(Ordering::Relaxed)),
+            "packet {number}: {before} {stamp} {after}"
+        );
+    }
 }
 
 fn kill_9_leaves_nothing(rights: &Rights) {

@@ -51,15 +51,7 @@ pub fn tun_set_offload(tun: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
 /// A socket for the frames of the device `index`, received with the header that virtio has before each
 /// (`PACKET_VNET_HDR`, packet(7)) and without what is sent by it.
 pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
-    let every = (libc::ETH_P_ALL as u16).to_be();
-    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: numbers only. No protocol yet, so that nothing comes from other devices.
-    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-    if fd < 0 {
-        return Err(last_error());
-    }
-    // SAFETY: the descriptor was just made and has no other owner.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let socket = new_packet_socket(libc::SOCK_RAW)?;
     for (level, option, value, needed) in [
         (libc::SOL_PACKET, PACKET_VNET_HDR, 1, true),
         (libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, true),
@@ -71,41 +63,70 @@ pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
         (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER, false),
         (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, BUFFER, false),
     ] {
-        // SAFETY: the pointer is to an int that lives during the call, and the length is its.
-        let answer = unsafe {
-            libc::setsockopt(
-                fd,
-                level,
-                option,
-                (&raw const value).cast(),
-                size_of::<libc::c_int>() as u32,
-            )
-        };
-        if answer < 0 && needed {
-            return Err(last_error());
+        // SAFETY: all of these are ints.
+        let answer = unsafe { set_option(&socket, level, option, &value) };
+        if needed {
+            answer?;
         }
     }
+    bind_packet_socket(&socket, index)?;
+    Ok(socket)
+}
+
+/// A packet socket of this kind. It has no protocol yet, so that nothing comes from any device.
+pub(super) fn new_packet_socket(kind: libc::c_int) -> io::Result<OwnedFd> {
+    let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: numbers only.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if fd < 0 {
+        return Err(last_error());
+    }
+    // SAFETY: the descriptor was just made and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// From now on the socket gets what passes the device `index`.
+pub(super) fn bind_packet_socket(socket: &OwnedFd, index: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        sll_protocol: every,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
         sll_ifindex: index as i32,
         sll_hatype: 0,
         sll_pkttype: 0,
         sll_halen: 0,
         sll_addr: [0; 8],
     };
+    let length = size_of::<libc::sockaddr_ll>() as u32;
     // SAFETY: the address lives during the call, and the length is its.
+    let answer = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if answer < 0 {
+        Err(last_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Sets an option of a socket.
+///
+/// # Safety
+/// `T` is the type that the kernel reads for this option, and what it points to outlives the call.
+pub(super) unsafe fn set_option<T>(
+    socket: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let length = size_of::<T>() as u32;
+    // SAFETY: the pointer is to a value that lives during the call, and the length is its.
     let answer = unsafe {
-        libc::bind(
-            fd,
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_ll>() as u32,
-        )
+        let value = (&raw const *value).cast();
+        libc::setsockopt(socket.as_raw_fd(), level, option, value, length)
     };
     if answer < 0 {
-        return Err(last_error());
+        Err(last_error())
+    } else {
+        Ok(())
     }
-    Ok(socket)
 }
 
 /// A frame that was read, with a header of virtio before it.
@@ -185,27 +206,21 @@ fn tag(data: &libc::tpacket_auxdata) -> Option<[u8; 4]> {
 
 /// Everything that passes a device is shown to the socket, whomever it is for (packet(7), `PACKET_MR_PROMISC`); until the
 /// socket is closed.
-pub fn see_everything(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+pub fn see_everything(socket: &OwnedFd, index: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
         mr_ifindex: index as i32,
         mr_type: libc::PACKET_MR_PROMISC as u16,
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    // SAFETY: the pointer is to a structure that lives during the call, and the length is its.
-    let answer = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
+    // SAFETY: this is the type that the option has.
+    unsafe {
+        set_option(
+            socket,
             libc::SOL_PACKET,
             libc::PACKET_ADD_MEMBERSHIP,
-            (&raw const request).cast(),
-            size_of::<libc::packet_mreq>() as u32,
+            &request,
         )
-    };
-    if answer < 0 {
-        Err(last_error())
-    } else {
-        Ok(())
     }
 }
 
@@ -316,6 +331,6 @@ pub fn slice() -> io::Result<u64> {
     }
 }
 
-fn last_error() -> io::Errno {
+pub(super) fn last_error() -> io::Errno {
     io::Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(io::Errno::IO)
 }
