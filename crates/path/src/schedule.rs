@@ -102,6 +102,13 @@ impl Timeline {
         timeline
     }
 
+    /// One more change; it comes after those that are at the same instant.
+    pub fn add(&mut self, change: Change) {
+        self.due.push(change.at);
+        self.changes = self.changes.iter().cloned().chain([change]).collect();
+        self.look();
+    }
+
     /// When the next change is; `MAX` = never.
     pub fn next_at(&self) -> Time {
         self.next.0

@@ -57,6 +57,28 @@ impl Wire {
         }
     }
 
+    /// The wire of a link that has not changed until now: its rate (bit/s, 0 = unlimited), what the division of its last
+    /// packet's bits left over, and its loss.
+    pub fn so_far((rate, carry): (u64, u64), delay: Dur, loss: LossProcess) -> Wire {
+        Wire {
+            timeline: Timeline::new(&[], |_| false),
+            supply: match rate {
+                0 => Supply::Unlimited,
+                rate => Supply::Rate(rate),
+            },
+            stopped_until: Time::ZERO,
+            dead_until: Time::ZERO,
+            carry: u128::from(carry),
+            delay,
+            loss,
+        }
+    }
+
+    /// One more change, not before the instant reached.
+    pub fn add(&mut self, change: Change) {
+        self.timeline.add(change);
+    }
+
     /// When a transmission may begin on a serializer that is idle at `at`. `free_at` is its last answer, not later than
     /// `at`.
     pub fn wake(&mut self, at: Time, free_at: Time) -> Time {

@@ -447,3 +447,70 @@ fn loss_changes() {
     let ids: Vec<u64> = out(&mut link).into_iter().map(|x| x.1).collect();
     assert_eq!(ids, (0..100).chain(200..300).collect::<Vec<_>>());
 }
+
+/// A change that comes by surprise is the same as one that was scheduled for the instant at which it took effect.
+#[test]
+fn a_change_from_outside_is_one_that_was_scheduled() {
+    let later = |at: u64, change: &Change| Change {
+        at: Time::from_nanos(at),
+        ..change.clone()
+    };
+    let made = |link: &mut Link, changes: &[Change]| {
+        let mut effective = Vec::new();
+        let mut changes = changes.iter().peekable();
+        let mut rng = Stream::new(7, "arrivals");
+        let mut at = 0;
+        for id in 0..3_000u64 {
+            at += rng.below(2_200_000);
+            while let Some(change) = changes.next_if(|c| c.at.as_nanos() <= at) {
+                // What has begun by now begins first.
+                link.backlog(change.at);
+                let took = link.change(change.at, change, (1, "link"));
+                effective.extend(took.map(|t| later(t.as_nanos(), change)));
+            }
+            let size = 40 + rng.below(1_460) as u16;
+            link.push(Time::from_nanos(at), packet(size, id));
+        }
+        (out(link), effective)
+    };
+    let shorter = |delay: u64| Change {
+        delay: Some(Dur::from_millis(delay)),
+        ..Change::default()
+    };
+    let lossy = Change {
+        loss: Some(Loss::Independent { p: 0.1 }),
+        ..Change::default()
+    };
+    let queue = Change {
+        queue: Some(NewQueue {
+            discipline: Discipline::CoDel(CoDelConfig::default()),
+            limit: QueueLimit::Packets(20),
+            rate: Some(Rate::from_bps(3_000_000)),
+        }),
+        ..Change::default()
+    };
+    let slow = rate(Time::ZERO, 3_000_001);
+    let course = [&slow, &shorter(30), &shorter(2), &queue, &lossy, &slow];
+    for count in 1..=course.len() {
+        let asked = course[..count].iter().zip(1..);
+        let asked: Vec<Change> = asked.map(|(c, k)| later(k * 401_234_567, c)).collect();
+        let base = LinkConfig {
+            delay: Dur::from_millis(10),
+            ..config(7, Vec::new())
+        };
+        let (surprised, effective) = made(&mut Link::new(&base, 1, "link"), &asked);
+        assert_eq!(effective.len(), count);
+        for (asked, took) in asked.iter().zip(&effective) {
+            // At most the transmission of one packet later.
+            assert!(took.at >= asked.at && took.at.since(asked.at) < Dur::from_millis(5));
+        }
+        let scheduled = LinkConfig {
+            changes: effective,
+            ..base
+        };
+        let (foreseen, _) = made(&mut Link::new(&scheduled, 1, "link"), &[]);
+        let mut both = surprised.iter().zip(&foreseen);
+        assert_eq!(both.find(|(a, b)| a != b), None, "{count} changes");
+        assert_eq!(surprised.len(), foreseen.len(), "{count} changes");
+    }
+}

@@ -15,13 +15,13 @@
 use std::collections::BTreeSet;
 
 use swell_base::{Dur, EventQueue, Flags, Head, Packet, Time, drawn_at, fetch};
-use swell_path::{Begun, Link, LinkConfig, PacketPool, Place, PlainLink};
+use swell_path::{Begun, Change, Link, LinkConfig, PacketPool, Place, PlainLink};
 use swell_tcp::Endpoint;
 use swell_workload::Conn;
 
 use crate::fast::{FastPath, Off};
 use crate::flow::{LinkIndex, NONE};
-use crate::path::{Bound, Paths};
+use crate::path::{Bound, Duplex, Paths};
 use crate::soonest::Soonest;
 use crate::wake::Wake;
 use crate::watch::Watches;
@@ -55,6 +55,8 @@ pub(crate) struct Links {
     pub packets: u64,
     /// The seed of what hosts draw before they send.
     jitter: u64,
+    /// The shared links as they were asked for; their rates as they were set last.
+    pub shared: Vec<Duplex>,
 }
 
 /// Begins with the cache line that every packet needs.
@@ -74,7 +76,7 @@ struct AccessLink {
 
 impl Links {
     /// The queues of all shared links, the paths over them, and the seed of what hosts draw.
-    pub fn new(queues: Vec<Link>, paths: Paths, jitter: u64) -> Links {
+    pub fn new(queues: Vec<Link>, (shared, paths): (Vec<Duplex>, Paths), jitter: u64) -> Links {
         Links {
             now: Time::ZERO,
             queue: EventQueue::new(),
@@ -90,6 +92,7 @@ impl Links {
             hops: 0,
             packets: 0,
             jitter,
+            shared,
         }
     }
 
@@ -319,6 +322,19 @@ impl Links {
         while let Some(begun) = self.queues[index as usize].begin(&mut self.pool, self.now) {
             self.cross(index, begun);
         }
+    }
+
+    /// Makes a change that no schedule has ([`Link::change`]).
+    pub fn change(
+        &mut self,
+        index: LinkIndex,
+        change: &Change,
+        stream: (u64, &str),
+    ) -> Option<Time> {
+        self.advance(index);
+        let at = self.queues[index as usize].change(self.now, change, stream);
+        self.arm(index);
+        at
     }
 
     /// A packet begins to leave a queue: for another queue, for the access link that it is bound for, or for a host

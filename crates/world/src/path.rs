@@ -17,6 +17,13 @@ pub struct Duplex {
     pub directions: [LinkConfig; 2],
 }
 
+impl Duplex {
+    /// The name of the link in one direction.
+    pub(crate) fn queue_name(&self, direction: usize) -> String {
+        format!("{}/{}", self.name, ["up", "down"][direction])
+    }
+}
+
 /// A link of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {

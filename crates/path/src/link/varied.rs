@@ -4,14 +4,14 @@
 //! end of a transmission is computed in advance through the changes of rate ([`Wire`]). The queue is replaced between the
 //! dequeues before and after the change.
 
-use swell_base::{DropReason, Dur, Packet, Time};
+use swell_base::{DropReason, Dur, Packet, Stream, Time};
 
 use super::{Extra, Link, LinkConfig};
 use crate::pool::Place;
 use crate::qdisc::AnyQdisc;
 use crate::schedule::Timeline;
 use crate::wire::Wire;
-use crate::{Outlet, PacketPool};
+use crate::{Change, Loss, LossProcess, Outlet, PacketPool};
 
 /// The additional state of a link that changes.
 #[derive(Clone, Debug)]
@@ -55,6 +55,22 @@ impl Varied {
         self.shortest
     }
 
+    /// The same of a link that has not changed until now, and whose last packet arrives at `last`.
+    fn so_far(wire: Wire, overhead: u16, last: Time, (seed, name): (u64, &str)) -> Varied {
+        Varied {
+            queues: Timeline::new(&[], |_| false),
+            exchanged: 0,
+            seed,
+            name: name.to_owned(),
+            overhead,
+            delay: wire.delay,
+            shortest: wire.delay,
+            last,
+            marked_before: 0,
+            wire,
+        }
+    }
+
     /// The queue that takes over by `now`, and when.
     fn next_queue(&mut self, now: Time) -> Option<(Time, AnyQdisc)> {
         let (at, change) = self.queues.take(now)?;
@@ -76,6 +92,47 @@ impl Varied {
 impl Link {
     fn varied(&mut self) -> Option<&mut Varied> {
         self.extra.as_deref_mut()?.varied.as_deref_mut()
+    }
+
+    /// Makes a change that no schedule has, as if it had: at `now`, or right after the transmission that has begun. Returns
+    /// that instant; `None` where the link stands still for ever. The link must be up to date ([`Link::advance`]), and
+    /// `seed` and `name` those of [`Link::new`].
+    pub fn change(
+        &mut self,
+        now: Time,
+        change: &Change,
+        (seed, name): (u64, &str),
+    ) -> Option<Time> {
+        if self.free_at == Time::MAX {
+            return None;
+        }
+        // What ends at the instant of a change would see it, and this packet has not.
+        let at = now.max(self.free_at + Dur::from_nanos(1));
+        let mut change = change.clone();
+        (change.at, change.every) = (at, None);
+        let (constant, delay) = ((self.rate, self.carry), self.delay);
+        let last = match self.arrived {
+            0 => Time::ZERO,
+            _ => self.free_at + delay,
+        };
+        self.delay = change.delay.map_or(delay, |d| d.min(delay));
+        let extra = self.extra.get_or_insert_default();
+        if extra.varied.is_none() {
+            let still = || LossProcess::new(Loss::None, Stream::new(seed, name));
+            let wire = Wire::so_far(constant, delay, extra.loss.take().unwrap_or_else(still));
+            let overhead = extra.overhead as u16;
+            extra.varied = Some(Box::new(Varied::so_far(wire, overhead, last, (seed, name))));
+            (self.rate, self.per_byte, self.carry) = (0, 0, 0);
+        }
+        if let Some(varied) = self.varied() {
+            if change.queue.is_some() {
+                varied.queues.add(change.clone());
+            }
+            if change.of_wire() {
+                varied.wire.add(change);
+            }
+        }
+        Some(at)
     }
 
     /// [`Link::accept`] of a packet that is already among those that arrived.

@@ -38,10 +38,7 @@ impl World {
             "a world has 1 to 32768 links"
         );
         let both = |link: &Duplex| {
-            [(0, "up"), (1, "down")].map(|(i, way)| {
-                let name = format!("{}/{way}", link.name);
-                Link::new(&link.directions[i], seed, &name)
-            })
+            [0, 1].map(|way| Link::new(&link.directions[way], seed, &link.queue_name(way)))
         };
         let slot = |config: &LinkConfig| {
             let full = Bytes(u64::from(MTU) + u64::from(config.overhead));
@@ -54,7 +51,11 @@ impl World {
             seed,
             ahead: Ahead::default(),
             timers: Timers::default(),
-            links: Links::new(queues, paths, Stream::new(seed, "jitter").bits()),
+            links: Links::new(
+                queues,
+                (links.to_vec(), paths),
+                Stream::new(seed, "jitter").bits(),
+            ),
             accesses: Accesses::default(),
             flows: Flows::default(),
             lingering: Paged::default(),
