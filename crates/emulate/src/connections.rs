@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use swell_base::{Dur, Time};
 
+use super::control::OpenFlow;
 use super::ip::{Header, TCP};
 use super::turns::{End, Exchange, Received, Turns};
 
@@ -161,6 +162,29 @@ impl Connections {
             crossing,
             ..Connections::default()
         }
+    }
+
+    /// As [`Tracker::crosses_in`](super::Tracker).
+    pub(crate) fn crosses_in(&mut self, crossing: Dur) {
+        self.crossing = crossing;
+        for inside in &mut self.inside {
+            inside.turns.crosses_in(crossing);
+        }
+    }
+
+    /// Those that neither end has closed.
+    pub(crate) fn open_flows(&self) -> impl Iterator<Item = OpenFlow> {
+        self.live.values().map(|&index| {
+            let c = &self.all[index];
+            OpenFlow {
+                protocol: "tcp",
+                client: c.client,
+                server: c.server,
+                start: c.start,
+                bytes: c.bytes,
+                retransmissions: c.retransmissions,
+            }
+        })
     }
 
     /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 
 use swell_base::{Dur, Time};
 
+use super::control::OpenFlow;
 use super::ip::{Header, UDP};
-use super::turns::{End, Exchange, Label, Outcome, Received, Turns};
+use super::turns::{CHANGED, End, Exchange, Label, Outcome, Received, STREAM, Turns};
 
 /// Protocol numbers and types of echo and reply (RFC 792, RFC 4443).
 const ICMP: u8 = 1;
@@ -20,6 +21,9 @@ const INITIAL: u64 = 1200;
 /// ACK frame of a few ranges and the tag (RFC 9000 sections 17.3.1 and 19.3). A shorter
 /// datagram neither begins a request nor ends an answer.
 const ACKNOWLEDGEMENT: u64 = 60;
+
+/// A flow of datagrams that was silent for longer is not listed among those that are open.
+const SILENCE: Dur = Dur::from_millis(5000);
 
 /// More flows and echoes than this are counted and not followed.
 const MOST: usize = 1 << 20;
@@ -36,6 +40,8 @@ pub struct Datagrams {
     /// Flows beyond what is followed.
     pub unfollowed: u64,
     crossing: Dur,
+    /// What enters until then may have waited, unstamped, while the loop was away.
+    catching_up: Time,
 }
 
 #[derive(Debug)]
@@ -44,6 +50,11 @@ struct Flow {
     kind: Kind,
     turns: Turns,
     bytes: [u64; 2],
+    /// Datagrams that arrived, and those of them that were late.
+    packets: [u64; 2],
+    /// When it began, and when something arrived last.
+    start: Time,
+    last: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +72,9 @@ pub struct Conversation {
     pub client: IpAddr,
     /// Payload that arrived at the server and at the client; none of echoes.
     pub bytes: [u64; 2],
+    /// Datagrams that arrived as part of a stream, and how many of them were late by a twentieth of their time on the way;
+    /// of requests and their answers none, for they are judged as a whole.
+    pub stream: [u64; 2],
     /// Its requests. All echoes of one process to one address are one conversation.
     pub exchanges: Vec<Exchange>,
 }
@@ -123,12 +137,42 @@ impl Datagrams {
         }
     }
 
+    /// As [`Tracker::crosses_in`](super::Tracker).
+    pub(crate) fn crosses_in(&mut self, crossing: Dur) {
+        self.crossing = crossing;
+        for flow in &mut self.all {
+            flow.turns.crosses_in(crossing);
+        }
+    }
+
+    /// Flows between two ports in which something arrived a moment before `now`.
+    pub(crate) fn open_flows(&self, now: Time) -> impl Iterator<Item = OpenFlow> {
+        let flows = self
+            .flows
+            .iter()
+            .map(|(ends, &index)| (ends, &self.all[index]));
+        let lately = flows.filter(move |(_, f)| now.since(f.last) < SILENCE);
+        let ours = lately.filter(|(_, f)| !matches!(f.kind, Kind::Echo(..)));
+        ours.map(|(&(_, client, from, server, to), flow)| OpenFlow {
+            protocol: "udp",
+            client: (client, from),
+            server: (server, to),
+            start: flow.start,
+            bytes: flow.bytes,
+            retransmissions: [0; 2],
+        })
+    }
+
     /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.
     pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
         let Some(datagram) = Datagram::of(header, packet, size) else {
             return;
         };
-        if datagram.reply || self.flows.contains_key(&datagram.back()) {
+        if let Some(&index) = self.flows.get(&datagram.back()) {
+            self.all[index].packets[1] += u64::from(at < self.catching_up);
+            return;
+        }
+        if datagram.reply {
             return;
         }
         let echo = datagram.ends.0 != UDP;
@@ -136,6 +180,7 @@ impl Datagrams {
             && !echo
         {
             let flow = &mut self.all[index];
+            flow.packets[1] += u64::from(at < self.catching_up);
             // By direction alone: whether more is on its way cannot be seen without sequence numbers.
             if flow.counts(datagram.len) {
                 flow.turns.asked(at, datagram.len, Received::All);
@@ -160,6 +205,9 @@ impl Datagrams {
             },
             turns,
             bytes: [0; 2],
+            packets: [0; 2],
+            start: at,
+            last: at,
         });
     }
 
@@ -169,25 +217,35 @@ impl Datagrams {
         if !datagram.reply
             && let Some(&index) = self.flows.get(&datagram.ends)
         {
-            self.all[index].bytes[0] += datagram.len;
+            let flow = &mut self.all[index];
+            flow.bytes[0] += datagram.len;
+            flow.last = at;
             return Some(index);
         }
         let index = *self.flows.get(&datagram.back())?;
         let flow = &mut self.all[index];
         flow.bytes[1] += datagram.len;
+        flow.last = at;
         if flow.counts(datagram.len) {
             flow.turns.answered(at, datagram.len);
         }
         Some(index)
     }
 
-    /// A packet of flow `index` that was due at `at` left `by` too late.
-    pub(crate) fn left_late(&mut self, index: usize, at: Time, by: Dur) {
-        self.all[index].turns.left_late(at, by);
+    /// A packet of flow `index` that had entered at `entered` and was due at `at` left `by` too late.
+    pub(crate) fn left_late(&mut self, index: usize, entered: Time, at: Time, by: Dur) {
+        let flow = &mut self.all[index];
+        flow.packets[0] += 1;
+        flow.packets[1] += u64::from(by > at.since(entered).scale(CHANGED));
+        flow.turns.left_late(at, by);
     }
 
     /// Packets that hosts sent before `at` may have entered `by` too late.
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
+        if by > self.crossing.scale(CHANGED) {
+            // They are read in less time than they took to gather.
+            self.catching_up = at + by;
+        }
         for flow in &mut self.all {
             // An answered echo can no longer be delayed.
             if !(matches!(flow.kind, Kind::Echo(..)) && flow.turns.has_answer()) {
@@ -212,6 +270,7 @@ impl Datagrams {
                 all.push(Conversation {
                     client: flow.client,
                     bytes: flow.bytes,
+                    stream: flow.stream(&exchanges),
                     exchanges,
                 });
                 continue;
@@ -220,6 +279,7 @@ impl Datagrams {
                 all.push(Conversation {
                     client: flow.client,
                     bytes: [0; 2],
+                    stream: [0; 2],
                     exchanges: Vec::new(),
                 });
                 all.len() - 1
@@ -234,6 +294,18 @@ impl Datagrams {
 }
 
 impl Flow {
+    /// The packets of a stream: of a flow in which many come between two changes of direction. A QUIC connection that is
+    /// answered has requests, which are judged.
+    fn stream(&self, exchanges: &[Exchange]) -> [u64; 2] {
+        let [all, late] = self.packets;
+        let answered = exchanges.iter().any(|e| e.outcome == Outcome::Answered);
+        let few = all <= u64::from(STREAM) * 2 * exchanges.len() as u64;
+        if few || (self.kind == Kind::Quic && answered) {
+            return [0; 2];
+        }
+        [all, late.min(all)]
+    }
+
     /// Whether a datagram of this much payload is part of a request or an answer.
     fn counts(&self, len: u64) -> bool {
         self.kind != Kind::Quic || len > ACKNOWLEDGEMENT

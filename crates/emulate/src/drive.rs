@@ -33,6 +33,9 @@ use swell_host::{Late, Lateness};
 const AT_ONCE: usize = 64;
 /// Longest sleep. After a longer one the world would have much to catch up, and the next packet would be late.
 const LONGEST_SLEEP: Dur = Dur::from_millis(5);
+/// Devices whose packets the kernel stamps need not be read before this; then a packet for a host on the same side, which
+/// crosses nothing, is not kept for longer.
+const UNREAD: Dur = Dur::from_micros(500);
 /// How often a snapshot is published.
 const SNAPSHOT: Dur = Dur::from_millis(100);
 
@@ -70,8 +73,8 @@ struct Inside {
     packets: Option<Packets>,
     lateness: Lateness,
     counts: Counts,
-    /// When each packet of those that leave together was due, and what it is part of.
-    due: Vec<(Time, Option<Tracked>)>,
+    /// When each packet of those that leave together had entered and was due, and what it is part of.
+    due: Vec<(Time, Time, Option<Tracked>)>,
     /// Ports below this are of hosts with programs, the others of background.
     programs: u32,
     /// Arrivals so far.
@@ -198,6 +201,7 @@ impl Emulation {
                 look(&self.world);
             }
             self.world.happen(now);
+            self.obey();
             self.leave(clock);
             if let Some(urgency) = self.load.judge(monotonic())
                 && let Some(schedule) = &mut self.options.schedule
@@ -217,6 +221,24 @@ impl Emulation {
             self.wait(due, clock, shared)?;
         };
         self.finish(at, clock)
+    }
+
+    /// Sets what somebody asked for meanwhile.
+    fn obey(&mut self) {
+        let Some(control) = &self.options.control else {
+            return;
+        };
+        for entry in control.settle(self.options.watched, &mut self.world) {
+            self.inside.note(&entry);
+            self.inside.counts.set += 1;
+            if let Entry::Set { setting, .. } = entry
+                && let Some(delay) = setting.delay
+            {
+                // No path with this link is shorter than the shorter of the two.
+                self.options.crossing = self.options.crossing.min(delay);
+                self.inside.tracker.crosses_in(self.options.crossing);
+            }
+        }
     }
 
     /// Lets out what is due.
@@ -257,7 +279,7 @@ impl Emulation {
             let nic = &mut self.hosts[self.ports[d.port.0 as usize]].nic;
             inside.counts.refused += nic.write(&place.bytes, place.checksum);
             inside.counts.left += 1;
-            inside.due.push((d.at, tracked));
+            inside.due.push((place.entered, d.at, tracked));
             if let Some(packets) = &mut inside.packets
                 && d.port.0 < inside.programs
             {
@@ -278,11 +300,11 @@ impl Emulation {
                 inside.counts.refused += host.nic.flush();
             }
             let now = clock.now();
-            for &(at, tracked) in &inside.due {
+            for &(entered, at, tracked) in &inside.due {
                 let by = now.since(at);
                 inside.lateness.add(clock.outside(by));
                 if let Some(tracked) = tracked {
-                    inside.tracker.left_late(tracked, at, by);
+                    inside.tracker.left_late(tracked, entered, at, by);
                 }
             }
         }
@@ -309,17 +331,24 @@ impl Emulation {
     }
 
     /// Sleeps until `due`, a packet, or a call to stop.
+    ///
+    /// A packet that arrives need not wake the loop where it has a time stamp, something leaves soon in any case, and the
+    /// packet itself cannot leave before that. Half of the wake-ups are saved at many packets a second.
     fn wait(&mut self, due: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
         if self.hosts.iter().any(|h| h.ready) {
             return Ok(());
         }
+        let stamped = self.hosts.iter().all(|h| h.nic.stamps());
+        let until_due = due.since(clock.now());
+        let unread =
+            stamped && until_due < self.options.crossing && clock.outside(until_due) < UNREAD;
         let spin = match self.load.may_spin() {
             true => self.options.pace.spin(),
             false => Dur::ZERO,
         };
         let left = clock.outside(due.since(clock.now())).saturating_sub(spin);
         if left > Dur::ZERO {
-            let nics = self.hosts.iter().map(|h| h.nic.fd());
+            let nics = self.hosts.iter().filter(|_| !unread).map(|h| h.nic.fd());
             let mut fds: Vec<PollFd<'_>> = nics
                 .chain([shared.wake.as_fd()])
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
@@ -336,11 +365,13 @@ impl Emulation {
             let over = now.since(due);
             // With the kernel's stamps, packets still enter at their own instants, so a stall does not delay them.
             // Departures are measured in any case.
-            let stamped = self.hosts.iter().all(|h| h.nic.stamps());
             if self.inside.lateness.back(clock.outside(over)) && !stamped {
                 self.inside.tracker.stalled(now, over);
             }
             if spin == Dur::ZERO {
+                if unread {
+                    self.ask_all();
+                }
                 return Ok(());
             }
         }
@@ -379,6 +410,9 @@ impl Emulation {
             dropped: links.map(|l| l.ledger().dropped.iter().sum()),
             late: self.inside.lateness.late(),
         };
+        if let Some(control) = &self.options.control {
+            control.show(&snapshot, || self.inside.tracker.open_flows(now));
+        }
         *shared
             .snapshot
             .lock()

@@ -19,19 +19,26 @@
 //!
 //! A port goes on for two more records: capacity from the host and to it in bit/s (u64, 0 = unlimited), loss
 //! from it and to it (f64), and nothing.
+//!
+//! A setting of a link (6) has the direction and what it sets in byte 1 (1: down, 2: rate, 4: delay, 8: loss, 16: queue), the
+//! kinds of queue limit and of loss in 2 and 3, the time, the rate in bit/s, and the link's number (u16). Two more records
+//! hold the delay (ns, u64), the limit (u64), and four probabilities (f64).
+
+mod setting;
 
 use std::io::{self, Read, Write};
 
-use swell_base::{DropReason, Dur, Rate, Time};
+use swell_base::{Direction, DropReason, Dur, Rate, Time};
 use swell_workload::Access;
-use swell_world::{PathId, Port, PortConfig};
+use swell_world::{LinkSetting, PathId, Port, PortConfig};
 
 const MAGIC: &[u8; 8] = b"SWELLJNL";
 const VERSION: u32 = 2;
 const RECORD: usize = 24;
 
-/// The kind of a record that says of a port.
+/// The kinds of records that say of a port and of a setting.
 const PORT: u8 = 5;
+const SET: u8 = 6;
 /// A packet that is read after the end is stamped then: later than the end by at most a stall.
 const LONGEST_STALL: Dur = Dur::from_secs(60);
 /// No path is longer.
@@ -82,6 +89,17 @@ pub enum Entry {
         /// Why.
         reason: DropReason,
     },
+    /// Somebody has set something about a link.
+    Set {
+        /// When.
+        at: Time,
+        /// The link's number in the world.
+        link: u16,
+        /// Which direction.
+        direction: Direction,
+        /// What.
+        setting: LinkSetting,
+    },
     /// The emulation ended.
     End {
         /// When.
@@ -97,6 +115,7 @@ impl Entry {
             | Entry::Arrival { at, .. }
             | Entry::Departure { at, .. }
             | Entry::Drop { at, .. }
+            | Entry::Set { at, .. }
             | Entry::End { at } => at,
         }
     }
@@ -147,6 +166,7 @@ impl<W: Write> Journal<W> {
         self.sink.write_all(&encode(entry))?;
         match entry {
             Entry::Port { config, .. } => self.sink.write_all(&encode_path(&config.access)),
+            Entry::Set { setting, .. } => self.sink.write_all(&setting::rest(setting)),
             _ => Ok(()),
         }
     }
@@ -193,6 +213,17 @@ fn encode(entry: &Entry) -> [u8; RECORD] {
             let flags = u8::from(config.right) | u8::from(program) << 1;
             put(PORT, flags, at, config.access.delay.as_nanos());
             r[20..22].copy_from_slice(&config.path.number().to_le_bytes());
+        }
+        Entry::Set {
+            at,
+            link,
+            direction,
+            ref setting,
+        } => {
+            let rate = setting.rate.map_or(0, Rate::bps);
+            put(SET, setting::flags(direction, setting), at, rate);
+            r[2..4].copy_from_slice(&setting::kinds(setting));
+            r[20..22].copy_from_slice(&link.to_le_bytes());
         }
     }
     r
@@ -244,11 +275,16 @@ pub fn read(source: &mut dyn Read, until: Time) -> Result<Recorded, JournalError
             offset: 16 + (i * RECORD) as u64,
             reason,
         };
-        let entry = if r[0] == PORT {
+        let entry = if r[0] == PORT || r[0] == SET {
             let (Some((_, a)), Some((_, b))) = (records.next(), records.next()) else {
                 break;
             };
-            port(r, &[a, b].concat()).map_err(bad)?
+            let rest = [a, b].concat();
+            let entry = match r[0] {
+                PORT => port(r, &rest),
+                _ => setting::read(r, &rest),
+            };
+            entry.map_err(bad)?
         } else {
             packet(r).map_err(bad)?
         };
@@ -383,6 +419,7 @@ impl Seen {
                 return Ok(());
             }
             Entry::Port { .. } => self.ports += 1,
+            Entry::Set { .. } => {}
             Entry::Arrival { from, to, ecn, .. } => {
                 if from.0.max(to.0) >= self.ports {
                     return Err("a port that there is not");

@@ -12,6 +12,7 @@ pub mod backend;
 mod capture;
 mod clock;
 mod connections;
+mod control;
 
 mod datagrams;
 mod drive;
@@ -27,6 +28,7 @@ mod turns;
 mod unreachable;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use swell_base::{Dur, Time};
@@ -36,6 +38,7 @@ pub use attach::HostUpdates;
 pub use capture::Packets;
 pub use clock::Clock;
 pub use connections::{Connection, Connections, Ending};
+pub use control::{Control, OpenFlow, Seen};
 pub use datagrams::{Conversation, Datagrams};
 pub use drive::{Emulation, Ended, Running};
 pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
@@ -47,6 +50,7 @@ pub use turns::{End, Exchange, Label, Outcome, Received, Turns};
 
 pub use swell_host::Late;
 use swell_host::Nic;
+pub use swell_world::LinkSetting;
 
 /// A host to be attached to a world.
 pub struct Host {
@@ -89,6 +93,8 @@ pub struct Options {
     pub updates: Option<HostUpdates>,
     /// Called when the world has reached an instant.
     pub then: Then,
+    /// Where somebody may ask something of it while it runs.
+    pub control: Option<Arc<Control>>,
     /// Called on the thread that drives the world with what to ask of the scheduler: at the start, and at every
     /// change.
     pub schedule: Option<Schedule>,
@@ -127,6 +133,8 @@ pub struct Counts {
     pub refused: u64,
     /// Were lost before they entered, because the machine was too slow. The network did not ask for this loss.
     pub lost: u64,
+    /// Settings that were made of the link meanwhile ([`Control::set`]).
+    pub set: u64,
 }
 
 /// The state of an emulation.

@@ -1,5 +1,6 @@
 //! The bytes of the packets that are inside the world.
 
+use swell_base::Time;
 use swell_host::{Checksum, Wire};
 
 /// Packets by handle; places are used again.
@@ -16,11 +17,13 @@ pub(crate) struct Place {
     pub checksum: Checksum,
     /// Counts arrivals.
     pub number: u64,
+    /// When it arrived.
+    pub entered: Time,
 }
 
 impl Pool {
     /// Keeps a packet.
-    pub fn keep(&mut self, wire: &Wire<'_>, number: u64) -> u64 {
+    pub fn keep(&mut self, wire: &Wire<'_>, number: u64, entered: Time) -> u64 {
         let handle = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place::default());
             self.places.len() as u32 - 1
@@ -31,6 +34,7 @@ impl Pool {
         place.bytes.extend_from_slice(wire.payload);
         place.checksum = wire.checksum;
         place.number = number;
+        place.entered = entered;
         u64::from(handle)
     }
 

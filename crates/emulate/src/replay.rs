@@ -49,6 +49,20 @@ pub fn replay(world: &mut World, entries: &[Entry]) -> Vec<Entry> {
                 }
                 number += 1;
             }
+            Entry::Set {
+                at,
+                link,
+                direction,
+                ref setting,
+            } => {
+                world.happen(at);
+                leave(world, &mut out);
+                out.push(*entry);
+                // A journal of another network may name a link that is not there.
+                if usize::from(link) < world.duplexes() {
+                    world.set_link(usize::from(link), direction, setting);
+                }
+            }
             Entry::End { at } => {
                 world.happen(at);
                 leave(world, &mut out);
@@ -87,7 +101,10 @@ pub fn first_difference(recorded: &[Entry], repeated: &[Entry]) -> Option<[Optio
                 Entry::Departure { at, number, .. } | Entry::Drop { at, number, .. } => {
                     Some((at, number, *e))
                 }
-                Entry::Port { .. } | Entry::Arrival { .. } | Entry::End { .. } => None,
+                Entry::Port { .. }
+                | Entry::Arrival { .. }
+                | Entry::Set { .. }
+                | Entry::End { .. } => None,
             })
             .collect();
         of.sort_by_key(|&(at, number, _)| (at, number));

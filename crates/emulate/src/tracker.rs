@@ -3,6 +3,7 @@
 use swell_base::{Dur, Time};
 
 use super::connections::{Connection, Connections};
+use super::control::OpenFlow;
 use super::datagrams::{Conversation, Datagrams};
 use super::ip::{Header, TCP};
 use super::turns::Chain;
@@ -50,6 +51,19 @@ impl Tracker {
         }
     }
 
+    /// From now on a packet may cross the network in so short a time.
+    pub(crate) fn crosses_in(&mut self, crossing: Dur) {
+        self.lateness.crosses_in(crossing);
+        self.connections.crosses_in(crossing);
+        self.datagrams.crosses_in(crossing);
+    }
+
+    /// Connections that are open, and flows of datagrams that were heard of lately.
+    pub(crate) fn open_flows(&self, now: Time) -> Vec<OpenFlow> {
+        let datagrams = self.datagrams.open_flows(now);
+        self.connections.open_flows().chain(datagrams).collect()
+    }
+
     /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.
     pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
         match header.protocol {
@@ -73,12 +87,12 @@ impl Tracker {
         Some(tracked.unwrap_or(Tracked::Other))
     }
 
-    /// A packet that was due at `at` left `by` too late.
-    pub(crate) fn left_late(&mut self, tracked: Tracked, at: Time, by: Dur) {
+    /// A packet that had entered at `entered` and was due at `at` left `by` too late.
+    pub(crate) fn left_late(&mut self, tracked: Tracked, entered: Time, at: Time, by: Dur) {
         self.lateness.add(at, by);
         match tracked {
             Tracked::Connection(index) => self.connections.left_late(index, at, by),
-            Tracked::Datagrams(index) => self.datagrams.left_late(index, at, by),
+            Tracked::Datagrams(index) => self.datagrams.left_late(index, entered, at, by),
             Tracked::Other => {}
         }
     }

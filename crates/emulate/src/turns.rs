@@ -10,6 +10,11 @@
 
 use swell_base::{Dur, Time};
 
+/// Lateness could have changed a request, or a packet of a stream, if it can have delayed it by more than this share of its
+/// time. This is half of the verdict's margin. The other half is for packets that were read late, where the kernel does not
+/// stamp them.
+pub(crate) const CHANGED: f64 = 0.05;
+
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -162,6 +167,11 @@ impl Turns {
         }
     }
 
+    /// From now on a packet may cross the network in so short a time.
+    pub(crate) fn crosses_in(&mut self, crossing: Dur) {
+        self.lateness.crosses_in(crossing);
+    }
+
     /// Whether an answer is under way or has come.
     pub fn has_answer(&self) -> bool {
         self.current
@@ -259,7 +269,7 @@ impl Turns {
 }
 
 /// More pieces than this without an answer are a stream, not a question.
-const STREAM: u32 = 8;
+pub(crate) const STREAM: u32 = 8;
 
 /// A heartbeat has at most this much payload each way.
 const TINY: u64 = 128;
@@ -315,6 +325,10 @@ impl Chain {
             worst: Dur::ZERO,
             until: Time::ZERO,
         }
+    }
+
+    pub fn crosses_in(&mut self, crossing: Dur) {
+        self.crossing = crossing;
     }
 
     fn restart(&mut self) {

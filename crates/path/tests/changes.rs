@@ -492,17 +492,17 @@ fn a_change_from_outside_is_one_that_was_scheduled() {
     let slow = rate(Time::ZERO, 3_000_001);
     let course = [&slow, &shorter(30), &shorter(2), &queue, &lossy, &slow];
     for count in 1..=course.len() {
-        let asked = course[..count].iter().zip(1..);
-        let asked: Vec<Change> = asked.map(|(c, k)| later(k * 401_234_567, c)).collect();
+        let numbered = course[..count].iter().zip(1..);
+        let asked: Vec<Change> = numbered.map(|(c, k)| later(k * 401_234_567, c)).collect();
         let base = LinkConfig {
             delay: Dur::from_millis(10),
             ..config(7, Vec::new())
         };
         let (surprised, effective) = made(&mut Link::new(&base, 1, "link"), &asked);
         assert_eq!(effective.len(), count);
-        for (asked, took) in asked.iter().zip(&effective) {
+        for (wanted, took) in asked.iter().zip(&effective) {
             // At most the transmission of one packet later.
-            assert!(took.at >= asked.at && took.at.since(asked.at) < Dur::from_millis(5));
+            assert!(took.at >= wanted.at && took.at.since(wanted.at) < Dur::from_millis(5));
         }
         let scheduled = LinkConfig {
             changes: effective,

@@ -15,7 +15,7 @@ use crate::output::Emulation;
 use crate::under::args::LinkArgs;
 use crate::under::experiment;
 use crate::under::line::{Line, rates};
-use crate::{interrupt, out, tables};
+use crate::{control, interrupt, out, tables};
 
 /// How long a bridge stands where nothing is said.
 const DAY: swell_base::Dur = swell_base::Dur::from_millis(86_400_000);
@@ -62,6 +62,10 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     let line = Arc::new(Line::new(rates(&plan), args.quiet || json));
     let settings = Settings {
         packets: args.pcap.clone(),
+        control: Some(control::serve(
+            scratch.path(),
+            &format!("bridge of {} and {}", args.left, args.right),
+        )),
         watch: Some(Box::new({
             let line = Arc::clone(&line);
             move |s| line.show(s)

@@ -38,6 +38,10 @@ pub(crate) enum Command {
     Under(Box<UnderArgs>),
     /// Join two network interfaces by an emulated link with background traffic on it.
     Bridge(Box<BridgeArgs>),
+    /// Set the rate, delay, loss or queue of an emulated link while it runs.
+    Set(crate::control::SetArgs),
+    /// Show the flows of an emulation that runs, and what its link carries.
+    Top(crate::control::TopArgs),
     /// Repeat emulated runs from their journals in virtual time: everything must leave as it did.
     Replay(ReplayArgs),
     /// Write the report of a finished run.

@@ -4,6 +4,7 @@ mod agent;
 mod bridge;
 mod cli;
 mod compare;
+mod control;
 mod doctor;
 mod emulation;
 mod fail;
@@ -100,6 +101,8 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
         | Command::Study(_) => Ok(()),
         Command::Agent(args) => agent::agent(&args, json),
         Command::Bridge(args) => bridge::bridge(&args, json),
+        Command::Set(args) => control::set(&args, json),
+        Command::Top(args) => control::top(&args, json),
         Command::Doctor(args) => doctor::doctor(&args, json),
         Command::Replay(args) => replay::replay(&args, json),
         Command::Report(args) => report::report(&args, json),

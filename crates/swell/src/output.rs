@@ -194,7 +194,7 @@ impl Emulation {
             },
             stalls: w.late.stalls,
             longest_stall_us: us(w.late.longest_stall),
-            too_late: w.late.too_late(),
+            too_late: w.too_late,
             scheduling: w.precision.to_string(),
             stretch: w.stretch,
             packets: Packets {

@@ -16,6 +16,7 @@ use crate::show::mean_bps;
 
 pub(crate) mod compare;
 pub(crate) mod flows;
+pub(crate) mod top;
 
 use compare::judgement;
 

@@ -21,7 +21,7 @@ use self::line::{Line, rates};
 use crate::cli::UnderArgs;
 use crate::fail::Fail;
 use crate::output::{Emulation, Output};
-use crate::{interrupt, junit, out, report, tables};
+use crate::{control, interrupt, junit, out, report, tables};
 
 /// The name of the backend, as run directories have it.
 const EMULATED: &str = "emulated";
@@ -60,6 +60,9 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         // A program that has the terminal is not run again by itself.
         repeats: if compared { crate::run::REPEATS } else { 0 },
         packets: args.pcap.clone().filter(|_| !compared),
+        // A comparison is of one network.
+        control: (!compared)
+            .then(|| control::serve(scratch.path(), &experiment::title(&args.link))),
         watch: Some(Box::new({
             let line = std::sync::Arc::clone(&line);
             move |s| line.show(s)

@@ -12,7 +12,7 @@ use swell_workload::Access;
 use swell_world::PortConfig;
 
 use super::place::FIRST_HOP;
-use super::play::{LOOK, failed};
+use super::play::{LOOK, crossing, failed};
 use super::{Conditions, Settings, beginning};
 use crate::{Emulation, Options, Packets, Urgency};
 use swell_host::{Interface, InterfaceFacts, Precision, Pressure, be_punctual};
@@ -55,7 +55,9 @@ impl Bridge<'_> {
         let options = Options {
             pace: self.settings.pace,
             stretch: self.settings.stretch,
+            crossing: crossing(self.spec, Dur::ZERO),
             bridge: true,
+            control: self.settings.control.clone(),
             watched: self.spec.narrowest(&self.spec.foreground_path())[1].link,
             until: Some(Time::ZERO + self.spec.duration),
             packets: packets.transpose().map_err(failed)?.map(Packets::of_frames),
@@ -103,6 +105,7 @@ impl Bridge<'_> {
         let ended = running.stop().map_err(failed)?;
         Ok(Conditions {
             late: ended.late,
+            too_late: ended.late.too_late(),
             counts: ended.counts,
             precision,
             offload: self.settings.offload,

@@ -13,6 +13,7 @@ mod serve;
 mod side;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use swell_base::{Dur, Time};
@@ -22,7 +23,7 @@ use swell_experiment::stage::RunParts;
 use swell_experiment::{RunSpec, Simulator};
 use swell_world::{Hop, PathId, World};
 
-use crate::{Counts, Entry, Late, Pace, Snapshot};
+use crate::{Control, Counts, Entry, Late, Pace, Snapshot};
 use swell_host::{HostLoss, Offload, Precision, Pressure, Rights};
 
 pub use bridge::Bridge;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub terminal: bool,
     /// Where the packets of the programs are written; else where the run's specification says.
     pub packets: Option<PathBuf>,
+    /// Where somebody may ask something of a run while it goes on.
+    pub control: Option<Arc<Control>>,
     /// Called with the state of a run while it goes on.
     pub watch: Listener<Snapshot>,
     /// Called when a run of a client has ended.
@@ -66,6 +69,8 @@ pub struct Settings {
 pub struct Conditions {
     /// Lateness of its packets.
     pub late: Late,
+    /// Whether it could have changed what the run shows.
+    pub too_late: bool,
     /// What happened at the edge of the world.
     pub counts: Counts,
     /// What the kernel granted the thread that drives the world.
@@ -144,7 +149,7 @@ impl Backend for Emulator {
                 conditions(&played.conditions);
             }
             let stretchable = stretch < self.settings.stretch_to;
-            if !played.late || (repeats >= self.settings.repeats && !stretchable) {
+            if !played.conditions.too_late || (repeats >= self.settings.repeats && !stretchable) {
                 return observe::observe(spec, foreground, played);
             }
             repeats += u32::from(!stretchable);

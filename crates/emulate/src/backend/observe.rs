@@ -32,10 +32,10 @@ pub(super) fn observe(
         .run_parts
         .observe(&mut played.world, &spec, &at_end)?;
     let conversations = played.conversations;
-    if played.late {
+    if played.conditions.too_late {
         observed.warnings.push(Warning::warning(
             "emulator-late",
-            "packets left so late that requests may have taken over a twentieth longer for it: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
+            "packets left so late that requests, or packets of streams, may have taken over a twentieth longer for it: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
         ));
     }
     observed
@@ -218,6 +218,15 @@ fn doubts(conditions: &Conditions, unfollowed: u64) -> Vec<Warning> {
         "packets were dropped on this machine since a processor's backlog was full (net.core.netdev_max_backlog): no model asked for that",
     );
     doubts.extend(pressure(conditions));
+    if c.set > 0 {
+        doubts.push(Warning::note(
+            "set-while-running",
+            format!(
+                "{} settings of the link were made by `swell set` while the program ran",
+                c.set
+            ),
+        ));
+    }
     if c.unroutable > 0 {
         doubts.push(Warning::note(
             "unroutable-packets",

@@ -55,8 +55,6 @@ pub(super) struct Played {
     pub world: World,
     pub run_parts: RunParts,
     pub conversations: Conversations,
-    /// Lateness could have changed what it shows.
-    pub late: bool,
     pub done: Done,
     /// What the program reported itself.
     pub measures: Vec<MeasureSample>,
@@ -115,12 +113,12 @@ impl Play<'_> {
             run_parts.was_warm(ledgers);
         }
         let conversations = ended.tracker.finish(ended.at);
+        let too_late = requests::too_late(&conversations, &ended.late);
         let losses = hosts.iter().map(|h| Ok((h.name().to_owned(), h.losses()?)));
         let losses: io::Result<Vec<_>> = losses.collect();
         Ok(Played {
             world: ended.world,
             run_parts,
-            late: requests::too_late(&conversations, &ended.late),
             conversations,
             done,
             measures,
@@ -128,6 +126,7 @@ impl Play<'_> {
             at: ended.at,
             conditions: Conditions {
                 late: ended.late,
+                too_late,
                 counts: ended.counts,
                 precision,
                 offload: self.settings.offload,
@@ -241,8 +240,9 @@ impl Play<'_> {
         let options = Options {
             pace,
             stretch: self.stretch,
-            crossing: self.crossing(),
+            crossing: crossing(self.spec, self.foreground.delay()),
             bridge: false,
+            control: self.settings.control.clone(),
             watched: self.spec.narrowest(&self.spec.foreground_path())[1].link,
             until: Some(Time::ZERO + self.spec.duration),
             journal: self.settings.record.then(|| place.path().join(JOURNAL)),
@@ -266,18 +266,6 @@ impl Play<'_> {
 
     fn warm(&self) -> Time {
         Time::ZERO + self.spec.warmup
-    }
-
-    /// The least that a packet takes from host to host at any time of the run.
-    fn crossing(&self) -> Dur {
-        let least = |hop: &Hop| {
-            let link = &self.spec.links[hop.link];
-            let changes = link.changes.iter().flatten().filter_map(|c| c.delay);
-            let delays = link.directions.iter().map(|l| l.delay).chain(changes);
-            delays.min().unwrap_or(Dur::ZERO)
-        };
-        let links: Dur = self.spec.foreground_path().iter().map(least).sum();
-        links + self.foreground.delay() * 2
     }
 
     /// Starts a real background, and waits until it is warm.
@@ -312,6 +300,18 @@ impl Play<'_> {
         }
         (self.cancelled)()
     }
+}
+
+/// The least that a packet takes from host to host at any time of the run; `access` is the delay of a host's own link.
+pub(super) fn crossing(spec: &RunSpec, access: Dur) -> Dur {
+    let least = |hop: &Hop| {
+        let link = &spec.links[hop.link];
+        let changes = link.changes.iter().flatten().filter_map(|c| c.delay);
+        let delays = link.directions.iter().map(|l| l.delay).chain(changes);
+        delays.min().unwrap_or(Dur::ZERO)
+    };
+    let links: Dur = spec.foreground_path().iter().map(least).sum();
+    links + access * 2
 }
 
 /// The run's own directory, or one that nobody keeps.

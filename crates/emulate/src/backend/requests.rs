@@ -6,16 +6,12 @@ use swell_base::{Dur, Time, Warning};
 use swell_experiment::observe::{Outcome, Request};
 
 use super::place::CLIENT;
+use crate::turns::CHANGED;
 use crate::{Connection, Conversations, Ending, Exchange, Label, Late};
 
-/// If lateness could have changed more than this share of the requests, the run decides nothing. It is half of the
+/// If lateness could have changed more than this share of the requests or packets, the run decides nothing. It is half of the
 /// share beyond the highest percentile that is judged.
 const LATE: f64 = 0.025;
-/// Lateness could have changed a request if it can have delayed its end by more than this share of its
-/// time. This is half of the verdict's margin. The other half is for packets that were read late, which cannot be
-/// measured.
-const CHANGED: f64 = 0.05;
-
 /// Whether the request came from one of the client's addresses.
 pub(super) fn is_client(address: IpAddr) -> bool {
     CLIENT.contains(&address)
@@ -67,19 +63,31 @@ pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warn
     (rows, doubts)
 }
 
-/// Whether the emulator's lateness could have changed so much that the run must not decide anything: too many
-/// requests or, where packets show none, one packet in a hundred over a millisecond late (ModelNet's bound).
+/// Whether the emulator's lateness could have changed so much that the run must not decide anything: too many requests,
+/// too many one-way transfers, or too many packets of streams. Where packets show none of these, one packet in a
+/// hundred over a millisecond late (ModelNet's bound).
 pub(super) fn too_late(conversations: &Conversations, late: &Late) -> bool {
-    let waited = exchanges(conversations).filter(|(_, _, e)| e.label.waits());
-    let (mut all, mut changed) = (0u64, 0u64);
-    for (_, _, e) in waited {
-        all += 1;
-        changed += u64::from(e.late > e.lasted().scale(CHANGED));
+    let judged = |all: &mut dyn Iterator<Item = &Exchange>| {
+        all.fold([0, 0], |[all, changed], e| {
+            [
+                all + 1,
+                changed + u64::from(e.late > e.lasted().scale(CHANGED)),
+            ]
+        })
+    };
+    let requests = exchanges(conversations).map(|(_, _, e)| e);
+    let requests = judged(&mut requests.filter(|e| e.label.waits()));
+    let transfers = conversations.connections.iter().flat_map(|c| &c.exchanges);
+    let transfers = judged(&mut transfers.filter(|e| e.label == Label::OneWay));
+    let streams = conversations.datagrams.iter().map(|d| d.stream);
+    let streams = streams.fold([0, 0], |sum, s| [sum[0] + s[0], sum[1] + s[1]]);
+    let kinds = [requests, transfers, streams];
+    if kinds.iter().all(|k| k[0] == 0) {
+        return late.too_late();
     }
-    match all {
-        0 => late.too_late(),
-        _ => changed as f64 > LATE * all as f64,
-    }
+    kinds
+        .iter()
+        .any(|&[all, changed]| changed as f64 > LATE * all as f64)
 }
 
 fn row(conversation: usize, index: usize, e: &Exchange) -> Request {
@@ -170,6 +178,57 @@ mod tests {
             until: at + Dur::from_millis(10),
             exchanges: Vec::new(),
         }
+    }
+
+    /// Every kind of traffic is judged by its own: late packets of a stream are not made good by requests that are punctual.
+    #[test]
+    fn a_run_is_late_by_its_requests_its_transfers_or_its_streams() {
+        let exchange = |label, late| Exchange {
+            start: Time::ZERO,
+            first_byte: None,
+            last_byte: None,
+            until: Time::from_secs_f64(1.0),
+            bytes: [1, 0],
+            pieces: 9,
+            retransmissions: 0,
+            late: Dur::from_millis(late),
+            outcome: crate::Outcome::CutOff,
+            label,
+        };
+        let judged = |exchanges: Vec<Exchange>, stream: [u64; 2]| {
+            let datagrams = crate::Conversation {
+                client: CLIENT[0],
+                bytes: [0; 2],
+                stream,
+                exchanges: Vec::new(),
+            };
+            let conversations = Conversations {
+                connections: vec![Connection {
+                    exchanges,
+                    ..connection(0, 0, true)
+                }],
+                datagrams: vec![datagrams],
+                ..Conversations::default()
+            };
+            let far_too_late = Late {
+                p99: Dur::from_millis(100),
+                ..Late::default()
+            };
+            [Late::default(), far_too_late].map(|late| too_late(&conversations, &late))
+        };
+        let good = || exchange(Label::Request, 50);
+        assert_eq!(judged(vec![], [0, 0]), [false, true]);
+        assert_eq!(judged(vec![good()], [0, 0]), [false; 2]);
+        assert_eq!(
+            judged(vec![exchange(Label::Request, 51)], [0, 0]),
+            [true; 2]
+        );
+        let upload = exchange(Label::OneWay, 51);
+        assert_eq!(judged(vec![good(), upload], [0, 0]), [true; 2]);
+        // A control connection that is punctual, beside a stream of which 2.5 % may be late, and no more.
+        assert_eq!(judged(vec![good()], [1000, 25]), [false; 2]);
+        assert_eq!(judged(vec![good()], [1000, 26]), [true; 2]);
+        assert_eq!(judged(vec![], [1000, 25]), [false; 2]);
     }
 
     #[test]

@@ -273,12 +273,54 @@ fn lateness_counts_for_the_flow_whose_packet_was_late() {
     tap.sent(0, &datagram(true, 4000, 40));
     tap.crosses(0, &datagram(true, 4001, 40));
     let index = tap.received(13, &datagram(true, 4000, 40)).unwrap();
-    tap.0.left_late(index, ms(10), Dur::from_millis(3));
+    tap.0.left_late(index, ms(0), ms(10), Dur::from_millis(3));
     tap.crosses(15, &datagram(false, 4000, 40));
     tap.crosses(15, &datagram(false, 4001, 40));
     let all = tap.finish(100);
     assert_eq!(all[0].exchanges[0].late, Dur::from_millis(3));
     assert_eq!(all[1].exchanges[0].late, Dur::ZERO);
+}
+
+/// A stream has no requests: each of its packets is late or not, by its own time on the way.
+#[test]
+fn packets_of_a_stream_are_judged_each() {
+    // A stream; a QUIC download, answered; a query.
+    let flows = [(4000, 40, 100), (4001, 1200, 1), (4002, 40, 1)];
+    for (port, size, up) in flows {
+        let mut tap = Tap::new();
+        for k in 0..100 {
+            let packet = datagram(k < up, port, size);
+            tap.sent(k, &packet);
+            let index = tap.received(k + 10, &packet).unwrap();
+            // Of 10 ms the twentieth is 500 us.
+            let by = Dur::from_micros(if k < 30 { 501 } else { 499 });
+            tap.0.left_late(index, ms(k), ms(k + 10), by);
+        }
+        let all = tap.finish(1000);
+        let stream = if size < 1200 { [100, 30] } else { [0, 0] };
+        assert_eq!(all[0].stream, stream, "port {port}");
+    }
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 40));
+    let index = tap.received(10, &datagram(false, 4000, 40)).unwrap();
+    tap.0.left_late(index, ms(0), ms(10), Dur::from_millis(5));
+    assert_eq!(tap.finish(100)[0].stream, [0, 0]);
+}
+
+/// What gathered while the loop was away entered late by up to as long, as far as the kernel does not stamp it.
+#[test]
+fn packets_of_a_stream_that_came_during_a_stall_are_late() {
+    let mut tap = Tap::new();
+    for k in 0..100 {
+        if k == 50 {
+            tap.0.stalled(ms(50), Dur::from_millis(4));
+        }
+        let packet = datagram(true, 4000, 40);
+        tap.sent(k, &packet);
+        let index = tap.received(k + 10, &packet).unwrap();
+        tap.0.left_late(index, ms(k), ms(k + 10), Dur::ZERO);
+    }
+    assert_eq!(tap.finish(1000)[0].stream, [100, 4]);
 }
 
 /// A stall of the loop may have delayed whatever waits for an answer, and no echo that has its.

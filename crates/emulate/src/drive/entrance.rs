@@ -236,7 +236,7 @@ impl Inside {
             size,
             ecn,
         });
-        let handle = self.pool.keep(wire, self.arrivals);
+        let handle = self.pool.keep(wire, self.arrivals, at);
         self.arrivals += 1;
         self.counts.entered += 1;
         world.inject(flow, back, size, ecn, handle);

@@ -142,6 +142,22 @@ pub(crate) enum Loss {
 }
 
 impl Loss {
+    /// As a link has it.
+    pub fn process(self) -> swell_experiment::file::Loss {
+        match self {
+            Loss::Independent(p) if p > 0.0 => swell_experiment::file::Loss::Independent { p },
+            Loss::Independent(_) => swell_experiment::file::Loss::None,
+            Loss::GilbertElliott([to_bad, to_good, loss_bad, loss_good]) => {
+                swell_experiment::file::Loss::GilbertElliott {
+                    to_bad,
+                    to_good,
+                    loss_bad,
+                    loss_good,
+                }
+            }
+        }
+    }
+
     /// As experiment files have it.
     pub(super) fn value(self) -> Value {
         let pairs = match self {
@@ -161,7 +177,7 @@ impl Loss {
     }
 }
 
-fn loss(text: &str) -> Result<Loss, String> {
+pub(crate) fn loss(text: &str) -> Result<Loss, String> {
     let Some(states) = text.strip_prefix("ge:") else {
         return probability(text).map(Loss::Independent);
     };

@@ -1,0 +1,358 @@
+//! `swell set` and `swell top`: what is asked of an emulation that runs, over a socket in its temporary directory.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use swell_base::{Direction, Dur, QueueLimit, Rate};
+use swell_emulate::LinkSetting;
+use swell_emulate::{Control, Seen};
+use swell_host::scratch;
+
+use crate::fail::Fail;
+use crate::out;
+use crate::tables;
+use crate::under::args::loss;
+
+/// The socket's name.
+const SOCKET: &str = "control";
+/// A request comes at once and is small.
+const MOST: u64 = 4096;
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is seen whether a setting was made: emulations look every few milliseconds.
+const LOOK: Duration = Duration::from_millis(2);
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What is set holds from the next packet on, until it is set again. A journal (--record) keeps it.\n\n  swell set rate=5Mbit delay=80ms\n  swell set direction=down loss=ge:0.01,0.3 queue=50pkt"
+)]
+pub(crate) struct SetArgs {
+    /// rate, delay (one way), loss, queue, as the options of `under` have them; direction=up or direction=down for
+    /// one direction only.
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Show it once instead of every second.
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Which emulation is meant.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The number of its process, if several run.
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+}
+
+/// What is asked.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Request {
+    /// KEY=VALUE, as typed.
+    Set(Vec<String>),
+    #[default]
+    Look,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    /// What was wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// The process.
+    pub pid: u32,
+    /// What it emulates.
+    pub title: String,
+    /// Seconds since its world began.
+    pub at: f64,
+    /// Bytes that have crossed the link, up and down: of the programs, of the background.
+    pub carried: [[u64; 2]; 2],
+    /// Packets that were dropped there.
+    pub dropped: [u64; 2],
+    /// Simulated connections that are open.
+    pub background_flows: usize,
+    /// 99th percentile of lateness, microseconds.
+    pub late_us: f64,
+    /// The programs' flows that are open.
+    pub flows: Vec<Flow>,
+}
+
+/// A flow of the programs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Flow {
+    /// Protocol and both ends.
+    pub name: String,
+    /// Seconds since it began.
+    pub age: f64,
+    /// Payload that has arrived, up and down.
+    pub bytes: [u64; 2],
+    /// Segments that were sent again, up and down.
+    pub retransmissions: [u32; 2],
+}
+
+/// Listens in the directory from now on, until the process ends. Where no socket can be made, nothing can be asked.
+pub(crate) fn serve(scratch: &Path, title: &str) -> Arc<Control> {
+    let control = Arc::new(Control::default());
+    if let Ok(listener) = UnixListener::bind(scratch.join(SOCKET)) {
+        let (theirs, title) = (Arc::clone(&control), title.to_owned());
+        let serving = move || {
+            for stream in listener.incoming().flatten() {
+                // Who goes away ends its own request only.
+                let _ = answer(&stream, &theirs, &title);
+            }
+        };
+        let _ = std::thread::Builder::new()
+            .name("control".into())
+            .spawn(serving);
+    }
+    control
+}
+
+fn answer(mut stream: &UnixStream, control: &Control, title: &str) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(MOST)).read_line(&mut line)?;
+    let done = serde_json::from_str(&line)
+        .map_err(|e| e.to_string())
+        .and_then(|request| obey(request, control));
+    let answer = Answer {
+        error: done.err(),
+        title: title.to_owned(),
+        ..Answer::of(&control.seen())
+    };
+    stream.write_all(serde_json::to_string(&answer)?.as_bytes())
+}
+
+fn obey(request: Request, control: &Control) -> Result<(), String> {
+    let Request::Set(pairs) = request else {
+        return Ok(());
+    };
+    let (directions, setting) = parsed(&pairs)?;
+    for direction in directions {
+        control.set(direction, setting);
+    }
+    let mut left = PATIENCE.as_millis() / LOOK.as_millis();
+    while !control.done() {
+        if left == 0 {
+            return Err("no program runs there now".into());
+        }
+        left -= 1;
+        sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// What is typed, as a setting.
+fn parsed(pairs: &[String]) -> Result<(Vec<Direction>, LinkSetting), String> {
+    let unit = |e: swell_base::UnitError| e.to_string();
+    let mut directions = Direction::BOTH.to_vec();
+    let mut setting = LinkSetting::default();
+    for pair in pairs {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| format!("`{pair}` is no KEY=VALUE"))?;
+        match key {
+            "rate" => {
+                let rate: Rate = value.parse().map_err(unit)?;
+                if rate.bps() == 0 {
+                    return Err(
+                        "a link of rate 0 would stand still for ever; loss=1 loses everything"
+                            .into(),
+                    );
+                }
+                setting.rate = Some(rate);
+            }
+            "delay" => {
+                let delay: Dur = value.parse().map_err(unit)?;
+                if delay > Dur::from_millis(3_600_000) {
+                    return Err("a delay of more than an hour".into());
+                }
+                setting.delay = Some(delay);
+            }
+            "loss" => setting.loss = Some(loss(value)?.process()),
+            "queue" => {
+                let limit: QueueLimit = value.parse().map_err(unit)?;
+                if matches!(limit, QueueLimit::Bdp(_)) {
+                    return Err(
+                        "here a queue is in packets, bytes or time: 50pkt, 64KiB, 100ms".into(),
+                    );
+                }
+                setting.queue = Some(limit);
+            }
+            "direction" => {
+                directions = match value {
+                    "up" => vec![Direction::Up],
+                    "down" => vec![Direction::Down],
+                    "both" => Direction::BOTH.to_vec(),
+                    _ => return Err(format!("`{value}` is no direction: up, down, both")),
+                }
+            }
+            _ => {
+                return Err(format!(
+                    "nothing is called `{key}`: rate, delay, loss, queue, direction"
+                ));
+            }
+        }
+    }
+    if setting == LinkSetting::default() {
+        return Err("nothing is set: rate=5Mbit".into());
+    }
+    Ok((directions, setting))
+}
+
+impl Answer {
+    fn of(seen: &Seen) -> Answer {
+        let s = &seen.snapshot;
+        let flows = seen.flows.iter().map(|f| Flow {
+            name: format!(
+                "{} {}:{} > {}:{}",
+                f.protocol, f.client.0, f.client.1, f.server.0, f.server.1
+            ),
+            age: s.at.since(f.start).as_secs_f64(),
+            bytes: f.bytes,
+            retransmissions: f.retransmissions,
+        });
+        Answer {
+            error: None,
+            pid: std::process::id(),
+            title: String::new(),
+            at: s.at.as_secs_f64(),
+            carried: s.carried,
+            dropped: s.dropped,
+            background_flows: s.flows,
+            late_us: s.late.p99.as_secs_f64() * 1e6,
+            flows: flows.collect(),
+        }
+    }
+}
+
+/// Asks the emulation at a socket.
+fn ask(socket: &Path, request: &Request) -> io::Result<Answer> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE * 2))?;
+    stream.write_all(format!("{}\n", serde_json::to_string(request)?).as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// The socket of the emulation that is meant.
+fn found(which: &Which) -> Result<PathBuf, Fail> {
+    let sockets = scratch::live().into_iter().map(|dir| dir.join(SOCKET));
+    let live = sockets.filter_map(|s| Some((ask(&s, &Request::Look).ok()?, s)));
+    let mut live: Vec<(Answer, PathBuf)> = live
+        .filter(|(a, _)| which.pid.is_none_or(|pid| pid == a.pid))
+        .collect();
+    match live.len() {
+        1 => Ok(live.remove(0).1),
+        0 => {
+            Err(Fail::usage("no such emulation runs here")
+                .hint("swell under BACKGROUND -- COMMAND"))
+        }
+        _ => {
+            let each = |(a, _): &(Answer, PathBuf)| format!("--pid {}   {}", a.pid, a.title);
+            let all: Vec<String> = live.iter().map(each).collect();
+            Err(Fail::usage("several emulations run here").hint(all.join("\n      ")))
+        }
+    }
+}
+
+pub(crate) fn set(args: &SetArgs, json: bool) -> Result<(), Fail> {
+    // What is wrong is said before anybody is asked.
+    parsed(&args.settings).map_err(Fail::usage)?;
+    let socket = found(&args.which)?;
+    let answer = ask(&socket, &Request::Set(args.settings.clone())).map_err(gone)?;
+    if let Some(error) = answer.error {
+        return Err(Fail::failed(error));
+    }
+    if json {
+        out::json(&serde_json::to_value(&answer).map_err(Fail::failed)?);
+    } else {
+        out::say(&format!("set at {:.1} s of {}", answer.at, answer.title));
+    }
+    Ok(())
+}
+
+fn gone(e: io::Error) -> Fail {
+    Fail::failed(format!("the emulation does not answer: {e}"))
+}
+
+pub(crate) fn top(args: &TopArgs, json: bool) -> Result<(), Fail> {
+    let socket = found(&args.which)?;
+    let mut before = ask(&socket, &Request::Look).map_err(gone)?;
+    loop {
+        sleep(Duration::from_secs(1));
+        let now = match ask(&socket, &Request::Look) {
+            Ok(now) => now,
+            // It has come to its end.
+            Err(_) if !args.once => return Ok(()),
+            Err(e) => return Err(gone(e)),
+        };
+        if json {
+            out::json(&serde_json::to_value(&now).map_err(Fail::failed)?);
+        } else {
+            let clear = if args.once { "" } else { "\x1b[H\x1b[2J" };
+            out::data(&format!("{clear}{}", tables::top::top(&before, &now)));
+        }
+        if args.once {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+/// What came of each flow since, by its name.
+pub(crate) fn since(before: &Answer, flow: &Flow) -> [u64; 2] {
+    let then: BTreeMap<&str, [u64; 2]> = (before.flows.iter())
+        .map(|f| (f.name.as_str(), f.bytes))
+        .collect();
+    let then = then.get(flow.name.as_str()).copied().unwrap_or_default();
+    [0, 1].map(|way| flow.bytes[way].saturating_sub(then[way]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(text: &str) -> Result<(Vec<Direction>, LinkSetting), String> {
+        let pairs: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        parsed(&pairs)
+    }
+
+    #[test]
+    fn settings_are_read_as_options_are() {
+        let (directions, setting) = typed("rate=5Mbit direction=down loss=1% queue=50pkt").unwrap();
+        assert_eq!(directions, [Direction::Down]);
+        assert_eq!(setting.rate, Some(Rate::from_bps(5_000_000)));
+        assert_eq!(setting.queue, Some(QueueLimit::Packets(50)));
+        assert!(setting.loss.is_some() && setting.delay.is_none());
+        assert_eq!(typed("delay=3ms").unwrap().0, Direction::BOTH);
+        for wrong in [
+            "rate=0",
+            "rate",
+            "speed=1",
+            "queue=1BDP",
+            "direction=up",
+            "direction=left rate=1Mbit",
+            "delay=2h",
+        ] {
+            assert!(typed(wrong).is_err(), "{wrong}");
+        }
+    }
+}

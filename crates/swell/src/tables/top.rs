@@ -1,0 +1,56 @@
+//! The table of `swell top`.
+
+use super::list;
+use crate::control::{Answer, since};
+
+/// Flows shown at most: a screen.
+const MOST: usize = 40;
+
+/// An emulation now, against a moment ago: the link first, then the flows with the most traffic.
+pub(crate) fn top(before: &Answer, now: &Answer) -> String {
+    let seconds = (now.at - before.at).max(1e-9);
+    let mbit = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
+    let mut text = format!(
+        "{}: {:.0} s, late by {:.0} us (p99)\n",
+        now.title, now.at, now.late_us
+    );
+    for (way, name) in ["up", "down"].into_iter().enumerate() {
+        let carried =
+            [0, 1].map(|who| mbit(now.carried[way][who].saturating_sub(before.carried[way][who])));
+        let dropped = now.dropped[way].saturating_sub(before.dropped[way]);
+        text += &format!(
+            "{name:5} {:8.2} Mbit/s of the programs, {:8.2} of the background, {dropped} packets dropped\n",
+            carried[0], carried[1]
+        );
+    }
+    text += &format!("background: {} connections open\n", now.background_flows);
+    let mut flows: Vec<_> = (now.flows.iter()).map(|f| (since(before, f), f)).collect();
+    flows.sort_by_key(|(new, _)| std::cmp::Reverse(new[0] + new[1]));
+    let mut table = list(&[
+        "flow",
+        "age, s",
+        "Mbit/s\nup",
+        "Mbit/s\ndown",
+        "MB up",
+        "MB down",
+        "sent again\nup",
+        "\ndown",
+    ]);
+    for (new, flow) in flows.iter().take(MOST) {
+        let mega = |bytes: u64| format!("{:.2}", bytes as f64 / 1e6);
+        table.add_row([
+            flow.name.clone(),
+            format!("{:.1}", flow.age),
+            format!("{:.2}", mbit(new[0])),
+            format!("{:.2}", mbit(new[1])),
+            mega(flow.bytes[0]),
+            mega(flow.bytes[1]),
+            flow.retransmissions[0].to_string(),
+            flow.retransmissions[1].to_string(),
+        ]);
+    }
+    match flows.len().checked_sub(MOST) {
+        Some(more) if more > 0 => format!("{text}{table}\nand {more} more"),
+        _ => format!("{text}{table}"),
+    }
+}
