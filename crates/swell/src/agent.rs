@@ -3,18 +3,25 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use swell_generate::agent::{Agent, AgentConfig, Identity};
+use swell_generate::agent::{Agent, AgentConfig, Identity, enrol, kept, make_authority};
 use swell_generate::{Addresses, Budget, Limits};
 use swell_host::{Precision, be_punctual};
 use tokio::sync::oneshot;
 
-use crate::cli::AgentArgs;
+use crate::cli::{AgentArgs, AgentCommand};
 use crate::fail::Fail;
 use crate::{interrupt, out};
 
 pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
-    let identity = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificate), Some(key)) => Some(Identity::read(certificate, key)),
+    if let Some(command) = &args.command {
+        return certify(command, json);
+    }
+    let Some(token_file) = &args.token_file else {
+        return Err(Fail::usage("--token-file FILE is missing"));
+    };
+    let identity = match (&args.tls_cert, &args.tls_key, &args.state) {
+        (Some(certificate), Some(key), _) => Some(Identity::read(certificate, key)),
+        (_, _, Some(state)) => Some(kept(state)),
         _ if args.plain => None,
         _ => Some(Identity::made()),
     };
@@ -22,7 +29,7 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
     let fingerprint = identity.as_ref().map(Identity::fingerprint);
     let config = AgentConfig {
         listen: args.listen,
-        token: token(&args.token_file)?,
+        token: token(token_file)?,
         identity,
         address: args.address.map(|a| a.to_string()),
         pool: Addresses::parse(&args.pool).map_err(Fail::usage)?,
@@ -40,17 +47,6 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
     }
     let agent = Agent::new(config).map_err(Fail::usage)?;
     let listen = agent.address().map_err(Fail::failed)?;
-    if json {
-        out::json(&serde_json::json!({ "listen": listen, "fingerprint": fingerprint }));
-    } else if !args.quiet {
-        match fingerprint {
-            Some(fingerprint) => {
-                out::say(&format!("listening on {listen}; its fingerprint:"));
-                out::data(&fingerprint);
-            }
-            None => out::say(&format!("listening on {listen}, plain HTTP")),
-        }
-    }
     let (stop, stopped) = oneshot::channel();
     interrupt::wishes();
     let watch = std::thread::Builder::new().name("ctrl-c".into());
@@ -62,7 +58,55 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
         let _ = stop.send(());
     });
     watching.map_err(Fail::failed)?;
-    agent.serve(stopped).map_err(Fail::failed)
+    // Whoever reads this may stop it at once.
+    let announce = || {
+        if json {
+            out::json(&serde_json::json!({ "listen": listen, "fingerprint": fingerprint }));
+        } else if !args.quiet {
+            match fingerprint {
+                Some(fingerprint) => {
+                    out::say(&format!("listening on {listen}; its fingerprint:"));
+                    out::data(&fingerprint);
+                }
+                None => out::say(&format!("listening on {listen}, plain HTTP")),
+            }
+        }
+    };
+    agent.serve(stopped, announce).map_err(Fail::failed)
+}
+
+/// Makes an authority, or has it vouch for an agent.
+fn certify(command: &AgentCommand, json: bool) -> Result<(), Fail> {
+    match command {
+        AgentCommand::Ca { dir, days } => {
+            let path = make_authority(dir, *days).map_err(Fail::usage)?;
+            if json {
+                out::json(&serde_json::json!({ "certificate": path }));
+            } else {
+                out::say("the authority's certificate, for --ca of `swell generate`:");
+                out::data(&path.display().to_string());
+            }
+        }
+        AgentCommand::Enrol {
+            names,
+            ca,
+            output,
+            days,
+        } => {
+            let identity = enrol(ca, names, output, *days).map_err(Fail::usage)?;
+            let fingerprint = identity.fingerprint();
+            if json {
+                out::json(&serde_json::json!({ "state": output, "fingerprint": fingerprint }));
+            } else {
+                let dir = output.display();
+                out::say(&format!(
+                    "copy {dir} to the host, for --state; its fingerprint:"
+                ));
+                out::data(&fingerprint);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether threads that ask for real-time priority get it.

@@ -161,7 +161,7 @@ pub(crate) struct GenerateArgs {
         long,
         value_name = "HOST:PORT",
         value_delimiter = ',',
-        required_unless_present = "local"
+        required_unless_present_any = ["local", "fleet"]
     )]
     pub clients: Vec<String>,
     /// Agents that are servers.
@@ -169,12 +169,15 @@ pub(crate) struct GenerateArgs {
         long,
         value_name = "HOST:PORT",
         value_delimiter = ',',
-        required_unless_present = "local"
+        required_unless_present_any = ["local", "fleet"]
     )]
     pub servers: Vec<String>,
     /// Make two hosts on this machine, with an agent on each and a cable between them.
-    #[arg(long, conflicts_with_all = ["clients", "servers", "token_file", "fingerprint", "ca"])]
+    #[arg(long, conflicts_with_all = ["clients", "servers", "fleet", "token_file", "fingerprint", "ca"])]
     pub local: bool,
+    /// A file (TOML) that says which agents there are, where, what they are, and whom to trust to be they.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["clients", "servers", "fingerprint"])]
+    pub fleet: Option<PathBuf>,
     /// The token that all agents have.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -246,15 +249,23 @@ pub(crate) struct GenerateArgs {
 
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "Over TLS, with a certificate of its own making unless one is given; its fingerprint is printed, for\nthe controller's --fingerprint. The interface is described at /openapi.json. See docs/generate.md."
 )]
 pub(crate) struct AgentArgs {
+    #[command(subcommand)]
+    pub command: Option<AgentCommand>,
     /// Where to listen for the controller.
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:8471")]
     pub listen: std::net::SocketAddr,
     /// The token that the controller must have, at least 16 bytes.
-    #[arg(long, value_name = "FILE")]
-    pub token_file: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    pub token_file: Option<PathBuf>,
+    /// Where the certificate and its key stay, so that the agent is the same after a restart: what `swell agent
+    /// enrol` has put there, or what the first start makes.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["tls_cert", "plain"])]
+    pub state: Option<PathBuf>,
     /// Certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
@@ -312,6 +323,35 @@ pub(crate) struct AgentArgs {
     /// Say nothing.
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// Make a certificate authority: ca.pem, for the controller's --ca, and ca.key, which stays secret.
+    #[command(after_help = "swell agent ca authority")]
+    Ca {
+        /// The directory; it is made.
+        dir: PathBuf,
+        /// How long it is valid.
+        #[arg(long, default_value_t = 3650, value_name = "N")]
+        days: u32,
+    },
+    /// Make the certificate of an agent, for its --state.
+    #[command(after_help = "swell agent enrol a.example 10.0.0.1 --ca authority -o a-state")]
+    Enrol {
+        /// Names and addresses by which controllers reach it.
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// The directory of the authority.
+        #[arg(long, value_name = "DIR")]
+        ca: PathBuf,
+        /// The directory for certificate and key; it is made.
+        #[arg(short, long, value_name = "DIR")]
+        output: PathBuf,
+        /// How long it is valid.
+        #[arg(long, default_value_t = 825, value_name = "N")]
+        days: u32,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `swell generate`: drives agents, shows how it goes, keeps what comes home.
 
+mod fleet;
 mod keep;
 pub(crate) mod local;
 
@@ -17,6 +18,7 @@ use swell_generate::agent::{
 use swell_host::Rights;
 use swell_traffic::flowlevel::FlowModel;
 
+use self::fleet::Fleet;
 use self::keep::{Keeper, Totals};
 use self::local::Local;
 use crate::cli::GenerateArgs;
@@ -77,7 +79,7 @@ pub(crate) fn generate(
     controller.end();
     let ended = *kept.as_ref().unwrap_or(&Ended::Gone);
     let doubts = doubts(&clients, &servers, &lost);
-    let all = Fleet {
+    let all = Agents {
         clients: &clients,
         servers: &servers,
         lost: &lost,
@@ -103,14 +105,14 @@ pub(crate) fn generate(
 }
 
 /// How all agents stand at the end.
-pub(crate) struct Fleet<'a> {
+pub(crate) struct Agents<'a> {
     pub clients: &'a [Standing],
     pub servers: &'a [Standing],
     /// Those that did not come back, by name.
     pub lost: &'a [String],
 }
 
-impl Fleet<'_> {
+impl Agents<'_> {
     /// The agents as JSON: clients, then servers.
     pub fn to_json(&self) -> [serde_json::Value; 2] {
         [self.clients, self.servers].map(|all| all.iter().map(|s| self.agent(s)).collect())
@@ -219,24 +221,24 @@ fn directory(args: &GenerateArgs) -> Result<PathBuf, Fail> {
 
 fn order(args: &GenerateArgs, traffic: TrafficPart, local: Option<&Local>) -> Result<Order, Fail> {
     let names = |all: &[String]| all.iter().map(|n| Address::from(n.as_str())).collect();
-    let (clients, servers, token) = match local {
-        Some(local) => (vec![local.client()], vec![local.server()], local.token()),
-        None => {
-            let Some(file) = &args.token_file else {
-                let fail = Fail::usage("agents take orders only from who has their token");
-                return Err(
-                    fail.hint("--token-file FILE, or --local to play on this machine alone")
-                );
-            };
-            (
-                names(&args.clients),
-                names(&args.servers),
-                crate::agent::token(file)?,
-            )
+    let fleet = args.fleet.as_deref().map(fleet::read).transpose()?;
+    let (clients, servers) = match (local, &fleet) {
+        (Some(local), _) => (vec![local.client()], vec![local.server()]),
+        (None, Some(fleet)) => fleet.addresses(),
+        (None, None) => (names(&args.clients), names(&args.servers)),
+    };
+    let own = |of: fn(&Fleet) -> Option<PathBuf>| fleet.as_ref().and_then(of);
+    let token_file = args.token_file.clone().or_else(|| own(Fleet::token_file));
+    let token = match (local, token_file) {
+        (Some(local), _) => local.token(),
+        (None, Some(file)) => crate::agent::token(&file)?,
+        (None, None) => {
+            let fail = Fail::usage("agents take orders only from who has their token");
+            return Err(fail.hint("--token-file FILE, or --local to play on this machine alone"));
         }
     };
-    let trust = if let Some(path) = &args.ca {
-        Trust::Authorities(path.clone())
+    let trust = if let Some(path) = args.ca.clone().or_else(|| own(Fleet::ca)) {
+        Trust::Authorities(path)
     } else if args.fingerprint.is_empty() {
         Trust::Loopback
     } else {
@@ -445,20 +447,20 @@ fn doubts(clients: &[Standing], servers: &[Standing], lost: &[String]) -> Vec<Wa
 fn say(
     dir: &std::path::Path,
     totals: &Totals,
-    fleet: &Fleet<'_>,
+    agents: &Agents<'_>,
     doubts: &[Warning],
     ended: Ended,
     json: bool,
 ) {
     if json {
-        let [clients, servers] = fleet.to_json();
+        let [clients, servers] = agents.to_json();
         out::json(&serde_json::json!({
             "run": dir, "ended": keep::word(ended), "seconds": totals.seconds, "flows": totals.flows,
-            "lost": fleet.lost, "clients": clients, "servers": servers, "warnings": doubts,
+            "lost": agents.lost, "clients": clients, "servers": servers, "warnings": doubts,
         }));
         return;
     }
     out::warnings(doubts);
-    out::data(&tables::agents(totals.seconds, fleet));
+    out::data(&tables::agents(totals.seconds, agents));
     out::data(&format!("kept: {} ({} flows)", dir.display(), totals.flows));
 }

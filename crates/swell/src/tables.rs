@@ -11,7 +11,7 @@ use swell_generate::agent::Standing;
 use swell_study::Ledger;
 use swell_traffic::Model;
 
-use crate::generate::Fleet;
+use crate::generate::Agents;
 use crate::show::mean_bps;
 
 pub(crate) mod compare;
@@ -541,10 +541,10 @@ fn add_emulator(table: &mut Table, w: &Conditions) {
 }
 
 /// What agents did, one line each; for how long they played nothing, where any did.
-pub(crate) fn agents(seconds: f64, fleet: &Fleet<'_>) -> String {
-    let all = [("client", fleet.clients), ("server", fleet.servers)];
+pub(crate) fn agents(seconds: f64, agents: &Agents<'_>) -> String {
+    let all = [("client", agents.clients), ("server", agents.servers)];
     let all = || all.iter().flat_map(|(p, s)| s.iter().map(move |s| (p, s)));
-    let lost = |s: &Standing| fleet.lost.contains(&s.agent);
+    let lost = |s: &Standing| agents.lost.contains(&s.agent);
     let any_away = all().any(|(_, s)| s.returns > 0 || lost(s));
     let mut head = vec![
         "agent", "done", "failed", "per s", "MB up", "MB down", "late p99", "latest",

@@ -46,11 +46,13 @@ impl Controller {
         let (runtime, stop) = runtime().map_err(OrderError::System)?;
         let all = order.clients.iter().chain(&order.servers);
         let party = |address: &Address| -> Result<Party, OrderError> {
-            let how = address.dial.clone().unwrap_or_else(|| dial(&address.name));
+            let at = address.at.as_deref().unwrap_or(&address.name);
+            let how = address.dial.clone().unwrap_or_else(|| dial(at));
+            let trust = address.trust.as_ref().unwrap_or(&order.trust);
             let patience = Duration::from_secs_f64(order.lease.as_secs_f64() / 2.0);
             let remote = || {
                 let how = std::sync::Arc::clone(&how);
-                let mut remote = Remote::new(&address.name, how, &order.trust, &order.token)?;
+                let mut remote = Remote::new([&address.name, at], how, trust, &order.token)?;
                 remote.patience = patience.clamp(SHORT, LONG);
                 Ok::<_, OrderError>(remote)
             };

@@ -167,11 +167,11 @@ impl Agent {
     }
 
     /// Answers until `stopped` gets a message or is dropped, or the process is asked to terminate; then ends
-    /// all runs.
+    /// all runs. Once it would notice being asked, it calls `ready`.
     ///
     /// # Errors
     /// Where no runtime can be made.
-    pub fn serve(self, stopped: oneshot::Receiver<()>) -> io::Result<()> {
+    pub fn serve(self, stopped: oneshot::Receiver<()>, ready: impl FnOnce()) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -179,6 +179,7 @@ impl Agent {
         let served = runtime.block_on(async {
             // What stops containers and services; the first process of a container dies of nothing else.
             let mut terminate = signal(SignalKind::terminate())?;
+            ready();
             tokio::select! {
                 served = self.accept() => served,
                 _ = stopped => Ok(()),

@@ -10,6 +10,7 @@
 //! stops, for whatever reason, the leases run out, and with them all traffic.
 
 mod api;
+mod authority;
 mod clock;
 mod controller;
 mod documents;
@@ -29,6 +30,7 @@ pub use api::{
     Change, ClientPart, LateView, LimitsView, ModelPart, NewRun, Part, RunView, ServerPart,
     StatisticsView, Status, TargetPart, TrafficPart,
 };
+pub use authority::{enrol, kept, make_authority};
 pub use clock::Beginning;
 pub use controller::Controller;
 pub use documents::openapi;

@@ -8,17 +8,23 @@ use super::remote::{Dial, RemoteError, Trust};
 /// Where an agent is.
 #[derive(Clone)]
 pub struct Address {
-    /// `HOST:PORT`.
+    /// What it is called in results: as a rule `HOST:PORT`.
     pub name: String,
-    /// How it is reached, if not by its name.
+    /// Where it is, `HOST:PORT`, if its name does not say so.
+    pub at: Option<String>,
+    /// How it is reached, if not by that.
     pub dial: Option<Dial>,
+    /// Whom to trust to be it, if that is not what holds for all.
+    pub trust: Option<Trust>,
 }
 
 impl From<&str> for Address {
     fn from(name: &str) -> Address {
         Address {
             name: name.into(),
+            at: None,
             dial: None,
+            trust: None,
         }
     }
 }
@@ -32,7 +38,7 @@ pub struct Order {
     pub servers: Vec<Address>,
     /// What all of them know.
     pub token: String,
-    /// Whom to trust to be they.
+    /// Whom to trust to be they, where an address says nothing else.
     pub trust: Trust,
     /// What is played.
     pub traffic: TrafficPart,

@@ -98,13 +98,19 @@ pub(super) fn dial(name: &str) -> Dial {
 }
 
 impl Remote {
-    pub fn new(name: &str, dial: Dial, trust: &Trust, token: &str) -> Result<Remote, RemoteError> {
+    /// The agent `name` at `at`, which is reached by `dial`.
+    pub fn new(
+        [name, at]: [&str; 2],
+        dial: Dial,
+        trust: &Trust,
+        token: &str,
+    ) -> Result<Remote, RemoteError> {
         let config: Option<Arc<ClientConfig>> = match trust {
             Trust::Loopback => None,
             Trust::Fingerprints(all) => Some(tls::trusting_fingerprints(all)?),
             Trust::Authorities(path) => Some(tls::trusting_authorities(path)?),
         };
-        let host = name.rsplit_once(':').map_or(name, |(host, _)| host);
+        let host = at.rsplit_once(':').map_or(at, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let tls = match config {
             Some(config) => {

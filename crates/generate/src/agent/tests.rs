@@ -70,7 +70,7 @@ impl Running {
         let agent = Agent::new(config).unwrap();
         let address = agent.address().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::spawn(move || agent.serve(stopped).unwrap());
+        let thread = std::thread::spawn(move || agent.serve(stopped, || ()).unwrap());
         Running {
             address,
             stop: Some(stop),

@@ -10,7 +10,7 @@ use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows
 use swell_generate::Flow;
 use swell_generate::agent::{Controller, FLOWS, Order, TrafficPart};
 
-use super::{Ended, Fleet};
+use super::{Agents, Ended};
 use crate::fail::Fail;
 use crate::out;
 
@@ -181,11 +181,11 @@ impl Keeper {
     pub fn finish(
         mut self,
         ended: Ended,
-        fleet: &Fleet<'_>,
+        agents: &Agents<'_>,
         doubts: &[Warning],
     ) -> Result<Totals, Fail> {
         let written = self.write();
-        let elapsed = fleet.clients.iter().flat_map(|c| &c.statistics);
+        let elapsed = agents.clients.iter().flat_map(|c| &c.statistics);
         let seconds = elapsed.map(|s| s.run.elapsed_s).fold(0.0, f64::max);
         let complete = matches!(ended, Ended::Played | Ended::Duration) && written.is_ok();
         self.manifest["complete"] = complete.into();
@@ -194,9 +194,9 @@ impl Keeper {
         self.manifest["played_s"] = seconds.into();
         self.manifest["flows"] = self.total.into();
         self.manifest["loads"] = serde_json::json!(self.loads);
-        let [clients, servers] = fleet.to_json();
+        let [clients, servers] = agents.to_json();
         self.manifest["agents"] = serde_json::json!({ "clients": clients, "servers": servers });
-        self.manifest["lost"] = serde_json::json!(fleet.lost);
+        self.manifest["lost"] = serde_json::json!(agents.lost);
         self.manifest["warnings"] = serde_json::json!(doubts);
         // The first thing that failed is the one to be told.
         let saved = self.save();

@@ -138,8 +138,8 @@ fn address(host: &Arc<Host>) -> Address {
     let name = host.name().to_owned();
     let host = Arc::clone(host);
     Address {
-        name,
         dial: Some(Arc::new(move || reach(&host))),
+        ..Address::from(name.as_str())
     }
 }
 

@@ -41,6 +41,10 @@ impl Agent {
         if plain {
             command.arg("--plain");
         }
+        Agent::of(&mut command)
+    }
+
+    fn of(command: &mut std::process::Command) -> Agent {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -364,6 +368,109 @@ fn an_agent_that_is_started_again_is_admitted_again() {
         "{one:#}"
     );
     assert!(said["warnings"].to_string().contains("agent-returned"));
+}
+
+/// Agents with these options, over TLS, each on a port of its own.
+fn with_options(dir: &Scratch, options: &[&str]) -> Agent {
+    let listen = [
+        "--json",
+        "agent",
+        "--listen",
+        "127.0.0.1:0",
+        "--token-file",
+        "token",
+    ];
+    Agent::of(swell(dir).args([&listen[..], options].concat()))
+}
+
+#[test]
+fn a_fleet_is_a_file_and_an_authority_vouches_for_its_agents() {
+    let dir = Scratch::new("generate-fleet");
+    dir.secret("token", TOKEN);
+    let done = |words: &[&str]| {
+        let out = run(&dir, words);
+        assert!(out.status.success(), "{words:?}: {}", text(&out.stderr));
+    };
+    done(&["agent", "ca", "authority"]);
+    let enrolled = [
+        "agent",
+        "enrol",
+        "127.0.0.1",
+        "localhost",
+        "--ca",
+        "authority",
+        "-o",
+    ];
+    done(&[&enrolled[..], &["a"]].concat());
+    // An authority and an identity are not overwritten.
+    for words in [
+        &["agent", "ca", "authority"][..],
+        &[&enrolled[..], &["a"]].concat(),
+    ] {
+        let out = run(&dir, words);
+        assert_eq!(out.status.code(), Some(2), "{words:?}");
+        assert!(
+            text(&out.stderr).contains("already"),
+            "{}",
+            text(&out.stderr)
+        );
+    }
+    let mode = |path: &str| {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(dir.0.join(path)).unwrap().mode() & 0o777
+    };
+    assert_eq!(
+        [mode("authority/ca.key"), mode("a/agent.key")],
+        [0o600, 0o600]
+    );
+    // One has the authority's word, the other is known by its fingerprint, which outlives a restart.
+    let client = with_options(&dir, &["--state", "a"]);
+    let mut server = with_options(&dir, &["--state", "b"]);
+    let print = server.fingerprint.clone();
+    server.kill();
+    server = with_options(&dir, &["--state", "b"]);
+    assert_eq!(server.fingerprint, print);
+    let fleet = |print: &str, ca: &str| {
+        format!(
+            "token_file = \"token\"\n{ca}\n[[agents]]\nname = \"left\"\nrole = \"client\"\naddress = \"{}\"\n\
+             [[agents]]\nname = \"right\"\nrole = \"server\"\naddress = \"{}\"\nfingerprint = \"{print}\"\n",
+            client.address, server.address
+        )
+    };
+    let ca = "ca = \"authority/ca.pem\"";
+    let play = |file: &str| {
+        let words = [
+            "--json", "generate", "--fleet", file, "--closed", "2", "--down", "1kB",
+        ];
+        run(
+            &dir,
+            &[&words[..], &["--duration", "500ms", "--fresh"]].concat(),
+        )
+    };
+    dir.write("fleet.toml", &fleet(&print, ca));
+    let out = play("fleet.toml");
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(
+        (&said["clients"][0]["agent"], &said["servers"][0]["agent"]),
+        (&json!("left"), &json!("right"))
+    );
+    // The fingerprint of another agent, another authority, none.
+    done(&["agent", "ca", "other"]);
+    for (wrong, print, ca) in [
+        ("fingerprint", client.fingerprint.as_str(), ca),
+        ("authority", &print, "ca = \"other/ca.pem\""),
+        ("none", &print, ""),
+    ] {
+        dir.write("wrong.toml", &fleet(print, ca));
+        assert_eq!(play("wrong.toml").status.code(), Some(1), "{wrong}");
+    }
+    // A key that everybody can read is not used.
+    done(&[&enrolled[..], &["c"]].concat());
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(dir.0.join("c/agent.key"), open).unwrap();
+    let out = run(&dir, &["agent", "--token-file", "token", "--state", "c"]);
+    assert_eq!(out.status.code(), Some(2));
 }
 
 #[test]

@@ -54,6 +54,73 @@ fn programs_of_every_kind_run() {
     assert!(said.lines().count() > some.len() - 1, "{said}");
 }
 
+/// Names of processes that have this in their environment or their command line.
+fn that_have(mark: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|e| e.path());
+    let has = |path: &std::path::Path| {
+        ["environ", "cmdline"].iter().any(|file| {
+            let text = std::fs::read(path.join(file)).unwrap_or_default();
+            text.windows(mark.len()).any(|w| w == mark.as_bytes())
+        })
+    };
+    let name = |path: std::path::PathBuf| std::fs::read_to_string(path.join("comm")).ok();
+    all.filter(|path| has(path)).filter_map(name).collect()
+}
+
+#[test]
+fn the_benchmark_of_live_generation_ends_what_it_starts_however_it_ends() {
+    let dir = Scratch::new("bench-generate");
+    for tool in ["ip", "iperf3", "nginx", "wrk", "openssl", "setpriv"] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            println!("skipped: {tool} is not installed");
+            return;
+        }
+    }
+    if !emulates(&dir) || !rustix::process::geteuid().is_root() {
+        println!("skipped: it takes root");
+        return;
+    }
+    for signal in ["KILL", "TERM", ""] {
+        // nginx overwrites its environment, and names its files.
+        let mark = dir.0.join(format!("ends-{signal}"));
+        std::fs::create_dir(&mark).unwrap();
+        let mark = mark.to_str().unwrap();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/bench-generate");
+        let mut child = Command::new(path)
+            // No part: agents and servers are started, and nothing is measured.
+            .args(["1", "1", "none"])
+            .env("SWELL", env!("CARGO_BIN_EXE_swell"))
+            .env("TMPDIR", mark)
+            .spawn()
+            .unwrap();
+        let begun = std::time::Instant::now();
+        let until = |what: &dyn Fn() -> bool| {
+            while !what() {
+                assert!(begun.elapsed().as_secs() < 60, "{:?}", that_have(mark));
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        };
+        until(&|| {
+            let there = that_have(mark);
+            ["nginx", "iperf3", "swell"]
+                .iter()
+                .all(|n| there.iter().any(|c| c.trim() == *n))
+        });
+        if !signal.is_empty() {
+            let killed = Command::new("kill")
+                .args(["-s", signal, &child.id().to_string()])
+                .status();
+            assert!(killed.unwrap().success());
+        }
+        let status = child.wait().unwrap();
+        assert_eq!(status.success(), signal.is_empty(), "{status}");
+        until(&|| that_have(mark).is_empty());
+    }
+}
+
 #[test]
 fn runs_that_are_killed_leave_nothing_and_take_nothing() {
     let dir = Scratch::new("kills");

@@ -111,6 +111,9 @@ fn agents_that_are_started_anew_play_again() {
     let address = server.address;
     server.end();
     server = Running::at(address, None);
+    go_on(&mut controller, &mut flows, |c| {
+        c.standing().1[0].returns == 1
+    });
     let before = [count(&controller, 0), count(&controller, 1)];
     go_on(&mut controller, &mut flows, |c| {
         count(c, 0) > before[0] + 200 && count(c, 1) > before[1] + 200

@@ -1,0 +1,148 @@
+//! Who vouches for agents: a certificate authority of one's own, and identities that stay.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+
+use super::tls::{Identity, TlsError};
+
+/// Files of an authority in its directory: certificate and key.
+const AUTHORITY: [&str; 2] = ["ca.pem", "ca.key"];
+/// Files of an agent in its directory.
+const AGENT: [&str; 2] = ["agent.pem", "agent.key"];
+/// A certificate begins so long before now: clocks differ.
+const BEFORE: Duration = Duration::from_secs(86_400);
+
+/// Makes a certificate authority in a directory, which is made if it is not there. It lasts for `days`. Gives the
+/// path of its certificate.
+///
+/// # Errors
+/// Where there is one already, or the files cannot be written.
+pub fn make_authority(dir: &Path, days: u32) -> Result<PathBuf, TlsError> {
+    let key = KeyPair::generate().map_err(wrong)?;
+    let certificate = of_authority(days)?.self_signed(&key).map_err(wrong)?;
+    write_pair(dir, AUTHORITY, &certificate.pem(), &key.serialize_pem())
+}
+
+/// What an authority is called. All are called the same, and their keys tell them apart: so nothing but the key needs
+/// to be read to sign.
+const NAME: &str = "swell agents";
+
+fn of_authority(days: u32) -> Result<CertificateParams, TlsError> {
+    let mut params = params(Vec::new(), NAME, days)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(params)
+}
+
+/// Has the authority in `authority` vouch for an agent that is reached by `names` (host names and addresses), for
+/// `days`. Certificate and key are written to `dir`, for [`kept`]. Gives the agent's identity.
+///
+/// # Errors
+/// Where there is no authority, a name is none, there is an identity already, or the files cannot be written.
+pub fn enrol(
+    authority: &Path,
+    names: &[String],
+    dir: &Path,
+    days: u32,
+) -> Result<Identity, TlsError> {
+    let signing = KeyPair::from_pem(&read_secret(&authority.join(AUTHORITY[1]))?);
+    let issuer = Issuer::new(of_authority(days)?, signing.map_err(wrong)?);
+    let own = KeyPair::generate().map_err(wrong)?;
+    let first = names.first().map_or("", String::as_str);
+    let mut params = params(names.to_vec(), first, days)?;
+    params.use_authority_key_identifier_extension = true;
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    let issued = params.signed_by(&own, &issuer).map_err(wrong)?;
+    write_pair(dir, AGENT, &issued.pem(), &own.serialize_pem())?;
+    kept(dir)
+}
+
+/// The identity in a directory; a new self-signed one, which stays there, where there is none.
+///
+/// # Errors
+/// Where the files do not read, others may read the key, or they cannot be written.
+pub fn kept(dir: &Path) -> Result<Identity, TlsError> {
+    let [certificate, key] = AGENT.map(|file| dir.join(file));
+    if !certificate.exists() && !key.exists() {
+        let own = KeyPair::generate().map_err(wrong)?;
+        let name = "swell-agent".to_owned();
+        let made = CertificateParams::new(vec![name]).map_err(wrong)?;
+        let made = made.self_signed(&own).map_err(wrong)?;
+        write_pair(dir, AGENT, &made.pem(), &own.serialize_pem())?;
+    }
+    read_secret(&key)?;
+    Identity::read(&certificate, &key)
+}
+
+fn wrong(error: rcgen::Error) -> TlsError {
+    TlsError::Certificate(error.to_string())
+}
+
+fn params(names: Vec<String>, name: &str, days: u32) -> Result<CertificateParams, TlsError> {
+    let mut params = CertificateParams::new(names).map_err(wrong)?;
+    params.distinguished_name.push(DnType::CommonName, name);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = date_time_ymd(1970, 1, 1) + now.unwrap_or_default();
+    params.not_before = now - BEFORE;
+    params.not_after = now + Duration::from_secs(86_400) * days;
+    Ok(params)
+}
+
+fn failed(path: &Path, reason: impl ToString) -> TlsError {
+    TlsError::File {
+        path: path.display().to_string(),
+        reason: reason.to_string(),
+    }
+}
+
+fn read(path: &Path) -> Result<String, TlsError> {
+    std::fs::read_to_string(path).map_err(|e| failed(path, e))
+}
+
+/// A file that others may not read.
+fn read_secret(path: &Path) -> Result<String, TlsError> {
+    let mode = std::fs::metadata(path).map_err(|e| failed(path, e))?.mode();
+    if mode & 0o004 != 0 {
+        return Err(failed(
+            path,
+            "everyone on this machine can read it: chmod o-rwx",
+        ));
+    }
+    read(path)
+}
+
+/// Writes a certificate and its key, which nobody else can read, unless there are some: the path of the certificate.
+fn write_pair(
+    dir: &Path,
+    files: [&str; 2],
+    certificate: &str,
+    key: &str,
+) -> Result<PathBuf, TlsError> {
+    std::fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;
+    // The key comes first: it must not belong to another certificate.
+    for (file, text, mode) in [(files[1], key, 0o600), (files[0], certificate, 0o644)] {
+        let path = dir.join(file);
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&path)
+            .and_then(|mut f| f.write_all(text.as_bytes()));
+        match made {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                return Err(failed(&path, "it is there already, and stays as it is"));
+            }
+            made => made.map_err(|e| failed(&path, e))?,
+        }
+    }
+    Ok(dir.join(files[0]))
+}

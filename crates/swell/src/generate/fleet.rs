@@ -1,0 +1,147 @@
+//! A file that says which agents there are.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use swell_generate::agent::{Address, Trust};
+
+use crate::fail::Fail;
+
+/// The agents of a lab.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Fleet {
+    /// The token that all have. Paths count from the file's own directory.
+    token_file: Option<PathBuf>,
+    /// Authorities that vouch for those that have no fingerprint here (PEM).
+    ca: Option<PathBuf>,
+    agents: Vec<Member>,
+    /// Where the file is.
+    #[serde(skip)]
+    dir: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Member {
+    /// What it is called in results; default: its address.
+    name: Option<String>,
+    /// `HOST:PORT`.
+    address: String,
+    role: Role,
+    /// Of its certificate.
+    fingerprint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    Client,
+    Server,
+}
+
+/// Reads the file.
+pub(super) fn read(path: &Path) -> Result<Fleet, Fail> {
+    let wrong = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+    let mut fleet: Fleet = toml::from_str(&text).map_err(|e| wrong(&e))?;
+    fleet.check().map_err(|e| wrong(&e))?;
+    fleet.dir = path.parent().map(Path::to_owned).unwrap_or_default();
+    Ok(fleet)
+}
+
+impl Fleet {
+    fn check(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        for member in &self.agents {
+            if !names.insert(member.name()) {
+                return Err(format!("two agents are called {}", member.name()));
+            }
+            let port = member
+                .address
+                .rsplit_once(':')
+                .map(|(_, port)| port.parse::<u16>());
+            if !matches!(port, Some(Ok(1..))) {
+                return Err(format!("{}: an address is HOST:PORT", member.address));
+            }
+        }
+        for (role, word) in [(Role::Client, "client"), (Role::Server, "server")] {
+            if !self.agents.iter().any(|a| a.role == role) {
+                return Err(format!("no agent has the role \"{word}\""));
+            }
+        }
+        Ok(())
+    }
+
+    /// Clients and servers.
+    pub fn addresses(&self) -> (Vec<Address>, Vec<Address>) {
+        let of = |role| {
+            let own = self.agents.iter().filter(|a| a.role == role);
+            own.map(Member::address).collect()
+        };
+        (of(Role::Client), of(Role::Server))
+    }
+
+    pub fn token_file(&self) -> Option<PathBuf> {
+        self.token_file.as_ref().map(|p| self.dir.join(p))
+    }
+
+    pub fn ca(&self) -> Option<PathBuf> {
+        self.ca.as_ref().map(|p| self.dir.join(p))
+    }
+}
+
+impl Member {
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.address)
+    }
+
+    fn address(&self) -> Address {
+        let pin = |print: &String| Trust::Fingerprints(vec![print.clone()]);
+        Address {
+            at: Some(self.address.clone()),
+            trust: self.fingerprint.as_ref().map(pin),
+            ..Address::from(self.name())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &str) -> Result<Fleet, String> {
+        let fleet: Fleet = toml::from_str(text).map_err(|e| e.to_string())?;
+        fleet.check()?;
+        Ok(fleet)
+    }
+
+    #[test]
+    fn a_file_names_clients_and_servers_or_says_what_is_wrong() {
+        let client = "[[agents]]\nname = \"a\"\naddress = \"10.0.0.1:1\"\nrole = \"client\"\n";
+        let server = "[[agents]]\naddress = \"b:1\"\nrole = \"server\"\nfingerprint = \"00\"\n";
+        let fleet = checked(&format!("{client}{server}")).unwrap();
+        let (clients, servers) = fleet.addresses();
+        assert_eq!((clients.len(), servers.len()), (1, 1));
+        assert_eq!(
+            (clients[0].name.as_str(), clients[0].at.as_deref()),
+            ("a", Some("10.0.0.1:1"))
+        );
+        assert!(clients[0].trust.is_none());
+        assert!(matches!(&servers[0].trust, Some(Trust::Fingerprints(p)) if p == &["00"]));
+        for (text, says) in [
+            (client.to_owned(), "role \"server\""),
+            (format!("{client}{client}{server}"), "called a"),
+            (format!("{client}{server}").replace("b:1", "b"), "HOST:PORT"),
+            (
+                format!("{client}{server}").replace("\"server\"", "\"both\""),
+                "both",
+            ),
+            (format!("tokens = 1\n{client}{server}"), "tokens"),
+        ] {
+            let said = checked(&text).unwrap_err();
+            assert!(said.contains(says), "{said}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+"""What is in deploy/: each file by its own validator where that is installed, and what it starts is started."""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DEPLOY = ROOT / "deploy"
+SWELL = os.environ["SWELL"]
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A directory with a token, and one for the agent's state."""
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o440)
+    (tmp_path / "state").mkdir()
+    return tmp_path
+
+
+def local(words, place):
+    """The words of a command with the paths of `place`, and ports that are free."""
+    files = {"/etc/swell/token": place / "token", "/var/lib/swell": place / "state", "0.0.0.0:8471": "127.0.0.1:0", "8472": "0"}
+    return [str(files.get(word, word)) for word in words]
+
+
+def runs(words, before=()):
+    """Starts an agent, waits until it listens, terminates it as services and containers are; its fingerprint."""
+    agent = subprocess.Popen([*before, SWELL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        fingerprint = agent.stdout.readline().strip()
+        assert re.fullmatch("[0-9a-f]{64}", fingerprint), agent.stderr.read()
+        pid = agent.pid
+        if before:
+            children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            pid = int(children[0])
+        os.kill(pid, signal.SIGTERM)
+        assert agent.wait(timeout=60) == 0, agent.stderr.read()
+        return fingerprint
+    finally:
+        agent.kill()
+        agent.wait()
+        agent.stdout.close()
+        agent.stderr.close()
+
+
+def unit():
+    """The settings of the systemd unit, by section."""
+    settings, section = {}, None
+    for line in (DEPLOY / "swell-agent.service").read_text().splitlines():
+        if line.startswith("["):
+            section = settings.setdefault(line.strip("[]"), {})
+        elif line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            assert key not in section, line
+            section[key] = value
+    return settings
+
+
+def test_the_service_runs_and_is_the_same_after_a_restart(place):
+    service = unit()["Service"]
+    program, *words = shlex.split(service["ExecStart"])
+    assert program == "/usr/local/bin/swell"
+    assert service["LoadCredential"].split(":")[0] == "token" and service["StateDirectory"] == "swell"
+    given = {
+        "${CREDENTIALS_DIRECTORY}/token": ["/etc/swell/token"],
+        "${STATE_DIRECTORY}": ["/var/lib/swell"],
+        "$OPTIONS": ["--max-rate", "50Mbit", "--allow-peer", "10.0.0.0/8"],
+    }
+    words = [own for word in words for own in given.get(word, [word])]
+    assert not [word for word in words if "$" in word]
+    words = local(words, place)
+    assert runs(words) == runs(words)
+    key = place / "state/agent.key"
+    assert key.stat().st_mode & 0o077 == 0
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is not installed")
+    # It looks for the program as well.
+    text = (DEPLOY / "swell-agent.service").read_text().replace("/usr/local/bin/swell", SWELL)
+    copy = tmp_path / "swell-agent.service"
+    copy.write_text(text)
+    out = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True)
+    assert out.returncode == 0 and not out.stderr, out.stderr
+
+
+def container(name):
+    """Instructions of a Containerfile, the last of each kind."""
+    lines = (DEPLOY / name).read_text().replace("\\\n", " ").splitlines()
+    return dict(line.split(" ", 1) for line in lines if line and not line.startswith("#"))
+
+
+def test_the_first_process_of_a_container_runs_and_ends_when_asked(place):
+    image = container("Containerfile")
+    assert json.loads(image["ENTRYPOINT"]) == ["/usr/local/bin/swell"]
+    words = json.loads(image["CMD"])
+    assert f"0.0.0.0:{image['EXPOSE'].split('/')[0]}" in words
+    # The kernel ignores signals to a first process that handles none.
+    before = ["unshare", "--pid", "--fork", "--kill-child", "--"]
+    if subprocess.run([*before, "true"], capture_output=True).returncode:
+        pytest.skip("no process namespace can be made here")
+    runs(local(words, place), before)
+
+
+def test_the_manifests_fit_each_other_and_the_program(place):
+    daemons, policy = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    assert (daemons["apiVersion"], daemons["kind"]) == ("apps/v1", "DaemonSet")
+    assert (policy["apiVersion"], policy["kind"]) == ("networking.k8s.io/v1", "NetworkPolicy")
+    labels = daemons["spec"]["template"]["metadata"]["labels"]
+    assert daemons["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+    assert daemons["metadata"]["namespace"] == policy["metadata"]["namespace"]
+    pod = daemons["spec"]["template"]["spec"]
+    (agent,) = pod["containers"]
+    words = agent["args"]
+    option = lambda name: words[words.index(name) + 1]
+    declared = {(p["containerPort"], p["protocol"]) for p in agent["ports"]}
+    control, traffic = int(option("--listen").rsplit(":")[-1]), int(option("--port"))
+    assert declared == {(control, "TCP"), (traffic, "TCP"), (traffic, "UDP")}
+    opened = {(p["port"], p["protocol"]) for rule in policy["spec"]["ingress"] for p in rule["ports"]}
+    assert opened == declared
+    assert agent["readinessProbe"]["tcpSocket"]["port"] in {p["name"] for p in agent["ports"]}
+    # What the agent reads and writes is mounted, and every mount is a volume.
+    mounts = {m["mountPath"]: m for m in agent["volumeMounts"]}
+    assert mounts[os.path.dirname(option("--token-file"))]["readOnly"] and "readOnly" not in mounts[option("--state")]
+    assert {m["name"] for m in agent["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
+    secret = next(v["secret"] for v in pod["volumes"] if "secret" in v)
+    assert secret["defaultMode"] & 0o004 == 0, "a token that everyone can read is refused"
+    assert agent["securityContext"]["readOnlyRootFilesystem"] and pod["securityContext"]["runAsNonRoot"]
+    assert str(pod["securityContext"]["runAsUser"]) == container("Containerfile")["USER"]
+    runs(local(words, place))
+
+
+def test_prometheus_reads_what_agents_serve():
+    (job,) = yaml.safe_load((DEPLOY / "prometheus.yaml").read_text())["scrape_configs"]
+    assert job["scheme"] == "https" and job["authorization"]["type"] == "Bearer"
+    assert "metrics_path" not in job, "/metrics is the default"
+    port = container("Containerfile")["EXPOSE"].split("/")[0]
+    assert all(t.endswith(f":{port}") for c in job["static_configs"] for t in c["targets"])
+    if shutil.which("promtool"):
+        subprocess.run(["promtool", "check", "config", "--syntax-only", DEPLOY / "prometheus.yaml"], check=True)
