@@ -68,6 +68,15 @@ impl Reservoir {
         let mean = part.iter().sum::<f64>() / part.len().max(1) as f64;
         (!part.is_empty()).then(|| mean.exp().round() as u32)
     }
+
+    /// The share of the kept values within a factor of `value`.
+    pub(crate) fn near(&self, value: u32, factor: f64) -> f64 {
+        let near = |&&(v, _): &&(u32, u32)| {
+            let ratio = f64::from(v) / f64::from(value.max(1));
+            (1.0 / factor..=factor).contains(&ratio)
+        };
+        self.kept.iter().filter(near).count() as f64 / self.kept.len().max(1) as f64
+    }
 }
 
 /// What was measured between the tap and a host: some ten bytes for a host that was only ever asked,

@@ -14,10 +14,13 @@
 //! squeezed, or that a capture stamped in one interrupt, lie anywhere. So the value where they are
 //! densest counts, their mode (Dovrolis, Ramanathan & Moore, IEEE/ACM ToN 12(6), 2004), and only where
 //! there are enough of them to have one. Swing takes the median of half of the spacings, which single
-//! outliers move where pairs are few.
+//! outliers move where pairs are few. Samples that agree with nothing have no mode: a third must lie near it.
 //!
 //! Hosts behind one line share it: where most hosts of a side have the same capacity, those with too few
 //! pairs have it, too.
+//!
+//! The spacing of acknowledgements shows the slowest line that data have crossed, on whichever side of the tap. Where
+//! the data come from behind a line that all share, and no slower one shows, the receiver's own is not known.
 //!
 //! *Loss.* Lost packets over data packets. A share of few packets says little, and one large transfer
 //! over a bad line says nothing about other hosts: each host's share is drawn towards its side's, the
@@ -38,6 +41,12 @@ use crate::queue::{Passing, Queue};
 const SOUND_RTT: u32 = 5;
 /// Pairs from which on a capacity is given.
 const SOUND_PAIRS: u32 = 15;
+/// Pairs from which on a host counts among those that may show a line that all share.
+const FEW_PAIRS: u32 = 5;
+/// Capacities within this factor of one another are the same.
+const SAME: f64 = 1.3;
+/// The share of a host's samples that must be the same as their mode.
+const AGREE: f64 = 1.0 / 3.0;
 /// A host's share of lost packets is drawn towards that of its side as if this many packets of the
 /// side had been seen with its own: one in five says little, one in a hundred much. Few, for bad lines
 /// are few and most lose nothing. No host counts for more packets than this in its side's share.
@@ -127,11 +136,18 @@ impl Paths {
             Queue::of(measured, passing, usize::from(right))
         });
         counts.queues = beyond.each_ref().map(Queue::mean);
+        // What the data from each side come through.
+        let sources = [false, true].map(|right| {
+            let all = self.roles.iter().flat_map(|role| &role.hosts);
+            let here = all.filter(|h| h.2 == right);
+            line(here.filter_map(|h| few(hosts.measured(h.0)?, Sample::Up)))
+        });
         let mut sides = counts.sides.iter_mut();
         let mut found = self.roles.map(|role| {
             let mut unused = SideCounts::default();
             let side = sides.next().unwrap_or(&mut unused);
-            (paths(&role, hosts, &beyond, &mut rng, side), role)
+            let found = paths(&role, hosts, &beyond, sources, &mut rng, side);
+            (found, role)
         });
         let shares = shares(options.link_rtt, &found);
         found.each_mut().map(|((paths, taken), role)| {
@@ -178,7 +194,7 @@ fn each_by_itself(role: &Role, hosts: &Hosts) -> Found {
     let paths = role
         .hosts
         .iter()
-        .map(|h| own_path(h.0, own(h), [0.0; 2], &none).path);
+        .map(|h| own_path(h.0, own(h), [0.0; 2], &none, None).path);
     (paths.collect(), vec![Dur::ZERO; role.hosts.len()])
 }
 
@@ -187,6 +203,7 @@ fn paths(
     role: &Role,
     hosts: &Hosts,
     beyond: &[Queue; 2],
+    sources: [Option<Rate>; 2],
     rng: &mut Stream,
     counts: &mut SideCounts,
 ) -> Found {
@@ -211,18 +228,17 @@ fn paths(
         .iter()
         .map(|h| {
             let measured = hosts.measured(h.0).unwrap_or(&nothing);
-            own_path(h.0, measured, pooled, &beyond[usize::from(h.2)])
+            let source = sources[usize::from(!h.2)];
+            own_path(h.0, measured, pooled, &beyond[usize::from(h.2)], source)
         })
         .collect();
     let lines = [false, true].map(|right| {
         let here = || {
-            role.hosts
-                .iter()
-                .zip(&own)
-                .filter(move |(h, _)| h.2 == right)
+            let all = role.hosts.iter().zip(&own);
+            all.filter(move |(h, _)| h.2 == right)
         };
         [
-            line(here().filter_map(|(_, o)| o.path.up)),
+            line(here().filter_map(|(h, _)| few(hosts.measured(h.0)?, Sample::Up))),
             line(here().filter_map(|(_, o)| o.path.down)),
         ]
     });
@@ -266,8 +282,27 @@ struct Own {
     by_data: bool,
 }
 
-/// The path as measured. `pooled`: shares lost from and to the hosts of this role.
-fn own_path(host: u32, m: &Measured, pooled: [f64; 2], beyond: &Queue) -> Own {
+/// A host's capacity by `pairs` or more that agree.
+fn capacity(m: &Measured, kind: Sample, pairs: u32) -> Option<Rate> {
+    let seen = m.get(kind).filter(|r| r.seen >= pairs)?;
+    let kbit = seen.mode()?;
+    (seen.near(kbit, SAME) >= AGREE).then(|| Rate::from_bps(u64::from(kbit) * 1000))
+}
+
+/// What even few pairs say, where others say the same.
+fn few(m: &Measured, kind: Sample) -> Option<Rate> {
+    capacity(m, kind, FEW_PAIRS)
+}
+
+/// The path as measured. `pooled`: shares lost from and to the hosts of this role. `source`: the line that data come
+/// through from the other side.
+fn own_path(
+    host: u32,
+    m: &Measured,
+    pooled: [f64; 2],
+    beyond: &Queue,
+    source: Option<Rate>,
+) -> Own {
     let (by_data, timed, q) = match (m.get(Sample::Handshake), m.get(Sample::Data)) {
         (None, Some(data)) => (true, Some(data), DATA_QUANTILE),
         (handshake, _) => (false, handshake, 0.5),
@@ -276,19 +311,15 @@ fn own_path(host: u32, m: &Measured, pooled: [f64; 2], beyond: &Queue) -> Own {
     let rtt = timed.and_then(|t| t.quantile(q, |v, at| v - beyond.of_all(host, at).min(v)));
     let (rtt, rtt_samples) = (rtt.unwrap_or(0), timed.map_or(0, |t| t.seen));
     let queue = Dur::from_micros(u64::from(as_seen.saturating_sub(rtt)));
-    let rate = |kind: Sample| {
-        let r = m.get(kind)?;
-        r.mode()
-            .filter(|_| r.seen >= SOUND_PAIRS)
-            .map(|kbit| Rate::from_bps(u64::from(kbit) * 1000))
-    };
     let seen = |kind: Sample| m.get(kind).map_or(0, |r| r.seen);
     let loss = |[packets, lost]: [u32; 2], d: usize| {
         let packets = f64::from(packets);
         let lost = f64::from(lost).min(packets) * beyond.elsewhere[d];
         share((lost + PRIOR * pooled[d]) / (packets + PRIOR))
     };
-    let [up, down] = [rate(Sample::Up), rate(Sample::Down)];
+    let up = capacity(m, Sample::Up, SOUND_PAIRS);
+    let slower = |own: &Rate| source.is_none_or(|s| own.bps() as f64 * SAME < s.bps() as f64);
+    let down = capacity(m, Sample::Down, SOUND_PAIRS).filter(slower);
     // What the packets themselves took on the host's line is not the path's.
     let (to, from) = if by_data { FULL } else { SYNS };
     let time = |line: Option<Rate>, size: Bytes| line.map_or(Dur::ZERO, |r| r.transmit(size));
@@ -312,9 +343,6 @@ fn own_path(host: u32, m: &Measured, pooled: [f64; 2], beyond: &Queue) -> Own {
 
 /// Hosts with a capacity of their own from which on they may show a line that all share.
 const SHARERS: usize = 3;
-/// Capacities within this factor of their median are the same.
-const SAME: f64 = 1.3;
-
 /// The line that hosts share whose capacities these are: their median, if two in three agree with it.
 fn line(capacities: impl Iterator<Item = Rate>) -> Option<Rate> {
     let mut known: Vec<u64> = capacities.map(Rate::bps).collect();

@@ -191,7 +191,7 @@ fn hosts_behind_one_line_share_it() {
             seen.server(0, !right, &[HANDSHAKE]);
             // On the other side, of another capacity, upwards.
             for _ in 0..3 {
-                seen.server(0, right, &[HANDSHAKE, (Sample::Up, 777, 20)]);
+                seen.server(0, right, &[HANDSHAKE, (Sample::Up, 777_000, 20)]);
             }
             let other = seen.server(0, right, &[HANDSHAKE]);
             let n = known.len();
@@ -200,12 +200,47 @@ fn hosts_behind_one_line_share_it() {
             assert_eq!(kbit(paths[n].down), shared, "{known:?}");
             assert_eq!(paths[n].up, None);
             let far = paths.last().expect("a host");
-            assert_eq!((kbit(far.up), far.down), (Some(777), None), "{other}");
+            assert_eq!((kbit(far.up), far.down), (Some(777_000), None), "{other}");
             // Who has a capacity keeps it.
             let own: Vec<_> = paths[..n].iter().filter_map(|p| kbit(p.down)).collect();
             let off = |(a, b): (&u64, &u64)| a.abs_diff(*b) * 1_000 > *b;
             assert!(!own.iter().zip(&known).any(off), "{own:?} {known:?}");
         }
+    }
+}
+
+/// Acknowledgements are no faster than the data that they answer: where those come through a line, only a slower
+/// one is the receiver's own. A few pairs of each of its hosts show that line, and it is theirs.
+#[test]
+fn a_line_before_the_tap_is_not_one_beyond_it() {
+    for (spacing, own) in [(1_289, None), (900, None), (500, Some(500))] {
+        for right in [false, true] {
+            let mut seen = Seen::new();
+            let receiver = seen.server(0, !right, &[HANDSHAKE, (Sample::Down, spacing, 20)]);
+            for _ in 0..3 {
+                seen.server(0, right, &[HANDSHAKE, (Sample::Up, 900, 5)]);
+            }
+            seen.server(0, right, &[HANDSHAKE, (Sample::Up, 40_000, 4)]);
+            let (paths, _) = seen.finish(false);
+            let kbit = |r: Option<Rate>| r.map(|r| r.bps() / 1_000);
+            assert_eq!(kbit(paths[0].down), own, "{receiver}");
+            let up: Vec<_> = paths[1..].iter().map(|p| kbit(p.up)).collect();
+            assert_eq!(up, [Some(900); 4]);
+        }
+    }
+}
+
+/// Pairs that agree with nothing show no capacity: a third must.
+#[test]
+fn samples_all_over_the_place_are_no_capacity() {
+    for (agreeing, known) in [(10, true), (7, false)] {
+        let mut seen = Seen::new();
+        let scattered = (0..15).map(|i| (Sample::Up, 1_000 << i, 1));
+        let agreed = [HANDSHAKE, (Sample::Up, 300, agreeing)];
+        let samples: Vec<_> = agreed.into_iter().chain(scattered).collect();
+        seen.server(0, false, &samples);
+        let (paths, _) = seen.finish(true);
+        assert_eq!(paths[0].up.map(|r| r.bps() / 1_000), known.then_some(300));
     }
 }
 
