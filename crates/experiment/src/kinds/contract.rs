@@ -335,6 +335,47 @@ pub(crate) trait Keys {
     }
 }
 
+/// Methods of [`Keys`] that read the key of their name.
+macro_rules! reads {
+    ($($key:ident),+) => { $(reads!(@ $key);)+ };
+    (@ name) => {
+        fn name(&self) -> &str {
+            &self.name
+        }
+    };
+    (@ rate) => {
+        fn rate(&self) -> Option<&$crate::file::RateSpec> {
+            self.rate.as_ref()
+        }
+    };
+    (@ load) => {
+        fn load(&self) -> Option<$crate::file::LoadBasis> {
+            self.load
+        }
+    };
+    (@ active) => {
+        fn active(&self) -> Option<$crate::kinds::Active> {
+            self.active
+        }
+    };
+    (@ energy) => {
+        fn energy(&self) -> Option<$crate::kinds::Energy> {
+            self.energy
+        }
+    };
+    (@ route) => {
+        fn route(&self) -> $crate::file::Route {
+            self.route.clone()
+        }
+    };
+    (@ delay) => {
+        fn delay(&self) -> Option<swell_base::Dur> {
+            self.delay
+        }
+    };
+}
+pub(crate) use reads;
+
 /// What a part must know of its run.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'r> {

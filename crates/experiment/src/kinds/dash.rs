@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate};
 use swell_workload::{DashConfig, Rule, dash_measures as measures};
 
-use super::contract::{Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access};
+use super::contract::{
+    Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
+};
 use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
@@ -128,9 +130,7 @@ impl Dash {
 }
 
 impl Keys for Dash {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, active, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         let ascending = self.ladder.is_sorted_by(|a, b| a < b);
@@ -185,18 +185,6 @@ impl Keys for Dash {
 
     fn rateless(&self) -> Option<&'static str> {
         Some("takes what the network gives: it has no rate to match")
-    }
-
-    fn delay(&self) -> Option<Dur> {
-        self.delay
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate, Stream};
 use swell_workload::GreedyConfig;
 
-use super::contract::{Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path};
+use super::contract::{
+    Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, reads,
+};
 use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::RunError;
@@ -123,9 +125,7 @@ fn spread() -> Dur {
 }
 
 impl Keys for Greedy {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, active, route);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(
@@ -172,14 +172,6 @@ impl Keys for Greedy {
 
     fn delay(&self) -> Option<Dur> {
         Some(self.delay.longest())
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
     }
 
     fn resolve(&self, _: &Resolving<'_>) -> Option<Traffic> {

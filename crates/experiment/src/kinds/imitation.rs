@@ -9,7 +9,7 @@ use swell_base::{Dur, Rate};
 use swell_learn::FlowLearner;
 use swell_traffic::flowlevel::{FlowModel, Options, Playback, Profile};
 
-use super::contract::{Data, Keys, Resolving, Role, Shown, Slot};
+use super::contract::{Data, Keys, Resolving, Role, Shown, Slot, reads};
 use super::sessions::SessionsTraffic;
 use super::{Active, Traffic};
 use crate::exporter::{Exported, Exporter};
@@ -70,9 +70,7 @@ fn interval() -> Dur {
 }
 
 impl Keys for Imitation {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, active, route);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.access(at.key("access"), self.access);
@@ -112,14 +110,6 @@ impl Keys for Imitation {
             Some(Data::Flows(model)) => model.payload_rates()[1],
             _ => 0.0,
         }
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

@@ -12,7 +12,7 @@ use swell_workload::Structural;
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, trimmed,
+    Shown, Slot, reads, trimmed,
 };
 use super::energy::of_octave;
 use super::{Active, Energy, Traffic};
@@ -182,9 +182,7 @@ fn load(name: &str, base: &Path) -> Result<Input, Complaint> {
 }
 
 impl Keys for Learnt {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, rate, load, active, energy, route);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.scaled(at, self.rate.as_ref(), "sessions", self.sessions.is_some());
@@ -196,14 +194,6 @@ impl Keys for Learnt {
         found.factor(at.key("think"), self.think, true);
         found.access(at.key("access"), self.access);
         found.tcp(&at.key("tcp"), &self.tcp);
-    }
-
-    fn rate(&self) -> Option<&RateSpec> {
-        self.rate.as_ref()
-    }
-
-    fn load(&self) -> Option<LoadBasis> {
-        self.load
     }
 
     fn pace(&self) -> Pace {
@@ -235,18 +225,6 @@ impl Keys for Learnt {
             Some(Data::Model(model)) => self.native(model, seed),
             _ => 0.0,
         }
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
-    }
-
-    fn energy(&self) -> Option<Energy> {
-        self.energy
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

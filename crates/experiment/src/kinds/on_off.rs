@@ -6,7 +6,7 @@ use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_workload::{Packets, ReplayConfig};
 
 use super::contract::{
-    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, trimmed,
+    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, reads, trimmed,
 };
 use super::energy::variance;
 use super::packets::{own_seed, times};
@@ -182,9 +182,7 @@ impl OnOff {
 }
 
 impl Keys for OnOff {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, load, active, energy, route);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(
@@ -232,10 +230,6 @@ impl Keys for OnOff {
         Some(&self.rate)
     }
 
-    fn load(&self) -> Option<LoadBasis> {
-        self.load
-    }
-
     fn is_open_loop(&self) -> bool {
         true
     }
@@ -253,18 +247,6 @@ impl Keys for OnOff {
 
     fn is_unresponsive(&self) -> bool {
         true
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
-    }
-
-    fn energy(&self) -> Option<Energy> {
-        self.energy
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

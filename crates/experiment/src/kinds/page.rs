@@ -10,7 +10,7 @@ use swell_workload::{Object, PageConfig};
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot,
-    access,
+    access, reads,
 };
 use super::{Active, Fetches, Traffic, har};
 use crate::backend::RunError;
@@ -139,9 +139,7 @@ impl Page {
 }
 
 impl Keys for Page {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, active, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.within(
@@ -194,18 +192,6 @@ impl Keys for Page {
             self.page.clone_from(&input.facts.source);
         }
         Ok(Some(input))
-    }
-
-    fn delay(&self) -> Option<Dur> {
-        self.delay
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

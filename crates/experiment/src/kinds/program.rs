@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
 
 use super::Traffic;
-use super::contract::{Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot};
+use super::contract::{
+    Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, reads,
+};
 use crate::backend::RunError;
 use crate::file::check::Findings;
 use crate::file::{BackendKind, Route};
@@ -227,13 +229,7 @@ pub struct ProgramTraffic {
 }
 
 impl Keys for Program {
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         if at.backend != BackendKind::Emulated {
@@ -350,10 +346,6 @@ impl Keys for Program {
 
     fn rateless(&self) -> Option<&'static str> {
         Some("is a program: it has no rate to match")
-    }
-
-    fn delay(&self) -> Option<Dur> {
-        self.delay
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

@@ -12,7 +12,7 @@ use swell_workload::{Packets, ReplayConfig};
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Slot, path,
+    Slot, path, reads,
 };
 use super::energy::variance;
 use super::packets::own_seed;
@@ -205,9 +205,7 @@ impl Replay {
 }
 
 impl Keys for Replay {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, rate, load, active, energy);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(
@@ -228,14 +226,6 @@ impl Keys for Replay {
         }
         found.access(at.key("access"), self.access);
         found.tcp(&at.key("tcp"), &self.tcp);
-    }
-
-    fn rate(&self) -> Option<&RateSpec> {
-        self.rate.as_ref()
-    }
-
-    fn load(&self) -> Option<LoadBasis> {
-        self.load
     }
 
     fn is_open_loop(&self) -> bool {
@@ -274,14 +264,6 @@ impl Keys for Replay {
             path: self.path.clone(),
             reversed: false,
         }
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
-    }
-
-    fn energy(&self) -> Option<Energy> {
-        self.energy
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

@@ -12,7 +12,7 @@ use swell_workload::SessionsConfig;
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Shown, Slot, path, trimmed,
+    Shown, Slot, path, reads, trimmed,
 };
 use super::learnt::LESS;
 use super::{Active, Traffic};
@@ -149,9 +149,7 @@ impl Sessions {
 }
 
 impl Keys for Sessions {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, rate, load, active, route);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.scaled(at, self.rate.as_ref(), "sessions", self.sessions.is_some());
@@ -162,14 +160,6 @@ impl Keys for Sessions {
         found.factor(at.key("sizes"), self.sizes, false);
         found.factor(at.key("gaps"), self.gaps, false);
         found.tcp(&at.key("tcp"), &self.tcp);
-    }
-
-    fn rate(&self) -> Option<&RateSpec> {
-        self.rate.as_ref()
-    }
-
-    fn load(&self) -> Option<LoadBasis> {
-        self.load
     }
 
     /// A flow-level model says what its files hold and not what carries them.
@@ -200,14 +190,6 @@ impl Keys for Sessions {
             Some(Data::Flows(model)) => model.payload_rates()[1],
             _ => 0.0,
         }
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

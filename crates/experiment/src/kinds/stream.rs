@@ -6,7 +6,7 @@ use swell_base::{Bytes, Dur, Rate, UDP_HEADERS};
 use swell_workload::{StreamConfig, stream_measures as measures};
 
 use super::contract::{
-    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
+    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
 use super::{Active, Traffic};
 use crate::backend::RunError;
@@ -130,9 +130,7 @@ impl MediaStream {
 }
 
 impl Keys for MediaStream {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, active, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         found.within(
@@ -209,18 +207,6 @@ impl Keys for MediaStream {
 
     fn asks(&self) -> Asked {
         [None, Some(("rate", self.carried()))]
-    }
-
-    fn delay(&self) -> Option<Dur> {
-        self.delay
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

@@ -10,7 +10,7 @@ use swell_workload::{
 };
 
 use super::contract::{
-    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
+    Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
 use super::packets::own_seed;
 use super::{Active, Traffic};
@@ -161,9 +161,7 @@ impl Voice {
 }
 
 impl Keys for Voice {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, active, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(
@@ -209,18 +207,6 @@ impl Keys for Voice {
     fn asks(&self) -> Asked {
         let rate = swell_base::Rate::from_bps_f64(self.bps());
         [Some(("calls", rate)), Some(("calls", rate))]
-    }
-
-    fn delay(&self) -> Option<Dur> {
-        self.delay
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

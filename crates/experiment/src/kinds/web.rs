@@ -9,7 +9,7 @@ use swell_base::{Bytes, Dur};
 use swell_workload::WebConfig;
 
 use super::contract::{
-    Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
+    Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
 use super::{Active, Traffic};
 use crate::backend::RunError;
@@ -141,9 +141,7 @@ pub struct WebTraffic {
 }
 
 impl Keys for Web {
-    fn name(&self) -> &str {
-        &self.name
-    }
+    reads!(name, active, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         if self.object.sizes().is_empty() {
@@ -178,18 +176,6 @@ impl Keys for Web {
 
     fn rateless(&self) -> Option<&'static str> {
         Some("waits for its answers: it has no rate to match")
-    }
-
-    fn delay(&self) -> Option<Dur> {
-        self.delay
-    }
-
-    fn route(&self) -> Route {
-        self.route.clone()
-    }
-
-    fn active(&self) -> Option<Active> {
-        self.active
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
