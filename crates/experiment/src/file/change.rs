@@ -1,12 +1,11 @@
 //! How the network changes during a run.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, QueueLimit, Rate};
 
 use super::Loss;
+use super::named::{Named, Short};
 use super::qdisc::QdiscSpec;
 
 /// Something about the bottleneck that changes during a run.
@@ -98,47 +97,11 @@ pub struct Deliveries {
     pub sha256: Option<String>,
 }
 
-/// A packet-delivery trace as a file writes it: its path, or a table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct DeliveriesSpec(pub Deliveries);
+/// A packet-delivery trace as a file writes it.
+pub type DeliveriesSpec = Named<Deliveries>;
 
-impl<'de> Deserialize<'de> for DeliveriesSpec {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<DeliveriesSpec, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = DeliveriesSpec;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the path of a delivery trace, or a table with its `file`")
-            }
-            fn visit_str<E: serde::de::Error>(self, file: &str) -> Result<DeliveriesSpec, E> {
-                Ok(DeliveriesSpec(Deliveries {
-                    file: file.to_owned(),
-                    phase: None,
-                    sha256: None,
-                }))
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                map: A,
-            ) -> Result<DeliveriesSpec, A::Error> {
-                let table = serde::de::value::MapAccessDeserializer::new(map);
-                Deliveries::deserialize(table).map(DeliveriesSpec)
-            }
-        }
-        d.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for DeliveriesSpec {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "DeliveriesSpec".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let table = generator.subschema_for::<Deliveries>();
-        schemars::json_schema!({
-            "description": "A packet-delivery trace: its path, or a table with `file`, `phase` and `sha256`.",
-            "anyOf": [{"type": "string"}, table]
-        })
-    }
+impl Short for Deliveries {
+    const SPEC: &'static str = "DeliveriesSpec";
+    const KEY: &'static str = "file";
+    const WHAT: &'static str = "the path of a delivery trace";
 }

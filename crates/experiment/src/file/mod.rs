@@ -6,6 +6,7 @@
 mod backend;
 mod change;
 pub(crate) mod check;
+mod named;
 mod network;
 mod preset;
 mod problem;
@@ -28,6 +29,7 @@ pub use crate::kinds::{
 };
 pub use backend::{BackendKind, Stack};
 pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
+pub use named::Named;
 pub(crate) use network::LEAST_QUEUE;
 pub use network::{Link, LinkKeys, LinkOverrides, NamedLink, Network};
 pub use preset::{Preset, PresetSpec};

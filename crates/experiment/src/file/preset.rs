@@ -1,12 +1,11 @@
 //! Networks of several links that are common enough to have a name.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, QueueLimit, Rate};
 
-use super::qdisc::{FqCodel, Qdisc, QdiscSpec};
+use super::named::{Named, Short};
+use super::qdisc::{FqCodel, Qdisc};
 use super::{LinkKeys, LinkOverrides, Loss, NamedLink};
 
 /// A network of several links. The resolved file shows them as `[[links]]`.
@@ -101,7 +100,7 @@ impl Preset {
                     queue: Some(QueueLimit::Time(Dur::from_millis(100))),
                     up: Some(LinkOverrides {
                         rate: Some(Rate::from_bps(10_000_000)),
-                        qdisc: Some(QdiscSpec(Qdisc::FqCodel(FqCodel::default()))),
+                        qdisc: Some(Named(Qdisc::FqCodel(FqCodel::default()))),
                         ..LinkOverrides::default()
                     }),
                     down: Some(LinkOverrides {
@@ -182,52 +181,11 @@ fn overridden(
     })
 }
 
-/// A preset as a file writes it: its name, or a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct PresetSpec(pub Preset);
+/// A preset as a file writes it.
+pub type PresetSpec = Named<Preset>;
 
-impl<'de> Deserialize<'de> for PresetSpec {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<PresetSpec, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = PresetSpec;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a network, or a table with its `kind`")
-            }
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<PresetSpec, E> {
-                let kind = std::iter::once(("kind", name));
-                let table = serde::de::value::MapDeserializer::<_, E>::new(kind);
-                Preset::deserialize(table).map(PresetSpec)
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                map: A,
-            ) -> Result<PresetSpec, A::Error> {
-                let table = serde::de::value::MapAccessDeserializer::new(map);
-                Preset::deserialize(table).map(PresetSpec)
-            }
-        }
-        d.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for PresetSpec {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "PresetSpec".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let kinds = Preset::json_schema(generator).to_value();
-        let names: Vec<&serde_json::Value> = kinds["oneOf"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|kind| &kind["properties"]["kind"]["const"])
-            .collect();
-        let table = generator.subschema_for::<Preset>();
-        schemars::json_schema!({
-            "description": "A network of several links: its name, or a table with `kind` and parameters.",
-            "anyOf": [{"type": "string", "enum": names}, table]
-        })
-    }
+impl Short for Preset {
+    const SPEC: &'static str = "PresetSpec";
+    const KEY: &'static str = "kind";
+    const WHAT: &'static str = "the name of a network";
 }

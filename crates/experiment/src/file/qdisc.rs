@@ -2,12 +2,11 @@
 
 mod red;
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, QueueLimit};
 
+use super::named::{Named, Short};
 pub use red::{Adaptation, Measure, Red, RedSet, Spacing, Victim, Weight, WeightRule};
 
 /// A queueing discipline.
@@ -241,51 +240,11 @@ pub enum PieDelay {
     DepartureRate,
 }
 
-/// A discipline as a file writes it: by its name where every parameter has its default, else as a
-/// table with `kind`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct QdiscSpec(pub Qdisc);
+/// A discipline as a file writes it.
+pub type QdiscSpec = Named<Qdisc>;
 
-impl<'de> Deserialize<'de> for QdiscSpec {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<QdiscSpec, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = QdiscSpec;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a queueing discipline, or a table with its `kind`")
-            }
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<QdiscSpec, E> {
-                let table = [("kind", name)].into_iter();
-                Qdisc::deserialize(serde::de::value::MapDeserializer::new(table)).map(QdiscSpec)
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                map: A,
-            ) -> Result<QdiscSpec, A::Error> {
-                Qdisc::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(QdiscSpec)
-            }
-        }
-        d.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for QdiscSpec {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "QdiscSpec".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let kinds = Qdisc::json_schema(generator).to_value();
-        let names: Vec<&serde_json::Value> = kinds["oneOf"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|kind| &kind["properties"]["kind"]["const"])
-            .collect();
-        let table = generator.subschema_for::<Qdisc>();
-        schemars::json_schema!({
-            "description": "A queueing discipline: its name, or a table with `kind` and parameters.",
-            "anyOf": [{"type": "string", "enum": names}, table]
-        })
-    }
+impl Short for Qdisc {
+    const SPEC: &'static str = "QdiscSpec";
+    const KEY: &'static str = "kind";
+    const WHAT: &'static str = "the name of a queueing discipline";
 }

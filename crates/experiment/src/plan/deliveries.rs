@@ -149,7 +149,7 @@ pub(super) fn changes(
         if change.queue.is_some() || change.qdisc.is_some() {
             let rate = counting_rate(&change, link, traces);
             let mut limit = change.queue.unwrap_or(link.queue);
-            let spec = (change.qdisc).get_or_insert_with(|| file::QdiscSpec(link.qdisc.clone()));
+            let spec = (change.qdisc).get_or_insert_with(|| file::Named(link.qdisc.clone()));
             let limits = std::iter::once(&mut limit).chain(spec.0.limits_mut());
             for each in limits {
                 if let QueueLimit::Bdp(k) = *each {
