@@ -461,6 +461,6 @@ fn say(
         return;
     }
     out::warnings(doubts);
-    out::data(&tables::agents(totals.seconds, agents));
+    out::data(&tables::agents::list_of(totals.seconds, agents));
     out::data(&format!("kept: {} ({} flows)", dir.display(), totals.flows));
 }

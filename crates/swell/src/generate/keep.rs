@@ -35,7 +35,8 @@ pub(super) struct Keeper {
     name: String,
     manifest: serde_json::Value,
     begun: Instant,
-    clients: Vec<String>,
+    /// Name of each client, and its rows so far.
+    clients: Vec<(String, u64)>,
     flows: Vec<LiveFlow>,
     parts: u32,
     written: Instant,
@@ -79,7 +80,7 @@ impl Keeper {
             name: name.to_owned(),
             manifest,
             begun: Instant::now(),
-            clients: names(&order.clients),
+            clients: names(&order.clients).into_iter().map(|n| (n, 0)).collect(),
             flows: Vec::new(),
             parts: 0,
             written: Instant::now(),
@@ -109,9 +110,10 @@ impl Keeper {
             most = most.max(flows.len());
             let beginning = clients.get(client).and_then(|c| c.beginning);
             let shift = beginning.map_or(0.0, |b| b.offset_s - zero);
-            let client = self.clients.get(client).cloned().unwrap_or_default();
-            self.flows
-                .extend(flows.iter().map(|f| row(f, &client, shift)));
+            if let Some((name, rows)) = self.clients.get_mut(client) {
+                *rows += flows.len() as u64;
+                self.flows.extend(flows.iter().map(|f| row(f, name, shift)));
+            }
         }
         let patience = (self.begun.elapsed() / 20).clamp(SOON, LATE);
         if self.flows.len() >= PART || self.written.elapsed() > patience {
@@ -194,7 +196,11 @@ impl Keeper {
         self.manifest["played_s"] = seconds.into();
         self.manifest["flows"] = self.total.into();
         self.manifest["loads"] = serde_json::json!(self.loads);
-        let [clients, servers] = agents.to_json();
+        let [mut clients, servers] = agents.to_json();
+        let views = clients.as_array_mut().into_iter().flatten();
+        for (client, (_, rows)) in views.zip(&self.clients) {
+            client["flows"] = (*rows).into();
+        }
         self.manifest["agents"] = serde_json::json!({ "clients": clients, "servers": servers });
         self.manifest["lost"] = serde_json::json!(agents.lost);
         self.manifest["warnings"] = serde_json::json!(doubts);

@@ -121,6 +121,25 @@ fn the_benchmark_of_live_generation_ends_what_it_starts_however_it_ends() {
     }
 }
 
+/// The short version: `scripts/soak` without numbers goes on for twenty minutes with twenty agents.
+#[test]
+fn agents_that_are_killed_cut_off_and_stalled_come_back_and_account_for_everything() {
+    let dir = Scratch::new("soak");
+    for tool in ["ip", "curl", "unshare"] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            println!("skipped: {tool} is not installed");
+            return;
+        }
+    }
+    if emulates(&dir) {
+        let said = script(&dir, "soak", &["4", "0.4", "7"]);
+        assert!(
+            said.lines().filter(|l| l.starts_with("good")).count() == 7,
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn runs_that_are_killed_leave_nothing_and_take_nothing() {
     let dir = Scratch::new("kills");
