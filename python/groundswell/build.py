@@ -210,7 +210,7 @@ Delays: TypeAlias = "Dur | Sequence[Dur] | Mapping[str, str]"
 """Delays of connections."""
 
 DeliveriesSpec: TypeAlias = "str | Deliveries"
-"""the path of a delivery trace, or a table with its `file` and what else differs."""
+"""Either the path of a delivery trace, or a table with its `file` and what else differs."""
 
 Direction: TypeAlias = Literal[
     "up",
@@ -311,7 +311,7 @@ Place: TypeAlias = Literal[
 """A side of the bottleneck. `left`: Where the client is. `right`: Where the server is."""
 
 PresetSpec: TypeAlias = 'Literal["parking-lot", "residential", "leaf-spine"] | Preset'
-"""the name of a network, or a table with its `kind` and what else differs."""
+"""Either the name of a network, or a table with its `kind` and what else differs."""
 
 Protocol: TypeAlias = Literal[
     "http1",
@@ -322,7 +322,7 @@ has nothing else to do. `http2`: HTTP/2: one connection to each host, with strea
 answers in the order of the requests."""
 
 QdiscSpec: TypeAlias = 'Literal["fifo", "red", "priority", "drr", "codel", "fq-codel", "pie"] | Qdisc'
-"""the name of a queueing discipline, or a table with its `kind` and what else differs."""
+"""Either the name of a queueing discipline, or a table with its `kind` and what else differs."""
 
 QueueLimit: TypeAlias = "str"
 """Such as "100pkt"."""

@@ -64,7 +64,7 @@ impl<T: Short> JsonSchema for Named<T> {
         };
         let table = generator.subschema_for::<T>();
         schemars::json_schema!({
-            "description": format!("{}, or a table with its `{}` and what else differs.", T::WHAT, T::KEY),
+            "description": format!("Either {}, or a table with its `{}` and what else differs.", T::WHAT, T::KEY),
             "anyOf": [word, table]
         })
     }
