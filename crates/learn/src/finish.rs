@@ -32,7 +32,7 @@ impl Learner {
         let (mut sessions, thinning) = thinner.finish();
         sessions.sort_by_key(|s| s.start);
         // A trace of one packet lasts no time; a session needs some to lie in.
-        let duration = self.now + 1_000;
+        let duration = self.options.length.as_nanos().max(self.now + 1_000);
 
         for s in &mut sessions {
             s.outside = !self.hosts.inside(s.client, true);

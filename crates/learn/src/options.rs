@@ -29,6 +29,8 @@ pub struct Options {
     /// Propagation delay of the tapped link itself, there and back, where it lies between the tap and some of the
     /// hosts: it is taken out of round trips, since whoever plays the model has a link of their own.
     pub link_rtt: Dur,
+    /// How long the capture lasted, where it went on without a packet: rates are means over all of it.
+    pub length: Dur,
     /// Packets held back at the beginning, to find out which side of the tap hosts are on before
     /// the first byte is counted.
     pub preview: usize,
@@ -50,6 +52,7 @@ impl Default for Options {
             apart: false,
             inside: Vec::new(),
             link_rtt: Dur::ZERO,
+            length: Dur::ZERO,
             preview: 50_000,
         }
     }

@@ -209,3 +209,30 @@ fn a_gap_and_a_clock_that_was_set_are_told_apart() {
     assert!(codes(&m).contains(&"far-off-times"));
     assert!(!codes(&m).contains(&"gap-in-trace") && !codes(&m).contains(&"clock-set"));
 }
+
+/// A capture that went on in silence has a lower mean rate; one said to be shorter than its packets is not.
+#[test]
+fn the_silent_end_of_a_capture_counts() {
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let mut tap = Tap::new();
+    for second in 0..=10 {
+        tap.datagram(Dur::from_secs(second), client, server, 1024, 1_000);
+    }
+    let packets = tap.packets();
+    let model = |length: Dur| {
+        let mut learner = Learner::new(Options {
+            length,
+            ..Options::default()
+        });
+        packets.iter().for_each(|p| learner.push(p));
+        learner.finish()
+    };
+    let [said, unsaid, shorter] = [40, 0, 5].map(|s| model(Dur::from_secs(s)));
+    assert_eq!(said.duration, Dur::from_secs(40));
+    assert_eq!(shorter, unsaid);
+    let ratio = unsaid.rates()[0] / said.rates()[0];
+    assert!((ratio / 4.0 - 1.0).abs() < 0.01, "{ratio}");
+}

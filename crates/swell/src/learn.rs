@@ -63,6 +63,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
                 parameters,
                 inside: args.inside.clone(),
                 link_rtt: args.link_rtt,
+                length: args.length,
                 budget: Options::items(args.budget * 1000),
                 apart: args.private.is_some(),
                 ..Options::default()

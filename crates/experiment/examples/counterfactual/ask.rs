@@ -167,6 +167,7 @@ impl Inquiry {
             name: world.name.into(),
             inside: inside?,
             link_rtt: Dur::from_millis(2 * u64::from(Setting::default().delay)),
+            length: Dur::from_secs(u64::from(self.duration - WARMUP)),
             ..Options::default()
         });
         let mut reader = Reader::open(&packets)?;
