@@ -51,7 +51,12 @@ pub(crate) struct LearnArgs {
     pub link_rtt: swell_base::Dur,
     /// How long the capture lasted, where it went on without a packet after the last one: rates are means over all of
     /// it. Default: to the last packet. For packets only.
-    #[arg(long, value_name = "TIME", default_value = "0s", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "0s",
+        hide_default_value = true
+    )]
     pub length: swell_base::Dur,
     /// Size of the model file if it is compressed, in kB, at most 4000: sessions are left out beyond it,
     /// and others stand for them. For packets only.
