@@ -418,3 +418,33 @@ def test_a_dask_cluster_of_four_processes_survives_that_one_is_killed(here):
     assert sweep.results.equals(plain.results)
     assert math.isfinite(sweep.results["seconds"].min())
     assert not list(pathlib.Path("dask").glob("cell-*/.seeds-*"))
+
+
+def test_jobs_of_submitit_have_the_numbers_of_this_machine(here):
+    submitit = pytest.importorskip("submitit")
+    # Its local executor starts each job as SLURM would: a process of its own that reads and writes files.
+    executor = submitit.AutoExecutor("log", cluster="local")
+    executor.update_parameters(timeout_min=5)
+    sweep = groundswell.sweep(TEXT, GRID, executor, output="submitit")
+    assert all(c.done for c in sweep)
+    assert sweep.results.equals(groundswell.sweep(TEXT, GRID, output="plain").results)
+    with pytest.raises(groundswell.SweepError) as wrong:
+        groundswell.sweep(TEXT, {"network.dealy": ["1ms"]}, executor, output="wrong", retries=0)
+    assert "dealy" in str(wrong.value)
+
+
+def test_tasks_of_ray_have_the_numbers_of_this_machine(here, monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1", object_store_memory=80_000_000)
+    try:
+        sweep = groundswell.sweep(TEXT, GRID, ray, output="ray")
+    finally:
+        ray.shutdown()
+    assert all(c.done for c in sweep)
+    assert sweep.results.equals(groundswell.sweep(TEXT, GRID, output="plain").results)
+
+
+def test_what_is_no_executor_is_refused(here):
+    with pytest.raises(groundswell.UsageError, match="no executor"):
+        groundswell.sweep(TEXT, GRID, "four", output="none")

@@ -19,6 +19,7 @@ import polars as pl
 import tomli
 
 from groundswell import _process
+from groundswell._executors import adapt
 from groundswell._experiment import ExperimentLike, Source, assignments
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
@@ -142,7 +143,7 @@ class Sweep(Sequence[Cell]):
 def sweep(
     experiment: ExperimentLike,
     grid: Grid,
-    executor: concurrent.futures.Executor | int | None = None,
+    executor: Any = None,
     *,
     output: str | os.PathLike[str] | None = None,
     replications: int | None = None,
@@ -156,9 +157,9 @@ def sweep(
     `grid` has values by key, `{"network.rate": ["10Mbit", "20Mbit"], "network.delay": ["5ms", "50ms"]}`, every one with
     every other; or is a list of dictionaries, a cell each.
 
-    `executor` is anything with `concurrent.futures`' interface: a pool of processes, Dask's `client.get_executor()`, and
-    so on; a number is that many runs at a time on this machine; without one, as many as there are processors. Executors on
-    other machines must see the same `output` directory, and have this package.
+    `executor` is an executor of `concurrent.futures`, as a pool of processes or Dask's `client.get_executor()`; one of
+    submitit; or the module `ray`. A number is that many runs at a time on this machine; without one, as many as there
+    are processors. Workers on other machines must see the same `output` directory, and have this package.
 
     With `until="±10 %"` a cell runs in batches until the widest interval that decides anything is that narrow, or it has
     `most` replications; else it has `replications` (the experiment's own number where none is given).
@@ -178,7 +179,7 @@ def sweep(
     owned = executor is None or isinstance(executor, int)
     workers = (os.cpu_count() or 1) if executor is None else executor
     # The program is a process of its own: threads are enough to wait for it.
-    pool = concurrent.futures.ThreadPoolExecutor(workers) if isinstance(workers, int) else workers
+    pool = concurrent.futures.ThreadPoolExecutor(workers) if isinstance(workers, int) else adapt(workers)
     try:
         _drive(pool, job, plan, directory, cells, retries, on_result)
     except BaseException:
