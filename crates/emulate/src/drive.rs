@@ -388,7 +388,7 @@ impl Emulation {
     /// After a sleep without `poll` on the devices: any of them may have packets.
     fn ask_all(&mut self) {
         for host in &mut self.hosts {
-            host.ready = true;
+            host.ready = !host.nic.empty();
         }
     }
 

@@ -235,6 +235,10 @@ impl Nic for Device {
     fn stamps(&self) -> bool {
         self.way.stamps() || self.stamps.is_some()
     }
+
+    fn empty(&self) -> bool {
+        self.stamps.as_ref().is_some_and(Stamps::empty)
+    }
 }
 
 impl AsFd for Device {

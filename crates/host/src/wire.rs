@@ -79,6 +79,12 @@ pub trait Nic: Send {
     fn stamps(&self) -> bool {
         false
     }
+
+    /// There is surely nothing to read, as far as can be seen without asking the kernel. After a loss it may err: then the
+    /// descriptor is ready all the same.
+    fn empty(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

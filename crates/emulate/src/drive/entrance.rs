@@ -87,6 +87,9 @@ impl Emulation {
             self.staged[before..].iter_mut().for_each(|s| s.at = at);
             last = Some(at);
             self.inside.busy = true;
+            if self.hosts[host].nic.empty() {
+                return Ok(None);
+            }
         }
         Ok(last)
     }

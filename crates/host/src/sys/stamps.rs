@@ -141,6 +141,12 @@ impl Stamps {
         Some(at)
     }
 
+    /// Whether the device has sent nothing since.
+    pub fn empty(&self) -> bool {
+        let (status, _) = self.place(self.next);
+        status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0
+    }
+
     fn place(&self, number: usize) -> (&AtomicU32, NonNull<libc::tpacket2_hdr>) {
         debug_assert!(number < FRAMES && size_of::<libc::tpacket2_hdr>() <= FRAME);
         // SAFETY: the ring has so many places, which begin at multiples of 128 of a page, so that they are aligned; the first
