@@ -46,6 +46,8 @@ fn programs_of_every_kind_run() {
         "term-ignored-by-client",
         "stdin",
         "nested",
+        "nested-thrice",
+        "shell",
         "no-such-program",
         "server-dies",
         "killed-by-signal",
