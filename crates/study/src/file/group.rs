@@ -196,7 +196,8 @@ pub(super) fn scope_of(
     known.push("up", tables.up).push("down", tables.down);
     known
         .push("requests", tables.requests)
-        .push("flows", tables.flows);
+        .push("flows", tables.flows)
+        .push("measures", tables.measures);
     known.push("records", tables.records);
     known.push("seconds", seconds);
     known

@@ -11,7 +11,7 @@
 //! From the ground up:
 //!
 //! 1. the file and its parts: `units`, `places`, [`format`], `error`, `texts`, `origin`;
-//! 2. the language of expressions: `script`, `template`, and what it sees of a run: `tables`, `traffic`, `records`;
+//! 2. the language of expressions: `script`, `template`, and what it sees of a run: `tables`, `traffic`, `records`, `values`;
 //! 3. checks and what is read: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
 //! 4. runs: `kept`, `points`, `cells`, `wanted`;
 //! 5. from numbers to claims and pictures: `reference`, `results`, `source`, `claims`, `compare`, `asked`, `again`,
@@ -49,6 +49,7 @@ mod template;
 mod texts;
 mod traffic;
 mod units;
+mod values;
 mod wanted;
 mod with;
 

@@ -12,7 +12,7 @@ const FIGURES: usize = 200;
 const EXPRESSIONS: usize = 20;
 
 /// Names that expressions have already.
-const TAKEN: [&str; 17] = [
+const TAKEN: [&str; 18] = [
     "column",
     "line",
     "label",
@@ -22,6 +22,7 @@ const TAKEN: [&str; 17] = [
     "down",
     "requests",
     "flows",
+    "measures",
     "records",
     "seeds",
     "value",

@@ -10,9 +10,10 @@ use swell_stats::{KaplanMeier, Observation};
 
 use super::records::Records;
 use super::script;
+use super::values::{self, Measures};
 
 /// Points of a distribution function: more than a picture has pixels.
-const CDF: usize = 2000;
+pub(super) const CDF: usize = 2000;
 
 /// The tables of a run.
 #[derive(Clone)]
@@ -21,6 +22,7 @@ pub(super) struct Tables {
     pub down: Direction,
     pub requests: Requests,
     pub flows: Flows,
+    pub measures: Measures,
     pub records: Records,
 }
 
@@ -91,6 +93,7 @@ impl Tables {
                 end: facts.seconds,
             },
             flows: Flows(Arc::new(observed.flows)),
+            measures: Measures::new(observed.measures, facts.warmup),
             records,
         }
     }
@@ -427,6 +430,7 @@ pub(super) fn register(engine: &mut Engine) {
     Direction::register(engine);
     Requests::register(engine);
     Flows::register(engine);
+    values::register(engine);
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use rhai::Scope;
 
 use super::super::{script, traffic};
+use swell_experiment::observe::MeasureSample;
+
 use super::*;
 
 /// Two packets in even, four in odd bins of 100 ms for a second; one of four dropped.
@@ -67,6 +69,13 @@ fn tables() -> Tables {
             request(0.2, 0.2, Outcome::Done),
             request(0.4, f64::NAN, Outcome::Failed),
         ],
+        measures: [(0.1, 9.0), (0.2, 4.0), (0.5, 1.0), (0.9, 4.0)]
+            .map(|(at, value)| MeasureSample {
+                measure: "late".into(),
+                value,
+                at,
+            })
+            .to_vec(),
         synchrony: vec![Synchrony {
             flows: 4,
             events: 3,
@@ -99,13 +108,24 @@ fn numbers_by_hand() {
     let tables = tables();
     scope
         .push("up", tables.up)
-        .push("requests", tables.requests);
+        .push("requests", tables.requests)
+        .push("measures", tables.measures);
     let mut get = |text: &str| {
         let ast = script::compile(&engine, text).unwrap();
         script::number(&script::value(&engine, &ast, &mut scope, text).unwrap()).unwrap()
     };
     for (text, expected) in [
         ("up.arrived", 24.0),
+        // The first value is of the warm-up.
+        ("measures.of(\"late\").count", 3.0),
+        ("measures.of(\"late\").mean", 3.0),
+        ("measures.of(\"late\").sum", 9.0),
+        ("measures.of(\"late\").sd", 3.0_f64.sqrt()),
+        ("measures.of(\"late\").quantile(0.25)", 2.5),
+        ("measures.of(\"late\").quantile(1)", 4.0),
+        ("measures.of(\"late\").within(1)", 1.0 / 3.0),
+        ("measures.of(\"late\").cdf[1][1]", 1.0),
+        ("measures.of(\"other\").count", 0.0),
         ("up.after(0).arrived", 30.0),
         ("up.after(0.5).arrived_background", 11.0),
         ("up.dropped", 4.0),
