@@ -29,6 +29,8 @@ KEPT = {
     "synchrony": "run.keep.synchrony = true",
     "parts": "a background of kind mix, or run.together = true",
     "measures": "a program that reports measures ([[foreground.reported]])",
+    "estimates": "a foreground of kind probe",
+    "waterfall": "run.keep.waterfall = true",
 }
 """Tables that a run has where its experiment keeps them, and what makes it."""
 
@@ -266,6 +268,16 @@ class Run:
     def measures(self) -> Frame:
         """What programs reported themselves."""
         return self.table("measures")
+
+    @property
+    def estimates(self) -> Frame:
+        """What a probe estimated, and what was free, at several timescales."""
+        return self.table("estimates")
+
+    @property
+    def waterfall(self) -> Frame:
+        """What the time of each request was spent on."""
+        return self.table("waterfall")
 
     def chart(self, name: str = "cdf", foreground: str | None = None) -> alt.TopLevelMixin:
         """A figure of the report as an Altair chart, to be changed: `cdf`, `slowdown`, `scales`, `scales-up`, `time` or

@@ -1910,6 +1910,10 @@ class Keep(Table):
     """Table `waits`: how long packets of foreground and background waited at the bottleneck. Simulated
     only."""
 
+    waterfall: bool | None = None
+    """Table `waterfall`: what the time of each request of a `web` or `page` foreground was spent on.
+    Simulated only."""
+
 
 @dataclass(kw_only=True)
 class LinkOverrides(Table):

@@ -164,6 +164,8 @@ pub struct RunSpec {
     pub waits: bool,
     /// Whether to say if connections lose together.
     pub synchrony: bool,
+    /// Whether to say what requests waited for.
+    pub waterfall: bool,
     /// Flow exporters on the links.
     pub records: Option<Exporter>,
     /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.

@@ -44,6 +44,10 @@ pub struct Observations {
     pub exported: Vec<Arc<Exported>>,
     /// Table `measures`: what the foreground reported itself, in the order in which it did.
     pub measures: Vec<MeasureSample>,
+    /// Table `estimates`: what a probe estimated, and what was free, at several timescales.
+    pub estimates: Vec<Estimate>,
+    /// Table `waterfall`: what requests waited for, where the experiment keeps it.
+    pub waterfall: Vec<Share>,
     /// Doubts.
     pub warnings: Vec<Warning>,
 }
@@ -96,6 +100,102 @@ pub struct Request {
     pub retransmissions: u32,
     /// How it ended.
     pub outcome: Outcome,
+}
+
+/// An estimate of the available bandwidth, and what was free on the path while it was made, in intervals of one length.
+/// Of an interval the link counts that had the least left. Bandwidths are bits per second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// When it was made, seconds since the start of the run.
+    pub at: f64,
+    /// Its lowest and its highest value.
+    pub range: [f64; 2],
+    /// Network-layer bytes that the probe sent for it.
+    pub bytes: u64,
+    /// How long it took, seconds.
+    pub duration: f64,
+    /// Length of the intervals, seconds.
+    pub timescale: f64,
+    /// How many there were; one, which began earlier, where the estimate took less time.
+    pub intervals: u32,
+    /// Mean of what was free in them.
+    pub mean: f64,
+    /// Its standard deviation; zero of one.
+    pub sd: f64,
+    /// The least and the most of it.
+    pub ends: [f64; 2],
+}
+
+/// What a request waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Propagation of the packets that open the connection.
+    Handshake,
+    /// Propagation of the request.
+    Request,
+    /// The server, before it answered.
+    Server,
+    /// Propagation of the packet with the last byte.
+    Response,
+    /// Propagation of data and acknowledgements before: the sender's window was full, as in slow start.
+    Rounds,
+    /// Queues before a link in which data and handshakes waited.
+    QueueData,
+    /// Queues before a link in which acknowledgements waited.
+    QueueAcks,
+    /// Transmission at a link's rate.
+    Transmission,
+    /// From when a packet was sent that was lost until it was sent again.
+    Recovery,
+    /// Hosts: delayed acknowledgements, pauses and timers of the application, pacing.
+    Hosts,
+}
+
+impl Cause {
+    /// Every cause, in the order in which a page shows them.
+    pub const ALL: [Cause; 10] = [
+        Cause::Handshake,
+        Cause::Request,
+        Cause::Server,
+        Cause::Response,
+        Cause::Rounds,
+        Cause::QueueData,
+        Cause::QueueAcks,
+        Cause::Transmission,
+        Cause::Recovery,
+        Cause::Hosts,
+    ];
+
+    /// The name used in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Handshake => "handshake",
+            Cause::Request => "request",
+            Cause::Server => "server",
+            Cause::Response => "response",
+            Cause::Rounds => "rounds",
+            Cause::QueueData => "queue-data",
+            Cause::QueueAcks => "queue-acks",
+            Cause::Transmission => "transmission",
+            Cause::Recovery => "recovery",
+            Cause::Hosts => "hosts",
+        }
+    }
+}
+
+/// A part of the time of a request. All parts of a request are its time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// Client number within the foreground.
+    pub client: u32,
+    /// Number of the request within the client.
+    pub index: u32,
+    /// What it waited for.
+    pub cause: Cause,
+    /// At which link; empty where it is none.
+    pub link: Arc<str>,
+    /// How long.
+    pub seconds: f64,
 }
 
 /// One bin of one direction of a link. Bytes are network-layer bytes.

@@ -242,6 +242,7 @@ impl Plan {
             flows: false,
             waits: false,
             synchrony: false,
+            waterfall: false,
             records: None,
             ..self.bare(cell)
         }
@@ -281,6 +282,7 @@ impl Plan {
             flows: self.file.run.keep.flows,
             waits: self.file.run.keep.waits,
             synchrony: self.file.run.keep.synchrony,
+            waterfall: self.file.run.keep.waterfall,
             records: self.file.run.keep.records.clone(),
             packets: None,
             output: None,

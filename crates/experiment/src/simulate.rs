@@ -6,6 +6,7 @@ mod discipline;
 mod observe;
 pub mod stage;
 pub(crate) mod transport;
+mod waterfall;
 
 use swell_base::{Dur, Time};
 use swell_world::World;

@@ -14,6 +14,8 @@ pub struct Meter {
     pub fine_bytes: [Vec<u32>; 2],
     /// Packets that arrived at the queue, per fine bin.
     pub fine_packets: [Vec<u32>; 2],
+    /// Network-layer bytes of the background whose transmission ended, per fine bin: what a link had left for others.
+    pub fine_departed: Vec<u32>,
     /// The rest, per coarse bin.
     pub bins: Vec<CoarseBin>,
     /// TCP segments with data that found the queue full, by how much of the transmission in progress was left, in parts of
@@ -49,6 +51,7 @@ impl Meter {
             coarse: coarse.as_nanos().max(1),
             fine_bytes: Default::default(),
             fine_packets: Default::default(),
+            fine_departed: Vec::new(),
             bins: Vec::new(),
             phases: [0; PHASES],
         }
@@ -78,6 +81,13 @@ impl Meter {
 
     pub(crate) fn departure(&mut self, at: Time, packet: &Head) {
         self.bin(at).departed[who(packet.tag)] += u64::from(packet.size);
+        if packet.tag == Tag::Background {
+            let i = (at.as_nanos() / self.fine) as usize;
+            if self.fine_departed.len() <= i {
+                self.fine_departed.resize(i + 1, 0);
+            }
+            self.fine_departed[i] += u32::from(packet.size);
+        }
     }
 
     pub(crate) fn count_drop(&mut self, at: Time, packet: &Head) {

@@ -20,6 +20,7 @@ use crate::data::{
 };
 use crate::human::Quantity;
 use crate::palette::Role;
+use crate::waterfall;
 
 /// Points at which the band of a distribution function is computed.
 const BAND_POINTS: usize = 80;
@@ -159,6 +160,7 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
         energies: shown.each_ref().map(|queue| energies(&runs, queue)),
         load: [0, 1].map(|d| load(&runs, (d, &shown[d]), verdict)),
         links: links(&results.experiment, &runs),
+        waterfall: waterfall::means(&runs),
         series: runs
             .iter()
             .take(SHOWN)

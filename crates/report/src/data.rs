@@ -143,6 +143,8 @@ pub struct Condition {
     pub load: [Load; 2],
     /// The first replications over time, each up then down.
     pub series: Vec<[Series; 2]>,
+    /// What requests waited for: name and mean seconds; nothing where it was not kept.
+    pub waterfall: Vec<(&'static str, f64)>,
     /// What crossed each link, where there are several.
     pub links: Vec<LinkLoad>,
 }

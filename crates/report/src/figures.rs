@@ -159,6 +159,7 @@ pub(crate) fn slowdown_chart(named: &[Named<'_>], against: &str) -> BarChart {
         quantity: Quantity::Ratio,
         reference: 1.0,
         at_least: (0.9, 1.2),
+        stacked: false,
         series: others.iter().map(|n| (n.name.to_owned(), n.slot)).collect(),
         groups: QUANTILES
             .iter()

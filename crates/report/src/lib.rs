@@ -47,6 +47,7 @@ mod sample;
 mod study;
 mod svg;
 mod vega;
+mod waterfall;
 
 use swell_experiment::{Results, Verdict};
 

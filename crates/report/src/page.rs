@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::chart::Canvas;
 use crate::data::{Doubt, ForegroundData, Interval, Load, NetworkData, QUANTILES, ReportData};
 use crate::human::{Quantity, count, significant};
-use crate::{figures, network, palette};
+use crate::{figures, network, palette, waterfall};
 
 /// The template: a name ending in `.html` turns escaping on.
 const TEMPLATE: &str = include_str!("page.html");
@@ -230,8 +230,10 @@ fn answer(
     let named = figures::named(data, foreground, slots);
     let mut parts = Vec::new();
     if foreground.conditions.iter().any(|c| c.samples > 0) {
+        let cdf = figures::cdf(&format!("f{index}"), &named);
+        let waterfall = waterfall::figure(&format!("f{index}"), &named);
         parts.push(Part {
-            figures: vec![figures::cdf(&format!("f{index}"), &named)],
+            figures: [cdf].into_iter().chain(waterfall).collect(),
             ..Part::default()
         });
     }

@@ -358,6 +358,11 @@ fn run(file: &File, found: &mut Findings) {
             "losses are told apart",
         ),
         (
+            "run.keep.waterfall",
+            run.keep.waterfall,
+            "packets of requests are followed",
+        ),
+        (
             "run.keep.records",
             run.keep.records.is_some(),
             "flow records are exported",
@@ -371,11 +376,18 @@ fn run(file: &File, found: &mut Findings) {
             );
         }
     }
-    if run.keep.packets && run.keep.records.is_some() {
+    // One of them can look at a link.
+    let looks = [
+        ("run.keep.packets", run.keep.packets),
+        ("run.keep.records", run.keep.records.is_some()),
+        ("run.keep.waterfall", run.keep.waterfall),
+    ];
+    let mut kept = looks.into_iter().filter(|l| l.1);
+    if let (Some(_), Some((second, _))) = (kept.next(), kept.next()) {
         found.add(
-            "run.keep.records",
-            "packets and flow records are not kept of the same runs",
-            "leave one of them out",
+            second,
+            "packets, flow records and a waterfall are not kept of the same runs",
+            "leave all but one of them out",
         );
     }
     if run.together && file.backend != BackendKind::Simulated {

@@ -116,6 +116,9 @@ pub struct Keep {
     /// acknowledgements are compressed. Simulated only.
     #[serde(skip_serializing_if = "is_default")]
     pub synchrony: bool,
+    /// Table `waterfall`: what the time of each request of a `web` or `page` foreground was spent on. Simulated only.
+    #[serde(skip_serializing_if = "is_default")]
+    pub waterfall: bool,
     /// Directory `records`: flow records (IPFIX) per run, as a router on the link would export them. Simulated only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<Exporter>,
@@ -146,6 +149,7 @@ impl Default for Keep {
             flows: true,
             waits: false,
             synchrony: false,
+            waterfall: false,
             records: None,
             packets: false,
         }

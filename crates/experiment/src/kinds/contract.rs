@@ -443,6 +443,14 @@ impl Plausible {
     }
 }
 
+/// A link on the way to a foreground's clients, and what it sent for others.
+pub(crate) struct Crossed<'w> {
+    /// Its capacity, bits per second.
+    pub capacity: f64,
+    /// Bytes of the background that left it, in each millisecond from the start of the run on.
+    pub others: &'w [u32],
+}
+
 /// A kind of traffic in a run, everything said.
 pub(crate) trait Plays {
     /// Its machine; `None` where nothing is sent, or by a real program.
@@ -478,8 +486,8 @@ pub(crate) trait Plays {
     }
 
     /// Adds to what was observed of it as a foreground what it cannot know itself. `path` are the links on the way to its
-    /// clients: names, directions, capacities in bits per second.
-    fn observed(&self, path: &[(String, u8, f64)], observed: &mut Observations) {
+    /// clients.
+    fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
         let _ = (path, observed);
     }
 

@@ -36,7 +36,7 @@ use swell_base::{Dur, Warning};
 
 pub use active::Active;
 pub(crate) use contract::{
-    Asked, Complaint, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Slot,
+    Asked, Complaint, Crossed, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Slot,
 };
 pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
 pub use dash::{Choice, Dash, DashTraffic};
@@ -316,8 +316,8 @@ impl Traffic {
     }
 
     /// Adds to what was observed of it as a foreground what it cannot know itself. `path` are the links on the way to its
-    /// clients: names, directions, capacities in bits per second.
-    pub(crate) fn observed(&self, path: &[(String, u8, f64)], observed: &mut Observations) {
+    /// clients.
+    pub(crate) fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
         self.plays().observed(path, observed);
     }
 

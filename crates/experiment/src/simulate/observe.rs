@@ -12,7 +12,7 @@ use super::build;
 use super::stage::{Added, Ledgers};
 use crate::backend::RunSpec;
 use crate::file::Queue;
-use crate::kinds::Role;
+use crate::kinds::{Crossed, Role};
 use crate::observe::{
     Bin, Flow, LinkTotals, Observations, Outcome, PartTotals, Request, Scale, Synchrony, Wait,
 };
@@ -37,6 +37,18 @@ fn queues(world: &World) -> impl Iterator<Item = Queue> {
 /// A link in a direction.
 fn seen(world: &World, queue: Queue) -> Bottleneck<'_> {
     world.link(queue.link, DIRECTIONS[usize::from(queue.direction)])
+}
+
+/// These links, and what they sent for others.
+pub(super) fn crossed<'w>(world: &'w World, spec: &RunSpec, queues: &[Queue]) -> Vec<Crossed<'w>> {
+    let link = |queue: &Queue| {
+        let meter = seen(world, *queue).meter();
+        Crossed {
+            capacity: spec.link(*queue).rate.bps() as f64,
+            others: meter.map_or(&[], |m| &m.fine_departed),
+        }
+    };
+    queues.iter().map(link).collect()
 }
 
 /// Everything that the links' meters say; `ledgers` are those at the end of the warm-up and

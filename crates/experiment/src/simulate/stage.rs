@@ -10,6 +10,7 @@ use swell_world::World;
 
 use super::build;
 use super::observe::{self, Acked, Counted};
+use super::waterfall::Watching;
 use crate::backend::{Offered, RunError, RunSpec};
 use crate::exporter::Exporting;
 use crate::file::queues;
@@ -30,6 +31,8 @@ pub struct RunParts {
     recorders: Vec<Recorder>,
     /// One for each link that has a flow exporter.
     exporters: Vec<Exporting>,
+    /// What follows the foreground's packets, where that is asked for.
+    watching: Option<Watching>,
     warm: Option<Ledgers>,
     /// What was counted of parts when the warm-up was over, where that is asked for.
     counted: Vec<Counted>,
@@ -89,6 +92,12 @@ impl RunParts {
                 exporters.push(exporting);
             }
         }
+        let watching = spec.waterfall.then(Watching::default);
+        for link in 0..spec.links.len() {
+            if let Some(watching) = &watching {
+                world.set_tap_on(link, watching.tap(link));
+            }
+        }
         let mut recorders = Vec::new();
         for (link, path) in packets_of(spec).into_iter().enumerate() {
             let recorder = Recorder::create(&path, &spec.links[link].name, sources(None), seed)
@@ -118,6 +127,7 @@ impl RunParts {
             parts,
             recorders,
             exporters,
+            watching,
             warm: None,
             counted: Vec::new(),
             acked: Vec::new(),
@@ -182,13 +192,12 @@ impl RunParts {
         let samples = foreground.map(|p| world.take_samples(p.index));
         observed.measures = measures(samples.unwrap_or_default());
         if let Some(part) = foreground {
-            let queues = queues(&part.part.path, true).into_iter();
-            let path = queues.map(|q| {
-                let (link, direction) = (&spec.links[q.link], usize::from(q.direction));
-                let capacity = link.directions[direction].rate.bps() as f64;
-                (link.name.to_string(), q.direction, capacity)
-            });
-            part.part.observed(&path.collect::<Vec<_>>(), &mut observed);
+            let path = observe::crossed(world, spec, &queues(&part.part.path, true));
+            part.part.observed(&path, &mut observed);
+            if let Some(watching) = self.watching {
+                let host = (part.index as u32, part.part.delay());
+                observed.waterfall = watching.shares(spec, &part.part.path, host, &own);
+            }
         }
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());
         if spec.flows {

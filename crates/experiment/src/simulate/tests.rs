@@ -16,6 +16,7 @@ mod sessions;
 mod stream;
 mod synchrony;
 mod voice;
+mod waterfall;
 
 use super::*;
 use crate::Plan;

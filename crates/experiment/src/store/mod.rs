@@ -26,12 +26,20 @@ pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
 /// Names of the tables that are there only where an experiment keeps them, or has something for them.
-pub const KEPT: [&str; 4] = ["waits", "synchrony", "measures", "parts"];
+pub const KEPT: [&str; 6] = [
+    "waits",
+    "synchrony",
+    "measures",
+    "parts",
+    "estimates",
+    "waterfall",
+];
 
 /// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
     use crate::observe::{
-        Bin, Flow, LinkTotals, MeasureSample, PartTotals, Request, Scale, Synchrony, Wait,
+        Bin, Estimate, Flow, LinkTotals, MeasureSample, PartTotals, Request, Scale, Share,
+        Synchrony, Wait,
     };
     match table {
         "requests" => Some(table::all_columns::<Request>()),
@@ -43,6 +51,8 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
         "synchrony" => Some(table::all_columns::<Synchrony>()),
         "parts" => Some(table::all_columns::<PartTotals>()),
         "measures" => Some(table::all_columns::<MeasureSample>()),
+        "estimates" => Some(table::all_columns::<Estimate>()),
+        "waterfall" => Some(table::all_columns::<Share>()),
         _ => None,
     }
 }

@@ -8,8 +8,8 @@ use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
 use crate::observe::{
-    Bin, Cell, Flow, LinkTotals, MeasureSample, Observations, PartTotals, Request, Scale,
-    Synchrony, Wait,
+    Bin, Cell, Estimate, Flow, LinkTotals, MeasureSample, Observations, PartTotals, Request, Scale,
+    Share, Synchrony, Wait,
 };
 
 /// A finished run directory.
@@ -135,19 +135,23 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     one::<Scale>(dir, runs, |o| &o.scales)?;
     one::<Flow>(dir, runs, |o| &o.flows)?;
     one::<LinkTotals>(dir, runs, |o| &o.links)?;
-    if runs.iter().any(|r| !r.observed.waits.is_empty()) {
-        one::<Wait>(dir, runs, |o| &o.waits)?;
+    // Tables of KEPT are there where they have rows.
+    fn kept<R: Row>(
+        dir: &Path,
+        runs: &[RunResult],
+        rows: fn(&Observations) -> &[R],
+    ) -> Result<(), StoreError> {
+        match runs.iter().any(|r| !rows(&r.observed).is_empty()) {
+            true => one::<R>(dir, runs, rows),
+            false => Ok(()),
+        }
     }
-    if runs.iter().any(|r| !r.observed.synchrony.is_empty()) {
-        one::<Synchrony>(dir, runs, |o| &o.synchrony)?;
-    }
-    if runs.iter().any(|r| !r.observed.parts.is_empty()) {
-        one::<PartTotals>(dir, runs, |o| &o.parts)?;
-    }
-    if runs.iter().any(|r| !r.observed.measures.is_empty()) {
-        one::<MeasureSample>(dir, runs, |o| &o.measures)?;
-    }
-    Ok(())
+    kept::<Wait>(dir, runs, |o| &o.waits)?;
+    kept::<Synchrony>(dir, runs, |o| &o.synchrony)?;
+    kept::<PartTotals>(dir, runs, |o| &o.parts)?;
+    kept::<MeasureSample>(dir, runs, |o| &o.measures)?;
+    kept::<Estimate>(dir, runs, |o| &o.estimates)?;
+    kept::<Share>(dir, runs, |o| &o.waterfall)
 }
 
 /// Reads all tables and deals their rows out to `cells`.
@@ -205,20 +209,22 @@ pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
     one::<Scale>(dir, &places, &mut runs, |o| &mut o.scales)?;
     one::<Flow>(dir, &places, &mut runs, |o| &mut o.flows)?;
     one::<LinkTotals>(dir, &places, &mut runs, |o| &mut o.links)?;
-    if dir.join(format!("{}.parquet", Wait::TABLE)).exists() {
-        one::<Wait>(dir, &places, &mut runs, |o| &mut o.waits)?;
+    fn kept<R: Row>(
+        dir: &Path,
+        places: &BTreeMap<(&str, &str, u32), usize>,
+        runs: &mut [RunResult],
+        rows: fn(&mut Observations) -> &mut Vec<R>,
+    ) -> Result<(), StoreError> {
+        match dir.join(format!("{}.parquet", R::TABLE)).exists() {
+            true => one::<R>(dir, places, runs, rows),
+            false => Ok(()),
+        }
     }
-    if dir.join(format!("{}.parquet", Synchrony::TABLE)).exists() {
-        one::<Synchrony>(dir, &places, &mut runs, |o| &mut o.synchrony)?;
-    }
-    if dir.join(format!("{}.parquet", PartTotals::TABLE)).exists() {
-        one::<PartTotals>(dir, &places, &mut runs, |o| &mut o.parts)?;
-    }
-    if dir
-        .join(format!("{}.parquet", MeasureSample::TABLE))
-        .exists()
-    {
-        one::<MeasureSample>(dir, &places, &mut runs, |o| &mut o.measures)?;
-    }
+    kept::<Wait>(dir, &places, &mut runs, |o| &mut o.waits)?;
+    kept::<Synchrony>(dir, &places, &mut runs, |o| &mut o.synchrony)?;
+    kept::<PartTotals>(dir, &places, &mut runs, |o| &mut o.parts)?;
+    kept::<MeasureSample>(dir, &places, &mut runs, |o| &mut o.measures)?;
+    kept::<Estimate>(dir, &places, &mut runs, |o| &mut o.estimates)?;
+    kept::<Share>(dir, &places, &mut runs, |o| &mut o.waterfall)?;
     Ok(runs)
 }

@@ -2,7 +2,8 @@
 
 use super::table::{Column, Columns, Kind, Row, Value};
 use crate::observe::{
-    Bin, Flow, LinkTotals, MeasureSample, Outcome, PartTotals, Request, Scale, Synchrony, Wait,
+    Bin, Cause, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartTotals, Request, Scale,
+    Share, Synchrony, Wait,
 };
 
 pub(super) const fn column(
@@ -104,6 +105,16 @@ impl Value for u8 {
             "down" => Some(1),
             _ => None,
         }
+    }
+}
+
+impl Value for Cause {
+    fn put(&self, values: &mut Columns) {
+        values.text(self.name());
+    }
+    fn take(values: &mut Columns) -> Option<Cause> {
+        let name = values.take_text();
+        Cause::ALL.into_iter().find(|c| c.name() == name)
     }
 }
 
@@ -274,4 +285,28 @@ rows! {
     departed => column("departed_bytes", U64, "B", "Network-layer bytes whose transmission began.");
     departed_packets => column("departed_packets", U64, "", "Packets whose transmission began.");
     dropped => column("dropped_packets", U64, "", "Packets dropped at the queue.");
+}
+
+rows! {
+    Estimate in "estimates":
+    at => column("at_s", F64, "s", "When the estimate was made, since the start of the run.");
+    range => column("low_bps", F64, "bit/s", "Its lowest value."),
+        column("high_bps", F64, "bit/s", "Its highest value.");
+    bytes => column("probe_bytes", U64, "B", "Network-layer bytes that the probe sent for it.");
+    duration => column("duration_s", F64, "s", "How long it took.");
+    timescale => column("timescale_s", F64, "s", "Length of the intervals in which what was free is counted.");
+    intervals => column("intervals", U32, "", "How many there were while it was made; one, which began earlier, where it took less time.");
+    mean => column("available_mean_bps", F64, "bit/s", "What was free in them on the link with the least left: mean.");
+    sd => column("available_sd_bps", F64, "bit/s", "Standard deviation.");
+    ends => column("available_least_bps", F64, "bit/s", "The least."),
+        column("available_most_bps", F64, "bit/s", "The most.");
+}
+
+rows! {
+    Share in "waterfall":
+    client => column("client", U32, "", "Client, from 0.");
+    index => column("index", U32, "", "Request of that client, from 0.");
+    cause => column("cause", Text, "", "What it waited for: `handshake`, `request`, `server`, `response`, `rounds`, `queue-data`, `queue-acks`, `transmission`, `recovery` or `hosts`.");
+    link => column("link", Text, "", "At which link; empty where it is none.");
+    seconds => column("seconds", F64, "s", "How long.");
 }

@@ -2,8 +2,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::observe::{
-    Bin, Cell, Flow, LinkTotals, MeasureSample, Observations, Outcome, PartTotals, Request, Scale,
-    Synchrony, Wait,
+    Bin, Cause, Cell, Estimate, Flow, LinkTotals, MeasureSample, Observations, Outcome, PartTotals,
+    Request, Scale, Share, Synchrony, Wait,
 };
 use crate::store::results::RunResult;
 
@@ -113,6 +113,26 @@ fn run(background: &str, replication: u32) -> RunResult {
                 value: 12.5,
                 at: x,
             }],
+            estimates: vec![Estimate {
+                at: x,
+                range: [24.0, 25.0],
+                bytes: 26,
+                duration: 27.0,
+                timescale: 28.0,
+                intervals: 29,
+                mean: 30.0,
+                sd: 31.0,
+                ends: [32.0, 33.0],
+            }],
+            waterfall: [(Cause::QueueData, "core"), (Cause::Rounds, "")]
+                .map(|(cause, link)| Share {
+                    client: 34,
+                    index: 35,
+                    cause,
+                    link: link.into(),
+                    seconds: x,
+                })
+                .to_vec(),
             warnings: Vec::new(),
         },
     }

@@ -52,6 +52,8 @@ pub struct BarChart {
     pub reference: f64,
     /// The axis shows at least this range, so that small differences look small.
     pub at_least: (f64, f64),
+    /// Whether the bars of a group stand on each other: parts of a whole, from zero.
+    pub stacked: bool,
     /// Name and look of each series.
     pub series: Vec<(String, usize)>,
     /// The groups, left to right.
@@ -61,6 +63,11 @@ pub struct BarChart {
 impl BarChart {
     /// Logarithmic if there are factors above 8: those near one stay visible.
     pub(crate) fn axis(&self, pixels: f64) -> Axis {
+        if self.stacked {
+            let sum = |g: &BarGroup| g.bars.iter().map(|b| b.value).sum::<f64>();
+            let sums = self.groups.iter().map(sum).chain([0.0]);
+            return Axis::linear(&self.y_title, self.quantity, sums, true).nice(pixels);
+        }
         let values = || {
             self.groups
                 .iter()
@@ -163,13 +170,26 @@ impl BarChart {
     ) {
         let base = axis.at(self.reference).unwrap_or(0.0).clamp(0.0, 1.0);
         let to_y = |t: f64| area.y + area.height * (1.0 - t.clamp(0.0, 1.0));
-        let step = (width * 0.78 / self.series.len().max(1) as f64).min(64.0);
-        let start = x + (width - step * self.series.len() as f64) / 2.0;
+        let columns = if self.stacked {
+            1
+        } else {
+            self.series.len().max(1)
+        };
+        let step = (width * 0.78 / columns as f64).min(64.0);
+        let start = x + (width - step * columns as f64) / 2.0;
+        let mut below = 0.0;
         for (series, (bar, (name, slot))) in group.bars.iter().zip(&self.series).enumerate() {
-            let Some(t) = axis.at(bar.value) else {
+            let Some(mut t) = axis.at(bar.value) else {
                 continue;
             };
-            let (left, bar_width) = (start + step * series as f64 + step * 0.08, step * 0.84);
+            let (mut column, mut base) = (series, base);
+            if self.stacked {
+                (column, base) = (0, axis.at(below).unwrap_or(0.0));
+                below += bar.value;
+                t = axis.at(below).unwrap_or(base);
+            }
+            let left = start + step * column as f64 + step * 0.08;
+            let bar_width = step * 0.84;
             let (y0, y1) = (to_y(base.max(t)), to_y(base.min(t)));
             svg.tag("g")
                 .attr("class", "bar")
@@ -185,7 +205,10 @@ impl BarChart {
                 tag.num("x", left)
                     .num("y", y0)
                     .num("width", bar_width)
-                    .num("height", (y1 - y0).max(0.8))
+                    .num(
+                        "height",
+                        (y1 - y0).max(if self.stacked { 0.0 } else { 0.8 }),
+                    )
                     .empty();
             };
             boxed(&format!("area f{slot}"), None);
@@ -202,7 +225,7 @@ impl BarChart {
                 true => left + bar_width - cap - 1.0,
                 false => left + bar_width / 2.0,
             };
-            let mut free = label_width <= step + 6.0;
+            let mut free = label_width <= step + 6.0 && !self.stacked;
             if let (Some(lo), Some(hi)) = (axis.at(bar.lo), axis.at(bar.hi)) {
                 let (a, b) = (to_y(hi), to_y(lo));
                 free &= beside || y0 - a < 4.0;

@@ -190,6 +190,7 @@ fn bars(values: Vec<f64>) -> BarChart {
         quantity: Quantity::Ratio,
         reference: 1.0,
         at_least: (0.9, 1.1),
+        stacked: false,
         series: values
             .iter()
             .enumerate()

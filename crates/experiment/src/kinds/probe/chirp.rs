@@ -1,32 +1,42 @@
 //! PathChirp (V. Ribeiro, R. Riedi, R. Baraniuk, J. Navratil and L. Cottrell, Efficient Available Bandwidth Estimation for
 //! Network Paths, PAM 2003). A chirp is packets that come ever faster. Where its delays rise and fall again, cross traffic
 //! came; where they rise for good, the rate is above what is free. Defaults are those of the released tool, version 2.3.
+//! It says a mean of the last chirps after each of them; here each chirp is in one estimate only.
 
 use std::collections::VecDeque;
 
 use swell_base::{Dur, Stream};
 
-use super::{Estimator, Heard, Range, Train};
+use super::estimator::{Estimator, Heard, Range, Train, delay};
 
 /// Each gap is the last one over this.
 const SPREAD: f64 = 1.2;
 /// Network-layer bytes.
 const SIZE: u32 = 1000;
-/// Mean rate of the probe, bits per second.
-const LOAD: f64 = 0.3e6;
+/// Mean rate of the probe to begin with, its least and its most, bits per second.
+const LOAD: [f64; 3] = [0.3e6, 5e3, 3e6];
+/// Highest rate of a chirp.
+const HIGHEST: f64 = 1.5e9;
 /// An excursion is over when the delay is this much less than its highest.
 const FALL: f64 = 1.5;
 /// Shortest excursion, packets.
 const SHORTEST: usize = 5;
-/// Chirps of an estimate.
+/// Delays that differ by no more microseconds are equal: times are whole nanoseconds.
+const SAME: f64 = 0.01;
+/// Chirps of an estimate, and the most, where the range is not found.
 const CHIRPS: usize = 11;
+const MOST: usize = 66;
 
 /// The chirps so far.
 pub(super) struct Pathchirp {
     /// Lowest and highest rate of a chirp, bits per second.
     low: f64,
     high: f64,
-    estimates: VecDeque<f64>,
+    /// Mean rate of the probe, bits per second.
+    load: f64,
+    /// What the last chirps said, and how many of them are in no estimate yet.
+    recent: VecDeque<f64>,
+    fresh: usize,
     /// How often the mean was near an end of the range: below, above.
     out: [u32; 2],
 }
@@ -36,54 +46,56 @@ impl Pathchirp {
         Pathchirp {
             low: 10e6,
             high: 200e6,
-            estimates: VecDeque::new(),
+            load: LOAD[0],
+            recent: VecDeque::new(),
+            fresh: 0,
             out: [0; 2],
         }
     }
 
-    /// Rates of a chirp's gaps.
+    /// Rates of a chirp's gaps: the last one is the highest.
     fn rates(&self) -> Vec<f64> {
-        let mut rates = vec![self.low];
-        while let Some(last) = rates.last().copied().filter(|r| *r < self.high) {
-            rates.push(last * SPREAD);
-        }
-        rates
+        let steps = ((self.high / self.low).ln() / SPREAD.ln()).ceil() as i32;
+        (1..=steps)
+            .rev()
+            .map(|k| self.high / SPREAD.powi(k - 1))
+            .collect()
     }
 
     /// Moves the range where the mean lies at an end of it for the third time.
     fn follow(&mut self, mean: f64) {
-        self.out[0] = if mean < 1.5 * self.low {
-            self.out[0] + 1
+        let near = [mean < 1.5 * self.low, mean > 0.66 * self.high];
+        for (out, near) in self.out.iter_mut().zip(near) {
+            *out = if near { *out + 1 } else { 0 };
+        }
+        let [below, above] = self.out.map(|n| n > 2);
+        let around = if below {
+            self.low
+        } else if above && self.high < 0.9 * HIGHEST {
+            self.high
         } else {
-            0
+            self.out[1] *= u32::from(!above);
+            return;
         };
-        self.out[1] = if mean > 0.66 * self.high {
-            self.out[1] + 1
-        } else {
-            0
-        };
-        let (low, high) = match self.out {
-            [3, _] => (self.low / 7.0, self.low * 7.0),
-            [_, 3] => (self.high / 7.0, self.high * 7.0),
-            _ => return,
-        };
-        (self.low, self.high) = (low.max(1e4), high.min(1e11));
+        let by = if around > 1e6 { 7.0 } else { 4.0 };
+        self.high = (around * by).min(HIGHEST);
+        self.low = (around / by).min(self.high / 10.0);
+        let load = self.load.clamp(self.low / 10.0, self.low / 5.0);
+        self.load = load.clamp(LOAD[1], LOAD[2]);
         self.out = [0; 2];
-        self.estimates.clear();
+        self.recent.clear();
     }
 }
 
 /// What is free by one chirp, of whose packet k + 1 came `delays[k + 1]` after it was sent, and was sent at `rates[k]` after
 /// the one before.
 pub(super) fn chirp(delays: &[f64], rates: &[f64]) -> f64 {
-    // Stamps are whole microseconds, as the tool's: what rounding leaves is no queue.
-    let delays: Vec<f64> = delays.iter().map(|d| (d * 1e6).round()).collect();
     let n = rates.len();
     let mut each = vec![None; n];
     let mut open = n.saturating_sub(1);
     let mut i = 0;
     while i < n {
-        if delays[i + 1] <= delays[i] {
+        if delays[i + 1] - delays[i] <= SAME {
             i += 1;
             continue;
         }
@@ -101,7 +113,7 @@ pub(super) fn chirp(delays: &[f64], rates: &[f64]) -> f64 {
         match end {
             Some(j) => {
                 if j - i >= SHORTEST {
-                    for k in (i..j).filter(|&k| delays[k + 1] > delays[k]) {
+                    for k in (i..j).filter(|&k| delays[k + 1] - delays[k] > SAME) {
                         each[k] = Some(rates[k]);
                     }
                 }
@@ -132,23 +144,32 @@ impl Estimator for Pathchirp {
             at += bits / rate;
             packets.push((Dur::from_secs_f64(at), SIZE));
         }
-        let every = packets.len() as f64 * bits / LOAD.max(self.low / 10.0).min(3e6);
+        let every = packets.len() as f64 * bits / self.load;
+        let pause = if every > at { every - at } else { at };
         Train {
             packets,
-            pause: Dur::from_secs_f64((every - at).max(at)),
+            pause: Dur::from_secs_f64(pause),
         }
     }
 
     fn heard(&mut self, heard: &[Heard]) -> Option<Range> {
-        // A chirp with losses says nothing.
-        let delays: Option<Vec<f64>> = heard.iter().map(|h| Some(h.1? - h.0)).collect();
-        self.estimates.push_back(chirp(&delays?, &self.rates()));
-        if self.estimates.len() < CHIRPS {
+        let delays: Option<Vec<f64>> = heard.iter().map(delay).collect();
+        // The tool takes a chirp with losses for half its lowest rate.
+        let free = delays.map_or(self.low / 2.0, |delays| chirp(&delays, &self.rates()));
+        self.recent.push_back(free);
+        self.fresh += 1;
+        if self.recent.len() < CHIRPS {
             return None;
         }
-        let all: Vec<f64> = std::mem::take(&mut self.estimates).into();
-        let mean = swell_stats::mean(&all)?;
+        let mean = self.recent.iter().sum::<f64>() / CHIRPS as f64;
+        self.recent.pop_front();
         self.follow(mean);
-        Some((mean, mean))
+        // What lies at an end of the range says little, and a range that was left nothing.
+        let is_inside = self.out == [0; 2] && !self.recent.is_empty();
+        let is_due = self.fresh >= CHIRPS && is_inside || self.fresh >= MOST;
+        if is_due {
+            self.fresh = 0;
+        }
+        is_due.then_some((mean, mean))
     }
 }

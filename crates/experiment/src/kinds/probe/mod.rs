@@ -1,12 +1,16 @@
 //! Probes: packets that measure how much of a path is free. Each tool is a file of its own.
 
 mod chirp;
+mod estimator;
 mod igi;
 mod pair;
 mod pathload;
 mod spruce;
 #[cfg(test)]
 mod tests;
+mod truth;
+
+use estimator::{Estimator, Heard};
 
 use std::borrow::Cow;
 
@@ -18,13 +22,15 @@ use swell_workload::{
 };
 
 use super::Traffic;
-use super::contract::{Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access};
+use super::contract::{
+    Crossed, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access,
+};
 use super::packets::own_seed;
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Measure, Source};
-use crate::observe::{MeasureSample, Observations};
+use crate::observe::Observations;
 use crate::simulate::transport::tcp;
 
 /// A tool that estimates the available bandwidth of its path down, again and again. Each estimate is compared with what
@@ -102,51 +108,10 @@ pub struct ProbeTraffic {
     delay: Dur,
 }
 
-/// Packets to be sent: when each leaves, since the first, and network-layer bytes.
-struct Train {
-    packets: Vec<(Dur, u32)>,
-    /// From the end of this train to the next one.
-    pause: Dur,
-}
-
-impl Train {
-    /// `n` packets of one size at equal gaps.
-    fn even(n: usize, gap: f64, size: u32, pause: Dur) -> Train {
-        let packets = (0..n).map(|i| (Dur::from_secs_f64(gap * i as f64), size));
-        Train {
-            packets: packets.collect(),
-            pause,
-        }
-    }
-}
-
-/// A packet that was sent: when, since the train's first; and when it came, on the receiver's clock; `None` if it was lost.
-type Heard = (f64, Option<f64>);
-
-/// The receiver's gaps behind its packets, each with the sender's.
-fn gaps(heard: &[Heard]) -> Vec<(f64, f64)> {
-    let pairs = heard.windows(2);
-    pairs
-        .filter_map(|w| Some((w[1].0 - w[0].0, w[1].1? - w[0].1?)))
-        .collect()
-}
-
-/// Lowest and highest available bandwidth, bits per second.
-type Range = (f64, f64);
-
-/// A tool: which train comes next, and what it concludes.
-trait Estimator: Send {
-    /// What is to be sent.
-    fn next(&mut self, rng: &mut Stream) -> Train;
-
-    /// What came of it: an estimate where there is one, after which the tool begins anew.
-    fn heard(&mut self, heard: &[Heard]) -> Option<Range>;
-}
-
 impl Probe {
     fn estimator(&self, capacity: f64) -> Box<dyn Estimator> {
         match self.tool {
-            Tool::Pathload => Box::new(pathload::Pathload::new()),
+            Tool::Pathload => Box::new(pathload::Pathload::default()),
             Tool::Pathchirp => Box::new(chirp::Pathchirp::new()),
             Tool::Spruce => Box::new(spruce::Spruce::new(capacity)),
             Tool::Igi => Box::new(igi::Trains::new(capacity, true)),
@@ -239,8 +204,8 @@ impl Plays for ProbeTraffic {
         Ok(None)
     }
 
-    fn observed(&self, path: &[(String, u8, f64)], observed: &mut Observations) {
-        truth(path, observed);
+    fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
+        truth::add(path, observed);
     }
 
     fn class(&self, _: u32) -> String {
@@ -254,52 +219,6 @@ impl Plays for ProbeTraffic {
     fn plausible(&self, _: &Setting<'_>) -> Plausible {
         Plausible::of([0.0, 1e6], 1.0)
     }
-}
-
-/// Adds to each estimate what was free meanwhile on the tightest link of `path` (name, direction, capacity in bits per
-/// second), over the time in which it was made, and how far it was off.
-fn truth(path: &[(String, u8, f64)], observed: &mut Observations) {
-    let told = |name: &str, at: f64| {
-        let mut own = observed.measures.iter();
-        own.find(|m| m.measure == name && m.at == at)
-            .map(|m| m.value)
-    };
-    let estimates = observed.measures.iter().filter(|m| m.measure == ESTIMATE);
-    let mut found = Vec::new();
-    for estimate in estimates {
-        let (end, took) = (estimate.at, told(DURATION, estimate.at).unwrap_or(0.0));
-        let mut tightest: Option<(f64, f64)> = None;
-        for (link, direction, capacity) in path {
-            let own = observed
-                .bins
-                .iter()
-                .filter(|b| &*b.link == link && b.direction == *direction);
-            let own: Vec<_> = own.collect();
-            let width = own.windows(2).next().map_or(0.0, |w| w[1].time - w[0].time);
-            // Bins that it began and ended in count by the part of them that it had.
-            let (mut seconds, mut bytes) = (0.0, 0.0);
-            for bin in own {
-                let part = ((bin.time + width).min(end) - bin.time.max(end - took)).max(0.0);
-                seconds += part;
-                bytes += bin.departed[1] as f64 * part / width;
-            }
-            let free = capacity - bytes * 8.0 / seconds;
-            if free.is_finite() && tightest.is_none_or(|t| free < t.0) {
-                tightest = Some((free, *capacity));
-            }
-        }
-        if let Some((free, capacity)) = tightest {
-            let off = (estimate.value - free).abs() / capacity;
-            found.extend(
-                [(AVAILABLE, free), (ERROR, off)].map(|(name, value)| MeasureSample {
-                    measure: name.to_owned(),
-                    value,
-                    at: end,
-                }),
-            );
-        }
-    }
-    observed.measures.extend(found);
 }
 
 /// The machine: train after train, from the server to the client.
@@ -345,11 +264,7 @@ impl Prober {
         self.rest = train.pause;
         self.sent = 0;
         self.began = now;
-        self.heard = self
-            .train
-            .iter()
-            .map(|p| (p.0.as_secs_f64(), None))
-            .collect();
+        self.heard = self.train.iter().map(|p| (now + p.0, None)).collect();
         self.since.get_or_insert(now);
         self.round += 1;
         self.send(now, actions);
@@ -378,7 +293,7 @@ impl Prober {
             return;
         };
         if let Some(own) = self.heard.get_mut(place as usize) {
-            own.1 = Some(now.since(self.began).as_secs_f64());
+            own.1 = Some(now);
         }
         if place as usize + 1 == self.heard.len() {
             self.conclude(now, actions);

@@ -2,27 +2,30 @@
 //! packets at a rate above what is free meets a queue that grows: delays rise along it. Fleets of streams, each fleet at
 //! one rate, search for the range of rates at which some streams show a rise and some do not.
 //!
-//! Thresholds of the tests and the search are those of the released tool, version 1.3: 0.55 and 0.40 with a tenth of
-//! either on both sides undecided, and 60 % of a fleet's streams. The filters for hosts that stamp packets late are left
-//! out: simulated hosts do not.
+//! Tests, thresholds and the search are those of the released tool, version 1.3, which differ from the paper's: of `n`
+//! medians `n - 1` pairs are compared, and the share of rises is of `n`. That makes fewer streams rise. Its filters for
+//! hosts that stamp packets late are left out: simulated hosts do not. Above 150 Mbit/s it rounds gaps to the nearest
+//! microsecond; here gaps are rounded down, so that every rate can be had with packets of at most 1500 bytes.
 
 use swell_base::{Dur, Stream};
 
-use super::{Estimator, Heard, Range, Train};
+use super::estimator::{Estimator, Heard, Range, Train, delay};
 
 /// Packets of a stream, and streams of a fleet.
 const STREAM: usize = 100;
 const FLEET: usize = 12;
-/// Packets of the first train, which says where to begin.
-const FIRST: usize = 50;
+/// Packets of the trains that say where to begin: the next one is sent where one lost packets.
+const FIRST: [usize; 5] = [50, 35, 20, 5, 3];
 /// Largest and smallest packets, network-layer bytes.
-const SIZES: (f64, f64) = (1500.0, 200.0);
-/// Shortest gap, seconds.
-const GAP: f64 = 80e-6;
-/// Below this rate a stream is longer than half a second.
-const LEAST: f64 = 228.0 * 8.0 / 0.2;
-/// Highest rate: full packets at the shortest gap that hosts keep, 7 us twice.
-const MOST: f64 = SIZES.0 * 8.0 / 14e-6;
+const SIZES: (f64, f64) = (1500.0, 228.0);
+/// Usual and shortest gap, microseconds.
+const GAPS: (f64, f64) = (80.0, 7.0);
+/// Of streams that are longer, seconds, a fleet has one.
+const LONG: f64 = 0.5;
+/// Lowest rate: the smallest packets every 0.2 s.
+const LEAST: f64 = SIZES.1 * 8.0 / 0.2;
+/// Highest rate: full packets at the shortest gap.
+const MOST: f64 = SIZES.0 * 8e6 / GAPS.1;
 /// Loss at which a stream counts as rising, and at which it is lossy.
 const LOSS: (f64, f64) = (0.15, 0.03);
 /// Least delays of a stream.
@@ -39,9 +42,15 @@ pub(super) enum Trend {
 }
 
 /// The search.
+#[derive(Default)]
 pub(super) struct Pathload {
     /// Rate of the fleet; zero before the first train.
     rate: f64,
+    /// Size and gap of its packets: bytes, microseconds.
+    size: f64,
+    gap: f64,
+    /// Rates with which lossy first trains came.
+    first: Vec<f64>,
     streams: Vec<Option<Trend>>,
     lossy: usize,
     /// A fleet with too few streams that say anything is sent again, once.
@@ -50,61 +59,71 @@ pub(super) struct Pathload {
     low: f64,
     high: f64,
     grey: (f64, f64),
-    /// No fleet has shown a rise yet: rates double.
-    doubling: bool,
+    /// What the last fleet that was sure said. While none says another thing, rates double.
+    last: Option<Trend>,
+    turned: bool,
+    /// How often the highest or the lowest rate was chosen.
+    ends: usize,
     /// Width of the range at which the search ends, and of what is left beside a grey region.
     width: f64,
     beside: f64,
 }
 
 impl Pathload {
-    pub(super) fn new() -> Pathload {
-        Pathload {
-            rate: 0.0,
-            streams: Vec::new(),
-            lossy: 0,
-            again: false,
-            low: 0.0,
-            high: 0.0,
-            grey: (0.0, 0.0),
-            doubling: true,
-            width: 2e6,
-            beside: 12e6,
+    /// Chooses size and gap of a stream of about this rate, and takes the rate that they make.
+    fn choose(&mut self, rate: f64) {
+        let rate = rate.clamp(LEAST, MOST);
+        self.ends += usize::from(rate >= MOST || rate <= LEAST);
+        let per_gap = |gap: f64| (rate * gap / 8e6).round();
+        self.gap = GAPS.0.min((SIZES.0 * 8e6 / rate).floor());
+        self.size = per_gap(self.gap).min(SIZES.0);
+        if self.size < SIZES.1 {
+            self.size = SIZES.1;
+            self.gap = (self.size * 8e6 / rate).round();
         }
-    }
-
-    /// Size and gap of a stream of this rate.
-    fn shape(&self) -> (f64, f64) {
-        let size = self.rate * GAP / 8.0;
-        let size = size.clamp(SIZES.1, SIZES.0).floor();
-        (size, size * 8.0 / self.rate)
+        self.rate = self.size * 8e6 / self.gap;
     }
 
     /// Begins at the rate with which the first train came: no less than what is free.
     fn begin(&mut self, heard: &[Heard]) {
-        let came: Vec<f64> = heard.iter().filter_map(|h| h.1).collect();
-        let rate = match came.as_slice() {
-            [first, .., last] if last > first => {
-                (came.len() - 1) as f64 * SIZES.0 * 8.0 / (last - first)
-            }
-            _ => (MOST + LEAST) / 2.0,
+        let mut came = heard.iter().filter_map(|h| h.1);
+        let n = heard.iter().filter(|h| h.1.is_some()).count();
+        if let (Some(first), Some(last)) = (came.next(), came.last()) {
+            let seconds = last.since(first).as_secs_f64();
+            self.first.push((n - 1) as f64 * SIZES.0 * 8.0 / seconds);
+        }
+        if n < heard.len() && self.first.len() < FIRST.len() {
+            return;
+        }
+        let known = match self.first.last() {
+            Some(&whole) if n == heard.len() => Some(whole),
+            _ => swell_stats::mean(&self.first),
         };
-        self.rate = rate.clamp(LEAST, MOST);
-        self.width = 0.02 * self.rate;
-        self.beside = (0.05 * self.rate).min(12e6);
+        let known = known.filter(|r| (LEAST..=MOST).contains(r));
+        self.width = known.map_or(2e6, |r| 0.02 * r);
+        self.beside = known.map_or(LEAST, |r| (0.05 * r).min(12e6));
+        self.choose(known.unwrap_or((MOST + LEAST) / 2.0));
+    }
+
+    /// Streams of a fleet.
+    fn fleet(&self) -> usize {
+        match STREAM as f64 * self.gap >= LONG * 1e6 {
+            true => 1,
+            false => FLEET,
+        }
     }
 
     /// What the fleet says; `None` where too few streams say anything.
-    fn fleet(&self) -> Option<Trend> {
+    fn says(&self) -> Option<Trend> {
         if self.lossy * 2 >= FLEET {
             return Some(Trend::Rising);
         }
-        let told: Vec<Trend> = self.streams.iter().flatten().copied().collect();
-        if told.len() * 2 < self.streams.len() && !self.again {
+        let known: Vec<Trend> = self.streams.iter().flatten().copied().collect();
+        if known.len() * 2 < self.streams.len() && !self.again {
             return None;
         }
         let share = |t: Trend| {
-            told.iter().filter(|&&own| own == t).count() as f64 / told.len().max(1) as f64
+            known.iter().filter(|&&own| own == t).count() as f64 / known.len().max(1) as f64
         };
         Some(match (share(Trend::Rising), share(Trend::Flat)) {
             (rising, _) if rising >= AGREE => Trend::Rising,
@@ -113,67 +132,90 @@ impl Pathload {
         })
     }
 
-    /// Takes what a fleet says for the bounds, and the next rate.
-    fn learn(&mut self, trend: Trend) {
+    /// Takes what a fleet says for the bounds: the range where it is narrow enough, else the next rate is chosen.
+    fn learn(&mut self, trend: Trend) -> Option<Range> {
         let rate = self.rate;
+        if trend != Trend::Unsure {
+            self.turned |= self.last.is_some_and(|last| last != trend);
+            self.last = Some(trend);
+        }
+        let grey = &mut self.grey;
         match trend {
             Trend::Rising => {
-                self.doubling = false;
+                if grey.1 >= rate {
+                    *grey = (0.0, 0.0);
+                }
                 self.high = rate;
-                if self.grey.1 >= rate {
-                    self.grey = (0.0, 0.0);
+                if rate >= MOST {
+                    self.ends = 0;
                 }
             }
             Trend::Flat => {
-                self.low = self.low.max(rate);
-                if self.grey.1 > 0.0 && self.grey.1 < rate {
-                    self.grey = (0.0, 0.0);
-                } else if self.grey.0 < rate {
-                    self.grey.0 = if self.grey.1 > 0.0 { rate } else { 0.0 };
+                if grey.0 < rate {
+                    grey.0 = 0.0;
                 }
+                if grey.1 < rate {
+                    grey.1 = 0.0;
+                }
+                self.low = self.low.max(rate);
             }
             Trend::Unsure => {
-                self.doubling = false;
-                if self.grey == (0.0, 0.0) {
-                    self.grey = (rate, rate);
-                } else {
-                    self.grey = (self.grey.0.min(rate), self.grey.1.max(rate));
+                if rate < grey.0 || grey.0 == 0.0 {
+                    grey.0 = rate;
                 }
+                grey.1 = grey.1.max(rate);
             }
         }
-        let (below, above) = self.grey;
-        let grey = above > 0.0;
-        let half = |a: f64, b: f64| (a + b) / 2.0;
-        self.rate = match (grey, self.high > 0.0) {
-            // Above the grey region first, then below it.
-            (true, true) if self.high - above > self.beside => half(self.high, above),
-            (true, false) => (1.5 * rate).min(MOST),
-            (true, true) => half(self.low, below),
-            (false, true) => half(self.low, self.high),
-            (false, false) => (2.0 * rate).min(MOST),
-        };
-        if !grey && self.high == 0.0 && !self.doubling {
-            self.rate = half(rate, MOST);
+        if let Some(range) = self.done() {
+            return Some(range);
         }
+        let next = match trend {
+            Trend::Flat if !self.turned => 2.0 * rate,
+            Trend::Unsure if self.high == 0.0 => 1.5 * rate,
+            Trend::Rising => self.between(true),
+            Trend::Flat => self.between(false),
+            Trend::Unsure => self.between(rate >= self.grey.1),
+        };
+        self.choose(next);
+        // Twice at an end of what can be sent: what is free is beyond it.
+        (self.ends > 1).then_some((self.low.clamp(LEAST, self.rate), self.rate))
+    }
+
+    /// The middle of what is left above or below the grey region, the preferred side first.
+    fn between(&self, above_first: bool) -> f64 {
+        let (below, above) = self.grey;
+        let half = |a: f64, b: f64| (a + b) / 2.0;
+        let over = (above > 0.0 && self.high - above > self.beside).then(|| half(above, self.high));
+        let under = (below > 0.0 && below - self.low > self.beside).then(|| half(self.low, below));
+        let side = match above_first {
+            true => over.or(under),
+            false => under.or(over),
+        };
+        side.unwrap_or(half(self.low, self.high))
     }
 
     /// The range, where it is narrow enough.
     fn done(&self) -> Option<Range> {
         let (below, above) = self.grey;
-        if self.high > 0.0 && self.high - self.low <= self.width {
-            return Some((self.low, self.high));
+        if self.high == 0.0 {
+            return None;
         }
-        let grey = above > 0.0 && self.high > 0.0;
-        if grey && self.high - above <= self.beside && below - self.low <= self.beside {
-            return Some((below, above));
+        if self.high - self.low <= self.width {
+            return Some((self.low.min(self.high), self.low.max(self.high)));
         }
-        (self.low >= MOST).then_some((MOST, MOST))
+        let is_grey = above > 0.0;
+        let is_close = self.high - above <= self.beside && below - self.low <= self.beside;
+        (is_grey && is_close).then_some((below.max(self.low), above))
     }
 }
 
-/// The trend of a stream, by the delays of what came of it.
+/// The trend of a stream, by the delays of packets that were followed by one that did not come together with them.
 fn stream(heard: &[Heard]) -> Option<Trend> {
-    let delays: Vec<f64> = heard.iter().filter_map(|h| Some(h.1? - h.0)).collect();
+    let apart = |w: &[Heard]| {
+        let gap = w[1].1?.since(w[0].1?);
+        delay(&w[0]).filter(|_| gap > Dur::from_micros(GAPS.1 as u64))
+    };
+    let delays: Vec<f64> = heard.windows(2).filter_map(apart).collect();
     trend(&delays)
 }
 
@@ -184,17 +226,17 @@ pub(super) fn trend(delays: &[f64]) -> Option<Trend> {
     }
     let group = (delays.len() as f64).sqrt().floor() as usize;
     let medians: Vec<f64> = delays
-        .chunks_exact(group)
+        .chunks(group)
         .map(|own| {
             let mut own = own.to_vec();
             own.sort_by(f64::total_cmp);
-            (own[(group - 1) / 2] + own[group / 2]) / 2.0
+            (own[(own.len() - 1) / 2] + own[own.len() / 2]) / 2.0
         })
         .collect();
     let steps: Vec<f64> = medians.windows(2).map(|w| w[1] - w[0]).collect();
     let ups = steps.iter().filter(|&&s| s > 0.0).count() as f64;
     let sum: f64 = steps.iter().map(|s| s.abs()).sum();
-    let compared = ups / steps.len() as f64;
+    let compared = ups / medians.len() as f64;
     let difference = match sum > 0.0 {
         true => steps.iter().sum::<f64>() / sum,
         false => 0.0,
@@ -217,13 +259,14 @@ pub(super) fn trend(delays: &[f64]) -> Option<Trend> {
 
 impl Estimator for Pathload {
     fn next(&mut self, _: &mut Stream) -> Train {
+        let pause = Dur::from_millis(100);
         if self.rate == 0.0 {
-            return Train::even(FIRST, 0.0, SIZES.0 as u32, Dur::from_millis(500));
+            return Train::even(FIRST[self.first.len()], 0.0, SIZES.0 as u32, pause);
         }
-        let (size, gap) = self.shape();
+        let gap = self.gap / 1e6;
         // A tenth of the rate on average.
-        let pause = Dur::from_secs_f64(9.0 * gap * STREAM as f64).max(Dur::from_millis(100));
-        Train::even(STREAM, gap, size as u32, pause)
+        let pause = Dur::from_secs_f64(9.0 * gap * STREAM as f64).max(pause);
+        Train::even(STREAM, gap, self.size as u32, pause)
     }
 
     fn heard(&mut self, heard: &[Heard]) -> Option<Range> {
@@ -234,24 +277,19 @@ impl Estimator for Pathload {
         let lost = heard.iter().filter(|h| h.1.is_none()).count() as f64 / heard.len() as f64;
         let over = lost >= LOSS.0;
         self.lossy += usize::from(lost >= LOSS.1);
-        self.streams.push(match over {
-            true => Some(Trend::Rising),
-            false => stream(heard),
-        });
-        if self.streams.len() < FLEET && !over && self.lossy * 2 < FLEET {
+        self.streams.push(stream(heard));
+        if self.streams.len() < self.fleet() && !over {
             return None;
         }
-        let said = if over {
-            Some(Trend::Rising)
-        } else {
-            self.fleet()
+        let said = match over {
+            true => Some(Trend::Rising),
+            false => self.says(),
         };
         self.again = said.is_none();
         self.streams.clear();
         self.lossy = 0;
-        self.learn(said?);
-        let range = self.done()?;
-        *self = Pathload::new();
+        let range = self.learn(said?)?;
+        *self = Pathload::default();
         Some(range)
     }
 }

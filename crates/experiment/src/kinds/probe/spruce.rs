@@ -4,7 +4,7 @@
 
 use swell_base::{Dur, Stream};
 
-use super::{Estimator, Heard, Range, Train, gaps};
+use super::estimator::{Estimator, Heard, Range, Train, gaps};
 
 /// Pairs of an estimate.
 const PAIRS: usize = 100;

@@ -1,11 +1,16 @@
 //! What tools conclude of delays that are made up.
 
-use super::chirp::chirp;
-use super::pathload::{Trend, trend};
+use swell_base::{Stream, Time};
+
+use super::chirp::{Pathchirp, chirp};
+use super::estimator::Estimator;
+use super::igi::Trains;
+use super::pathload::{Pathload, Trend, trend};
+use super::spruce::Spruce;
 
 #[test]
 fn delays_that_rise_are_told_from_those_that_do_not() {
-    let mut rng = swell_base::Stream::new(1, "trend");
+    let mut rng = Stream::new(1, "trend");
     let mut of = |slope: f64| -> Vec<f64> {
         (0..100)
             .map(|i| slope * f64::from(i) + 1e-4 * rng.uniform())
@@ -29,4 +34,135 @@ fn a_chirp_is_free_up_to_where_delays_rise_for_good() {
     let rounded: Vec<f64> = (0..13).map(|i| 1e-9 * f64::from(i)).collect();
     assert!((chirp(&rounded, &rates) / rates[11] - 1.0).abs() < 1e-9);
     assert!((chirp(&[0.0; 13], &rates) / rates[11] - 1.0).abs() < 1e-9);
+}
+
+/// A link with a first-in first-out queue of 100 ms, and Poisson packets of others on it: not the world's.
+struct Link {
+    /// Bits per second.
+    capacity: f64,
+    others: f64,
+    /// Of the others' packets, bytes.
+    size: u32,
+    rng: Stream,
+    /// When the next of them comes, and when the link is idle again, seconds.
+    next: f64,
+    idle: f64,
+}
+
+impl Link {
+    fn new(capacity: f64, load: f64, size: u32) -> Link {
+        Link {
+            capacity,
+            others: capacity * load,
+            size,
+            rng: Stream::new(3, "others"),
+            next: if load > 0.0 { 0.0 } else { f64::INFINITY },
+            idle: 0.0,
+        }
+    }
+
+    /// When a packet that comes now has been sent; `None` if it is dropped.
+    fn sends(&mut self, now: f64, size: u32) -> Option<f64> {
+        while self.next <= now {
+            let (at, bits) = (self.next, f64::from(self.size) * 8.0);
+            self.next = at + self.rng.exponential(bits / self.others);
+            self.takes(at, bits);
+        }
+        self.takes(now, f64::from(size) * 8.0)
+    }
+
+    fn takes(&mut self, now: f64, bits: f64) -> Option<f64> {
+        let begins = self.idle.max(now);
+        if begins - now > 0.1 {
+            return None;
+        }
+        self.idle = begins + bits / self.capacity;
+        Some(self.idle)
+    }
+
+    /// What is free.
+    fn free(&self) -> f64 {
+        self.capacity - self.others
+    }
+
+    /// The mean of some estimates.
+    fn estimate(mut self, tool: &mut dyn Estimator) -> f64 {
+        let (mut rng, mut now, mut found) = (Stream::new(1, "tool"), 1.0, Vec::new());
+        while found.len() < 6 {
+            let train = tool.next(&mut rng);
+            let began = Time::from_secs_f64(now);
+            let mut heard = Vec::new();
+            for (at, size) in train.packets {
+                now = (began + at).as_secs_f64();
+                let came = self.sends(now, size);
+                now = came.unwrap_or(now);
+                heard.push((began + at, came.map(|t| Time::from_secs_f64(t + 0.02))));
+            }
+            found.extend(tool.heard(&heard).map(|(low, high)| (low + high) / 2.0));
+            now += 0.02 + train.pause.as_secs_f64();
+            assert!(now < 5e3, "{} estimates", found.len());
+        }
+        found.iter().sum::<f64>() / found.len() as f64
+    }
+}
+
+/// Links of speeds of all kinds.
+const SPEEDS: [f64; 7] = [1e6, 10e6, 37e6, 100e6, 155e6, 622e6, 1e9];
+
+/// All of an idle link is free: pathload finds it within its resolution, pathChirp within a step of its chirps.
+#[test]
+fn an_idle_link_is_free() {
+    for capacity in SPEEDS {
+        let of = |tool: &mut dyn Estimator| Link::new(capacity, 0.0, 0).estimate(tool) / capacity;
+        let found = [
+            (of(&mut Pathload::default()), 0.02),
+            (of(&mut Pathchirp::new()), 0.2),
+            (of(&mut Spruce::new(capacity)), 0.001),
+            (of(&mut Trains::new(capacity, true)), 0.001),
+            (of(&mut Trains::new(capacity, false)), 0.001),
+        ];
+        for (share, off) in found {
+            assert!((share - 1.0).abs() <= off, "{capacity}: {found:?}");
+        }
+    }
+}
+
+/// Beside small packets, which are nearly a fluid, tools are right at any speed and load. Bars are shares of what is free.
+#[test]
+fn beside_small_packets_tools_find_what_is_free() {
+    for capacity in &SPEEDS[1..] {
+        for load in [0.3, 0.5, 0.7] {
+            let link = || Link::new(*capacity, load, 200);
+            let of = |tool: &mut dyn Estimator| link().estimate(tool) / link().free() - 1.0;
+            let found = [
+                of(&mut Pathload::default()),
+                of(&mut Pathchirp::new()),
+                of(&mut Spruce::new(*capacity)),
+                of(&mut Trains::new(*capacity, false)),
+            ];
+            let bars = [-0.1..0.1, -0.1..0.35, -0.15..0.15, -0.1..0.15];
+            for (off, bar) in found.iter().zip(bars) {
+                assert!(bar.contains(off), "{capacity}, {load}: {found:.3?}");
+            }
+        }
+    }
+}
+
+/// Beside larger packets rates that tools send at are found to be free although they are not. How much too high estimates
+/// are is known of the released tools' rules in such a queue, 100 Mbit/s and 1000 bytes: pathload's middle by 4, 6 and 12 %,
+/// pathChirp by 17 and 54 to 60 % at 70 and 30 Mbit/s, by 22 % at 30 beside 200 bytes.
+#[test]
+fn beside_large_packets_estimates_are_as_high_as_they_are_known_to_be() {
+    for (load, pathload, pathchirp) in [(0.3, 0.04, 0.17), (0.5, 0.06, 0.35), (0.7, 0.12, 0.57)] {
+        for size in [1000, 1500] {
+            let link = || Link::new(100e6, load, size);
+            let of = |tool: &mut dyn Estimator| link().estimate(tool) / link().free() - 1.0;
+            let found = [of(&mut Pathload::default()), of(&mut Pathchirp::new())];
+            for (off, known) in found.iter().zip([pathload, pathchirp]) {
+                // A step of a chirp is 0.2.
+                let bar = known - 0.15..known + 0.25;
+                assert!(bar.contains(off), "{load}, {size}: {found:.3?}");
+            }
+        }
+    }
 }

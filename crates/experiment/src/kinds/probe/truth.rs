@@ -1,0 +1,77 @@
+//! What was free while an estimate was made. The world knows it.
+
+use super::{AVAILABLE, BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW};
+use crate::kinds::contract::Crossed;
+use crate::observe::{Estimate, MeasureSample, Observations};
+
+/// Timescales of the table `estimates`, milliseconds.
+const TIMESCALES: [usize; 4] = [10, 100, 1000, 10_000];
+
+/// Adds to each estimate what was free meanwhile on the tightest link of `path`: its mean over that time and how far the
+/// estimate was off to the measures, several timescales to the table of estimates.
+pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
+    let Some(first) = path.first() else { return };
+    let narrowest = path.iter().fold(first.capacity, |c, l| c.min(l.capacity));
+    let mut found = Vec::new();
+    let values: Vec<_> = observed.measures.iter().collect();
+    // A machine reports the measures of an estimate one after the other.
+    for own in values.chunk_by(|a, b| a.at == b.at) {
+        let value = |name: &str| own.iter().find(|m| m.measure == name).map(|m| m.value);
+        let all = [LOW, HIGH, BYTES, DURATION, ESTIMATE].map(value);
+        let [
+            Some(low),
+            Some(high),
+            Some(bytes),
+            Some(duration),
+            Some(estimate),
+        ] = all
+        else {
+            continue;
+        };
+        let end = own[0].at;
+        let last = (end * 1e3).round() as usize;
+        let whole = ((duration * 1e3).round() as usize).clamp(1, last.max(1));
+        let mean = free(path, last.saturating_sub(whole), last);
+        let off = (estimate - mean).abs() / narrowest;
+        found.extend(
+            [(AVAILABLE, mean), (ERROR, off)].map(|(name, value)| MeasureSample {
+                measure: name.to_owned(),
+                value,
+                at: end,
+            }),
+        );
+        for width in TIMESCALES.into_iter().filter(|width| *width <= last) {
+            let n = (whole / width).max(1);
+            let each = (0..n).map(|i| free(path, last - (i + 1) * width, last - i * width));
+            let each = swell_stats::Ecdf::new(each.collect());
+            let Some((mean, ends)) = each
+                .mean()
+                .zip(each.samples().first().zip(each.samples().last()))
+            else {
+                continue;
+            };
+            observed.estimates.push(Estimate {
+                at: end,
+                range: [low, high],
+                bytes: bytes as u64,
+                duration,
+                timescale: width as f64 / 1e3,
+                intervals: n as u32,
+                mean,
+                sd: each.sd().unwrap_or(0.0),
+                ends: [*ends.0, *ends.1],
+            });
+        }
+    }
+    observed.measures.extend(found);
+}
+
+/// What was free from one millisecond to another on the link that had the least left, bits per second.
+fn free(path: &[Crossed<'_>], from: usize, to: usize) -> f64 {
+    let link = |link: &Crossed<'_>| {
+        let sent = link.others.iter().take(to).skip(from);
+        let bits = sent.map(|b| f64::from(*b)).sum::<f64>() * 8.0;
+        link.capacity - bits * 1e3 / (to - from) as f64
+    };
+    path.iter().map(link).fold(f64::INFINITY, f64::min)
+}

@@ -1,0 +1,183 @@
+//! What requests waited for, on links of which that is known, and with causes removed.
+
+use super::*;
+use crate::observe::{Cause, Request, Share};
+
+/// Requests of a run, and what they waited for.
+fn waterfall(network: &str, web: &str, background: &str) -> (Vec<Request>, Vec<Share>) {
+    let text = format!(
+        r#"
+name = "waterfall"
+{network}
+[[foreground]]
+name = "web"
+kind = "web"
+{web}
+[[background]]
+name = "one"
+{background}
+[run]
+replications = 1
+warmup = "2s"
+duration = "30s"
+[run.keep]
+flows = false
+waterfall = true
+"#
+    );
+    let observed = run_of(&text, 0).1;
+    (observed.requests, observed.waterfall)
+}
+
+const LINK: &str =
+    "[network]\nrate = \"10Mbit\"\ndelay = \"10ms\"\nrtt = \"40ms\"\nqueue = \"100ms\"";
+const IDLE: &str = "kind = \"none\"";
+const BUSY: &str = "kind = \"poisson\"\nrate = \"8Mbit\"";
+/// Without random times at hosts.
+const EXACT: &str = "tcp = { jitter = \"0s\" }";
+
+/// Seconds of a cause, mean over requests that are done.
+fn mean(of: &(Vec<Request>, Vec<Share>), causes: &[Cause]) -> f64 {
+    let done = of.0.iter().filter(|r| r.outcome == Outcome::Done).count();
+    let own = of.1.iter().filter(|s| causes.contains(&s.cause));
+    own.map(|s| s.seconds).sum::<f64>() / done as f64
+}
+
+/// Mean time of a request.
+fn time(of: &(Vec<Request>, Vec<Share>)) -> f64 {
+    let done = of.0.iter().filter(|r| r.outcome == Outcome::Done);
+    let times: Vec<f64> = done.map(|r| r.last_byte - r.start).collect();
+    swell_stats::mean(&times).expect("requests")
+}
+
+/// The parts of each request are its time.
+fn adds_up(of: &(Vec<Request>, Vec<Share>)) {
+    for request in of.0.iter().filter(|r| r.outcome == Outcome::Done) {
+        let own = |s: &&Share| (s.client, s.index) == (request.client, request.index);
+        let sum: f64 = of.1.iter().filter(own).map(|s| s.seconds).sum();
+        let took = request.last_byte - request.start;
+        assert!(
+            (sum / took - 1.0).abs() < 1e-6,
+            "{sum} of {took}: {request:?}"
+        );
+    }
+}
+
+/// One packet each way on an idle link: all parts are known.
+#[test]
+fn a_small_fetch_is_two_round_trips() {
+    let one = waterfall(
+        LINK,
+        &format!("object = \"1kB\"\nthink = \"1s\"\n{EXACT}"),
+        IDLE,
+    );
+    adds_up(&one);
+    let known = [
+        (Cause::Handshake, 0.04),
+        (Cause::Request, 0.02),
+        (Cause::Server, 0.0),
+        (Cause::Response, 0.02),
+        (Cause::Rounds, 0.0),
+        // Behind the acknowledgement that ends the handshake, 52 bytes.
+        (Cause::QueueData, 52.0 * 8.0 / 10e6),
+        (Cause::QueueAcks, 0.0),
+        (Cause::Recovery, 0.0),
+        (Cause::Hosts, 0.0),
+    ];
+    for (cause, seconds) in known {
+        let found = mean(&one, &[cause]);
+        assert!((found - seconds).abs() < 1e-6, "{cause:?}: {found}");
+    }
+    // SYN, SYN-ACK, request and response, with headers.
+    let sent = mean(&one, &[Cause::Transmission]);
+    let bytes = 60.0 + 60.0 + 352.0 + 1052.0;
+    assert!((sent - bytes * 8.0 / 10e6).abs() < 1e-9, "{sent}");
+}
+
+/// A cause that is removed takes its part of the time with it, and leaves the other parts.
+#[test]
+fn what_is_removed_is_what_was_waited_for() {
+    let web = format!("object = \"50kB\"\n{EXACT}");
+    let idle = waterfall(LINK, &web, IDLE);
+    adds_up(&idle);
+    assert!(mean(&idle, &[Cause::Rounds]) > 0.07, "three windows");
+    assert_eq!(mean(&idle, &[Cause::Recovery]), 0.0);
+    // Slow start: all of the object is in the first window.
+    let whole = "object = \"50kB\"\ntcp = { jitter = \"0s\", initial_window = 100 }";
+    let whole = waterfall(LINK, whole, IDLE);
+    adds_up(&whole);
+    assert_eq!(mean(&whole, &[Cause::Rounds]), 0.0);
+    let less = Cause::ALL.map(|c| mean(&idle, &[c]) - mean(&whole, &[c]));
+    let of = |cause: Cause| less[cause as usize];
+    assert!(of(Cause::Rounds) > 0.07, "{less:?}");
+    // What does not come in bursts of windows waits for itself.
+    assert!(
+        of(Cause::QueueData) < 0.0 && of(Cause::Handshake).abs() < 1e-9,
+        "{less:?}"
+    );
+    // Other traffic: queues and losses, and the windows that they cost.
+    let busy = waterfall(LINK, &web, BUSY);
+    adds_up(&busy);
+    let queues = [
+        Cause::QueueData,
+        Cause::QueueAcks,
+        Cause::Recovery,
+        Cause::Rounds,
+        Cause::Hosts,
+    ];
+    let more = time(&busy) - time(&idle);
+    assert!(more > 0.02, "{more}");
+    let explained = mean(&busy, &queues) - mean(&idle, &queues);
+    assert!(
+        (explained / more - 1.0).abs() < 0.02,
+        "{explained} of {more}"
+    );
+    let fixed = [
+        Cause::Handshake,
+        Cause::Request,
+        Cause::Response,
+        Cause::Server,
+    ];
+    assert!((mean(&busy, &fixed) - mean(&idle, &fixed)).abs() < 1e-6);
+    assert_eq!(
+        mean(&busy, &[Cause::QueueAcks]),
+        0.0,
+        "nothing is in their way"
+    );
+    // Losses on the wire.
+    let lossy = format!("{LINK}\nloss = {{ kind = \"independent\", p = 0.02 }}");
+    let lossy = waterfall(&lossy, &web, IDLE);
+    adds_up(&lossy);
+    assert!(mean(&lossy, &[Cause::Recovery]) > 0.2 * (time(&lossy) - time(&idle)));
+}
+
+/// Of several links each has its own queues, also for acknowledgements.
+#[test]
+fn links_are_told_apart() {
+    let network = r#"
+[[links]]
+name = "home"
+rate = "10Mbit"
+up = { rate = "1Mbit" }
+delay = "5ms"
+queue = "200ms"
+[[links]]
+name = "core"
+rate = "20Mbit"
+delay = "10ms"
+queue = "100ms"
+"#;
+    let up = "kind = \"poisson\"\nrate_up = \"900kbit\"\nrate = \"1kbit\"\npath = [\"home\"]";
+    let found = waterfall(network, &format!("object = \"100kB\"\n{EXACT}"), up);
+    adds_up(&found);
+    let at = |link: &str, cause: Cause| {
+        let own = found
+            .1
+            .iter()
+            .filter(|s| &*s.link == link && s.cause == cause);
+        own.map(|s| s.seconds).sum::<f64>()
+    };
+    assert!(at("home", Cause::QueueAcks) > 10.0 * at("core", Cause::QueueAcks));
+    assert!(at("home", Cause::QueueData) > at("core", Cause::QueueData));
+    assert!(at("core", Cause::Transmission) > 0.0);
+}

@@ -1,0 +1,365 @@
+//! Why a request took as long as it did: from its last byte back along what each packet waited for.
+//!
+//! The packet that brought the last byte was on its way for some time: in queues, in transmission, in propagation. It was
+//! sent when another packet came to its sender, an acknowledgement or a request; that one was sent when another came, and
+//! so back to the beginning. The parts of this chain are the request's time, to the nanosecond. A packet that was sent
+//! again counts from when it was sent first: the chain goes on from there, and the time between is recovery.
+//!
+//! What is not on the chain did not make the request slower at that instant. It may have shrunk a window; then there are
+//! more rounds.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use swell_base::{Bytes, Dur, Flags, Head, Packet, Tag, Time};
+use swell_workload::{Outcome, Record, RequestRecord};
+use swell_world::{Parties, Tap};
+
+use crate::backend::RunSpec;
+use crate::file::{Hop, Queue, queues};
+use crate::observe::{Cause, Share};
+
+/// A packet of the foreground on its way.
+struct Passing {
+    head: Head,
+    hops: Vec<Hopped>,
+}
+
+/// A packet at a link: when it came, and when it had crossed it.
+#[derive(Clone, Copy)]
+struct Hopped {
+    link: usize,
+    came: Time,
+    left: Option<Time>,
+}
+
+/// Packets of one direction of a connection, in the order in which they were sent.
+#[derive(Default)]
+struct Way {
+    all: Vec<Passing>,
+    /// Those that may still move.
+    open: Vec<usize>,
+}
+
+/// A workload, a connection, and whether it is the direction to the server.
+type Key = (u32, u32, bool);
+
+/// A packet is seen at a link: it has crossed it, or it comes.
+struct Sight {
+    at: Time,
+    comes: bool,
+    link: usize,
+    key: Key,
+    head: Head,
+}
+
+/// Sees the foreground's packets at every link. Clones are the same one.
+#[derive(Clone, Default)]
+pub(super) struct Watching(Arc<Mutex<Vec<Sight>>>);
+
+/// [`Watching`] at one link.
+struct At(Watching, usize);
+
+impl Watching {
+    /// What looks at a link.
+    pub fn tap(&self, link: usize) -> Box<dyn Tap> {
+        Box::new(At(self.clone(), link))
+    }
+
+    /// Shares of the times of requests that are done, of workload `own`, which crosses `path` and has `records`. `access`
+    /// is the delay of the access path at each end.
+    pub fn shares(
+        &self,
+        spec: &RunSpec,
+        path: &[Hop],
+        (own, access): (u32, Dur),
+        records: &[Record],
+    ) -> Vec<Share> {
+        let mut sights =
+            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        // Links show what they saw one after the other. A packet crosses a link before it comes to the next.
+        sights.sort_by_key(|s| (s.at, s.comes));
+        let mut ways: BTreeMap<Key, Way> = BTreeMap::new();
+        for sight in sights.iter().filter(|s| s.key.0 == own) {
+            let way = ways.entry(sight.key).or_default();
+            match sight.comes {
+                true => way.comes(sight),
+                false => way.leaves(sight),
+            }
+        }
+        let chains = Chains::new(spec, path, access, &ways);
+        let done = records.iter().filter_map(|r| match r {
+            Record::Request(r) if r.outcome == Outcome::Done => Some(r),
+            _ => None,
+        });
+        done.filter_map(|r| chains.shares(r)).flatten().collect()
+    }
+}
+
+impl At {
+    fn sees(&self, at: Time, comes: bool, parties: &Parties, to_server: bool, packet: &Packet) {
+        if packet.tag == Tag::Foreground && parties.tcp {
+            let mut sights = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            sights.push(Sight {
+                at,
+                comes,
+                link: self.1,
+                key: (parties.workload, parties.conn.0, to_server),
+                head: packet.head,
+            });
+        }
+    }
+}
+
+impl Tap for At {
+    fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        self.sees(at, false, parties, to_server, packet);
+    }
+
+    fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        self.sees(at, true, parties, to_server, packet);
+    }
+}
+
+/// Whether these are the same packet: queues keep the order of a connection, so it is the first such one.
+fn same(a: &Head, b: &Head) -> bool {
+    let what = |h: &Head| {
+        let s = h.seg;
+        (s.seq, s.ack, s.len, s.flags, s.stamps, h.size)
+    };
+    what(a) == what(b)
+}
+
+impl Way {
+    /// A packet comes to a link: from the one before, or from its host.
+    fn comes(&mut self, sight: &Sight) {
+        let hopped = Hopped {
+            link: sight.link,
+            came: sight.at,
+            left: None,
+        };
+        let all = &mut self.all;
+        let found = self.open.iter().copied().find(|&i| {
+            let left = all[i].hops.last().and_then(|h| h.left);
+            left == Some(sight.at) && same(&all[i].head, &sight.head)
+        });
+        match found {
+            Some(i) => all[i].hops.push(hopped),
+            None => {
+                self.open.push(all.len());
+                all.push(Passing {
+                    head: sight.head,
+                    hops: vec![hopped],
+                });
+            }
+        }
+    }
+
+    /// A packet has crossed a link. What came to that link before it and has not crossed it is lost.
+    fn leaves(&mut self, sight: &Sight) {
+        let all = &mut self.all;
+        let waits = |p: &Passing| {
+            p.hops
+                .last()
+                .is_some_and(|h| h.link == sight.link && h.left.is_none())
+        };
+        let found = self.open.iter().copied();
+        let found = found
+            .enumerate()
+            .find(|&(_, i)| waits(&all[i]) && same(&all[i].head, &sight.head));
+        let Some((k, i)) = found else { return };
+        if let Some(hop) = all[i].hops.last_mut() {
+            hop.left = Some(sight.at);
+        }
+        let over = |p: &Passing| {
+            let left = p.hops.last().and_then(|h| h.left);
+            waits(p) || left.is_some_and(|left| left < sight.at)
+        };
+        let mut place = 0;
+        self.open.retain(|&j| {
+            place += 1;
+            place > k || !over(&all[j])
+        });
+    }
+}
+
+/// Packets of one direction, ready to be looked up.
+struct Sent<'w> {
+    all: &'w [Passing],
+    /// When each came to its host; none where it was lost.
+    came: Vec<Option<Time>>,
+    /// Which came, in that order.
+    order: Vec<(Time, usize)>,
+    /// The first one sent from each sequence number.
+    first: BTreeMap<u64, usize>,
+}
+
+/// What the chains of a foreground's requests are made of.
+struct Chains<'w> {
+    spec: &'w RunSpec,
+    access: Dur,
+    /// Links to the client and to the server.
+    links: [Vec<Queue>; 2],
+    sent: BTreeMap<(u32, bool), Sent<'w>>,
+    /// What came to clients, and on which connection.
+    to_clients: BTreeMap<Time, (u32, usize)>,
+}
+
+impl<'w> Chains<'w> {
+    fn new(
+        spec: &'w RunSpec,
+        path: &[Hop],
+        access: Dur,
+        ways: &'w BTreeMap<Key, Way>,
+    ) -> Chains<'w> {
+        let links = [true, false].map(|down| queues(path, down));
+        let mut sent = BTreeMap::new();
+        let mut to_clients = BTreeMap::new();
+        for (&(_, conn, up), way) in ways {
+            let hops = links[usize::from(up)].len();
+            let came = |p: &Passing| Some(p.hops.get(hops.checked_sub(1)?)?.left? + access);
+            let came: Vec<_> = way.all.iter().map(came).collect();
+            let mut order: Vec<_> = (0..)
+                .zip(&came)
+                .filter_map(|(i, t)| Some(((*t)?, i)))
+                .collect();
+            order.sort_unstable();
+            let mut first = BTreeMap::new();
+            for (i, p) in way.all.iter().enumerate() {
+                if takes_numbers(&p.head) {
+                    first.entry(p.head.seg.seq).or_insert(i);
+                }
+            }
+            if !up {
+                to_clients.extend(order.iter().map(|&(at, i)| (at, (conn, i))));
+            }
+            sent.insert(
+                (conn, up),
+                Sent {
+                    all: &way.all,
+                    came,
+                    order,
+                    first,
+                },
+            );
+        }
+        Chains {
+            spec,
+            access,
+            links,
+            sent,
+            to_clients,
+        }
+    }
+
+    /// The shares of a request's time; nothing where the chain does not lead to its beginning.
+    fn shares(&self, request: &RequestRecord) -> Option<Vec<Share>> {
+        let (start, end) = (request.start, request.last_byte?);
+        let mut sum: BTreeMap<(Cause, Option<Queue>), Dur> = BTreeMap::new();
+        let mut add = |cause, link, time: Dur| {
+            *sum.entry((cause, link)).or_insert(Dur::ZERO) += time;
+        };
+        let &(mut conn, mut i) = self.to_clients.get(&end)?;
+        let (mut up, mut is_last) = (false, true);
+        loop {
+            let own = self.sent.get(&(conn, up))?;
+            let packet = &own.all[i];
+            let cause = match &packet.head.seg {
+                s if s.flags.has(Flags::SYN) => Cause::Handshake,
+                s if up && s.len > 0 => Cause::Request,
+                _ if is_last => Cause::Response,
+                _ => Cause::Rounds,
+            };
+            is_last = false;
+            let mut left = own.came[i]?.since(self.sent_at(packet));
+            for (queue, hop) in self.links[usize::from(up)].iter().zip(&packet.hops) {
+                let [wait, transmission] = self.at_link(*queue, packet.head.size, *hop)?;
+                let waits = match packet.head.seg.len > 0 || packet.head.seg.flags.has(Flags::SYN) {
+                    true => Cause::QueueData,
+                    false => Cause::QueueAcks,
+                };
+                add(waits, Some(*queue), wait);
+                add(Cause::Transmission, Some(*queue), transmission);
+                left = left.saturating_sub(wait + transmission);
+            }
+            add(cause, None, left);
+            // What was sent again counts from when it was sent first.
+            let mut packet_sent = self.sent_at(packet);
+            let mut head = packet.head;
+            if takes_numbers(&head)
+                && let Some((_, &first)) = own.first.range(..=head.seg.seq).next_back()
+                && first < i
+            {
+                let original = &own.all[first];
+                add(
+                    Cause::Recovery,
+                    None,
+                    packet_sent.since(self.sent_at(original)),
+                );
+                (packet_sent, head) = (self.sent_at(original), original.head);
+            }
+            if packet_sent <= start {
+                if packet_sent < start {
+                    return None;
+                }
+                break;
+            }
+            // Another connection's packet, where it came at that very instant.
+            let other = self
+                .to_clients
+                .get(&packet_sent)
+                .filter(|o| up && o.0 != conn);
+            let before = other
+                .copied()
+                .or_else(|| self.before(conn, !up, packet_sent));
+            let known = before.and_then(|(c, j)| Some((c, j, self.sent.get(&(c, !up))?)));
+            let Some((next, j, way)) = known.filter(|(_, j, w)| w.came[*j] >= Some(start)) else {
+                add(Cause::Hosts, None, packet_sent.since(start));
+                break;
+            };
+            let pause = packet_sent.since(way.came[j]?);
+            let answers = !up && head.seg.len > 0 && way.all[j].head.seg.len > 0;
+            add(
+                if answers { Cause::Server } else { Cause::Hosts },
+                None,
+                pause,
+            );
+            (conn, i, up) = (next, j, !up);
+        }
+        let share = |((cause, queue), time): ((Cause, Option<Queue>), Dur)| Share {
+            client: request.client,
+            index: request.index,
+            cause,
+            link: queue.map_or_else(
+                || Arc::from(""),
+                |q| Arc::clone(&self.spec.links[q.link].name),
+            ),
+            seconds: time.as_secs_f64(),
+        };
+        Some(sum.into_iter().map(share).collect())
+    }
+
+    fn sent_at(&self, packet: &Passing) -> Time {
+        Time::ZERO + packet.hops[0].came.since(Time::ZERO + self.access)
+    }
+
+    /// The last packet of a connection that came to a host until then.
+    fn before(&self, conn: u32, up: bool, until: Time) -> Option<(u32, usize)> {
+        let order = &self.sent.get(&(conn, up))?.order;
+        let n = order.partition_point(|(at, _)| *at <= until);
+        Some((conn, order.get(n.checked_sub(1)?)?.1))
+    }
+
+    /// How long a packet waited at a link, and how long it was sent.
+    fn at_link(&self, queue: Queue, size: u16, hop: Hopped) -> Option<[Dur; 2]> {
+        let link = self.spec.link(queue);
+        let there = hop.left?.since(hop.came).saturating_sub(link.delay);
+        let transmission = link.rate.transmit(Bytes(u64::from(size))).min(there);
+        Some([there.saturating_sub(transmission), transmission])
+    }
+}
+
+/// Whether a packet is data or the beginning of a connection.
+fn takes_numbers(head: &Head) -> bool {
+    head.seg.len > 0 || head.seg.flags.has(Flags::SYN)
+}
