@@ -208,6 +208,7 @@ fn condition(i: usize) -> Condition {
         }),
         series: vec![[series(i, 0), series(i, 1)], [series(i, 2), series(i, 3)]],
         links: Vec::new(),
+        waterfall: Vec::new(),
     }
 }
 

@@ -233,6 +233,31 @@ fn bars_rise_from_one_when_slower_and_hang_from_it_when_faster() {
     assert_eq!(text, "median: 2.00× [1.80× … 2.20×]");
 }
 
+#[test]
+fn parts_of_a_whole_stand_on_each_other() {
+    let chart = BarChart {
+        stacked: true,
+        reference: 0.0,
+        ..bars(vec![1.0, 0.0, 3.0])
+    };
+    let svg = chart.svg(&Canvas::file(700.0, 380.0));
+    let doc = parsed(&svg);
+    let all: Vec<[f64; 3]> = with_class(&doc, "bar")
+        .iter()
+        .filter_map(|bar| bar.children().find(|n| n.has_tag_name("rect")))
+        .map(|rect| ["x", "y", "height"].map(|k| rect.attribute(k).unwrap().parse().unwrap()))
+        .collect();
+    let [one, none, three] = all[..] else {
+        panic!("{all:?}")
+    };
+    assert!(
+        (three[2] - 3.0 * one[2]).abs() < 0.05 && none[2] < 0.05,
+        "{all:?}"
+    );
+    assert!((three[1] + three[2] - one[1]).abs() < 0.05, "{all:?}");
+    assert!((one[0] - three[0]).abs() < 0.05, "{all:?}");
+}
+
 /// A value above its whisker would be read as the interval's end.
 #[test]
 fn values_stand_on_their_bars_clear_of_the_whiskers() {

@@ -48,11 +48,63 @@ fn some(verdicts: &BTreeMap<String, Vec<Verdict>>, verdict: Verdict) -> Vec<&str
     there.map(|(id, _)| id.as_str()).collect()
 }
 
+/// Streams and estimates of the available bandwidth as they describe them.
+fn application(line: &str, load: f64, capacity: f64, measure: &str) -> f64 {
+    match (measure, line, capacity) {
+        ("harm", "stream", 3.5) => 0.3,
+        ("harm", "stream", 4.0) => 0.05,
+        ("harm", "stream-hb", _) => 0.08,
+        ("harm", ..) => 0.001,
+        ("gap95", "stream-bare", _) => 0.03,
+        ("gap95", ..) => 0.017,
+        ("again", "stream-bare", _) => 2e5,
+        ("again", ..) => 1e4,
+        ("amount", ..) => {
+            if line.starts_with("pathload") {
+                7e6
+            } else {
+                1e6
+            }
+        }
+        ("spread", ..) => 0.02,
+        ("off", "pathload-learnt", _) => 0.4,
+        ("off", "pathload-hb", _) => {
+            if load > 60.0 {
+                0.2
+            } else {
+                0.5
+            }
+        }
+        ("off", "pathchirp-learnt", _) => 0.3,
+        ("off", "pathchirp-hb", _) => {
+            if load > 60.0 {
+                0.5
+            } else {
+                0.3
+            }
+        }
+        ("off", "pathchirp-cbr" | "pathchirp-poisson", _) => {
+            if load > 60.0 {
+                0.3
+            } else {
+                0.05
+            }
+        }
+        ("off", ..) => 0.02,
+        _ => 1.0,
+    }
+}
+
 /// Fetches and energies as Vishwanath and Vahdat describe them; seconds and octaves.
 fn vahdat(row: &Row, measure: &str) -> f64 {
     let (line, load, capacity) = (row.line.as_str(), row.axes[0], row.axes[1]);
-    if let Some(millis) = measure.strip_prefix('e') {
-        let millis: f64 = millis.parse().expect("a timescale");
+    if line.starts_with("stream") || line.starts_with("path") {
+        return application(line, load, capacity, measure);
+    }
+    let timescale = measure
+        .strip_prefix('e')
+        .and_then(|e| e.parse::<f64>().ok());
+    if let Some(millis) = timescale {
         return match line {
             "hb-alone" => 9.0,
             "learnt-alone" => 6.0,
@@ -113,10 +165,11 @@ fn vahdat(row: &Row, measure: &str) -> f64 {
 fn what_vishwanath_and_vahdat_found_holds_and_equal_numbers_do_not() {
     let study = carried("background");
     let tested = judged(&study, vahdat);
-    all_hold(&tested, 13);
-    // Where nothing makes a difference, no claim of one holds; that some numbers are equal does.
+    all_hold(&tested, 20);
+    // Where nothing makes a difference, no claim of one holds; that some numbers are equal does, and so does that an error
+    // of one, which is an estimate of twice the truth, is too high.
     let equal = judged(&study, |_, _| 1.0);
-    assert_eq!(some(&equal, Verdict::Holds), ["S0.8"]);
+    assert_eq!(some(&equal, Verdict::Holds), ["S0.17", "S0.8"]);
     // Learnt traffic that does what Poisson does, and all else as in the paper.
     let alike = judged(&study, |row, measure| match row.line.as_str() {
         "learnt" if measure.starts_with('p') => {
