@@ -65,8 +65,8 @@ impl Pathchirp {
     /// Moves the range where the mean lies at an end of it for the third time.
     fn follow(&mut self, mean: f64) {
         let near = [mean < 1.5 * self.low, mean > 0.66 * self.high];
-        for (out, near) in self.out.iter_mut().zip(near) {
-            *out = if near { *out + 1 } else { 0 };
+        for (out, is_near) in self.out.iter_mut().zip(near) {
+            *out = if is_near { *out + 1 } else { 0 };
         }
         let [below, above] = self.out.map(|n| n > 2);
         let around = if below {

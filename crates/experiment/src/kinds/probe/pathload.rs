@@ -88,7 +88,7 @@ impl Pathload {
     fn begin(&mut self, heard: &[Heard]) {
         let mut came = heard.iter().filter_map(|h| h.1);
         let n = heard.iter().filter(|h| h.1.is_some()).count();
-        if let (Some(first), Some(last)) = (came.next(), came.last()) {
+        if let (Some(first), Some(last)) = (came.next(), came.next_back()) {
             let seconds = last.since(first).as_secs_f64();
             self.first.push((n - 1) as f64 * SIZES.0 * 8.0 / seconds);
         }

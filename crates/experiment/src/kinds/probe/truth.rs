@@ -34,9 +34,9 @@ pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
         let mean = free(path, last.saturating_sub(whole), last);
         let off = (estimate - mean).abs() / narrowest;
         found.extend(
-            [(AVAILABLE, mean), (ERROR, off)].map(|(name, value)| MeasureSample {
+            [(AVAILABLE, mean), (ERROR, off)].map(|(name, number)| MeasureSample {
                 measure: name.to_owned(),
-                value,
+                value: number,
                 at: end,
             }),
         );
@@ -44,7 +44,7 @@ pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
             let n = (whole / width).max(1);
             let each = (0..n).map(|i| free(path, last - (i + 1) * width, last - i * width));
             let each = swell_stats::Ecdf::new(each.collect());
-            let Some((mean, ends)) = each
+            let Some((middle, ends)) = each
                 .mean()
                 .zip(each.samples().first().zip(each.samples().last()))
             else {
@@ -57,7 +57,7 @@ pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
                 duration,
                 timescale: width as f64 / 1e3,
                 intervals: n as u32,
-                mean,
+                mean: middle,
                 sd: each.sd().unwrap_or(0.0),
                 ends: [*ends.0, *ends.1],
             });
