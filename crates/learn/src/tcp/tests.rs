@@ -150,6 +150,24 @@ fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
     data(&mut lone, 9, 0, 100, 40 * MS);
     lone.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
     assert_eq!(lone.wire(true).ends[0].quick_acks, Some(255));
+    // It waits once, and then acknowledges small segments one by one, also where several are outstanding.
+    for (small, quick) in [(20, 255), (0, 1)] {
+        let mut mixed = open(1, 9);
+        data(&mut mixed, 9, 0, 100, 40 * MS);
+        mixed.packet(0, 41 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
+        data(&mut mixed, 9, 100, 100, 50 * MS);
+        data(&mut mixed, 9, 200, 100, 51 * MS);
+        mixed.packet(0, 52 * MS, 52, &header(Header::ACK, 2, 310, 0), QUIET);
+        for i in 0..small {
+            data(&mut mixed, 9, 300 + 200 * i, 100, u64::from(60 + 4 * i) * MS);
+            data(&mut mixed, 9, 400 + 200 * i, 100, u64::from(61 + 4 * i) * MS);
+            for part in [1, 2] {
+                let up_to = header(Header::ACK, 2, 310 + 200 * i + 100 * part, 0);
+                mixed.packet(0, u64::from(61 + 4 * i + part) * MS, 52, &up_to, QUIET);
+            }
+        }
+        assert_eq!(mixed.wire(true).ends[0].quick_acks, Some(quick), "{small}");
+    }
     // Data that takes an acknowledgement along at once tells nothing of how the end acknowledges; late, it does.
     for (answer, quick) in [(46, 255), (100, 0)] {
         let mut chat = open(1, 9);
