@@ -159,8 +159,20 @@ fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
         data(&mut mixed, 9, 200, 100, 51 * MS);
         mixed.packet(0, 52 * MS, 52, &header(Header::ACK, 2, 310, 0), QUIET);
         for i in 0..small {
-            data(&mut mixed, 9, 300 + 200 * i, 100, u64::from(60 + 4 * i) * MS);
-            data(&mut mixed, 9, 400 + 200 * i, 100, u64::from(61 + 4 * i) * MS);
+            data(
+                &mut mixed,
+                9,
+                300 + 200 * i,
+                100,
+                u64::from(60 + 4 * i) * MS,
+            );
+            data(
+                &mut mixed,
+                9,
+                400 + 200 * i,
+                100,
+                u64::from(61 + 4 * i) * MS,
+            );
             for part in [1, 2] {
                 let up_to = header(Header::ACK, 2, 310 + 200 * i + 100 * part, 0);
                 mixed.packet(0, u64::from(61 + 4 * i + part) * MS, 52, &up_to, QUIET);
