@@ -150,3 +150,12 @@ def test_prometheus_reads_what_agents_serve():
     assert all(t.endswith(f":{port}") for c in job["static_configs"] for t in c["targets"])
     if shutil.which("promtool"):
         subprocess.run(["promtool", "check", "config", "--syntax-only", DEPLOY / "prometheus.yaml"], check=True)
+
+
+def test_the_network_of_the_quic_runner_has_what_it_runs():
+    image = container("quic/Containerfile")
+    script = ROOT / "deploy/quic/run.sh"
+    assert f"COPY {script.relative_to(ROOT)} {json.loads(image['ENTRYPOINT'])[0]}" in (DEPLOY / "quic/Containerfile").read_text()
+    assert os.access(script, os.X_OK)
+    for tool in ("iptables", "socat", "tcpdump"):
+        assert tool in script.read_text() and tool in image["RUN"]

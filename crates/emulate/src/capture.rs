@@ -85,7 +85,7 @@ impl Packets {
         self.whole.clear();
         self.whole.extend_from_slice(parts[0]);
         self.whole.extend_from_slice(parts[1]);
-        fill(&mut self.whole, checksum);
+        checksum.complete(&mut self.whole);
         let header = match self.frames {
             true => Vec::new(),
             false => [
@@ -116,26 +116,4 @@ impl Packets {
             None => self.writer.finish().map(|_| ()),
         }
     }
-}
-
-/// Completes a partial checksum (RFC 1071); for UDP a sum of zero is sent as all ones (RFC 768).
-pub(super) fn fill(packet: &mut [u8], checksum: Checksum) {
-    let Checksum::Partial { start, offset } = checksum else {
-        return;
-    };
-    let (start, place) = (usize::from(start), usize::from(start) + usize::from(offset));
-    if packet.len() < place + 2 {
-        return;
-    }
-    let mut sum = packet[start..].chunks(2).fold(0u64, |s, w| {
-        s + (u64::from(w[0]) << 8) + w.get(1).map_or(0, |&b| u64::from(b))
-    });
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    let check = match !(sum as u16) {
-        0 if offset == 6 => 0xffff,
-        c => c,
-    };
-    packet[place..place + 2].copy_from_slice(&check.to_be_bytes());
 }

@@ -16,6 +16,7 @@ mod control;
 
 mod datagrams;
 mod drive;
+mod faults;
 mod ip;
 mod journal;
 mod load;
@@ -41,6 +42,7 @@ pub use connections::{Connection, Connections, Ending};
 pub use control::{Control, OpenFlow, Seen};
 pub use datagrams::{Conversation, Datagrams};
 pub use drive::{Emulation, Ended, Running};
+pub use faults::{Fault, FaultCounts, FaultTally, Faults, Rebind};
 pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
 pub use load::Urgency;
 pub use pace::Pace;

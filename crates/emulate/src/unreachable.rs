@@ -23,7 +23,7 @@ pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
     if !echo {
         return None;
     }
-    super::capture::fill(&mut whole, wire.checksum);
+    wire.checksum.complete(&mut whole);
     whole.truncate(QUOTED);
     let v6 = header.source.is_ipv6();
     let mut message = vec![if v6 { 1 } else { 3 }, 0, 0, 0, 0, 0, 0, 0];
@@ -66,7 +66,7 @@ pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
         start: start as u16,
         offset: 2,
     };
-    super::capture::fill(&mut packet, partial);
+    partial.complete(&mut packet);
     Some(packet)
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use super::sum::{adjust, be16, fold, sum_of};
+
 /// Whether the transport checksum of a packet is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
@@ -18,6 +20,43 @@ pub enum Checksum {
         /// Where in the transport header the checksum is.
         offset: u16,
     },
+}
+
+impl Checksum {
+    /// Completes it (RFC 1071); for UDP a sum of zero is sent as all ones (RFC 768).
+    pub fn complete(self, packet: &mut [u8]) {
+        let Checksum::Partial { start, offset } = self else {
+            return;
+        };
+        let (start, place) = (usize::from(start), usize::from(start) + usize::from(offset));
+        if packet.len() < place + 2 {
+            return;
+        }
+        let check = match !fold(sum_of(&packet[start..])) {
+            0 if offset == 6 => 0xffff,
+            c => c,
+        };
+        packet[place..place + 2].copy_from_slice(&check.to_be_bytes());
+    }
+}
+
+/// Overwrites bytes of a packet, and adjusts the complete checksums in which they count (RFC 1624), each at its place. All
+/// of it begins at even offsets from the start of what is summed.
+pub fn rewrite(packet: &mut [u8], at: usize, with: &[u8], checksums: &[usize]) {
+    for (k, new) in with.chunks(2).enumerate() {
+        let place = at + 2 * k;
+        let word = |p: &[u8]| match p.get(place + 1) {
+            Some(_) => be16(p, place),
+            None => u16::from(p[place]) << 8,
+        };
+        let before = word(packet);
+        packet[place..place + new.len()].copy_from_slice(new);
+        let after = word(packet);
+        for &sum in checksums {
+            let adjusted = adjust(be16(packet, sum), before, after);
+            packet[sum..sum + 2].copy_from_slice(&adjusted.to_be_bytes());
+        }
+    }
 }
 
 /// An IP packet as a wire would see it: no larger than the MTU.
@@ -89,7 +128,27 @@ pub trait Nic: Send {
 
 #[cfg(test)]
 mod tests {
-    use super::network;
+    use super::*;
+
+    #[test]
+    fn what_is_rewritten_keeps_its_checksum() {
+        let whole = |p: &[u8]| fold(sum_of(p));
+        for length in 9..40 {
+            let mut packet: Vec<u8> = (0..length).map(|k| (k * 37 + 5) as u8).collect();
+            packet[4..6].fill(0);
+            Checksum::Partial {
+                start: 0,
+                offset: 4,
+            }
+            .complete(&mut packet);
+            assert_eq!(whole(&packet), 0xffff);
+            let last = (length - 1) & !1;
+            rewrite(&mut packet, 0, &[9, 8, 7, 6], &[4]);
+            rewrite(&mut packet, last, &[200], &[4]);
+            assert_eq!((whole(&packet), &packet[..4]), (0xffff, &[9, 8, 7, 6][..]));
+            assert_eq!(packet[last], 200);
+        }
+    }
 
     #[test]
     fn packets_are_found_behind_tags() {

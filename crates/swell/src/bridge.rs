@@ -1,14 +1,18 @@
 //! `swell bridge`: two interfaces that are there already, joined by an emulated link with background traffic on it.
 
+mod scenario;
+
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use clap::Args;
 use swell_emulate::backend::{Bridge, Settings};
+use swell_emulate::{FaultTally, Faults};
 use swell_experiment::Plan;
 use swell_host::InterfaceFacts;
 use swell_host::scratch::Scratch;
 
+use self::scenario::{Others, Scenario};
 use crate::emulation::EmulationArgs;
 use crate::fail::Fail;
 use crate::output::Emulation;
@@ -16,9 +20,6 @@ use crate::under::args::LinkArgs;
 use crate::under::experiment;
 use crate::under::line::{Line, rates};
 use crate::{control, interrupt, out, tables};
-
-/// How long a bridge stands where nothing is said.
-const DAY: swell_base::Dur = swell_base::Dur::from_millis(86_400_000);
 
 #[derive(Debug, Args)]
 #[command(
@@ -33,7 +34,14 @@ pub(crate) struct BridgeArgs {
     /// The interface on the servers' side.
     #[arg(long, value_name = "INTERFACE")]
     pub right: String,
-    /// End after so long. Default: a day.
+    /// Join them as a router does: packets that hosts on each side send through this machine cross.
+    #[arg(long)]
+    pub route: bool,
+    /// A scenario as the QUIC interop runner writes it, such as 'drop-rate --delay=15ms --bandwidth=10Mbps --queue=25
+    /// --rate_to_client=2 --rate_to_server=2'. Times count from the beginning.
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["rate", "up", "down", "deliveries", "deliveries_up", "deliveries_down", "delay", "queue", "loss", "change"])]
+    pub scenario: Option<Scenario>,
+    /// End after so long. Default: a day, the warm-up included.
     #[arg(long, value_name = "TIME")]
     pub duration: Option<swell_base::Dur>,
     /// Write the IP packets that cross, as both ends see them, to a pcapng file.
@@ -50,8 +58,30 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     check(args)?;
     let scratch =
         Scratch::new().map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
-    let background = experiment::background(&args.link, scratch.path())?;
-    let text = experiment::bridge(&args.link, &background, args.duration.unwrap_or(DAY))?;
+    let mut link = args.link.clone();
+    let mut faults = Faults::default();
+    let mut others = None;
+    if let Some(scenario) = &args.scenario {
+        link.rate = Some(scenario.rate);
+        link.delay = Some(scenario.delay);
+        link.queue = Some(scenario.queue);
+        faults = scenario.faults.clone();
+        faults.seed = link.seed;
+        match &scenario.others {
+            Others::Named => {}
+            Others::Learnt(model, load) => {
+                link.background.clone_from(model);
+                link.load = *load;
+            }
+            Others::Tcp => others = Some(experiment::Background::greedy()),
+            Others::Udp(rate) => others = Some(experiment::Background::constant(*rate)),
+        }
+    }
+    let background = match others {
+        Some(background) => background,
+        None => experiment::background(&link, scratch.path())?,
+    };
+    let text = experiment::bridge(&link, &background, args.duration)?;
     let here = std::env::current_dir().map_err(Fail::failed)?;
     let plan = Plan::resolve(&text, "swell bridge", &here).map_err(Fail::usage)?;
     let spec = plan
@@ -82,10 +112,14 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
             ));
         }
     };
+    let tally = FaultTally::default();
     let bridge = Bridge {
         settings: &settings,
         spec: &spec,
         ends,
+        routed: args.route,
+        faults: &faults,
+        tally: &tally,
     };
     let conditions = bridge
         .stand(&ready, &interrupt::wished)
@@ -96,8 +130,22 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         out::json(&serde_json::to_value(shown).map_err(Fail::failed)?);
     } else if !args.quiet {
         out::say(&tables::emulator(&conditions));
+        if faults != Faults::default() {
+            met(&tally);
+        }
     }
     Ok(())
+}
+
+/// Says what happened to UDP packets.
+fn met(tally: &FaultTally) {
+    let ends = *tally.lock().unwrap_or_else(PoisonError::into_inner);
+    for (counts, side) in ends.iter().zip(["left", "right"]) {
+        out::say(&format!(
+            "of {} UDP packets to the {side} {} were lost by the scenario and {} corrupted; new ports of senders: {}",
+            counts.packets, counts.dropped, counts.corrupted, counts.rebound
+        ));
+    }
 }
 
 /// What would make the bridge leak, loop or lose is refused or said.
@@ -112,6 +160,12 @@ fn check(args: &BridgeArgs) -> Result<(), Fail> {
     let ends = [left?, right?];
     for end in &ends {
         let name = &end.name;
+        if args.route && end.addresses.is_empty() {
+            return Err(Fail::usage(format!(
+                "{name} has no address, so nobody can send anything through this machine"
+            ))
+            .hint(format!("`ip addr add ADDRESS dev {name}`")));
+        }
         if !end.ethernet {
             return Err(Fail::usage(format!("{name} carries no Ethernet frames")));
         }
@@ -126,12 +180,19 @@ fn check(args: &BridgeArgs) -> Result<(), Fail> {
                 Fail::usage(format!("{name} is down")).hint(format!("`ip link set {name} up`"))
             );
         }
-        if !end.addresses.is_empty() {
+        if !args.route && !end.addresses.is_empty() {
             out::say(&format!(
                 "warning: {name} has addresses of this machine ({}), which answers there itself",
                 end.addresses.join(", ")
             ));
         }
+    }
+    if args.route
+        && std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|t| t.trim() != "0")
+    {
+        out::say(
+            "warning: this machine's kernel forwards packets, too, past the link, unless its rules drop them (`iptables -A FORWARD -j DROP`)",
+        );
     }
     if ends[0].mtu != ends[1].mtu {
         out::say(&format!(

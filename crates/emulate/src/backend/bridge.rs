@@ -3,6 +3,7 @@
 //! Nothing but this process carries frames from one to the other, so that a bridge that dies is closed. Interfaces keep
 //! their names, addresses and owners, and nothing has to be undone.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use swell_base::{Dur, Time};
@@ -14,8 +15,8 @@ use swell_world::PortConfig;
 use super::place::FIRST_HOP;
 use super::play::{LOOK, crossing, failed};
 use super::{Conditions, Settings, beginning};
-use crate::{Emulation, Options, Packets, Urgency};
-use swell_host::{Interface, InterfaceFacts, Precision, Pressure, be_punctual};
+use crate::{Emulation, FaultTally, Faults, Options, Packets, Urgency};
+use swell_host::{Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, be_punctual};
 
 /// A bridge between two interfaces.
 pub struct Bridge<'b> {
@@ -25,12 +26,34 @@ pub struct Bridge<'b> {
     pub spec: &'b RunSpec,
     /// The interfaces, left and right, in the calling thread's network namespace.
     pub ends: [&'b str; 2],
+    /// Join them as a router does, not as a switch: packets that hosts on each side send through this machine cross.
+    pub routed: bool,
+    /// What happens to packets beyond what links do.
+    pub faults: &'b Faults,
+    /// Where it is counted.
+    pub tally: &'b FaultTally,
 }
 
 /// How often it is seen whether the interfaces are still there.
 const ASK: Duration = Duration::from_secs(1);
 
 impl Bridge<'_> {
+    /// This machine's addresses on both sides.
+    fn own(&self) -> Result<Vec<IpAddr>, RunError> {
+        let mut own = Vec::new();
+        for name in self.ends {
+            let facts = InterfaceFacts::of(name);
+            let facts = facts.map_err(|e| failed(format!("interface {name}: {e}")))?;
+            own.extend(
+                facts
+                    .addresses
+                    .iter()
+                    .filter_map(|a| a.parse::<IpAddr>().ok()),
+            );
+        }
+        Ok(own)
+    }
+
     /// Lets the bridge stand until its time is over or somebody cancels; `ready` is called when frames cross.
     ///
     /// # Errors
@@ -40,12 +63,16 @@ impl Bridge<'_> {
         ready: &dyn Fn(),
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Conditions, RunError> {
-        let open = |name: &str| {
-            let opened = Interface::open(name);
+        let own = self.own()?;
+        let open = |name: &str| -> Result<Box<dyn Nic>, RunError> {
+            let opened = match self.routed {
+                true => Routed::open(name, own.clone()).map(|n| Box::new(n) as Box<dyn Nic>),
+                false => Interface::open(name).map(|n| Box::new(n) as Box<dyn Nic>),
+            };
             opened.map_err(|e| failed(format!("interface {name}: {e}")))
         };
         let [left, right] = self.ends.map(open);
-        let ends = [left?, right?];
+        let ends = self.faults.between([left?, right?], self.tally);
         // The background warms up before anybody can send.
         let (world, _, ways) = beginning(self.spec)?;
         let begin = world.now();
@@ -81,7 +108,7 @@ impl Bridge<'_> {
                     path: ways.foreground,
                 },
                 prefixes: Vec::new(),
-                nic: Box::new(nic),
+                nic,
             });
         let (before, begun) = (Pressure::now(), Instant::now());
         let running = Emulation::new(world, hosts.collect(), options).and_then(Emulation::start);

@@ -85,6 +85,32 @@ pub(super) fn new_packet_socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// A socket that sends IP packets with the headers that they have, by the device of this name: the kernel finds the
+/// neighbour (raw(7), ipv6(7)).
+pub(crate) fn raw_socket(v6: bool, device: &str) -> io::Result<OwnedFd> {
+    let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: numbers only.
+    let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_RAW) };
+    if fd < 0 {
+        return Err(last_error());
+    }
+    // SAFETY: the descriptor was just made and has no other owner.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut name = [0u8; libc::IFNAMSIZ];
+    let bytes = device
+        .as_bytes()
+        .get(..name.len() - 1)
+        .unwrap_or(device.as_bytes());
+    name[..bytes.len()].copy_from_slice(bytes);
+    // SAFETY: the option is a name of at most so many bytes, with a zero at its end; the other is an int.
+    unsafe {
+        set_option(&socket, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &name)?;
+        let _ = set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &BUFFER);
+    }
+    Ok(socket)
+}
+
 /// From now on the socket gets what passes the device `index`.
 pub(super) fn bind_packet_socket(socket: &OwnedFd, index: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {

@@ -76,7 +76,7 @@ pub(crate) struct UnderArgs {
 }
 
 /// The link and who else is on it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct LinkArgs {
     /// The background: the name of a bundled model, a model file (learnt from packets or from flow
     /// records), a packet trace (learnt on the spot), or none.

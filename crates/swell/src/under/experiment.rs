@@ -27,6 +27,29 @@ const BIN: Dur = Dur::from_millis(100);
 pub(crate) enum Background {
     None,
     Model(Known),
+    /// As experiment files have it.
+    Written(Table),
+}
+
+impl Background {
+    /// One endless TCP transfer towards the client.
+    pub(crate) fn greedy() -> Background {
+        Background::Written(pairs([
+            ("name", "tcp".into()),
+            ("kind", "greedy".into()),
+            ("connections", Value::Integer(1)),
+            ("direction", "down".into()),
+        ]))
+    }
+
+    /// Packets at equal intervals towards the client.
+    pub(crate) fn constant(rate: Rate) -> Background {
+        Background::Written(pairs([
+            ("name", "udp".into()),
+            ("kind", "cbr".into()),
+            ("rate", rate.to_string().into()),
+        ]))
+    }
 }
 
 /// A bundled model, or a model file.
@@ -115,6 +138,9 @@ fn whole(span: Dur) -> Dur {
     Dur::from_nanos(bins.saturating_mul(BIN.as_nanos()))
 }
 
+/// The longest run that can be kept.
+const DAY: Dur = Dur::from_millis(86_400_000);
+
 /// The rate where nothing is said.
 const RATE: Rate = Rate::from_bps(20_000_000);
 
@@ -197,7 +223,7 @@ fn network(args: &LinkArgs, warm: Dur) -> Table {
 /// How long the background is there before anything else.
 fn warm_up(args: &LinkArgs, background: &Background) -> Dur {
     whole(match background {
-        Background::None => Dur::ZERO,
+        Background::None | Background::Written(_) => Dur::ZERO,
         Background::Model(known) => args.warmup.unwrap_or(known.warm_up),
     })
 }
@@ -206,8 +232,9 @@ fn warm_up(args: &LinkArgs, background: &Background) -> Dur {
 pub(crate) fn bridge(
     args: &LinkArgs,
     background: &Background,
-    duration: Dur,
+    duration: Option<Dur>,
 ) -> Result<String, Fail> {
+    let duration = duration.unwrap_or_else(|| DAY.saturating_sub(warm_up(args, background)));
     let mut program = Table::new();
     program.insert("name".into(), "bridged".into());
     program.insert("kind".into(), "program".into());
@@ -314,8 +341,10 @@ fn file(
 
 fn backgrounds(args: &LinkArgs, background: &Background, compared: bool) -> Vec<Value> {
     let none = || table([("name", "none".into()), ("kind", "none".into())]);
-    let Background::Model(known) = background else {
-        return vec![none()];
+    let known = match background {
+        Background::None => return vec![none()],
+        Background::Written(table) => return vec![Value::Table(table.clone())],
+        Background::Model(known) => known,
     };
     let title = title(args);
     let (kind, multiplier) = known.kind;
@@ -373,9 +402,12 @@ fn put(table: &mut Table, key: &str, value: Option<impl ToString>) {
     }
 }
 
-fn table<'k>(pairs: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
-    let pairs = pairs.into_iter().map(|(k, v)| (k.to_owned(), v));
-    Value::Table(pairs.collect())
+fn pairs<'k>(pairs: impl IntoIterator<Item = (&'k str, Value)>) -> Table {
+    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+}
+
+fn table<'k>(all: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
+    Value::Table(pairs(all))
 }
 
 #[cfg(test)]
@@ -401,6 +433,41 @@ mod tests {
         let known = background(&args.link, here).unwrap();
         let client = Client::of(&args, here).unwrap();
         text(&args, &client, &known).unwrap()
+    }
+
+    #[test]
+    fn a_bridge_stands_for_a_day_with_any_background() {
+        let words = [
+            "swell",
+            "bridge",
+            "access-link",
+            "--left",
+            "a",
+            "--right",
+            "b",
+        ];
+        let Ok(Cli {
+            command: Command::Bridge(args),
+            ..
+        }) = Cli::try_parse_from(words)
+        else {
+            panic!("a bridge cannot be typed");
+        };
+        let here = Path::new(".");
+        let modelled = background(&args.link, here).unwrap();
+        let rate = Rate::from_bps(9_000_000);
+        let all = [
+            modelled,
+            Background::None,
+            Background::greedy(),
+            Background::constant(rate),
+        ];
+        for background in all {
+            let file = bridge(&args.link, &background, None).unwrap();
+            if let Err(problems) = Plan::resolve(&file, "bridge", here) {
+                panic!("{problems}");
+            }
+        }
     }
 
     #[test]

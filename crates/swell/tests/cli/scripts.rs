@@ -29,6 +29,23 @@ fn namespaces_that_know_nothing_of_it_talk_over_a_bridge_until_it_is_killed() {
     }
 }
 
+/// The short version: `scripts/quic-check` without options tries all scenarios, and QUIC itself.
+#[test]
+fn the_scenarios_of_the_quic_interop_runner_do_what_they_say() {
+    let dir = Scratch::new("quic");
+    for tool in ["ip", "socat", "tcpdump", "python3"] {
+        if Command::new(tool).arg("-V").output().is_err() {
+            println!("skipped: {tool} is not installed");
+            return;
+        }
+    }
+    if emulates(&dir) {
+        let said = script(&dir, "quic-check", &["--quick"]);
+        let good = said.lines().filter(|l| l.starts_with("good")).count();
+        assert_eq!(good, 6, "{said}");
+    }
+}
+
 /// Those of the list that show a kind each; `scripts/odd-programs` tries all.
 #[test]
 fn programs_of_every_kind_run() {

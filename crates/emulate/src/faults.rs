@@ -1,0 +1,393 @@
+//! What happens to UDP packets where they leave a bridge, beyond what links do: losses of a greatest length, single packets
+//! that are lost, corruption, times without any packet, and a NAT that forgets its bindings.
+//!
+//! The kinds are those of the network of the QUIC interop runner (quic-interop/quic-network-simulator), where they belong to
+//! the receiving device. They take the wall's time. The world does not know of them, so journals do not hold them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use swell_base::{Dur, Stream};
+use swell_host::{Checksum, Nic, Wire, network, rewrite};
+
+use crate::ip::{Header, UDP};
+
+/// Bytes of a payload of which one is changed: those of QUIC's headers.
+const FRONT: u64 = 50;
+
+/// What may happen to a packet.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// It is lost with this probability, but no more than `run` in a row.
+    Drop {
+        /// The probability.
+        share: f64,
+        /// The greatest number in a row.
+        run: u32,
+    },
+    /// One of its first 50 bytes of payload changes, and its checksum with it. QUIC's version negotiation is left alone.
+    Corrupt {
+        /// The probability.
+        share: f64,
+        /// The greatest number in a row.
+        run: u32,
+    },
+    /// It is lost if its number is among these. The first packet is 1.
+    List(BTreeSet<u64>),
+    /// After `on` every packet is lost for `off`, UDP or not; and this again, `times` in all.
+    Blackhole {
+        /// How long packets pass.
+        on: Dur,
+        /// How long they do not.
+        off: Dur,
+        /// How often.
+        times: u32,
+    },
+}
+
+/// A NAT that gives new ports to the left side's senders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebind {
+    /// When for the first time.
+    pub first: Dur,
+    /// How long until the next time, and so on. Without it there is none.
+    pub every: Option<Dur>,
+    /// Senders get another address, too: of the same 256.
+    pub address: bool,
+}
+
+/// What happens on both sides of a bridge.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// To packets that leave on the left and on the right.
+    pub ends: [Vec<Fault>; 2],
+    /// Between them.
+    pub rebind: Option<Rebind>,
+    /// Of what is random.
+    pub seed: u64,
+}
+
+/// What happened to UDP packets that left on one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCounts {
+    /// All of them.
+    pub packets: u64,
+    /// Lost.
+    pub dropped: u64,
+    /// Changed.
+    pub corrupted: u64,
+    /// New ports of senders.
+    pub rebound: u64,
+}
+
+/// Counts of both sides, left and right.
+pub type FaultTally = Arc<Mutex<[FaultCounts; 2]>>;
+
+impl Faults {
+    /// Puts them between a bridge and its interfaces, left and right. Time begins now.
+    pub(crate) fn between(&self, nics: [Box<dyn Nic>; 2], tally: &FaultTally) -> [Box<dyn Nic>; 2] {
+        if *self == Faults::default() {
+            return nics;
+        }
+        let begun = Instant::now();
+        let nat = self.rebind.map(|r| Nat::new(r, self.seed));
+        let nat = nat.map(|nat| Arc::new(Mutex::new(nat)));
+        let mut side = 0;
+        nics.map(|nic| {
+            let end = self.ends[side].iter();
+            let exit = Exit {
+                nic,
+                begun,
+                side,
+                course: Course {
+                    faults: end.map(|f| (f.clone(), 0)).collect(),
+                    rng: Stream::indexed(self.seed, "faults", side as u64),
+                },
+                nat: nat.clone(),
+                tally: Arc::clone(tally),
+                packet: Vec::new(),
+            };
+            side += 1;
+            Box::new(exit) as Box<dyn Nic>
+        })
+    }
+}
+
+/// The faults of one side, each with how many packets in a row it has met, or how many it has seen.
+struct Course {
+    faults: Vec<(Fault, u64)>,
+    rng: Stream,
+}
+
+impl Course {
+    /// Whether a packet passes; it may be changed.
+    fn passes(
+        &mut self,
+        elapsed: Dur,
+        packet: &mut [u8],
+        header: &Header,
+        counts: &mut FaultCounts,
+    ) -> bool {
+        let udp = header.protocol == UDP && header.ports != [0; 2];
+        for (fault, state) in &mut self.faults {
+            let hit = match fault {
+                Fault::Blackhole { on, off, times } => {
+                    let period = on.as_nanos() + off.as_nanos();
+                    let (round, at) = (
+                        elapsed.as_nanos() / period.max(1),
+                        elapsed.as_nanos() % period.max(1),
+                    );
+                    round < u64::from(*times) && at >= on.as_nanos()
+                }
+                _ if !udp => false,
+                Fault::List(numbers) => {
+                    *state += 1;
+                    numbers.contains(state)
+                }
+                Fault::Corrupt { .. } if negotiates(packet, header) => {
+                    *state = 0;
+                    false
+                }
+                Fault::Drop { share, run } | Fault::Corrupt { share, run } => {
+                    let hit = *state < u64::from(*run) && self.rng.chance(*share);
+                    *state = if hit { *state + 1 } else { 0 };
+                    hit
+                }
+            };
+            match fault {
+                _ if !hit => {}
+                Fault::Corrupt { .. } => {
+                    counts.corrupted += u64::from(corrupt(packet, header, &mut self.rng));
+                }
+                _ => {
+                    counts.dropped += 1;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Where the payload of a UDP packet begins.
+fn payload(header: &Header) -> usize {
+    header.transport + 8
+}
+
+/// Whether this is a version negotiation of QUIC: a long header with version 0 (RFC 9000 section 17.2.1).
+fn negotiates(packet: &[u8], header: &Header) -> bool {
+    packet
+        .get(payload(header)..)
+        .and_then(|p| p.first_chunk())
+        .is_some_and(|[first, version @ ..]: &[u8; 5]| first & 0x80 != 0 && *version == [0; 4])
+}
+
+/// Where the checksum of a UDP packet is; `None` where it has none (RFC 768).
+fn checksum(packet: &[u8], header: &Header) -> Option<usize> {
+    let place = header.transport + 6;
+    let there = packet.get(place..place + 2)? != [0, 0];
+    there.then_some(place)
+}
+
+/// Overwrites a part of a UDP header or payload, or of the addresses, which count in the checksum at `also`, too.
+fn change(packet: &mut [u8], header: &Header, at: usize, with: &[u8], also: &[usize]) {
+    let Some(place) = checksum(packet, header) else {
+        return rewrite(packet, at, with, also);
+    };
+    rewrite(packet, at, with, &[&[place], also].concat());
+    if packet[place..place + 2] == [0, 0] {
+        // Zero would say that there is none.
+        packet[place..place + 2].fill(0xff);
+    }
+}
+
+/// Changes a byte; false where there is none.
+fn corrupt(packet: &mut [u8], header: &Header, rng: &mut Stream) -> bool {
+    let start = payload(header);
+    let front = FRONT.min(packet.len().saturating_sub(start) as u64);
+    if front == 0 {
+        return false;
+    }
+    let at = start + rng.below(front) as usize;
+    let new = packet[at].wrapping_add(1 + rng.below(255) as u8);
+    let word = start + (at - start) / 2 * 2;
+    let mut bytes = packet[word..packet.len().min(word + 2)].to_vec();
+    bytes[at - word] = new;
+    change(packet, header, word, &bytes, &[]);
+    true
+}
+
+/// Who a sender on the left is for the right.
+type Place = (Ipv4Addr, u16);
+
+struct Nat {
+    rebind: Rebind,
+    next: Option<Dur>,
+    out: BTreeMap<Place, Place>,
+    /// Answers to places that are not here any more reach nobody.
+    back: BTreeMap<Place, Place>,
+    addresses: BTreeMap<Ipv4Addr, Ipv4Addr>,
+    rng: Stream,
+}
+
+impl Nat {
+    fn new(rebind: Rebind, seed: u64) -> Nat {
+        Nat {
+            rebind,
+            next: Some(rebind.first),
+            out: BTreeMap::new(),
+            back: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            rng: Stream::new(seed, "rebinding"),
+        }
+    }
+
+    /// Forgets what is due to be forgotten; returns how many senders were rebound.
+    fn forget(&mut self, elapsed: Dur) -> u64 {
+        let mut rebound = 0;
+        while let Some(next) = self.next.filter(|&next| next <= elapsed) {
+            self.next = self.rebind.every.map(|e| next + e.max(Dur::from_nanos(1)));
+            if self.next.is_some_and(|n| n <= elapsed) {
+                // Nobody sent meanwhile: once is enough.
+                continue;
+            }
+            if self.rebind.address {
+                for (inside, outside) in &mut self.addresses {
+                    let before = *outside;
+                    while *outside == before || outside == inside {
+                        let [a, b, c, _] = inside.octets();
+                        *outside = Ipv4Addr::new(a, b, c, 1 + self.rng.below(254) as u8);
+                    }
+                }
+            }
+            self.back.clear();
+            for (from, to) in &mut self.out {
+                let address = *self.addresses.entry(from.0).or_insert(from.0);
+                let before = *to;
+                while *to == before || self.back.contains_key(to) {
+                    *to = (address, 1 + self.rng.below(u64::from(u16::MAX)) as u16);
+                }
+                self.back.insert(*to, *from);
+                rebound += 1;
+            }
+        }
+        rebound
+    }
+
+    /// What a packet that leaves on a side has to bear; `None` if nobody is there.
+    fn translate(&mut self, right: bool, place: Place) -> Option<Place> {
+        if !right {
+            return self.back.get(&place).copied();
+        }
+        if let Some(&known) = self.out.get(&place) {
+            return Some(known);
+        }
+        let mut outside = (*self.addresses.entry(place.0).or_insert(place.0), place.1);
+        while self.back.contains_key(&outside) {
+            outside.1 = outside.1.wrapping_add(1).max(1);
+        }
+        self.out.insert(place, outside);
+        self.back.insert(outside, place);
+        Some(outside)
+    }
+
+    /// Translates a UDP packet of IPv4; false if it reaches nobody.
+    fn passes(&mut self, right: bool, packet: &mut [u8], header: &Header) -> bool {
+        let (address, port, at) = match right {
+            true => (header.source, header.ports[0], 12),
+            false => (header.destination, header.ports[1], 16),
+        };
+        let IpAddr::V4(v4) = address else {
+            return true;
+        };
+        if header.protocol != UDP || header.ports == [0; 2] {
+            return true;
+        }
+        let Some((new, new_port)) = self.translate(right, (v4, port)) else {
+            return false;
+        };
+        change(packet, header, at, &new.octets(), &[10]);
+        let place = header.transport + if right { 0 } else { 2 };
+        change(packet, header, place, &new_port.to_be_bytes(), &[]);
+        true
+    }
+}
+
+/// An interface, with what happens before it.
+struct Exit {
+    nic: Box<dyn Nic>,
+    begun: Instant,
+    /// 0 on the left, 1 on the right.
+    side: usize,
+    course: Course,
+    nat: Option<Arc<Mutex<Nat>>>,
+    tally: FaultTally,
+    packet: Vec<u8>,
+}
+
+impl Nic for Exit {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.nic.fd()
+    }
+
+    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+        self.nic.read(each)
+    }
+
+    fn write(&mut self, frame: &[u8], checksum: Checksum) -> u64 {
+        let Some(start) = network(frame) else {
+            return self.nic.write(frame, checksum);
+        };
+        let Some(header) = Header::of(&frame[start..]) else {
+            return self.nic.write(frame, checksum);
+        };
+        self.packet.clear();
+        self.packet.extend_from_slice(frame);
+        checksum.complete(&mut self.packet);
+        let packet = &mut self.packet[start..];
+        let elapsed = Dur::from_nanos(self.begun.elapsed().as_nanos() as u64);
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = &mut tally[self.side];
+        counts.packets += u64::from(header.protocol == UDP);
+        let mut passes = self.course.passes(elapsed, packet, &header, counts);
+        if passes && let Some(nat) = &self.nat {
+            let mut nat = nat.lock().unwrap_or_else(PoisonError::into_inner);
+            counts.rebound += nat.forget(elapsed);
+            passes = nat.passes(self.side == 1, packet, &header);
+            counts.dropped += u64::from(!passes);
+        }
+        drop(tally);
+        match passes {
+            true => self.nic.write(&self.packet, Checksum::Full),
+            false => 0,
+        }
+    }
+
+    fn flush(&mut self) -> u64 {
+        self.nic.flush()
+    }
+
+    fn lost(&self) -> u64 {
+        self.nic.lost()
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        self.nic.stamp()
+    }
+
+    fn stamps(&self) -> bool {
+        self.nic.stamps()
+    }
+
+    fn empty(&self) -> bool {
+        self.nic.empty()
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/faults.rs"]
+mod tests;

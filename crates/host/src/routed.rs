@@ -1,0 +1,192 @@
+//! An interface as one side of a router: what others send through this machine is read, and what is written leaves as the
+//! kernel's own packets do, to the neighbour that its routes and its tables of neighbours name.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{SendFlags, sendto};
+
+use super::interface::Interface;
+use super::netlink::Netlink;
+use super::sys::devices::raw_socket;
+use crate::{Checksum, ETHERNET, Nic, Wire, network, rewrite};
+
+/// One side of a router. The kernel goes on to answer for this machine's own addresses: ARP, neighbour discovery, pings.
+pub struct Routed {
+    interface: Interface,
+    hardware: [u8; 6],
+    /// This machine's addresses on both sides: packets for them are not for others.
+    own: Vec<IpAddr>,
+    /// IPv4 and IPv6. A machine without IPv6 has one.
+    ways: [Option<OwnedFd>; 2],
+    packet: Vec<u8>,
+}
+
+impl Routed {
+    /// Opens an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Where there is none of that name, or this process may not read frames or send packets of its own making.
+    pub fn open(name: &str, own: Vec<IpAddr>) -> io::Result<Routed> {
+        let mut netlink = Netlink::open()?;
+        let index = netlink.index(name)?;
+        Ok(Routed {
+            hardware: netlink.hardware_address(index)?,
+            interface: Interface::open(name)?,
+            own,
+            ways: [Some(raw_socket(false, name)?), raw_socket(true, name).ok()],
+            packet: Vec::new(),
+        })
+    }
+}
+
+/// The destination of an IP packet; `None` where it is cut off.
+fn destination(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => Some(IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?)),
+        6 => Some(IpAddr::from(*packet.get(24..)?.first_chunk::<16>()?)),
+        _ => None,
+    }
+}
+
+/// Whether a router passes it on (RFC 1812 section 5.2, RFC 4291 section 2.5.6).
+fn leaves_the_link(to: &IpAddr) -> bool {
+    match to {
+        IpAddr::V4(a) => {
+            !a.is_multicast() && !a.is_broadcast() && !a.is_link_local() && !a.is_unspecified()
+        }
+        IpAddr::V6(a) => !a.is_multicast() && !a.is_unicast_link_local() && !a.is_unspecified(),
+    }
+}
+
+/// One hop less; false where none is left. The header checksum of IPv4 follows.
+fn spend_hop(packet: &mut [u8]) -> bool {
+    let v4 = packet[0] >> 4 == 4;
+    let (at, sums) = if v4 { (8, &[10][..]) } else { (6, &[][..]) };
+    let hops = if v4 { at } else { at + 1 };
+    let Some(left) = packet[hops].checked_sub(1).filter(|&n| n > 0) else {
+        return false;
+    };
+    let mut word = [packet[at], packet[at + 1]];
+    word[hops - at] = left;
+    rewrite(packet, at, &word, sums);
+    true
+}
+
+impl Nic for Routed {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.interface.fd()
+    }
+
+    /// Shows frames whose packets are for others.
+    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+        let (own, hardware, header) = (&self.own, &self.hardware, &mut self.packet);
+        let mut shown = 0;
+        loop {
+            let read = self.interface.read(&mut |wire| {
+                // A tagged frame belongs to another interface of this machine.
+                if network(wire.header) != Some(ETHERNET) || !wire.header.starts_with(hardware) {
+                    return;
+                }
+                let to = destination(&wire.header[ETHERNET..]);
+                if !to.is_some_and(|to| leaves_the_link(&to) && !own.contains(&to)) {
+                    return;
+                }
+                header.clear();
+                header.extend_from_slice(wire.header);
+                if spend_hop(&mut header[ETHERNET..]) {
+                    shown += 1;
+                    each(Wire { header, ..wire });
+                }
+            })?;
+            if read == 0 || shown > 0 {
+                return Ok(shown);
+            }
+        }
+    }
+
+    fn write(&mut self, frame: &[u8], checksum: Checksum) -> u64 {
+        self.packet.clear();
+        self.packet.extend_from_slice(frame);
+        checksum.complete(&mut self.packet);
+        let packet = network(&self.packet).map_or(&[][..], |start| &self.packet[start..]);
+        let Some(to) = destination(packet) else {
+            return 1;
+        };
+        let Some(way) = &self.ways[usize::from(to.is_ipv6())] else {
+            return 1;
+        };
+        let to = SocketAddr::new(to, 0);
+        loop {
+            match sendto(way, packet, SendFlags::empty(), &to) {
+                Err(Errno::INTR) => {}
+                sent => return u64::from(sent.is_err()),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> u64 {
+        0
+    }
+
+    fn lost(&self) -> u64 {
+        self.interface.lost()
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        self.interface.stamp()
+    }
+
+    fn stamps(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hop_is_spent_and_the_last_one_is_not() {
+        let mut v4 = [0u8; 20];
+        v4[0] = 0x45;
+        v4[8] = 3;
+        v4[9] = 17;
+        v4[16..20].copy_from_slice(&[10, 0, 0, 1]);
+        Checksum::Partial {
+            start: 0,
+            offset: 10,
+        }
+        .complete(&mut v4);
+        let valid = |p: &[u8]| super::super::sum::fold(super::super::sum::sum_of(p)) == 0xffff;
+        let mut v6 = [0u8; 40];
+        (v6[0], v6[7]) = (0x60, 3);
+        for left in [2, 1] {
+            assert!(spend_hop(&mut v4) && spend_hop(&mut v6));
+            assert!(valid(&v4));
+            assert_eq!((v4[8], v4[9], v6[6], v6[7]), (left, 17, 0, left));
+        }
+        assert!(!spend_hop(&mut v4) && !spend_hop(&mut v6));
+    }
+
+    #[test]
+    fn what_stays_on_its_link_is_known() {
+        for (text, leaves) in [
+            ("10.0.0.1", true),
+            ("224.0.0.251", false),
+            ("255.255.255.255", false),
+            ("169.254.1.1", false),
+            ("fd00::1", true),
+            ("fe80::1", false),
+            ("ff02::1", false),
+        ] {
+            assert_eq!(leaves_the_link(&text.parse().unwrap()), leaves, "{text}");
+        }
+        for length in 0..24 {
+            assert_eq!(destination(&vec![0x60; length]), None);
+            assert_eq!(destination(&vec![0x45; length.min(19)]), None);
+        }
+    }
+}
