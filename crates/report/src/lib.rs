@@ -13,7 +13,7 @@
 //!
 //! Single pictures are SVG files with their style inside: [`cdf_svg`], [`lsd_svg`],
 //! [`slowdown_svg`] of results, [`ModelPicture`] of a traffic model, [`study_svg`] of a study
-//! ([`study_html`] is its page); `png` draws one as pixels, with the feature of that name.
+//! ([`study_html`] is its page); `png` and `pdf` draw one in these formats, with the feature `png`.
 //! [`vega`], [`ModelPicture::vega`] and [`study_vega`] give the same figures as Vega-Lite specifications, to be changed.
 //! [`chart`] is the drawing itself: axes, curves, bars, timelines, and nothing about networks.
 //!
@@ -58,7 +58,7 @@ pub use model::{ModelPicture, model_html};
 pub use page::page;
 pub use palette::Role;
 #[cfg(feature = "png")]
-pub use png::{PngError, png};
+pub use png::{PngError, pdf, png};
 pub use study::{study_html, study_svg, study_vega};
 pub use vega::SCHEMA as VEGA_LITE;
 

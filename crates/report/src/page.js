@@ -323,6 +323,34 @@
     copy.prepend(style);
     return new XMLSerializer().serializeToString(copy);
   };
+  // Two pixels for each of the page's: sharp on a screen and in slides.
+  const pixels = (chart, name) => {
+    const { width, height } = chart.viewBox.baseVal;
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement("canvas");
+      canvas.width = 2 * width;
+      canvas.height = 2 * height;
+      const context = canvas.getContext("2d");
+      context.drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob((blob) => save(name, "image/png", blob));
+    };
+    image.src = `data:image/svg+xml,${encodeURIComponent(drawing(chart))}`;
+  };
+  // The browser's own printer makes a PDF: a page of the picture's size, with nothing else on it.
+  const print = (charts) => {
+    const frame = document.createElement("iframe");
+    frame.style.cssText = "position:fixed;width:0;height:0;border:0";
+    const size = charts[0].viewBox.baseVal;
+    frame.srcdoc = `<!doctype html><title>${document.title}</title>`
+      + `<style>@page{size:${size.width}px ${size.height}px;margin:0}body{margin:0}svg{display:block}</style>`
+      + charts.map(drawing).join("");
+    frame.onload = () => {
+      frame.contentWindow.onafterprint = () => frame.remove();
+      frame.contentWindow.print();
+    };
+    document.body.append(frame);
+  };
   const numbers = (table) => all(table, "tr").map((row) => all(row, "th,td").map((cell) => {
     const parts = Array.from(cell.childNodes).map((node) => node.textContent.trim());
     return `"${parts.filter((text) => text).join(" ").replaceAll('"', '""')}"`;
@@ -337,9 +365,11 @@
       node.addEventListener("click", act);
       bar.append(node);
     };
-    button("SVG", () => all(figure, "svg.chart")
-      .filter((chart) => chart.getBoundingClientRect().width > 0)
-      .forEach((chart, i) => save(`${figure.id}${i ? `-${i + 1}` : ""}.svg`, "image/svg+xml", drawing(chart))));
+    const shown = () => all(figure, "svg.chart").filter((chart) => chart.getBoundingClientRect().width > 0);
+    const name = (i, ending) => `${figure.id}${i ? `-${i + 1}` : ""}.${ending}`;
+    button("SVG", () => shown().forEach((chart, i) => save(name(i, "svg"), "image/svg+xml", drawing(chart))));
+    button("PNG", () => shown().forEach((chart, i) => pixels(chart, name(i, "png"))));
+    button("PDF", () => print(shown()));
     const table = figure.querySelector("details table");
     if (table) button("CSV", () => save(`${figure.id}.csv`, "text/csv", numbers(table)));
     figure.append(bar);

@@ -1,7 +1,10 @@
-//! Pictures as PNG.
+//! Pictures as PNG and PDF.
 
 use std::sync::{Arc, LazyLock};
 
+use krilla::geom::Size;
+use krilla::page::PageSettings;
+use krilla_svg::{SurfaceExt as _, SvgSettings};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
@@ -43,6 +46,56 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
 /// # Errors
 /// If `svg` is not a picture, or has more than 4096 pixels on a side.
 pub fn png(svg: &str, scale: f32) -> Result<(Vec<u8>, Option<Warning>), PngError> {
+    let tree = parsed(svg)?;
+    let (width, height) = (tree.size().width() * scale, tree.size().height() * scale);
+    let fits = |side: f32| (1.0..=LARGEST as f32).contains(&side);
+    let size = PngError::Size { width, height };
+    if !fits(width) || !fits(height) {
+        return Err(size);
+    }
+    let Some(mut pixels) = Pixmap::new(width.ceil() as u32, height.ceil() as u32) else {
+        return Err(size);
+    };
+    resvg::render(
+        &tree,
+        Transform::from_scale(scale, scale),
+        &mut pixels.as_mut(),
+    );
+    let bytes = pixels
+        .encode_png()
+        .map_err(|e| PngError::Encode(e.to_string()))?;
+    Ok((bytes, no_fonts()))
+}
+
+/// Writes a picture made by this crate as a PDF page of its own size, 96 units to the inch. Lines stay lines, and text
+/// is text in the machine's fonts, embedded; the warning says where there are none.
+///
+/// # Errors
+/// If `svg` is not a picture.
+pub fn pdf(svg: &str) -> Result<(Vec<u8>, Option<Warning>), PngError> {
+    let tree = parsed(svg)?;
+    let (width, height) = (tree.size().width(), tree.size().height());
+    let points = Size::from_wh(width * POINTS, height * POINTS);
+    let size = points.ok_or(PngError::Size { width, height })?;
+    let settings = PageSettings::from_wh(size.width(), size.height());
+    let mut document = krilla::Document::new();
+    let mut page = document.start_page_with(settings.ok_or(PngError::Size { width, height })?);
+    let mut surface = page.surface();
+    surface
+        .draw_svg(&tree, size, SvgSettings::default())
+        .ok_or_else(|| PngError::Encode("it has what PDF has not".into()))?;
+    surface.finish();
+    page.finish();
+    let bytes = document
+        .finish()
+        .map_err(|e| PngError::Encode(format!("{e:?}")))?;
+    Ok((bytes, no_fonts()))
+}
+
+/// Points per unit of a picture: 72 and 96 to the inch.
+const POINTS: f32 = 0.75;
+
+fn parsed(svg: &str) -> Result<Tree, PngError> {
     let mut options = Options {
         fontdb: Arc::clone(&FONTS),
         ..Options::default()
@@ -61,30 +114,15 @@ pub fn png(svg: &str, scale: f32) -> Result<(Vec<u8>, Option<Warning>), PngError
             },
             str::to_owned,
         );
-    let tree = Tree::from_str(svg, &options)?;
-    let (width, height) = (tree.size().width() * scale, tree.size().height() * scale);
-    let fits = |side: f32| (1.0..=LARGEST as f32).contains(&side);
-    let size = PngError::Size { width, height };
-    if !fits(width) || !fits(height) {
-        return Err(size);
-    }
-    let Some(mut pixels) = Pixmap::new(width.ceil() as u32, height.ceil() as u32) else {
-        return Err(size);
-    };
-    resvg::render(
-        &tree,
-        Transform::from_scale(scale, scale),
-        &mut pixels.as_mut(),
-    );
-    let bytes = pixels
-        .encode_png()
-        .map_err(|e| PngError::Encode(e.to_string()))?;
-    let warning = FONTS.is_empty().then(|| {
+    Ok(Tree::from_str(svg, &options)?)
+}
+
+fn no_fonts() -> Option<Warning> {
+    FONTS.is_empty().then(|| {
         Warning::warning(
             "no-fonts",
             "no fonts were found on this machine, so the picture has no text; install a package \
              such as fonts-dejavu-core, or write SVG",
         )
-    });
-    Ok((bytes, warning))
+    })
 }

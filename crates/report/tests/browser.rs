@@ -102,6 +102,7 @@ fn the_page_works_in_a_browser_offline() {
         wants("\"readout\":3");
         wants("\"drawn\":\"svg true true\"");
         wants("\"saved\":\"image/svg+xml text/csv\"");
+        wants("\"buttons\":\"SVG PNG PDF CSV\"");
         wants("\"rows\":true");
         wants("\"zoomed\":true,\"reset\":true");
     }

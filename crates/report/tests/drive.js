@@ -41,7 +41,10 @@
       }
     }
   };
-  Array.from(view.closest("figure").querySelectorAll(".save button")).forEach((b) => b.click());
+  const buttons = Array.from(view.closest("figure").querySelectorAll(".save button"));
+  seen.buttons = buttons.map((b) => b.textContent).join(" ");
+  // Printing would wait for somebody.
+  buttons.filter((b) => b.textContent !== "PDF").forEach((b) => b.click());
   seen.saved = saved.join(" ");
   seen.rows = view.closest("figure").querySelectorAll("details tr").length === seen.lines;
   seen.requests = performance.getEntriesByType("resource").length;

@@ -7,7 +7,7 @@ use swell_experiment::verdict::Statistic;
 use swell_experiment::{Results, Verdict};
 use swell_report::chart::Canvas;
 use swell_report::{
-    cdf_svg, lsd_svg, network_svg, png, render, report_data, slowdown_svg, time_svg, write,
+    cdf_svg, lsd_svg, network_svg, pdf, png, render, report_data, slowdown_svg, time_svg, write,
 };
 
 #[test]
@@ -116,6 +116,25 @@ fn single_pictures_are_files_and_pixels() {
         .zip(pictures)
     {
         assert!(svg.starts_with("<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\""));
+        // A page of the picture's size in points, 72 to the inch where the picture has 96 pixels, and lines, not pixels.
+        let (page, _) = pdf(&svg).unwrap();
+        let text = String::from_utf8_lossy(&page);
+        assert!(text.starts_with("%PDF-1.7") && !text.contains("/Subtype/Image"));
+        let number = |name: &str| {
+            let (_, rest) = svg.split_once(&format!("{name}=\"")).unwrap();
+            rest.split('"').next().unwrap().parse::<f64>().unwrap()
+        };
+        let (_, media) = text.split_once("/MediaBox[0 0 ").unwrap();
+        let sides: Vec<f64> = media
+            .split(']')
+            .next()
+            .unwrap()
+            .split(' ')
+            .map(|n| n.parse().unwrap())
+            .collect();
+        for (side, name) in sides.iter().zip([" width", " height"]) {
+            assert!((side - 0.75 * number(name)).abs() < 0.01, "{side} {name}");
+        }
         let (bytes, warning) = png(&svg, 1.0).unwrap();
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.png"));
         std::fs::write(path, &bytes).expect("the target directory can be written");
@@ -127,6 +146,7 @@ fn single_pictures_are_files_and_pixels() {
         }
     }
     assert_eq!(cdf_svg(&data, "no such", &canvas), None);
+    assert!(pdf("no picture").is_err());
     assert!(png("no picture", 1.0).is_err());
     assert!(png(&network_svg(&data, 720.0), 100.0).is_err(), "too large");
 }

@@ -321,6 +321,9 @@ pub(crate) struct ShowArgs {
     /// Write a picture as PNG.
     #[arg(long, value_name = "FILE", group = "drawn")]
     pub png: Option<PathBuf>,
+    /// Write a picture as PDF, a page of its own size.
+    #[arg(long, value_name = "FILE", group = "drawn")]
+    pub pdf: Option<PathBuf>,
     /// Write a picture as a Vega-Lite specification, with its data, to be changed; - for standard output.
     #[arg(long, value_name = "FILE", group = "drawn")]
     pub vega: Option<PathBuf>,

@@ -38,7 +38,10 @@ pub(crate) fn of_run(results: &Results, args: &ShowArgs) -> Result<(), Fail> {
     if let Some(path) = &args.html {
         save(path, swell_report::render(results).as_bytes())?;
     }
-    if args.svg.is_none() && args.png.is_none() && args.vega.is_none() {
+    if [&args.svg, &args.png, &args.pdf, &args.vega]
+        .iter()
+        .all(|a| a.is_none())
+    {
         return Ok(());
     }
     let data = swell_report::report_data(results, &Verdict::of(results));
@@ -132,19 +135,36 @@ fn asked(args: &ShowArgs, names: &[&str]) -> Result<usize, Fail> {
     })
 }
 
-/// Draws the picture as SVG and PNG, where that was asked for.
+/// Draws the picture as SVG, PNG and PDF, where that was asked for.
 fn draw(args: &ShowArgs, svg: impl Fn() -> String) -> Result<(), Fail> {
     if let Some(path) = &args.svg {
         save(path, svg().as_bytes())?;
     }
-    if let Some(path) = &args.png {
-        let (bytes, doubt) = png(&svg())?;
-        if let Some(doubt) = doubt {
-            out::warnings(&[doubt]);
+    for (path, encode) in [(&args.png, png as Encode), (&args.pdf, pdf)] {
+        if let Some(path) = path {
+            let (bytes, doubt) = encode(&svg())?;
+            if let Some(doubt) = doubt {
+                out::warnings(&[doubt]);
+            }
+            save(path, &bytes)?;
         }
-        save(path, &bytes)?;
     }
     Ok(())
+}
+
+/// A picture in another format, with what to doubt of it.
+type Encode = fn(&str) -> Result<(Vec<u8>, Option<Warning>), Fail>;
+
+/// A picture as PDF, with what to doubt of it.
+#[cfg(feature = "png")]
+pub(crate) fn pdf(svg: &str) -> Result<(Vec<u8>, Option<Warning>), Fail> {
+    swell_report::pdf(svg).map_err(Fail::failed)
+}
+
+/// Says that there is no PDF.
+#[cfg(not(feature = "png"))]
+pub(crate) fn pdf(_svg: &str) -> Result<(Vec<u8>, Option<Warning>), Fail> {
+    Err(Fail::usage("this program was built without PDF").hint("--svg writes the same picture"))
 }
 
 /// A picture as PNG, with what to doubt of it.

@@ -334,6 +334,8 @@ fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
         // A machine without fonts was warned of by the page's own pictures.
         let (bytes, _) = pictures::png(&svg)?;
         out::write(&path("png"), &bytes)?;
+        let (bytes, _) = pictures::pdf(&svg)?;
+        out::write(&path("pdf"), &bytes)?;
     }
     Ok(())
 }
