@@ -332,10 +332,8 @@ fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
     out::write(&path("vl.json"), vega.as_bytes())?;
     if cfg!(feature = "png") {
         // A machine without fonts was warned of by the page's own pictures.
-        let (bytes, _) = pictures::png(&svg)?;
-        out::write(&path("png"), &bytes)?;
-        let (bytes, _) = pictures::pdf(&svg)?;
-        out::write(&path("pdf"), &bytes)?;
+        out::write(&path("png"), &pictures::png(&svg)?.0)?;
+        out::write(&path("pdf"), &pictures::pdf(&svg)?.0)?;
     }
     Ok(())
 }
