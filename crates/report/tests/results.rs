@@ -120,8 +120,8 @@ fn single_pictures_are_files_and_pixels() {
         let (page, _) = pdf(&svg).unwrap();
         let text = String::from_utf8_lossy(&page);
         assert!(text.starts_with("%PDF-1.7") && !text.contains("/Subtype/Image"));
-        let number = |name: &str| {
-            let (_, rest) = svg.split_once(&format!("{name}=\"")).unwrap();
+        let number = |side: &str| {
+            let (_, rest) = svg.split_once(&format!("{side}=\"")).unwrap();
             rest.split('"').next().unwrap().parse::<f64>().unwrap()
         };
         let (_, media) = text.split_once("/MediaBox[0 0 ").unwrap();
@@ -132,8 +132,11 @@ fn single_pictures_are_files_and_pixels() {
             .split(' ')
             .map(|n| n.parse().unwrap())
             .collect();
-        for (side, name) in sides.iter().zip([" width", " height"]) {
-            assert!((side - 0.75 * number(name)).abs() < 0.01, "{side} {name}");
+        for (points, side) in sides.iter().zip([" width", " height"]) {
+            assert!(
+                (points - 0.75 * number(side)).abs() < 0.01,
+                "{points} {side}"
+            );
         }
         let (bytes, warning) = png(&svg, 1.0).unwrap();
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.png"));
