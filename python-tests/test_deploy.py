@@ -6,7 +6,9 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -159,3 +161,50 @@ def test_the_network_of_the_quic_runner_has_what_it_runs():
     assert os.access(script, os.X_OK)
     for tool in ("iptables", "socat", "tcpdump"):
         assert tool in script.read_text() and tool in image["RUN"]
+
+
+def test_the_ansible_role_sets_up_agents_that_a_controller_finds(tmp_path):
+    if not shutil.which("ansible-playbook"):
+        pytest.skip("ansible-playbook is not installed")
+    ports = []
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            ports.append(free.getsockname()[1])
+    hosts = zip(["left", "right"], ["client", "server"], ports)
+    lines = [f"{name} swell_part={part} swell_port={port} swell_root={tmp_path}/{name}" for name, part, port in hosts]
+    own = f"ansible_host=127.0.0.1 ansible_connection=local ansible_python_interpreter={sys.executable}"
+    (tmp_path / "hosts").write_text("[swell]\n" + "".join(f"{line} {own}\n" for line in lines))
+    given = {"swell_program": SWELL, "swell_fleet": f"{tmp_path}/fleet", "swell_service": False, "swell_options": "--max-rate 80Mbit"}
+    play = ["ansible-playbook", "-i", tmp_path / "hosts", "-e", json.dumps(given), DEPLOY / "ansible/agents.yml"]
+    environment = {**os.environ, "ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_PIPELINING": "1", "LC_ALL": "C.UTF-8"}
+    said = ""
+    for _ in range(2):
+        out = subprocess.run(play, capture_output=True, text=True, env=environment)
+        said = out.stdout + out.stderr
+        assert out.returncode == 0, said
+    assert len(re.findall("changed=0 ", said)) == 3, "the second time nothing changes: " + said
+    agents = []
+    try:
+        for name, port in zip(["left", "right"], ports):
+            root = tmp_path / name
+            (line,) = [l for l in (root / "etc/systemd/system/swell-agent.service").read_text().splitlines() if l.startswith("ExecStart=")]
+            assert f"--listen 0.0.0.0:{port} " in line
+            files = {"${CREDENTIALS_DIRECTORY}/token": root / "etc/swell/token", "${STATE_DIRECTORY}": root / "var/lib/swell", "8472": "0"}
+            options = (root / "etc/swell/agent.env").read_text().removeprefix("OPTIONS=").split()
+            words = shlex.split(line.removeprefix("ExecStart="))
+            words = [str(files.get(word, word)).replace("0.0.0.0", "127.0.0.1") for word in words[:-1]] + options
+            words[0] = str(root) + words[0]
+            agents.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+        for agent in agents:
+            assert re.fullmatch("[0-9a-f]{64}", agent.stdout.readline().strip())
+        run = [SWELL, "--json", "generate", "--closed", "2", "--down", "1kB", "--duration", "1s"]
+        out = subprocess.run([*run, "--fleet", tmp_path / "fleet/fleet.toml", "-o", tmp_path / "run"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert out.returncode == 0, out.stderr
+        assert [c["agent"] for c in json.loads(out.stdout)["clients"]] == ["left"]
+    finally:
+        for agent in agents:
+            agent.kill()
+            agent.wait()
+            agent.stdout.close()
+        for name in ["left", "right"]:
+            (tmp_path / name / "usr/local/bin/swell").unlink(missing_ok=True)
