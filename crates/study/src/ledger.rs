@@ -64,20 +64,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// By a number that nothing varied.
-    pub fn exact(verdict: Verdict, value: String, detail: String, measured: f64) -> Finding {
-        Finding {
-            verdict,
-            tentative: false,
-            value,
-            detail,
-            measured: Some(Estimate::exact(measured)),
-            reference: String::new(),
-            reference_verdict: None,
-            pictures: Vec::new(),
-        }
-    }
-
     /// The runs are not there.
     pub fn not_tested() -> Finding {
         Finding {
@@ -125,20 +111,6 @@ pub struct Entry {
     pub findings: Vec<Finding>,
 }
 
-/// A claim whose rule is code, asked of a `C` in each column of a ledger.
-pub(crate) struct Claim<C> {
-    /// As of [`Entry`].
-    pub id: &'static str,
-    /// As of [`Entry`].
-    pub claim: &'static str,
-    /// As of [`Entry`].
-    pub paper: &'static str,
-    /// As of [`Entry`].
-    pub rule: &'static str,
-    /// Applies the rule; none where the runs that it needs are not there.
-    pub find: fn(&C) -> Option<Finding>,
-}
-
 /// Claims in rows, circumstances in columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Ledger {
@@ -151,27 +123,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The ledger of `claims`, asked of each of `columns`.
-    pub(crate) fn of<C>(title: &str, claims: &[Claim<C>], columns: &[(String, C)]) -> Ledger {
-        let entry = |claim: &Claim<C>| {
-            let found = columns.iter().map(|(_, c)| (claim.find)(c));
-            Entry {
-                id: claim.id.to_owned(),
-                claim: claim.claim.to_owned(),
-                paper: claim.paper.to_owned(),
-                rule: claim.rule.to_owned(),
-                findings: found
-                    .map(|f| f.unwrap_or_else(Finding::not_tested))
-                    .collect(),
-            }
-        };
-        Ledger {
-            title: title.to_owned(),
-            columns: columns.iter().map(|c| c.0.clone()).collect(),
-            entries: claims.iter().map(entry).collect(),
-        }
-    }
-
     /// How many findings have this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         let all = self.entries.iter().flat_map(|e| &e.findings);

@@ -20,12 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Not a file is [`router`] (Sommers & Barford 2004, section 6), whose runs are of real hosts. `docs/studies.md` has what all of
-//! them found. ns-2's numbers are tables, measured once: nothing here runs ns-2.
+//! Runs may be on real hosts instead of simulated ([`file::bench`]): then the caller plays them. `docs/studies.md` has what
+//! all of them found. ns-2's numbers are tables, measured once: nothing here runs ns-2.
 
 pub mod bundled;
 pub mod file;
-pub mod router;
 
 mod estimate;
 mod ledger;

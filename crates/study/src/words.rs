@@ -15,11 +15,6 @@ pub(crate) fn percent(value: f64) -> String {
     }
 }
 
-/// A change, with its sign, in tenths of a percent.
-pub(crate) fn tenths(value: f64) -> String {
-    format!("{:+.1} %", value * 100.0)
-}
-
 /// A share, in percent: tenths from ten on, else hundredths.
 pub(crate) fn share(value: f64) -> String {
     let digits = if value.abs() < 0.1 { 2 } else { 1 };

@@ -363,31 +363,10 @@ pub(crate) enum StudyCommand {
     Harpoon(BundledArgs),
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
     /// kernel's forwarding between hosts on this machine.
-    Router(RouterArgs),
+    #[command(mut_arg("with", |a| a.help("Another value than the study's own. model: the users whose flow records are learnt from; rate: of the router's output line; today: true for hosts as the kernel makes them, not as the paper's")))]
+    Router(BundledArgs),
     /// Run a study of your own: a file of experiments, lines, measures, claims and figures.
     File(StudyFileArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RouterArgs {
-    /// The users whose flow records are learnt from: a bundled model or the file of one learnt from packets.
-    #[arg(long, value_name = "MODEL", default_value = "isi-2pm")]
-    pub model: PathBuf,
-    /// Rate of the router's output line.
-    #[arg(long, value_name = "RATE", default_value = "200Mbit")]
-    pub line: swell_base::Rate,
-    /// Hosts as the kernel makes them, instead of such as the paper's: Reno, and receive windows of 64 KB at most.
-    #[arg(long)]
-    pub today: bool,
-    /// A first look: one table, fewer patterns, shorter runs.
-    #[arg(long)]
-    pub quick: bool,
-    /// The study's directory. Default: runs/study-router. A study that was interrupted goes on where it stopped.
-    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Throw away the runs that the directory holds, and begin anew.
-    #[arg(long)]
-    pub fresh: bool,
 }
 
 #[derive(Debug, Args)]

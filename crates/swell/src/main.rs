@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use cli::{Cli, Command, Schema, SchemaArgs, StudyCommand};
+use cli::{Cli, Command, Schema, SchemaArgs};
 use fail::Fail;
 use swell_host::Rights;
 
@@ -72,7 +72,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
         Command::Run(args) => run::emulates(args),
         Command::Under(_) => true,
         Command::Generate(args) => args.local,
-        Command::Study(StudyCommand::Router(_)) => true,
+        Command::Study(which) => study::needs_hosts(which),
         _ => false,
     };
     let rights = emulates

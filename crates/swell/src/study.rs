@@ -1,17 +1,18 @@
 //! `swell study`.
 
+mod bench;
 mod capacity;
-mod router;
+mod load;
 
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressDrawTarget;
 use swell_experiment::run::LockError;
-use swell_experiment::run::grid::{self, Cell, Ended, GridError, Options, Progress};
+use swell_experiment::run::grid::{Ended, GridError, Options, Progress};
 use swell_host::Rights;
 use swell_report::chart::Canvas;
 use swell_study::bundled::{self, Bundled};
-use swell_study::file::{FileStudy, Overrides, StudyError, quoted};
+use swell_study::file::{self, FileStudy, Overrides, StudyError, quoted};
 use swell_study::{Picture, Study};
 
 use crate::cli::{BundledArgs, GridArgs, StudyCommand, StudyFileArgs};
@@ -26,19 +27,33 @@ const PICTURES: &str = "pictures";
 /// Pixels of a picture.
 const SIZE: (f64, f64) = (700.0, 420.0);
 
-pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
+/// Whether its runs are on hosts of this machine's.
+pub(crate) fn needs_hosts(which: &StudyCommand) -> bool {
     match which {
-        StudyCommand::Router(args) => router::router(args, rights, json),
-        StudyCommand::Background(args) => carried("background", args, (&[], &[]), json),
-        StudyCommand::Residential(args) => carried("residential", args, (&[], &[]), json),
-        StudyCommand::Burstiness(args) => carried("burstiness", args, (&[], &[]), json),
-        StudyCommand::Buffers(args) => carried("buffers", args, (&[], &[]), json),
-        StudyCommand::Filler(args) => carried("filler", &args.bundled, (&args.traces, &[]), json),
+        StudyCommand::Router(args) => args.write.is_none(),
+        StudyCommand::File(StudyFileArgs {
+            file: Some(path),
+            list: false,
+            ..
+        }) => file::bench::is_named_in(path),
+        _ => false,
+    }
+}
+
+pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
+    let carried = |name, args, more| carried(name, args, more, rights, json);
+    match which {
+        StudyCommand::Router(args) => carried("router", args, (&[], &[])),
+        StudyCommand::Background(args) => carried("background", args, (&[], &[])),
+        StudyCommand::Residential(args) => carried("residential", args, (&[], &[])),
+        StudyCommand::Burstiness(args) => carried("burstiness", args, (&[], &[])),
+        StudyCommand::Buffers(args) => carried("buffers", args, (&[], &[])),
+        StudyCommand::Filler(args) => carried("filler", &args.bundled, (&args.traces, &[])),
         StudyCommand::Sensitivity(args) => {
-            carried("sensitivity", &args.bundled, (&[], &args.foreground), json)
+            carried("sensitivity", &args.bundled, (&[], &args.foreground))
         }
-        StudyCommand::Harpoon(args) => carried("harpoon", args, (&[], &[]), json),
-        StudyCommand::File(args) => of_file(args, json),
+        StudyCommand::Harpoon(args) => carried("harpoon", args, (&[], &[])),
+        StudyCommand::File(args) => of_file(args, rights, json),
     }
 }
 
@@ -48,6 +63,7 @@ fn carried(
     name: &str,
     args: &BundledArgs,
     (captures, columns): (&[PathBuf], &[String]),
+    rights: Option<&Rights>,
     json: bool,
 ) -> Result<(), Fail> {
     let none = || Fail::failed(format!("this program carries no study {name}"));
@@ -63,7 +79,7 @@ fn carried(
         with: args.with.clone(),
     };
     let study = bundled.study(&overrides).map_err(unread)?;
-    run_file(&study, args.quick, &args.grid, json)
+    run_file(&study, args.quick, &args.grid, rights, json)
 }
 
 /// Writes the files of a study, and says how to run them.
@@ -100,7 +116,7 @@ fn unread(error: StudyError) -> Fail {
 }
 
 /// A study from a file.
-fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
+fn of_file(args: &StudyFileArgs, rights: Option<&Rights>, json: bool) -> Result<(), Fail> {
     let Some(path) = args.file.as_ref().filter(|_| !args.schema) else {
         out::json(FileStudy::schema());
         return Ok(());
@@ -116,10 +132,21 @@ fn of_file(args: &StudyFileArgs, json: bool) -> Result<(), Fail> {
     if args.list {
         return list(&study, json);
     }
-    run_file(&study, args.quick, &args.grid, json)
+    run_file(&study, args.quick, &args.grid, rights, json)
 }
 
-fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Result<(), Fail> {
+fn run_file(
+    study: &FileStudy,
+    quick: bool,
+    grid: &GridArgs,
+    rights: Option<&Rights>,
+    json: bool,
+) -> Result<(), Fail> {
+    if study.is_of_hosts() && grid.shard.is_some() {
+        return Err(Fail::usage(
+            "runs on real hosts are not divided into shards",
+        ));
+    }
     let mut called = study.name().to_owned();
     for change in study.changes() {
         // What may stand in a file's name anywhere, and not too much of it.
@@ -136,8 +163,13 @@ fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Resu
     }
     let default = default_directory(&called, quick);
     let dir = made(grid.out.as_deref(), default)?;
+    let bench = rights.map(bench::Hosts::new);
     let done = with_progress(&dir, |progress| {
-        study.run(&options(grid, &dir, RUNS), progress, &interrupt::wished)
+        let options = options(grid, &dir);
+        match &bench {
+            Some(hosts) => study.play(hosts, &options, progress, &interrupt::wished),
+            None => study.run(&options, progress, &interrupt::wished),
+        }
     })?;
     let Done::All(numbers) = done else {
         return shard(&done, grid, &dir, json);
@@ -152,6 +184,11 @@ fn run_file(study: &FileStudy, quick: bool, grid: &GridArgs, json: bool) -> Resu
     let Some(made) = study.study_unless(&numbers, &interrupt::wished) else {
         let message = format!("interrupted; all runs are kept in {}", dir.display());
         return Err(Fail::interrupted(message).hint("the same command draws the figures"));
+    };
+    let doubts = bench.iter().flat_map(bench::Hosts::doubts);
+    let made = Study {
+        doubts: made.doubts.iter().cloned().chain(doubts).collect(),
+        ..made
     };
     finish(&made, &dir, json)
 }
@@ -181,11 +218,6 @@ fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-/// The study's directory, made where it is not there.
-fn directory(args: &GridArgs, name: &str, quick: bool) -> Result<PathBuf, Fail> {
-    made(args.out.as_deref(), default_directory(name, quick))
-}
-
 fn default_directory(name: &str, quick: bool) -> PathBuf {
     let quick = if quick { "-quick" } else { "" };
     Path::new("runs").join(format!("study-{name}{quick}"))
@@ -205,21 +237,9 @@ fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
     Ok(dir)
 }
 
-/// Runs the cells with a progress bar; what is finished is kept in the directory.
-fn runs<C: Cell>(cells: &[C], args: &GridArgs, dir: &Path, table: &str) -> Result<Done, Fail> {
-    with_progress(dir, |progress| {
-        grid::run(
-            cells,
-            &options(args, dir, table),
-            progress,
-            &interrupt::wished,
-        )
-    })
-}
-
-fn options(args: &GridArgs, dir: &Path, table: &str) -> Options {
+fn options(args: &GridArgs, dir: &Path) -> Options {
     Options {
-        file: dir.join(table),
+        file: dir.join(RUNS),
         jobs: args.jobs.map_or_else(run::parallelism, usize::from),
         fresh: args.fresh,
         shard: args.shard,

@@ -17,52 +17,19 @@ use super::lock::{Lock, LockError};
 use super::pool;
 use super::shard::Shard;
 
-/// A run: what it is called, what it depends on, what it gives.
-pub trait Cell: Sync {
-    /// Names of the columns that identify a run.
-    const KEYS: &'static [&'static str];
-    /// Names of the columns of its numbers.
-    const NUMBERS: &'static [&'static str];
-
-    /// The values of [`Cell::KEYS`]: words and numbers without comma or line break.
+/// A run: what it is called, what it depends on, what it gives. Its columns are [`Columns`].
+pub trait Task: Sync {
+    /// The values of [`Columns::keys`]: words and numbers without comma or line break.
     fn key(&self) -> Vec<String>;
     /// Everything the numbers depend on beyond the key, in any stable notation.
     fn settings(&self) -> String;
     /// What it costs compared with others, in any unit.
     fn cost(&self) -> f64;
-    /// Does it. One number for each of [`Cell::NUMBERS`]; NaN where there is none.
-    fn run(&self) -> Vec<f64>;
-}
-
-/// A run of a study that is not known before it is read from a file: it may fail, and its columns are
-/// [`Columns`]. Every [`Cell`] is one.
-pub trait Task: Sync {
-    /// The values of [`Columns::keys`]: words and numbers without comma or line break.
-    fn key(&self) -> Vec<String>;
-    /// As [`Cell::settings`].
-    fn settings(&self) -> String;
-    /// As [`Cell::cost`].
-    fn cost(&self) -> f64;
-    /// Does it. One number for each of [`Columns::numbers`].
+    /// Does it. One number for each of [`Columns::numbers`]; NaN where there is none.
     ///
     /// # Errors
     /// A sentence that says why there are no numbers.
     fn run(&self) -> Result<Vec<f64>, String>;
-}
-
-impl<C: Cell> Task for C {
-    fn key(&self) -> Vec<String> {
-        Cell::key(self)
-    }
-    fn settings(&self) -> String {
-        Cell::settings(self)
-    }
-    fn cost(&self) -> f64 {
-        Cell::cost(self)
-    }
-    fn run(&self) -> Result<Vec<f64>, String> {
-        Ok(Cell::run(self))
-    }
 }
 
 /// Names of the columns of a table.
@@ -72,16 +39,6 @@ pub struct Columns {
     pub keys: Vec<String>,
     /// Those of its numbers.
     pub numbers: Vec<String>,
-}
-
-impl Columns {
-    fn of<C: Cell>() -> Columns {
-        let owned = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect();
-        Columns {
-            keys: owned(C::KEYS),
-            numbers: owned(C::NUMBERS),
-        }
-    }
 }
 
 /// How a grid is run.
@@ -165,20 +122,6 @@ pub enum GridError {
     },
 }
 
-/// Runs every cell that is not in the table yet, `jobs` at a time, the dearest first. `progress` is
-/// called after each; `stop` is asked before each.
-///
-/// # Errors
-/// When the directory is in use, the table cannot be read or written or holds something else.
-pub fn run<C: Cell>(
-    cells: &[C],
-    options: &Options,
-    progress: &(dyn Fn(Progress) + Sync),
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Ended, GridError> {
-    Grid::open(Columns::of::<C>(), options)?.run(cells, progress, stop)
-}
-
 /// A table of runs, locked.
 pub struct Grid<'o> {
     options: &'o Options,
@@ -213,7 +156,8 @@ impl<'o> Grid<'o> {
         })
     }
 
-    /// As [`run`], for runs that may fail.
+    /// Runs every cell that is not in the table yet, `jobs` at a time, the dearest first. `progress` is
+    /// called after each; `stop` is asked before each.
     ///
     /// # Errors
     /// When the table cannot be written, and when a run failed. What the others gave is in the table.

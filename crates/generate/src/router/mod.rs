@@ -43,6 +43,7 @@ mod constant;
 mod cpu;
 mod emit;
 mod losses;
+mod numbers;
 mod testbed;
 
 use std::net::SocketAddr;
@@ -56,11 +57,12 @@ use swell_base::{Dur, Time, Warning};
 pub use constant::{Emission, Emissions, LINK_HEADER, Pattern, PatternError, Sizes};
 pub use cpu::Processor;
 pub use emit::{Emitted, PORT};
+pub use numbers::Numbers;
 
 use crate::{
     Client, Config, Key, Play, Role, Run, RunError, Server, SharedPlan, Statistics, Target,
 };
-use losses::{Marks, Numbers};
+use losses::{Marks, Numbers as Arrived};
 use swell_host::{Rights, TokenBucket};
 use testbed::{Testbed, clients, prefix};
 
@@ -229,7 +231,7 @@ fn constant(
         .enter(emit::socket)
         .map_err(kernel("enter the source"))?;
     let source = source.map_err(kernel("make a socket of the source"))?;
-    let (over, mut numbers) = (AtomicBool::new(false), Numbers::default());
+    let (over, mut numbers) = (AtomicBool::new(false), Arrived::default());
     let first = bed.sample(Time::ZERO)?;
     let (mut seen, emitted) = thread::scope(|scope| {
         let reader = scope.spawn(|| losses::read(&sink, &over, |front, _| numbers.arrived(front)));

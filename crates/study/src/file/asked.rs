@@ -58,8 +58,7 @@ impl<'f> Asked<'f> {
         filter: Option<&'f str>,
     ) -> Result<Asked<'f>, Wrong> {
         let mut engine = source.compiled.asker();
-        let view = source.numbers.view(source.compiled, column);
-        view.register(&mut engine);
+        results::register(source.compiled, source.numbers, column, &mut engine);
         let mut asked = Asked {
             engine,
             filter: None,
@@ -140,6 +139,7 @@ impl<'f> Asked<'f> {
             scope.push("x", x);
             let found = match self.ask(number, &mut scope) {
                 Err(_) if incomplete => continue,
+                Err((_, Trouble::NotThere(_))) => continue,
                 found => found.map_err(|w| explained(compiled, row, w))?,
             };
             let y = script::estimate(&found).ok_or_else(|| none(number.key, &found))?;

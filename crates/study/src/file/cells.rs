@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rhai::Scope;
 use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::grid::{self, Columns, Task};
 use swell_experiment::run::{self, Ended, Options};
 use swell_experiment::{Backend as _, Plan, Simulator, file};
 
+use super::bench;
 use super::compiled::{Compiled, Rates, scope};
 use super::error::StudyError;
 use super::format::StudyFile;
@@ -185,7 +187,8 @@ impl Task for FileCell {
                 }
             }
         }
-        measures(compiled, group, tables, seconds).map_err(|(_, why)| why)
+        let known = scope_of(compiled, group, tables, seconds);
+        measures(compiled, group, known).map_err(|(_, why)| why)
     }
 }
 
@@ -211,17 +214,21 @@ fn facts(plan: &Plan) -> Facts {
     }
 }
 
-/// The numbers of a run; else which measure is wrong, and why.
-fn measures(
+/// The numbers of a run of which all this is known; else which measure is wrong, and why.
+pub(super) fn measures(
     compiled: &Compiled,
     group: &Group,
-    tables: Tables,
-    seconds: f64,
+    mut known: Scope<'static>,
 ) -> Result<Vec<f64>, (usize, String)> {
     let study = &compiled.file;
-    let mut known = scope_of(compiled, group, tables, seconds);
     let mut out = Vec::new();
     for (i, (measure, ast)) in study.measure.iter().zip(&compiled.measures).enumerate() {
+        // What follows from a number that means nothing does not either.
+        if !study.line[group.line].has(&measure.name) {
+            known.push(measure.name.clone(), f64::NAN);
+            out.push(f64::NAN);
+            continue;
+        }
         let fail = |why: &str| (i, format!("measure `{}`: {why}", measure.name));
         let found = script::value(&compiled.engine, ast, &mut known, &measure.value);
         let found = found.map_err(|t| match t {
@@ -235,9 +242,6 @@ fn measures(
                 Err(kind) => return Err(fail(&format!("a {kind} is not a number"))),
             },
         };
-        // What follows from a number that means nothing does not either.
-        let means = study.line[group.line].has(&measure.name);
-        let x = if means { x } else { f64::NAN };
         known.push(measure.name.clone(), x);
         out.push(x);
     }
@@ -289,8 +293,13 @@ pub(super) fn made_up(group: &Group) -> (Tables, f64) {
 
 /// Asks the measures of such a run.
 pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyError> {
-    let (tables, seconds) = made_up(group);
-    let asked = measures(compiled, group, tables, seconds);
+    let asked = match &group.bench {
+        Some(bench) => bench::rehearse(compiled, group, bench),
+        None => {
+            let (tables, seconds) = made_up(group);
+            measures(compiled, group, scope_of(compiled, group, tables, seconds))
+        }
+    };
     asked.map(|_| ()).map_err(|(i, why)| {
         let place = compiled.place(format!("measure[{i}]"));
         place.problem("value", &why).into()

@@ -8,7 +8,7 @@ use super::compiled::Compiled;
 use super::format::{Claim, Column, StudyFile};
 use super::origin::Place;
 use super::reference::Numbers;
-use super::results::{self, View};
+use super::results;
 use super::script::{self, Trouble};
 use super::units::written;
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
@@ -33,7 +33,7 @@ const LEDGER: &str = "The claims";
 
 const MISSING: &str = "a claim has a value and says where it holds, or why it is untested";
 
-/// The ledgers, in the order in which claims name them. A ledger has the columns in which any of its
+/// The ledgers, in the order in which claims name them. A ledger has the columns with runs in which any of its
 /// claims is asked.
 pub(super) fn ledgers(
     compiled: &Compiled,
@@ -64,7 +64,9 @@ pub(super) fn ledgers(
         let mine = || all().filter(|c| title(c) == title(first));
         let columns = || {
             let each = study.column.iter().zip(&engines);
-            each.filter(|(column, _)| mine().any(|claim| asked(claim, column)))
+            each.filter(|(column, _)| {
+                is_run(study, column) && mine().any(|claim| asked(claim, column))
+            })
         };
         let entries = mine().map(|claim| {
             let findings = columns().map(|(column, both)| {
@@ -97,6 +99,15 @@ pub(super) fn ledgers(
         });
     }
     ledgers
+}
+
+/// Whether any line is run in a column.
+fn is_run(study: &StudyFile, column: &Column) -> bool {
+    let here = |only: &Vec<String>| only.contains(&column.name);
+    study
+        .line
+        .iter()
+        .any(|l| l.columns.as_ref().is_none_or(here))
 }
 
 /// Whether a claim is asked in a column.
@@ -132,20 +143,22 @@ fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Wa
     };
     match decide(&asked.here, claim) {
         Ok(found) => beside(finding(claim, found)),
-        Err((_, trouble)) => {
-            if let Trouble::Wrong(why) = trouble {
-                // The rehearsal found every name: one that is missed now is of a measure without a number.
-                let missed = |m: &&&str| why.contains(&format!("`{m}`"));
-                if let Some(measure) = asked.lacking.iter().find(missed) {
-                    return beside(Finding {
-                        detail: format!("a run has no number for {measure}"),
-                        ..Finding::not_tested()
-                    });
-                }
-                let (id, name) = (&claim.id, &column.name);
-                let text = format!("claim {id} could not be asked in {name}: {why}");
-                doubts.push(Warning::warning("claim-failed", text));
+        Err((_, Trouble::NotThere(why))) => beside(Finding {
+            detail: why,
+            ..Finding::not_tested()
+        }),
+        Err((_, Trouble::Wrong(why))) => {
+            // The rehearsal found every name: one that is missed now is of a measure without a number.
+            let missed = |m: &&&str| why.contains(&format!("`{m}`"));
+            if let Some(measure) = asked.lacking.iter().find(missed) {
+                return beside(Finding {
+                    detail: format!("a run has no number for {measure}"),
+                    ..Finding::not_tested()
+                });
             }
+            let (id, name) = (&claim.id, &column.name);
+            let text = format!("claim {id} could not be asked in {name}: {why}");
+            doubts.push(Warning::warning("claim-failed", text));
             beside(Finding::not_tested())
         }
     }
@@ -194,10 +207,7 @@ fn asking(
     column: usize,
 ) -> Engine {
     let mut engine = compiled.asker();
-    numbers.view(compiled, column).register(&mut engine);
-    let columns = compiled.file.column.iter().enumerate();
-    let views = columns.map(|(c, own)| (own.name.clone(), numbers.view(compiled, c)));
-    View::register_all(views.collect(), &mut engine);
+    results::register(compiled, numbers, column, &mut engine);
     let theirs = match (&compiled.file.reference, reference) {
         (None, _) => Err("the study has no [reference]"),
         (_, theirs) => Ok(theirs.map(|r| r.view(compiled, column))),

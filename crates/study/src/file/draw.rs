@@ -11,6 +11,7 @@ use super::format::{By, Column, Figure, StudyFile};
 use super::lists;
 use super::origin::Place;
 use super::reference::{Numbers, Row};
+use super::results;
 use super::script::{self, Trouble};
 use super::source::{Source, Wrong, chosen};
 use super::units::Units;
@@ -298,7 +299,7 @@ fn reference(
         return Ok(None);
     };
     let mut engine = compiled.asker();
-    numbers.view(compiled, column).register(&mut engine);
+    results::register(compiled, numbers, column, &mut engine);
     let ast = script::compile(&engine, text).map_err(|t| ("reference", t))?;
     let xs = lines.iter().flat_map(|l| &l.points).map(|p| p.0);
     let low = xs.clone().fold(f64::INFINITY, f64::min);

@@ -111,7 +111,7 @@ impl FileStudy {
         self.compiled.file.measure.iter().map(|m| &*m.name)
     }
 
-    /// Runs every cell that is not in the table yet; as [`grid::run`].
+    /// Runs every cell that is not in the table yet; as [`Grid::run`].
     ///
     /// # Errors
     /// As [`Grid::run`].
@@ -121,6 +121,12 @@ impl FileStudy {
         progress: &(dyn Fn(Progress) + Sync),
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Ended, GridError> {
+        if self.is_of_hosts() {
+            return Err(GridError::Run {
+                key: self.name().to_owned(),
+                reason: "its runs are on real hosts".into(),
+            });
+        }
         let columns = cells::columns(&self.compiled.file);
         // Before anything is written: points of a study whose table is refused are that study's.
         let grid = Grid::open(columns.clone(), options)?;
@@ -150,7 +156,7 @@ impl FileStudy {
         grid.run(&cells, progress, stop)
     }
 
-    fn has_points(&self) -> bool {
+    pub(super) fn has_points(&self) -> bool {
         let mut figures = self.compiled.file.figure.iter();
         figures.any(|f| !f.points.is_empty())
     }
@@ -264,7 +270,7 @@ impl FileStudy {
                 .reference
                 .as_ref()
                 .map_or_else(String::new, |r| r.name.clone()),
-            real_time: false,
+            real_time: self.is_of_hosts(),
         }
     }
 
@@ -361,8 +367,12 @@ impl FileStudy {
         } else {
             longest.to_string()
         };
+        let what = match self.is_of_hosts() {
+            true => "seconds of each run",
+            false => "simulated seconds of each run",
+        };
         let mut facts = vec![
-            ("simulated seconds of each run".to_owned(), length),
+            (what.to_owned(), length),
             ("seeds".to_owned(), self.seeds.to_string()),
             ("runs".to_owned(), runs.to_string()),
         ];

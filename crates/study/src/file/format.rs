@@ -23,7 +23,7 @@ pub struct StudyFile {
     /// What is rerun, or what it is about.
     #[serde(default)]
     pub paper: String,
-    /// The experiment file, relative to this one. Lines may name others.
+    /// The experiment file, relative to this one, or a file of a bench. Lines may name others.
     pub experiment: String,
     /// Which foreground of the experiment is run. Default: the only one.
     #[serde(default)]
@@ -180,6 +180,8 @@ pub struct Quick {
     pub with: BTreeMap<String, Scalar>,
     /// Keys of the experiment to set, after those of the study.
     pub set: Vec<String>,
+    /// The columns that are run. Default: all.
+    pub columns: Vec<String>,
     /// How it differs from the whole study, and what that does to the numbers. Default: "fewer or shorter runs".
     pub what: Option<String>,
 }
@@ -224,6 +226,9 @@ pub struct Line {
     /// Keys of the experiment to set, after those of the column and the axes.
     #[serde(default)]
     pub set: Vec<String>,
+    /// Keys of a bench to set after the runs of all other lines, of which `${...}` knows what claims do.
+    #[serde(default)]
+    pub late: Vec<String>,
     /// The columns in which it is run. Default: all.
     #[serde(default)]
     pub columns: Option<Vec<String>>,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rhai::Scope;
 use swell_experiment::{Backend as _, Plan, Simulator, Traces, file};
 
+use super::bench::Bench;
 use super::compiled::{Compiled, scope};
 use super::error::StudyError;
 use super::script::Trouble;
@@ -13,7 +14,7 @@ use super::template;
 use super::texts::quoted;
 
 /// A combination: all of a run but its seed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Group {
     pub(super) column: usize,
     pub(super) line: usize,
@@ -32,6 +33,8 @@ pub struct Group {
     pub name: String,
     /// The experiment with everything set.
     pub(super) text: String,
+    /// What is run on real hosts instead of simulated.
+    pub(super) bench: Option<Bench>,
     pub(super) hash: String,
     /// Simulated; what a run costs is its packets, but time is all that is known of any experiment.
     pub(super) seconds: f64,
@@ -66,10 +69,31 @@ impl Group {
             problem,
         };
         let assignments = assignments(compiled, (column, line), &axes, quick)?;
+        let here = |e| wrong(format!("{}: {e}", path.display()));
+        let bench = file::override_keys(experiment, &assignments).map_err(here)?;
+        if let Some(own) = Bench::read(&bench).map_err(here)? {
+            return Ok(Group {
+                column,
+                line,
+                axes,
+                assignments,
+                foreground: String::new(),
+                background: String::new(),
+                experiment: path.to_owned(),
+                seed: 1,
+                hash: bench.clone(),
+                seconds: own.seconds(),
+                waits: false,
+                synchrony: false,
+                records: false,
+                name,
+                text: bench,
+                bench: Some(own),
+            });
+        }
         let mut set = assignments.clone();
         set.push("run.replications=1".into());
-        let text = file::override_keys(experiment, &set)
-            .map_err(|e| wrong(format!("{}: {e}", path.display())))?;
+        let text = file::override_keys(experiment, &set).map_err(here)?;
         let base = path.parent().unwrap_or(Path::new(""));
         let plan = Plan::outline(&text, &called(path), base, &compiled.traces);
         let plan = plan.map_err(|e| wrong(e.to_string()))?;
@@ -107,11 +131,15 @@ impl Group {
             records: plan.file.run.keep.records.is_some(),
             name,
             text,
+            bench: None,
         })
     }
 
-    /// The command that does its run with this seed.
+    /// The command that does its run with this seed; of one on real hosts, which has none, what it sets.
     pub fn command(&self, seed: u64) -> String {
+        if self.bench.is_some() {
+            return format!("# on real hosts: {}", self.assignments.join(", "));
+        }
         let mut command = format!("swell run {}", quoted(&self.experiment));
         let more = [format!("run.seed={seed}"), "run.replications=1".into()];
         for set in self.assignments.iter().chain(&more) {

@@ -13,7 +13,7 @@
 //! 1. the file and its parts: `units`, `places`, [`format`], `error`, `texts`, `origin`;
 //! 2. the language of expressions: `script`, `template`, and what it sees of a run: `tables`, `traffic`, `records`, `values`;
 //! 3. checks and what is read: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
-//! 4. runs: `kept`, `points`, `cells`, `wanted`;
+//! 4. runs: `kept`, `points`, `cells`, `wanted`, and on real hosts [`bench`];
 //! 5. from numbers to claims and pictures: `reference`, `results`, `source`, `claims`, `compare`, `asked`, `again`,
 //!    `lists`, `draw`;
 //! 6. the study: `facade`, and `read`, which makes one.
@@ -21,6 +21,7 @@
 mod again;
 mod asked;
 mod axes;
+pub mod bench;
 mod captures;
 mod cells;
 mod claims;

@@ -24,6 +24,7 @@ const TAKEN: [&str; 18] = [
     "flows",
     "measures",
     "records",
+    "seen",
     "seeds",
     "value",
     "x",

@@ -19,8 +19,8 @@ use super::script::{self, Trouble};
 use super::source::Source;
 use super::texts::{Texts, quoted};
 use super::{
-    axes, captures, cells, claims, compare, draw, each, names, points, records, tables, traffic,
-    with,
+    axes, bench, captures, cells, claims, compare, draw, each, names, points, records, tables,
+    traffic, with,
 };
 
 /// Runs of one study.
@@ -105,6 +105,10 @@ impl FileStudy {
             });
         }
         only(&mut file, &overrides.columns)?;
+        if overrides.quick {
+            let columns = std::mem::take(&mut file.quick.columns);
+            only(&mut file, &columns)?;
+        }
         each::expand(&mut file);
         names::check(&file, &origin)?;
         let claims = gathered(&mut file, &origin, texts)?;
@@ -183,6 +187,9 @@ impl FileStudy {
             cells::rehearse(compiled, group)?;
         }
         let numbers = Numbers::made_up(compiled, &self.groups);
+        for group in &self.groups {
+            self.of_hosts(&numbers, group)?;
+        }
         claims::rehearse(compiled, &numbers)?;
         let made_up = |row: usize, text: &str| {
             let group = self.groups.get(row);
@@ -199,6 +206,28 @@ impl FileStudy {
             compare::rehearse(compiled, reference, &numbers)?;
         }
         Ok(())
+    }
+}
+
+impl FileStudy {
+    /// Whether what is run on hosts, and only that, says what such runs have.
+    fn of_hosts(&self, numbers: &Numbers, group: &Group) -> Result<(), StudyError> {
+        let (compiled, line) = (&self.compiled, group.line);
+        let problem = |key: &str, why: &str| Err(compiled.origin.problem(key, why, None).into());
+        match &group.bench {
+            None if !compiled.file.line[line].late.is_empty() => {
+                problem(&format!("line[{line}].late"), "only a bench is set late")
+            }
+            None if self.is_of_hosts() => problem(
+                "experiment",
+                "some runs are on real hosts and some simulated: write two studies",
+            ),
+            Some(_) if self.has_points() => {
+                problem("figure", "runs on real hosts keep no tables for points")
+            }
+            Some(_) => bench::late(compiled, numbers, group).map(|_| ()),
+            None => Ok(()),
+        }
     }
 }
 

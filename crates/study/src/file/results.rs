@@ -87,6 +87,14 @@ fn row(
     }
 }
 
+/// Makes the runs of a column known to expressions, and those of all columns by their names.
+pub(super) fn register(compiled: &Compiled, numbers: &Numbers, column: usize, engine: &mut Engine) {
+    numbers.view(compiled, column).register(engine);
+    let columns = compiled.file.column.iter().enumerate();
+    let views = columns.map(|(c, own)| (own.name.clone(), numbers.view(compiled, c)));
+    View::register_all(views.collect(), engine);
+}
+
 /// Everything that expressions know of a row: variables, axes, names, measures. A measure that has no
 /// number is not there.
 pub(super) fn known(compiled: &Compiled, row: &Row) -> Map {
@@ -142,7 +150,7 @@ impl View {
 
     /// Makes the runs of all columns known to claims: `run_in(column, line)`, `run_in(column, line, #{...})`,
     /// `runs_in(column, line)`.
-    pub(super) fn register_all(columns: BTreeMap<String, View>, engine: &mut Engine) {
+    fn register_all(columns: BTreeMap<String, View>, engine: &mut Engine) {
         let all = Arc::new(columns);
         let view = |views: &BTreeMap<String, View>, column: &str| match views.get(column) {
             Some(view) => Ok(view.clone()),
@@ -168,7 +176,7 @@ impl View {
     }
 
     /// Makes the runs known to expressions: `runs()`, `runs(line)`, `run(line)`, `run(line, #{...})`.
-    pub(super) fn register(self, engine: &mut Engine) {
+    fn register(self, engine: &mut Engine) {
         let all = Arc::new(self);
         let [every, of, only, one] = std::array::from_fn(|_| Arc::clone(&all));
         engine.register_fn("runs", move || -> Array {

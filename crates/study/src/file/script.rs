@@ -76,6 +76,7 @@ pub(super) fn engine() -> Engine {
     seeds(&mut engine);
     words(&mut engine);
     choices(&mut engine);
+    refusals(&mut engine);
     engine
 }
 
@@ -204,7 +205,12 @@ fn estimates(engine: &mut Engine) {
         .register_fn("-", |a: Estimate, b: Estimate| a.plus(&b.map(|x| -x)))
         .register_fn("+", |a: Estimate, b: Estimate| a.plus(&b))
         .register_fn("-", |a: Estimate| a.map(|x| -x))
-        .register_fn("abs", |a: Estimate| a.value.abs());
+        .register_fn("abs", |a: Estimate| a.value.abs())
+        // A deviation to either side instead of the interval of the mean.
+        .register_fn("spread", |a: Estimate, b: Estimate| Estimate {
+            interval: Some([a.value - b.value, a.value + b.value]),
+            ..a
+        });
     macro_rules! with {
         ($kind:ty) => {
             engine
@@ -296,6 +302,11 @@ fn choices(engine: &mut Engine) {
                 pick(&runs, true, |run| asked(&context, &f, run))
             },
         );
+}
+
+/// Lets a rule say that it cannot be asked: `untested("why")`.
+fn refusals(engine: &mut Engine) {
+    engine.register_fn("untested", |why: ImmutableString| not_there::<()>(why));
 }
 
 fn named(run: &Dynamic, name: &str) -> Result<f64> {

@@ -11,6 +11,7 @@ mod measures;
 mod papers;
 mod pictures;
 mod reference;
+mod router;
 mod rules;
 mod with;
 

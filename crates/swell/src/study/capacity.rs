@@ -2,17 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use swell_base::{Dur, Rate};
 use swell_generate::agent::{Controller, ModelPart, Order, Standing, TrafficPart, Trust};
 use swell_host::Rights;
-use swell_study::router::Capacity;
+use swell_study::file::bench::AgentsBench;
 use swell_traffic::flowlevel::{FlowModel, Histogram, Interval};
 
 use crate::fail::Fail;
 use crate::generate::local::Local;
 
-/// Sessions at a time, after the load was doubled.
-const SESSIONS: u64 = 5_000;
 /// Bytes of each of their files: what is measured is how many there are, not how much they carry.
 const FILE: u64 = 3_000;
 /// A file that does not end.
@@ -20,14 +19,49 @@ const ENDLESS: u64 = 1 << 50;
 /// Agents are asked how they stand every half second; what is read then is younger.
 const FRESH: Duration = Duration::from_millis(1_200);
 
-pub(super) fn measure(rights: &Rights, model: &FlowModel, quick: bool) -> Result<Capacity, Fail> {
-    let span = Duration::from_secs(if quick { 2 } else { 5 });
+/// What was measured of a client's and a server's process, driven by a third.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Capacity {
+    /// Payload of one stream, bit/s.
+    bulk: f64,
+    /// Sessions that were active.
+    active: u64,
+    /// Transfers that were done, and that failed.
+    done: u64,
+    failed: u64,
+    /// By how much one transfer in a hundred was late at least, seconds.
+    late: f64,
+    /// Most resident memory with the sessions, bytes.
+    memory_client: Option<u64>,
+    memory_server: Option<u64>,
+    /// The same before anything was played.
+    idle_client: Option<u64>,
+    idle_server: Option<u64>,
+    /// Sessions before and after the load was doubled while playing.
+    reloaded_from: u64,
+    reloaded_to: u64,
+    /// Both stopped when asked to.
+    stopped: bool,
+}
+
+pub(super) fn measure(
+    rights: &Rights,
+    model: &FlowModel,
+    bench: &AgentsBench,
+    seed: u64,
+) -> Result<Capacity, Fail> {
+    let span = Duration::from_nanos(bench.duration.as_nanos());
     let mut capacity = Capacity {
-        bulk: Some(bulk(rights, span)?),
-        sessions: SESSIONS,
+        bulk: bulk(rights, span)?.bps() as f64,
         ..Capacity::default()
     };
-    sessions(rights, model, span, &mut capacity)?;
+    sessions(
+        rights,
+        &many(model, bench.sessions),
+        seed,
+        span,
+        &mut capacity,
+    )?;
     Ok(capacity)
 }
 
@@ -61,7 +95,7 @@ fn bulk(rights: &Rights, span: Duration) -> Result<Rate, Fail> {
     std::thread::sleep(span);
     controller.stop();
     let took = begun.elapsed();
-    // What was counted up to the stop is told with it.
+    // What was counted up to the stop comes with it.
     let (clients, _) = controller.standing();
     let received: u64 = statistics(&clients).map(|s| s.counts.received_bytes).sum();
     controller.end();
@@ -73,15 +107,15 @@ fn bulk(rights: &Rights, span: Duration) -> Result<Rate, Fail> {
 fn sessions(
     rights: &Rights,
     model: &FlowModel,
+    seed: u64,
     span: Duration,
     capacity: &mut Capacity,
 ) -> Result<(), Fail> {
     let local = Local::new(rights)?;
-    let idle = local.memory().unwrap_or_default();
-    capacity.idle = idle.map(|bytes| bytes as f64 / 1e6);
+    [capacity.idle_client, capacity.idle_server] = each(local.memory());
     let part = ModelPart {
-        model: many(model).to_json(),
-        seed: 1,
+        model: model.to_json(),
+        seed,
         load: 0.5,
         compression: 1.0,
         first: 0,
@@ -95,9 +129,10 @@ fn sessions(
     controller.set_load(1.0).map_err(Fail::failed)?;
     std::thread::sleep(span.max(FRESH));
     let after = active_in(&controller);
-    capacity.reloaded = Some([before, after]);
+    capacity.reloaded_from = before;
+    capacity.reloaded_to = after;
     capacity.active = after;
-    capacity.memory = local.memory();
+    [capacity.memory_client, capacity.memory_server] = each(local.memory());
     controller.stop();
     let (clients, servers) = controller.standing();
     for s in statistics(&clients) {
@@ -109,6 +144,10 @@ fn sessions(
     capacity.stopped = all().count() == 2 && all().all(|s| s.run.state == "stopped");
     controller.end();
     Ok(())
+}
+
+fn each(memory: Option<[u64; 2]>) -> [Option<u64>; 2] {
+    memory.map_or([None; 2], |m| m.map(Some))
 }
 
 fn active_in(controller: &Controller) -> u64 {
@@ -123,7 +162,7 @@ fn statistics(
 }
 
 /// Sessions with the model's gaps, small files, and hosts enough for all.
-fn many(model: &FlowModel) -> FlowModel {
+fn many(model: &FlowModel, sessions: u64) -> FlowModel {
     let mut model = model.clone();
     let mut files = Histogram::default();
     files.add(FILE);
@@ -134,12 +173,27 @@ fn many(model: &FlowModel) -> FlowModel {
     model.tcp.intervals = vec![Interval {
         connections: 1,
         bytes: 1,
-        seen: SESSIONS,
-        sessions: SESSIONS,
+        seen: sessions,
+        sessions,
     }];
     model.span = [
         0,
         i64::try_from(model.interval.as_nanos()).unwrap_or(i64::MAX),
     ];
     model
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn studies_know_what_is_measured() {
+        let mut names: Vec<String> = match serde_json::to_value(Capacity::default()) {
+            Ok(serde_json::Value::Object(all)) => all.keys().cloned().collect(),
+            other => panic!("{other:?}"),
+        };
+        names.sort();
+        assert_eq!(names, swell_study::file::bench::AGENTS);
+    }
 }

@@ -9,9 +9,7 @@ struct Square<'c> {
     runs: &'c AtomicUsize,
 }
 
-impl Cell for Square<'_> {
-    const KEYS: &'static [&'static str] = &["n"];
-    const NUMBERS: &'static [&'static str] = &["square", "nothing"];
+impl Task for Square<'_> {
     fn key(&self) -> Vec<String> {
         vec![self.n.to_string()]
     }
@@ -21,10 +19,23 @@ impl Cell for Square<'_> {
     fn cost(&self) -> f64 {
         f64::from(self.n)
     }
-    fn run(&self) -> Vec<f64> {
+    fn run(&self) -> Result<Vec<f64>, String> {
         self.runs.fetch_add(1, Ordering::Relaxed);
-        vec![f64::from(self.n * self.n) / 3.0, f64::NAN]
+        Ok(vec![f64::from(self.n * self.n) / 3.0, f64::NAN])
     }
+}
+
+fn run(
+    cells: &[Square<'_>],
+    options: &Options,
+    progress: &(dyn Fn(Progress) + Sync),
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Ended, GridError> {
+    let columns = Columns {
+        keys: vec!["n".into()],
+        numbers: ["square", "nothing"].map(String::from).to_vec(),
+    };
+    Grid::open(columns, options)?.run(cells, progress, stop)
 }
 
 fn cells<'c>(runs: &'c AtomicUsize, settings: &'static str) -> Vec<Square<'c>> {

@@ -6,19 +6,16 @@ use swell_base::{Dur, Rate, Time};
 use swell_experiment::Plan;
 use swell_experiment::file::override_keys;
 use swell_experiment::kinds::Data;
+use swell_study::bundled::Bundled;
 use swell_traffic::flowlevel::{
     self, Due, FlowModel, Interval, Playback, Player, Popularity, Share,
 };
 
-use crate::bundled::Bundled;
-
 /// Addresses of the sink, all as popular: a class B, as in the paper.
-pub(super) const HOSTS: u64 = 1 << 16;
+const HOSTS: u64 = 1 << 16;
 /// Bytes of a full packet with the header of the link layer, and its payload with TCP's timestamps (RFC 7323).
 const FRAME: f64 = 1_514.0;
 const SEGMENT: f64 = 1_448.0;
-/// Seed of all runs: the same draws in each, as in the paper.
-pub const SEED: u64 = 1;
 /// Numbers of sessions that are tried.
 const TRIES: usize = 12;
 
@@ -27,7 +24,7 @@ const TRIES: usize = 12;
 ///
 /// # Errors
 /// Where there is no such model, or the records hold nothing to model.
-pub fn learnt(model: &str) -> Result<FlowModel, String> {
+pub(super) fn learnt(model: &str) -> Result<FlowModel, String> {
     let text = Bundled::named("harpoon").and_then(|study| {
         let mut files = study.files.iter();
         files.find(|f| f.0 == "experiment.toml").map(|f| f.1)
@@ -42,7 +39,7 @@ pub fn learnt(model: &str) -> Result<FlowModel, String> {
 }
 
 /// The model with [`HOSTS`] clients.
-pub(super) fn everywhere(mut model: FlowModel) -> FlowModel {
+fn everywhere(mut model: FlowModel) -> FlowModel {
     model.udp.clear();
     model.start = 0;
     model.tcp.sources = Popularity {
@@ -53,7 +50,7 @@ pub(super) fn everywhere(mut model: FlowModel) -> FlowModel {
 
 /// What sessions are to offer, and when it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// On the line to the clients; headers of the link layer count.
     pub rate: Rate,
     /// What that line carries.
@@ -62,12 +59,14 @@ pub struct Wanted {
     pub span: Dur,
     /// What of it does not count.
     pub settle: Dur,
+    /// Of the draws.
+    pub seed: u64,
 }
 
-/// The model with one interval, and as many sessions as offer a load with the draws of [`SEED`]. Files are of sizes that
+/// The model with one interval, and as many sessions as offer a load with the draws of a seed. Files are of sizes that
 /// are far apart, so that the mean of many draws says little of a run: the draws themselves are looked at, through a line
 /// that serves what comes in its order.
-pub fn at_rate(learnt: &FlowModel, wanted: &Wanted) -> FlowModel {
+pub(super) fn at_rate(learnt: &FlowModel, wanted: &Wanted) -> FlowModel {
     let mean = learnt.tcp.down.law().map_or(0.0, |l| l.mean());
     let gap = learnt.gap_law().map_or(f64::INFINITY, |l| l.mean() / 1e6);
     let each = mean / SEGMENT * FRAME * 8.0 / gap;
@@ -107,13 +106,13 @@ fn with_sessions(learnt: &FlowModel, sessions: u64, span: Dur) -> FlowModel {
 }
 
 /// Bits per second that the line would serve of the files that are due, while it counts.
-pub(super) fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
+fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
     let playback = Playback {
         cycle: true,
         ..Playback::default()
     };
     let plan = flowlevel::Plan::new(model, &playback).ok()?;
-    let mut player = Player::new(plan, SEED, Share::ALL);
+    let mut player = Player::new(plan, wanted.seed, Share::ALL);
     let end = Time::ZERO + wanted.span;
     let (from, to) = (wanted.settle.as_secs_f64(), wanted.span.as_secs_f64());
     let line = wanted.line.bps() as f64;
@@ -128,4 +127,82 @@ pub(super) fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
         }
     }
     Some(served / (to - from))
+}
+
+#[cfg(test)]
+mod tests {
+    use swell_traffic::flowlevel::{Configurator, Direction, Options, Record};
+
+    use super::*;
+
+    /// A connection a second, of thirty pairs in turn, with files from 1 to 500 kB.
+    fn many() -> FlowModel {
+        let mut configurator = Configurator::new(Options::default());
+        for i in 0..3_000i64 {
+            // Sizes from 1 to 500 kB; a connection a second, of thirty pairs.
+            let payload = 1_000 * (1 + (i as u64 * 7_919) % 500);
+            let packets = payload.div_ceil(1_448) + 2;
+            let start = i * 1_000_000_000;
+            configurator.add(&Record {
+                source: 1,
+                destination: 100 + i as u128 % 30,
+                source_port: 80,
+                destination_port: 2_000 + i as u16,
+                protocol: 6,
+                header: 52,
+                forward: Direction {
+                    packets,
+                    bytes: payload + 52 * packets,
+                    flags: Some(0x1b),
+                    first: start,
+                    last: start + 500_000_000,
+                },
+                reverse: None,
+                continues: false,
+                sampling: 1.0,
+            });
+        }
+        let model = configurator
+            .finish("many", Default::default())
+            .expect("it holds sessions");
+        everywhere(model)
+    }
+
+    #[test]
+    fn sessions_are_as_many_as_offer_the_rate() {
+        let learnt = many();
+        for (percent, settle) in [(60, 0), (60, 2), (90, 2)] {
+            let wanted = Wanted {
+                rate: Rate::from_bps(percent * 500_000),
+                line: Rate::from_bps(50_000_000),
+                span: Dur::from_secs(12),
+                settle: Dur::from_secs(settle),
+                seed: 1,
+            };
+            let model = at_rate(&learnt, &wanted);
+            let found = offered(&model, &wanted).expect("it has sessions");
+            let target = wanted.rate.bps() as f64;
+            assert!((found / target - 1.0).abs() < 0.03, "{percent}: {found}");
+            assert_eq!(model.tcp.sources.hosts(), HOSTS);
+        }
+    }
+
+    #[test]
+    fn a_line_serves_no_more_than_it_can() {
+        let wanted = Wanted {
+            rate: Rate::from_bps(50_000_000),
+            line: Rate::from_bps(50_000_000),
+            span: Dur::from_secs(12),
+            settle: Dur::from_secs(2),
+            seed: 1,
+        };
+        let full = at_rate(&many(), &wanted);
+        // As many sessions on a tenth of the line: full, and no fuller.
+        let narrow = Wanted {
+            line: Rate::from_bps(5_000_000),
+            ..wanted
+        };
+        let found = offered(&full, &narrow).expect("it has sessions");
+        assert!((found / 5e6 - 1.0).abs() < 1e-6, "{found}");
+    }
 }

@@ -1,0 +1,402 @@
+//! Runs on real hosts: a file that says so (`bench = ...`) in the place of an experiment file.
+//!
+//! The runs are not of this crate, for they take real time and a kernel. A [`Bencher`] plays them and returns their
+//! numbers, which measures know as `seen`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rhai::{Array, Dynamic, Map};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use swell_base::{Dur, Rate};
+use swell_experiment::file;
+use swell_experiment::run::grid::{Ended, Grid, GridError, Options, Progress, Task};
+
+use super::cells::{self, FileCell};
+use super::compiled::{Compiled, scope};
+use super::error::StudyError;
+use super::facade::FileStudy;
+use super::group::Group;
+use super::reference::Numbers;
+use super::results;
+use super::script::Trouble;
+use super::template;
+
+/// A run on real hosts, as a bench file says it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "bench", rename_all = "kebab-case")]
+pub enum Bench {
+    /// A router under load: the kernel's forwarding between a host that sends and one that receives.
+    Router(RouterBench),
+    /// The generator itself: one process at each end, driven by a third.
+    Agents(AgentsBench),
+}
+
+/// A router under load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouterBench {
+    /// Entries of its table that lead to the receiver: a power of two, 1 to 65536.
+    pub routes: u32,
+    /// Rate of the output line; headers of the link layer count.
+    pub line: Rate,
+    /// Whether the line limits. Otherwise it is as fast as the machine.
+    #[serde(default = "yes")]
+    pub limited: bool,
+    /// Packets of 1500 bytes that wait for the line.
+    pub queue: u32,
+    /// Receive windows beyond 64 KB, as the kernel has them by default.
+    #[serde(default = "yes")]
+    pub window_scaling: bool,
+    /// How long packets are sent.
+    pub duration: Dur,
+    /// What of it does not count: queues and connections begin empty.
+    pub warmup: Dur,
+    /// Between two looks at the counters.
+    pub every: Dur,
+    /// What is sent.
+    pub load: Load,
+}
+
+/// What is sent through a router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Load {
+    /// Sessions over TCP, learnt from the flow records of the Harpoon study.
+    Sessions {
+        /// The structural model whose users' records are learnt from.
+        model: String,
+        /// The share of the line that they are to offer.
+        share: f64,
+        /// Congestion controls by the kernel's names. Default: the kernel's.
+        #[serde(default)]
+        congestion: Vec<String>,
+    },
+    /// Datagrams with constant spacing.
+    Constant {
+        /// How large they are.
+        size: Size,
+        /// How many leave back to back.
+        #[serde(default = "one")]
+        burst: u32,
+        /// What they offer; headers of the link layer count.
+        rate: Rate,
+    },
+}
+
+/// Sizes of datagrams, network-layer headers included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Size {
+    /// All of so many bytes.
+    Bytes(u16),
+    /// Several sizes.
+    Mix(Mix),
+}
+
+/// Mixes of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mix {
+    /// 61 % of 40 bytes, 17 % of 576, 22 % of 1500.
+    Trimodal,
+}
+
+/// The generator itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentsBench {
+    /// The structural model whose users' records sessions are learnt from.
+    pub model: String,
+    /// Sessions at a time, after the load was doubled.
+    pub sessions: u64,
+    /// How long each part is looked at.
+    pub duration: Dur,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What measures know of a router: numbers, and lists of one for each interval.
+pub const ROUTER: [&[&str]; 2] = [
+    &[
+        "after_loss",
+        "busy",
+        "busy_sd",
+        "every",
+        "forwarded",
+        "forwarded_sd",
+        "late",
+        "loss",
+        "loss_sd",
+        "lost",
+        "not_taken",
+        "offered",
+        "offered_sd",
+        "packets",
+        "run_max",
+        "run_mean",
+        "short",
+        "sink_missed",
+        "us_per_packet",
+    ],
+    &["busies", "losses", "rates"],
+];
+
+/// What measures know of agents.
+pub const AGENTS: &[&str] = &[
+    "active",
+    "bulk",
+    "done",
+    "failed",
+    "idle_client",
+    "idle_server",
+    "late",
+    "memory_client",
+    "memory_server",
+    "reloaded_from",
+    "reloaded_to",
+    "stopped",
+];
+
+/// Plays runs on real hosts.
+pub trait Bencher: Sync {
+    /// Plays one with the draws of a seed: an object with the numbers of [`ROUTER`] or [`AGENTS`], null where there is
+    /// none.
+    ///
+    /// # Errors
+    /// A sentence that says why it could not be played.
+    fn play(&self, bench: &Bench, seed: u64) -> Result<Value, String>;
+}
+
+impl Bench {
+    /// Reads one; none where a text says nothing of a bench.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub(super) fn read(text: &str) -> Result<Option<Bench>, String> {
+        let table: toml::Table = toml::from_str(text).map_err(|e| e.to_string())?;
+        if !table.contains_key("bench") {
+            return Ok(None);
+        }
+        let bench: Bench = table.try_into().map_err(|e| e.to_string())?;
+        match &bench {
+            Bench::Router(r) if r.warmup >= r.duration || r.every == Dur::ZERO => {
+                Err("a router is looked at more often than never, after the warm-up".into())
+            }
+            Bench::Router(r) if !(1_000_000..=10_000_000_000).contains(&r.line.bps()) => {
+                Err(format!("line {} is not between 1Mbit and 10Gbit", r.line))
+            }
+            _ => Ok(Some(bench)),
+        }
+    }
+
+    /// How long it takes about, in seconds.
+    pub(super) fn seconds(&self) -> f64 {
+        match self {
+            Bench::Router(r) => r.duration.as_secs_f64(),
+            Bench::Agents(a) => 2.0 * a.duration.as_secs_f64(),
+        }
+    }
+
+    /// Numbers of the right shape.
+    fn made_up(&self) -> Value {
+        let (numbers, lists) = match self {
+            Bench::Router(_) => (ROUTER[0], ROUTER[1]),
+            Bench::Agents(_) => (AGENTS, &[][..]),
+        };
+        let numbers = numbers.iter().map(|n| (*n, Value::from(1.0)));
+        let lists = lists.iter().map(|n| (*n, Value::from(vec![1.0; 4])));
+        let each = numbers.chain(lists);
+        Value::Object(each.map(|(n, v)| (n.to_owned(), v)).collect())
+    }
+}
+
+/// What expressions see of what was seen.
+fn known(value: &Value) -> Dynamic {
+    match value {
+        Value::Array(all) => all.iter().map(known).collect::<Array>().into(),
+        Value::Object(all) => {
+            let each = all.iter().map(|(name, v)| (name.as_str().into(), known(v)));
+            each.collect::<Map>().into()
+        }
+        Value::Bool(b) => f64::from(u8::from(*b)).into(),
+        other => other.as_f64().unwrap_or(f64::NAN).into(),
+    }
+}
+
+/// The numbers of a run of which this was seen; else which measure is wrong, and why.
+fn measures(compiled: &Compiled, group: &Group, seen: &Value) -> Result<Vec<f64>, (usize, String)> {
+    let mut all = scope(&compiled.file, (group.column, group.line), &group.axes);
+    all.push_dynamic("seen", known(seen));
+    all.push("seconds", group.seconds);
+    cells::measures(compiled, group, all)
+}
+
+/// Asks the measures of a run with made-up numbers.
+pub(super) fn rehearse(
+    compiled: &Compiled,
+    group: &Group,
+    bench: &Bench,
+) -> Result<Vec<f64>, (usize, String)> {
+    measures(compiled, group, &bench.made_up())
+}
+
+/// A combination with what its line sets after the runs of other lines.
+pub(super) fn late(
+    compiled: &Compiled,
+    numbers: &Numbers,
+    group: &Group,
+) -> Result<Group, StudyError> {
+    let list = &compiled.file.line[group.line].late;
+    let mut engine = compiled.asker();
+    results::register(compiled, numbers, group.column, &mut engine);
+    let mut known = scope(&compiled.file, (group.column, group.line), &group.axes);
+    let mut set = Vec::new();
+    for (i, text) in list.iter().enumerate() {
+        let filled = template::filled(&engine, text, &mut known);
+        set.push(
+            filled.map_err(|(Trouble::NotThere(why) | Trouble::Wrong(why))| {
+                let place = compiled.place(format!("line[{}].late", group.line));
+                place.item(i, &why)
+            })?,
+        );
+    }
+    let wrong = |problem| StudyError::Experiment {
+        runs: group.name.clone(),
+        problem,
+    };
+    let text = file::override_keys(&group.text, &set).map_err(wrong)?;
+    let mut own = group.clone();
+    own.bench = Bench::read(&text).map_err(wrong)?;
+    own.hash = text.clone();
+    own.text = text;
+    own.assignments.extend(set);
+    Ok(own)
+}
+
+/// A run on real hosts.
+struct BenchCell<'a> {
+    cell: FileCell,
+    compiled: &'a Compiled,
+    group: Arc<Group>,
+    seed: u64,
+    bencher: &'a dyn Bencher,
+}
+
+impl Task for BenchCell<'_> {
+    fn key(&self) -> Vec<String> {
+        self.cell.key()
+    }
+
+    fn settings(&self) -> String {
+        self.cell.settings()
+    }
+
+    fn cost(&self) -> f64 {
+        self.cell.cost()
+    }
+
+    fn run(&self) -> Result<Vec<f64>, String> {
+        let none = || "it is not of a bench".to_owned();
+        let bench = self.group.bench.as_ref().ok_or_else(none)?;
+        let seen = self.bencher.play(bench, self.seed)?;
+        measures(self.compiled, &self.group, &seen).map_err(|(_, why)| why)
+    }
+}
+
+impl FileStudy {
+    /// Whether its runs are on real hosts: then [`FileStudy::play`] does them.
+    pub fn is_of_hosts(&self) -> bool {
+        self.groups.iter().any(|g| g.bench.is_some())
+    }
+
+    /// As [`FileStudy::run`], on real hosts: one run at a time, and those of lines with `late` keys after the others.
+    ///
+    /// # Errors
+    /// As [`FileStudy::run`], and where a run could not be played.
+    pub fn play(
+        &self,
+        bencher: &dyn Bencher,
+        options: &Options,
+        progress: &(dyn Fn(Progress) + Sync),
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Ended, GridError> {
+        let compiled = &*self.compiled;
+        let is_late = |g: &&Arc<Group>| !compiled.file.line[g.line].late.is_empty();
+        let (later, first): (Vec<&Arc<Group>>, Vec<_>) = self.groups.iter().partition(is_late);
+        let mut options = Options {
+            // Two at a time would be in each other's way.
+            jobs: 1,
+            ..options.clone()
+        };
+        let seeds = usize::from(self.seeds);
+        let all = |groups: &[Arc<Group>], options: &Options| {
+            let each = groups.iter().flat_map(|group| {
+                (0..u64::from(self.seeds)).map(|i| {
+                    let seed = group.seed.wrapping_add(i);
+                    BenchCell {
+                        cell: FileCell::new(&self.compiled, group, seed),
+                        compiled,
+                        group: Arc::clone(group),
+                        seed,
+                        bencher,
+                    }
+                })
+            });
+            let cells: Vec<BenchCell<'_>> = each.collect();
+            Grid::open(cells::columns(&compiled.file), options)?.run(&cells, progress, stop)
+        };
+        let first: Vec<Arc<Group>> = first.into_iter().cloned().collect();
+        let found = match all(&first, &options)? {
+            Ended::Complete(numbers) => numbers,
+            other => return Ok(other),
+        };
+        let ours = Numbers::ours(compiled, &first, seeds, &found);
+        let resolved = later.iter().map(|group| {
+            let own = late(compiled, &ours, group).map_err(|e| GridError::Run {
+                key: group.name.clone(),
+                reason: e.to_string(),
+            });
+            own.map(Arc::new)
+        });
+        let resolved: Vec<Arc<Group>> = resolved.collect::<Result<_, _>>()?;
+        // What the first runs left is there.
+        options.fresh = false;
+        let rest = match all(&resolved, &options)? {
+            Ended::Complete(numbers) => numbers,
+            other => return Ok(other),
+        };
+        let (mut found, mut rest) = (found.into_iter(), rest.into_iter());
+        let in_order = self.groups.iter().flat_map(|group| {
+            let from = if is_late(&group) {
+                &mut rest
+            } else {
+                &mut found
+            };
+            from.take(seeds).collect::<Vec<_>>()
+        });
+        Ok(Ended::Complete(in_order.collect()))
+    }
+}
+
+/// Whether the experiment that a study file names is a bench; false where nothing of it can be read.
+pub fn is_named_in(study: &Path) -> bool {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .ok()?
+            .parse::<toml::Table>()
+            .ok()
+    };
+    let named = read(study).and_then(|t| Some(t.get("experiment")?.as_str()?.to_owned()));
+    let path = named.map(|name| study.with_file_name(name));
+    path.and_then(|p| read(&p))
+        .is_some_and(|t| t.contains_key("bench"))
+}
