@@ -1,10 +1,11 @@
 //! The link: queue, serializer, wire, propagation.
 
+mod extra;
 mod varied;
 
 use std::collections::VecDeque;
 
-use swell_base::{DropReason, Dur, Head, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 
 use crate::pool::Place;
 use crate::qdisc::{AnyQdisc, Waiting};
@@ -12,6 +13,7 @@ use crate::{
     Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Note, Outlet,
     PacketPool,
 };
+use extra::Extra;
 use varied::Varied;
 
 /// Nanoseconds that a byte takes at one bit per second.
@@ -102,19 +104,6 @@ pub struct Link {
     queue: AnyQdisc,
     /// Where its packets lie if it is used as an [`Element`], by itself.
     own: PacketPool,
-}
-
-/// Link-layer bytes, loss, and counters.
-#[derive(Clone, Debug, Default)]
-struct Extra {
-    overhead: u64,
-    loss: Option<LossProcess>,
-    meter: Option<Meter>,
-    census: Option<Census>,
-    /// Dropped packets that have not been taken, if they are kept.
-    lost: Option<Vec<(Time, Packet, DropReason)>>,
-    /// The course of a link that changes.
-    varied: Option<Box<Varied>>,
 }
 
 impl Link {
@@ -518,57 +507,6 @@ impl Link {
         self.flight.pop_front();
         self.departed += 1;
         Some(place)
-    }
-}
-
-impl Extra {
-    fn arrival(&mut self, at: Time, packet: &Head, queue: &AnyQdisc) {
-        if let Some(m) = &mut self.meter {
-            m.arrival(at, packet, queue.backlog());
-        }
-        if let Some(c) = &mut self.census {
-            c.arrival(at, packet);
-        }
-    }
-
-    fn begins(&mut self, start: Time, packet: &Head) {
-        if let Some(c) = &mut self.census {
-            c.begins(start, packet);
-        }
-    }
-
-    fn count_drop(&mut self, at: Time, packet: &Packet, reason: DropReason, refused: bool) {
-        if let Some(m) = &mut self.meter {
-            m.count_drop(at, packet);
-        }
-        if let Some(c) = &mut self.census {
-            c.count_drop(at, packet, refused);
-        }
-        self.keep(at, packet, reason);
-    }
-
-    /// Counts a departure and says whether the wire loses the packet.
-    fn loses(&mut self, end: Time, packet: &Head) -> bool {
-        let lost = self.loss.as_mut().is_some_and(LossProcess::loses);
-        self.leaves(end, packet, lost);
-        lost
-    }
-
-    /// Counts a departure, of a packet that the wire may have lost.
-    #[inline]
-    fn leaves(&mut self, end: Time, packet: &Head, lost: bool) {
-        if let Some(m) = &mut self.meter {
-            m.departure(end, packet);
-        }
-        if lost && let Some(m) = &mut self.meter {
-            m.count_drop(end, packet);
-        }
-    }
-
-    fn keep(&mut self, at: Time, packet: &Packet, reason: DropReason) {
-        if let Some(lost) = &mut self.lost {
-            lost.push((at, *packet, reason));
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Connections.
 
+mod connect;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -43,195 +45,6 @@ const RETRY: Dur = Dur::from_millis(100);
 const LINGER: Dur = Dur::from_secs(10);
 
 impl Carrier {
-    pub(super) fn connect(&mut self, worker: u32, conn: Conn, open: &Open) {
-        let Some((slot, addresses)) = self.begin(Kind::Tcp, worker, conn, open) else {
-            self.post(worker, Event::Reset(conn, End::Client));
-            self.post(worker, Event::Closed(conn, Info::default()));
-            return;
-        };
-        self.counts.connections += 1;
-        let own = self.workers[worker as usize].settings.window.unwrap_or(0);
-        let asked = [open.client_window, open.server_window];
-        self.slots.at(slot).caps = asked.map(|cap| if cap == 0 { own } else { cap });
-        match self.start(slot, addresses, open) {
-            Ok(()) => {}
-            Err(error) => {
-                self.failed(error);
-                self.lost(slot, 0);
-            }
-        }
-    }
-
-    fn start(&mut self, slot: u32, [from, to]: [IpAddr; 2], open: &Open) -> Result<()> {
-        let s = self.slots.peek(slot);
-        let (worker, client_side) = (s.worker, s.client_side);
-        let index = self.listener(worker, client_side.other(), to.is_ipv6())?;
-        let port = self.listeners[index as usize].port;
-        let side = &mut self.sides[client_side as usize];
-        let socket = side.sockets.socket(family(from), SocketType::STREAM)?;
-        let fd = socket.as_fd();
-        let settings = &self.workers[worker as usize].settings;
-        settings.apply(fd)?;
-        tailor(fd, settings, open)?;
-        prepare(fd)?;
-        sys::port_at_connect(fd)?;
-        if from.is_ipv6() {
-            sockopt::set_ipv6_freebind(fd, true)?;
-        }
-        bind(fd, &SocketAddr::new(from, 0))?;
-        match connect(fd, &SocketAddr::new(to, port)) {
-            Ok(()) | Err(Errno::INPROGRESS) => {}
-            Err(error) => return Err(error),
-        }
-        let local = SocketAddr::try_from(getsockname(fd)?)?;
-        self.slots.at(slot).port = local.port();
-        // The kernel does not give a pair of addresses the same port twice.
-        self.waiting.insert((plain(local), to), slot);
-        self.watch(fd, slot, 0)?;
-        self.slots.at(slot).ends[0].fd = Some(socket);
-        self.listeners[index as usize].begun += 1;
-        if self.listeners[index as usize].begun >= BURST {
-            self.accept(LISTENER | u64::from(index));
-        }
-        Ok(())
-    }
-
-    /// Has the kernel tell what happens at a socket, each thing once: a reader that is closed to would
-    /// otherwise be an event without end, and waiting for room to write would take a call each time.
-    pub(super) fn watch(&self, fd: BorrowedFd<'_>, slot: u32, end: usize) -> Result<()> {
-        let what = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        let token = epoll::EventData::new_u64(self.slots.token(slot, end));
-        epoll::add(&self.epoll, fd, token, what)
-    }
-
-    /// The socket that servers of `worker` on `side` are reached at.
-    fn listener(&mut self, worker: u32, side: Side, ipv6: bool) -> Result<u32> {
-        let place = (side as usize, usize::from(ipv6));
-        if let Some(index) = self.workers[worker as usize].listeners[place.0][place.1] {
-            return Ok(index);
-        }
-        let any: IpAddr = if ipv6 {
-            Ipv6Addr::UNSPECIFIED.into()
-        } else {
-            Ipv4Addr::UNSPECIFIED.into()
-        };
-        let state = &mut self.sides[place.0];
-        let socket = state.sockets.socket(family(any), SocketType::STREAM)?;
-        let fd = socket.as_fd();
-        if ipv6 {
-            sockopt::set_ipv6_v6only(fd, true)?;
-        }
-        if let Some(device) = &state.device {
-            sys::bind_to_device(fd, device)?;
-        }
-        // What is set here is inherited by every socket that is accepted.
-        self.workers[worker as usize].settings.apply(fd)?;
-        prepare(fd)?;
-        bind(fd, &SocketAddr::new(any, 0))?;
-        listen(fd, BACKLOG)?;
-        let index = self.listeners.len() as u32;
-        let token = epoll::EventData::new_u64(LISTENER | u64::from(index));
-        epoll::add(&self.epoll, fd, token, EventFlags::IN | EventFlags::ET)?;
-        let port = SocketAddr::try_from(getsockname(fd)?)?.port();
-        self.listeners.push(Listener {
-            fd: socket,
-            port,
-            begun: 0,
-        });
-        self.workers[worker as usize].listeners[place.0][place.1] = Some(index);
-        Ok(index)
-    }
-
-    /// Takes connections whose handshake is complete.
-    pub(super) fn accept(&mut self, token: u64) {
-        let index = (token & !LISTENER) as usize;
-        let mut left = ACCEPTS;
-        if let Some(listener) = self.listeners.get_mut(index) {
-            // A burst is taken whole.
-            left = left.max(listener.begun);
-            listener.begun = 0;
-        }
-        while let Some(listener) = self.listeners.get(index) {
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            match acceptfrom_with(&listener.fd, flags) {
-                Ok((socket, peer)) => {
-                    let peer = peer.and_then(|p| SocketAddr::try_from(p).ok());
-                    self.accepted(socket, peer);
-                }
-                Err(Errno::AGAIN) => return,
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
-                    self.counts.without_descriptors += 1;
-                    // Without the spare one, the connections in the queue would wait for ever; so they
-                    // are taken and reset.
-                    if !self.descriptors.refuse(listener.fd.as_fd()) {
-                        self.queue.push(self.at + RETRY, Wake::Accept(token));
-                        return;
-                    }
-                }
-                // Of that one connection (accept(2), "Error handling").
-                Err(_) => {}
-            }
-            left -= 1;
-            if left == 0 {
-                self.ready.push_back(token);
-                return;
-            }
-        }
-    }
-
-    fn accepted(&mut self, socket: OwnedFd, peer: Option<SocketAddr>) {
-        let fd = socket.as_fd();
-        let local = getsockname(fd)
-            .ok()
-            .and_then(|a| SocketAddr::try_from(a).ok());
-        let (Some(peer), Some(local)) = (peer, local) else {
-            self.counts.strangers += 1;
-            return;
-        };
-        let Some(slot) = self.waiting.remove(&(plain(peer), local.ip())) else {
-            self.counts.strangers += 1;
-            return;
-        };
-        if self.slots.peek(slot).ends[0].has(bits::DEAD) {
-            // Aborted before it was there.
-            self.over(slot);
-            return;
-        }
-        // Whoever accepts knows that the client has seen the handshake complete.
-        self.connected(slot, 0);
-        let (cap, worker) = (self.slots.peek(slot).caps[1], self.slots.peek(slot).worker);
-        let settings = &self.workers[worker as usize].settings;
-        if let Err(error) = settings.choose(fd).and_then(|()| self.watch(fd, slot, 1)) {
-            self.failed(error);
-            self.slots.at(slot).ends[1].fd = Some(socket);
-            self.lost(slot, 1);
-            return;
-        }
-        if cap != 0 && cap_window(fd, cap).is_err() {
-            self.counts.windows_not_capped += 1;
-        }
-        self.slots.at(slot).ends[1].fd = Some(socket);
-        self.connected(slot, 1);
-    }
-
-    fn connected(&mut self, slot: u32, end: usize) {
-        let s = self.slots.at(slot);
-        let half = &mut s.ends[end];
-        if half.has(bits::CONNECTED | bits::DEAD) {
-            return;
-        }
-        half.set(bits::CONNECTED);
-        let (worker, conn) = (s.worker, s.conn);
-        if let Some(fd) = half.socket()
-            && !s.silent
-            && sys::report_acknowledgements(fd).is_err()
-        {
-            self.counts.acknowledgements_by_looking += 1;
-        }
-        self.post(worker, Event::Connected(conn, who(end)));
-        self.flush(slot, end);
-    }
-
     /// The kernel reports an event of a connection.
     pub(super) fn tcp_news(&mut self, slot: u32, end: usize, flags: EventFlags) {
         let half = &mut self.slots.at(slot).ends[end];
@@ -576,27 +389,6 @@ impl Carrier {
     }
 }
 
-/// What every socket of a connection has. Closing one that is still open resets it, also when the process
-/// dies: nothing is left behind. A connection that both ends have closed is closed as usual.
-fn prepare(fd: BorrowedFd<'_>) -> Result<()> {
-    sockopt::set_socket_linger(fd, Some(Duration::ZERO))
-}
-
-/// What this one connection has of its own.
-fn tailor(fd: BorrowedFd<'_>, settings: &Settings, open: &Open) -> Result<()> {
-    let asked = open.wire.ends.map(|end| u32::from(end.mss));
-    // The client's cap is announced to the server, too: one value for both directions.
-    let mss = asked[0].max(asked[1]);
-    if mss != 0 {
-        let timestamps = open.wire.timestamps.unwrap_or(settings.timestamps);
-        set_segment(fd, mss, timestamps)?;
-    }
-    match open.client_window {
-        0 => Ok(()),
-        bytes => cap_window(fd, bytes),
-    }
-}
-
 /// The family of sockets that an address needs.
 pub fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv6() {
@@ -604,9 +396,4 @@ pub fn family(address: IpAddr) -> AddressFamily {
     } else {
         AddressFamily::INET
     }
-}
-
-/// Without scope and flow label.
-fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip(), address.port())
 }

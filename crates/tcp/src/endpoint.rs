@@ -1,12 +1,16 @@
 //! One end of one connection: handshake, close and reset around the two halves.
 
+mod handshake;
+mod segments;
+mod unusual;
+
 use std::sync::Arc;
 
-use swell_base::{Dur, Flags, SackBlocks, Segment, Stamps, Time, fetch};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Time, fetch};
 
 use crate::config::{Config, Jitter};
-use crate::receiver::{Receiver, micros, millis};
-use crate::sender::{Expired, Out, Sender};
+use crate::receiver::Receiver;
+use crate::sender::{Expired, Sender};
 
 /// What happened, for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -519,130 +523,6 @@ impl Endpoint {
         }
     }
 
-    /// Segments with SYN or RST, and all segments outside the open state.
-    #[inline(never)]
-    fn unusual(&mut self, now: Time, seg: &Segment, sacks: &SackBlocks) {
-        let has = |f| seg.flags.has(f);
-        match self.send.front.state {
-            State::Idle => {}
-            // RFC 9293 section 3.10.7.1: a connection that is no more.
-            State::Dead if has(Flags::RST) => {}
-            State::Dead => {
-                let seq = if has(Flags::ACK) { seg.ack } else { 0 };
-                self.send.active().rst = Some((seq, seg.seq.saturating_add(seg.seq_len())));
-            }
-            State::Closed => self.recv.ack_now |= seg.seq_len() > 0 && !has(Flags::RST),
-            State::Listen => {
-                if has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST) && seg.seq == 0 {
-                    self.recv.nxt = 1;
-                    self.recv.hear_syn(&self.cfg, seg);
-                    self.send.front.state = State::SynReceived;
-                    self.send.front.syn_due = true;
-                }
-            }
-            State::SynSent => self.syn_sent(now, seg),
-            State::SynReceived | State::Open if has(Flags::RST) => {
-                // RFC 9293 section 3.5.3: in the window. RFC 5961's stricter rule is against
-                // attackers who guess; there are none here.
-                let edge = self
-                    .recv
-                    .nxt
-                    .saturating_add(u64::from(self.recv.window(&self.cfg)));
-                if (self.recv.nxt..=edge).contains(&seg.seq) {
-                    self.reset();
-                }
-            }
-            // The other end did not get the last part of the handshake.
-            State::Open => self.recv.ack_now = true,
-            State::SynReceived => {
-                if has(Flags::ACK) && seg.ack == 1 {
-                    self.open(now, seg);
-                    if has(Flags::SYN) {
-                        self.recv.ack_now = true; // both opened at once
-                    } else {
-                        self.established(now, seg, sacks);
-                    }
-                } else if has(Flags::SYN) {
-                    self.send.front.syn_due = true;
-                }
-            }
-        }
-    }
-
-    /// RFC 9293 section 3.10.7.3.
-    fn syn_sent(&mut self, now: Time, seg: &Segment) {
-        let acked = seg.flags.has(Flags::ACK) && seg.ack == 1;
-        if seg.flags.has(Flags::RST) {
-            if acked {
-                self.reset();
-            }
-            return;
-        }
-        if !seg.flags.has(Flags::SYN) || seg.seq != 0 {
-            return;
-        }
-        self.recv.hear_syn(&self.cfg, seg);
-        if acked {
-            self.recv.nxt = 1;
-            self.open(now, seg);
-            // A one-way TCP of ns-2 sends data instead.
-            self.send.bare_ack = !self.send.has_unsent() || !self.send.is_ns2();
-            self.send.front.seldom |= self.send.bare_ack;
-        } else if !seg.flags.has(Flags::ACK) {
-            // Both open at once: section 3.5, figure 8.
-            self.recv.nxt = 1;
-            self.send.front.state = State::SynReceived;
-            self.send.front.syn_due = true;
-        }
-    }
-
-    fn open(&mut self, now: Time, seg: &Segment) {
-        self.send.front.state = State::Open;
-        self.send.front.events |= pending::CONNECTED;
-        self.send.front.syn_due = false;
-        let sent = self.send.timed.1;
-        self.send.open(seg.window);
-        let timeouts = self.send.counters().rtos;
-        // The answer to the first SYN shows that those after it were not needed (`tcp_try_undo_spurious_syn`).
-        let echo = seg.stamps.echo();
-        let first = self.cfg.echoes() && Stamps::since(echo, millis(sent)) == 0;
-        if timeouts == 0 && self.send.syns == 1 {
-            self.send.sample(&self.cfg, sent, now);
-        } else if self.cfg.echoes() {
-            self.send.sample_by_echo(&self.cfg, now, echo);
-        } else if timeouts > 0 || !self.send.is_ns2() {
-            self.send.rtt.after_handshake_timeout();
-        }
-        // RFC 5681 section 3.1 asks for one segment after a lost SYN; Linux (`tcp_init_transfer`) forgives the
-        // first. Only time-outs count: a SYN that the network doubled is answered twice as well.
-        if timeouts > 1 && !first {
-            self.send.window.cwnd = f64::from(self.cfg.mss()) / self.send.unit(&self.cfg);
-        }
-    }
-
-    fn handshake_timeout(&mut self) {
-        self.send.deadline = Time::MAX;
-        // A SYN/ACK backs off from the beginning.
-        let linear = match self.send.front.state {
-            State::SynSent => self.cfg.syn_linear,
-            _ => 0,
-        };
-        if self.send.syns > self.cfg.syn_retries.saturating_add(linear) {
-            self.reset();
-        } else {
-            self.send.rare().count.rtos += 1;
-            if self.send.syns > linear {
-                self.send.rtt.back_off();
-            }
-            self.send.front.syn_due = true;
-        }
-    }
-
-    fn reset(&mut self) {
-        self.send.front.events |= pending::RESET;
-        self.finish(State::Dead);
-    }
-
     fn maybe_closed(&mut self) {
         if self.recv.fin_taken && self.send.fin_sent && self.send.all_acked() {
             self.finish(State::Closed);
@@ -660,136 +540,6 @@ impl Endpoint {
         self.send.front.seldom = false;
         self.send.release();
         self.recv.release();
-    }
-
-    /// The end of the handshake, or what a timer sent.
-    #[cold]
-    #[inline(never)]
-    fn transmit_seldom(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
-        if std::mem::take(&mut self.send.bare_ack) {
-            self.pure_ack(now, seg, sacks);
-        } else if let Some(out) = self.send.active_if_any().and_then(|a| a.extra.take()) {
-            self.data(now, out, seg, sacks);
-        }
-        let more = self.send.active_if_any().is_some_and(|a| a.extra.is_some());
-        self.send.front.seldom = more;
-    }
-
-    #[inline(never)]
-    fn transmit_unusual(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) -> bool {
-        if let Some((seq, ack)) = self.send.active_if_any().and_then(|a| a.rst.take()) {
-            *seg = Segment {
-                seq,
-                flags: Flags::RST.with(Flags::ACK),
-                ack,
-                ..Segment::default()
-            };
-        } else if self.send.front.syn_due {
-            *seg = self.syn(now);
-        } else if self.send.front.state == State::Closed && self.recv.ack_now {
-            self.pure_ack(now, seg, sacks);
-        } else {
-            if self.send.front.state == State::Idle && self.send.deadline == Time::MAX {
-                // It may be the peer's application that speaks first.
-                self.send.deadline = now + LONGEST_SILENCE;
-            }
-            return false;
-        }
-        true
-    }
-
-    fn syn(&mut self, now: Time) -> Segment {
-        self.send.front.syn_due = false;
-        if self.send.syns == 0 {
-            self.send.timed.1 = now;
-        }
-        self.send.syns = self.send.syns.saturating_add(1);
-        self.send.deadline = now + self.send.rtt.rto(&self.cfg);
-        let flags = if self.send.front.state == State::SynReceived {
-            Flags::SYN.with(Flags::ACK)
-        } else {
-            self.send.front.state = State::SynSent;
-            Flags::SYN
-        };
-        let (ack, window) = (self.recv.nxt, self.recv.window(&self.cfg));
-        Segment {
-            ack,
-            window,
-            flags,
-            stamps: self.recv.stamps(&self.cfg, now, false),
-            ..Segment::default()
-        }
-    }
-
-    #[inline]
-    fn data(&mut self, now: Time, out: Out, seg: &mut Segment, sacks: &mut SackBlocks) {
-        let flags = if out.fin {
-            Flags::ACK.with(Flags::FIN)
-        } else {
-            Flags::ACK
-        };
-        // A window probe has neither, and does not count.
-        self.segments += u32::from(out.len > 0 || out.fin);
-        self.segment(now, (out.seq, out.len, flags), seg, sacks);
-        if self.send.marks {
-            self.mark(now, out, seg);
-        }
-    }
-
-    /// ECN and the stamp of a segment with data.
-    #[inline(never)]
-    fn mark(&mut self, now: Time, out: Out, seg: &mut Segment) {
-        if self.cfg.ecn && out.fresh && out.len > 0 {
-            seg.ecn = ECT0;
-            if std::mem::take(&mut self.send.cwr) {
-                seg.flags = seg.flags.with(Flags::CWR);
-            }
-        }
-        if self.cfg.stamps() {
-            seg.stamps = Stamps::one_way(micros(now));
-        }
-    }
-
-    #[inline(always)]
-    fn pure_ack(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
-        self.acks += 1;
-        self.segment(now, (self.send.nxt, 0, Flags::ACK), seg, sacks);
-    }
-
-    #[inline(always)]
-    fn segment(
-        &mut self,
-        now: Time,
-        (seq, len, flags): (u64, u32, Flags),
-        seg: &mut Segment,
-        sacks: &mut SackBlocks,
-    ) {
-        seg.seq = seq;
-        seg.ack = self.recv.nxt;
-        seg.len = len;
-        seg.flags = flags;
-        seg.ecn = 0;
-        seg.sacks = 0;
-        if self.cfg.is_timed() | self.cfg.sack | self.recv.echo {
-            return self.segment_with_more(now, seg, sacks);
-        }
-        seg.window = self.cfg.recv_buffer;
-        seg.stamps = self.recv.stamps(&self.cfg, now, len > 0);
-        self.recv.acked();
-    }
-
-    /// The rest of a segment that may carry more than the least.
-    #[inline(never)]
-    fn segment_with_more(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
-        seg.window = self.recv.window(&self.cfg);
-        if self.cfg.sack && self.recv.has_blocks() {
-            seg.sacks = self.recv.blocks(sacks);
-        }
-        if self.recv.echo {
-            seg.flags = seg.flags.with(Flags::ECE);
-        }
-        seg.stamps = self.recv.stamps(&self.cfg, now, seg.len > 0);
-        self.recv.acked();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Laws that are known go in; the same laws must come out.
 
+mod records;
+
 use swell_base::{Dur, Stream};
 
 use super::*;
@@ -138,84 +140,6 @@ fn the_released_arithmetic_plays_half_the_flows() {
     assert!((0.80..1.10).contains(&volume), "{volume}");
 }
 
-/// A record of a whole connection cut in two by a time-out.
-fn halves(flags: [Option<u8>; 2]) -> [Record; 2] {
-    let mut a = file(1, 2, 3_000, 0, 100_000);
-    a.forward.flags = flags[0];
-    let mut b = a;
-    b.forward.flags = flags[1];
-    (b.forward.first, b.forward.last) = (SECOND, 2 * SECOND);
-    [a, b]
-}
-
-#[test]
-fn surgery_joins_what_time_outs_cut_and_only_that() {
-    // SYN and ACK, then FIN and ACK; and records without flags.
-    for flags in [[Some(0x12), Some(0x11)], [None, None]] {
-        let model = configure(&halves(flags), options());
-        assert_eq!((model.tcp.down.count(), model.totals.joined), (1, 1));
-        assert_eq!(model.tcp.down.sum(), 200_000);
-    }
-    // Both have SYN and FIN: the ports were used anew.
-    let model = configure(&halves([Some(0x13); 2]), options());
-    assert_eq!((model.tcp.down.count(), model.totals.joined), (2, 0));
-    // The released program joins nothing and then finds neither half well-formed.
-    let mut c = Configurator::new(Options {
-        profile: Profile::Harpoon,
-        ..options()
-    });
-    halves([Some(0x12), Some(0x11)])
-        .iter()
-        .for_each(|r| c.add(r));
-    assert!(matches!(
-        c.finish("cut", Provenance::default()),
-        Err(ConfigureError::Nothing { records: 2, .. })
-    ));
-}
-
-#[test]
-fn both_directions_make_one_connection_of_the_one_who_asked() {
-    let down = file(80, 5, 40_000, SECOND + 1_000_000, 50_000);
-    let mut up = down;
-    (up.source, up.destination) = (down.destination, down.source);
-    (up.source_port, up.destination_port) = (down.destination_port, down.source_port);
-    (up.forward.first, up.forward.packets, up.forward.bytes) = (SECOND, 30, 30 * 52);
-    // Thirty acknowledgements with time stamps: 360 bytes beyond the headers, and no file. The segments have them, too,
-    // and the SYN with ACK eight bytes more of options.
-    let mut stamped = down;
-    stamped.forward.bytes += 12 * down.forward.packets + 8;
-    let acknowledged = configure(&[stamped, up], options());
-    let tcp = &acknowledged.tcp;
-    assert_eq!((tcp.up.sum(), tcp.down.sum()), (0, 50_000));
-    assert_eq!((acknowledged.totals.small, tcp.up.count()), (1, 1));
-    up.forward.bytes = 30 * 40 + 9_000;
-    let mut biflow = down;
-    biflow.reverse = Some(up.forward);
-    // The server's side as a record of its own that begins after the client's, which has ended by then.
-    for records in [vec![down, up], vec![up, down], vec![biflow]] {
-        let model = configure(&records, options());
-        assert_eq!((model.tcp.up.sum(), model.tcp.down.sum()), (9_000, 50_000));
-        assert_eq!(
-            model.tcp.intervals.iter().map(|i| i.bytes).sum::<u64>(),
-            59_000
-        );
-    }
-}
-
-#[test]
-fn what_the_end_of_the_trace_cut_off_is_censored() {
-    let whole = file(1, 2, 3_000, 0, 10_000);
-    let mut cut = file(1, 3, 3_000, 0, 20_000);
-    cut.forward.flags = Some(0x12);
-    cut.forward.last = 10 * SECOND;
-    let model = configure(&[whole, cut], options());
-    assert_eq!(
-        (model.tcp.down.complete.sum(), model.tcp.down.censored.sum()),
-        (10_000, 20_000)
-    );
-    assert!(model.warnings.iter().any(|w| w.code == "censored"));
-}
-
 #[test]
 fn models_of_pieces_merge_into_that_of_the_whole() {
     let t = trace(3, 100, 300);
@@ -279,72 +203,6 @@ pub(super) fn datagrams(client: u128, port: u16, at: f64, packets: u64, seconds:
         continues: false,
         sampling: 1.0,
     }
-}
-
-#[test]
-fn udp_sources_are_told_apart() {
-    let mut s = Stream::new(1, "udp");
-    let mut records = Vec::new();
-    for client in 0..50 {
-        let mut exponential = 0.0;
-        for i in 0..100 {
-            exponential += s.exponential(3.0);
-            records.push(datagrams(client, 53, exponential, 1, 0.0));
-            records.push(datagrams(
-                client,
-                123,
-                f64::from(i) * 4.0 + s.uniform() * 0.2,
-                1,
-                0.0,
-            ));
-        }
-        records.push(datagrams(client, 5_004, 10.0, 1_001, 20.0));
-        records.push(datagrams(client, 7_000, 10.0, 1, 0.0));
-    }
-    records.sort_by_key(|r| r.forward.last);
-    let model = configure(&records, options());
-    let of = |kind| model.udp.iter().find(|u| u.kind == kind).unwrap();
-    assert_eq!(of(UdpKind::ConstantRate).sources, 50);
-    assert_eq!(of(UdpKind::Periodic).sources, 50);
-    // Two tests at three standard errors: about one source in a hundred is missed.
-    let found = of(UdpKind::Exponential).sources;
-    assert!((46..=50).contains(&found), "{found}");
-    assert_eq!(of(UdpKind::Other).sources, 100 - found);
-    let spacing = |kind| {
-        let h = &of(kind).spacing;
-        h.sum() as f64 / h.count() as f64 / 1e6
-    };
-    assert!((spacing(UdpKind::ConstantRate) - 0.02).abs() < 1e-6);
-    assert!((spacing(UdpKind::Periodic) - 4.0).abs() < 0.01);
-    // 5,000 exponential values: a standard error of 1.4 %.
-    assert!((spacing(UdpKind::Exponential) - 3.0).abs() < 0.15);
-    assert_eq!(of(UdpKind::ConstantRate).active[0], 50);
-    assert_eq!(of(UdpKind::ConstantRate).active[1], 0);
-    let payload: u64 = model.udp.iter().map(|u| u.bytes).sum();
-    assert_eq!(
-        payload,
-        records.iter().map(|r| r.forward.packets * 200).sum::<u64>()
-    );
-}
-
-/// Both ends of NTP's symmetric mode use the same port (RFC 5905 section 9.1).
-#[test]
-fn answers_from_the_same_port_are_no_source_of_their_own() {
-    let mut records = Vec::new();
-    for i in 0..20 {
-        let mut asks = datagrams(1, 123, f64::from(i) * 64.0, 1, 0.0);
-        asks.source_port = 123;
-        let mut answers = asks;
-        (answers.source, answers.destination) = (asks.destination, asks.source);
-        records.extend([asks, answers]);
-    }
-    let model = configure(&records, options());
-    let [periodic] = &model.udp[..] else {
-        panic!("{:?}", model.udp)
-    };
-    assert_eq!(periodic.kind, UdpKind::Periodic);
-    assert_eq!((periodic.sources, periodic.flows), (1, 20));
-    assert_eq!((periodic.packets, periodic.answers), (40, 20));
 }
 
 /// A trace of 190 seconds that begins 10 seconds into its first interval and ends 20 seconds into its fourth.

@@ -3,7 +3,10 @@
 //! it and, if that is root, once more as nobody.
 #![expect(clippy::print_stdout, reason = "a test program reports on stdout")]
 
-use rustix::event::{PollFd, PollFlags, poll};
+mod ferry;
+mod programs;
+
+use ferry::{Ferry, pair};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -49,11 +52,17 @@ const TESTS: &[(&str, Test)] = &[
         "the_congestion_control_is_what_was_asked_for",
         congestion_control,
     ),
-    ("programs_end_as_they_end", programs_end),
-    ("a_program_that_is_not_there_is_named", a_missing_program),
-    ("the_end_of_a_host_ends_what_runs_there", the_end_of_a_host),
+    ("programs_end_as_they_end", programs::programs_end),
+    (
+        "a_program_that_is_not_there_is_named",
+        programs::a_missing_program,
+    ),
+    (
+        "the_end_of_a_host_ends_what_runs_there",
+        programs::the_end_of_a_host,
+    ),
     ("an_idle_host_sends_nothing", an_idle_host_sends_nothing),
-    ("kill_9_leaves_nothing", kill_9_leaves_nothing),
+    ("kill_9_leaves_nothing", programs::kill_9_leaves_nothing),
     ("the_doctor_sees_what_works", the_doctor_sees_what_works),
 ];
 
@@ -264,91 +273,6 @@ fn of_kind(mut config: HostConfig) -> HostConfig {
         DeviceKind::Tun
     });
     config
-}
-
-/// Carries packets from one device to the other until it is dropped.
-struct Ferry {
-    stop: Arc<AtomicBool>,
-    largest: Arc<AtomicU64>,
-    thread: Option<JoinHandle<u64>>,
-}
-
-impl Ferry {
-    fn between(mut a: Device, mut b: Device) -> Ferry {
-        let stop = Arc::new(AtomicBool::new(false));
-        let largest = Arc::new(AtomicU64::new(0));
-        let (stopped, seen) = (Arc::clone(&stop), Arc::clone(&largest));
-        let thread = thread::spawn(move || {
-            let mut buffer = Vec::new();
-            let tick = rustix::event::Timespec {
-                tv_sec: 0,
-                tv_nsec: 20_000_000,
-            };
-            while !stopped.load(Ordering::Relaxed) {
-                let mut both = [
-                    PollFd::new(&a, PollFlags::IN),
-                    PollFd::new(&b, PollFlags::IN),
-                ];
-                poll(&mut both, Some(&tick)).expect("devices can be polled");
-                carry(&mut a, &mut b, &mut buffer, &seen);
-                carry(&mut b, &mut a, &mut buffer, &seen);
-            }
-            a.dropped().expect("counters") + b.dropped().expect("counters")
-        });
-        Ferry {
-            stop,
-            largest,
-            thread: Some(thread),
-        }
-    }
-
-    /// The largest packet that crossed, in bytes.
-    fn largest(&self) -> u64 {
-        self.largest.load(Ordering::Relaxed)
-    }
-
-    /// Stops; returns what the devices dropped.
-    fn stop(mut self) -> u64 {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self
-            .thread
-            .take()
-            .expect("it is taken only here and in drop");
-        thread.join().expect("a ferry does not panic")
-    }
-}
-
-impl Drop for Ferry {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn carry(from: &mut Device, to: &mut Device, buffer: &mut Vec<u8>, largest: &AtomicU64) {
-    let mut refused = 0;
-    loop {
-        let shown = from.read(&mut |wire| {
-            buffer.clear();
-            buffer.extend_from_slice(wire.header);
-            buffer.extend_from_slice(wire.payload);
-            largest.fetch_max(buffer.len() as u64, Ordering::Relaxed);
-            refused += to.write(buffer, wire.checksum);
-        });
-        refused += to.flush();
-        assert_eq!(refused, 0, "what one kernel sent the other takes");
-        if shown.expect("a device can be read") == 0 {
-            return;
-        }
-    }
-}
-
-fn pair(rights: &Rights, a: &HostConfig, b: &HostConfig) -> (Host, Host, Ferry) {
-    let (a, device_a) = Host::create(rights, a).unwrap_or_else(|e| panic!("{e}"));
-    let (b, device_b) = Host::create(rights, b).unwrap_or_else(|e| panic!("{e}"));
-    (a, b, Ferry::between(device_a, device_b))
 }
 
 fn datagrams_cross(rights: &Rights) {
@@ -581,67 +505,6 @@ fn congestion_control(rights: &Rights) {
     );
 }
 
-fn programs_end(rights: &Rights) {
-    let (host, _device) = Host::create(rights, &client()).expect("a host");
-    let mut seven = host.spawn(role(&["exit", "7"])).expect("this executable");
-    assert_eq!(seven.wait().expect("a child").code(), Some(7));
-    let mut aborts = host.spawn(role(&["abort"])).expect("this executable");
-    assert_eq!(
-        aborts.wait().expect("a child").signal(),
-        Some(libc_sigabrt())
-    );
-    let mut sleeps = host.spawn(role(&["sleep"])).expect("this executable");
-    let running = sleeps
-        .wait_timeout(Duration::from_millis(20))
-        .expect("a child");
-    assert_eq!(running, None);
-    sleeps.kill().expect("it is ours");
-    assert_eq!(sleeps.wait().expect("a child").signal(), Some(9));
-    sleeps.kill().expect("the dead can be killed again");
-}
-
-/// The number on all architectures that Rust supports on Linux (signal(7)).
-fn libc_sigabrt() -> i32 {
-    6
-}
-
-fn a_missing_program(rights: &Rights) {
-    let (host, _device) = Host::create(rights, &client()).expect("a host");
-    let error = host
-        .spawn(Program {
-            // Directories that this user may not search would count as forbidden programs.
-            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            ..Program::new(["no-such-program", "-x"])
-        })
-        .map(|_| ())
-        .expect_err("there is none");
-    assert_eq!(
-        error.to_string(),
-        "cannot start `no-such-program`: there is no such program"
-    );
-    let forbidden = host
-        .spawn(Program::new(["/etc/hosts"]))
-        .map(|_| ())
-        .expect_err("no program");
-    assert_eq!(
-        forbidden.to_string(),
-        "cannot start `/etc/hosts`: this user may not execute it"
-    );
-}
-
-fn the_end_of_a_host(rights: &Rights) {
-    let marker = format!("marker-{}-end", std::process::id());
-    let (host, device) = Host::create(rights, &client()).expect("a host");
-    assert_eq!(ask(&host, &["daemon", &marker]), "true");
-    let _sleeps = host
-        .spawn(role(&["sleep", &marker]))
-        .expect("this executable");
-    assert_eq!(running(&marker), 2);
-    drop(host);
-    assert_eq!(running(&marker), 0);
-    drop(device);
-}
-
 fn an_idle_host_sends_nothing(rights: &Rights) {
     let (_host, mut device) = Host::create(rights, &client()).expect("a host");
     thread::sleep(Duration::from_millis(1500));
@@ -694,46 +557,6 @@ fn stamps_are_of_their_time(rights: &Rights) {
     }
 }
 
-fn kill_9_leaves_nothing(rights: &Rights) {
-    if rights.rootless() && VETH.load(Ordering::Relaxed) {
-        // The victim begins inside our user namespace, and opening the packet socket of its veth is refused there.
-        println!("skipped: kill -9 of hosts with veths in a nested user namespace: not permitted");
-        return;
-    }
-    let marker = format!("marker-{}-kill", std::process::id());
-    let before = network_namespaces();
-    let me = std::env::current_exe().expect("the kernel knows the file that runs");
-    let mut command = Command::new(me);
-    command
-        .args([ROLE, "victim", &marker])
-        .stdout(Stdio::piped());
-    if VETH.load(Ordering::Relaxed) {
-        command.env(VICTIM_HAS_VETH, "1");
-    }
-    let mut victim = command.spawn().expect("this executable");
-    let mut ready = [0; 6];
-    victim
-        .stdout
-        .as_mut()
-        .expect("it is piped")
-        .read_exact(&mut ready)
-        .expect("it makes its hosts");
-    assert_eq!(&ready, b"ready\n");
-    // Two programs and two daemons, and the victim itself.
-    assert_eq!(running(&marker), 5);
-    victim.kill().expect("it is ours");
-    victim.wait().expect("a child");
-    let start = Instant::now();
-    while running(&marker) > 0 || network_namespaces() > before {
-        assert!(
-            start.elapsed() < LONG,
-            "{} processes left",
-            running(&marker)
-        );
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// After all the tests above nothing can be missing and nothing left.
 fn the_doctor_sees_what_works(rights: &Rights) {
     if rights.rootless() && VETH.load(Ordering::Relaxed) {
@@ -753,31 +576,4 @@ fn the_doctor_sees_what_works(rights: &Rights) {
             .any(|f| f.what == "leftovers" && f.detail == "none"),
         "{findings:?}"
     );
-}
-
-/// Processes with this argument, except those that have ended and only wait to be noticed.
-fn running(marker: &str) -> usize {
-    let has = |process: &Path| {
-        fs::read(process.join("cmdline")).is_ok_and(|line| {
-            line.split(|b| *b == 0)
-                .any(|argument| argument == marker.as_bytes())
-        })
-    };
-    fs::read_dir("/proc")
-        .expect("/proc is mounted")
-        .flatten()
-        .filter(|entry| has(&entry.path()))
-        .count()
-}
-
-/// Network namespaces of processes that we may see.
-fn network_namespaces() -> usize {
-    let mut all: Vec<_> = fs::read_dir("/proc")
-        .expect("/proc is mounted")
-        .flatten()
-        .filter_map(|entry| fs::read_link(entry.path().join("ns/net")).ok())
-        .collect();
-    all.sort();
-    all.dedup();
-    all.len()
 }

@@ -1,0 +1,128 @@
+//! What runs cannot answer.
+
+use super::*;
+
+#[test]
+fn late_runs_decide_nothing() {
+    let mut results = results(6, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+    let mark = |of: &mut Results, replication: u32| {
+        let run = of
+            .runs
+            .iter()
+            .find(|r| r.cell.background == "poisson" && r.cell.replication == replication);
+        let cell = run.unwrap().cell.clone();
+        of.manifest.run_warnings.push(crate::store::RunWarning {
+            cell,
+            warning: Warning::warning("emulator-late", "late"),
+        });
+    };
+    mark(&mut results, 0);
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.backgrounds[1].judged[0].ratio.replications, 5);
+    assert_eq!(v.backgrounds[1].matters, Some(Answer::Yes));
+    mark(&mut results, 3);
+    let then = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(then.backgrounds[1].matters, Some(Answer::Unclear));
+    assert!(
+        full_text(&then).contains("2 of 6 runs were late"),
+        "{}",
+        full_text(&then)
+    );
+    assert_eq!(then.backgrounds[2].matters, Some(Answer::Yes));
+}
+
+#[test]
+fn a_missed_load_is_no_basis_for_an_answer() {
+    let mut results = results(10, |_, _| 1.0);
+    let measured = |down_bps, target_bps| crate::store::Measured {
+        up_bps: 0.0,
+        down_bps,
+        down_bps_each: vec![down_bps],
+        target_bps,
+        sessions: Some(1.0),
+        ..crate::store::Measured::default()
+    };
+    let manifest = &mut results.manifest.measured;
+    manifest.insert("learnt".into(), measured(6e3, Some(8e6)));
+    manifest.insert("poisson".into(), measured(8e6, None));
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.backgrounds[2].matters, Some(Answer::Unclear));
+    assert_eq!(v.backgrounds[1].matters, Some(Answer::No));
+    assert_eq!(v.parametric_enough, Some(Answer::Unclear));
+    let said = "8.00 Mbit/s of learnt were requested and 0.01 carried";
+    assert!(full_text(&v).contains(said), "{}", full_text(&v));
+    assert!(
+        full_text(&v).contains("their loads differ"),
+        "{}",
+        full_text(&v)
+    );
+}
+
+#[test]
+fn an_application_that_fails_without_background_is_not_judged() {
+    let mut results = results(10, |_, _| 1.0);
+    for request in results
+        .runs
+        .iter_mut()
+        .flat_map(|r| &mut r.observed.requests)
+    {
+        request.outcome = Outcome::Failed;
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Unclear);
+    assert!(
+        full_text(&v).contains("100 % of the requests fail"),
+        "{}",
+        full_text(&v)
+    );
+    // Nothing requested, nothing said.
+    for run in &mut results.runs {
+        run.observed.requests.clear();
+    }
+    let then = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(then.matters, Answer::Unclear);
+    assert!(
+        full_text(&then).contains("nothing was measured"),
+        "{}",
+        full_text(&then)
+    );
+}
+
+#[test]
+fn few_replications_are_doubted_once() {
+    let v = verdict(2, |_, _| 1.0);
+    assert_eq!(
+        v.doubts
+            .iter()
+            .filter(|d| d.code == "few-replications")
+            .count(),
+        1
+    );
+    assert!(
+        full_text(&v).contains("2 replications"),
+        "{}",
+        full_text(&v)
+    );
+    assert!(v.sureness.warnings > 0);
+}
+
+#[test]
+fn doubts_of_runs_are_told_once_with_their_number() {
+    let mut results = results(2, |_, _| 1.0);
+    for run in results.runs.iter().take(2) {
+        results
+            .manifest
+            .run_warnings
+            .push(crate::store::RunWarning {
+                cell: run.cell.clone(),
+                warning: Warning::note("odd", "something odd"),
+            });
+    }
+    results
+        .manifest
+        .warnings
+        .push(Warning::warning("heavy", "first"));
+    let doubts = Verdict::of(&results).doubts;
+    let messages: Vec<&str> = doubts.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(messages, ["first", "something odd (2 of 6 runs)"]);
+}

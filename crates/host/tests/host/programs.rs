@@ -1,0 +1,131 @@
+//! Programs in hosts, and what remains of them.
+
+use super::*;
+
+pub(super) fn programs_end(rights: &Rights) {
+    let (host, _device) = Host::create(rights, &client()).expect("a host");
+    let mut seven = host.spawn(role(&["exit", "7"])).expect("this executable");
+    assert_eq!(seven.wait().expect("a child").code(), Some(7));
+    let mut aborts = host.spawn(role(&["abort"])).expect("this executable");
+    assert_eq!(
+        aborts.wait().expect("a child").signal(),
+        Some(libc_sigabrt())
+    );
+    let mut sleeps = host.spawn(role(&["sleep"])).expect("this executable");
+    let running = sleeps
+        .wait_timeout(Duration::from_millis(20))
+        .expect("a child");
+    assert_eq!(running, None);
+    sleeps.kill().expect("it is ours");
+    assert_eq!(sleeps.wait().expect("a child").signal(), Some(9));
+    sleeps.kill().expect("the dead can be killed again");
+}
+
+/// The number on all architectures that Rust supports on Linux (signal(7)).
+fn libc_sigabrt() -> i32 {
+    6
+}
+
+pub(super) fn a_missing_program(rights: &Rights) {
+    let (host, _device) = Host::create(rights, &client()).expect("a host");
+    let error = host
+        .spawn(Program {
+            // Directories that this user may not search would count as forbidden programs.
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            ..Program::new(["no-such-program", "-x"])
+        })
+        .map(|_| ())
+        .expect_err("there is none");
+    assert_eq!(
+        error.to_string(),
+        "cannot start `no-such-program`: there is no such program"
+    );
+    let forbidden = host
+        .spawn(Program::new(["/etc/hosts"]))
+        .map(|_| ())
+        .expect_err("no program");
+    assert_eq!(
+        forbidden.to_string(),
+        "cannot start `/etc/hosts`: this user may not execute it"
+    );
+}
+
+pub(super) fn the_end_of_a_host(rights: &Rights) {
+    let marker = format!("marker-{}-end", std::process::id());
+    let (host, device) = Host::create(rights, &client()).expect("a host");
+    assert_eq!(ask(&host, &["daemon", &marker]), "true");
+    let _sleeps = host
+        .spawn(role(&["sleep", &marker]))
+        .expect("this executable");
+    assert_eq!(running(&marker), 2);
+    drop(host);
+    assert_eq!(running(&marker), 0);
+    drop(device);
+}
+
+pub(super) fn kill_9_leaves_nothing(rights: &Rights) {
+    if rights.rootless() && VETH.load(Ordering::Relaxed) {
+        // The victim begins inside our user namespace, and opening the packet socket of its veth is refused there.
+        println!("skipped: kill -9 of hosts with veths in a nested user namespace: not permitted");
+        return;
+    }
+    let marker = format!("marker-{}-kill", std::process::id());
+    let before = network_namespaces();
+    let me = std::env::current_exe().expect("the kernel knows the file that runs");
+    let mut command = Command::new(me);
+    command
+        .args([ROLE, "victim", &marker])
+        .stdout(Stdio::piped());
+    if VETH.load(Ordering::Relaxed) {
+        command.env(VICTIM_HAS_VETH, "1");
+    }
+    let mut victim = command.spawn().expect("this executable");
+    let mut ready = [0; 6];
+    victim
+        .stdout
+        .as_mut()
+        .expect("it is piped")
+        .read_exact(&mut ready)
+        .expect("it makes its hosts");
+    assert_eq!(&ready, b"ready\n");
+    // Two programs and two daemons, and the victim itself.
+    assert_eq!(running(&marker), 5);
+    victim.kill().expect("it is ours");
+    victim.wait().expect("a child");
+    let start = Instant::now();
+    while running(&marker) > 0 || network_namespaces() > before {
+        assert!(
+            start.elapsed() < LONG,
+            "{} processes left",
+            running(&marker)
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Processes with this argument, except those that have ended and only wait to be noticed.
+fn running(marker: &str) -> usize {
+    let has = |process: &Path| {
+        fs::read(process.join("cmdline")).is_ok_and(|line| {
+            line.split(|b| *b == 0)
+                .any(|argument| argument == marker.as_bytes())
+        })
+    };
+    fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .flatten()
+        .filter(|entry| has(&entry.path()))
+        .count()
+}
+
+/// Network namespaces of processes that we may see.
+fn network_namespaces() -> usize {
+    let mut all: Vec<_> = fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path().join("ns/net")).ok())
+        .collect();
+    all.sort();
+    all.dedup();
+    all.len()
+}

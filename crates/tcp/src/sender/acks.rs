@@ -1,0 +1,183 @@
+//! What acknowledgements change: the flight, the scoreboard, the window.
+
+use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
+
+use super::{Phase, Sender, Timer, round_trip};
+use crate::Config;
+use crate::cc::Acked;
+use crate::scoreboard::Delivered;
+
+impl Sender {
+    /// An acknowledgement arrived. Returns how far SND.UNA moved.
+    pub(crate) fn on_ack(
+        &mut self,
+        cfg: &Config,
+        now: Time,
+        seg: &Segment,
+        sacks: &SackBlocks,
+    ) -> u64 {
+        let ack = seg.ack;
+        if ack < self.una || ack > self.nxt {
+            return 0; // old, or of what was never sent
+        }
+        if self.ns2 {
+            return self.packets_acked(cfg, now, seg);
+        }
+        let edge = ack.saturating_add(u64::from(seg.window));
+        let same_edge = edge <= self.edge;
+        if !same_edge {
+            self.edge = edge;
+            if self.timer == Timer::Persist {
+                self.deadline = Time::MAX;
+            }
+        }
+        let (una, moved) = (self.una, ack - self.una);
+        let twice = if cfg.dsack && seg.sacks > 0 {
+            self.hear_twice(cfg, una, seg, sacks)
+        } else {
+            None
+        };
+        if self.outstanding() == 0 {
+            self.timeouts = 0; // an answer to a window probe
+            if cfg.rack_tlp {
+                self.probe_answered(cfg, now, moved, seg);
+            }
+            return 0;
+        }
+        if cfg.ecn && seg.flags.has(Flags::ECE) {
+            self.marked(cfg, now, ack);
+        }
+        let echo = seg.stamps.echo();
+        let mut d = self.board.account(cfg.echoes().then_some(echo));
+        if moved > 0 {
+            self.board.ack(ack, &mut d);
+            self.una = ack;
+        }
+        if cfg.sack && seg.sacks > 0 {
+            self.sack(seg, sacks, twice.is_some(), &mut d);
+        }
+        d.one_way = seg.stamps.micros();
+        let rtt = self.measured(cfg, now, moved, &d, echo);
+        if moved > 0 {
+            self.advance(cfg, now, rtt);
+        } else if let Some(rtt) = rtt {
+            self.rtt.sample(cfg, rtt, self.round());
+        }
+        let mut lost = 0;
+        if cfg.sack {
+            if moved > 0 {
+                self.dupacks = 0;
+            }
+            self.probe_answered(cfg, now, moved, seg);
+            lost = self.board.lost();
+            self.recover_with_sack(cfg, now, moved, &d, echo);
+            lost = self.board.lost().saturating_sub(lost);
+        } else if moved > 0 {
+            self.new_ack_without_sack(cfg, now, moved, &d);
+        } else if seg.len == 0 && same_edge && seg.seq_len() == 0 {
+            self.dup_ack(cfg, now); // the definition of RFC 5681 section 2
+        }
+        if self.paced {
+            self.model(cfg, now, &d, lost);
+        }
+        self.rest();
+        moved
+    }
+
+    /// The round trip that an acknowledgement tells (Linux `tcp_ack_update_rtt`): of the oldest segment acknowledged if
+    /// all were sent once, of the oldest selectively acknowledged that was, or by the time stamp.
+    fn measured(
+        &self,
+        cfg: &Config,
+        now: Time,
+        moved: u64,
+        d: &Delivered,
+        echo: u32,
+    ) -> Option<Dur> {
+        if !cfg.rtt_every_ack {
+            return None;
+        }
+        let acked = d.oldest.filter(|_| !d.any_resent);
+        match acked.or(d.oldest_sacked) {
+            Some(sent) => Some(now.since(sent)),
+            None if moved > 0 && cfg.echoes() => round_trip(now, echo),
+            None => None,
+        }
+    }
+
+    /// The first block may say what arrived `twice`.
+    fn sack(&mut self, seg: &Segment, sacks: &SackBlocks, twice: bool, d: &mut Delivered) {
+        let mut blocks = [(0, 0); 3];
+        let mut n = 0;
+        for (start, end) in sacks.first(seg.sacks).skip(usize::from(twice)) {
+            // What lies below is acknowledged.
+            let at = |offset: i32| seg.ack + u64::from(offset.max(0).unsigned_abs());
+            let (start, end) = (at(start), at(end).min(self.nxt));
+            if start < end {
+                blocks[n] = (start, end);
+                n += 1;
+            }
+        }
+        self.board.sack(&blocks[..n], d);
+    }
+
+    /// SND.UNA moved: round-trip sample, counters, timer. `rtt` is what was measured, where every acknowledgement
+    /// measures.
+    pub(super) fn advance(&mut self, cfg: &Config, now: Time, rtt: Option<Dur>) {
+        self.timeouts = 0;
+        let mut rtt = rtt;
+        if !cfg.rtt_every_ack && self.timed.0 != 0 && self.una >= self.timed.0 {
+            rtt = Some(now.since(self.timed.1));
+            self.timed.0 = 0;
+        }
+        if let Some(rtt) = rtt {
+            self.rtt.sample(cfg, rtt, self.round());
+            self.mind_slow_start(now, rtt, cfg);
+        }
+        // RFC 6582 section 3.2 step 3: in fast recovery without SACK only the first partial
+        // acknowledgement restarts the timer.
+        let keep = !cfg.sack && self.phase == Phase::Recovery && self.una < self.recover;
+        if !(keep && std::mem::replace(&mut self.partial_acked, keep)) || self.outstanding() == 0 {
+            self.rearm(cfg, now);
+        }
+    }
+
+    #[inline]
+    pub(super) fn grow(&mut self, cfg: &Config, now: Time, d: &Delivered) {
+        if !self.window.is_plain() {
+            let limited = self.may_grow(cfg);
+            let acked = self.acked(now, d, limited);
+            if limited || self.window.reacts_to_delay() {
+                self.window.on_ack_measured(cfg, &acked);
+            }
+        } else {
+            self.grow_plainly(cfg, now, d.bytes);
+        }
+    }
+
+    #[inline]
+    pub(super) fn grow_plainly(&mut self, cfg: &Config, now: Time, bytes: u64) {
+        if self.may_grow(cfg) {
+            let shortest = self.rtt.min().unwrap_or(Dur::ZERO);
+            self.window.on_ack(cfg, now, bytes, shortest);
+        }
+    }
+
+    /// For the algorithms that look at more than losses.
+    pub(super) fn acked(&self, now: Time, d: &Delivered, limited: bool) -> Acked {
+        let newest = d.last_sent.filter(|&(_, _, resent)| !resent);
+        Acked {
+            now,
+            bytes: d.bytes,
+            lost: 0,
+            srtt: self.rtt.smoothed().unwrap_or(Dur::ZERO),
+            rtt: newest.map(|(sent, ..)| now.since(sent)),
+            min_rtt: self.rtt.min().unwrap_or(Dur::ZERO),
+            one_way: (d.one_way > 0).then(|| Dur::from_micros(u64::from(d.one_way))),
+            limited,
+            flight: self.in_flight(),
+            una: self.una,
+            nxt: self.nxt,
+        }
+    }
+}
