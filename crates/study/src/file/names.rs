@@ -12,7 +12,7 @@ const FIGURES: usize = 200;
 const EXPRESSIONS: usize = 20;
 
 /// Names that expressions have already.
-const TAKEN: [&str; 18] = [
+const TAKEN: &[&str] = &[
     "column",
     "line",
     "label",
