@@ -332,30 +332,21 @@ impl FileStudy {
         let compiled = &*self.compiled;
         let is_late = |g: &&Arc<Group>| !compiled.file.line[g.line].late.is_empty();
         let (later, first): (Vec<&Arc<Group>>, Vec<_>) = self.groups.iter().partition(is_late);
-        let mut options = Options {
-            // Two at a time would be in each other's way.
+        // Two at a time would be in each other's way.
+        let alone = Options {
             jobs: 1,
             ..options.clone()
         };
         let seeds = usize::from(self.seeds);
-        let all = |groups: &[Arc<Group>], options: &Options| {
-            let each = groups.iter().flat_map(|group| {
-                (0..u64::from(self.seeds)).map(|i| {
-                    let seed = group.seed.wrapping_add(i);
-                    BenchCell {
-                        cell: FileCell::new(&self.compiled, group, seed),
-                        compiled,
-                        group: Arc::clone(group),
-                        seed,
-                        bencher,
-                    }
-                })
-            });
+        let run = |groups: &[Arc<Group>], with: &Options| {
+            let each = groups
+                .iter()
+                .flat_map(|group| self.cells_of(group, bencher));
             let cells: Vec<BenchCell<'_>> = each.collect();
-            Grid::open(cells::columns(&compiled.file), options)?.run(&cells, progress, stop)
+            Grid::open(cells::columns(&compiled.file), with)?.run(&cells, progress, stop)
         };
         let first: Vec<Arc<Group>> = first.into_iter().cloned().collect();
-        let found = match all(&first, &options)? {
+        let found = match run(&first, &alone)? {
             Ended::Complete(numbers) => numbers,
             other => return Ok(other),
         };
@@ -369,8 +360,11 @@ impl FileStudy {
         });
         let resolved: Vec<Arc<Group>> = resolved.collect::<Result<_, _>>()?;
         // What the first runs left is there.
-        options.fresh = false;
-        let rest = match all(&resolved, &options)? {
+        let more = Options {
+            fresh: false,
+            ..alone
+        };
+        let rest = match run(&resolved, &more)? {
             Ended::Complete(numbers) => numbers,
             other => return Ok(other),
         };
@@ -384,6 +378,25 @@ impl FileStudy {
             from.take(seeds).collect::<Vec<_>>()
         });
         Ok(Ended::Complete(in_order.collect()))
+    }
+
+    /// The runs of a combination, one for each seed.
+    fn cells_of<'a>(
+        &'a self,
+        group: &Arc<Group>,
+        bencher: &'a dyn Bencher,
+    ) -> impl Iterator<Item = BenchCell<'a>> + use<'a> {
+        let group = Arc::clone(group);
+        (0..u64::from(self.seeds)).map(move |i| {
+            let seed = group.seed.wrapping_add(i);
+            BenchCell {
+                cell: FileCell::new(&self.compiled, &group, seed),
+                compiled: &self.compiled,
+                group: Arc::clone(&group),
+                seed,
+                bencher,
+            }
+        })
     }
 }
 
