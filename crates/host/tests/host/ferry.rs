@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use swell_host::{Device, Host, HostConfig, Rights};
+use swell_host::{Device, Host, HostConfig, Nic, Rights};
 
 /// Carries packets from one device to the other until it is dropped.
 pub(super) struct Ferry {

@@ -6,7 +6,7 @@
 mod ferry;
 mod programs;
 
-use ferry::{Ferry, pair};
+use ferry::pair;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -17,15 +17,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 use swell_host::clock::epoch;
 use swell_host::doctor::{State, examine};
 use swell_host::{Checksum, Nic};
 use swell_host::{
-    Device, DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream,
-    helper_main,
+    DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream, helper_main,
 };
 
 /// Loses patience with something that should take milliseconds.
