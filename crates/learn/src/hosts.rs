@@ -282,6 +282,13 @@ impl Hosts {
             let fixed = &mut self.hosts[id as usize].fixed;
             *fixed = fixed.or(side);
         }
+        if let Some(side) = self.evidence.tell_near(p) {
+            let (root, opposite) = self.find(a);
+            let h = &mut self.hosts[root as usize];
+            if !h.decided {
+                (h.inside, h.decided) = (side ^ opposite, true);
+            }
+        }
         // A private host and a public one: the private one is where the others are.
         let private = [a, b].map(|id| self.hosts[id as usize].private);
         if let Some(inside) = self.private_inside
@@ -360,6 +367,7 @@ impl Hosts {
             self.tie();
         }
         self.vote();
+        self.evidence.forget();
         self.decided = true;
         self.neighbourhoods = Vec::new();
     }
@@ -401,35 +409,56 @@ impl Hosts {
             fixed: i64,
             opens: i64,
             private: i64,
+            /// By the routers that packets passed: the near side.
+            near: i64,
             first: Option<bool>,
             hosts: u64,
         }
+        let sign = |yes: bool| if yes { 1i64 } else { -1 };
+        let nearer = self.evidence.nearer();
+        let (near, sides) = nearer.unwrap_or_default();
+        let of = |h: &Host, side: &Option<bool>, what: bool| {
+            side.filter(|_| what && h.fixed.is_none()).map_or(0, sign)
+        };
+        let known = || self.hosts.iter().zip(&sides);
+        let near_inside = match known().map(|(h, s)| of(h, s, h.opens)).sum::<i64>() {
+            0 => known().map(|(h, s)| of(h, s, h.private)).sum::<i64>() >= 0,
+            openers => openers > 0,
+        };
         // Per root: hosts on the root's side less those opposite.
         let mut votes = vec![Votes::default(); self.hosts.len()];
         for id in 0..self.hosts.len() as u32 {
             let (root, opposite) = self.find(id);
             let h = &self.hosts[id as usize];
             let vote = &mut votes[root as usize];
-            let sign = if opposite { -1 } else { 1 };
-            vote.fixed += h
-                .fixed
-                .map_or(0, |inside| if inside { sign } else { -sign });
-            vote.opens += i64::from(h.opens) * sign;
-            vote.private += i64::from(h.private) * sign;
+            let own = sign(!opposite);
+            vote.fixed += h.fixed.map_or(0, |inside| sign(inside) * own);
+            vote.opens += i64::from(h.opens) * own;
+            vote.private += i64::from(h.private) * own;
+            let side = sides.get(id as usize).copied().flatten();
+            vote.near += side.map_or(0, |is| sign(is) * own);
             vote.first.get_or_insert(opposite);
             vote.hosts += u64::from(h.fixed.is_none());
+        }
+        let open = |h: &Host, v: &Votes| !h.decided && v.fixed == 0 && v.hosts > 0;
+        let pieces = self.hosts.iter().zip(&votes).filter(|(h, v)| open(h, v));
+        let apart = pieces.count() > 1;
+        if apart && !sides.is_empty() {
+            self.evidence.set_near(near, near_inside);
         }
         let mut voted = (0, 0);
         for (h, v) in self.hosts.iter_mut().zip(votes) {
             if let Some(first) = v.first.filter(|_| !h.decided) {
-                h.inside = match (v.fixed, v.opens, v.private) {
-                    (0, 0, 0) => !first,
-                    (0, 0, p) => p > 0,
-                    (0, o, _) => o > 0,
+                let nearness = if apart { v.near } else { 0 };
+                h.inside = match (v.fixed, nearness, v.opens, v.private) {
+                    (0, 0, 0, 0) => !first,
+                    (0, 0, 0, p) => p > 0,
+                    (0, 0, o, _) => o > 0,
+                    (0, n, ..) => (n > 0) == near_inside,
                     (f, ..) => f > 0,
                 };
                 h.decided = true;
-                if v.fixed == 0 && v.hosts > 0 {
+                if v.fixed == 0 && nearness == 0 && v.hosts > 0 {
                     voted = (voted.0 + 1, voted.1 + v.hosts);
                 }
             }

@@ -3,8 +3,9 @@
 //! In this order: networks named by the user; where packets entered the capture (interface and
 //! direction of pcapng, the packet type of cooked captures); Ethernet addresses (everybody behind a
 //! router has the router's). Each parts all hosts at once. Where none of them speaks, hosts of one
-//! network, and private hosts, are on one side, and connected hosts on opposite ones; what then still
-//! hangs together in several pieces is a vote in each, and said to be one.
+//! network, and private hosts, are on one side, and connected hosts on opposite ones. What then still
+//! hangs together in several pieces is put together by how many routers packets have passed (their time to live): they
+//! cannot come first, since a gateway that answers is as near as its clients. Else it is a vote in each piece, and said to be one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -87,6 +88,17 @@ const MOST_STATIONS: usize = 4096;
 /// Share of the evidence that may contradict a division before it is not believed.
 const ODD: f64 = 0.05;
 
+/// Packets that have passed as many routers, or more, are told apart no further.
+const MOST_HOPS: usize = 32;
+/// The nearer side of a tap is at most so many routers away: beyond that both are far.
+const MOST_NEAR: usize = 8;
+
+/// Routers that a packet has passed, from its time to live. Systems begin with 64, 128 or 255.
+fn hops(p: &Packet) -> usize {
+    let begun = [64, 128].into_iter().find(|b| p.ttl <= *b).unwrap_or(255);
+    usize::from(begun - p.ttl).min(MOST_HOPS)
+}
+
 /// The evidence from one host's packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
@@ -95,6 +107,8 @@ struct Heard {
     gets: u8,
     /// Its station, plus one.
     station: u32,
+    /// Routers that its last packet had passed, plus one.
+    hops: u8,
 }
 
 /// What was seen of all packets.
@@ -103,9 +117,13 @@ pub(crate) struct Evidence {
     doors: Vec<(u32, Heading)>,
     stations: Stations,
     heard: Vec<Heard>,
+    /// Packets by the hops of their sender and of their receiver, where it has sent before.
+    distances: Vec<[u64; MOST_HOPS + 1]>,
     /// After the decision: whether senders at this door or station are inside.
     door_inside: Vec<Option<bool>>,
     station_inside: Vec<Option<bool>>,
+    /// How far the near side is at most, and whether it is inside, where that decided.
+    near_inside: Option<(usize, bool)>,
     pub(crate) basis: Basis,
 }
 
@@ -186,6 +204,14 @@ impl Evidence {
             self.heard[from as usize].sends |= 1 << door;
             self.heard[to as usize].gets |= 1 << door;
         }
+        if p.ttl > 0 {
+            let own = hops(p);
+            self.heard[from as usize].hops = own as u8 + 1;
+            if let Some(other) = self.heard[to as usize].hops.checked_sub(1) {
+                self.distances.resize(MOST_HOPS + 1, [0; MOST_HOPS + 1]);
+                self.distances[own][usize::from(other)] += 1;
+            }
+        }
         let [source, destination] = p.stations.map(|s| self.stations.id(s));
         if let (Some(a), Some(b)) = (source, destination)
             && a != b
@@ -221,6 +247,47 @@ impl Evidence {
         let sides = self.heard.iter().map(side).collect();
         self.station_inside = stations;
         Some(sides)
+    }
+
+    /// Whether each host is on the side that is nearer to the tap, by host. `None` if the evidence is not clear.
+    pub(crate) fn nearer(&self) -> Option<(usize, Vec<Option<bool>>)> {
+        let near = self.divide_hops()?;
+        let side = |h: &Heard| is_near(usize::from(h.hops).checked_sub(1)?, near);
+        Some((near, self.heard.iter().map(side).collect()))
+    }
+
+    /// The near side is at most so many routers away, and inside or not.
+    pub(crate) fn set_near(&mut self, near: usize, inside: bool) {
+        self.near_inside = Some((near, inside));
+    }
+
+    /// Whether the sender of a packet is inside, by the routers that it has passed.
+    pub(crate) fn tell_near(&self, p: &Packet) -> Option<bool> {
+        let (near, inside) = self.near_inside.filter(|_| p.ttl > 0)?;
+        is_near(hops(p), near).map(|is| is == inside)
+    }
+
+    /// A tap near one side sees that side's packets before they have passed many routers, and those of the other after
+    /// many. Believed where almost all packets go from one to the other: the largest distance of the near side.
+    fn divide_hops(&self) -> Option<usize> {
+        let (all, (cross, near)) = (0..=MOST_NEAR)
+            .map(|near| {
+                let (mut all, mut cross, mut odd) = (0, 0, 0);
+                for (own, row) in self.distances.iter().enumerate() {
+                    for (other, packets) in row.iter().enumerate() {
+                        all += packets;
+                        match (is_near(own, near), is_near(other, near)) {
+                            (Some(a), Some(b)) if a == b => odd += packets,
+                            (Some(_), Some(_)) => cross += packets,
+                            _ => {}
+                        }
+                    }
+                }
+                let clear = odd as f64 <= ODD * all as f64;
+                (all, (if clear { cross } else { 0 }, near))
+            })
+            .max_by_key(|&(_, (cross, near))| (cross, std::cmp::Reverse(near)))?;
+        (2 * cross > all).then_some(near)
     }
 
     /// Each door (an interface and direction of the capture) is on one side. This holds if a host sends by some doors and
@@ -293,7 +360,13 @@ impl Evidence {
     pub(crate) fn orient(&mut self, inside: bool) {
         let sides = self.door_inside.iter_mut().chain(&mut self.station_inside);
         sides.flatten().for_each(|side| *side = *side == inside);
+        self.forget();
+    }
+
+    /// Sides are decided.
+    pub(crate) fn forget(&mut self) {
         self.heard = Vec::new();
+        self.distances = Vec::new();
     }
 
     /// Whether the sender and the receiver of a packet are inside, by what was learnt of where it came
@@ -313,6 +386,11 @@ impl Evidence {
         }
         [None; 2]
     }
+}
+
+/// Whether a host at `hops` routers is on the side that is `near` at most, or on the other. Routes change by a router.
+fn is_near(hops: usize, near: usize) -> Option<bool> {
+    (hops != near + 1).then_some(hops <= near)
 }
 
 /// The network that a host is taken to be in: /24 of IPv4, /64 of IPv6.

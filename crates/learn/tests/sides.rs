@@ -175,6 +175,40 @@ fn one_router_decides() {
     found(&packets, &[]);
 }
 
+/// A tap without link addresses, a router or two from the site: the world is farther away. Systems begin with 64, 128 or
+/// 255, and some routes change by a router.
+#[test]
+fn times_to_live_decide() {
+    let distant = |near: &dyn Fn(usize, u8) -> u8, far: &dyn Fn(usize, u8) -> u8| {
+        let mut packets = site();
+        for (i, p) in packets.iter_mut().enumerate() {
+            let IpAddr::V4(source) = p.src else {
+                panic!("{p:?}");
+            };
+            let begun = [64, 128, 255][usize::from(source.octets()[3]) % 3];
+            let hops = if at_site(p.src) { near } else { far };
+            p.ttl = begun - hops(i, source.octets()[1]);
+        }
+        packets
+    };
+    found(
+        &distant(&|i, _| u8::from(i % 50 == 0), &|_, net| 9 + net % 12),
+        &[],
+    );
+    found(
+        &distant(&|_, _| 3, &|i, net| 6 + net % 12 + u8::from(i % 40 == 0)),
+        &[],
+    );
+    // Both sides are far, or as far as each other: it is a vote.
+    for packets in [
+        distant(&|_, _| 12, &|_, _| 20),
+        distant(&|_, _| 0, &|_, _| 0),
+        distant(&|i, _| (i % 10) as u8, &|i, _| ((i + 5) % 10) as u8),
+    ] {
+        assert!(split(&packets, &[]).1);
+    }
+}
+
 /// Private addresses are all on one side, and so are the neighbours of who is known.
 #[test]
 fn private_addresses_and_neighbours_decide() {
