@@ -856,6 +856,11 @@ class ReplayBackground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    of: str | None = None
+    """Instead of `trace`: the background whose packets are replayed, as they come to the slowest link.
+    It is simulated alone, for as long as a run, with the seed of the first run; what came after the
+    warm-up is the capture."""
+
     once: bool | None = None
     """Whether the trace is over after its last packet. Default: it begins again."""
 
@@ -880,7 +885,7 @@ class ReplayBackground(Table):
     tcp: TcpSettings | None = None
     """The TCP that carries the packets, where TCP does."""
 
-    trace: str
+    trace: str | None = None
     """Path of a capture (pcap, pcapng, snoop; plain or compressed), relative to the experiment file."""
 
     transport: Transport | None = None
@@ -1498,6 +1503,11 @@ class ReplayForeground(Table):
     name: str
     """The name it goes by in tables and pictures."""
 
+    of: str | None = None
+    """Instead of `trace`: the background whose packets are replayed, as they come to the slowest link.
+    It is simulated alone, for as long as a run, with the seed of the first run; what came after the
+    warm-up is the capture."""
+
     once: bool | None = None
     """Whether the trace is over after its last packet. Default: it begins again."""
 
@@ -1522,7 +1532,7 @@ class ReplayForeground(Table):
     tcp: TcpSettings | None = None
     """The TCP that carries the packets, where TCP does."""
 
-    trace: str
+    trace: str | None = None
     """Path of a capture (pcap, pcapng, snoop; plain or compressed), relative to the experiment file."""
 
     transport: Transport | None = None

@@ -57,8 +57,41 @@ impl Plan {
         known: &Traces,
     ) -> Result<Plan, Problems> {
         let mut plan = Plan::outline(text, source, base, known)?;
-        let learnt = imitations::resolve(&mut plan, known);
+        let learnt = imitations::resolve(&mut plan, known, |_| true);
         learnt.map_err(|wrong| plan.imitation(text, wrong))?;
+        Ok(plan)
+    }
+
+    /// As [`resolve_with`](Plan::resolve_with), for the runs of one foreground beside one background. Of the other
+    /// backgrounds only those are kept that it consists of, or whose rates it takes.
+    ///
+    /// # Errors
+    /// As [`resolve`](Plan::resolve).
+    pub fn resolve_one(
+        text: &str,
+        source: &str,
+        base: &Path,
+        known: &Traces,
+        [foreground, background]: [&str; 2],
+    ) -> Result<Plan, Problems> {
+        let mut plan = Plan::outline(text, source, base, known)?;
+        let mut used = vec![background.to_owned()];
+        let mut next = 0;
+        while let Some(name) = used.get(next) {
+            next += 1;
+            let part = plan.file.background.iter().find(|b| b.name() == name);
+            for other in part.into_iter().flat_map(|p| p.needs()) {
+                if !used.contains(other) {
+                    used.push(other.clone());
+                }
+            }
+        }
+        let is_used = |name: &str| used.iter().any(|own| own == name);
+        let learnt = imitations::resolve(&mut plan, known, is_used);
+        learnt.map_err(|wrong| plan.imitation(text, wrong))?;
+        plan.file.background.retain(|b| is_used(b.name()));
+        plan.cells
+            .retain(|c| c.foreground == foreground && c.background == background);
         Ok(plan)
     }
 
@@ -185,9 +218,8 @@ impl Plan {
 
     /// How many others have to be measured one after the other before this one.
     fn depth(&self, background: &Part) -> usize {
-        let parts = background.parts().iter().map(String::as_str);
-        let needed = parts.chain(background.matches());
         let all = &self.file.background;
+        let needed = background.needs();
         needed
             .filter_map(|name| all.iter().find(|b| b.name() == name))
             .map(|other| self.depth(other) + 1)

@@ -20,7 +20,7 @@ use super::place::networks;
 use super::play::{Play, failed, of_sockets, tell_namespace};
 use super::side::sockets;
 use crate::HostUpdates;
-use swell_host::{Host, HostConfig};
+use swell_host::{Host, HostConfig, be_punctual};
 use swell_sockets::{Carrier, CarrierConfig, Paths, Side};
 
 /// The two hosts and what will run in them.
@@ -113,6 +113,7 @@ impl KernelBackground {
             ..
         } = self;
         let thread = std::thread::spawn(move || {
+            be_punctual(true);
             let [left, right] = namespaces;
             let side = |network: io::Result<OwnedFd>, place| {
                 let network = network.map_err(failed)?;

@@ -11,7 +11,7 @@ use super::place::{Addresses, CLIENT, SERVER};
 use super::play::{Done, LOOK, Play, failed, of_sockets};
 use super::side::sockets;
 use crate::Running;
-use swell_host::Host;
+use swell_host::{Host, be_punctual};
 use swell_sockets::{Carrier, CarrierConfig};
 
 /// Runs the foreground's machine between the two hosts until the world's time is over.
@@ -24,6 +24,8 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
     let stretch = play.stretch;
     let ran = std::thread::scope(|scope| {
         let carrier = scope.spawn(|| -> Result<_, RunError> {
+            // It stands for hosts of their own, which other programs of this machine do not delay.
+            be_punctual(true);
             let side = |host: &Host, addresses: Addresses| {
                 let network = host.network().map_err(failed)?;
                 sockets(network, addresses.map(Into::into)).map_err(failed)

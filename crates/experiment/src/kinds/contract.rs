@@ -17,7 +17,7 @@ use crate::file::check::Findings;
 use crate::file::{BackendKind, LoadBasis, RateSpec, Route};
 use crate::measure::Measure;
 use crate::observe::Observations;
-use crate::plan::Traces;
+use crate::plan::{Capture, Traces};
 use crate::store::{Measured, ModelFacts};
 
 /// A workload, and the TCP it asks for.
@@ -188,6 +188,23 @@ pub(crate) struct Resolving<'p> {
     pub delay: Dur,
 }
 
+/// What one background has to see of another.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'k> {
+    /// Its flow records, exported so.
+    Records(&'k Exporter),
+    /// Its packets, as they come to the slowest link.
+    Packets,
+}
+
+/// What it has seen.
+pub(crate) enum Seen<'r> {
+    /// Flow records.
+    Records(&'r Exported),
+    /// Packets.
+    Packets(Capture),
+}
+
 /// A kind of traffic as a file says it.
 pub(crate) trait Keys {
     /// The name it goes by in tables and pictures.
@@ -284,14 +301,14 @@ pub(crate) trait Keys {
         Ok(None)
     }
 
-    /// The background that it learns from, and how that one's flow records are exported.
-    fn imitates(&self) -> Option<(&str, &Exporter)> {
+    /// The background that it learns from, and what it has to see of that one.
+    fn imitates(&self) -> Option<(&str, Source<'_>)> {
         None
     }
 
-    /// What it has learnt of them.
-    fn learn(&self, exported: &Exported) -> Result<FlowModel, String> {
-        let _ = exported;
+    /// What it has learnt of that.
+    fn learn(&self, seen: Seen<'_>) -> Result<Input, String> {
+        let _ = seen;
         Err("it learns from no other background".into())
     }
 

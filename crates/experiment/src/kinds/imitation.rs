@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate};
 use swell_learn::FlowLearner;
-use swell_traffic::flowlevel::{FlowModel, Options, Playback, Profile};
+use swell_traffic::flowlevel::{Options, Playback, Profile};
 
-use super::contract::{Data, Keys, Resolving, Role, Shown, Slot, reads};
+use super::contract::{Data, Input, Keys, Resolving, Role, Seen, Shown, Slot, Source, reads};
 use super::sessions::SessionsTraffic;
 use super::{Active, Traffic};
-use crate::exporter::{Exported, Exporter};
+use crate::exporter::Exporter;
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings, delay, is_default};
 use crate::measure::Measure;
-use crate::store::Measured;
+use crate::store::{Measured, ModelFacts};
 
 /// Sessions learnt from the flow records of another background, which a simulated run of that one exports (after
 /// Sommers & Barford, "Self-configuring network traffic generation", IMC 2004).
@@ -90,11 +90,14 @@ impl Keys for Imitation {
         false
     }
 
-    fn imitates(&self) -> Option<(&str, &Exporter)> {
-        Some((&self.of, &self.records))
+    fn imitates(&self) -> Option<(&str, Source<'_>)> {
+        Some((&self.of, Source::Records(&self.records)))
     }
 
-    fn learn(&self, exported: &Exported) -> Result<FlowModel, String> {
+    fn learn(&self, seen: Seen<'_>) -> Result<Input, String> {
+        let Seen::Records(exported) = seen else {
+            return Err("it learns from flow records".into());
+        };
         let mut learner = FlowLearner::new(Options {
             profile: self.profile,
             interval: self.interval,
@@ -102,7 +105,18 @@ impl Keys for Imitation {
         });
         exported.records.iter().for_each(|r| learner.push(r));
         let learnt = learner.finish(&self.of, Default::default());
-        learnt.map_err(|e| e.to_string())
+        let model = learnt.map_err(|e| e.to_string())?;
+        Ok(Input {
+            facts: ModelFacts {
+                name: self.name.clone(),
+                source: format!("flow records of background {}", self.of),
+                hash: String::new(),
+                note: String::new(),
+                warnings: model.warnings.clone(),
+            },
+            data: Data::Flows(Arc::new(model)),
+            copy: None,
+        })
     }
 
     fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, _: u64) -> f64 {

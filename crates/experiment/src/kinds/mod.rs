@@ -36,7 +36,8 @@ use swell_base::{Dur, Warning};
 
 pub use active::Active;
 pub(crate) use contract::{
-    Asked, Complaint, Crossed, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Slot,
+    Asked, Complaint, Crossed, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Seen, Slot,
+    Source,
 };
 pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
 pub use dash::{Choice, Dash, DashTraffic};
@@ -209,6 +210,15 @@ impl Part {
             RateSpec::Match(name) => Some(name),
             RateSpec::Fixed(_) => None,
         }
+    }
+
+    /// The other backgrounds that a run of it rests on: its parts, and the one whose rate it takes.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = &String> {
+        let taken = match self.rate() {
+            Some(RateSpec::Match(name)) => Some(name),
+            _ => None,
+        };
+        self.keys().parts().iter().chain(taken)
     }
 
     /// Whether its sessions, its speed or its packets are scaled until it has its rate.

@@ -11,8 +11,8 @@ use swell_base::{Dur, Rate, Stream, Warning};
 use swell_workload::{Packets, ReplayConfig};
 
 use super::contract::{
-    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
-    Slot, path, reads,
+    Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Seen,
+    Setting, Slot, Source, path, reads,
 };
 use super::energy::variance;
 use super::packets::own_seed;
@@ -21,7 +21,7 @@ use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport, delay};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
-use crate::plan::Traces;
+use crate::plan::{Capture, Traces};
 use crate::simulate::transport::{carrier, tcp};
 use crate::store::{Measured, ModelFacts};
 
@@ -36,7 +36,12 @@ pub struct Replay {
     pub name: String,
     /// Path of a capture (pcap, pcapng, snoop; plain or compressed), relative to the experiment
     /// file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trace: String,
+    /// Instead of `trace`: the background whose packets are replayed, as they come to the slowest link. It is simulated
+    /// alone, for as long as a run, with the seed of the first run; what came after the warm-up is the capture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// What carries the packets: datagrams of their sizes, or one TCP connection per direction that
     /// is given them as writes at their times.
     #[serde(default)]
@@ -149,11 +154,23 @@ impl Replay {
         let capture = traces
             .read(&path, &inside)
             .map_err(|e| wrong(e.to_string(), ""))?;
+        let source = std::fs::canonicalize(&path).unwrap_or(path);
+        let name = source
+            .file_name()
+            .map_or_else(|| name.clone(), |f| f.to_string_lossy().into_owned());
+        self.input(capture, name, source.display().to_string())
+    }
+
+    /// A capture in the directions in which it is replayed; or the key that is wrong, and why.
+    fn input(
+        &self,
+        capture: Capture,
+        name: String,
+        source: String,
+    ) -> Result<Input, (&'static str, Complaint)> {
         if capture.packets.iter().all(|way| way.is_empty()) {
-            return Err(wrong(
-                format!("`{name}`: no packet leads from one side to the other"),
-                "",
-            ));
+            let message = format!("`{name}`: no packet leads from one side to the other");
+            return Err(("trace", (message, None)));
         }
         let trace = capture.trace(self.reversed);
         let (period, length) = (capture.period, capture.length);
@@ -180,14 +197,11 @@ impl Replay {
                 ),
             ));
         }
-        let source = std::fs::canonicalize(&path).unwrap_or(path);
         Ok(Input {
             facts: ModelFacts {
-                name: source
-                    .file_name()
-                    .map_or_else(|| name.clone(), |f| f.to_string_lossy().into_owned()),
-                source: source.display().to_string(),
-                hash: capture.hash.clone(),
+                name,
+                source,
+                hash: capture.hash,
                 note: format!(
                     "{} packets up and {} down in {:.1} s, {:.3} and {:.3} Mbit/s",
                     trace.packets[0].len(),
@@ -214,6 +228,13 @@ impl Keys for Replay {
             found,
         );
         found.no_match(at, self.rate.as_ref());
+        if self.trace.is_empty() == self.of.is_none() {
+            found.add(
+                at.key("trace"),
+                "a replay needs a capture or another background, and not both",
+                "write trace = \"FILE\" or of = \"BACKGROUND\"",
+            );
+        }
         found.scaled(at, self.rate.as_ref(), "stretch", self.stretch.is_some());
         if let Some(k) = self.stretch {
             found.within(
@@ -244,7 +265,26 @@ impl Keys for Replay {
         Some("trace")
     }
 
+    fn imitates(&self) -> Option<(&str, Source<'_>)> {
+        Some((self.of.as_deref()?, Source::Packets))
+    }
+
+    fn learn(&self, seen: Seen<'_>) -> Result<Input, String> {
+        let (Seen::Packets(capture), Some(of)) = (seen, &self.of) else {
+            return Err("a replay is of packets".into());
+        };
+        let input = self.input(
+            capture,
+            self.name.clone(),
+            format!("packets of background {of}"),
+        );
+        input.map_err(|(_, (why, _))| why)
+    }
+
     fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
+        if self.of.is_some() {
+            return Ok(None);
+        }
         let input = Replay::load(self, from.base, from.known)?;
         // Relative to the run directory it would be another file.
         self.trace.clone_from(&input.facts.source);
@@ -293,11 +333,8 @@ impl Keys for Replay {
 
     fn describe(&self, _: Role) -> String {
         let trace = self.trace.rsplit(['/', '\\']).next();
-        format!(
-            "replay of {} over {}",
-            trace.unwrap_or(&self.trace),
-            self.transport.word()
-        )
+        let what = self.of.as_deref().or(trace).unwrap_or(&self.trace);
+        format!("replay of {what} over {}", self.transport.word())
     }
 }
 

@@ -1,17 +1,19 @@
-//! Backgrounds that are learnt from the flow records of others.
+//! Backgrounds that are learnt from the flow records of others, or replay their packets.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Plan, Traces};
+use swell_base::{Dur, Packet, Time};
+use swell_world::{Parties, Tap};
+
+use super::{Capture, Plan, Traces};
 use crate::backend::{Backend as _, RunSpec};
-use crate::exporter::{Exported, Exporter};
 use crate::file::Background;
 use crate::hash::Hash;
-use crate::kinds::{Data, Input, Part};
+use crate::kinds::{Input, Part, Seen, Source};
 use crate::simulate::Simulator;
-use crate::store::ModelFacts;
+use crate::simulate::stage::RunParts;
 
 /// What is wrong with one: its place in the file, and why.
 type Wrong = (usize, String);
@@ -26,14 +28,19 @@ pub(super) fn check(plan: &Plan) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Simulates what is imitated, and learns from its flow records.
-pub(super) fn resolve(plan: &mut Plan, known: &Traces) -> Result<(), Wrong> {
-    for (i, part) in plan.file.background.clone().iter().enumerate() {
-        if let Some((of, exporter)) = part.as_keys().imitates() {
+/// Simulates what is imitated by `wanted` backgrounds, and learns from what is seen of it.
+pub(super) fn resolve(
+    plan: &mut Plan,
+    known: &Traces,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(), Wrong> {
+    let all = plan.file.background.clone();
+    for (i, part) in all.iter().enumerate().filter(|(_, p)| wanted(p.name())) {
+        if let Some((of, source)) = part.as_keys().imitates() {
             let original = original(plan, of).map_err(|why| (i, why))?;
             let key = key(plan, original, part);
             let path = PathBuf::from(format!("imitation {key}"));
-            let learnt = known.model(path, || learnt(plan, original, part, exporter, key));
+            let learnt = known.model(path, || learnt(plan, original, part, source, key));
             let input = learnt.map_err(|why| (i, why))?;
             plan.inputs.insert(part.name().to_owned(), input);
         }
@@ -49,10 +56,10 @@ fn original<'p>(plan: &'p Plan, of: &str) -> Result<&'p Background, String> {
     };
     let keys = original.as_keys();
     let simple = keys.parts().is_empty() && keys.imitates().is_none() && !original.is_none();
-    match simple && original.matches().is_none() && !original.is_scaled() {
+    match simple && original.matches().is_none() {
         true => Ok(original),
         false => Err(format!(
-            "`{of}` is not imitated: it sends nothing, is scaled to a rate, or follows from other backgrounds"
+            "`{of}` is not imitated: it sends nothing, or follows from other backgrounds"
         )),
     }
 }
@@ -74,31 +81,72 @@ fn learnt(
     plan: &Plan,
     original: &Part,
     part: &Part,
-    exporter: &Exporter,
+    source: Source<'_>,
     hash: String,
 ) -> Result<Input, String> {
-    let spec = RunSpec {
-        records: Some(exporter.clone()),
-        ..plan.alone(original, 0, None, &BTreeMap::new())
-    };
-    let run = Simulator.run(&spec, &|_| {}, &|| false);
-    let run = run.map_err(|e| e.to_string())?;
-    // Where it has the least room there is one record of each flow.
+    // Its rate, as far as its model foretells it: what the network carries of it is not measured yet.
+    let none = BTreeMap::new();
+    let native = plan.native_bps(original, &none);
+    let wanted = plan.target_bps(original, &none).filter(|_| native > 0.0);
+    let mut spec = plan.alone(original, 0, wanted.map(|bps| bps / native), &none);
     let [_, down] = spec.slowest();
-    let mut exported = run.exported.iter();
-    let exported: Option<&Arc<Exported>> =
-        exported.find(|seen| seen.link == spec.links[down.link].name);
-    let exported = exported.ok_or("nothing was exported")?;
-    let model = part.as_keys().learn(exported)?;
-    Ok(Input {
-        facts: ModelFacts {
-            name: part.name().to_owned(),
-            source: format!("flow records of background {}", original.name()),
-            hash,
-            note: String::new(),
-            warnings: model.warnings.clone(),
-        },
-        data: Data::Flows(Arc::new(model)),
-        copy: None,
+    let mut input = match source {
+        Source::Records(exporter) => {
+            spec.records = Some(exporter.clone());
+            let run = Simulator.run(&spec, &|_| {}, &|| false);
+            let run = run.map_err(|e| e.to_string())?;
+            // Where it has the least room there is one record of each flow.
+            let mut exported = run.exported.iter();
+            let exported = exported.find(|seen| seen.link == spec.links[down.link].name);
+            let exported = exported.ok_or("nothing was exported")?;
+            part.as_keys().learn(Seen::Records(exported))
+        }
+        Source::Packets => part
+            .as_keys()
+            .learn(Seen::Packets(captured(&spec, down.link)?)),
+    }?;
+    input.facts.hash = hash;
+    Ok(input)
+}
+
+/// The packets of a run that come to this link after the warm-up.
+fn captured(spec: &RunSpec, link: usize) -> Result<Capture, String> {
+    let arrivals = Arrivals::default();
+    let tap = Box::new(arrivals.clone());
+    let (mut world, _) = RunParts::watched(spec, Some((link, tap))).map_err(|e| e.to_string())?;
+    // A tap holds what it has not shown yet: not the whole run.
+    let mut now = Dur::ZERO;
+    while now < spec.duration {
+        now = (now + Dur::from_secs(1)).min(spec.duration);
+        world.advance(Time::ZERO + now);
+    }
+    let arrived = std::mem::take(&mut *arrivals.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let length = spec.duration.saturating_sub(spec.warmup);
+    Ok(Capture {
+        packets: arrived.map(|way| {
+            let after = way.into_iter().filter(|p| p.0 >= spec.warmup);
+            after.map(|(at, size)| (at - spec.warmup, size)).collect()
+        }),
+        length,
+        period: length,
+        doubts: Vec::new(),
+        hash: String::new(),
     })
+}
+
+/// Packets up and down: when they came, and their sizes.
+type Ways = [Vec<(Dur, u32)>; 2];
+
+/// Looks at what comes to a link. Clones are the same one.
+#[derive(Clone, Default)]
+struct Arrivals(Arc<Mutex<Ways>>);
+
+impl Tap for Arrivals {
+    fn packet(&mut self, _: Time, _: &Parties, _: bool, _: &Packet) {}
+
+    fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        let up = to_server != parties.from_right;
+        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ways[usize::from(!up)].push((Dur::from_nanos(at.as_nanos()), u32::from(packet.size)));
+    }
 }

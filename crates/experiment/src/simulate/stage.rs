@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swell_base::{Dur, Tag};
 use swell_path::Ledger;
 use swell_workload::{Record, Sample};
-use swell_world::World;
+use swell_world::{Tap, World};
 
 use super::build;
 use super::observe::{self, Acked, Counted};
@@ -59,8 +59,22 @@ impl RunParts {
     /// # Errors
     /// Where a part cannot be built, or the file of packets cannot be created.
     pub fn new(spec: &RunSpec) -> Result<(World, RunParts), RunError> {
+        RunParts::watched(spec, None)
+    }
+
+    /// The same with a tap on a link, which must be there before any connection is.
+    ///
+    /// # Errors
+    /// As [`RunParts::new`].
+    pub fn watched(
+        spec: &RunSpec,
+        tap: Option<(usize, Box<dyn Tap>)>,
+    ) -> Result<(World, RunParts), RunError> {
         let seed = spec.cell.seed;
         let mut world = World::with_links(&build::links(spec), seed);
+        if let Some((link, tap)) = tap {
+            world.set_tap_on(link, tap);
+        }
         world.meter(FINE, spec.bins);
         if spec.waits || spec.synchrony || spec.is_mixed() {
             world.take_census();

@@ -14,7 +14,7 @@ use super::bench;
 use super::compiled::{Compiled, Rates, scope};
 use super::error::StudyError;
 use super::format::StudyFile;
-use super::group::{Group, resolve, scope_of};
+use super::group::{Group, resolve_one, scope_of};
 use super::kept::Kept;
 use super::points;
 use super::script::{self, Trouble};
@@ -72,19 +72,12 @@ impl FileCell {
         let group = &self.group;
         let seed = [format!("run.seed={}", self.seed)];
         let text = file::override_keys(&group.text, &seed)?;
-        let mut plan = resolve(&text, &group.experiment, &self.compiled.traces)?;
-        plan.cells
-            .retain(|c| c.foreground == group.foreground && c.background == group.background);
+        let parts = [&*group.foreground, &*group.background];
+        let plan = resolve_one(&text, &group.experiment, &self.compiled.traces, parts)?;
         let none = || "no such run in the plan".to_owned();
         let cell: Cell = plan.cells.first().ok_or_else(none)?.clone();
-        // Other backgrounds need no measuring for this run.
-        let named = |name: &str| plan.file.background.iter().find(|b| b.name() == name);
-        let own = named(&group.background).ok_or_else(none)?;
-        let used = [Some(own.name()), own.matches()].map(|n| n.map(str::to_owned));
-        let measured = own.matches().is_some() || own.is_scaled();
-        plan.file
-            .background
-            .retain(|b| used.iter().flatten().any(|name| name == b.name()));
+        let all = &plan.file.background;
+        let measured = all.iter().any(|b| b.matches().is_some() || b.is_scaled());
         let rates = match measured.then(|| measuring(&plan)) {
             None => BTreeMap::new(),
             Some(key) => match self.compiled.measured.get(&key) {

@@ -203,9 +203,15 @@ fn one(what: &str, name: Option<&String>, there: Vec<&str>) -> Result<String, St
     }
 }
 
-pub(super) fn resolve(text: &str, path: &Path, traces: &Traces) -> Result<Plan, String> {
+/// The runs of a foreground beside a background.
+pub(super) fn resolve_one(
+    text: &str,
+    path: &Path,
+    traces: &Traces,
+    parts: [&str; 2],
+) -> Result<Plan, String> {
     let base = path.parent().unwrap_or(Path::new(""));
-    Plan::resolve_with(text, &called(path), base, traces).map_err(|e| e.to_string())
+    Plan::resolve_one(text, &called(path), base, traces, parts).map_err(|e| e.to_string())
 }
 
 /// What messages call an experiment with keys set.

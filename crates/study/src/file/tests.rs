@@ -415,13 +415,15 @@ fn commands_quote_paths_that_need_it() {
     assert_eq!(study.command, whole);
 }
 
-#[test]
-fn a_background_with_a_rate_to_reach_is_measured_first() {
+/// Packets that arrived beside a background of the experiment that takes its rate from `noise`, or consists of both.
+fn arrived_beside(background: &str) -> f64 {
     let (_dir, path) = written(STUDY);
     let matched = EXPERIMENT.to_owned()
-        + "[[background]]\nname = \"same\"\nkind = \"cbr\"\nrate = \"match:noise\"\n";
+        + "[[background]]\nname = \"same\"\nkind = \"cbr\"\nrate = \"match:noise\"\n\
+           [[background]]\nname = \"both\"\nkind = \"mix\"\nof = [\"noise\", \"same\"]\n";
     std::fs::write(path.with_file_name("experiment.toml"), matched).unwrap();
-    let text = STUDY.replacen("seeds = 2", "seeds = 1\nbackground = \"same\"", 1);
+    let one = format!("seeds = 1\nbackground = \"{background}\"");
+    let text = STUDY.replacen("seeds = 2", &one, 1);
     std::fs::write(&path, text).unwrap();
     let study = FileStudy::read(&path, &Overrides::default()).unwrap();
     let options = Options {
@@ -433,8 +435,16 @@ fn a_background_with_a_rate_to_reach_is_measured_first() {
     let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
         panic!("nobody stopped it");
     };
+    numbers[1][0]
+}
+
+#[test]
+fn what_a_background_rests_on_is_measured_first_and_plays() {
     // 1 Mbit/s of 1000 bytes for 5 s, and pages: an unmeasured background would be silent.
-    assert!(numbers[1][0] > 625.0, "{}", numbers[1][0]);
+    let same = arrived_beside("same");
+    assert!(same > 625.0, "{same}");
+    let both = arrived_beside("both");
+    assert!(both > 1250.0, "{both}");
 }
 
 #[test]

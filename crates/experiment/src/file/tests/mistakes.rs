@@ -413,7 +413,7 @@ fn mistakes_in_disciplines_transports_and_backgrounds_are_shown_where_they_stand
             "foreground[0].tcp.ack_delay",
             "write 500ms or less",
         ),
-        (replay, "", "background[0].trace", "missing key `trace`"),
+        (replay, "", "background[0].trace", "of = \"BACKGROUND\""),
         (
             "stretch = 2",
             "stretch = 0",

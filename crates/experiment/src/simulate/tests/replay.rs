@@ -245,3 +245,47 @@ fn what_is_wrong_with_a_capture_is_said_at_its_key() {
         "rate",
     );
 }
+
+/// A replay of `original`, which has the name `one`.
+fn replayed(original: &str) -> Plan {
+    let text = file("");
+    let (network, _) = text.split_once("[[background]]").expect("backgrounds");
+    let (_, run) = text.split_once("[run]").expect("a run");
+    let copy = "name = \"copy\"\nkind = \"replay\"\nof = \"one\"\nphase = \"0s\"\ndelay = \"0s\"";
+    let both = format!(
+        "{network}[[background]]\nname = \"one\"\n{original}\n[[background]]\n{copy}\n[run]{run}"
+    );
+    Plan::resolve(&both, "x.toml", std::path::Path::new("")).expect("a good file")
+}
+
+#[test]
+fn another_backgrounds_packets_come_again_as_they_came_to_the_link() {
+    for transport in ["udp", "tcp"] {
+        let plan = replayed(&format!(
+            "kind = \"poisson\"\nrate = \"5Mbit\"\nrate_up = \"1Mbit\"\ntransport = \"{transport}\""
+        ));
+        let alone = |name: &str| {
+            let part = plan.file.background.iter().find(|b| b.name() == name);
+            let spec = plan.alone(part.expect("it is there"), 0, None, &BTreeMap::new());
+            Simulator.run(&spec, &|_| {}, &|| false).expect("a run")
+        };
+        let (original, copy) = (alone("one"), alone("copy"));
+        for direction in [0, 1] {
+            // The capture begins when the warm-up is over.
+            let came = &arrived(&original, direction)[10..];
+            assert_eq!(
+                arrived(&copy, direction)[..came.len()],
+                *came,
+                "{transport}"
+            );
+            assert!(came.iter().sum::<u64>() > 500_000, "{came:?}");
+        }
+    }
+    let plan = replayed("kind = \"learnt\"\nmodel = \"access-link\"\nrate = \"8Mbit\"");
+    let copy = plan.file.background.iter().find(|b| b.name() == "copy");
+    let bps = plan.native_bps(copy.expect("it is there"), &BTreeMap::new());
+    assert!(
+        (3e6..16e6).contains(&bps),
+        "the model itself has 0.8e6: {bps}"
+    );
+}
