@@ -250,9 +250,11 @@ pub(crate) fn ledger(ledger: &Ledger, reference: &str) -> String {
     // What is left of 80 columns beside the others and the room between them.
     let columns = ledger.columns.len();
     let narrow = if columns > 2 { 12 } else { 15 };
-    let taken = 6 + 12 + columns * narrow + header.len();
+    let ids = ledger.entries.iter().map(|e| e.id.chars().count());
+    let id = ids.max().unwrap_or(0).clamp(1, 12);
+    let taken = id + 12 + columns * narrow + header.len();
     let wide = WIDTH.saturating_sub(taken).max(12);
-    let widths = [6, wide, 12].into_iter();
+    let widths = [id, wide, 12].into_iter();
     let widths = widths.chain(std::iter::repeat_n(narrow, columns));
     for ((i, column), width) in table.column_iter_mut().enumerate().zip(widths) {
         column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width as u16)));

@@ -177,11 +177,19 @@ impl<'s> Shape<'s> {
                 }
                 None => {
                     let known: Vec<&str> = properties.keys().map(String::as_str).collect();
+                    // `rate_up`, where a direction is a table: `up = { rate = ... }`.
+                    let direction = name.get_ref().split_once(['_', '-']).filter(|(own, way)| {
+                        ["up", "down"].contains(way) && known.contains(own) && known.contains(way)
+                    });
+                    let hint = match direction {
+                        Some((own, way)) => format!("write `{way} = {{ {own} = ... }}`"),
+                        None => suggest(name.get_ref(), &known, "known keys"),
+                    };
                     self.add(
                         name.span(),
                         &place(name.get_ref()),
                         format!("unknown key `{}`", name.get_ref()),
-                        Some(suggest(name.get_ref(), &known, "known keys")),
+                        Some(hint),
                     );
                 }
             }

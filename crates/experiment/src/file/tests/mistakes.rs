@@ -47,6 +47,13 @@ fn each_kind_of_mistake_names_line_key_and_way_out() {
             "hint: write it as a string with its unit, for example \"10Mbit\"",
         ),
         (
+            "rate = \"20Mbit\"",
+            "rate_up = \"20Mbit\"",
+            "x.toml:4:1",
+            "network.rate_up",
+            "hint: write `up = { rate = ... }`",
+        ),
+        (
             "kind = \"web\"",
             "kind = \"wep\"",
             "x.toml:10:8",
