@@ -342,10 +342,11 @@
     const frame = document.createElement("iframe");
     frame.style.cssText = "position:fixed;width:0;height:0;border:0";
     const size = charts[0].viewBox.baseVal;
-    frame.srcdoc = `<!doctype html><title>${document.title}</title>`
-      + `<style>@page{size:${size.width}px ${size.height}px;margin:0}body{margin:0}svg{display:block}</style>`
+    frame.srcdoc = `<!doctype html><style>@page{size:${size.width}px ${size.height}px;margin:0}body{margin:0}svg{display:block}</style>`
       + charts.map(drawing).join("");
     frame.onload = () => {
+      // The name of the file, as text: names are anybody's.
+      frame.contentDocument.title = document.title;
       frame.contentWindow.onafterprint = () => frame.remove();
       frame.contentWindow.print();
     };
