@@ -301,8 +301,9 @@ PieDelay: TypeAlias = Literal[
     "timestamps",
     "departure-rate",
 ]
-"""How PIE learns the delay. `timestamps`: The time that the packet last taken has waited.
-`departure-rate`: The backlog over the rate of departures, measured over 16 KiB at a time."""
+"""How PIE learns the delay (RFC 8033 sections 4.3 and 5.2). `timestamps`: The time that the packet
+last taken has waited; zero when nothing waits. `departure-rate`: Little's law: backlog over the
+rate of departures, measured over 16 KiB at a time and averaged with weight 1/8."""
 
 Place: TypeAlias = Literal[
     "left",
@@ -358,8 +359,9 @@ Spacing: TypeAlias = Literal[
     "uniform",
     "wait",
 ]
-"""How RED spreads its drops out. `geometric`: Each packet for itself. `uniform`: Gaps between drops
-are uniform. `wait`: No drop within 1/p packets of the last, gaps uniform after that."""
+"""How RED spreads its drops out. `geometric`: Each packet for itself: gaps are geometric (Floyd &
+Jacobson 1993, section 7, method 1). `uniform`: Gaps are uniform (method 2, the paper's choice).
+`wait`: No drop within 1/p packets of the last, gaps uniform after that (ns-2 `wait_`)."""
 
 Stack: TypeAlias = Literal[
     "simulated",
@@ -410,8 +412,9 @@ Victim: TypeAlias = Literal[
     "front",
     "random",
 ]
-"""Which packet goes when RED must drop one. `arriving`: The one that arrives. `front`: The second in
-the queue. `random`: Any."""
+"""Which packet goes when RED must drop one: the queue is full or the average too high. `arriving`: The
+one that arrives. `front`: The second in the queue (ns-2 `drop_front_`). `random`: Any (ns-2
+`drop_rand_`)."""
 
 Weight: TypeAlias = "float | WeightRule"
 """Weight of the newest sample in the average."""
@@ -2265,20 +2268,21 @@ class CodelQdisc(Table):
     """Controlled delay (RFC 8289)."""
 
     ecn: bool | None = None
-    """Mark packets of senders that understand ECN instead of dropping them. Default: false."""
+    """Mark packets of senders that understand it instead of dropping them (RFC 3168). Default: false."""
 
     interval: Dur | None = None
-    """How long the delay must stay above the target before the first drop: about the longest round
-    trip. Default: 100ms."""
+    """How long the delay must stay above the target before the first drop, about a worst round trip
+    (section 5.3, INTERVAL: 100 ms). Default: 100ms."""
 
     kind: Literal["codel"] = "codel"
     """Which kind; it decides what other keys there are."""
 
     mtu: Bytes | None = None
-    """Bytes that may wait whatever their delay: the largest packet. Default: 1.5kB."""
+    """Bytes that may wait whatever their delay: a packet of maximal size, so that the link never runs
+    dry (section 5.2, `maxpacket_`). Default: 1.5kB."""
 
     target: Dur | None = None
-    """Standing delay that is tolerated. Default: 5ms."""
+    """Standing delay that is tolerated (section 5.3, TARGET: 5 ms). Default: 5ms."""
 
 
 @dataclass(kw_only=True)
@@ -2315,40 +2319,43 @@ class PieQdisc(Table):
     """Proportional integral controller, enhanced (RFC 8033)."""
 
     alpha: float | None = None
-    """Gain on the distance from the target, per second. Default: 0.125."""
+    """Gain on the distance from the target, per second (section 4.2: 1/8). Default: 0.125."""
 
     beta: float | None = None
-    """Gain on the change since the last computation, per second. Default: 1.25."""
+    """Gain on the change since the last computation, per second (section 4.2: 1 + 1/4). Default: 1.25."""
 
     capped: bool | None = None
-    """Whether the probability grows by 2 % at most once it has reached 10 %. Default: true."""
+    """Whether the probability grows by 2 % at most once it has reached 10 % (section 5.5). Default:
+    true."""
 
     delay: PieDelay | None = None
     """How the delay is learnt. Default: timestamps."""
 
     derandomize: bool | None = None
-    """Whether drops are spread out. Default: true."""
+    """Whether drops are spread out (section 5.4). Default: true."""
 
     ecn: bool | None = None
-    """Mark packets of senders that understand ECN instead of dropping them. Default: false."""
+    """Mark packets of senders that understand it instead of dropping them (section 5.1). Default:
+    false."""
 
     kind: Literal["pie"] = "pie"
     """Which kind; it decides what other keys there are."""
 
     mark_below: float | None = None
-    """Above this probability packets are dropped all the same. Default: 0.1."""
+    """Above this probability packets are dropped all the same (section 5.1: 10 %). Default: 0.1."""
 
     max_burst: Dur | None = None
-    """How long a burst may last before anything is dropped. Default: 150ms."""
+    """How long a burst may last before anything is dropped (section 4.4, MAX_BURST: 150 ms). Default:
+    150ms."""
 
     mean_packet: Bytes | None = None
-    """Size of a mean packet: a queue of two is left alone. Default: 1.5kB."""
+    """Size of a mean packet: a queue of two is left alone (section 4.1, MEAN_PKTSIZE). Default: 1.5kB."""
 
     target: Dur | None = None
-    """Delay to be kept. Default: 15ms."""
+    """Delay to be kept (section 4.2, QDELAY_REF: 15 ms). Default: 15ms."""
 
     update: Dur | None = None
-    """How often the drop probability is computed. Default: 15ms."""
+    """How often the drop probability is computed (section 4.2, T_UPDATE: 15 ms). Default: 15ms."""
 
 
 @dataclass(kw_only=True)

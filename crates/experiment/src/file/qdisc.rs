@@ -5,9 +5,10 @@ mod red;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, QueueLimit};
+use swell_path::{CoDelConfig, PieConfig};
 
 use super::named::{Named, Short};
-pub use red::{Adaptation, Measure, Red, RedSet, Spacing, Victim, Weight, WeightRule};
+pub use red::{Adaptation, Red, RedSet, Weight, WeightRule};
 
 /// A queueing discipline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,11 +25,11 @@ pub enum Qdisc {
     /// Deficit round robin.
     Drr(Drr),
     /// Controlled delay (RFC 8289).
-    Codel(Codel),
+    Codel(CoDelConfig),
     /// A controlled-delay queue for each flow, served in turn (RFC 8290).
     FqCodel(FqCodel),
     /// Proportional integral controller, enhanced (RFC 8033).
-    Pie(Pie),
+    Pie(PieConfig),
 }
 
 impl Qdisc {
@@ -120,33 +121,6 @@ pub enum DrrClasses {
     Traffic,
 }
 
-/// Drops from the head once packets have waited longer than the target for an interval, then at
-/// shorter and shorter intervals until they do not.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Codel {
-    /// Standing delay that is tolerated.
-    pub target: Dur,
-    /// How long the delay must stay above the target before the first drop: about the longest
-    /// round trip.
-    pub interval: Dur,
-    /// Bytes that may wait whatever their delay: the largest packet.
-    pub mtu: Bytes,
-    /// Mark packets of senders that understand ECN instead of dropping them.
-    pub ecn: bool,
-}
-
-impl Default for Codel {
-    fn default() -> Codel {
-        Codel {
-            target: Dur::from_millis(5),
-            interval: Dur::from_millis(100),
-            mtu: Bytes(1500),
-            ecn: false,
-        }
-    }
-}
-
 /// Flows are hashed to queues, which take turns, new ones first; each is under its own CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -169,7 +143,7 @@ pub struct FqCodel {
 
 impl Default for FqCodel {
     fn default() -> FqCodel {
-        let codel = Codel::default();
+        let codel = CoDelConfig::default();
         FqCodel {
             flows: 1024,
             quantum: Bytes(1514),
@@ -180,64 +154,6 @@ impl Default for FqCodel {
             ecn: true,
         }
     }
-}
-
-/// Arrivals are dropped with a probability that a controller moves so that the delay stays at its
-/// target.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Pie {
-    /// Delay to be kept.
-    pub target: Dur,
-    /// How often the drop probability is computed.
-    pub update: Dur,
-    /// How long a burst may last before anything is dropped.
-    pub max_burst: Dur,
-    /// Gain on the distance from the target, per second.
-    pub alpha: f64,
-    /// Gain on the change since the last computation, per second.
-    pub beta: f64,
-    /// Size of a mean packet: a queue of two is left alone.
-    pub mean_packet: Bytes,
-    /// How the delay is learnt.
-    pub delay: PieDelay,
-    /// Whether drops are spread out.
-    pub derandomize: bool,
-    /// Whether the probability grows by 2 % at most once it has reached 10 %.
-    pub capped: bool,
-    /// Mark packets of senders that understand ECN instead of dropping them.
-    pub ecn: bool,
-    /// Above this probability packets are dropped all the same.
-    pub mark_below: f64,
-}
-
-impl Default for Pie {
-    fn default() -> Pie {
-        Pie {
-            target: Dur::from_millis(15),
-            update: Dur::from_millis(15),
-            max_burst: Dur::from_millis(150),
-            alpha: 0.125,
-            beta: 1.25,
-            mean_packet: Bytes(1500),
-            delay: PieDelay::Timestamps,
-            derandomize: true,
-            capped: true,
-            ecn: false,
-            mark_below: 0.1,
-        }
-    }
-}
-
-/// How PIE learns the delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PieDelay {
-    /// The time that the packet last taken has waited.
-    #[default]
-    Timestamps,
-    /// The backlog over the rate of departures, measured over 16 KiB at a time.
-    DepartureRate,
 }
 
 /// A discipline as a file writes it.

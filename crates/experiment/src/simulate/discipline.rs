@@ -2,14 +2,12 @@
 
 use swell_base::{Bytes, QueueLimit, Rate};
 use swell_path::{
-    Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PieConfig, PieDelay,
-    PriorityConfig, RedAdaptive, RedConfig, RedMeasure, RedSpacing, RedThresholds, RedVictim,
-    RedWeight,
+    Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PriorityConfig, RedAdaptive,
+    RedConfig, RedThresholds, RedWeight,
 };
 
 use crate::file::qdisc::{
-    self, Drr, DrrClasses, FqCodel, Measure, Pie, Priority, Qdisc, Red, RedSet, Spacing, Victim,
-    Weight, WeightRule,
+    Drr, DrrClasses, FqCodel, Priority, Qdisc, Red, RedSet, Weight, WeightRule,
 };
 
 /// The discipline that `qdisc` describes, in front of a link of `rate`. Limits in BDP are resolved
@@ -20,14 +18,9 @@ pub(super) fn discipline(qdisc: &Qdisc, rate: Rate) -> Discipline {
         Qdisc::Red(r) => Discipline::Red(red(r, rate)),
         Qdisc::Priority(p) => Discipline::Priority(priority(p)),
         Qdisc::Drr(d) => Discipline::Drr(drr(d)),
-        Qdisc::Codel(c) => Discipline::CoDel(CoDelConfig {
-            target: c.target,
-            interval: c.interval,
-            mtu: small(c.mtu),
-            ecn: c.ecn,
-        }),
+        Qdisc::Codel(c) => Discipline::CoDel(*c),
         Qdisc::FqCodel(f) => Discipline::FqCoDel(fq_codel(f)),
-        Qdisc::Pie(p) => Discipline::Pie(pie(p)),
+        Qdisc::Pie(p) => Discipline::Pie(*p),
     }
 }
 
@@ -69,28 +62,9 @@ fn fq_codel(f: &FqCodel) -> FqCoDelConfig {
         codel: CoDelConfig {
             target: f.target,
             interval: f.interval,
-            mtu: small(f.mtu),
+            mtu: f.mtu,
             ecn: f.ecn,
         },
-    }
-}
-
-fn pie(p: &Pie) -> PieConfig {
-    PieConfig {
-        target: p.target,
-        update: p.update,
-        max_burst: p.max_burst,
-        alpha: p.alpha,
-        beta: p.beta,
-        mean_packet: small(p.mean_packet),
-        delay: match p.delay {
-            qdisc::PieDelay::Timestamps => PieDelay::Timestamps,
-            qdisc::PieDelay::DepartureRate => PieDelay::DepartureRate,
-        },
-        derandomize: p.derandomize,
-        capped: p.capped,
-        ecn: p.ecn,
-        mark_below: p.mark_below,
     }
 }
 
@@ -120,18 +94,9 @@ fn red(r: &Red, rate: Rate) -> RedConfig {
             Some(Weight::Rule(WeightRule::TenRoundTrips)) => RedWeight::TenRoundTrips,
         },
         mean_packet,
-        measure: match r.measure {
-            None => set.measure,
-            Some(Measure::Packets) => RedMeasure::Packets,
-            Some(Measure::Bytes) => RedMeasure::Bytes,
-        },
+        measure: r.measure.unwrap_or(set.measure),
         by_size: r.by_size.unwrap_or(set.by_size),
-        spacing: match r.spacing {
-            None => set.spacing,
-            Some(Spacing::Geometric) => RedSpacing::Geometric,
-            Some(Spacing::Uniform) => RedSpacing::Uniform,
-            Some(Spacing::Wait) => RedSpacing::Wait,
-        },
+        spacing: r.spacing.unwrap_or(set.spacing),
         gentle: r.gentle.unwrap_or(set.gentle),
         adaptive: r.adaptive.map_or(set.adaptive, |a| {
             Some(RedAdaptive {
@@ -144,12 +109,7 @@ fn red(r: &Red, rate: Rate) -> RedConfig {
         }),
         ecn: r.ecn,
         mark_below: r.mark_below.or(set.mark_below),
-        victim: match r.victim {
-            None => set.victim,
-            Some(Victim::Arriving) => RedVictim::Arriving,
-            Some(Victim::Front) => RedVictim::Front,
-            Some(Victim::Random) => RedVictim::Random,
-        },
+        victim: r.victim.unwrap_or(set.victim),
         dialect: set.dialect,
     }
 }
@@ -182,7 +142,9 @@ fn large(b: Bytes) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::qdisc::{Codel, QdiscSpec};
+    use swell_path::{PieConfig, PieDelay, RedMeasure, RedSpacing, RedVictim};
+
+    use crate::file::qdisc::QdiscSpec;
 
     fn of(toml: &str) -> Discipline {
         let table: toml::Table = toml.parse().expect("TOML");
@@ -305,7 +267,7 @@ mod tests {
         let Discipline::CoDel(codel) = of("q = { kind = 'codel', ecn = true }") else {
             panic!("no CoDel")
         };
-        assert!(codel.ecn && codel.target == Codel::default().target);
+        assert!(codel.ecn && codel.target == CoDelConfig::default().target);
         let Discipline::Pie(pie) = of("q = { kind = 'pie', delay = 'departure-rate' }") else {
             panic!("no PIE")
         };

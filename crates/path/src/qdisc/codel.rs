@@ -1,12 +1,16 @@
 //! Controlled delay (CoDel).
 
-use swell_base::{DropReason, Dur, Packet, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, DropReason, Dur, Packet, Time};
 
 use super::store::{Bound, Stamped, mark};
 use super::{Backlog, Outlet, Qdisc};
 
 /// Controlled delay, RFC 8289.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Codel")]
 pub struct CoDelConfig {
     /// Standing delay that is tolerated (section 5.3, TARGET: 5 ms).
     pub target: Dur,
@@ -15,7 +19,7 @@ pub struct CoDelConfig {
     pub interval: Dur,
     /// Bytes that may wait whatever their delay: a packet of maximal size, so that the link never
     /// runs dry (section 5.2, `maxpacket_`).
-    pub mtu: u16,
+    pub mtu: Bytes,
     /// Mark packets of senders that understand it instead of dropping them (RFC 3168).
     pub ecn: bool,
 }
@@ -25,7 +29,7 @@ impl Default for CoDelConfig {
         CoDelConfig {
             target: Dur::from_millis(5),
             interval: Dur::from_millis(100),
-            mtu: 1500,
+            mtu: Bytes(1500),
             ecn: false,
         }
     }
@@ -183,8 +187,7 @@ impl Control {
             self.first_above = None;
             return None;
         };
-        let short =
-            now.since(came) < config.target || queue.backlog().bytes <= u64::from(config.mtu);
+        let short = now.since(came) < config.target || queue.backlog().bytes <= config.mtu.0;
         if short {
             self.first_above = None;
             return Some((packet, false));

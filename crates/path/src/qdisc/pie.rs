@@ -1,12 +1,16 @@
 //! Proportional integral controller, enhanced (PIE).
 
-use swell_base::{DropReason, Dur, Packet, Stream, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, DropReason, Dur, Packet, Stream, Time};
 
 use super::store::{Bound, Stamped, mark};
 use super::{Backlog, Outlet, Qdisc};
 
 /// PIE, RFC 8033.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Pie")]
 pub struct PieConfig {
     /// Delay to be kept (section 4.2, QDELAY_REF: 15 ms).
     pub target: Dur,
@@ -18,8 +22,8 @@ pub struct PieConfig {
     pub alpha: f64,
     /// Gain on the change since the last computation, per second (section 4.2: 1 + 1/4).
     pub beta: f64,
-    /// Mean packet in bytes: a queue of two is left alone (section 4.1, MEAN_PKTSIZE).
-    pub mean_packet: u16,
+    /// Size of a mean packet: a queue of two is left alone (section 4.1, MEAN_PKTSIZE).
+    pub mean_packet: Bytes,
     /// How the delay is learnt.
     pub delay: PieDelay,
     /// Whether drops are spread out (section 5.4).
@@ -40,7 +44,7 @@ impl Default for PieConfig {
             max_burst: Dur::from_millis(150),
             alpha: 0.125,
             beta: 1.25,
-            mean_packet: 1500,
+            mean_packet: Bytes(1500),
             delay: PieDelay::Timestamps,
             derandomize: true,
             capped: true,
@@ -51,7 +55,8 @@ impl Default for PieConfig {
 }
 
 /// How PIE learns the delay (RFC 8033 sections 4.3 and 5.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum PieDelay {
     /// The time that the packet last taken has waited; zero when nothing waits.
     #[default]
@@ -189,7 +194,7 @@ impl Pie {
         let c = &self.config;
         if self.burst_allowance > Dur::ZERO
             || self.delay_old < c.target / 2 && self.probability < 0.2
-            || self.queue.backlog().bytes <= 2 * u64::from(c.mean_packet)
+            || self.queue.backlog().bytes <= 2 * c.mean_packet.0
         {
             return false;
         }

@@ -26,7 +26,7 @@ impl Rfc {
             list: Vec::new(),
             target: c.target.as_nanos(),
             interval: c.interval.as_nanos(),
-            maxpacket: u64::from(c.mtu),
+            maxpacket: c.mtu.0,
             first_above_time: 0,
             drop_next: 0,
             count: 0,

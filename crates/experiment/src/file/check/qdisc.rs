@@ -3,7 +3,8 @@
 use swell_base::{Bytes, Dur};
 
 use super::Findings;
-use crate::file::qdisc::{Adaptation, Drr, DrrClasses, Pie, Priority, Qdisc, Red, Weight};
+use crate::file::qdisc::{Adaptation, Drr, DrrClasses, Priority, Qdisc, Red, Weight};
+use swell_path::PieConfig;
 
 /// What 16 bits hold.
 const MOST: u32 = 65_535;
@@ -175,7 +176,7 @@ fn drr(key: &dyn Fn(&str) -> String, d: &Drr, found: &mut Findings) {
     }
 }
 
-fn pie(key: &dyn Fn(&str) -> String, p: &Pie, found: &mut Findings) {
+fn pie(key: &dyn Fn(&str) -> String, p: &PieConfig, found: &mut Findings) {
     if p.update < SHORTEST_UPDATE {
         found.add(
             key("update"),

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, QueueLimit};
+use swell_path::{RedMeasure, RedSpacing, RedVictim};
 
 /// Random early detection: a named set of parameters, and what differs from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,13 +36,13 @@ pub struct Red {
     pub mean_packet: Option<Bytes>,
     /// What is averaged. Default: the set's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measure: Option<Measure>,
+    pub measure: Option<RedMeasure>,
     /// Whether a packet is dropped in proportion to its size. Default: the set's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_size: Option<bool>,
     /// How drops are spread out. Default: the set's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spacing: Option<Spacing>,
+    pub spacing: Option<RedSpacing>,
     /// Whether the probability goes on to 1 at twice `max` instead of jumping there. Default: the
     /// set's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +59,7 @@ pub struct Red {
     /// Which packet goes when the queue is full or its average too long. Default: the one that
     /// arrives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub victim: Option<Victim>,
+    pub victim: Option<RedVictim>,
 }
 
 /// A named set of RED's parameters.
@@ -94,40 +95,6 @@ pub enum WeightRule {
     OneSecond,
     /// The average looks back over ten round trips of three link delays, at least 100ms each.
     TenRoundTrips,
-}
-
-/// What RED averages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Measure {
-    /// Packets waiting.
-    Packets,
-    /// Bytes waiting.
-    Bytes,
-}
-
-/// How RED spreads its drops out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Spacing {
-    /// Each packet for itself.
-    Geometric,
-    /// Gaps between drops are uniform.
-    Uniform,
-    /// No drop within 1/p packets of the last, gaps uniform after that.
-    Wait,
-}
-
-/// Which packet goes when RED must drop one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Victim {
-    /// The one that arrives.
-    Arriving,
-    /// The second in the queue.
-    Front,
-    /// Any.
-    Random,
 }
 
 /// How adaptive RED moves its probability.

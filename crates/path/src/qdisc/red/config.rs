@@ -1,5 +1,7 @@
 //! RED's parameters and named sets of them.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate};
 
 /// Random early detection. Named sets: [`RedConfig::classic`] (the default), [`RedConfig::adaptive`],
@@ -161,7 +163,9 @@ impl RedWeight {
 }
 
 /// What RED averages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Measure")]
 pub enum RedMeasure {
     /// Packets waiting.
     #[default]
@@ -171,7 +175,9 @@ pub enum RedMeasure {
 }
 
 /// How RED spreads its drops out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Spacing")]
 pub enum RedSpacing {
     /// Each packet for itself: gaps are geometric (Floyd & Jacobson 1993, section 7, method 1).
     Geometric,
@@ -183,7 +189,9 @@ pub enum RedSpacing {
 }
 
 /// Which packet goes when RED must drop one: the queue is full or the average too high.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Victim")]
 pub enum RedVictim {
     /// The one that arrives.
     #[default]
