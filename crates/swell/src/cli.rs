@@ -363,7 +363,7 @@ pub(crate) enum StudyCommand {
     Harpoon(BundledArgs),
     /// Does a router treat learnt traffic as it treats a packet generator's? The same, section 6: in real time, with the
     /// kernel's forwarding between hosts on this machine.
-    #[command(mut_arg("with", |a| a.help("Another value than the study's own. model: the users whose flow records are learnt from; rate: of the router's output line; today: true for hosts as the kernel makes them, not as the paper's")))]
+    #[command(mut_arg("with", |a| a.help("Another value than the study's own. model: the users whose flow records are learnt from: a bundled structural model, or the file of one; rate: rate of the router's output line; today: hosts as the kernel makes them, instead of such as the paper's: Reno, and receive windows of 64 KB at most")))]
     Router(BundledArgs),
     /// Run a study of your own: a file of experiments, lines, measures, claims and figures.
     File(StudyFileArgs),

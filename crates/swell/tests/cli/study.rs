@@ -239,7 +239,10 @@ fn options_are_in_the_help_of_studies_that_have_them() {
             there += 1;
         }
     }
-    assert_eq!(there, 4, "filler has one, harpoon two, sensitivity one");
+    assert_eq!(
+        there, 7,
+        "filler has one, harpoon two, router three, sensitivity one"
+    );
     let bad = run(&dir, &["study", "filler", "--quick", "--with", "minutes=0"]);
     assert_eq!(bad.status.code(), Some(2));
     let said = text(&bad.stderr);
