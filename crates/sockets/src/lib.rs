@@ -79,7 +79,7 @@ mod tests;
 pub use addresses::{Paths, Prefix, PrefixError, Side};
 pub use carrier::{Carrier, CarrierConfig, Ended};
 pub use report::hint;
-pub use report::{Counts, Report};
+pub use report::{Counts, Report, TIMERS_LATE};
 pub use side::{Here, InNamespace, SideConfig, Sockets};
 pub use tcp::family;
 

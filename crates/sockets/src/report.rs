@@ -56,6 +56,9 @@ pub struct Report {
     pub warnings: Vec<Warning>,
 }
 
+/// The code of the warning that a generator was behind its schedule.
+pub const TIMERS_LATE: &str = "timers-late";
+
 /// Timers later than this at the 99th percentile are worth a warning: a sender's packets are then not where
 /// its law has them.
 const LATE: Dur = Dur::from_millis(5);
@@ -142,7 +145,7 @@ impl Report {
         );
         if late.p99 > LATE {
             warnings.push(Warning::warning(
-                "timers-late",
+                TIMERS_LATE,
                 format!(
                     "timers were up to {} late, one in a hundred {} or more: the generator \
                      falls behind its schedule; give it a processor of its own or less to do",

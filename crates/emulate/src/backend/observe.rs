@@ -35,7 +35,7 @@ pub(super) fn observe(
     if played.conditions.too_late {
         observed.warnings.push(Warning::warning(
             "emulator-late",
-            "packets left so late that requests, or packets of streams, may have taken over a twentieth longer for it: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
+            "packets left so late that requests, or packets of streams, may have taken over a twentieth longer for it, or a generator's timers were late: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
         ));
     }
     observed

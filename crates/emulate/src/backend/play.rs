@@ -113,7 +113,12 @@ impl Play<'_> {
             run_parts.was_warm(ledgers);
         }
         let conversations = ended.tracker.finish(ended.at);
-        let too_late = requests::too_late(&conversations, &ended.late);
+        let own: &[_] = match &done {
+            Done::Machine(_, _, warnings) => warnings,
+            Done::Exits(_) => &[],
+        };
+        let too_late = requests::too_late(&conversations, &ended.late)
+            || requests::behind(doubts.iter().chain(own));
         let losses = hosts.iter().map(|h| Ok((h.name().to_owned(), h.losses()?)));
         let losses: io::Result<Vec<_>> = losses.collect();
         Ok(Played {

@@ -63,6 +63,13 @@ pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warn
     (rows, doubts)
 }
 
+/// Whether a generator was so far behind its schedule that what it did is not what it was asked for: the run must not
+/// decide anything either.
+pub(super) fn behind<'w>(warnings: impl IntoIterator<Item = &'w Warning>) -> bool {
+    let mut warnings = warnings.into_iter();
+    warnings.any(|w| w.code == swell_sockets::TIMERS_LATE)
+}
+
 /// Whether the emulator's lateness could have changed so much that the run must not decide anything: too many requests,
 /// too many one-way transfers, or too many packets of streams. Where packets show none of these, one packet in a
 /// hundred over a millisecond late (ModelNet's bound).
@@ -178,6 +185,18 @@ mod tests {
             until: at + Dur::from_millis(10),
             exchanges: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_run_whose_generator_was_behind_its_schedule_is_late() {
+        let warned = |code| {
+            [
+                Warning::warning("strangers", ""),
+                Warning::warning(code, ""),
+            ]
+        };
+        assert!(behind(&warned(swell_sockets::TIMERS_LATE)));
+        assert!(!behind(&warned("windows-not-capped")));
     }
 
     /// Every kind of traffic is judged by its own: late packets of a stream are not made good by requests that are punctual.
