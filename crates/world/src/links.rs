@@ -44,6 +44,8 @@ pub(crate) struct Links {
     /// shared link.
     due: Soonest,
     access: Vec<AccessLink>,
+    /// Access links ever added.
+    added: u16,
     free: Vec<LinkIndex>,
     /// Access links that no flow uses any more. Their places are reused once they are empty.
     unused: BTreeSet<LinkIndex>,
@@ -71,6 +73,10 @@ struct AccessLink {
     /// How often this place was reused. A packet that carries an older number was bound for a former link and does not
     /// enter.
     generation: u16,
+    /// How many were added before it. Among packets that reach a queue at the same instant, that of the older link is
+    /// first. The place does not say which is older, because places are reused in any order. Sixteen bits fit here, and
+    /// packets that meet belong to links of about the same age.
+    serial: u16,
     plain: PlainLink,
 }
 
@@ -86,6 +92,7 @@ impl Links {
             due: Soonest::new(queues.len()),
             queues,
             access: Vec::new(),
+            added: 0,
             free: Vec::new(),
             unused: BTreeSet::new(),
             off: Off::default(),
@@ -120,8 +127,10 @@ impl Links {
             other,
             onto,
             generation: 0,
+            serial: self.added,
             plain,
         };
+        self.added = self.added.wrapping_add(1);
         if let Some(index) = self.free.pop() {
             let link = self.access_mut(index);
             let generation = link.generation;
@@ -276,7 +285,7 @@ impl Links {
         };
         let wake = match link.onto {
             NONE => Wake::at_host(place, is_bare(packet)),
-            _ => Wake::at_first(place, index - ACCESS, link.plain.before()),
+            _ => Wake::at_first(place, link.serial, link.plain.before()),
         };
         self.queue.push(arrival, wake);
     }

@@ -49,10 +49,10 @@ impl Wake {
         let rank = if bare { rank::BARE } else { rank::OTHER };
         Wake::new(rank, place.number(), kind::AT_HOST)
     }
-    /// A packet reaches the first queue of its way, over an `access` link that carried so many others right before it.
+    /// A packet reaches the first queue of its way, over an access link with this serial number that carried so many others right before it.
     #[inline]
-    pub fn at_first(place: Place, access: u32, before: u32) -> Wake {
-        let order = (before.min(MOST_BEFORE) << LINK_BITS) | (access % (1 << LINK_BITS));
+    pub fn at_first(place: Place, serial: u16, before: u32) -> Wake {
+        let order = (before.min(MOST_BEFORE) << LINK_BITS) | u32::from(serial);
         Wake::new(rank::AT_QUEUE + order, place.number(), kind::AT_FIRST)
     }
     /// A packet reaches a queue from the one before it.
@@ -136,7 +136,7 @@ mod rank {
 /// Packets that reach queues come last, in an order of their own. The first is the one whose access link carried the fewest packets
 /// right before it: that host began to send last. With packets of one size this is the order of a simulator such as ns-2,
 /// which schedules an arrival when its transmission begins. A packet from another queue counts as one with no packet
-/// before it. Among equals the link with the lower number comes first.
+/// before it. Among equals the access link that was added first comes first.
 impl Ranked for Wake {
     #[inline]
     fn rank(&self) -> u32 {
@@ -144,7 +144,7 @@ impl Ranked for Wake {
     }
 }
 
-const LINK_BITS: u32 = 20;
+const LINK_BITS: u32 = u16::BITS;
 const MOST_BEFORE: u32 = (1 << (u64::BITS - RANK_AT - LINK_BITS)) - 2;
 
 /// Workloads and tokens below these fit a word and need no place in [`Timers`].

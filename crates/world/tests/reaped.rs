@@ -1,6 +1,7 @@
 //! Packets of a flow that is over, and whose access link has become another flow's.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 
 use swell_base::{Dur, QueueLimit, Rate, Tag, Time};
 use swell_path::LinkConfig;
@@ -64,4 +65,59 @@ fn packets_of_a_flow_that_is_over_stay_off_links_that_became_another_flows() {
     // second. The bottleneck alone: the 9 others.
     assert_eq!(world.hops(), 2 * (11 + 3) + 9);
     assert_eq!(world.pooled(), 0);
+}
+
+const GROUP: u32 = 6;
+
+/// Every second six hosts at once send a datagram each, and are forgotten when it arrives.
+struct Groups(Sender<u32>);
+
+impl Workload for Groups {
+    fn handle(&mut self, _: Time, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Start => actions.push(Action::Timer(Dur::ZERO, 0)),
+            Event::Timer(group) => {
+                for n in 0..GROUP {
+                    let conn = Conn(group as u32 * GROUP + n);
+                    let client = Access {
+                        delay: Dur::from_millis(5),
+                        ..Access::default()
+                    };
+                    let open = Open {
+                        client,
+                        ..Open::default()
+                    };
+                    actions.push(Action::Datagrams(conn, Box::new(open)));
+                    actions.push(Action::SendDatagram(conn, End::Client, 972));
+                }
+                actions.push(Action::Timer(Dur::from_secs(1), group + 1));
+            }
+            Event::Datagram(conn, ..) => {
+                self.0.send(conn.0).expect("the test listens");
+                actions.push(Action::Abort(conn));
+            }
+            _ => {}
+        }
+    }
+    fn take_records(&mut self) -> Vec<Record> {
+        Vec::new()
+    }
+    fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
+}
+
+/// After ten seconds hosts get the places of former ones. This must not change who comes first.
+#[test]
+fn packets_that_meet_keep_the_order_of_their_hosts_however_places_are_reused() {
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(1_000_000)),
+        queue: QueueLimit::Packets(100),
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[link.clone(), link], 1);
+    let (arrives, arrived) = channel();
+    let tcp = Arc::new(Config::linux());
+    world.add(Box::new(Groups(arrives)), Tag::Background, tcp);
+    world.advance(Time::from_secs_f64(30.5));
+    let order: Vec<u32> = arrived.try_iter().collect();
+    assert_eq!(order, (0..31 * GROUP).collect::<Vec<_>>());
 }
