@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Write the report of a finished run.
     Report(ReportArgs),
-    /// Show how far a run is, on a page that follows it.
+    /// Show how far a run, a study or a generation is, on a page that follows it.
     Watch(WatchArgs),
     /// Compare run directories: what differs from the first to the others, with intervals.
     Compare(CompareArgs),
@@ -244,7 +244,7 @@ pub(crate) struct GenerateArgs {
     /// Throw away what the directory holds.
     #[arg(long)]
     pub fresh: bool,
-    /// Show nothing while it goes on.
+    /// Say nothing but warnings and errors.
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -264,10 +264,10 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The page is served to this machine alone, until Ctrl-C. It follows what other processes do there,\nshards and comparisons among them."
+    after_help = "The page is served to this machine alone, until Ctrl-C. It follows what other processes do there,\nshards and comparisons among them.\n\nswell watch runs/quickstart\nswell watch runs/study-burstiness\nswell watch runs/generate"
 )]
 pub(crate) struct WatchArgs {
-    /// The run directory.
+    /// The directory of a run, of a study or of `swell generate`.
     pub run: PathBuf,
     /// The port on 127.0.0.1. Default: one that is free.
     #[arg(

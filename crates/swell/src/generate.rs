@@ -1,7 +1,7 @@
 //! `swell generate`: drives agents, shows how it goes, keeps what comes home.
 
 mod fleet;
-mod keep;
+pub(crate) mod keep;
 pub(crate) mod local;
 
 use std::io::{BufRead, IsTerminal};
@@ -54,7 +54,8 @@ pub(crate) fn generate(
         let fail = Fail::failed(e);
         fail.hint("`swell agent` runs on every host; see docs/generate.md")
     })?;
-    let begun = Keeper::new(&dir, &name, &order, length)
+    let end = args.duration.or(length);
+    let begun = Keeper::new(&dir, &name, &order, [length, end])
         .and_then(|keeper| controller.start().map_err(Fail::failed).map(|()| keeper));
     let mut keeper = match begun {
         Ok(keeper) => keeper,
@@ -63,7 +64,6 @@ pub(crate) fn generate(
             return Err(fail);
         }
     };
-    let end = args.duration.or(length);
     let line = Line::new(end, args.quiet || json);
     let loads = typed_loads(!args.quiet && !json);
     let played = play(&mut controller, &mut keeper, args, &line, &loads);
@@ -87,7 +87,12 @@ pub(crate) fn generate(
     let finished = keeper.finish(ended, &all, &doubts);
     kept?;
     let totals = finished?;
-    say(&dir, &totals, &all, &doubts, ended, json);
+    let how = match (json, args.quiet) {
+        (true, _) => Said::Json,
+        (false, true) => Said::Doubts,
+        (false, false) => Said::All,
+    };
+    say(&dir, &totals, &all, &doubts, ended, how);
     match ended {
         Ended::Played | Ended::Duration if lost.len() > args.allow_loss => {
             let names = lost.join(", ");
@@ -444,15 +449,23 @@ fn doubts(clients: &[Standing], servers: &[Standing], lost: &[String]) -> Vec<Wa
     all
 }
 
+/// What is said at the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    All,
+    Doubts,
+    Json,
+}
+
 fn say(
     dir: &std::path::Path,
     totals: &Totals,
     agents: &Agents<'_>,
     doubts: &[Warning],
     ended: Ended,
-    json: bool,
+    how: Said,
 ) {
-    if json {
+    if how == Said::Json {
         let [clients, servers] = agents.to_json();
         out::json(&serde_json::json!({
             "run": dir, "ended": keep::word(ended), "seconds": totals.seconds, "flows": totals.flows,
@@ -461,6 +474,9 @@ fn say(
         return;
     }
     out::warnings(doubts);
+    if how == Said::Doubts {
+        return;
+    }
     out::data(&tables::agents::list_of(totals.seconds, agents));
     out::data(&format!("kept: {} ({} flows)", dir.display(), totals.flows));
 }

@@ -21,7 +21,7 @@ use crate::output::Output;
 use crate::{interrupt, out, pictures, report, run, tables};
 
 /// Name of the table of runs in a study's directory.
-const RUNS: &str = "runs.csv";
+pub(crate) const RUNS: &str = "runs.csv";
 /// Folder of the pictures in a study's directory.
 const PICTURES: &str = "pictures";
 /// Pixels of a picture.

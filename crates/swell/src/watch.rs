@@ -1,18 +1,22 @@
-//! `swell watch`: a page on the loopback that follows a run directory.
+//! `swell watch`: a page on the loopback that follows the directory of a run, a study or a generation.
 //!
 //! It reads what the directory holds whenever the page asks, so that it needs nothing of the processes that run it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde_json::{Value, json};
 use swell_experiment::run::Progress;
+use swell_experiment::run::grid::Seen;
 
 use crate::cli::WatchArgs;
 use crate::fail::Fail;
-use crate::{out, report};
+use crate::generate::keep;
+use crate::{out, report, study};
 
 const PAGE: &str = include_str!("watch.html");
 
@@ -21,13 +25,17 @@ const MOST: usize = 8192;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) fn watch(args: &WatchArgs) -> Result<(), Fail> {
-    // What is no run directory, or never was one, is said here and not on the page.
-    let seen = Progress::of(&args.run).map_err(Fail::usage)?;
+    // What is no such directory is said here and not on the page.
+    let seen = state(&args.run).map_err(|e| {
+        let fail = Fail::usage(e);
+        fail.hint("the directory of `swell run`, `swell under -o`, `swell study` or `swell generate`, once it has begun")
+    })?;
+    let name = seen["name"].as_str().unwrap_or_default();
     let failed = |e: io::Error| Fail::failed(format!("127.0.0.1:{}: {e}", args.port));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
     out::data(&format!("http://127.0.0.1:{port}/"));
-    out::say(&format!("follows {}; Ctrl-C ends it", seen.manifest.name));
+    out::say(&format!("follows {name}; Ctrl-C ends it"));
     for stream in listener.incoming().flatten() {
         // A browser that goes away ends its own request only.
         let _ = answer(stream, &args.run, port);
@@ -77,13 +85,9 @@ fn reply(request: &str, dir: &Path, port: u16) -> (&'static str, &'static str, V
     }
     match first.split(' ').take(2).collect::<Vec<_>>()[..] {
         ["GET", "/"] => ("200 OK", HTML, PAGE.into()),
-        ["GET", "/progress"] => match Progress::of(dir) {
-            Ok(seen) => (
-                "200 OK",
-                "application/json",
-                state(&seen).to_string().into_bytes(),
-            ),
-            Err(e) => ("503 Service Unavailable", TEXT, e.to_string().into_bytes()),
+        ["GET", "/progress"] => match state(dir) {
+            Ok(seen) => ("200 OK", "application/json", seen.to_string().into_bytes()),
+            Err(e) => ("503 Service Unavailable", TEXT, e.into_bytes()),
         },
         ["GET", "/report"] => match std::fs::read(dir.join(report::PAGE)) {
             Ok(page) => ("200 OK", HTML, page),
@@ -93,34 +97,110 @@ fn reply(request: &str, dir: &Path, port: u16) -> (&'static str, &'static str, V
     }
 }
 
-/// What the page shows.
-fn state(seen: &Progress) -> serde_json::Value {
-    let manifest = &seen.manifest;
-    let mut order: Vec<(&str, &str)> = Vec::new();
-    let mut conditions: BTreeMap<(&str, &str), Vec<bool>> = BTreeMap::new();
-    for (cell, done) in manifest.cells.iter().zip(&seen.finished) {
-        let key = (cell.foreground.as_str(), cell.background.as_str());
-        if !order.contains(&key) {
-            order.push(key);
+/// What the page shows of whatever is in the directory; a sentence where nothing is.
+fn state(dir: &Path) -> Result<Value, String> {
+    let manifest = fs::read(dir.join("manifest.json"));
+    let manifest: Option<Value> = manifest
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok());
+    match manifest {
+        Some(manifest) if manifest["backend"] == "live" => Ok(generation(dir, &manifest)),
+        Some(_) => {
+            let seen = Progress::of(dir).map_err(|e| e.to_string())?;
+            Ok(run(&seen))
         }
-        conditions.entry(key).or_default().push(*done);
+        None => {
+            let seen = Seen::of(&dir.join(study::RUNS));
+            let none = |_| {
+                format!(
+                    "{}: no run, no study and no generation is in it",
+                    dir.display()
+                )
+            };
+            Ok(of_study(dir, &seen.map_err(none)?))
+        }
     }
-    let each = order.iter().map(|key| {
-        serde_json::json!({"foreground": key.0, "background": key.1, "finished": conditions[key]})
+}
+
+fn run(seen: &Progress) -> Value {
+    let manifest = &seen.manifest;
+    let begun = UNIX_EPOCH + Duration::from_secs(manifest.started);
+    let names = manifest.cells.iter();
+    let names = names.map(|c| [c.foreground.as_str(), c.background.as_str()]);
+    let mut state = rows(
+        ["foreground", "background"],
+        names.zip(seen.finished.iter().copied()),
+    );
+    state["name"] = json!(manifest.name);
+    state["complete"] = json!(manifest.complete);
+    state["measured"] = json!(seen.measured);
+    state["seconds"] = match manifest.complete {
+        true => json!(manifest.wall_s),
+        false => json!(since(begun, SystemTime::now())),
+    };
+    state
+}
+
+fn of_study(dir: &Path, seen: &Seen) -> Value {
+    // Of every run the column and the line are named first, then the values of axes.
+    let names = seen.runs.iter().map(|(key, done)| {
+        let name = |i: usize| key.get(i).map_or("", String::as_str);
+        ([name(0), name(1)], *done)
     });
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    serde_json::json!({
-        "name": manifest.name,
-        "complete": manifest.complete,
-        "runs": seen.finished.len(),
-        "finished": seen.finished.iter().filter(|done| **done).count(),
-        "measured": seen.measured,
-        "seconds": match manifest.complete {
-            true => manifest.wall_s,
-            false => now.as_secs().saturating_sub(manifest.started) as f64,
-        },
-        "conditions": each.collect::<Vec<_>>(),
+    let mut state = rows(["column", "line"], names);
+    // The page of an earlier study is not that of this one.
+    let written = fs::metadata(dir.join(report::PAGE)).and_then(|page| page.modified());
+    let written = written.ok().filter(|at| *at >= seen.begun);
+    let path = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let name = path.file_name().unwrap_or_default();
+    state["name"] = json!(name.to_string_lossy());
+    state["complete"] = json!(written.is_some() && state["finished"] == state["runs"]);
+    state["seconds"] = json!(since(seen.begun, written.unwrap_or_else(SystemTime::now)));
+    state
+}
+
+/// Runs by the two names that they have, in the order of the first of each.
+fn rows<'a>(heads: [&str; 2], runs: impl Iterator<Item = ([&'a str; 2], bool)>) -> Value {
+    let mut order: Vec<[&str; 2]> = Vec::new();
+    let mut each: BTreeMap<[&str; 2], Vec<bool>> = BTreeMap::new();
+    for (names, done) in runs {
+        let own = each.entry(names).or_default();
+        if own.is_empty() {
+            order.push(names);
+        }
+        own.push(done);
+    }
+    let all = || each.values().flatten();
+    let conditions = order
+        .iter()
+        .map(|names| json!({"names": names, "finished": each[names]}));
+    json!({
+        "heads": heads,
+        "runs": all().count(),
+        "finished": all().filter(|done| **done).count(),
+        "conditions": conditions.collect::<Vec<_>>(),
     })
+}
+
+fn generation(dir: &Path, manifest: &Value) -> Value {
+    let path = dir.join(keep::PROGRESS);
+    // There is none before the first look at the agents.
+    let seen = fs::read(&path).unwrap_or_default();
+    let seen: Value = serde_json::from_slice(&seen).unwrap_or_default();
+    let silent = fs::metadata(&path).and_then(|file| file.modified());
+    let silent = silent.map_or(0.0, |at| since(at, SystemTime::now()));
+    json!({
+        "name": manifest["name"],
+        "generation": seen,
+        "ends_s": manifest["ends_s"],
+        "ended": manifest["ended"],
+        "complete": manifest["ended"].is_string(),
+        "warnings": manifest["warnings"],
+        "silent_s": silent,
+    })
+}
+
+/// Seconds.
+fn since(begun: SystemTime, now: SystemTime) -> f64 {
+    now.duration_since(begun).unwrap_or_default().as_secs_f64()
 }

@@ -13,6 +13,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+mod seen;
+
+pub use seen::Seen;
+
 use super::lock::{Lock, LockError};
 use super::pool;
 use super::shard::Shard;
@@ -201,6 +205,7 @@ impl<'o> Grid<'o> {
             done: kept,
             cost: spared,
         });
+        seen::plan(self.options, &self.columns, &wanted).map_err(io)?;
         let work = |_: usize, &i: &usize| -> Result<Vec<f64>, GridError> {
             let numbers = cells[i].run().map_err(|reason| GridError::Run {
                 key: cells[i].key().join(", "),
@@ -412,7 +417,12 @@ fn tidy(
     for (name, numbers) in others {
         text += &line(name, numbers);
     }
-    let mut partial = path.as_os_str().to_owned();
+    whole(path, path, &text)
+}
+
+/// Writes a file as a whole or not at all. What is not whole yet is called after `own`: others may write the same file.
+fn whole(path: &Path, own: &Path, text: &str) -> io::Result<()> {
+    let mut partial = own.as_os_str().to_owned();
     partial.push(".partial");
     fs::write(&partial, text)?;
     fs::rename(&partial, path)

@@ -8,7 +8,7 @@ use swell_base::{Dur, Warning};
 use swell_experiment::observe;
 use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows};
 use swell_generate::Flow;
-use swell_generate::agent::{Controller, FLOWS, Order, TrafficPart};
+use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
 
 use super::{Agents, Ended};
 use crate::fail::Fail;
@@ -23,6 +23,10 @@ const LATE: Duration = Duration::from_secs(300);
 /// Rows of the table of agents are kept so far apart, and twice as far whenever there are too many.
 const ROWS: Duration = Duration::from_secs(1);
 const MOST_ROWS: usize = 100_000;
+/// Points of the course that who watches is shown, at most; fewer later.
+const COURSE: usize = 600;
+/// Name of the file for who watches.
+pub(crate) const PROGRESS: &str = "progress.json";
 
 /// What a run came to.
 pub(super) struct Totals {
@@ -45,13 +49,20 @@ pub(super) struct Keeper {
     noted: Option<Duration>,
     spacing: Duration,
     loads: Vec<(f64, f64)>,
+    /// What all clients have done so far, for who watches.
+    course: Vec<[f64; 5]>,
     /// When the first client began, as controllers tell beginnings, seconds.
     zero: Option<f64>,
 }
 
 impl Keeper {
     /// Makes the directory, and a manifest that says that the run is not complete.
-    pub fn new(dir: &Path, name: &str, order: &Order, length: Option<Dur>) -> Result<Keeper, Fail> {
+    pub fn new(
+        dir: &Path,
+        name: &str,
+        order: &Order,
+        [length, end]: [Option<Dur>; 2],
+    ) -> Result<Keeper, Fail> {
         let fail = |e: std::io::Error| Fail::failed(format!("{}: {e}", dir.display()));
         std::fs::create_dir_all(dir.join("flows")).map_err(fail)?;
         let names = |all: &[swell_generate::agent::Address]| -> Vec<String> {
@@ -68,6 +79,7 @@ impl Keeper {
             "servers": names(&order.servers),
             "traffic": traffic(&order.traffic),
             "length_s": length.map(Dur::as_secs_f64),
+            "ends_s": end.map(Dur::as_secs_f64),
             "lease_s": order.lease.as_secs_f64(),
             "threads": order.threads,
             "keep": order.keep,
@@ -89,6 +101,7 @@ impl Keeper {
             noted: None,
             spacing: ROWS,
             loads: Vec::new(),
+            course: Vec::new(),
             zero: None,
         };
         keeper.save()?;
@@ -133,28 +146,41 @@ impl Keeper {
             self.spacing *= 2;
         }
         let (clients, servers) = controller.standing();
-        for (part, all) in [("client", &clients), ("server", &servers)] {
-            for standing in all {
-                if let Some(s) = &standing.statistics {
-                    let c = &s.counts;
-                    self.agents.push(AgentRow {
-                        time: now.as_secs_f64(),
-                        agent: standing.agent.clone(),
-                        part: part.into(),
-                        sessions: s.sessions,
-                        open: s.open,
-                        transfers: [c.begun, c.done, c.failed],
-                        bytes: [
-                            c.sent_bytes + c.datagram_bytes_sent,
-                            c.received_bytes + c.datagram_bytes_received,
-                        ],
-                        datagrams: [c.datagrams_sent, c.datagrams_received],
-                        late: s.late.p99_us / 1e6,
-                    });
-                }
-            }
-        }
+        let rows = rows(now, &clients, &servers);
+        self.show(now, &rows);
+        self.agents.extend(rows);
         Ok(())
+    }
+
+    /// Writes for who watches how agents stand, and the course of their sums. Others miss nothing where it cannot be written.
+    fn show(&mut self, now: Duration, rows: &[AgentRow]) {
+        let clients = || rows.iter().filter(|r| r.part == "client");
+        let sum = |of: fn(&AgentRow) -> u64| clients().map(of).sum::<u64>() as f64;
+        self.course.push([
+            now.as_secs_f64(),
+            sum(|r| r.bytes[0]),
+            sum(|r| r.bytes[1]),
+            sum(|r| r.transfers[1]),
+            sum(|r| r.sessions),
+        ]);
+        if self.course.len() > COURSE {
+            let mut place = 0;
+            self.course.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+        }
+        let agents = rows.iter().map(|r| {
+            serde_json::json!({
+                "agent": r.agent, "part": r.part, "sessions": r.sessions, "open": r.open, "done": r.transfers[1],
+                "failed": r.transfers[2], "sent": r.bytes[0], "received": r.bytes[1], "late_s": r.late,
+            })
+        });
+        let agents: Vec<_> = agents.collect();
+        let seen = serde_json::json!({
+            "seconds": now.as_secs_f64(), "course": self.course, "agents": agents,
+        });
+        let _ = out::write(&self.dir.join(PROGRESS), seen.to_string().as_bytes());
     }
 
     /// The load was changed.
@@ -189,6 +215,10 @@ impl Keeper {
         let written = self.write();
         let elapsed = agents.clients.iter().flat_map(|c| &c.statistics);
         let seconds = elapsed.map(|s| s.run.elapsed_s).fold(0.0, f64::max);
+        self.show(
+            self.begun.elapsed(),
+            &rows(Duration::ZERO, agents.clients, agents.servers),
+        );
         let complete = matches!(ended, Ended::Played | Ended::Duration) && written.is_ok();
         self.manifest["complete"] = complete.into();
         self.manifest["ended"] = word(ended).into();
@@ -220,6 +250,33 @@ impl Keeper {
     }
 }
 
+/// How agents stand, a row each.
+fn rows(now: Duration, clients: &[Standing], servers: &[Standing]) -> Vec<AgentRow> {
+    let parts = [("client", clients), ("server", servers)];
+    let all = parts
+        .iter()
+        .flat_map(|(part, all)| all.iter().map(move |standing| (*part, standing)));
+    all.filter_map(|(part, standing)| {
+        let s = standing.statistics.as_ref()?;
+        let c = &s.counts;
+        Some(AgentRow {
+            time: now.as_secs_f64(),
+            agent: standing.agent.clone(),
+            part: part.into(),
+            sessions: s.sessions,
+            open: s.open,
+            transfers: [c.begun, c.done, c.failed],
+            bytes: [
+                c.sent_bytes + c.datagram_bytes_sent,
+                c.received_bytes + c.datagram_bytes_received,
+            ],
+            datagrams: [c.datagrams_sent, c.datagrams_received],
+            late: s.late.p99_us / 1e6,
+        })
+    })
+    .collect()
+}
+
 /// Forgets every second instant, so that a run of days is not a table of gigabytes.
 fn thin(rows: &mut Vec<AgentRow>) {
     let (mut at, mut keep) = (None, false);
@@ -249,7 +306,7 @@ pub(super) fn remove_run(dir: &Path) -> Result<(), Fail> {
     }
     let fail = |e: std::io::Error| Fail::failed(format!("{}: {e}", dir.display()));
     let _ = std::fs::remove_dir_all(dir.join("flows"));
-    for name in ["agents.parquet", "manifest.json"] {
+    for name in ["agents.parquet", PROGRESS, "manifest.json"] {
         match std::fs::remove_file(dir.join(name)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail(e)),
             _ => {}

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
+use super::under::emulates;
 use super::{Scratch, run, swell, text};
 
 const EXPERIMENT: &str = r#"
@@ -37,6 +38,22 @@ impl Drop for Watching {
     }
 }
 
+/// A page that follows a directory, and where it is.
+fn watched(dir: &Scratch, what: &str) -> (Watching, String) {
+    let mut child = swell(dir)
+        .args(["watch", what])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let out = child.stdout.take().unwrap();
+    let watching = Watching(child);
+    BufReader::new(out).read_line(&mut line).unwrap();
+    let host = line.trim().trim_start_matches("http://");
+    (watching, host.trim_end_matches('/').to_owned())
+}
+
 /// The whole answer to one request.
 fn get(host: &str, path: &str, named: &str) -> String {
     let mut stream = TcpStream::connect(host).unwrap();
@@ -62,20 +79,8 @@ fn a_page_follows_what_others_do_in_a_run_directory() {
     dir.write("mine.toml", EXPERIMENT);
     let shard = run(&dir, &["run", "mine.toml", "-o", "one", "--shard", "1/3"]);
     assert!(shard.status.success(), "{}", text(&shard.stderr));
-    let mut child = swell(&dir)
-        .args(["watch", "one"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let out = child.stdout.take().unwrap();
-    let _watching = Watching(child);
-    BufReader::new(out).read_line(&mut line).unwrap();
-    let host = line
-        .trim()
-        .trim_start_matches("http://")
-        .trim_end_matches('/');
+    let (_watching, host) = watched(&dir, "one");
+    let host = host.as_str();
     // Every third of the six runs, from the first on.
     let seen = progress(host);
     assert_eq!(
@@ -110,4 +115,85 @@ fn a_page_follows_what_others_do_in_a_run_directory() {
     // What is no run directory is said at once.
     let nothing = run(&dir, &["watch", "."]);
     assert_eq!(nothing.status.code(), Some(2), "{}", text(&nothing.stderr));
+    assert!(text(&nothing.stderr).contains("no run, no study"));
+}
+
+#[test]
+fn a_page_follows_a_study_to_its_report() {
+    let dir = Scratch::new("watch-study");
+    let study = |more: &[&str]| {
+        let done = run(
+            &dir,
+            &[&["study", "buffers", "--quick", "-o", "one"], more].concat(),
+        );
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    };
+    study(&["--shard", "2/4"]);
+    let (_watching, host) = watched(&dir, "one");
+    let seen = progress(&host);
+    assert_eq!(
+        (&seen["finished"], &seen["runs"], &seen["complete"]),
+        (&5.into(), &20.into(), &false.into()),
+        "{seen}"
+    );
+    // Of the four runs of the first line every fourth is done, from the second on.
+    let first = &seen["conditions"][0];
+    assert_eq!(first["names"], serde_json::json!(["reno", "fifo"]));
+    assert_eq!(
+        first["finished"],
+        serde_json::json!([false, true, false, false])
+    );
+    study(&[]);
+    let seen = progress(&host);
+    assert_eq!(
+        (&seen["finished"], &seen["complete"]),
+        (&20.into(), &true.into()),
+        "{seen}"
+    );
+    assert!(get(&host, "/report", &host).contains("How much buffer does a link need?"));
+}
+
+#[test]
+fn a_page_follows_a_generation_to_its_end() {
+    let dir = Scratch::new("watch-generate");
+    if !emulates(&dir) {
+        return;
+    }
+    let out = run(
+        &dir,
+        &[
+            "generate",
+            "--closed",
+            "2",
+            "--down",
+            "1kB",
+            "--duration",
+            "2500ms",
+            "--local",
+            "-q",
+            "-o",
+            "one",
+        ],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    // Quiet is quiet.
+    assert_eq!(text(&out.stdout), "");
+    let (_watching, host) = watched(&dir, "one");
+    let seen = progress(&host);
+    assert_eq!(
+        (&seen["complete"], &seen["ended"], &seen["ends_s"]),
+        (&true.into(), &"duration".into(), &2.5.into()),
+        "{seen}"
+    );
+    // What it shows last is what the run came to.
+    let manifest = std::fs::read(dir.0.join("one/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    let client = &manifest["agents"]["clients"][0]["statistics"];
+    let shown = &seen["generation"]["agents"][0];
+    assert!(shown["done"].as_u64().unwrap() > 0, "{seen}");
+    assert_eq!(shown["done"], client["counts"]["done"], "{seen}");
+    assert!(
+        seen["generation"]["course"].as_array().unwrap().len() >= 3,
+        "{seen}"
+    );
 }

@@ -100,6 +100,38 @@ fn what_is_finished_is_kept_and_used_again() {
 }
 
 #[test]
+fn who_looks_sees_which_runs_are_finished_wherever_they_stand() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = options(&dir);
+    assert!(Seen::of(&whole.file).is_err());
+    let count = AtomicUsize::new(0);
+    let finished = || {
+        let seen = Seen::of(&whole.file).unwrap();
+        assert_eq!(seen.keys, ["n"]);
+        let keys: Vec<&str> = seen.runs.iter().map(|(key, _)| &*key[0]).collect();
+        assert_eq!(keys, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+        seen.runs.iter().map(|r| r.1).collect::<Vec<bool>>()
+    };
+    // What other settings gave is no run of these.
+    run(&cells(&count, "a"), &whole, &|_| {}, &GO).unwrap();
+    let shard = Options {
+        shard: Shard::new(2, 4),
+        jobs: 1,
+        ..whole.clone()
+    };
+    run(&cells(&count, "b"), &shard, &|_| {}, &GO).unwrap();
+    let done = |places: &[usize]| (0..8).map(|i| places.contains(&i)).collect::<Vec<bool>>();
+    assert_eq!(finished(), done(&[1, 5]));
+    // A row that is being written is not there yet. The dearest run came first.
+    let own = of_shards(&whole.file).remove(0);
+    let rows = fs::read_to_string(&own).unwrap();
+    fs::write(&own, &rows[..rows.len() - 1]).unwrap();
+    assert_eq!(finished(), done(&[5]));
+    run(&cells(&count, "b"), &whole, &|_| {}, &GO).unwrap();
+    assert_eq!(finished(), [true; 8]);
+}
+
+#[test]
 fn the_number_of_jobs_changes_nothing() {
     let [one, four] = [1, 4].map(|jobs| {
         let dir = tempfile::tempdir().unwrap();
