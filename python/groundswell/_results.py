@@ -34,7 +34,7 @@ KEPT = {
 }
 """Tables that a run has where its experiment keeps them, and what makes it."""
 
-CHARTS = ("cdf", "slowdown", "scales", "scales-up", "time", "time-up")
+CHARTS = ("cdf", "slowdown", "scales", "scales-up", "time", "time-up", "waterfall")
 """The charts of a run."""
 
 
@@ -280,8 +280,8 @@ class Run:
         return self.table("waterfall")
 
     def chart(self, name: str = "cdf", foreground: str | None = None) -> alt.TopLevelMixin:
-        """A figure of the report as an Altair chart, to be changed: `cdf`, `slowdown`, `scales`, `scales-up`, `time` or
-        `time-up`. Without `foreground` of the first application."""
+        """A figure of the report as an Altair chart, to be changed: `cdf`, `slowdown`, `scales`, `scales-up`, `time`, `time-up`
+        or, where it is kept, `waterfall`. Without `foreground` of the first application."""
         asked = [] if foreground is None else ["--foreground", foreground]
         arguments = ["show", *self.directories, "--vega", "-", "--picture", name, *asked]
         return altair_chart(call(arguments).json())

@@ -7,6 +7,7 @@ use crate::data::{Condition, Energy, FEW_SAMPLES, ForegroundData, QUANTILES, Rep
 use crate::human::{Quantity, count, significant, trimmed};
 use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::Role;
+use crate::vega;
 
 /// A background's name, look and role with what was measured against it.
 pub(crate) struct Named<'a> {
@@ -144,6 +145,7 @@ pub(crate) fn cdf(id: &str, named: &[Named<'_>]) -> Figure {
             vec![chart.svg(&canvas("", height))]
         },
     )
+    .vega(&chart.vega())
     .numbers(table)
 }
 
@@ -218,6 +220,7 @@ pub(crate) fn slowdown(id: &str, named: &[Named<'_>], against: &str) -> Figure {
             vec![chart.svg(&canvas("", height))]
         },
     )
+    .vega(&chart.vega())
     .numbers(table)
 }
 
@@ -301,6 +304,7 @@ pub(crate) fn energies(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
                 let height = if width < 500.0 { 320.0 } else { 370.0 };
                 vec![chart.svg(&canvas("", height))]
             })
+            .vega(&chart.vega())
             .numbers(energy_table(&curves)),
         );
     }
@@ -473,6 +477,7 @@ fn timelines_of(
                 .collect()
         },
     )
+    .vega(&vega::timelines(&charts))
     .numbers(table);
     Some((figure, format!("Replication {}, {side}", first.replication)))
 }

@@ -107,7 +107,15 @@ pub fn lsd_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String>
 }
 
 /// The pictures of a run that [`vega`] knows, in the order of the page.
-pub const VEGA_PICTURES: [&str; 6] = ["cdf", "slowdown", "scales", "scales-up", "time", "time-up"];
+pub const VEGA_PICTURES: [&str; 7] = [
+    "cdf",
+    "slowdown",
+    "scales",
+    "scales-up",
+    "time",
+    "time-up",
+    "waterfall",
+];
 
 /// A picture of the foreground called `name` as a Vega-Lite specification: one of [`VEGA_PICTURES`]. `None` where there
 /// is no such foreground or picture, or nothing to show.
@@ -130,8 +138,17 @@ pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::
             let (charts, _) = figures::timeline_charts("", &named, 0, direction)?;
             Some(vega::timelines(&charts))
         }
+        "waterfall" => Some(waterfall::chart(&named)?.vega()),
         _ => None,
     }
+}
+
+/// What requests of the foreground called `name` waited for. `None` where there is no such foreground, or nothing to
+/// show: it is kept where the experiment says so.
+pub fn waterfall_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
+    let foreground = find(data, name)?;
+    let named = figures::named(data, foreground, &slots(data));
+    Some(waterfall::chart(&named)?.svg(canvas))
 }
 
 /// The bottleneck over time beside the foreground called `name`, one timeline per background below each other, of this

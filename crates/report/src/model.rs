@@ -100,6 +100,7 @@ pub fn model_html(model: &Model) -> String {
             let height = if width < 500.0 { 330.0 } else { 370.0 };
             vec![picture.svg(model, &canvas("", height))]
         })
+        .vega(&picture.vega(model))
     });
     let doubts = model
         .warnings

@@ -373,6 +373,15 @@
     button("PDF", () => print(shown()));
     const table = figure.querySelector("details table");
     if (table) button("CSV", () => save(`${figure.id}.csv`, "text/csv", numbers(table)));
+    // The specification is packed, for it holds every number of the picture; old browsers cannot unpack it.
+    const packed = figure.dataset.vega;
+    if (packed && window.DecompressionStream) {
+      button("Vega-Lite", async () => {
+        const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+        const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+        save(`${figure.id}.vl.json`, "application/json", await new Response(stream).text());
+      });
+    }
     figure.append(bar);
   });
 

@@ -48,6 +48,8 @@ pub(crate) struct Figure {
     pub(crate) caption: String,
     /// What it is folded away under, if it is.
     pub(crate) folded: String,
+    /// Its Vega-Lite specification, packed; empty where there is none.
+    pub(crate) vega: String,
     pub(crate) wide: Vec<Value>,
     pub(crate) narrow: Vec<Value>,
     pub(crate) numbers: Option<Table>,
@@ -129,6 +131,7 @@ impl Figure {
             lead: lead.into(),
             caption: caption.into(),
             folded: String::new(),
+            vega: String::new(),
             wide: version(WIDE, "w"),
             narrow: version(NARROW, "n"),
             numbers: None,
@@ -136,6 +139,10 @@ impl Figure {
     }
     pub(crate) fn folded(mut self, under: String) -> Figure {
         self.folded = under;
+        self
+    }
+    pub(crate) fn vega(mut self, spec: &serde_json::Value) -> Figure {
+        self.vega = crate::vega::packed(spec);
         self
     }
     pub(crate) fn numbers(mut self, table: Table) -> Figure {

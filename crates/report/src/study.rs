@@ -196,6 +196,7 @@ fn figure(picture: &Picture) -> Figure {
         let height = if width < 500.0 { 380.0 } else { 400.0 };
         vec![chart(picture).svg(&canvas("", height))]
     })
+    .vega(&study_vega(picture))
     .numbers(numbers(picture))
 }
 

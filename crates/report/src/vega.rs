@@ -3,6 +3,12 @@
 //! A specification holds the data of the chart and no picture: notebooks, editors and Altair read it. Values are in base
 //! units (seconds, bytes, bits per second, shares from 0 to 1). Colours and dashes are those of the SVG files.
 
+use std::io::Write;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use serde_json::{Map, Value, json};
 
 use crate::chart::{
@@ -20,6 +26,19 @@ const SIZE: (u32, u32) = (560, 300);
 const COLUMNS: f64 = 600.0;
 /// Height of a strip of a timeline, pixels.
 const STRIP: u32 = 70;
+
+/// A specification for a page: zlib (RFC 1950), then base64. Its rows repeat their keys, so little is left of it.
+pub(crate) fn packed(spec: &Value) -> String {
+    let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
+    let bytes = packer.write_all(spec.to_string().as_bytes());
+    let bytes = bytes.and_then(|()| packer.finish());
+    BASE64_STANDARD.encode(bytes.expect("memory takes everything"))
+}
+
+/// Six digits: more than a picture shows, and a third of the bytes.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
 
 /// A whole specification with a title.
 fn top(title: &str, description: &str, rest: Value) -> Value {
@@ -191,6 +210,18 @@ impl BarChart {
         low["field"] = "low".into();
         let groups: Vec<&str> = self.groups.iter().map(|g| g.name.as_str()).collect();
         let x = json!({"field": "group", "type": "nominal", "title": null, "sort": groups, "axis": {"labelAngle": 0}});
+        if self.stacked {
+            for row in &mut rows {
+                row["order"] = json!(names.iter().position(|n| row["series"] == *n));
+            }
+            let mut part = value;
+            part["stack"] = "zero".into();
+            let rest = json!({
+                "width": SIZE.0, "height": SIZE.1, "data": {"values": rows}, "mark": "bar",
+                "encoding": {"x": x, "y": part, "color": colour, "order": {"field": "order"}},
+            });
+            return top(&self.title, &self.description, rest);
+        }
         let offset = json!({"field": "series", "type": "nominal", "sort": names});
         let rest = json!({
             "width": SIZE.0, "height": SIZE.1, "data": {"values": rows},
@@ -286,7 +317,8 @@ fn rows(chart: &Timeline, layer: &Layer) -> Vec<Value> {
     let width = chart.bin * columns.per_column as f64;
     let mut rows = Vec::new();
     for column in 0..columns.count() {
-        let mut row = json!({"series": layer.name, "time": chart.start + column as f64 * width});
+        let mut row =
+            json!({"series": layer.name, "time": rounded(chart.start + column as f64 * width)});
         let value = match layer.kind {
             LayerKind::Stacked | LayerKind::Mean => columns.mean(&layer.values, column),
             LayerKind::Peak | LayerKind::Range => columns.max(&layer.values, column),
@@ -294,9 +326,9 @@ fn rows(chart: &Timeline, layer: &Layer) -> Vec<Value> {
         if !value.is_finite() {
             continue;
         }
-        row["value"] = value.into();
+        row["value"] = rounded(value).into();
         if layer.kind == LayerKind::Range {
-            row["low"] = columns.min(&layer.values, column).into();
+            row["low"] = rounded(columns.min(&layer.values, column)).into();
         }
         rows.push(row);
     }

@@ -35,12 +35,17 @@ pub(crate) fn means(runs: &[&RunResult]) -> Vec<(&'static str, f64)> {
     SHOWN.iter().map(mean).collect()
 }
 
-/// The figure, where anything was kept.
-pub(crate) fn figure(id: &str, named: &[Named<'_>]) -> Option<Figure> {
+/// Those of whom anything was kept.
+fn known<'a>(named: &'a [Named<'a>]) -> Vec<&'a Named<'a>> {
     let known = named.iter().filter(|n| !n.condition.waterfall.is_empty());
-    let known: Vec<&Named<'_>> = known.collect();
+    known.collect()
+}
+
+/// The bars, where anything was kept.
+pub(crate) fn chart(named: &[Named<'_>]) -> Option<BarChart> {
+    let known = known(named);
     known.first()?;
-    let chart = BarChart {
+    Some(BarChart {
         title: "Why it was slow".into(),
         description: "What requests waited for, mean, one bar per background.".into(),
         y_title: "Completion time, mean".into(),
@@ -62,13 +67,18 @@ pub(crate) fn figure(id: &str, named: &[Named<'_>]) -> Option<Figure> {
                     .collect(),
             })
             .collect(),
-    };
+    })
+}
+
+/// The figure, where anything was kept.
+pub(crate) fn figure(id: &str, named: &[Named<'_>]) -> Option<Figure> {
+    let chart = chart(named)?;
     let head: Vec<&str> = ["Background"]
         .into_iter()
         .chain(SHOWN.map(|s| s.0))
         .collect();
     let mut table = Table::new(&head);
-    for n in &known {
+    for n in known(named) {
         let cells = n.condition.waterfall.iter();
         let cells = cells.map(|(_, s)| Cell::text(Quantity::Duration.show(*s, 3)));
         let name = Cell::text(n.name).slot(n.slot);
@@ -85,5 +95,5 @@ pub(crate) fn figure(id: &str, named: &[Named<'_>]) -> Option<Figure> {
             vec![chart.svg(&canvas("", height))]
         },
     );
-    Some(figure.numbers(table))
+    Some(figure.vega(&chart.vega()).numbers(table))
 }

@@ -102,8 +102,14 @@ fn the_page_works_in_a_browser_offline() {
         wants("\"readout\":3");
         wants("\"drawn\":\"svg true true\"");
         wants("\"saved\":\"image/svg+xml text/csv\"");
-        wants("\"buttons\":\"SVG PNG PDF CSV\"");
+        wants("\"buttons\":\"SVG PNG PDF CSV Vega-Lite\"");
         wants("\"rows\":true");
         wants("\"zoomed\":true,\"reset\":true");
+        let spec = dom.split("data-spec=\"").nth(1).unwrap_or("");
+        assert!(
+            spec.starts_with("none cbr poisson"),
+            "{}",
+            spec.get(..80).unwrap_or(spec)
+        );
     }
 }

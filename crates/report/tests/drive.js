@@ -33,8 +33,15 @@
   Blob = class extends Plain {
     constructor(parts, options) {
       super(parts, options);
+      // What is unpacked is of no type.
+      if (!options) return;
       const text = parts.join("");
-      if (options.type === "text/csv") seen.lines = text.trim().split("\r\n").length;
+      if (options.type === "application/json") {
+        // It comes after everything else.
+        const rows = JSON.parse(text).layer.flatMap((layer) => layer.data.values);
+        const names = new Set(rows.map((row) => row.series).filter((name) => name));
+        document.documentElement.setAttribute("data-spec", Array.from(names).join(" "));
+      } else if (options.type === "text/csv") seen.lines = text.trim().split("\r\n").length;
       else {
         const read = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
         seen.drawn = read.tagName + " " + (read.querySelectorAll("path").length > 2) + " " + (read.getAttribute("width") > 100);

@@ -19,7 +19,15 @@ const SIZE: (f64, f64) = (700.0, 380.0);
 const PNG_SCALE: f32 = 2.0;
 
 /// The pictures of a run that are drawn as files.
-const DRAWN: [&str; 6] = ["cdf", "slowdown", "scales", "network", "time", "time-up"];
+const DRAWN: [&str; 7] = [
+    "cdf",
+    "slowdown",
+    "scales",
+    "network",
+    "time",
+    "time-up",
+    "waterfall",
+];
 
 /// Writes what was asked for of a model.
 pub(crate) fn of_model(model: &Model, args: &ShowArgs) -> Result<(), Fail> {
@@ -71,6 +79,7 @@ pub(crate) fn of_run(results: &Results, args: &ShowArgs) -> Result<(), Fail> {
         "scales" => swell_report::lsd_svg(&data, foreground, &canvas),
         "time" => swell_report::time_svg(&data, foreground, 1, width),
         "time-up" => swell_report::time_svg(&data, foreground, 0, width),
+        "waterfall" => swell_report::waterfall_svg(&data, foreground, &canvas),
         _ => Some(swell_report::network_svg(&data, width)),
     };
     let empty = || Fail::usage(format!("{foreground} has nothing to show in `{picture}`"));

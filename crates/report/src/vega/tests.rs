@@ -1,8 +1,14 @@
+use std::io::Read;
+
 use super::*;
 use crate::sample;
 
 fn of(picture: &str) -> Value {
-    let data = sample::report(&["none", "poisson", "campus"]);
+    let mut data = sample::report(&["none", "poisson", "campus"]);
+    for (condition, wait) in data.foregrounds[0].conditions.iter_mut().zip(1..) {
+        let wait = f64::from(wait);
+        condition.waterfall = vec![("handshake", wait), ("transmission", 2.0 * wait)];
+    }
     let name = data.foregrounds[0].name.clone();
     crate::vega(&data, &name, picture).unwrap()
 }
@@ -31,6 +37,48 @@ fn every_picture_of_a_run_has_data_and_names_its_schema() {
         assert!(!rows.is_empty(), "{picture}");
         assert!(rows.iter().all(|r| r["series"] != Value::Null), "{picture}");
     }
+}
+
+#[test]
+fn parts_of_a_whole_stand_on_each_other_in_their_order() {
+    let spec = of("waterfall");
+    assert_eq!(spec["encoding"]["y"]["stack"], "zero");
+    let rows = rows(&spec);
+    let own: Vec<_> = rows.iter().filter(|r| r["group"] == "campus").collect();
+    let values: Vec<_> = own.iter().map(|r| (&r["order"], &r["value"])).collect();
+    assert_eq!(values, [(&json!(0), &json!(3.0)), (&json!(1), &json!(6.0))]);
+}
+
+#[test]
+fn a_page_holds_the_specifications_that_the_program_gives() {
+    let data = sample::report(&["none", "poisson", "campus"]);
+    let page = crate::page(&data);
+    let name = &data.foregrounds[0].name;
+    for (id, picture) in [
+        ("f0-cdf", "cdf"),
+        ("f0-slow", "slowdown"),
+        ("f0-lsd-down", "scales"),
+        ("f0-lsd-up", "scales-up"),
+        ("f0-time", "time"),
+        ("f0-time-0-up", "time-up"),
+    ] {
+        let (_, packed) = page
+            .split_once(&format!("<figure id=\"{id}\" data-vega=\""))
+            .unwrap();
+        let packed = BASE64_STANDARD.decode(packed.split_once('"').unwrap().0);
+        let mut text = String::new();
+        let packed = packed.unwrap();
+        let mut unpacked = flate2::read::ZlibDecoder::new(&packed[..]);
+        unpacked.read_to_string(&mut text).unwrap();
+        let spec: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(Some(spec), crate::vega(&data, name, picture), "{id}");
+    }
+    // The drawing of the network is no chart.
+    let without = page.matches("<figure id=\"network\">").count();
+    assert_eq!(
+        page.matches("<figure id=").count() - without,
+        page.matches(" data-vega=").count()
+    );
 }
 
 #[test]
