@@ -1,7 +1,7 @@
 //! Data to standard output, talk to standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -153,13 +153,31 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// Where a file is written until it is whole, and where it is then. A device or a pipe is written to as it is, and what a
+/// symbolic link leads to is replaced, not the link.
+pub(crate) fn places(path: &Path) -> (PathBuf, PathBuf) {
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return (path.to_owned(), path.to_owned());
+    }
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut partial = whole.clone().into_os_string();
+    partial.push(".partial");
+    (partial.into(), whole)
+}
+
 /// Writes a file so that it is there as a whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Fail> {
-    let fail = |e: io::Error| Fail::failed(format!("{}: {e}", path.display()));
     parent_exists(path)?;
     let _held = interrupt::held();
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    std::fs::write(&partial, bytes).map_err(fail)?;
-    std::fs::rename(&partial, path).map_err(fail)
+    let (partial, whole) = places(path);
+    let written = std::fs::write(&partial, bytes);
+    let written = match partial == whole {
+        true => written,
+        false => written
+            .and_then(|()| std::fs::rename(&partial, &whole))
+            .inspect_err(|_| {
+                let _ = std::fs::remove_file(&partial);
+            }),
+    };
+    written.map_err(|e| Fail::failed(format!("{}: {e}", path.display())))
 }

@@ -281,6 +281,9 @@ fn read(args: &RunArgs) -> Result<(String, String, PathBuf), Fail> {
         Err(e) => {
             let fail = Fail::usage(format!("{name}: {e}"));
             // A file that is there but cannot be read is the one that was meant.
+            if path.join("manifest.json").exists() {
+                return Err(fail.hint(format!("`swell show {name}` shows a run")));
+            }
             if e.kind() != std::io::ErrorKind::NotFound {
                 return Err(fail);
             }

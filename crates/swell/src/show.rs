@@ -10,6 +10,7 @@ use swell_traffic::flowlevel::{FlowModel, Law};
 use crate::cli::{FlowArgs, ShowArgs};
 use crate::fail::Fail;
 use crate::learn::Any;
+use crate::run::doubts;
 use crate::{learn, out, pictures, report, tables};
 
 pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
@@ -124,7 +125,7 @@ fn run(args: &ShowArgs, json: bool) -> Result<(), Fail> {
         out::json(&serde_json::json!({"manifest": results.manifest, "verdict": verdict}));
         return Ok(());
     }
-    out::warnings(&verdict.doubts);
+    doubts(&results, &verdict);
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::slowdowns(foreground));

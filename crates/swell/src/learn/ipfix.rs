@@ -23,13 +23,11 @@ impl Ipfix {
             return Ok(Ipfix(None));
         };
         out::parent_exists(path)?;
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
+        let (partial, path) = out::places(path);
         let file = File::create(&partial);
         let file = file.map_err(|e| Fail::failed(format!("{}: {e}", partial.display())))?;
         Ok(Ipfix(Some(Open {
-            path: path.to_owned(),
+            path,
             partial,
             writer: IpfixWriter::new(file),
         })))
@@ -49,6 +47,9 @@ impl Ipfix {
         let failed =
             |e: &dyn std::fmt::Display| Fail::failed(format!("{}: {e}", open.path.display()));
         open.writer.finish().map_err(|e| failed(&e))?;
+        if open.partial == open.path {
+            return Ok(());
+        }
         let _held = interrupt::held();
         std::fs::rename(&open.partial, &open.path).map_err(|e| failed(&e))
     }

@@ -20,6 +20,39 @@ fn output_to_a_full_disk_is_a_failure() {
     }
 }
 
+/// What is written to a device must not take its place, as a file that is renamed does; a link stays a link.
+#[test]
+#[expect(clippy::print_stdout, reason = "a skipped test says why")]
+fn a_device_and_a_link_stay_what_they_are() {
+    let dir = Scratch::new("devices");
+    std::os::unix::fs::symlink("/dev/full", dir.0.join("full.svg")).unwrap();
+    dir.write("old.svg", "old");
+    std::os::unix::fs::symlink("old.svg", dir.0.join("link.svg")).unwrap();
+    let show = |to: &str| run(&dir, &["show", "access-link", "--svg", to]);
+    if std::path::Path::new("/dev/full").exists() {
+        let full = show("full.svg");
+        assert_eq!(full.status.code(), Some(1), "{}", text(&full.stderr));
+        assert!(text(&full.stderr).contains("full.svg: No space left"));
+    } else {
+        println!("skipped: there is no /dev/full here");
+    }
+    assert!(show("link.svg").status.success());
+    for link in ["full.svg", "link.svg"] {
+        assert!(dir.0.join(link).is_symlink(), "{link}");
+    }
+    let drawn = std::fs::read_to_string(dir.0.join("old.svg")).unwrap();
+    assert!(drawn.contains("</svg>"));
+    // What cannot be written leaves nothing half done.
+    std::fs::create_dir(dir.0.join("there.svg")).unwrap();
+    assert_eq!(show("there.svg").status.code(), Some(1));
+    let partial = std::fs::read_dir(&dir.0).unwrap().flatten();
+    assert!(
+        !partial
+            .into_iter()
+            .any(|e| e.path().extension().is_some_and(|x| x == "partial"))
+    );
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_is_not_an_error() {
     let dir = Scratch::new("closed-pipe");
