@@ -12,7 +12,7 @@ mod agent;
 mod learn;
 
 pub(crate) use agent::{AgentArgs, AgentCommand};
-pub(crate) use learn::{FlowArgs, FlowProfile, LearnArgs};
+pub(crate) use learn::{FlowProfile, LearnArgs};
 
 /// Does background traffic matter to my application?
 #[derive(Debug, Parser)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use groundswell::{Error, Kind};
 use swell_experiment::file::Problems;
 
 use crate::out;
@@ -38,10 +39,7 @@ impl Fail {
     }
     /// An experiment file is wrong: exit code 2.
     pub(crate) fn problems(problems: Problems) -> Fail {
-        Fail {
-            problems: Some(problems.clone()),
-            ..Fail::usage(problems)
-        }
+        Error::problems(problems).into()
     }
     /// The user interrupted it.
     pub(crate) fn interrupted(message: impl Display) -> Fail {
@@ -69,6 +67,21 @@ impl Fail {
         Fail {
             hint: Some(hint.to_string()),
             ..self
+        }
+    }
+}
+
+impl From<Error> for Fail {
+    fn from(error: Error) -> Fail {
+        Fail {
+            code: match error.kind {
+                Kind::Failed => 1,
+                Kind::Usage => 2,
+                Kind::Interrupted => Fail::INTERRUPTED,
+            },
+            message: error.message,
+            hint: error.hint,
+            problems: error.problems,
         }
     }
 }

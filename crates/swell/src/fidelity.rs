@@ -1,22 +1,16 @@
 //! `swell fidelity`: is the traffic that a model brings back the traffic it was learnt from?
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use swell_experiment::fidelity::{Fidelity, Playback, Row, compare, regenerate};
-use swell_traffic::{Dependency, Model};
+use swell_experiment::fidelity::{Fidelity, Playback, Row};
+use swell_traffic::Dependency;
 
 use crate::cli::FidelityArgs;
 use crate::fail::Fail;
-use crate::{interrupt, out, show};
+use crate::{interrupt, out};
 
 pub(crate) fn fidelity(args: &FidelityArgs, json: bool) -> Result<(), Fail> {
-    let model = show::any_model(&args.model)?;
-    if model.load.lsd.iter().all(Vec::is_empty) {
-        let message = format!("model `{}` was not learnt from packets", model.name);
-        let hint = "only a model learnt from a trace can be held against it";
-        return Err(Fail::usage(message).hint(hint));
-    }
+    let model = groundswell::model::packet_model(&args.model)?;
     let mut playback = Playback::default();
     if let Some(rate) = args.rate {
         playback.rate = rate;
@@ -34,46 +28,16 @@ pub(crate) fn fidelity(args: &FidelityArgs, json: bool) -> Result<(), Fail> {
         "interrupted; what was played is not kept",
         "the same command begins anew; fewer --seeds take less time",
     );
-    let runs = replay(&model, &playback, args.seeds.into())?;
-    let fidelity = compare(&model, &runs, None);
+    let seeds = args.seeds.into();
+    let bar = out::bar(seeds, "playing {bar:30} {pos}/{len} seeds, {eta} left");
+    let fidelity = groundswell::fidelity::fidelity(&model, &playback, seeds, || bar.inc(1))?;
+    bar.finish_and_clear();
     if json {
         out::json(&serde_json::to_value(&fidelity).map_err(Fail::failed)?);
     } else {
         out::data(&markdown(&fidelity, &playback));
     }
     Ok(())
-}
-
-/// Plays the model with seeds 1 to `seeds`, over all processors.
-fn replay(model: &Model, playback: &Playback, seeds: u64) -> Result<Vec<Model>, Fail> {
-    let bar = out::bar(seeds, "playing {bar:30} {pos}/{len} seeds, {eta} left");
-    let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut done: Vec<(usize, Result<Model, Fail>)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut done = Vec::new();
-                    loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
-                        if i as u64 >= seeds {
-                            return done;
-                        }
-                        let run = regenerate(model, playback, i as u64 + 1);
-                        done.push((i, run.map_err(Fail::failed)));
-                        bar.inc(1);
-                    }
-                })
-            })
-            .collect();
-        workers
-            .into_iter()
-            .flat_map(|w| w.join().unwrap_or_default())
-            .collect()
-    });
-    bar.finish_and_clear();
-    done.sort_by_key(|d| d.0);
-    done.into_iter().map(|d| d.1).collect()
 }
 
 /// A Markdown table that reads well in a terminal too.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use groundswell::files::parent_exists;
 use indicatif::ProgressBar;
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::bundled;
@@ -211,7 +212,7 @@ fn directory(args: &GenerateArgs) -> Result<PathBuf, Fail> {
         None => PathBuf::from("runs").join("generate"),
     };
     if args.output.is_some() {
-        out::parent_exists(&dir)?;
+        parent_exists(&dir)?;
     }
     let used = std::fs::read_dir(&dir).is_ok_and(|mut all| all.next().is_some());
     if used && !args.fresh {

@@ -20,7 +20,6 @@ mod replay;
 mod report;
 mod run;
 mod show;
-mod source;
 mod study;
 mod tables;
 mod threshold;
@@ -161,7 +160,7 @@ fn models(json: bool) -> Result<(), Fail> {
             .map(|(name, m)| {
                 serde_json::json!({
                     "name": name, "kind": "packets", "note": m.provenance.note, "duration_s": m.duration.as_secs_f64(),
-                    "mean_bps": show::mean_bps(m), "sessions": m.sessions.len(), "warnings": m.warnings,
+                    "mean_bps": groundswell::model::mean_bps(m), "sessions": m.sessions.len(), "warnings": m.warnings,
                     "fidelity": m.provenance.certificate,
                 })
             })

@@ -1,7 +1,7 @@
 //! Data to standard output, talk to standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -136,48 +136,13 @@ impl Log {
     }
 }
 
-/// Whether the directory is there in which `path` is to be made. A path that was typed is not made
-/// up to its last part: it may be mistyped.
-pub(crate) fn parent_exists(path: &Path) -> Result<(), Fail> {
-    let parent = path.parent().unwrap_or(Path::new(""));
-    if parent.as_os_str().is_empty() || parent.is_dir() {
-        return Ok(());
-    }
-    let name = parent.display();
-    let fail = Fail::usage(format!("there is no directory {name}"));
-    Err(fail.hint(format!("`mkdir -p {name}` makes it")))
-}
-
 /// Whether a path means standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Where a file is written until it is whole, and where it is then. A device or a pipe is written to as it is, and what a
-/// symbolic link leads to is replaced, not the link.
-pub(crate) fn places(path: &Path) -> (PathBuf, PathBuf) {
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return (path.to_owned(), path.to_owned());
-    }
-    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut partial = whole.clone().into_os_string();
-    partial.push(".partial");
-    (partial.into(), whole)
-}
-
-/// Writes a file so that it is there as a whole or not at all.
+/// Writes a file so that it is there as a whole or not at all, whenever Ctrl-C comes.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Fail> {
-    parent_exists(path)?;
     let _held = interrupt::held();
-    let (partial, whole) = places(path);
-    let written = std::fs::write(&partial, bytes);
-    let written = match partial == whole {
-        true => written,
-        false => written
-            .and_then(|()| std::fs::rename(&partial, &whole))
-            .inspect_err(|_| {
-                let _ = std::fs::remove_file(&partial);
-            }),
-    };
-    written.map_err(|e| Fail::failed(format!("{}: {e}", path.display())))
+    Ok(groundswell::files::write(path, bytes)?)
 }

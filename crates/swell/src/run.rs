@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use groundswell::files::parent_exists;
 use indicatif::ProgressDrawTarget;
 use swell_base::Dur;
 use swell_base::Warning;
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &RunArgs, rights: Option<Rights>, json: bool) -> Result<
         out::say("running the bundled quick start; `swell run EXPERIMENT.toml` runs yours");
     }
     if let Some(dir) = &args.output {
-        out::parent_exists(dir)?;
+        parent_exists(dir)?;
     }
     let plan = plan(args, &text, &source, &base)?;
     let backend: Box<dyn Backend> = match rights {

@@ -6,6 +6,7 @@ mod load;
 
 use std::path::{Path, PathBuf};
 
+use groundswell::files::parent_exists;
 use indicatif::ProgressDrawTarget;
 use swell_experiment::run::LockError;
 use swell_experiment::run::grid::{Ended, GridError, Options, Progress};
@@ -84,7 +85,7 @@ fn carried(
 
 /// Writes the files of a study, and says how to run them.
 fn written(bundled: &Bundled, dir: &Path, json: bool) -> Result<(), Fail> {
-    out::parent_exists(dir)?;
+    parent_exists(dir)?;
     let paths: Vec<PathBuf> = bundled.files.iter().map(|f| dir.join(f.0)).collect();
     if let Some(there) = paths.iter().find(|p| p.exists()) {
         let fail = Fail::usage(format!("{} is there already", there.display()));
@@ -227,7 +228,7 @@ fn default_directory(name: &str, quick: bool) -> PathBuf {
 fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
     let dir = match asked {
         Some(dir) => {
-            out::parent_exists(dir)?;
+            parent_exists(dir)?;
             dir.to_owned()
         }
         None => default,

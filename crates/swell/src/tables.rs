@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, presets};
-use swell_capture::{Counts, Skip};
+use groundswell::model::{AnyModel, mean_bps};
 use swell_emulate::backend::{Conditions, Exit};
 use swell_experiment::Results;
 use swell_experiment::verdict::{ForegroundVerdict, Known, Paragraph, Quantile};
 use swell_study::Ledger;
 use swell_traffic::Model;
-
-use crate::show::mean_bps;
 
 pub(crate) mod agents;
 pub(crate) mod compare;
@@ -421,40 +419,12 @@ fn reveals(model: &Model) -> String {
     )
 }
 
-/// What was read of a trace, in a sentence.
-pub(crate) fn counts_line(file: &str, format: &str, c: &Counts) -> String {
-    let mut text = format!(
-        "{file} ({format}): {} records, {} packets ({} TCP, {} UDP, {} ICMP, {} other), {:.1} MB on the wire",
-        c.records,
-        c.packets,
-        c.tcp,
-        c.udp,
-        c.icmp,
-        c.packets - (c.tcp + c.udp + c.icmp).min(c.packets),
-        c.wire_bytes as f64 / 1e6
-    );
-    for skip in Skip::ALL {
-        let n = c.skipped(skip);
-        if n > 0 {
-            text += &format!("; {n} skipped: {}", skip.text());
-        }
+/// A model of either kind in figures.
+pub(crate) fn any_model(any: &AnyModel) -> String {
+    match any {
+        AnyModel::Packets(m) => model(m),
+        AnyModel::Flows(m) => flows::model(m),
     }
-    wrapped(&text)
-}
-
-/// What was read of a trace, as JSON.
-pub(crate) fn counts_json((file, format, c): &(String, &'static str, Counts)) -> serde_json::Value {
-    let skipped: BTreeMap<&str, u64> = Skip::ALL
-        .iter()
-        .map(|s| (s.text(), c.skipped(*s)))
-        .filter(|s| s.1 > 0)
-        .collect();
-    serde_json::json!({
-        "file": file, "format": format, "records": c.records, "packets": c.packets,
-        "wire_bytes": c.wire_bytes, "captured_bytes": c.captured_bytes, "cut": c.cut,
-        "tcp": c.tcp, "udp": c.udp, "icmp": c.icmp, "fragments": c.fragments, "other": c.other,
-        "skipped": skipped,
-    })
 }
 
 /// How a program fared under the emulator, and how the emulator did.

@@ -123,25 +123,6 @@ pub(crate) struct FlowArgs {
     pub ipfix: Option<PathBuf>,
 }
 
-impl Default for FlowArgs {
-    fn default() -> FlowArgs {
-        FlowArgs {
-            digest: false,
-            flows: false,
-            packets: false,
-            interval: swell_base::Dur::from_secs(300),
-            session_gap: swell_base::Dur::from_secs(60),
-            min_file: swell_base::Bytes(0),
-            table_entries: 1 << 22,
-            profile: FlowProfile::Fixed,
-            active_timeout: swell_base::Dur::from_secs(1800),
-            inactive_timeout: swell_base::Dur::from_secs(15),
-            sample: 1,
-            ipfix: None,
-        }
-    }
-}
-
 /// Arithmetic of a flow-level model.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum FlowProfile {

@@ -1,37 +1,6 @@
-//! `swell learn --private`: models that hide whether a session was in the trace.
+//! What `swell learn --private` says of its cost.
 
-use std::io::Read;
-
-use swell_learn::private::{Cost, Private, release as released};
-
-use super::{Any, Learnt};
-use crate::fail::Fail;
-
-/// The model with noise, and what it costs.
-pub(super) fn release(learnt: Any, epsilon: f64) -> Result<(Any, Option<Cost>), Fail> {
-    let Any::Packets(learnt) = learnt else {
-        let message = "--private protects models of packets: this is one of flow records";
-        return Err(Fail::usage(message));
-    };
-    let private = Private {
-        epsilon,
-        seed: entropy()?,
-    };
-    let model = released(&learnt.model, &private);
-    let cost = Cost::of(&learnt.model, &model);
-    let traces = learnt.traces;
-    let protected = Any::Packets(Box::new(Learnt { model, traces }));
-    Ok((protected, Some(cost)))
-}
-
-/// From the system, and kept nowhere.
-fn entropy() -> Result<[u64; 2], Fail> {
-    let mut bytes = [[0; 8]; 2];
-    let file = std::fs::File::open("/dev/urandom");
-    let read = file.and_then(|mut f| bytes.iter_mut().try_for_each(|half| f.read_exact(half)));
-    read.map_err(|e| Fail::failed(format!("/dev/urandom: {e}")))?;
-    Ok(bytes.map(u64::from_ne_bytes))
-}
+use swell_learn::private::Cost;
 
 pub(super) fn json(cost: &Cost) -> serde_json::Value {
     let octaves = cost.octaves.iter();

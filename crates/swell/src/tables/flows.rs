@@ -1,8 +1,5 @@
 //! Tables of flow-level models and of flow records.
 
-use std::collections::BTreeMap;
-
-use swell_capture::flow::{FlowCounts, FlowSkip, Protocol};
 use swell_traffic::flowlevel::{Estimate, FlowModel, Interval, Law, Popularity};
 
 use super::{list, mega, significant, wrapped};
@@ -231,64 +228,4 @@ fn shortened(x: f64, unit: &str) -> String {
         _ => return format!("{x:.0} {unit}").trim_end().into(),
     };
     format!("{} {prefix}{unit}", significant(x / scale))
-}
-
-/// What was read of a file of flow records, in a sentence.
-pub(crate) fn counts_line((file, format, c): &(String, &'static str, FlowCounts)) -> String {
-    let mut text = format!(
-        "{file} ({format}): {} flow records, {} packets, {:.1} MB",
-        c.records,
-        c.packets,
-        c.bytes as f64 / 1e6
-    );
-    for protocol in Protocol::ALL {
-        let n = c.messages(protocol);
-        if n > 0 {
-            text += &format!("; {n} messages of {}", protocol.name());
-        }
-    }
-    for seen in c.samplings() {
-        if seen.sampling.interval > 1.0 {
-            text += &format!(
-                "; {} records of packets sampled 1 in {} ({})",
-                seen.records,
-                seen.sampling.interval,
-                seen.sampling.source.text()
-            );
-        }
-    }
-    for skip in FlowSkip::ALL {
-        let n = c.skipped(skip).times;
-        if n > 0 {
-            text += &format!("; {n} skipped: {}", skip.text());
-        }
-    }
-    wrapped(&text)
-}
-
-/// What was read of a file of flow records, as JSON.
-pub(crate) fn counts_json(
-    (file, format, c): &(String, &'static str, FlowCounts),
-) -> serde_json::Value {
-    let skipped: BTreeMap<&str, u64> = FlowSkip::ALL
-        .iter()
-        .map(|s| (s.text(), c.skipped(*s).times))
-        .filter(|s| s.1 > 0)
-        .collect();
-    let samplings: Vec<_> = c
-        .samplings()
-        .iter()
-        .map(|s| {
-            serde_json::json!({
-                "interval": s.sampling.interval, "found": s.sampling.source.text(),
-                "records": s.records,
-            })
-        })
-        .collect();
-    serde_json::json!({
-        "file": file, "format": format, "flow_records": c.records, "packets": c.packets,
-        "bytes": c.bytes, "messages": c.messages_total(), "samplings": samplings,
-        "templates": c.templates, "sets_late": c.sets_late, "sequence_gaps": c.gaps, "missing": c.missing,
-        "skipped": skipped,
-    })
 }

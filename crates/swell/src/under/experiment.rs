@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use groundswell::learn::{Options, ReadAs, stem};
+use groundswell::model::AnyModel;
 use swell_base::{Dur, Rate};
 use swell_experiment::kinds::MOST_COPIES;
 use swell_experiment::{bundled, file};
-use swell_learn::Options;
 use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use toml::{Table, Value};
@@ -108,19 +109,17 @@ pub(crate) fn background(args: &LinkArgs, scratch: &Path) -> Result<Background, 
         return Ok(known(absolute.display().to_string(), &model));
     }
     drop(bytes);
-    let learnt = learn::read(
-        std::slice::from_ref(&path),
-        Options {
-            name: learn::stem(&path),
-            ..Options::default()
-        },
-        String::new(),
-    )?;
-    let model = scratch.join("background.json");
-    let mut text = Vec::new();
-    learnt.model.write(&mut text, false).map_err(Fail::failed)?;
-    out::write(&model, &text)?;
-    Ok(known(model.display().to_string(), &learnt.model))
+    let options = Options {
+        read_as: ReadAs::Packets,
+        ..Options::default()
+    };
+    let learnt = learn::with_bar(std::slice::from_ref(&path), &options)?.model;
+    let AnyModel::Packets(model) = &learnt else {
+        return Err(Fail::usage(format!("{name}: it holds no packets")));
+    };
+    let file = scratch.join("background.json");
+    out::write(&file, &learnt.to_bytes(false).map_err(Fail::failed)?)?;
+    Ok(known(file.display().to_string(), model))
 }
 
 fn known(name: String, model: &Model) -> Background {
@@ -388,7 +387,7 @@ const USUAL_LOAD: f64 = 0.6;
 
 /// The last part of a path, without its ending.
 fn name(path: &str) -> String {
-    let name = learn::stem(Path::new(path));
+    let name = stem(Path::new(path));
     if name.is_empty() {
         "program".into()
     } else {

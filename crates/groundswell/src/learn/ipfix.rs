@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use swell_capture::flow::{FlowRecord, IpfixWriter};
 
-use crate::fail::Fail;
-use crate::{interrupt, out};
+use crate::{Error, files};
 
 /// The file; nothing where none was asked for. It has its name only when it is whole.
 pub(super) struct Ipfix(Option<Open>);
@@ -18,14 +17,14 @@ struct Open {
 }
 
 impl Ipfix {
-    pub(super) fn new(path: Option<&Path>) -> Result<Ipfix, Fail> {
+    pub(super) fn new(path: Option<&Path>) -> Result<Ipfix, Error> {
         let Some(path) = path else {
             return Ok(Ipfix(None));
         };
-        out::parent_exists(path)?;
-        let (partial, path) = out::places(path);
+        files::parent_exists(path)?;
+        let (partial, path) = files::places(path);
         let file = File::create(&partial);
-        let file = file.map_err(|e| Fail::failed(format!("{}: {e}", partial.display())))?;
+        let file = file.map_err(|e| Error::failed(format!("{}: {e}", partial.display())))?;
         Ok(Ipfix(Some(Open {
             path,
             partial,
@@ -33,24 +32,23 @@ impl Ipfix {
         })))
     }
 
-    pub(super) fn record(&mut self, record: &FlowRecord) -> Result<(), Fail> {
+    pub(super) fn record(&mut self, record: &FlowRecord) -> Result<(), Error> {
         let Some(open) = &mut self.0 else {
             return Ok(());
         };
         let partial = &open.partial;
         let written = open.writer.record(record);
-        written.map_err(|e| Fail::failed(format!("{}: {e}", partial.display())))
+        written.map_err(|e| Error::failed(format!("{}: {e}", partial.display())))
     }
 
-    pub(super) fn finish(self) -> Result<(), Fail> {
+    pub(super) fn finish(self) -> Result<(), Error> {
         let Some(open) = self.0 else { return Ok(()) };
         let failed =
-            |e: &dyn std::fmt::Display| Fail::failed(format!("{}: {e}", open.path.display()));
+            |e: &dyn std::fmt::Display| Error::failed(format!("{}: {e}", open.path.display()));
         open.writer.finish().map_err(|e| failed(&e))?;
         if open.partial == open.path {
             return Ok(());
         }
-        let _held = interrupt::held();
         std::fs::rename(&open.partial, &open.path).map_err(|e| failed(&e))
     }
 }

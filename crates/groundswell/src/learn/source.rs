@@ -1,34 +1,39 @@
-//! The bytes of a trace on their way to the reader: counted for the progress bar and hashed for the
-//! model's provenance.
+//! The bytes of a trace on their way to the reader: counted for whoever shows progress, and hashed for the model's
+//! provenance.
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use indicatif::ProgressBar;
 use sha2::{Digest, Sha256};
+use swell_capture::flow::ENOUGH_TO_TELL;
+
+use crate::Error;
+
+/// Gets the number of bytes that were just read.
+pub(super) type Progress = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// Blocks on their way to the hashing thread: a few, so that neither waits for the other's every step.
 const BLOCKS: usize = 8;
 
 /// A file, or standard input for `-`. The clone that the reader takes and this one are the same bytes.
 #[derive(Clone)]
-pub(crate) struct Source(Arc<Mutex<Hashed>>);
+pub(super) struct Source(Arc<Mutex<Hashed>>);
 
 struct Hashed {
     bytes: Box<dyn Read + Send>,
     /// To a thread of its own, for hashing takes as long as reading and learning together.
     blocks: SyncSender<Vec<u8>>,
     hash: JoinHandle<Sha256>,
-    bar: ProgressBar,
+    progress: Progress,
 }
 
 impl Source {
-    pub(crate) fn open(path: &Path, bar: &ProgressBar) -> io::Result<Source> {
+    fn open(path: &Path, progress: &Progress) -> io::Result<Source> {
         let bytes: Box<dyn Read + Send> = if path.as_os_str() == "-" {
             Box::new(io::stdin())
         } else {
@@ -44,13 +49,13 @@ impl Source {
             bytes,
             blocks,
             hash,
-            bar: bar.clone(),
+            progress: Arc::clone(progress),
         }))))
     }
 
     /// SHA-256 of all bytes, hex; reads what the reader left, as it does behind damage. The reader
     /// must be gone.
-    pub(crate) fn digest(self) -> io::Result<String> {
+    pub(super) fn digest(self) -> io::Result<String> {
         let mut hashed = Arc::into_inner(self.0)
             .expect("the reader, which held the only other handle, is gone")
             .into_inner()
@@ -83,7 +88,39 @@ impl Read for Hashed {
         let n = self.bytes.read(buffer)?;
         // It ends when this sender does.
         let _ = self.blocks.send(buffer[..n].to_vec());
-        self.bar.inc(n as u64);
+        (self.progress)(n as u64);
         Ok(n)
+    }
+}
+
+/// A file of which the beginning has been looked at.
+pub(super) struct Opened {
+    pub name: String,
+    pub source: Source,
+    head: Vec<u8>,
+}
+
+impl Opened {
+    pub(super) fn new(path: &Path, progress: &Progress) -> Result<Opened, Error> {
+        let name = path.display().to_string();
+        let failed = |e: io::Error| Error::usage(format!("{name}: {e}"));
+        let source = Source::open(path, progress).map_err(failed)?;
+        let mut head = Vec::new();
+        source
+            .clone()
+            .take(ENOUGH_TO_TELL as u64)
+            .read_to_end(&mut head)
+            .map_err(failed)?;
+        Ok(Opened { name, source, head })
+    }
+
+    /// Its beginning.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// All its bytes, those looked at included.
+    pub(super) fn bytes(&mut self) -> impl Read + Send + 'static {
+        Cursor::new(std::mem::take(&mut self.head)).chain(self.source.clone())
     }
 }

@@ -1,19 +1,17 @@
-//! `swell learn --listen`: flow records from exporters as they send them.
+//! Flow records from exporters as they send them.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::net::UdpSocket;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use swell_base::Dur;
 use swell_capture::flow::CollectingProcess;
 use swell_learn::FlowLearner;
-use swell_traffic::Provenance;
 
-use super::flows::{LearntFlows, doubts, options};
+use super::flows::doubts;
 use super::ipfix::Ipfix;
-use crate::cli::FlowArgs;
-use crate::fail::Fail;
-use crate::{interrupt, out, tables};
+use super::{Counted, FileCounts, Learnt, Options, provenance};
+use crate::Error;
+use crate::model::AnyModel;
 
 /// Largest payload of a datagram (RFC 768).
 const LARGEST: usize = 65_535;
@@ -23,34 +21,29 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Datagrams that are still taken at the end, at most: more than a socket's buffer holds unless somebody made it huge.
 const AT_LAST: u32 = 1 << 16;
 
-/// Collects until Ctrl-C or for `duration`, and makes a model of it. Messages of any number of exporters and
-/// protocols may come mixed; memory is bounded whatever they send. What has arrived by then is taken.
-pub(super) fn collect(
-    address: SocketAddr,
-    duration: Option<Dur>,
-    name: &str,
-    mut provenance: Provenance,
-    args: &FlowArgs,
-) -> Result<LearntFlows, Fail> {
-    let failed = |e: std::io::Error| Fail::failed(format!("{address}: {e}"));
-    let socket = UdpSocket::bind(address).map_err(failed)?;
+/// Collects NetFlow, IPFIX and sFlow until `over`, which is asked every 100 ms at least, and makes a model of it. Messages
+/// of any number of exporters and protocols may come mixed; memory is bounded whatever they send. What has arrived by
+/// then is taken. The socket is left nonblocking.
+///
+/// # Errors
+/// Where the socket fails, the IPFIX file cannot be written, or nothing came to make a model of.
+pub fn collect(
+    socket: &UdpSocket,
+    options: &Options,
+    over: impl Fn() -> bool,
+) -> Result<Learnt, Error> {
+    let local = socket.local_addr().map_err(Error::failed)?;
+    let failed = |e: std::io::Error| Error::failed(format!("{local}: {e}"));
     socket.set_read_timeout(Some(LOOK)).map_err(failed)?;
-    let local = socket.local_addr().map_err(failed)?;
-    interrupt::wishes();
-    out::say(&format!(
-        "collecting on {local}; Ctrl-C ends it and makes the model"
-    ));
-    let begun = Instant::now();
-    let over = || duration.is_some_and(|d| begun.elapsed().as_nanos() >= u128::from(d.as_nanos()));
-    let mut learner = FlowLearner::new(options(args));
-    let mut written = Ipfix::new(args.ipfix.as_deref())?;
+    let mut learner = FlowLearner::new(options.flows);
+    let mut written = Ipfix::new(options.ipfix.as_deref())?;
     let mut process = CollectingProcess::new();
     let mut records = Vec::new();
     let mut datagram = vec![0; LARGEST];
     let mut left = None;
     while left != Some(0) {
         left = left.map(|n: u32| n - 1);
-        if left.is_none() && (interrupt::wished() || over()) {
+        if left.is_none() && over() {
             left = Some(AT_LAST);
             socket.set_nonblocking(true).map_err(failed)?;
         }
@@ -88,13 +81,19 @@ pub(super) fn collect(
     for doubt in doubts(&what, &counts) {
         learner.doubt(doubt);
     }
+    let mut provenance = provenance(&[], &options.note);
     provenance.sources.push(what.clone());
-    let read = (what, "collected", counts);
+    let read = FileCounts {
+        file: what,
+        format: "collected",
+        counts: Counted::Flows(Box::new(counts)),
+    };
+    let name = options.name.as_deref().unwrap_or("collected");
     let model = learner
         .finish(name, provenance)
-        .map_err(|e| Fail::usage(e).hint(tables::flows::counts_line(&read)))?;
-    Ok(LearntFlows {
-        model,
+        .map_err(|e| Error::usage(e).hint(&read))?;
+    Ok(Learnt {
+        model: AnyModel::Flows(Box::new(model)),
         files: vec![read],
     })
 }

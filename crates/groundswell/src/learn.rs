@@ -1,0 +1,213 @@
+//! From packets or flow records to a model.
+//!
+//! [`learn`] reads files of one link, whatever they hold: packets (pcap, pcapng, snoop), flow records (NetFlow, IPFIX,
+//! sFlow, nfdump, Zeek, Suricata, Argus, CSV), flow-level models of pieces of a trace, Harpoon's configurations. All of
+//! them plain or compressed. [`collect`] takes flow records from exporters as they send them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use swell_base::Warning;
+use swell_capture::flow::Metering;
+use swell_capture::{Packet, Reader, Skip};
+use swell_learn::Learner;
+use swell_traffic::{Provenance, flowlevel};
+
+use crate::Error;
+use crate::model::AnyModel;
+
+mod collect;
+mod counts;
+mod flows;
+mod ipfix;
+mod models;
+mod private;
+mod source;
+
+pub use collect::collect;
+pub use counts::{Counted, FileCounts};
+pub use private::protect;
+
+use source::{Opened, Progress};
+
+/// How to learn.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Name of the model. Default: the first file's, up to its first dot.
+    pub name: Option<String>,
+    /// What the trace is and its licence, in free text; kept in the model.
+    pub note: String,
+    /// What captures are taken for.
+    pub read_as: ReadAs,
+    /// Keep the SHA-256 of each file in the model.
+    pub digest: bool,
+    /// How a model is made of packets. Its name and provenance do not count.
+    pub packets: swell_learn::Options,
+    /// How a model is made of flow records.
+    pub flows: flowlevel::Options,
+    /// How packets are metered into flow records.
+    pub metering: Metering,
+    /// Write the flow records to this IPFIX file (RFC 5655), too.
+    pub ipfix: Option<PathBuf>,
+}
+
+/// What a capture is taken for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadAs {
+    /// Flow records if it holds flow exports, else packets.
+    #[default]
+    Detect,
+    /// Flow records: packets are metered.
+    Flows,
+    /// Packets, even if they are flow exports.
+    Packets,
+}
+
+/// A model, and what it was made of.
+#[derive(Clone, Debug)]
+pub struct Learnt {
+    /// The model.
+    pub model: AnyModel,
+    /// What was read of each file; empty where the files were models or configurations.
+    pub files: Vec<FileCounts>,
+}
+
+/// Learns one model from files of one link, in the order of their times; `-` is standard input. All are of packets, or
+/// all of flow records, as the first one is. One that breaks off is used as far as it goes, with a doubt in the model.
+/// `progress` gets the number of bytes that were just read.
+///
+/// # Errors
+/// Where a file does not read or holds nothing to model, or files are not in order or not of one kind.
+pub fn learn(
+    files: &[PathBuf],
+    options: &Options,
+    progress: impl Fn(u64) + Send + Sync + 'static,
+) -> Result<Learnt, Error> {
+    let progress: Progress = Arc::new(progress);
+    let Some((named, others)) = files.split_first() else {
+        return Err(Error::usage("no files"));
+    };
+    let first = Opened::new(named, &progress)?;
+    let name = options.name.clone().unwrap_or_else(|| stem(named));
+    let provenance = provenance(files, &options.note);
+    if let Some(model) = models::read(&first, files, &name, &provenance, options)? {
+        return Ok(Learnt {
+            model: AnyModel::Flows(Box::new(model)),
+            files: Vec::new(),
+        });
+    }
+    if flows::wanted(&first, options.read_as) {
+        return flows::read(first, others, &progress, &name, provenance, options);
+    }
+    let learner = Learner::new(swell_learn::Options {
+        name,
+        provenance,
+        ..options.packets.clone()
+    });
+    packets(first, others, &progress, learner, options.digest)
+}
+
+fn provenance(files: &[PathBuf], note: &str) -> Provenance {
+    Provenance {
+        made_by: format!("swell {}", env!("CARGO_PKG_VERSION")),
+        sources: files.iter().map(|p| file_name(p)).collect(),
+        note: note.to_owned(),
+        ..Provenance::default()
+    }
+}
+
+/// Reads traces, one after the other, into one model. A trace that breaks off is used as far as
+/// it goes, with a doubt in the model.
+fn packets(
+    first: Opened,
+    others: &[PathBuf],
+    progress: &Progress,
+    mut learner: Learner,
+    digest: bool,
+) -> Result<Learnt, Error> {
+    let mut read = Vec::new();
+    let mut digests = Vec::new();
+    // Time of the latest packet of all traces so far.
+    let mut latest: Option<i64> = None;
+    let mut next = Some(first);
+    let mut others = others.iter();
+    while let Some(mut file) = next.take() {
+        let named = file.name.clone();
+        let mut reader = Reader::named(&named, file.bytes()).map_err(Error::usage)?;
+        let mut packet = Packet::default();
+        let before = latest;
+        let mut beginning = true;
+        loop {
+            match reader.read_into(&mut packet) {
+                Ok(true) => {
+                    if std::mem::take(&mut beginning) && before.is_some_and(|b| packet.time < b) {
+                        let message = format!("{named} begins before the trace before it ends");
+                        return Err(Error::usage(message)
+                            .hint("name the traces of one link in the order of their times"));
+                    }
+                    latest = latest.max(Some(packet.time));
+                    learner.push(&packet);
+                }
+                Ok(false) => break,
+                Err(error) => {
+                    learner.doubt(Warning::warning("trace-damaged", error.to_string()));
+                    break;
+                }
+            }
+        }
+        let counts = FileCounts {
+            file: named,
+            format: reader.format().name(),
+            counts: Counted::Packets(reader.counts().clone()),
+        };
+        if reader.counts().packets == 0 {
+            return Err(Error::usage(format!("{}: no IP packets in it", counts.file)).hint(counts));
+        }
+        for skip in Skip::ALL {
+            let n = reader.counts().skipped(skip);
+            if n > 0 {
+                learner.doubt(Warning::note(
+                    "records-skipped",
+                    format!(
+                        "{}: {n} records skipped: {}",
+                        file_name(Path::new(&counts.file)),
+                        skip.text()
+                    ),
+                ));
+            }
+        }
+        read.push(counts);
+        drop(reader);
+        // Read to the end in any case.
+        let sha256 = file.source.digest().map_err(Error::failed)?;
+        digests.extend(digest.then_some(sha256));
+        next = others
+            .next()
+            .map(|p| Opened::new(p, progress))
+            .transpose()?;
+    }
+    let mut model = learner.finish();
+    model.provenance.digests = digests;
+    Ok(Learnt {
+        model: AnyModel::Packets(Box::new(model)),
+        files: read,
+    })
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(
+        || "standard input".into(),
+        |n| n.to_string_lossy().into_owned(),
+    )
+}
+
+/// The file name up to its first dot; `model` for standard input.
+pub fn stem(path: &Path) -> String {
+    let name = file_name(path);
+    let stem = name.split('.').next().unwrap_or("");
+    if stem.is_empty() || stem == "-" {
+        "model".into()
+    } else {
+        stem.into()
+    }
+}

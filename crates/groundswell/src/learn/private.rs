@@ -1,0 +1,36 @@
+//! Models that hide whether a session was in the trace.
+
+use std::io::Read;
+
+use swell_learn::private::{Cost, Private, release};
+
+use crate::Error;
+use crate::model::AnyModel;
+
+/// The model with noise, so that whether any one session was in the trace changes its odds by a factor of exp(`epsilon`)
+/// at most (differential privacy), and what that costs. It must have been learnt with
+/// [`apart`](swell_learn::Options::apart). The noise comes from the system and is kept nowhere.
+///
+/// # Errors
+/// Where the model is one of flow records, or the system gives no random numbers.
+pub fn protect(model: &AnyModel, epsilon: f64) -> Result<(AnyModel, Cost), Error> {
+    let AnyModel::Packets(model) = model else {
+        let message = "--private protects models of packets: this is one of flow records";
+        return Err(Error::usage(message));
+    };
+    let private = Private {
+        epsilon,
+        seed: entropy()?,
+    };
+    let protected = release(model, &private);
+    let cost = Cost::of(model, &protected);
+    Ok((AnyModel::Packets(Box::new(protected)), cost))
+}
+
+fn entropy() -> Result<[u64; 2], Error> {
+    let mut bytes = [[0; 8]; 2];
+    let file = std::fs::File::open("/dev/urandom");
+    let read = file.and_then(|mut f| bytes.iter_mut().try_for_each(|half| f.read_exact(half)));
+    read.map_err(|e| Error::failed(format!("/dev/urandom: {e}")))?;
+    Ok(bytes.map(u64::from_ne_bytes))
+}
