@@ -197,7 +197,8 @@ pub struct Config {
     pub hystart: bool,
     /// Find losses by time and probe the tail (RFC 8985). Needs `sack`.
     pub rack_tlp: bool,
-    /// Grow by bytes acknowledged (RFC 3465 and Linux) rather than once per acknowledgement.
+    /// Grow by bytes acknowledged (RFC 3465 and Linux) rather than once per acknowledgement. Windows are then counted in
+    /// whole segments, as Linux counts them: a reduction drops what is over.
     pub byte_counting: bool,
     /// Do not grow a window that is not used (RFC 7661; Linux `tcp_is_cwnd_limited`). ns-2 grows
     /// always.

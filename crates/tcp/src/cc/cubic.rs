@@ -9,9 +9,10 @@ const C: f64 = 0.4;
 /// Section 4.3: the additive increase that makes an AIMD with `BETA` as fast as Reno. The RFC has 1 once W_est has
 /// passed the window before the reduction; Linux keeps this.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// Before the first loss the window grows by a segment for so many acknowledged at least (`bictcp_update`): 5 % per
-/// round trip.
+/// Before the first loss the window grows by a segment for so many acknowledged at least: 5 % per round trip.
 const UNKNOWN: f64 = 20.0;
+/// Linux looks at the curve again when the window has changed, or after more than `HZ / 32` ticks: 7 of 4 ms at its usual 250 Hz.
+const LOOK: Dur = Dur::from_millis(28);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Cubic {
@@ -20,12 +21,19 @@ pub(crate) struct Cubic {
     w_max: f64,
     /// Where the curve is flat.
     origin: f64,
-    /// The Reno-friendly estimate W_est.
+    /// The Reno-friendly estimate W_est, in whole segments, and what was acknowledged since it last grew.
     w_est: f64,
+    acked: f64,
     /// Seconds from the start of the epoch until the curve passes `origin` again.
     k: f64,
     /// When this congestion avoidance stage began; `Time::MAX` until its first acknowledgement.
     epoch: Time,
+    /// The window grows by one segment for so many acknowledged (`cnt`), and how many of them were.
+    per_segment: f64,
+    counted: f64,
+    /// The window when the curve was looked at, and when that was.
+    looked_window: f64,
+    looked: Time,
 }
 
 impl Default for Cubic {
@@ -34,35 +42,68 @@ impl Default for Cubic {
             w_max: 0.0,
             origin: 0.0,
             w_est: 0.0,
+            acked: 0.0,
             k: 0.0,
             epoch: Time::MAX,
+            per_segment: 0.0,
+            counted: 0.0,
+            looked_window: 0.0,
+            looked: Time::ZERO,
         }
     }
 }
 
 impl Cubic {
-    /// The window after `segments` were acknowledged in congestion avoidance at window `cwnd`; `rtt` is the smallest
-    /// round trip.
-    pub(crate) fn on_ack(&mut self, cwnd: f64, segments: f64, now: Time, rtt: Dur) -> f64 {
-        if self.epoch == Time::MAX {
+    /// By how many segments the window grows after `segments` were acknowledged in congestion avoidance at `window`
+    /// whole segments (`tcp_cong_avoid_ai`); `rtt` is the smallest round trip.
+    pub(crate) fn on_ack(&mut self, window: f64, segments: f64, now: Time, rtt: Dur) -> f64 {
+        self.look(window, segments, now, rtt);
+        let mut up = 0.0;
+        if self.counted >= self.per_segment {
+            // The curve has become steeper since: what was counted is worth one segment, not several.
+            self.counted = 0.0;
+            up = 1.0;
+        }
+        self.counted += segments;
+        let whole = (self.counted / self.per_segment).floor();
+        self.counted -= whole * self.per_segment;
+        up + whole
+    }
+
+    /// Looks how fast the window is to grow (`bictcp_update`).
+    fn look(&mut self, window: f64, segments: f64, now: Time, rtt: Dur) {
+        self.acked += segments;
+        let same = self.looked_window.total_cmp(&window).is_eq();
+        let begins = self.epoch == Time::MAX;
+        if same && !begins && now.since(self.looked) <= LOOK {
+            return;
+        }
+        self.looked_window = window;
+        self.looked = now;
+        if begins {
             // Section 4.2, equation 2. A window that already passed w_max (slow start after a
             // time-out, or no loss so far) starts the convex part at once: section 4.8, 4.10.
-            self.k = libm::cbrt((self.w_max - cwnd).max(0.0) / C);
-            self.origin = self.w_max.max(cwnd);
-            self.w_est = cwnd;
+            self.k = libm::cbrt((self.w_max - window).max(0.0) / C);
+            self.origin = self.w_max.max(window);
+            self.w_est = window;
+            self.acked = segments;
             self.epoch = now;
         }
+        // Sections 4.4 and 4.5: aim where the curve is one round trip later. Linux takes the smallest round trip for it.
         let t = now.since(self.epoch).as_secs_f64();
-        self.w_est += ALPHA * segments / cwnd;
-        // Sections 4.4 and 4.5: aim where the curve is one round trip later. Linux takes the smallest round trip for
-        // it, and no more than half the window per round trip.
-        let mut up = ((self.at(t + rtt.as_secs_f64()) - cwnd) / cwnd).clamp(0.0, 0.5);
+        let target = self.at(t + rtt.as_secs_f64()).floor();
+        let mut per_segment = per(window, target - window);
         if self.w_max == 0.0 {
-            up = up.max(1.0 / UNKNOWN);
+            per_segment = per_segment.min(UNKNOWN);
         }
         // Section 4.3, Reno-friendly region.
-        up = up.max((self.w_est - cwnd) / cwnd);
-        cwnd + up.min(0.5) * segments
+        let each = window / ALPHA;
+        let grown = (self.acked / each).floor();
+        self.acked -= grown * each;
+        self.w_est += grown;
+        per_segment = per_segment.min(per(window, self.w_est - window));
+        // Section 4.4: no more than half the window per round trip.
+        self.per_segment = per_segment.max(2.0);
     }
 
     pub(crate) fn on_loss(&mut self, cwnd: f64) {
@@ -73,6 +114,7 @@ impl Cubic {
             cwnd
         };
         self.epoch = Time::MAX;
+        self.counted = 0.0;
     }
 
     /// Idle time is not part of the epoch (section 4.2, last paragraph).
@@ -84,5 +126,15 @@ impl Cubic {
     fn at(&self, t: f64) -> f64 {
         let d = t - self.k;
         C * d * d * d + self.origin
+    }
+}
+
+/// After how many acknowledged segments a window grows by one that is to grow by `up` per round trip: whole segments, and
+/// a hundred round trips where it is not to grow.
+fn per(window: f64, up: f64) -> f64 {
+    if up > 0.0 {
+        (window / up).floor()
+    } else {
+        100.0 * window
     }
 }

@@ -226,10 +226,11 @@ impl Window {
             }
         }
         let window = self.cwnd;
+        let whole = whole_segments(cfg, window);
         self.cwnd = match self.cubic(cfg) {
-            Some(c) => c.on_ack(window / mss, bytes / mss, now, shortest) * mss,
+            Some(c) => window + mss * c.on_ack((whole / mss).floor(), bytes / mss, now, shortest),
             // RFC 5681 equation 3, summed over the bytes.
-            None => window + mss * bytes / window,
+            None => window + mss * bytes / whole,
         };
     }
 
@@ -250,7 +251,7 @@ impl Window {
     /// set by the recovery in use.
     pub(crate) fn on_loss(&mut self, cfg: &Config, now: Time, srtt: Dur, base: f64) {
         let mss = f64::from(cfg.mss());
-        let window = self.cwnd;
+        let window = whole_segments(cfg, self.cwnd);
         if let Some(c) = self.cubic(cfg) {
             c.on_loss(window / mss);
         }
@@ -268,7 +269,7 @@ impl Window {
             _ => 0.5,
         };
         // Never below two segments: RFC 5681 equation 4, RFC 9438 section 4.6.
-        self.ssthresh = (base * factor).max(2.0 * mss);
+        self.ssthresh = whole_segments(cfg, whole_segments(cfg, base) * factor).max(2.0 * mss);
     }
 
     /// The retransmission timer went off. CUBIC begins anew (`cubictcp_state`).
@@ -310,5 +311,16 @@ impl Window {
                 self.cwnd = halved.max(cfg.initial_cwnd());
             }
         }
+    }
+}
+
+/// A window in the whole segments that Linux counts, in bytes: what is over is dropped at a reduction, and growth per round
+/// trip is that of the whole. The RFC's own where windows are not in segments.
+fn whole_segments(cfg: &Config, window: f64) -> f64 {
+    if cfg.byte_counting {
+        let mss = f64::from(cfg.mss());
+        (window / mss).floor().max(1.0) * mss
+    } else {
+        window
     }
 }
