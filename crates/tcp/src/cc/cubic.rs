@@ -6,9 +6,8 @@ use swell_base::{Dur, Time};
 pub(crate) const BETA: f64 = 0.7;
 /// Section 5.1, segments per cubic second.
 const C: f64 = 0.4;
-/// Section 4.3: the additive increase that makes an AIMD with `BETA` as fast as Reno. The RFC has 1 once W_est has
-/// passed the window before the reduction; Linux keeps this.
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// Section 4.3: segments acknowledged for one of W_est, by window: (1 + BETA) / (3 (1 - BETA)), which Linux has in eighths.
+const PER_FRIENDLY: f64 = 15.0 / 8.0;
 /// Before the first loss the window grows by a segment for so many acknowledged at least: 5 % per round trip.
 const UNKNOWN: f64 = 20.0;
 /// Linux looks at the curve again when the window has changed, or after more than `HZ / 32` ticks: 7 of 4 ms at its usual 250 Hz.
@@ -91,14 +90,14 @@ impl Cubic {
         }
         // Sections 4.4 and 4.5: aim where the curve is one round trip later. Linux takes the smallest round trip for it.
         let t = now.since(self.epoch).as_secs_f64();
-        let target = self.at(t + rtt.as_secs_f64()).floor();
+        let target = self.at(t + rtt.as_secs_f64());
         let mut per_segment = per(window, target - window);
         if self.w_max == 0.0 {
             per_segment = per_segment.min(UNKNOWN);
         }
         // Section 4.3, Reno-friendly region.
-        let each = window / ALPHA;
-        let grown = (self.acked / each).floor();
+        let each = (window * PER_FRIENDLY).floor();
+        let grown = ((self.acked / each).ceil() - 1.0).max(0.0);
         self.acked -= grown * each;
         self.w_est += grown;
         per_segment = per_segment.min(per(window, self.w_est - window));
@@ -109,7 +108,7 @@ impl Cubic {
     pub(crate) fn on_loss(&mut self, cwnd: f64) {
         // Section 4.7: fast convergence leaves room to flows that arrived.
         self.w_max = if cwnd < self.w_max {
-            cwnd * (1.0 + BETA) / 2.0
+            (cwnd * (1.0 + BETA) / 2.0).floor()
         } else {
             cwnd
         };
@@ -122,10 +121,10 @@ impl Cubic {
         self.epoch += idle; // saturates at `Time::MAX`
     }
 
-    /// W_cubic(t), equation 1.
+    /// W_cubic(t), equation 1: whole segments from the origin.
     fn at(&self, t: f64) -> f64 {
         let d = t - self.k;
-        C * d * d * d + self.origin
+        (C * d * d * d).trunc() + self.origin
     }
 }
 
