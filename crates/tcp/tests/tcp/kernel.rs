@@ -41,7 +41,7 @@ fn transfers_take_as_long_as_the_kernels() {
             };
             let rate = Rate::from_bps(mbit * 1_000_000);
             let packets = match KNIFE_EDGE {
-                (m, r, a, packets) if (m, r, a) == (mbit, rtt, algorithm) => packets,
+                (m, r, a, other) if (m, r, a) == (mbit, rtt, algorithm) => other,
                 _ => packets,
             };
             let mut net = Net::new(cfg, ms(rtt) / 2)
