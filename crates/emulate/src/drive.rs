@@ -20,6 +20,7 @@ use super::clock::Clock;
 use super::ip::{Header, set_ecn};
 use super::journal::{Entry, Journal};
 use super::load::{Load, Urgency, waited_for_processor};
+use super::pace::Gathering;
 use super::pool::Pool;
 use super::table::Table;
 use super::tracker::{Tracked, Tracker};
@@ -50,6 +51,7 @@ pub struct Emulation {
     options: Options,
     inside: Inside,
     load: Load,
+    gathering: Gathering,
     /// Packets that were read and wait for earlier ones of another host.
     staged: Vec<Staged>,
     /// Memory of packets that have been shown.
@@ -156,11 +158,12 @@ impl Emulation {
             ports,
             table,
             attached: AttachedHosts::of(options.updates.take()),
-            options,
             inside,
             load: Load::starting(monotonic()),
+            gathering: Gathering::new(options.pace, options.crossing),
             staged: Vec::new(),
             spare: Vec::new(),
+            options,
         })
     }
 
@@ -216,7 +219,9 @@ impl Emulation {
                 break now;
             }
             let far = now + LONGEST_SLEEP;
-            let due = self.world.ports_due().map_or(far, |d| d.min(far)).min(end);
+            let due = self.world.ports_due();
+            let due = due.map_or(far, |d| (d + self.gathering.wait()).min(far));
+            let due = due.min(end);
             self.rest(now, clock, shared)?;
             self.wait(due, clock, shared)?;
         };
@@ -237,6 +242,7 @@ impl Emulation {
                 // No path with this link is shorter than the shorter of the two.
                 self.options.crossing = self.options.crossing.min(delay);
                 self.inside.tracker.crosses_in(self.options.crossing);
+                self.gathering.crosses_in(self.options.crossing);
             }
         }
     }
@@ -303,6 +309,7 @@ impl Emulation {
             for &(entered, at, tracked) in &inside.due {
                 let by = now.since(at);
                 inside.lateness.add(clock.outside(by));
+                self.gathering.left(at, clock.outside(by));
                 if let Some(tracked) = tracked {
                     inside.tracker.left_late(tracked, entered, at, by);
                 }
@@ -347,8 +354,16 @@ impl Emulation {
             false => Dur::ZERO,
         };
         let left = clock.outside(due.since(clock.now())).saturating_sub(spin);
-        if left > Dur::ZERO {
-            let nics = self.hosts.iter().filter(|_| !unread).map(|h| h.nic.fd());
+        if left > Dur::ZERO && unread {
+            // So short that a call to stop can wait.
+            nap(left, &mut self.load);
+            self.back(due, stamped, clock);
+            if spin == Dur::ZERO {
+                self.ask_all();
+                return Ok(());
+            }
+        } else if left > Dur::ZERO {
+            let nics = self.hosts.iter().map(|h| h.nic.fd());
             let mut fds: Vec<PollFd<'_>> = nics
                 .chain([shared.wake.as_fd()])
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
@@ -361,17 +376,8 @@ impl Emulation {
             if woken {
                 return Ok(());
             }
-            let now = clock.now();
-            let over = now.since(due);
-            // With the kernel's stamps, packets still enter at their own instants, so a stall does not delay them.
-            // Departures are measured in any case.
-            if self.inside.lateness.back(clock.outside(over)) && !stamped {
-                self.inside.tracker.stalled(now, over);
-            }
+            self.back(due, stamped, clock);
             if spin == Dur::ZERO {
-                if unread {
-                    self.ask_all();
-                }
                 return Ok(());
             }
         }
@@ -383,6 +389,17 @@ impl Emulation {
         self.load.spun(spun.as_nanos());
         self.ask_all();
         Ok(())
+    }
+
+    /// After a sleep until `due`.
+    fn back(&mut self, due: Time, stamped: bool, clock: &Clock) {
+        let now = clock.now();
+        let over = now.since(due);
+        // With the kernel's stamps, packets still enter at their own instants, so a stall does not delay them.
+        // Departures are measured in any case.
+        if self.inside.lateness.back(clock.outside(over)) && !stamped {
+            self.inside.tracker.stalled(now, over);
+        }
     }
 
     /// After a sleep without `poll` on the devices: any of them may have packets.
@@ -511,6 +528,14 @@ fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<bool>
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(e) => Err(e.into()),
     }
+}
+
+/// Sleeps for a span of wall-clock time, whatever comes: it costs less than `poll` does.
+fn nap(span: Dur, load: &mut Load) {
+    let before = monotonic();
+    // A signal ends it early, and the loop looks at the clock in any case.
+    let _ = rustix::thread::nanosleep(&timespec(span));
+    load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
 }
 
 impl Shared {

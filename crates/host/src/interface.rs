@@ -13,6 +13,7 @@ use super::merge::Train;
 use super::netlink::Netlink;
 use super::segment::{datagrams, segment};
 use super::sys::devices as sys;
+use super::sys::ring::Ring;
 use crate::wire::{ETHERNET, network};
 use crate::{Checksum, Nic, Wire};
 
@@ -36,13 +37,11 @@ pub struct InterfaceFacts {
 /// One end of a bridge.
 pub struct Interface {
     socket: OwnedFd,
+    /// What was received and fits in a place of it. Without, the socket holds everything.
+    ring: Option<Ring>,
     /// The header of virtio, a frame of 64 KiB, and room for what comes before.
     buffer: Box<[u8]>,
-    /// Ethernet header and tags of the frame that was read last.
-    prefix: Vec<u8>,
-    /// A frame put together again, and the header that segments are made of.
-    whole: Vec<u8>,
-    header: Vec<u8>,
+    cutter: Cutter,
     train: Train,
     /// What stands before the packets of the train.
     train_prefix: Vec<u8>,
@@ -52,6 +51,16 @@ pub struct Interface {
 }
 
 const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
+
+/// Shows frames with their tags, and cuts what the sender's card was to cut.
+#[derive(Default)]
+struct Cutter {
+    /// Ethernet header and tags of the frame that was read last.
+    prefix: Vec<u8>,
+    /// A frame put together again, and the header that segments are made of.
+    whole: Vec<u8>,
+    header: Vec<u8>,
+}
 
 impl InterfaceFacts {
     /// Those of an interface of the calling thread's network namespace.
@@ -88,14 +97,13 @@ impl Interface {
     /// Where there is none of that name, or this process may not read frames.
     pub fn open(name: &str) -> io::Result<Interface> {
         let index = Netlink::open()?.index(name)?;
-        let socket = sys::packet_socket(index)?;
+        let (socket, ring) = sys::ringed_socket(index)?;
         sys::see_everything(&socket, index)?;
         Ok(Interface {
             socket,
+            ring,
             buffer: vec![0; BUFFER].into(),
-            prefix: Vec::new(),
-            whole: Vec::new(),
-            header: Vec::new(),
+            cutter: Cutter::default(),
             train: Train::default(),
             train_prefix: Vec::new(),
             overflown: Cell::new(0),
@@ -138,6 +146,63 @@ fn earlier(checksum: Checksum, by: usize) -> Checksum {
     }
 }
 
+impl Cutter {
+    /// Shows what came with a header of virtio before it; `None` where that made no sense.
+    fn show(
+        &mut self,
+        bytes: &[u8],
+        tag: Option<[u8; 4]>,
+        each: &mut dyn FnMut(Wire<'_>),
+    ) -> Option<usize> {
+        let (virtio, frame) = bytes.split_first_chunk()?;
+        let virtio = VnetHeader::parse(virtio, 0);
+        let (addresses, rest) = frame.split_at_checked(ETHERNET - 2)?;
+        let tag = tag.as_ref().map_or(&[][..], |t| t);
+        let checksum = earlier(virtio.checksum, tag.len());
+        if virtio.gso == 0 {
+            let whole = match tag {
+                [] => frame,
+                tag => {
+                    self.whole.clear();
+                    for part in [addresses, tag, rest] {
+                        self.whole.extend_from_slice(part);
+                    }
+                    &self.whole
+                }
+            };
+            each(Wire {
+                header: whole,
+                payload: &[],
+                checksum,
+            });
+            return Some(1);
+        }
+        let start = network(frame)?;
+        self.prefix.clear();
+        for part in [addresses, tag, &frame[ETHERNET - 2..start]] {
+            self.prefix.extend_from_slice(part);
+        }
+        let (prefix, whole) = (&self.prefix, &mut self.whole);
+        let mut framed = |wire: Wire<'_>| {
+            whole.clear();
+            whole.extend_from_slice(prefix);
+            whole.extend_from_slice(wire.header);
+            each(Wire {
+                header: whole,
+                payload: wire.payload,
+                checksum: earlier(wire.checksum, prefix.len()),
+            });
+        };
+        let cut = match virtio.gso {
+            GSO_UDP => datagrams,
+            _ => segment,
+        };
+        let packet = &frame[start..];
+        let own = later(virtio.checksum, start);
+        cut(packet, own, virtio.size, &mut self.header, &mut framed).ok()
+    }
+}
+
 impl Nic for Interface {
     fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -146,73 +211,44 @@ impl Nic for Interface {
     /// Shows frames, with their tags. What the sender's card was to cut is cut.
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
         loop {
-            let received = match sys::receive_frame(self.socket.as_fd(), &mut self.buffer) {
-                Ok(received) => received,
-                Err(Errno::AGAIN) => return Ok(0),
-                // The interface was switched off: nothing comes until it is on again.
-                Err(Errno::NETDOWN) => return Ok(0),
-                Err(Errno::INTR) => continue,
-                Err(e) => return Err(e.into()),
-            };
-            self.stamp = received.stamp;
-            let bytes = &self.buffer[..received.length];
-            let Some((virtio, frame)) = bytes.split_first_chunk() else {
-                self.malformed += 1;
-                continue;
-            };
-            let virtio = VnetHeader::parse(virtio, 0);
-            let Some((addresses, rest)) = frame.split_at_checked(ETHERNET - 2) else {
-                self.malformed += 1;
-                continue;
-            };
-            let tag = received.tag.as_ref().map_or(&[][..], |t| t);
-            let checksum = earlier(virtio.checksum, tag.len());
-            if virtio.gso == 0 {
-                let whole = match tag {
-                    [] => frame,
-                    tag => {
-                        self.whole.clear();
-                        for part in [addresses, tag, rest] {
-                            self.whole.extend_from_slice(part);
-                        }
-                        &self.whole
+            let slot = match &self.ring {
+                Some(ring) => match ring.slot(0) {
+                    None => {
+                        // An interface that was switched off is told once, and until then the socket is ready.
+                        let _ = rustix::net::sockopt::socket_error(&self.socket);
+                        return Ok(0);
                     }
-                };
-                each(Wire {
-                    header: whole,
-                    payload: &[],
-                    checksum,
-                });
-                return Ok(1);
+                    here => here,
+                },
+                None => None,
+            };
+            let shown = match slot {
+                Some(slot) if !slot.waits => {
+                    self.stamp = Some(slot.stamp);
+                    let whole = slot.bytes.len() == VNET_HEADER + slot.length;
+                    let cut = || self.cutter.show(slot.bytes, slot.tag, each);
+                    whole.then(cut).flatten()
+                }
+                _ => match sys::receive_frame(self.socket.as_fd(), &mut self.buffer) {
+                    Ok(received) => {
+                        self.stamp = received.stamp;
+                        let bytes = &self.buffer[..received.length];
+                        self.cutter.show(bytes, received.tag, each)
+                    }
+                    Err(Errno::INTR) => continue,
+                    // What the ring announced is there.
+                    Err(Errno::AGAIN) if self.ring.is_some() => None,
+                    // The interface was switched off: nothing comes until it is on again.
+                    Err(Errno::AGAIN | Errno::NETDOWN) => return Ok(0),
+                    Err(e) => return Err(e.into()),
+                },
+            };
+            if let Some(ring) = &mut self.ring {
+                ring.give_back(1);
             }
-            let Some(start) = network(frame) else {
-                self.malformed += 1;
-                continue;
-            };
-            self.prefix.clear();
-            for part in [addresses, tag, &frame[ETHERNET - 2..start]] {
-                self.prefix.extend_from_slice(part);
-            }
-            let (prefix, whole) = (&self.prefix, &mut self.whole);
-            let mut framed = |wire: Wire<'_>| {
-                whole.clear();
-                whole.extend_from_slice(prefix);
-                whole.extend_from_slice(wire.header);
-                each(Wire {
-                    header: whole,
-                    payload: wire.payload,
-                    checksum: earlier(wire.checksum, prefix.len()),
-                });
-            };
-            let cut = match virtio.gso {
-                GSO_UDP => datagrams,
-                _ => segment,
-            };
-            let packet = &frame[start..];
-            let own = later(virtio.checksum, start);
-            match cut(packet, own, virtio.size, &mut self.header, &mut framed) {
-                Ok(count) => return Ok(count),
-                Err(_) => self.malformed += 1,
+            match shown {
+                Some(count) => return Ok(count),
+                None => self.malformed += 1,
             }
         }
     }
@@ -271,5 +307,9 @@ impl Nic for Interface {
 
     fn stamps(&self) -> bool {
         true
+    }
+
+    fn empty(&self) -> bool {
+        self.ring.as_ref().is_some_and(Ring::empty)
     }
 }

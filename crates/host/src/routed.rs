@@ -142,6 +142,10 @@ impl Nic for Routed {
     fn stamps(&self) -> bool {
         true
     }
+
+    fn empty(&self) -> bool {
+        self.interface.empty()
+    }
 }
 
 #[cfg(test)]
