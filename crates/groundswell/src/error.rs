@@ -11,7 +11,7 @@ pub struct Error {
     pub kind: Kind,
     /// What went wrong.
     pub message: String,
-    /// What would help, if that is known.
+    /// What would help, if that is known, in words of the command `swell`.
     pub hint: Option<String>,
     /// Where an experiment file is wrong, if one is.
     pub problems: Option<Problems>,
@@ -26,6 +26,8 @@ pub enum Kind {
     Usage,
     /// The caller interrupted it.
     Interrupted,
+    /// The program that was to run could not be started; with what a shell returns for that.
+    Program(u8),
 }
 
 impl Error {

@@ -8,8 +8,11 @@
 //! | [`learn`] | packets or flow records in, a traffic model out |
 //! | [`model`] | finds bundled models and model files, tells what is in them |
 //! | [`fidelity`] | plays a model and compares what comes out with its own trace |
+//! | [`run`] | runs an experiment, simulated or emulated, into a run directory |
+//! | [`under`] | runs any program behind an emulated link with background traffic on it |
+//! | [`show`] | opens whatever there is: a run directory, a model, a trace |
 //!
-//! # Example
+//! # Examples
 //!
 //! A model that the program carries is played for two seeds' worth of traffic, and learnt again:
 //!
@@ -25,11 +28,84 @@
 //! # Ok::<(), groundswell::Error>(())
 //! ```
 //!
+//! A trace is learnt, and its model written:
+//!
+//! ```no_run
+//! use groundswell::{files, learn};
+//!
+//! let traces = ["monday.pcap".into(), "tuesday.pcap".into()];
+//! let learnt = learn::learn(&traces, &learn::Options::default(), |_bytes| {})?;
+//! let file = learnt.model.to_bytes(false).map_err(groundswell::Error::failed)?;
+//! files::write("link.json".as_ref(), &file)?;
+//! # Ok::<(), groundswell::Error>(())
+//! ```
+//!
+//! An experiment is run with three replications instead of those of its file. Runs that are there already are not
+//! repeated:
+//!
+//! ```no_run
+//! use groundswell::run::{Experiment, Options, Outcome, Source};
+//!
+//! let source = Source::open("mine.toml".as_ref())?;
+//! let options = Options {
+//!     set: vec!["run.replications=3".into()],
+//!     ..Options::default()
+//! };
+//! let experiment = Experiment::new(&source, options, None)?;
+//! if let Outcome::Complete(_, verdict) = experiment.run(&|_event| {}, &|| false)? {
+//!     for foreground in &verdict.foregrounds {
+//!         println!("{}: {:?}", foreground.foreground, foreground.matters);
+//!     }
+//! }
+//! # Ok::<(), groundswell::Error>(())
+//! ```
+//!
+//! Whatever a path names is opened:
+//!
+//! ```
+//! use groundswell::show::{self, Shown};
+//!
+//! let shown = show::open("smart-home".as_ref(), &[], |_bytes| {})?;
+//! assert!(matches!(shown, Shown::Model(_)));
+//! # Ok::<(), groundswell::Error>(())
+//! ```
+//!
+//! # Emulated runs
+//!
+//! They need hosts of this machine. A program that has them calls [`host::helper_main`] first in its `main`, and
+//! [`host::Rights::obtain`] before it starts a thread:
+//!
+//! ```no_run
+//! use groundswell::emulate::backend::Settings;
+//! use groundswell::experiment::file::LinkKeys;
+//! use groundswell::host::{Rights, helper_main, scratch::Scratch};
+//! use groundswell::under::{Link, Options, Session};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! if helper_main().is_some() {
+//!     return Ok(());
+//! }
+//! let rights = Rights::obtain()?;
+//! let network = LinkKeys {
+//!     rate: Some("50Mbit".parse()?),
+//!     ..LinkKeys::default()
+//! };
+//! let command = ["curl", "-so", "/dev/null", "http://server/10MB"];
+//! let command = command.map(str::to_owned).to_vec();
+//! let scratch = Scratch::new()?;
+//! let options = Options::new(Link::new("access-link", network), command);
+//! let session = Session::new(options, scratch.path(), |_bytes| {})?;
+//! let done = session.run(rights, Settings::default(), &|_event| {}, &|| false)?;
+//! println!("{:?}", done.exits[0].status);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What is stable
 //!
 //! Version 0: functions may change with any minor version, as Cargo counts them. Files do not: model files, run
-//! directories and what `--json` prints keep their formats, or say a new version in them. [`base`], [`experiment`] and
-//! [`traffic`] are re-exported, so that their types are those of this crate.
+//! directories and what `--json` prints keep their formats, or say a new version in them. Crates whose types are in
+//! signatures are re-exported: [`base`], [`emulate`], [`experiment`], [`host`] and [`traffic`].
 //!
 //! The Python package of the same name is another thing: it calls the program.
 
@@ -37,8 +113,14 @@ pub mod fidelity;
 pub mod files;
 pub mod learn;
 pub mod model;
+pub mod run;
+pub mod show;
+pub mod under;
 
 mod error;
 
 pub use error::{Error, Kind};
-pub use {swell_base as base, swell_experiment as experiment, swell_traffic as traffic};
+pub use {
+    swell_base as base, swell_emulate as emulate, swell_experiment as experiment,
+    swell_host as host, swell_traffic as traffic,
+};

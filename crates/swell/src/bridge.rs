@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use clap::Args;
+use groundswell::under::{self, Background};
 use swell_emulate::backend::{Bridge, Settings};
 use swell_emulate::{FaultTally, Faults};
 use swell_experiment::Plan;
@@ -17,9 +18,8 @@ use crate::emulation::EmulationArgs;
 use crate::fail::Fail;
 use crate::output::Emulation;
 use crate::under::args::LinkArgs;
-use crate::under::experiment;
 use crate::under::line::{Line, rates};
-use crate::{control, interrupt, out, tables};
+use crate::{control, interrupt, learn, out, tables};
 
 #[derive(Debug, Args)]
 #[command(
@@ -58,13 +58,13 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     check(args)?;
     let scratch =
         Scratch::new().map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
-    let mut link = args.link.clone();
+    let mut link = args.link.link();
     let mut faults = Faults::default();
     let mut others = None;
     if let Some(scenario) = &args.scenario {
-        link.rate = Some(scenario.rate);
-        link.delay = Some(scenario.delay);
-        link.queue = Some(scenario.queue);
+        link.network.rate = Some(scenario.rate);
+        link.network.delay = Some(scenario.delay);
+        link.network.queue = Some(scenario.queue);
         faults = scenario.faults.clone();
         faults.seed = link.seed;
         match &scenario.others {
@@ -73,15 +73,17 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
                 link.background.clone_from(model);
                 link.load = *load;
             }
-            Others::Tcp => others = Some(experiment::Background::greedy()),
-            Others::Udp(rate) => others = Some(experiment::Background::constant(*rate)),
+            Others::Tcp => others = Some(Background::greedy()),
+            Others::Udp(rate) => others = Some(Background::constant(*rate)),
         }
     }
     let background = match others {
         Some(background) => background,
-        None => experiment::background(&link, scratch.path())?,
+        None => learn::with_bar(&[link.background.clone().into()], |progress| {
+            under::background(&link.background, scratch.path(), progress)
+        })?,
     };
-    let text = experiment::bridge(&link, &background, args.duration)?;
+    let text = under::bridge(&link, &background, args.duration)?;
     let here = std::env::current_dir().map_err(Fail::failed)?;
     let plan = Plan::resolve(&text, "swell bridge", &here).map_err(Fail::usage)?;
     let spec = plan

@@ -9,12 +9,12 @@ use swell_study::file::quoted;
 use crate::cli::CompareArgs;
 use crate::fail::Fail;
 use crate::output::Output;
-use crate::{out, report, tables, threshold};
+use crate::{out, tables, threshold};
 
 pub(crate) fn compare(args: &CompareArgs, json: bool) -> Result<u8, Fail> {
     let mut runs: Vec<(String, Results)> = Vec::new();
     for (dir, name) in args.runs.iter().zip(names(&args.runs)) {
-        runs.push((name, report::load(dir)?));
+        runs.push((name, groundswell::show::results(dir)?));
     }
     let (first, base) = &runs[0];
     let mut comparisons = Vec::new();

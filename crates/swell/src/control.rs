@@ -185,7 +185,7 @@ fn parsed(pairs: &[String]) -> Result<(Vec<Direction>, LinkSetting), String> {
                 }
                 setting.delay = Some(delay);
             }
-            "loss" => setting.loss = Some(loss(value)?.process()),
+            "loss" => setting.loss = Some(loss(value)?),
             "queue" => {
                 let limit: QueueLimit = value.parse().map_err(unit)?;
                 if matches!(limit, QueueLimit::Bdp(_)) {

@@ -9,7 +9,7 @@ use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::fail::Fail;
+use crate::fail::{self, Fail};
 use crate::out;
 
 /// What the next Ctrl-C does.
@@ -35,10 +35,10 @@ pub(crate) fn listen() -> Result<(), Fail> {
                     // Behind the progress bar.
                     out::say("");
                 }
-                fail.say();
+                fail::say(fail);
             }
         }
-        exit(Fail::INTERRUPTED.into());
+        exit(fail::INTERRUPTED.into());
     };
     ctrlc::set_handler(heard).map_err(|e| Fail::failed(format!("cannot listen for Ctrl-C: {e}")))
 }

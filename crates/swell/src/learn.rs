@@ -38,7 +38,9 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     let options = options(args, name);
     let mut learnt = match args.listen {
         Some(address) => collect(address, args.duration, &options)?,
-        None => with_bar(&args.traces, &options)?,
+        None => with_bar(&args.traces, |progress| {
+            learn::learn(&args.traces, &options, progress)
+        })?,
     };
     let mut cost = None;
     if let Some(epsilon) = args.private {
@@ -131,17 +133,20 @@ fn options(args: &LearnArgs, name: String) -> Options {
     }
 }
 
-/// Learns, with a progress bar.
-pub(crate) fn with_bar(files: &[PathBuf], options: &Options) -> Result<Learnt, Fail> {
+/// Does what reads these files, with a progress bar.
+pub(crate) fn with_bar<T>(
+    files: &[PathBuf],
+    read: impl FnOnce(Box<dyn Fn(u64) + Send + Sync>) -> Result<T, Fail>,
+) -> Result<T, Fail> {
     let length = |p: &PathBuf| std::fs::metadata(p).map_or(0, |m| m.len());
     let bar = out::bar(
         files.iter().map(length).sum(),
         "  reading [{bar:30}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} to go",
     );
     let shown = bar.clone();
-    let learnt = learn::learn(files, options, move |read| shown.inc(read))?;
+    let done = read(Box::new(move |bytes| shown.inc(bytes)))?;
     bar.finish_and_clear();
-    Ok(learnt)
+    Ok(done)
 }
 
 /// Collects until Ctrl-C or for `duration`.
@@ -155,9 +160,7 @@ fn collect(address: SocketAddr, duration: Option<Dur>, options: &Options) -> Res
     ));
     let begun = Instant::now();
     let over = || duration.is_some_and(|d| begun.elapsed().as_nanos() >= u128::from(d.as_nanos()));
-    Ok(learn::collect(&socket, options, || {
-        interrupt::wished() || over()
-    })?)
+    learn::collect(&socket, options, || interrupt::wished() || over())
 }
 
 /// Writes the model as configurations of Harpoon.

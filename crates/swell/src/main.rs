@@ -57,8 +57,8 @@ fn main() -> ExitCode {
     match done(cli) {
         Ok(code) => ExitCode::from(code),
         Err(fail) => {
-            fail.say();
-            ExitCode::from(fail.code)
+            fail::say(&fail);
+            ExitCode::from(fail::code(&fail))
         }
     }
 }
@@ -67,8 +67,14 @@ fn main() -> ExitCode {
 fn done(cli: Cli) -> Result<u8, Fail> {
     // Where it takes a user namespace of one's own to make hosts, it must be entered before there is
     // a second thread.
+    let source = match &cli.command {
+        Command::Run(args) => Some(run::source(args)?),
+        _ => None,
+    };
     let emulates = match &cli.command {
-        Command::Run(args) => run::emulates(args),
+        Command::Run(args) => source
+            .as_ref()
+            .is_some_and(|source| run::options(args).needs_hosts(source)),
         Command::Under(_) => true,
         Command::Generate(args) => args.local,
         Command::Study(which) => study::needs_hosts(which),
@@ -79,9 +85,11 @@ fn done(cli: Cli) -> Result<u8, Fail> {
         .transpose()
         .map_err(Fail::failed)?;
     interrupt::listen()?;
+    if let (Command::Run(args), Some(source)) = (&cli.command, &source) {
+        return run::run(args, source, rights, cli.json);
+    }
     match (cli.command, rights) {
         (Command::Under(args), Some(rights)) => return under::under(&args, rights, cli.json),
-        (Command::Run(args), rights) => return run::run(&args, rights, cli.json),
         (Command::Compare(args), _) => return compare::compare(&args, cli.json),
         (Command::Generate(args), rights) => generate::generate(&args, rights.as_ref(), cli.json),
         (Command::Study(which), rights) => study::study(&which, rights.as_ref(), cli.json),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use swell_base::{Severity, Warning};
 
-use crate::fail::Fail;
+use crate::fail::{self, Fail};
 use crate::{interrupt, tables};
 
 /// Prints data. A reader that has seen enough (a closed pipe) is not an error. Any other failure, such as a
@@ -18,7 +18,7 @@ pub(crate) fn data(text: &str) {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Fail::failed(format!("standard output: {e}")).say();
+            fail::say(&Fail::failed(format!("standard output: {e}")));
             std::process::exit(1);
         }
         _ => {}
@@ -144,5 +144,5 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 /// Writes a file so that it is there as a whole or not at all, whenever Ctrl-C comes.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Fail> {
     let _held = interrupt::held();
-    Ok(groundswell::files::write(path, bytes)?)
+    groundswell::files::write(path, bytes)
 }

@@ -42,7 +42,7 @@ pub(crate) fn of_model(model: &Model, args: &ShowArgs) -> Result<(), Fail> {
 }
 
 /// Writes what was asked for of a run.
-pub(crate) fn of_run(results: &Results, args: &ShowArgs) -> Result<(), Fail> {
+pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> Result<(), Fail> {
     if let Some(path) = &args.html {
         save(path, swell_report::render(results).as_bytes())?;
     }
@@ -52,7 +52,7 @@ pub(crate) fn of_run(results: &Results, args: &ShowArgs) -> Result<(), Fail> {
     {
         return Ok(());
     }
-    let data = swell_report::report_data(results, &Verdict::of(results));
+    let data = swell_report::report_data(results, verdict);
     let names = results.foregrounds();
     let foreground = match &args.foreground {
         None => names.first().copied().unwrap_or(""),

@@ -12,7 +12,7 @@ use crate::out;
 pub(crate) const PAGE: &str = "report.html";
 
 pub(crate) fn report(args: &ReportArgs, json: bool) -> Result<(), Fail> {
-    let results = load(&args.run)?;
+    let results = groundswell::show::results(&args.run)?;
     let page = args.output.clone().unwrap_or_else(|| args.run.join(PAGE));
     write(&results, &page)?;
     if json {
@@ -21,11 +21,6 @@ pub(crate) fn report(args: &ReportArgs, json: bool) -> Result<(), Fail> {
         out::data(&format!("report: {}", page.display()));
     }
     Ok(())
-}
-
-/// Reads a run directory.
-pub(crate) fn load(dir: &Path) -> Result<Results, Fail> {
-    Results::load(dir).map_err(Fail::usage)
 }
 
 /// Writes the page about `results`.

@@ -241,7 +241,9 @@ fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
 fn options(args: &GridArgs, dir: &Path) -> Options {
     Options {
         file: dir.join(RUNS),
-        jobs: args.jobs.map_or_else(run::parallelism, usize::from),
+        jobs: args
+            .jobs
+            .map_or_else(groundswell::run::parallelism, usize::from),
         fresh: args.fresh,
         shard: args.shard,
     }
@@ -307,7 +309,7 @@ fn with_progress(
         Err(error @ GridError::Run { .. }) => {
             Err(Fail::failed(error).hint("finished runs are kept; the same command goes on"))
         }
-        Err(error @ GridError::Lock(LockError::Busy { .. })) => Err(run::busy(error)),
+        Err(error @ GridError::Lock(LockError::Busy { .. })) => Err(groundswell::run::busy(error)),
         Err(error) => Err(Fail::failed(error)),
     }
 }

@@ -4,9 +4,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use groundswell::under::{Keep, Link, Options, Server};
+use swell_base::Dur;
+use swell_experiment::file::{self, Deliveries, LinkKeys, LinkOverrides, Loss, Named, QdiscSpec};
 use toml::{Table, Value};
 
+use super::shell::Client;
 use crate::emulation::{EmulationArgs, probability};
+use crate::fail::Fail;
 
 #[derive(Debug, Args)]
 #[command(
@@ -32,13 +37,13 @@ pub(crate) struct UnderArgs {
     pub ready: Option<u16>,
     /// How long --server may take until it is ready.
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "ready")]
-    pub ready_timeout: swell_base::Dur,
+    pub ready_timeout: Dur,
     /// Congestion control of both hosts' kernels.
     #[arg(long, default_value = "cubic", value_name = "NAME")]
     pub congestion_control: String,
     /// How long the program may take. Default: two minutes; twelve hours for a shell.
     #[arg(long, value_name = "TIME")]
-    pub duration: Option<swell_base::Dur>,
+    pub duration: Option<Dur>,
     /// Run the command under no background, Poisson packets and the background in turn, N times each,
     /// and say what the background changes.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
@@ -102,14 +107,14 @@ pub(crate) struct LinkArgs {
     pub deliveries_down: Option<String>,
     /// One-way delay of the link.
     #[arg(long, default_value = "20ms", value_name = "TIME")]
-    pub delay: Option<swell_base::Dur>,
+    pub delay: Option<Dur>,
     /// What the queue holds: packets, bytes, time, or multiples of the bandwidth-delay product. Default:
     /// one of these, and ten packets at least.
     #[arg(long, value_name = "LIMIT")]
     pub queue: Option<swell_base::QueueLimit>,
     /// Queueing discipline: fifo, red, codel, fq-codel, pie, ...
-    #[arg(long, value_name = "NAME")]
-    pub qdisc: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = qdisc)]
+    pub qdisc: Option<QdiscSpec>,
     /// Probability that a packet is lost on the wire: 0.001 or 0.1%. Or losses in bursts, as Gilbert and
     /// Elliott model them: ge:P_BAD,P_GOOD[,LOSS_BAD[,LOSS_GOOD]], probabilities per packet of going from
     /// good to bad and back, and of a loss in each state (1 and 0).
@@ -129,111 +134,136 @@ pub(crate) struct LinkArgs {
     pub seed: u64,
     /// How long the background has been there when the program starts; simulated beforehand, in no time.
     #[arg(long, value_name = "TIME")]
-    pub warmup: Option<swell_base::Dur>,
+    pub warmup: Option<Dur>,
+}
+
+impl UnderArgs {
+    /// What is to be run: this client.
+    pub(super) fn options(&self, client: Client) -> Result<Options, Fail> {
+        Ok(Options {
+            environment: client.environment,
+            duration: self.duration.unwrap_or(match self.command.is_empty() {
+                true => Dur::from_millis(12 * 3_600_000),
+                false => Dur::from_millis(120_000),
+            }),
+            mtu: self.mtu,
+            ecn: self.ecn,
+            congestion_control: self.congestion_control.clone(),
+            server: self.server.clone().map(|command| Server {
+                command,
+                ready: self.ready.map(|port| (port, self.ready_timeout)),
+            }),
+            compare: self.compare,
+            measures: self.measure.clone(),
+            keep: Keep {
+                output: self.output.clone(),
+                fresh: self.fresh,
+                always: self.emulation.record,
+            },
+            ..Options::new(self.link.link(), client.argv)
+        })
+    }
+}
+
+impl LinkArgs {
+    /// The link that was typed.
+    pub(crate) fn link(&self) -> Link {
+        let traced = |file: &Option<String>| {
+            file.clone().map(|file| {
+                Named(Deliveries {
+                    file,
+                    phase: None,
+                    sha256: None,
+                })
+            })
+        };
+        let own = |rate, deliveries| {
+            let own = LinkOverrides {
+                rate,
+                deliveries: traced(deliveries),
+                ..LinkOverrides::default()
+            };
+            (own != LinkOverrides::default()).then_some(own)
+        };
+        let network = LinkKeys {
+            rate: self.rate,
+            deliveries: traced(&self.deliveries),
+            delay: self.delay,
+            queue: self.queue,
+            qdisc: self.qdisc.clone(),
+            loss: self.loss,
+            up: own(self.up, &self.deliveries_up),
+            down: own(self.down, &self.deliveries_down),
+            change: self.change.iter().map(|c| c.0.clone()).collect(),
+            ..LinkKeys::default()
+        };
+        Link {
+            load: self.load,
+            seed: self.seed,
+            warmup: self.warmup,
+            ..Link::new(self.background.as_str(), network)
+        }
+    }
+}
+
+/// A value as experiment files have it.
+fn keys<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
+    value.try_into().map_err(|e| e.message().to_owned())
+}
+
+fn qdisc(name: &str) -> Result<QdiscSpec, String> {
+    keys(name.into())
 }
 
 /// How packets are lost on the wire.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Loss {
-    /// Each on its own.
-    Independent(f64),
-    /// In two states: into the bad one, back, lost in the bad one, lost in the good one.
-    GilbertElliott([f64; 4]),
-}
-
-impl Loss {
-    /// As a link has it.
-    pub fn process(self) -> swell_experiment::file::Loss {
-        match self {
-            Loss::Independent(p) if p > 0.0 => swell_experiment::file::Loss::Independent { p },
-            Loss::Independent(_) => swell_experiment::file::Loss::None,
-            Loss::GilbertElliott([to_bad, to_good, loss_bad, loss_good]) => {
-                swell_experiment::file::Loss::GilbertElliott {
-                    to_bad,
-                    to_good,
-                    loss_bad,
-                    loss_good,
-                }
-            }
-        }
-    }
-
-    /// As experiment files have it.
-    pub(super) fn value(self) -> Value {
-        let pairs = match self {
-            Loss::Independent(p) if p > 0.0 => {
-                vec![("kind", "independent".into()), ("p", Value::Float(p))]
-            }
-            Loss::Independent(_) => vec![("kind", "none".into())],
-            Loss::GilbertElliott([p_bad, p_good, loss_bad, loss_good]) => vec![
-                ("kind", "gilbert-elliott".into()),
-                ("p_bad", Value::Float(p_bad)),
-                ("p_good", Value::Float(p_good)),
-                ("loss_bad", Value::Float(loss_bad)),
-                ("loss_good", Value::Float(loss_good)),
-            ],
-        };
-        Value::Table(pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
-    }
-}
-
 pub(crate) fn loss(text: &str) -> Result<Loss, String> {
     let Some(states) = text.strip_prefix("ge:") else {
-        return probability(text).map(Loss::Independent);
+        return probability(text).map(|p| match p > 0.0 {
+            true => Loss::Independent { p },
+            false => Loss::None,
+        });
     };
     let given: Vec<f64> = states
         .split(',')
         .map(probability)
         .collect::<Result<_, _>>()?;
-    match given[..] {
-        [p_bad, p_good] => Ok(Loss::GilbertElliott([p_bad, p_good, 1.0, 0.0])),
-        [p_bad, p_good, bad] => Ok(Loss::GilbertElliott([p_bad, p_good, bad, 0.0])),
-        [p_bad, p_good, bad, good] => Ok(Loss::GilbertElliott([p_bad, p_good, bad, good])),
-        _ => Err("two to four probabilities: ge:0.01,0.3".into()),
-    }
+    let (to_bad, to_good, loss_bad, loss_good) = match given[..] {
+        [to_bad, to_good] => (to_bad, to_good, 1.0, 0.0),
+        [to_bad, to_good, bad] => (to_bad, to_good, bad, 0.0),
+        [to_bad, to_good, bad, good] => (to_bad, to_good, bad, good),
+        _ => return Err("two to four probabilities: ge:0.01,0.3".into()),
+    };
+    Ok(Loss::GilbertElliott {
+        to_bad,
+        to_good,
+        loss_bad,
+        loss_good,
+    })
 }
 
-/// A change of the network while the program runs.
+/// A change of the network while the program runs, counted from the start of the program.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Change {
-    /// When, from the start of the program.
-    pub at: swell_base::Dur,
-    /// The rest of it, as experiment files have it.
-    pub rest: Table,
-}
+pub(crate) struct Change(file::Change);
 
 impl FromStr for Change {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Change, String> {
-        let mut at = None;
-        let mut rest = Table::new();
+        let mut table = Table::new();
         for pair in text.split([' ', ';']).filter(|p| !p.is_empty()) {
             let (key, value) = pair
                 .split_once('=')
                 .ok_or_else(|| format!("`{pair}` is no KEY=VALUE"))?;
             let value = match key {
-                "at" => {
-                    at = Some(
-                        value
-                            .parse()
-                            .map_err(|e: swell_base::UnitError| e.to_string())?,
-                    );
-                    continue;
-                }
-                "loss" => loss(value)?.value(),
-                "rate" | "deliveries" | "delay" | "queue" | "qdisc" | "outage" | "direction"
-                | "every" | "outage_packets" => value.into(),
-                _ => {
-                    return Err(format!(
-                        "nothing is called `{key}`: at, every, direction, rate, deliveries, delay, loss, queue, qdisc, outage, outage_packets"
-                    ));
-                }
+                "loss" => Value::try_from(loss(value)?).map_err(|e| e.to_string())?,
+                _ => value.into(),
             };
-            rest.insert(key.into(), value);
+            table.insert(key.into(), value);
         }
-        let at = at.ok_or("it does not say when: at=10s")?;
-        Ok(Change { at, rest })
+        if !table.contains_key("at") {
+            return Err("it does not say when: at=10s".into());
+        }
+        keys(Value::Table(table)).map(Change)
     }
 }
 
@@ -243,15 +273,18 @@ mod tests {
 
     #[test]
     fn losses_are_independent_or_in_bursts() {
-        assert_eq!(loss("1%"), Ok(Loss::Independent(0.01)));
-        assert_eq!(
-            loss("ge:0.01,30%"),
-            Ok(Loss::GilbertElliott([0.01, 0.3, 1.0, 0.0]))
-        );
-        assert_eq!(
-            loss("ge:0,1,0.5,0.1"),
-            Ok(Loss::GilbertElliott([0.0, 1.0, 0.5, 0.1]))
-        );
+        assert_eq!(loss("1%"), Ok(Loss::Independent { p: 0.01 }));
+        assert_eq!(loss("0"), Ok(Loss::None));
+        let bursts = |[to_bad, to_good, loss_bad, loss_good]: [f64; 4]| {
+            Ok(Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                loss_bad,
+                loss_good,
+            })
+        };
+        assert_eq!(loss("ge:0.01,30%"), bursts([0.01, 0.3, 1.0, 0.0]));
+        assert_eq!(loss("ge:0,1,0.5,0.1"), bursts([0.0, 1.0, 0.5, 0.1]));
         for wrong in ["ge:", "ge:0.1", "ge:1,2", "ge:1,1,1,1,1", "gilbert"] {
             assert!(loss(wrong).is_err(), "{wrong}");
         }
@@ -259,10 +292,13 @@ mod tests {
 
     #[test]
     fn a_change_says_when_and_what() {
-        let change: Change = "at=10s rate=5Mbit direction=down loss=1%".parse().unwrap();
-        assert_eq!(change.at, swell_base::Dur::from_millis(10_000));
-        assert_eq!(change.rest["rate"].as_str(), Some("5Mbit"));
-        assert_eq!(change.rest["loss"]["p"].as_float(), Some(0.01));
+        let Change(change) = "at=10s rate=5Mbit direction=down loss=1% qdisc=codel"
+            .parse()
+            .unwrap();
+        assert_eq!(change.at, Dur::from_millis(10_000));
+        assert_eq!(change.rate.map(|r| r.bps()), Some(5_000_000));
+        assert_eq!(change.loss, Some(Loss::Independent { p: 0.01 }));
+        assert!(change.qdisc.is_some() && !change.direction.has(0));
         for wrong in ["rate=5Mbit", "at=10s speed=1", "at=soon", "5Mbit"] {
             assert!(wrong.parse::<Change>().is_err(), "{wrong}");
         }

@@ -1,21 +1,20 @@
-//! The experiment that `swell under` runs.
+//! The experiment file of a program behind a link.
 
 use std::path::{Path, PathBuf};
 
-use groundswell::learn::{Options, ReadAs, stem};
-use groundswell::model::AnyModel;
 use swell_base::{Dur, Rate};
+use swell_experiment::file::LinkKeys;
 use swell_experiment::kinds::MOST_COPIES;
 use swell_experiment::{bundled, file};
 use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use toml::{Table, Value};
 
-use super::args::{Change, LinkArgs};
-use super::shell::Client;
-use crate::cli::UnderArgs;
-use crate::fail::Fail;
-use crate::{learn, out};
+use super::{Link, Options};
+use crate::Error;
+use crate::files::write;
+use crate::learn::{self, ReadAs, stem};
+use crate::model::AnyModel;
 
 /// How long a background has been there when the program starts, where nothing is said. Its sessions begin
 /// as if they had always been active: what has to settle are queues and congestion windows.
@@ -25,8 +24,10 @@ const WARM_UP: Dur = Dur::from_secs(10);
 const BIN: Dur = Dur::from_millis(100);
 
 /// What the background is.
-pub(crate) enum Background {
+pub enum Background {
+    /// Nobody else.
     None,
+    /// A model of traffic.
     Model(Known),
     /// As experiment files have it.
     Written(Table),
@@ -34,7 +35,7 @@ pub(crate) enum Background {
 
 impl Background {
     /// One endless TCP transfer towards the client.
-    pub(crate) fn greedy() -> Background {
+    pub fn greedy() -> Background {
         Background::Written(pairs([
             ("name", "tcp".into()),
             ("kind", "greedy".into()),
@@ -44,7 +45,7 @@ impl Background {
     }
 
     /// Packets at equal intervals towards the client.
-    pub(crate) fn constant(rate: Rate) -> Background {
+    pub fn constant(rate: Rate) -> Background {
         Background::Written(pairs([
             ("name", "udp".into()),
             ("kind", "cbr".into()),
@@ -54,7 +55,7 @@ impl Background {
 }
 
 /// A bundled model, or a model file.
-pub(crate) struct Known {
+pub struct Known {
     model: String,
     /// As experiment files call backgrounds of its kind, and what multiplies its load.
     kind: (&'static str, &'static str),
@@ -75,19 +76,25 @@ fn known_sessions(model: String, flows: &FlowModel) -> Background {
     })
 }
 
-/// The background that was named: a bundled model, a model file of either kind, a trace (learnt here and now), or
-/// none.
-pub(crate) fn background(args: &LinkArgs, scratch: &Path) -> Result<Background, Fail> {
-    let name = args.background.as_str();
+/// The background of this name: a bundled model, a model file of either kind, a trace (learnt here and now, into
+/// `scratch`), or `none`. `progress` gets the number of bytes that were just read of a trace.
+///
+/// # Errors
+/// Where there is no such thing, or it does not read.
+pub fn background(
+    name: &str,
+    scratch: &Path,
+    progress: impl Fn(u64) + Send + Sync + 'static,
+) -> Result<Background, Error> {
     if name == "none" {
         return Ok(Background::None);
     }
     if let Some(bytes) = bundled::model(name) {
-        let model = Model::from_slice(bytes).map_err(Fail::failed)?;
+        let model = Model::from_slice(bytes).map_err(Error::failed)?;
         return Ok(known(name.into(), &model));
     }
     if let Some(bytes) = bundled::flow_model(name) {
-        let flows = FlowModel::from_slice(bytes).map_err(Fail::failed)?;
+        let flows = FlowModel::from_slice(bytes).map_err(Error::failed)?;
         return Ok(known_sessions(name.into(), &flows));
     }
     let path = PathBuf::from(name);
@@ -95,30 +102,30 @@ pub(crate) fn background(args: &LinkArgs, scratch: &Path) -> Result<Background, 
         let mut known: Vec<&str> = bundled::models().chain(bundled::flow_models()).collect();
         known.push("none");
         let (message, hint) = file::unknown_name("background", name, &known);
-        return Err(Fail::usage(message).hint(format!("{hint}; or name a model file or a trace")));
+        return Err(Error::usage(message).hint(format!("{hint}; or name a model file or a trace")));
     }
-    let bytes = std::fs::read(&path).map_err(|e| Fail::usage(format!("{name}: {e}")))?;
+    let bytes = std::fs::read(&path).map_err(|e| Error::usage(format!("{name}: {e}")))?;
     if FlowModel::is_one(&bytes) {
         let flows =
-            FlowModel::from_slice(&bytes).map_err(|e| Fail::usage(format!("{name}: {e}")))?;
-        let absolute = std::fs::canonicalize(&path).map_err(Fail::usage)?;
+            FlowModel::from_slice(&bytes).map_err(|e| Error::usage(format!("{name}: {e}")))?;
+        let absolute = std::fs::canonicalize(&path).map_err(Error::usage)?;
         return Ok(known_sessions(absolute.display().to_string(), &flows));
     }
     if let Ok(model) = Model::from_slice(&bytes) {
-        let absolute = std::fs::canonicalize(&path).map_err(Fail::usage)?;
+        let absolute = std::fs::canonicalize(&path).map_err(Error::usage)?;
         return Ok(known(absolute.display().to_string(), &model));
     }
     drop(bytes);
-    let options = Options {
+    let options = learn::Options {
         read_as: ReadAs::Packets,
-        ..Options::default()
+        ..learn::Options::default()
     };
-    let learnt = learn::with_bar(std::slice::from_ref(&path), &options)?.model;
+    let learnt = learn::learn(&[path], &options, progress)?.model;
     let AnyModel::Packets(model) = &learnt else {
-        return Err(Fail::usage(format!("{name}: it holds no packets")));
+        return Err(Error::usage(format!("{name}: it holds no packets")));
     };
     let file = scratch.join("background.json");
-    out::write(&file, &learnt.to_bytes(false).map_err(Fail::failed)?)?;
+    write(&file, &learnt.to_bytes(false).map_err(Error::failed)?)?;
     Ok(known(file.display().to_string(), model))
 }
 
@@ -144,36 +151,32 @@ const DAY: Dur = Dur::from_millis(86_400_000);
 const RATE: Rate = Rate::from_bps(20_000_000);
 
 /// The link's rate in both directions, where no trace says it.
-fn rate(args: &LinkArgs) -> Option<Rate> {
-    let traced = args.deliveries.is_some();
-    args.rate.or_else(|| (!traced).then_some(RATE))
+fn rate(link: &Link) -> Option<Rate> {
+    let network = &link.network;
+    network
+        .rate
+        .or_else(|| network.deliveries.is_none().then_some(RATE))
 }
 
-/// How long the program may take.
-fn duration(args: &UnderArgs) -> Dur {
-    args.duration.unwrap_or(match args.command.is_empty() {
-        true => Dur::from_millis(12 * 3_600_000),
-        false => Dur::from_millis(120_000),
-    })
-}
-
-/// The name of the background in tables.
-pub(super) fn title(args: &LinkArgs) -> String {
-    name(&args.background)
+/// The rate towards the client.
+fn down(link: &Link) -> Option<Rate> {
+    let own = link.network.down.as_ref().and_then(|d| d.rate);
+    own.or_else(|| rate(link))
 }
 
 /// Refuses a load that the link cannot carry. A link that changes or follows a trace has no rate to hold it against.
-fn fits(args: &LinkArgs) -> Result<(), Fail> {
-    let traced = args.deliveries.is_some() || args.deliveries_down.is_some();
-    let constant = !traced && args.change.is_empty();
-    match (args.load, args.down.or(rate(args))) {
+fn fits(link: &Link) -> Result<(), Error> {
+    let network = &link.network;
+    let own = network.down.as_ref();
+    let traced = network.deliveries.is_some() || own.is_some_and(|d| d.deliveries.is_some());
+    let constant = !traced && network.change.is_empty();
+    match (link.load, down(link)) {
         (Some(load), Some(down)) if constant && load > down => {
-            let key = if args.down.is_some() {
-                "--down"
-            } else {
-                "--rate"
+            let key = match own.and_then(|d| d.rate) {
+                Some(_) => "--down",
+                None => "--rate",
             };
-            Err(Fail::usage(format!(
+            Err(Error::usage(format!(
                 "--load {load} is more than the link carries towards the client, which is {down}"
             ))
             .hint(format!(
@@ -185,55 +188,34 @@ fn fits(args: &LinkArgs) -> Result<(), Fail> {
     }
 }
 
-/// The network.
-fn network(args: &LinkArgs, warm: Dur) -> Table {
-    let mut network = Table::new();
-    put(&mut network, "rate", rate(args));
-    put(&mut network, "deliveries", args.deliveries.as_ref());
-    put(&mut network, "delay", args.delay);
-    put(&mut network, "queue", args.queue);
-    for (side, rate, deliveries) in [
-        ("up", args.up, &args.deliveries_up),
-        ("down", args.down, &args.deliveries_down),
-    ] {
-        let mut own = Table::new();
-        put(&mut own, "rate", rate);
-        put(&mut own, "deliveries", deliveries.as_ref());
-        if !own.is_empty() {
-            network.insert(side.into(), Value::Table(own));
-        }
-    }
-    put(&mut network, "qdisc", args.qdisc.as_ref());
-    if let Some(loss) = args.loss {
-        network.insert("loss".into(), loss.value());
-    }
-    let change = |c: &Change| {
-        let mut table = c.rest.clone();
-        table.insert("at".into(), (warm + c.at).to_string().into());
-        Value::Table(table)
-    };
-    if !args.change.is_empty() {
-        let all: Vec<Value> = args.change.iter().map(change).collect();
-        network.insert("change".into(), Value::Array(all));
+/// The network, whose changes count from the start of the run.
+fn network(link: &Link, warm: Dur) -> LinkKeys {
+    let mut network = link.network.clone();
+    network.rate = rate(link);
+    for change in &mut network.change {
+        change.at = warm + change.at;
     }
     network
 }
 
 /// How long the background is there before anything else.
-fn warm_up(args: &LinkArgs, background: &Background) -> Dur {
+fn warm_up(link: &Link, background: &Background) -> Dur {
     whole(match background {
         Background::None | Background::Written(_) => Dur::ZERO,
-        Background::Model(known) => args.warmup.unwrap_or(known.warm_up),
+        Background::Model(known) => link.warmup.unwrap_or(known.warm_up),
     })
 }
 
-/// The experiment file of a link that lasts so long, with nobody on it but the background.
-pub(crate) fn bridge(
-    args: &LinkArgs,
+/// The experiment file of a link that lasts so long (default: a day), with nobody on it but the background.
+///
+/// # Errors
+/// Where the link cannot carry the load.
+pub fn bridge(
+    link: &Link,
     background: &Background,
     duration: Option<Dur>,
-) -> Result<String, Fail> {
-    let duration = duration.unwrap_or_else(|| DAY.saturating_sub(warm_up(args, background)));
+) -> Result<String, Error> {
+    let duration = duration.unwrap_or_else(|| DAY.saturating_sub(warm_up(link, background)));
     let mut program = Table::new();
     program.insert("name".into(), "bridged".into());
     program.insert("kind".into(), "program".into());
@@ -241,82 +223,80 @@ pub(crate) fn bridge(
     // Nothing is run: the two ends are somebody else's.
     let nothing = Value::Array(vec!["true".into()]);
     program.insert("client".into(), table([("command", nothing)]));
-    file("bridge", args, background, program, (1, duration), false)
+    file("bridge", link, background, program, (1, duration), false)
 }
 
 /// The experiment file of a program.
-pub(super) fn text(
-    args: &UnderArgs,
-    command: &Client,
-    background: &Background,
-) -> Result<String, Fail> {
-    let words = command.argv.iter().map(|a| Value::String(a.clone()));
-    let duration = duration(args);
+pub(super) fn text(options: &Options, background: &Background) -> Result<String, Error> {
+    let Some(first) = options.command.first() else {
+        return Err(Error::usage("there is no command"));
+    };
+    let words = options.command.iter().map(|a| Value::String(a.clone()));
     let mut program = Table::new();
-    program.insert("name".into(), name(&command.argv[0]).into());
+    program.insert("name".into(), name(first).into());
     program.insert("kind".into(), "program".into());
     program.insert("measure".into(), "requests".into());
     program.insert("count".into(), Value::Integer(1));
-    put(&mut program, "timeout", Some(duration));
-    // The bottleneck's own delay is all there is, so that --delay says what ping shows.
+    put(&mut program, "timeout", Some(options.duration));
+    // The bottleneck's own delay is all there is, so that the link's delay says what ping shows.
     program.insert("delay".into(), "0s".into());
     program.insert(
         "congestion_control".into(),
-        args.congestion_control.clone().into(),
+        options.congestion_control.clone().into(),
     );
-    if args.ecn {
+    if options.ecn {
         program.insert("ecn".into(), true.into());
     }
-    if let Some(mtu) = args.mtu {
+    if let Some(mtu) = options.mtu {
         program.insert("mtu".into(), i64::from(mtu).into());
     }
     let mut client = Table::from_iter([("command".to_owned(), Value::Array(words.collect()))]);
-    if !command.environment.is_empty() {
-        let pairs = command.environment.iter();
+    if !options.environment.is_empty() {
+        let pairs = options.environment.iter();
         let pairs = pairs.map(|(k, v)| (k.clone(), Value::String(v.clone())));
         client.insert("environment".into(), Value::Table(pairs.collect()));
     }
     program.insert("client".into(), Value::Table(client));
-    if !args.measure.is_empty() {
-        let reported = args.measure.iter().map(Value::try_from);
-        let reported: Vec<Value> = reported.collect::<Result<_, _>>().map_err(Fail::failed)?;
+    if !options.measures.is_empty() {
+        let reported = options.measures.iter().map(Value::try_from);
+        let reported: Vec<Value> = reported.collect::<Result<_, _>>().map_err(Error::failed)?;
         program.insert("reported".into(), Value::Array(reported));
     }
-    if let Some(server) = &args.server {
-        let mut table = Table::from_iter([("command".to_owned(), Value::String(server.clone()))]);
-        if let Some(port) = args.ready {
-            table.insert("ready".into(), Value::Integer(port.into()));
-            put(&mut table, "ready_timeout", Some(args.ready_timeout));
+    if let Some(server) = &options.server {
+        let mut own = pairs([("command", server.command.as_str().into())]);
+        if let Some((port, timeout)) = server.ready {
+            own.insert("ready".into(), Value::Integer(port.into()));
+            put(&mut own, "ready_timeout", Some(timeout));
         }
-        program.insert("server".into(), Value::Table(table));
+        program.insert("server".into(), Value::Table(own));
     }
-    let replications = args.compare.map_or(1, i64::from);
+    let replications = options.compare.map_or(1, i64::from);
     file(
         "under",
-        &args.link,
+        &options.link,
         background,
         program,
-        (replications, duration),
-        args.compare.is_some(),
+        (replications, options.duration),
+        options.compare.is_some(),
     )
 }
 
 /// The experiment file; `compared`: under no background and Poisson packets too.
 fn file(
     title: &str,
-    args: &LinkArgs,
+    link: &Link,
     background: &Background,
     program: Table,
     (replications, duration): (i64, Dur),
     compared: bool,
-) -> Result<String, Fail> {
-    fits(args)?;
-    let warm = warm_up(args, background);
+) -> Result<String, Error> {
+    fits(link)?;
+    let warm = warm_up(link, background);
     let mut run = Table::new();
     run.insert("replications".into(), Value::Integer(replications));
     run.insert(
         "seed".into(),
-        Value::Integer(i64::try_from(args.seed).map_err(Fail::usage)?),
+        Value::Integer(i64::try_from(link.seed).map_err(Error::usage)?),
     );
     put(&mut run, "bins", Some(BIN));
     put(&mut run, "warmup", Some(warm));
@@ -325,39 +305,36 @@ fn file(
     let mut file = Table::new();
     file.insert("name".into(), title.into());
     file.insert("backend".into(), "emulated".into());
-    file.insert("network".into(), Value::Table(network(args, warm)));
+    let network = Value::try_from(network(link, warm)).map_err(Error::failed)?;
+    file.insert("network".into(), network);
     file.insert(
         "foreground".into(),
         Value::Array(vec![Value::Table(program)]),
     );
     file.insert(
         "background".into(),
-        Value::Array(backgrounds(args, background, compared)),
+        Value::Array(backgrounds(link, background, compared)),
     );
     file.insert("run".into(), Value::Table(run));
-    toml::to_string(&file).map_err(Fail::failed)
+    toml::to_string(&file).map_err(Error::failed)
 }
 
-fn backgrounds(args: &LinkArgs, background: &Background, compared: bool) -> Vec<Value> {
+fn backgrounds(link: &Link, background: &Background, compared: bool) -> Vec<Value> {
     let none = || table([("name", "none".into()), ("kind", "none".into())]);
     let known = match background {
         Background::None => return vec![none()],
         Background::Written(table) => return vec![Value::Table(table.clone())],
         Background::Model(known) => known,
     };
-    let title = title(args);
+    let title = link.title();
     let (kind, multiplier) = known.kind;
     let mut modelled = vec![
         ("name", Value::from(title.as_str())),
         ("kind", kind.into()),
         ("model", known.model.as_str().into()),
     ];
-    let usual = || {
-        args.down
-            .or_else(|| rate(args))
-            .map(|down| down.scale(USUAL_LOAD))
-    };
-    if let Some(load) = args.load.or_else(usual)
+    let usual = || down(link).map(|down| down.scale(USUAL_LOAD));
+    if let Some(load) = link.load.or_else(usual)
         && known.rate > 0.0
     {
         // As many sessions as would make this load on a link that is never full. A comparison holds them to it; that
@@ -386,7 +363,7 @@ fn backgrounds(args: &LinkArgs, background: &Background, compared: bool) -> Vec<
 const USUAL_LOAD: f64 = 0.6;
 
 /// The last part of a path, without its ending.
-fn name(path: &str) -> String {
+pub(super) fn name(path: &str) -> String {
     let name = stem(Path::new(path));
     if name.is_empty() {
         "program".into()
@@ -411,59 +388,50 @@ fn table<'k>(all: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use swell_experiment::Plan;
 
     use super::*;
-    use crate::cli::{Cli, Command};
 
-    /// The experiment of `swell under NAME MORE -- true`.
-    fn typed(name: &str, more: &[&str]) -> String {
-        let words = ["swell", "under", name, "--duration", "1.23s"];
-        let words = words.iter().chain(more).chain(&["--", "true"]);
-        let Ok(Cli {
-            command: Command::Under(args),
-            ..
-        }) = Cli::try_parse_from(words)
-        else {
-            panic!("{name} {more:?} cannot be typed");
+    /// A link with this background, of this rate, with this load.
+    fn link(background: &str, [rate, load]: [Option<&str>; 2]) -> Link {
+        let network = LinkKeys {
+            rate: rate.map(|r| r.parse().unwrap()),
+            ..LinkKeys::default()
         };
-        let here = Path::new(".");
-        let known = background(&args.link, here).unwrap();
-        let client = Client::of(&args, here).unwrap();
-        text(&args, &client, &known).unwrap()
+        Link {
+            load: load.map(|l| l.parse().unwrap()),
+            ..Link::new(background, network)
+        }
+    }
+
+    /// The experiment of a program behind it.
+    fn typed(link: Link, compare: Option<u32>) -> String {
+        let options = Options {
+            compare,
+            duration: Dur::from_millis(1_230),
+            ..Options::new(link, vec!["true".into()])
+        };
+        let known = named(&options.link.background);
+        text(&options, &known).unwrap()
+    }
+
+    fn named(name: &str) -> Background {
+        background(name, Path::new("."), |_| {}).unwrap()
     }
 
     #[test]
     fn a_bridge_stands_for_a_day_with_any_background() {
-        let words = [
-            "swell",
-            "bridge",
-            "access-link",
-            "--left",
-            "a",
-            "--right",
-            "b",
-        ];
-        let Ok(Cli {
-            command: Command::Bridge(args),
-            ..
-        }) = Cli::try_parse_from(words)
-        else {
-            panic!("a bridge cannot be typed");
-        };
-        let here = Path::new(".");
-        let modelled = background(&args.link, here).unwrap();
+        let own = link("access-link", [None; 2]);
         let rate = Rate::from_bps(9_000_000);
         let all = [
-            modelled,
+            named("access-link"),
             Background::None,
             Background::greedy(),
             Background::constant(rate),
         ];
         for background in all {
-            let file = bridge(&args.link, &background, None).unwrap();
-            if let Err(problems) = Plan::resolve(&file, "bridge", here) {
+            let file = bridge(&own, &background, None).unwrap();
+            if let Err(problems) = Plan::resolve(&file, "bridge", Path::new(".")) {
                 panic!("{problems}");
             }
         }
@@ -471,26 +439,28 @@ mod tests {
 
     #[test]
     fn a_comparison_holds_a_background_to_its_load() {
-        let modelled = |name, more: &[&str]| {
-            let file: Table = typed(name, more).parse().unwrap();
+        let modelled = |own: Link, compare| {
+            let file: Table = typed(own, compare).parse().unwrap();
             let all = file["background"].as_array().unwrap();
             all.last().unwrap().as_table().unwrap().clone()
         };
-        let held = modelled("access-link", &["--compare", "3", "--load", "14Mbit"]);
+        let loaded = || link("access-link", [None, Some("14Mbit")]);
+        let held = modelled(loaded(), Some(3));
         assert_eq!(held["rate"].as_str(), Some("14Mbit"));
         assert_eq!(held["load"].as_str(), Some("offered"));
         assert!(!held.contains_key("sessions"));
         // What is said of no load holds as well: 60 % of 20 Mbit/s.
-        let usual = modelled("access-link", &["--compare", "3"]);
+        let usual = modelled(link("access-link", [None; 2]), Some(3));
         assert_eq!(usual["rate"].as_str(), Some("12Mbit"));
         // Nobody waits for simulations where nothing is compared.
-        let once = modelled("access-link", &["--load", "14Mbit"]);
+        let once = modelled(loaded(), None);
         assert!(once["sessions"].as_float() > Some(0.1) && !once.contains_key("rate"));
         // More copies than a rate may take, as they were typed.
-        let more = ["--compare", "3", "--rate", "1Gbit", "--load", "900Mbit"];
-        let many = modelled("smart-home", &more);
+        let fast = || link("smart-home", [Some("1Gbit"), Some("900Mbit")]);
+        let many = modelled(fast(), Some(3));
         assert!(many["sessions"].as_float() > Some(MOST_COPIES) && !many.contains_key("rate"));
-        if let Err(problems) = Plan::resolve(&typed("smart-home", &more), "under", Path::new(".")) {
+        let text = typed(fast(), Some(3));
+        if let Err(problems) = Plan::resolve(&text, "under", Path::new(".")) {
             panic!("{problems}");
         }
     }
@@ -498,11 +468,21 @@ mod tests {
     #[test]
     fn every_bundled_background_makes_an_experiment() {
         for name in bundled::models() {
-            let here = Path::new(".");
-            let text = typed(name, &[]);
-            if let Err(problems) = Plan::resolve(&text, name, here) {
+            let text = typed(link(name, [None; 2]), None);
+            if let Err(problems) = Plan::resolve(&text, name, Path::new(".")) {
                 panic!("{name}: {problems}");
             }
         }
+    }
+
+    #[test]
+    fn changes_count_from_the_start_of_the_program() {
+        let mut own = link("access-link", [None; 2]);
+        let change = "at = \"1s\"\nqdisc = \"codel\"\nrate = \"5Mbit\"";
+        own.network.change = vec![toml::from_str(change).unwrap()];
+        let plan = Plan::resolve(&typed(own, None), "under", Path::new(".")).unwrap();
+        let changes = &plan.file.network.link.change;
+        assert_eq!(changes[0].at, WARM_UP + Dur::from_secs(1));
+        assert_eq!(changes[0].rate, Some(Rate::from_bps(5_000_000)));
     }
 }

@@ -1,0 +1,314 @@
+//! Runs an experiment: foregrounds × backgrounds × seeds, into a run directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use swell_base::Dur;
+use swell_emulate::backend::{Emulator, Settings};
+use swell_experiment::file::{self, BackendKind};
+use swell_experiment::made_up::MadeUp;
+use swell_experiment::run::{self, Ended, Failure, LockError};
+pub use swell_experiment::run::{Event, Shard};
+use swell_experiment::suite::suite;
+use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled};
+use swell_host::Rights;
+
+use crate::Error;
+use crate::files::parent_exists;
+
+/// The bundled experiment that runs when none is given.
+const QUICK_START: &str = "quickstart";
+
+/// How often an emulated run that was too late is repeated, before it is left out of the verdict.
+pub const REPEATS: u32 = 2;
+
+/// The text of an experiment.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The text (TOML).
+    pub text: String,
+    /// What messages call it.
+    pub name: String,
+    /// Where files lie that it names.
+    pub base: PathBuf,
+}
+
+impl Source {
+    /// The bundled quick start.
+    ///
+    /// # Errors
+    /// Where it is not bundled.
+    pub fn quick_start() -> Result<Source, Error> {
+        let text = bundled::experiment(QUICK_START)
+            .ok_or_else(|| Error::failed("the quick start is not bundled"))?;
+        Ok(Source {
+            text: text.into(),
+            name: format!("{QUICK_START}.toml (bundled)"),
+            base: PathBuf::new(),
+        })
+    }
+
+    /// An experiment file; `-` is standard input.
+    ///
+    /// # Errors
+    /// Where it does not read. The error says which file was perhaps meant.
+    pub fn open(path: &Path) -> Result<Source, Error> {
+        if path.as_os_str() == "-" {
+            let text = io::read_to_string(io::stdin());
+            return Ok(Source {
+                text: text.map_err(|e| Error::usage(format!("standard input: {e}")))?,
+                name: "standard input".into(),
+                base: PathBuf::new(),
+            });
+        }
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Source {
+                text,
+                name,
+                base: path.parent().map_or_else(PathBuf::new, Path::to_owned),
+            }),
+            Err(e) => {
+                let fail = Error::usage(format!("{name}: {e}"));
+                // A file that is there but cannot be read is the one that was meant.
+                if path.join("manifest.json").exists() {
+                    return Err(fail.hint(format!("`swell show {name}` shows a run")));
+                }
+                if e.kind() != io::ErrorKind::NotFound {
+                    return Err(fail);
+                }
+                Err(match neighbour(path) {
+                    Some(near) => fail.hint(format!("did you mean `{near}`?")),
+                    None => fail.hint("`swell run` alone runs a bundled experiment"),
+                })
+            }
+        }
+    }
+}
+
+/// An experiment file beside `path` whose name is like its.
+fn neighbour(path: &Path) -> Option<String> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let wanted = path.file_name()?.to_str()?;
+    let mut names: Vec<String> = std::fs::read_dir(parent.unwrap_or(Path::new(".")))
+        .ok()?
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter(|n| n.ends_with(".toml"))
+        .collect();
+    names.sort();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (_, hint) = file::unknown_name("file", wanted, &known);
+    let near = known
+        .into_iter()
+        .find(|n| hint == format!("did you mean `{n}`?"))?;
+    Some(parent.map_or_else(|| near.into(), |p| p.join(near).display().to_string()))
+}
+
+/// How to run an experiment.
+#[derive(Default)]
+pub struct Options {
+    /// Keys of the experiment with other values: `network.rate=10Mbit`.
+    pub set: Vec<String>,
+    /// Three replications of a quarter of the length.
+    pub quick: bool,
+    /// Write the packets of every run, headers only.
+    pub packets: bool,
+    /// Run against the suite of backgrounds, made from this learnt one; an empty name is the file's first.
+    pub suite: Option<String>,
+    /// Simulate nothing: make numbers up.
+    pub made_up: bool,
+    /// The run directory. Default: `runs/NAME`.
+    pub output: Option<PathBuf>,
+    /// Runs at the same time. Default: as many as there are processors.
+    pub threads: Option<usize>,
+    /// Throw away what the run directory holds.
+    pub fresh: bool,
+    /// Do only a part of the runs.
+    pub shard: Option<Shard>,
+    /// How emulated runs are made.
+    pub emulation: Settings,
+}
+
+impl Options {
+    /// Whether runs of this experiment want hosts of this machine; a file that does not read says so later.
+    pub fn needs_hosts(&self, source: &Source) -> bool {
+        let set = file::override_keys(&source.text, &self.set);
+        let set = set.as_deref().unwrap_or(&source.text);
+        let wanted = file::read(set, &source.name).map(|f| f.backend);
+        !self.made_up && wanted.is_ok_and(|b| b == BackendKind::Emulated)
+    }
+}
+
+/// An experiment that is ready to run.
+pub struct Experiment {
+    /// What is to be done.
+    pub plan: Plan,
+    backend: Box<dyn Backend>,
+    options: run::Options,
+}
+
+/// What became of it.
+pub enum Outcome {
+    /// Everything is there.
+    Complete(Box<Results>, Box<Verdict>),
+    /// So many of so many runs are there, whoever ran them. Without a shard they are joined.
+    Shard {
+        /// Runs that are there.
+        finished: usize,
+        /// Runs of the experiment.
+        runs: usize,
+    },
+}
+
+impl Experiment {
+    /// Plans it. `rights` are those to make hosts, for experiments that [`Options::needs_hosts`].
+    ///
+    /// # Errors
+    /// Where the experiment or a file that it names does not read, or options contradict it.
+    pub fn new(
+        source: &Source,
+        options: Options,
+        rights: Option<Rights>,
+    ) -> Result<Experiment, Error> {
+        if let Some(dir) = &options.output {
+            parent_exists(dir)?;
+        }
+        let plan = plan(source, &options)?;
+        let dir = directory(&options, &plan);
+        let backend: Box<dyn Backend> = match rights {
+            _ if options.made_up => Box::new(MadeUp::default()),
+            Some(rights) => Box::new(Emulator::new(rights, options.emulation)),
+            None => Box::new(Simulator),
+        };
+        if options.shard.is_some() && backend.at_once() == 1 {
+            let message = "--shard: runs in real time on one machine would disturb each other";
+            return Err(Error::usage(message).hint("only simulated runs can be divided"));
+        }
+        Ok(Experiment {
+            plan,
+            backend,
+            options: run::Options {
+                dir,
+                threads: options.threads.unwrap_or_else(parallelism),
+                fresh: options.fresh,
+                shard: options.shard,
+            },
+        })
+    }
+
+    /// The run directory.
+    pub fn dir(&self) -> &Path {
+        &self.options.dir
+    }
+
+    /// Runs what is not there yet. `cancelled` is asked again and again; what is finished is kept.
+    ///
+    /// # Errors
+    /// Where it was cancelled, a run fails, or the directory holds another experiment, is in use or cannot be written.
+    pub fn run(
+        &self,
+        events: &(dyn Fn(Event<'_>) + Sync),
+        cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Outcome, Error> {
+        match run::run(&self.plan, &*self.backend, &self.options, events, cancelled) {
+            Ok(Ended::Complete(results)) => {
+                let verdict = Verdict::of(&results);
+                Ok(Outcome::Complete(results, Box::new(verdict)))
+            }
+            Ok(Ended::Shard { finished, runs }) => Ok(Outcome::Shard { finished, runs }),
+            Ok(Ended::Interrupted {
+                finished,
+                runs,
+                measured,
+            }) => {
+                let dir = self.dir().display();
+                Err(Error::interrupted(match (finished, measured) {
+                    (0, 1..) => format!(
+                        "interrupted while measuring; {measured} measurements are kept in {dir}, none of {runs} runs has begun"
+                    ),
+                    _ => format!("interrupted; {finished} of {runs} runs are kept in {dir}"),
+                })
+                .hint("the same command goes on where it stopped"))
+            }
+            Err(failure @ Failure::Lock(LockError::Busy { .. })) => Err(busy(failure)),
+            Err(failure @ Failure::Other { .. }) => Err(Error::usage(failure)
+                .hint("--fresh throws the old runs away; -o DIR writes elsewhere")),
+            Err(failure) => Err(Error::failed(failure)),
+        }
+    }
+}
+
+/// A directory that another process has.
+pub fn busy(error: impl std::fmt::Display) -> Error {
+    Error::failed(error).hint("wait until it is done; -o DIR writes elsewhere")
+}
+
+fn plan(source: &Source, options: &Options) -> Result<Plan, Error> {
+    let Source { text, name, base } = source;
+    let mut assignments = options.set.clone();
+    if options.quick {
+        // The file must read before its length can be cut; what is set counts.
+        let set = file::override_keys(text, &options.set).ok();
+        let run = match set.and_then(|t| file::read(&t, name).ok()) {
+            Some(file) => file.run,
+            None => file::read(text, name).map_err(Error::problems)?.run,
+        };
+        let whole = |d: Dur| Dur::from_nanos(d.as_nanos() - d.as_nanos() % run.bins.as_nanos());
+        let warmup = whole(run.warmup / 2);
+        let length = warmup + whole(run.duration.saturating_sub(run.warmup) / 4).max(run.bins);
+        assignments.splice(
+            0..0,
+            [
+                format!("run.replications={}", run.replications.min(3)),
+                format!("run.warmup=\"{warmup}\""),
+                format!("run.duration=\"{length}\""),
+            ],
+        );
+    }
+    if options.packets {
+        assignments.push("run.keep.packets=true".into());
+    }
+    if assignments.is_empty() && options.suite.is_none() {
+        return Plan::resolve(text, name, base).map_err(Error::problems);
+    }
+    // What the file itself has wrong is told with the file's own lines.
+    file::read(text, name).map_err(Error::problems)?;
+    let mut changed = file::override_keys(text, &assignments).map_err(Error::usage)?;
+    let said = match (options.set.is_empty(), options.quick, options.packets) {
+        (false, ..) => "--set",
+        (true, true, _) => "--quick",
+        (true, false, true) => "--packets",
+        (true, false, false) => "--suite",
+    };
+    let name = format!("{name} with {said}");
+    if let Some(learnt) = &options.suite {
+        let file = file::read(&changed, &name).map_err(Error::problems)?;
+        let learnt = Some(learnt.as_str()).filter(|it| !it.is_empty());
+        changed = suite(&changed, &file, learnt).map_err(|message| {
+            Error::usage(message)
+                .hint("add a background of kind = \"learnt\"; `swell models` lists models")
+        })?;
+    }
+    Plan::resolve(&changed, &name, base).map_err(Error::problems)
+}
+
+fn directory(options: &Options, plan: &Plan) -> PathBuf {
+    options.output.clone().unwrap_or_else(|| {
+        let mut name = plan.file.name.clone();
+        if options.suite.is_some() {
+            name += "-suite";
+        }
+        if options.quick {
+            name += "-quick";
+        }
+        if options.made_up {
+            name += "-dry";
+        }
+        Path::new("runs").join(name)
+    })
+}
+
+/// As many as there are processors.
+pub fn parallelism() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

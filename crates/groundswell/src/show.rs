@@ -1,0 +1,80 @@
+//! What is in a model, a trace or a run directory.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use swell_experiment::{Results, Verdict, bundled};
+
+use crate::Error;
+use crate::learn::{self, Learnt};
+use crate::model::{AnyModel, missing};
+
+/// What was shown.
+pub enum Shown {
+    /// Run directories, judged together.
+    Run(Box<Results>, Box<Verdict>),
+    /// A model.
+    Model(AnyModel),
+    /// A trace, and the model of it.
+    Trace(Learnt),
+}
+
+/// Opens a run directory, a bundled model, a model file or a trace; `-` is a trace on standard input. `more` are run
+/// directories of the same experiment with other seeds, which are judged together with the first. `progress` gets the
+/// number of bytes of a trace that were just read.
+///
+/// # Errors
+/// Where there is no such thing, it does not read, or runs do not belong together.
+pub fn open(
+    what: &Path,
+    more: &[PathBuf],
+    progress: impl Fn(u64) + Send + Sync + 'static,
+) -> Result<Shown, Error> {
+    if what.is_dir() {
+        let mut all = results(what)?;
+        for dir in more {
+            all = all.join(results(dir)?).map_err(Error::usage)?;
+        }
+        let verdict = Verdict::of(&all);
+        return Ok(Shown::Run(Box::new(all), Box::new(verdict)));
+    }
+    if let Some(more) = more.first() {
+        let message = format!(
+            "{}: only run directories are shown together",
+            more.display()
+        );
+        return Err(Error::usage(message));
+    }
+    let named = |name: &str| bundled::model(name).or_else(|| bundled::flow_model(name));
+    let is_bundled = what.to_str().and_then(named).is_some();
+    if is_bundled || looks_like_a_model(what) {
+        return AnyModel::open(what).map(Shown::Model);
+    }
+    if !what.exists() && what.as_os_str() != "-" {
+        return Err(missing(what));
+    }
+    let options = learn::Options::default();
+    learn::learn(&[what.to_owned()], &options, progress).map(Shown::Trace)
+}
+
+/// Reads a run directory.
+///
+/// # Errors
+/// Where it holds no run, or one that is not complete.
+pub fn results(dir: &Path) -> Result<Results, Error> {
+    Results::load(dir).map_err(Error::usage)
+}
+
+/// Model files are JSON, or named after it: traces never start with a brace.
+fn looks_like_a_model(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    if name.ends_with(".json") || name.ends_with(".json.zst") {
+        return true;
+    }
+    let mut first = [0u8; 1];
+    File::open(path)
+        .and_then(|mut f| f.read_exact(&mut first))
+        .is_ok()
+        && first == *b"{"
+}

@@ -1,0 +1,304 @@
+//! Runs any program behind an emulated link with background traffic on it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use swell_base::{Dur, Rate};
+use swell_emulate::backend::{Conditions, Emulator, Exit, Settings};
+use swell_experiment::backend::RunError;
+use swell_experiment::file::LinkKeys;
+use swell_experiment::measure::Reported;
+use swell_experiment::run::{self, Ended, Event, Failure};
+use swell_experiment::store::Manifest;
+use swell_experiment::{Plan, Results, Verdict};
+use swell_host::Rights;
+
+use crate::run::{REPEATS, parallelism};
+use crate::{Error, Kind};
+
+mod experiment;
+
+pub use experiment::{Background, background, bridge};
+
+/// The name of the backend, as run directories have it.
+const EMULATED: &str = "emulated";
+
+/// The link and who else is on it.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// The background: a bundled model, a model file, a packet trace (learnt on the spot), or `none`.
+    pub background: String,
+    /// The link. Without rate and trace it carries 20 Mbit/s. Changes count from the start of the program.
+    pub network: LinkKeys,
+    /// Mean rate of the background towards the client. Default: six tenths of the link's.
+    pub load: Option<Rate>,
+    /// Seed of the background.
+    pub seed: u64,
+    /// How long the background has been there when the program starts; simulated beforehand.
+    pub warmup: Option<Dur>,
+}
+
+impl Link {
+    /// A link of these properties with this background on it.
+    pub fn new(background: impl Into<String>, network: LinkKeys) -> Link {
+        Link {
+            background: background.into(),
+            network,
+            load: None,
+            seed: 1,
+            warmup: None,
+        }
+    }
+
+    /// The name of the background in tables.
+    pub fn title(&self) -> String {
+        experiment::name(&self.background)
+    }
+}
+
+/// What is run, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The link.
+    pub link: Link,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// What it finds in its environment, beside this process's.
+    pub environment: BTreeMap<String, String>,
+    /// How long it may take.
+    pub duration: Dur,
+    /// Largest packet of both hosts, bytes of the network layer.
+    pub mtu: Option<u16>,
+    /// Both hosts' kernels ask for ECN in TCP.
+    pub ecn: bool,
+    /// Congestion control of both hosts' kernels.
+    pub congestion_control: String,
+    /// The server.
+    pub server: Option<Server>,
+    /// Run it under no background, Poisson packets and the background in turn, so many times each.
+    pub compare: Option<u32>,
+    /// What the program reports itself.
+    pub measures: Vec<Reported>,
+    /// Where it is kept.
+    pub keep: Keep,
+}
+
+impl Options {
+    /// A program behind this link, for two minutes at most.
+    pub fn new(link: Link, command: Vec<String>) -> Options {
+        Options {
+            link,
+            command,
+            environment: BTreeMap::new(),
+            duration: Dur::from_secs(120),
+            mtu: None,
+            ecn: false,
+            congestion_control: "cubic".into(),
+            server: None,
+            compare: None,
+            measures: Vec::new(),
+            keep: Keep::default(),
+        }
+    }
+}
+
+/// What is run on the server's side, by the shell.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The command.
+    pub command: String,
+    /// The TCP or UDP port on which it listens once it is ready, and how long that may take.
+    pub ready: Option<(u16, Dur)>,
+}
+
+/// Where a run is kept.
+#[derive(Clone, Debug, Default)]
+pub struct Keep {
+    /// The directory. Default: a new one below `runs`, or none.
+    pub output: Option<PathBuf>,
+    /// Throw away what another command left there.
+    pub fresh: bool,
+    /// Keep it also where no directory is named; comparisons are kept in any case.
+    pub always: bool,
+}
+
+/// A program that is ready to run.
+pub struct Session {
+    /// What is to be done.
+    pub plan: Plan,
+    /// Whether the run directory stays.
+    pub kept: bool,
+    options: Options,
+    dir: PathBuf,
+}
+
+/// What came of it.
+pub struct Done {
+    /// The results, in the run directory.
+    pub results: Results,
+    /// What they say.
+    pub verdict: Verdict,
+    /// How runs of the program ended.
+    pub exits: Vec<Exit>,
+    /// Conditions of the runs on this machine.
+    pub conditions: Vec<Conditions>,
+}
+
+/// What is remembered of runs while they go on.
+#[derive(Default)]
+struct Seen {
+    exits: Vec<Exit>,
+    conditions: Vec<Conditions>,
+}
+
+impl Session {
+    /// Plans it. What is not kept lies in `scratch`. `progress` gets the number of bytes that were just read of a trace
+    /// to learn from.
+    ///
+    /// # Errors
+    /// Where there is no such background, options make no sense together, or the directory holds something else.
+    pub fn new(
+        options: Options,
+        scratch: &Path,
+        progress: impl Fn(u64) + Send + Sync + 'static,
+    ) -> Result<Session, Error> {
+        let background = background(&options.link.background, scratch, progress)?;
+        let text = experiment::text(&options, &background)?;
+        let here = std::env::current_dir().map_err(Error::failed)?;
+        let plan = Plan::resolve(&text, "swell under", &here).map_err(Error::problems)?;
+        let keep = &options.keep;
+        let kept = keep.always || keep.output.is_some() || options.compare.is_some();
+        let dir = match kept {
+            true => directory(keep, &plan)?,
+            false => scratch.join("run"),
+        };
+        Ok(Session {
+            plan,
+            kept,
+            options,
+            dir,
+        })
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Where it was cancelled, the program could not be started ([`Kind::Program`]), or the emulation failed.
+    pub fn run(
+        &self,
+        rights: Rights,
+        settings: Settings,
+        events: &(dyn Fn(Event<'_>) + Sync),
+        cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Done, Error> {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let [of_exits, of_conditions] = [Arc::clone(&seen), Arc::clone(&seen)];
+        let theirs = settings.conditions;
+        let compared = self.options.compare.is_some();
+        let settings = Settings {
+            terminal: !compared,
+            // A program that has the terminal is not run again by itself.
+            repeats: if compared { REPEATS } else { 0 },
+            ended: Some(Box::new(move |exit| lock(&of_exits).exits.push(*exit))),
+            conditions: Some(Box::new(move |conditions| {
+                if let Some(listener) = &theirs {
+                    listener(conditions);
+                }
+                lock(&of_conditions).conditions.push(conditions.clone());
+            })),
+            ..settings
+        };
+        let options = run::Options {
+            dir: self.dir.clone(),
+            threads: parallelism(),
+            fresh: true,
+            shard: None,
+        };
+        let emulator = Emulator::new(rights, settings);
+        match run::run(&self.plan, &emulator, &options, events, cancelled) {
+            Ok(Ended::Complete(results)) => {
+                let results = self.with_request(*results)?;
+                let Seen { exits, conditions } = std::mem::take(&mut *lock(&seen));
+                Ok(Done {
+                    verdict: Verdict::of(&results),
+                    results,
+                    exits,
+                    conditions,
+                })
+            }
+            // Nothing is asked for in shards here.
+            Ok(Ended::Interrupted { .. } | Ended::Shard { .. }) => {
+                Err(Error::interrupted("interrupted"))
+            }
+            Err(failure) => Err(Error {
+                kind: not_started(&failure).map_or(Kind::Failed, Kind::Program),
+                ..Error::failed(failure)
+            }),
+        }
+    }
+
+    /// The results, with the load that was asked for: the experiment has only a multiple of the model's sessions that
+    /// should make it. The verdict holds it against what came.
+    fn with_request(&self, mut results: Results) -> Result<Results, Error> {
+        let link = &self.options.link;
+        if let (Some(measured), Some(load)) =
+            (results.manifest.measured.get_mut(&link.title()), link.load)
+        {
+            measured.target_bps = Some(load.bps() as f64);
+            results.manifest.save(&results.dir).map_err(Error::failed)?;
+        }
+        Ok(results)
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a shell returns for a program that could not be started.
+fn not_started(failure: &Failure) -> Option<u8> {
+    let Failure::Run {
+        reason: RunError::Failed(e),
+        ..
+    } = failure
+    else {
+        return None;
+    };
+    match e.downcast_ref() {
+        Some(swell_host::Error::Program { code, .. }) => Some(*code),
+        _ => None,
+    }
+}
+
+/// Where it is kept; an error where something else is there already, which nobody asked to throw away.
+fn directory(keep: &Keep, plan: &Plan) -> Result<PathBuf, Error> {
+    let own = |dir: &Path| match std::fs::read_dir(dir) {
+        Err(_) => true,
+        Ok(mut entries) => {
+            entries.next().is_none()
+                || Manifest::load(dir).is_ok_and(|m| m.hash == plan.hash(EMULATED))
+        }
+    };
+    match &keep.output {
+        Some(dir) if own(dir) => Ok(dir.clone()),
+        Some(dir) if !dir.join(Manifest::FILE).is_file() => Err(Error::usage(format!(
+            "{} is not empty, and holds no run",
+            dir.display()
+        ))
+        .hint("-o DIR with a directory of its own")),
+        Some(dir) if keep.fresh => Ok(dir.clone()),
+        Some(dir) => Err(Error::usage(format!(
+            "{} holds the run of another command",
+            dir.display()
+        ))
+        .hint("--fresh throws it away, -o DIR writes elsewhere")),
+        None => {
+            let runs = Path::new("runs");
+            let numbered = (2..).map(|n| runs.join(format!("under-{n}")));
+            let mut all = std::iter::once(runs.join("under")).chain(numbered);
+            all.find(|dir| own(dir))
+                .ok_or_else(|| Error::failed("runs/ is full"))
+        }
+    }
+}
