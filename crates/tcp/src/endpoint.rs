@@ -152,6 +152,16 @@ impl Endpoint {
         Endpoint::new(config, State::Listen)
     }
 
+    /// Without a handshake nothing says how much the other end takes: it has this configuration. With one, nothing
+    /// changes.
+    #[must_use]
+    pub fn opposite(mut self, other: &Config) -> Endpoint {
+        if !self.cfg.handshake() {
+            self.send.offered(other.first_window());
+        }
+        self
+    }
+
     fn new(cfg: Arc<Config>, state: State) -> Endpoint {
         let cfg = cfg.usable();
         let open = !cfg.handshake();

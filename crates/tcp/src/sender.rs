@@ -321,6 +321,11 @@ impl Sender {
         self.rare.as_ref().map_or(Counters::default(), |r| r.count)
     }
 
+    /// The peer's window from the beginning, without a handshake.
+    pub(crate) fn offered(&mut self, window: u32) {
+        self.edge = 1 + u64::from(window);
+    }
+
     /// The handshake is over: `window` is what the peer allows from sequence number 1.
     pub(crate) fn open(&mut self, window: u32) {
         self.una = 1;

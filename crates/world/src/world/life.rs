@@ -1,5 +1,7 @@
 //! How connections begin and end.
 
+use std::sync::Arc;
+
 use swell_base::{Time, derived};
 use swell_tcp::Endpoint;
 use swell_workload::{Action, Conn, End, Event, Info, Open};
@@ -52,9 +54,10 @@ impl World {
         match action {
             Action::Connect(conn, open) => {
                 let tcp = self.workers.profiles(workload);
+                let configs = [tcp.of(&open, 0), tcp.of(&open, 1)];
                 let ends = [
-                    Endpoint::client(tcp.of(&open, 0)),
-                    Endpoint::server(tcp.of(&open, 1)),
+                    Endpoint::client(Arc::clone(&configs[0])).opposite(&configs[1]),
+                    Endpoint::server(Arc::clone(&configs[1])).opposite(&configs[0]),
                 ];
                 let pair = TcpPair {
                     ends,
