@@ -13,25 +13,26 @@ const UNKNOWN: f64 = 20.0;
 /// Linux looks at the curve again when the window has changed, or after more than `HZ / 32` ticks: 7 of 4 ms at its usual 250 Hz.
 const LOOK: Dur = Dur::from_millis(28);
 
+/// Single precision, which holds whole segments up to sixteen million: there may be a great many of these.
 #[derive(Clone, Debug)]
 pub(crate) struct Cubic {
     /// The window at the last reduction (section 4.1.2), after fast convergence; zero before the first and after a
     /// time-out.
-    w_max: f64,
+    w_max: f32,
     /// Where the curve is flat.
-    origin: f64,
+    origin: f32,
     /// The Reno-friendly estimate W_est, in whole segments, and what was acknowledged since it last grew.
-    w_est: f64,
-    acked: f64,
+    w_est: f32,
+    acked: f32,
     /// Seconds from the start of the epoch until the curve passes `origin` again.
-    k: f64,
+    k: f32,
     /// When this congestion avoidance stage began; `Time::MAX` until its first acknowledgement.
     epoch: Time,
     /// The window grows by one segment for so many acknowledged (`cnt`), and how many of them were.
-    per_segment: f64,
-    counted: f64,
+    per_segment: f32,
+    counted: f32,
     /// The window when the curve was looked at, and when that was.
-    looked_window: f64,
+    looked_window: f32,
     looked: Time,
 }
 
@@ -57,35 +58,39 @@ impl Cubic {
     /// whole segments (`tcp_cong_avoid_ai`); `rtt` is the smallest round trip.
     pub(crate) fn on_ack(&mut self, window: f64, segments: f64, now: Time, rtt: Dur) -> f64 {
         self.look(window, segments, now, rtt);
+        let per_segment = f64::from(self.per_segment);
+        let mut counted = f64::from(self.counted);
         let mut up = 0.0;
-        if self.counted >= self.per_segment {
+        if counted >= per_segment {
             // The curve has become steeper since: what was counted is worth one segment, not several.
-            self.counted = 0.0;
+            counted = 0.0;
             up = 1.0;
         }
-        self.counted += segments;
-        let whole = (self.counted / self.per_segment).floor();
-        self.counted -= whole * self.per_segment;
+        counted += segments;
+        let whole = (counted / per_segment).floor();
+        self.counted = (counted - whole * per_segment) as f32;
         up + whole
     }
 
     /// Looks how fast the window is to grow (`bictcp_update`).
     fn look(&mut self, window: f64, segments: f64, now: Time, rtt: Dur) {
-        self.acked += segments;
-        let same = self.looked_window.total_cmp(&window).is_eq();
+        let mut acked = f64::from(self.acked) + segments;
+        let same = f64::from(self.looked_window).total_cmp(&window).is_eq();
         let begins = self.epoch == Time::MAX;
         if same && !begins && now.since(self.looked) <= LOOK {
+            self.acked = acked as f32;
             return;
         }
-        self.looked_window = window;
+        self.looked_window = window as f32;
         self.looked = now;
         if begins {
             // Section 4.2, equation 2. A window that already passed w_max (slow start after a
             // time-out, or no loss so far) starts the convex part at once: section 4.8, 4.10.
-            self.k = libm::cbrt((self.w_max - window).max(0.0) / C);
-            self.origin = self.w_max.max(window);
-            self.w_est = window;
-            self.acked = segments;
+            let most = f64::from(self.w_max);
+            self.k = libm::cbrt((most - window).max(0.0) / C) as f32;
+            self.origin = most.max(window) as f32;
+            self.w_est = window as f32;
+            acked = segments;
             self.epoch = now;
         }
         // Sections 4.4 and 4.5: aim where the curve is one round trip later. Linux takes the smallest round trip for it.
@@ -97,20 +102,21 @@ impl Cubic {
         }
         // Section 4.3, Reno-friendly region.
         let each = (window * PER_FRIENDLY).floor();
-        let grown = ((self.acked / each).ceil() - 1.0).max(0.0);
-        self.acked -= grown * each;
-        self.w_est += grown;
-        per_segment = per_segment.min(per(window, self.w_est - window));
+        let grown = ((acked / each).ceil() - 1.0).max(0.0);
+        self.acked = (acked - grown * each) as f32;
+        let w_est = f64::from(self.w_est) + grown;
+        self.w_est = w_est as f32;
+        per_segment = per_segment.min(per(window, w_est - window));
         // Section 4.4: no more than half the window per round trip.
-        self.per_segment = per_segment.max(2.0);
+        self.per_segment = per_segment.max(2.0) as f32;
     }
 
     pub(crate) fn on_loss(&mut self, cwnd: f64) {
         // Section 4.7: fast convergence leaves room to flows that arrived.
-        self.w_max = if cwnd < self.w_max {
-            (cwnd * (1.0 + BETA) / 2.0).floor()
+        self.w_max = if cwnd < f64::from(self.w_max) {
+            (cwnd * (1.0 + BETA) / 2.0).floor() as f32
         } else {
-            cwnd
+            cwnd as f32
         };
         self.epoch = Time::MAX;
         self.counted = 0.0;
@@ -123,8 +129,8 @@ impl Cubic {
 
     /// W_cubic(t), equation 1: whole segments from the origin.
     fn at(&self, t: f64) -> f64 {
-        let d = t - self.k;
-        (C * d * d * d).trunc() + self.origin
+        let d = t - f64::from(self.k);
+        (C * d * d * d).trunc() + f64::from(self.origin)
     }
 }
 
